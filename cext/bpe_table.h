@@ -1,0 +1,68 @@
+/*
+ * What a BPE vocabulary's merges come to, on symbols.
+ *
+ * A symbol is a string that can stand between merges: a single character to
+ * start with, or the result of a merge. Symbols that are tokens have the token's
+ * id; the others (a merge may well give a string that is no token) are numbered
+ * from n_tokens on. All strings are interned at load, so that merging is integer
+ * work; a pair of symbols maps to its rank and the symbol it becomes.
+ */
+#ifndef GGTOK_BPE_TABLE_H
+#define GGTOK_BPE_TABLE_H
+
+#include "vocab.h"
+
+#define BPE_NO_RANK UINT32_MAX
+#define BPE_NO_SYMBOL UINT32_MAX /* a character that no merge and no token mentions */
+
+typedef struct bpe_pair {
+    uint32_t left1, right; /* left + 1; 0: free slot */
+    uint32_t rank, merged;
+} bpe_pair;
+
+/* Strings that are symbols but no tokens. */
+typedef struct bpe_extras {
+    bytebuf text;
+    uint32_t *off; /* n + 1 */
+    uint32_t n, cap;
+    uint32_t *slots; /* open addressing: index + 1, or 0 */
+    size_t mask;
+} bpe_extras;
+
+typedef struct bpe_table {
+    uint32_t n_tokens;
+    bool raw_utf8;         /* symbols are characters as they are, not GPT-2-mapped bytes */
+    bpe_extras extras;
+    bpe_pair *pairs;       /* open addressing, at most half full */
+    unsigned pair_shift;
+    size_t pair_mask;
+    uint32_t byte_symbol[256]; /* first symbol of a byte (raw_utf8: of an ASCII character) */
+    /* What a byte that ended in no token falls back to: its <0xXX> token (raw_utf8), or
+     * the one-byte tokens of the one or two bytes of its GPT-2 character; -1: nothing. */
+    int32_t fallback[256][2];
+} bpe_table;
+
+ggtok_status bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err);
+void bpe_table_free(bpe_table *t);
+
+/* Symbol of one character's bytes, or BPE_NO_SYMBOL. */
+uint32_t bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, size_t n);
+
+/* GPT-2's byte map: the character that stands for a byte, 1 or 2 bytes of UTF-8. */
+size_t bpe_byte_char(uint8_t byte, uint8_t out[2]);
+
+static inline size_t bpe_pair_slot(const bpe_table *t, uint32_t left, uint32_t right) {
+    uint64_t key = (uint64_t)left << 32 | right;
+    return (size_t)(((key ^ key >> 29) * 0x9E3779B97F4A7C15u) >> t->pair_shift);
+}
+
+/* The pair's entry, or NULL if it does not merge. */
+static inline const bpe_pair *bpe_pair_find(const bpe_table *t, uint32_t left, uint32_t right) {
+    for (size_t i = bpe_pair_slot(t, left, right);; i = (i + 1) & t->pair_mask) {
+        const bpe_pair *p = &t->pairs[i];
+        if (p->left1 == left + 1 && p->right == right) return p;
+        if (!p->left1) return NULL;
+    }
+}
+
+#endif

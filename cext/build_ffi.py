@@ -1,0 +1,154 @@
+"""Describes ggtok._ffi, the Python view of ggtok.h, to cffi (API mode).
+
+setup.py runs this. `python cext/build_ffi.py OUT.c` writes the generated module,
+to look at.
+"""
+
+import sys
+from glob import glob
+
+from cffi import FFI
+
+# ggtok.h, as far as Python uses it. The compiler checks each line against the
+# header; "..." stands for what cffi shall ask the compiler.
+CDEF = """
+typedef enum {
+    GGTOK_OK, GGTOK_ERR_MEMORY, GGTOK_ERR_IO, GGTOK_ERR_GGUF, GGTOK_ERR_VOCAB,
+    GGTOK_ERR_PRETOKENIZER, GGTOK_ERR_ARGUMENT, GGTOK_ERR_UNSUPPORTED, ...
+} ggtok_status;
+
+#define GGTOK_NO_OFFSET ...
+
+typedef struct {
+    ggtok_status status;
+    int os_error;
+    uint64_t offset;
+    char key[...];
+    char message[...];
+    ...;
+} ggtok_error;
+
+typedef enum {
+    GGTOK_VOCAB_NONE, GGTOK_VOCAB_SPM, GGTOK_VOCAB_BPE, GGTOK_VOCAB_WPM, GGTOK_VOCAB_UGM,
+    GGTOK_VOCAB_RWKV, GGTOK_VOCAB_PLAMO2, GGTOK_VOCAB_TEST, ...
+} ggtok_vocab_type;
+
+typedef enum {
+    GGTOK_BOS, GGTOK_EOS, GGTOK_EOT, GGTOK_EOM, GGTOK_UNK, GGTOK_SEP, GGTOK_NL, GGTOK_PAD,
+    GGTOK_MASK, GGTOK_FIM_PRE, GGTOK_FIM_SUF, GGTOK_FIM_MID, GGTOK_FIM_PAD, GGTOK_FIM_REP,
+    GGTOK_FIM_SEP, ...
+} ggtok_special;
+
+typedef enum {
+    GGTOK_FLAG_ADD_BOS, GGTOK_FLAG_ADD_EOS, GGTOK_FLAG_ADD_SEP, GGTOK_FLAG_ADD_SPACE_PREFIX,
+    GGTOK_FLAG_IGNORE_MERGES, GGTOK_FLAG_CLEAN_SPACES, GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES,
+    GGTOK_FLAG_ESCAPE_WHITESPACES, GGTOK_FLAG_LOWERCASE, GGTOK_FLAG_STRIP_ACCENTS, ...
+} ggtok_vocab_flag;
+
+#define GGTOK_ADD_SPECIAL ...
+#define GGTOK_PARSE_SPECIAL ...
+#define GGTOK_REMOVE_SPECIAL ...
+#define GGTOK_UNPARSE_SPECIAL ...
+
+typedef enum {
+    GGTOK_U8, GGTOK_I8, GGTOK_U16, GGTOK_I16, GGTOK_U32, GGTOK_I32, GGTOK_F32, GGTOK_BOOL,
+    GGTOK_STRING, GGTOK_ARRAY, GGTOK_U64, GGTOK_I64, GGTOK_F64, ...
+} ggtok_value_type;
+
+typedef struct { const int32_t *data; size_t n; ...; } ggtok_ids;
+typedef struct { const char *data; size_t n; ...; } ggtok_bytes;
+typedef struct {
+    ggtok_bytes key;
+    ggtok_value_type type;
+    ggtok_value_type elem_type;
+    uint64_t n;
+    uint64_t u64;
+    int64_t i64;
+    double f64;
+    ggtok_bytes str;
+    ...;
+} ggtok_kv;
+
+typedef ... ggtok_tokenizer;
+typedef ... ggtok_context;
+typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
+typedef struct {
+    const char *pre;
+    ggtok_split_fn split;
+    void *split_user;
+    ...;
+} ggtok_load_options;
+
+ggtok_status ggtok_load_file(const char *path, const ggtok_load_options *options,
+                             ggtok_tokenizer **out, ggtok_error *err);
+ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_options *options,
+                               ggtok_tokenizer **out, ggtok_error *err);
+void ggtok_free(ggtok_tokenizer *tok);
+const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i);
+ggtok_status ggtok_context_new(const ggtok_tokenizer *tok, ggtok_context **out, ggtok_error *err);
+void ggtok_context_free(ggtok_context *ctx);
+ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                          ggtok_ids *out, ggtok_error *err);
+ggtok_status ggtok_decode(ggtok_context *ctx, const int32_t *ids, size_t n, unsigned flags,
+                          ggtok_bytes *out, ggtok_error *err);
+ggtok_status ggtok_token_to_piece(const ggtok_tokenizer *tok, int32_t id, int32_t lstrip,
+                                  bool special, ggtok_bytes *piece, ggtok_error *err);
+uint32_t ggtok_n_tokens(const ggtok_tokenizer *tok);
+ggtok_vocab_type ggtok_type(const ggtok_tokenizer *tok);
+const char *ggtok_model(const ggtok_tokenizer *tok);
+const char *ggtok_pre(const ggtok_tokenizer *tok);
+bool ggtok_flag(const ggtok_tokenizer *tok, ggtok_vocab_flag flag);
+int32_t ggtok_special_id(const ggtok_tokenizer *tok, ggtok_special which);
+ggtok_status ggtok_token_text(const ggtok_tokenizer *tok, int32_t id, ggtok_bytes *text,
+                              ggtok_error *err);
+ggtok_status ggtok_token_score(const ggtok_tokenizer *tok, int32_t id, float *score,
+                               ggtok_error *err);
+ggtok_status ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *attr,
+                              ggtok_error *err);
+ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
+ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);
+int32_t ggtok_text_to_token(const ggtok_tokenizer *tok, const char *text, size_t n);
+const char *ggtok_pre_name(size_t i);
+size_t ggtok_n_kv(const ggtok_tokenizer *tok);
+ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out, ggtok_error *err);
+
+ptrdiff_t encode_small(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                       int32_t *small, size_t room, ggtok_ids *out, ggtok_error *err);
+
+extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, size_t *ends,
+                                      size_t max);
+"""
+
+SOURCE = """
+#include "ggtok.h"
+
+/* ggtok_encode for Python: the number of ids, or -1. Up to `room` of them are
+ * also copied to `small`, which the caller has a ready-made view of: reading
+ * fields of *out and viewing its array costs more than a short text's encoding. */
+static ptrdiff_t encode_small(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                              int32_t *small, size_t room, ggtok_ids *out, ggtok_error *err) {
+    if (ggtok_encode(ctx, text, n, flags, out, err)) return -1;
+    if (out->n <= room)
+        for (size_t i = 0; i < out->n; i++) small[i] = out->data[i];
+    return (ptrdiff_t)out->n;
+}
+"""
+
+if sys.platform == "win32":
+    COMPILE_ARGS = ["/O2", "/std:c11", "/utf-8"]
+else:
+    COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden"]
+
+ffibuilder = FFI()
+ffibuilder.cdef(CDEF)
+ffibuilder.set_source(
+    "ggtok._ffi",
+    SOURCE,
+    include_dirs=["cext"],
+    sources=sorted(glob("cext/*.c")),
+    depends=sorted(glob("cext/*.h") + glob("cext/*.inc")),
+    extra_compile_args=COMPILE_ARGS,
+)
+
+if __name__ == "__main__":
+    ffibuilder.emit_c_code(sys.argv[1])

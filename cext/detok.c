@@ -1,0 +1,215 @@
+#include "detok.h"
+
+#include "rwkv_text.h"
+#include "spaces.h"
+#include "utf8.h"
+#include "vocab_keys.h"
+
+#include <stdio.h>
+
+/* ---- pieces ---- */
+
+/* The byte that a GPT-2 character stands for, or -1. Inverse of bpe_byte_char. */
+static int char_byte(uint32_t c) {
+    if ((c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD)) return (int)c;
+    if (c >= 0x100 && c <= 0x120) return (int)(c - 0x100);
+    if (c >= 0x121 && c <= 0x142) return (int)(c - 0x121 + 0x7F);
+    return c == 0x143 ? 0xAD : -1;
+}
+
+/* A byte-level token's bytes. A character that stands for no byte shows up as
+ * llama.cpp shows it: "[UNK_BYTE_0x<hex of its UTF-8><the whole text>]". */
+static bool append_bytes_of(bytebuf *out, gguf_view text) {
+    const uint8_t *p = text.p, *end = text.p + text.n;
+    if (!bytebuf_reserve(out, text.n)) return false;
+    while (p < end) {
+        uint32_t c;
+        p += utf8_decode(p, end, &c);
+        int byte = char_byte(c);
+        if (byte >= 0) {
+            uint8_t b = (uint8_t)byte;
+            if (!bytebuf_append(out, &b, 1)) return false;
+            continue;
+        }
+        uint8_t utf8[4];
+        char hex[9];
+        size_t n = utf8_encode(c, utf8);
+        for (size_t i = 0; i < n; i++) snprintf(hex + 2 * i, 3, "%02x", utf8[i]);
+        if (!bytebuf_append(out, "[UNK_BYTE_0x", 12) || !bytebuf_append(out, hex, 2 * n) ||
+            !bytebuf_append(out, text.p, text.n) || !bytebuf_append(out, "]", 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_hex(uint8_t c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* PLaMo2 checks its byte tokens' spelling; one that is off prints as it is. */
+static bool is_plamo2_byte(gguf_view t) {
+    return t.n == 6 && !memcmp(t.p, "<0x", 3) && is_hex(t.p[3]) && is_hex(t.p[4]) &&
+           t.p[5] == '>';
+}
+
+/* Appends the byte that a BYTE token stands for; *short_text if it names none. */
+static bool append_byte(bytebuf *out, const vocab *v, uint32_t id, bool *short_text) {
+    int value = vocab_token_byte(v, id);
+    *short_text = value < 0;
+    uint8_t byte = (uint8_t)value;
+    return *short_text || bytebuf_append(out, &byte, 1);
+}
+
+static bool append_piece(bytebuf *out, const vocab *v, uint32_t id, bool *short_text) {
+    gguf_view text = vocab_text(v, id);
+    uint32_t attr = v->attr[id];
+    switch (v->type) {
+    case GGTOK_VOCAB_RWKV: return rwkv_unescape(out, text.p, text.n);
+    case GGTOK_VOCAB_TEST: {
+        char hex[12];
+        int n = snprintf(hex, sizeof hex, "%lx", (unsigned long)id);
+        return bytebuf_append(out, hex, (size_t)n);
+    }
+    case GGTOK_VOCAB_PLAMO2:
+        if ((attr & GGTOK_ATTR_BYTE) && is_plamo2_byte(text)) {
+            return append_byte(out, v, id, short_text);
+        }
+        return bytebuf_append(out, text.p, text.n);
+    default: break;
+    }
+    if (attr & (GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL | GGTOK_ATTR_USER_DEFINED)) {
+        return bytebuf_append(out, text.p, text.n);
+    }
+    if (attr & GGTOK_ATTR_NORMAL) {
+        return v->type == GGTOK_VOCAB_BPE && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]
+                   ? append_bytes_of(out, text)
+                   : spaces_unescape(out, text.p, text.n);
+    }
+    if (attr & GGTOK_ATTR_BYTE) return append_byte(out, v, id, short_text);
+    return true; /* unused and undefined tokens print nothing */
+}
+
+ggtok_status piece_table_build(piece_table *t, const vocab *v, ggtok_error *err) {
+    bytebuf out = {0};
+    bool short_text = false;
+    /* Pieces are about as long as the texts; only unknown bytes make them longer,
+     * and a file can't be allowed to make that quadratic. */
+    const uint64_t limit = 64 * (uint64_t)v->text_off[v->n_tokens] + (1u << 20);
+    t->off = mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *t->off));
+    if (!t->off || !bytebuf_reserve(&out, (size_t)v->text_off[v->n_tokens])) goto memory;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        t->off[id] = (uint32_t)out.n;
+        if (!append_piece(&out, v, id, &short_text)) goto memory;
+        if (short_text || out.n > limit || out.n > UINT32_MAX) {
+            mem_free(out.data);
+            return error_set_at(
+                err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), GGTOK_NO_OFFSET,
+                short_text ? "token %lu is a byte token, but its text is shorter than '<0xXX>'"
+                           : "token %lu prints as far too many bytes",
+                (unsigned long)id);
+        }
+    }
+    t->off[v->n_tokens] = (uint32_t)out.n;
+    t->bytes = mem_realloc(out.data, out.n);
+    if (t->bytes) return GGTOK_OK;
+memory:
+    mem_free(out.data);
+    return error_memory(err);
+}
+
+void piece_table_free(piece_table *t) {
+    mem_free(t->bytes);
+    mem_free(t->off);
+}
+
+gguf_view piece_of(const piece_table *t, const vocab *v, uint32_t id, int32_t lstrip,
+                   bool special) {
+    gguf_view piece = {t->bytes + t->off[id], t->off[id + 1] - t->off[id]};
+    if (!special && (v->attr[id] & (GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL))) piece.n = 0;
+    for (; lstrip > 0 && piece.n && *piece.p == ' '; lstrip--) piece.p++, piece.n--;
+    return piece;
+}
+
+/* ---- clean_spaces: three passes over the text, in place ---- */
+
+/* " ?" " !" " ." " ,": the space goes. */
+static void join_punctuation(bytebuf *b) {
+    char *t = (char *)b->data;
+    size_t n = b->n ? 1 : 0;
+    for (size_t i = 1; i < b->n; i++) {
+        char x = t[i];
+        if (t[i - 1] == ' ' && (x == '?' || x == '!' || x == '.' || x == ',')) n--;
+        t[n++] = x;
+    }
+    b->n = n;
+}
+
+/* " ' ": both spaces go. The second becomes a NUL, so that it does not count as
+ * the space before what follows. */
+static void join_apostrophes(bytebuf *b) {
+    char *t = (char *)b->data;
+    size_t n = b->n ? 1 : 0;
+    for (size_t i = 1; i < b->n; i++) {
+        char x = t[i];
+        if (x == '\'' && i + 1 < b->n && t[i - 1] == ' ' && t[i + 1] == ' ') {
+            n--;
+            t[++i] = 0;
+        }
+        t[n++] = x;
+    }
+    b->n = n;
+}
+
+/* " 's" " 'm" " 're" " 've": the space goes (before 't, 'd and 'll it stays). */
+static void join_contractions(bytebuf *b) {
+    char *t = (char *)b->data;
+    size_t n = b->n ? 1 : 0;
+    for (size_t i = 1; i < b->n; i++) {
+        char x = t[i];
+        if (t[i - 1] == ' ' && x == '\'' && i + 1 < b->n) {
+            char x1 = t[i + 1], x2 = i + 2 < b->n ? t[i + 2] : 0;
+            if (x1 == 's' || x1 == 'm' || ((x1 == 'r' || x1 == 'v') && x2 == 'e')) n--;
+        }
+        t[n++] = x;
+    }
+    b->n = n;
+}
+
+/* ---- text ---- */
+
+ggtok_status detok_text(const piece_table *t, const vocab *v, const int32_t *ids, size_t n,
+                        unsigned flags, bytebuf *out, ggtok_error *err) {
+    bool unparse = (flags & GGTOK_UNPARSE_SPECIAL) != 0;
+    bool lstrip = v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* of the first token */
+    size_t first = 0, last = n;
+    out->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || (uint32_t)ids[i] >= v->n_tokens) {
+            return error_set(err, GGTOK_ERR_ARGUMENT,
+                             "id %ld, at index %llu, is not in the vocabulary of %lu tokens",
+                             (long)ids[i], (unsigned long long)i, (unsigned long)v->n_tokens);
+        }
+    }
+    if (flags & GGTOK_REMOVE_SPECIAL) {
+        if (v->flag[GGTOK_FLAG_ADD_BOS] && n && ids[0] == v->special[GGTOK_BOS]) {
+            lstrip = false;
+            first = 1;
+        }
+        if (v->flag[GGTOK_FLAG_ADD_EOS] && last > first &&
+            ids[last - 1] == v->special[GGTOK_EOS]) {
+            last--;
+        }
+    }
+    for (size_t i = first; i < last; i++) {
+        gguf_view piece = piece_of(t, v, (uint32_t)ids[i], lstrip, unparse);
+        if (!bytebuf_append(out, piece.p, piece.n)) return error_memory(err);
+        lstrip = false;
+    }
+    if (v->flag[GGTOK_FLAG_CLEAN_SPACES]) {
+        join_punctuation(out);
+        join_apostrophes(out);
+        join_contractions(out);
+    }
+    return GGTOK_OK;
+}

@@ -1,0 +1,319 @@
+"""Writes cext/pretok_dfa.inc: one automaton for each row of pretok_patterns.py.
+
+    python cext/gen/pretok_dfa.py [--check]
+
+A pattern becomes a list of instructions as for a backtracking matcher. A state of
+the automaton is the ordered list of places where such a matcher could stand,
+the ones it would try first in front; a match drops all behind it. So the last
+match met is the one the backtracking matcher returns. cext/DESIGN.md, section
+Pre-tokenizers, has the argument and the encoding.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from pretok_patterns import BOUNDED, MEMO, PATTERNS, Pattern
+from pretok_regex import Alt, Chars, CharSet, End, Look, Node, Parser, Repeat, Seq
+from unicode_tables import classes, header, main, props, table
+
+OUTPUT = Path(__file__).parents[1] / "pretok_dfa.inc"
+
+# Letters of the alphabet that all patterns start from: ASCII characters one by
+# one, then classes of code points, then the end of the text. Sets are bit masks.
+N_ASCII = 128
+_, CLASS_FIRST = classes()
+# Code points that stand for each letter; classes of ASCII characters stay unused.
+LETTERS = [*range(N_ASCII), *CLASS_FIRST]
+END = len(LETTERS)
+ALL = (1 << END) - 1
+
+# Encoding of a transition (pretok_scan.h has the same numbers).
+SAVE, ENTER_MEMO, STOP = 0x4000, 0x8000, 0xC000
+STOP_HERE, STOP_SAVED, STOP_DECODE = STOP, STOP + 1, STOP + 2
+COLUMN_DECODE, COLUMN_END, COLUMN_FIRST = 0, 1, 2
+
+
+class Step(NamedTuple):
+    """Consume a character of `mask`, or (look) only check the next letter; then go on."""
+
+    mask: int
+    look: bool
+    goto: int
+
+
+class Split(NamedTuple):
+    goto: list[int]  # in order of preference
+
+
+class Match(NamedTuple):
+    pass
+
+
+def mask_of(chars: CharSet) -> int:
+    mask = 0
+    for i, cpt in enumerate(LETTERS):
+        if (i < N_ASCII) == (cpt < N_ASCII) and (cpt, props(cpt)) in chars:
+            mask |= 1 << i
+    return mask
+
+
+class Program:
+    def __init__(self, tree: Node) -> None:
+        self.code: list[Step | Split | Match] = [Match()]
+        self.start = self._emit(tree, 0)
+
+    def _add(self, instruction: Step | Split | Match) -> int:
+        self.code.append(instruction)
+        return len(self.code) - 1
+
+    def _emit(self, node: Node, goto: int) -> int:
+        """Instructions for node, then `goto`; returns where they start."""
+        match node:
+            case Chars(chars):
+                return self._add(Step(mask_of(chars), False, goto))
+            case Look(chars, negated):
+                mask = mask_of(chars)
+                return self._add(Step(~mask & (ALL | 1 << END) if negated else mask, True, goto))
+            case End():
+                return self._add(Step(1 << END, True, goto))
+            case Seq(parts):
+                for part in reversed(parts):
+                    goto = self._emit(part, goto)
+                return goto
+            case Alt(options):
+                return self._add(Split([self._emit(option, goto) for option in options]))
+            case Repeat(body, low, high):
+                if high is None:
+                    loop = self._add(Split([]))
+                    self.code[loop] = Split([self._emit(body, loop), goto])
+                    goto = loop
+                else:
+                    behind = goto
+                    for _ in range(high - low):
+                        goto = self._add(Split([self._emit(body, goto), behind]))
+                for _ in range(low):
+                    goto = self._emit(body, goto)
+                return goto
+
+
+State = tuple[int, ...]
+
+
+@dataclass
+class Dfa:
+    """next[s][x] = (accepts, state): whether a match ends in front of symbol x, and
+    the state behind it. State DEAD has nowhere to go on."""
+
+    symbol: list[int]  # of each letter, END included
+    next: list[list[tuple[bool, int]]] = field(default_factory=list)
+
+
+DEAD = -1
+
+
+def symbols(program: Program) -> tuple[list[int], list[int]]:
+    """Merges letters that no instruction tells apart: symbol of each letter, a letter of each."""
+    masks = [i.mask for i in program.code if isinstance(i, Step)]
+    number: dict[object, int] = {}
+    symbol, sample = [], []
+    for letter in range(END + 1):
+        key = letter == END, tuple(m >> letter & 1 for m in masks)
+        if key not in number:
+            number[key] = len(number)
+            sample.append(letter)
+        symbol.append(number[key])
+    return symbol, sample
+
+
+def determinize(program: Program) -> Dfa:
+    code = program.code
+
+    def follow(threads: State, letter: int | None) -> tuple[bool, list[int]]:
+        """Walks splits, and looks where the next letter is known, keeping the order;
+        stops at the first match. Keeps one thread for each place: a second one
+        could only do what the first has failed to do."""
+        out: list[int] = []
+        seen: set[int] = set()
+        stack = list(reversed(threads))
+        while stack:
+            pc = stack.pop()
+            if pc in seen:
+                continue
+            seen.add(pc)
+            i = code[pc]
+            if isinstance(i, Split):
+                stack.extend(reversed(i.goto))
+            elif isinstance(i, Step) and i.look and letter is not None:
+                if i.mask >> letter & 1:
+                    stack.append(i.goto)
+            else:
+                out.append(pc)
+                if isinstance(i, Match):
+                    return True, out
+        return False, out
+
+    symbol, sample = symbols(program)
+    dfa = Dfa(symbol)
+    number: dict[State, int] = {tuple(follow((program.start,), None)[1]): 0}
+    queue = list(number)
+    for state in queue:
+        row = []
+        for letter in sample:
+            accepts, threads = follow(state, letter)
+            steps = [code[pc] for pc in threads]
+            after = tuple(i.goto for i in steps if isinstance(i, Step) and i.mask >> letter & 1)
+            key = tuple(follow(after, None)[1])
+            if letter == END or not key:
+                row.append((accepts, DEAD))
+                continue
+            if key not in number:
+                number[key] = len(number)
+                queue.append(key)
+            row.append((accepts, number[key]))
+        dfa.next.append(row)
+    return dfa
+
+
+def minimize(dfa: Dfa) -> Dfa:
+    """Merges states with equal futures, then symbols with equal columns."""
+    group = [0] * len(dfa.next)
+    count = 1
+    while True:
+        keys: dict[object, int] = {}
+        group = [
+            keys.setdefault(
+                (group[s], tuple((a, t if t == DEAD else group[t]) for a, t in row)), len(keys)
+            )
+            for s, row in enumerate(dfa.next)
+        ]
+        if len(keys) == count:
+            break
+        count = len(keys)
+    rows: dict[int, list[tuple[bool, int]]] = {}
+    for s, row in enumerate(dfa.next):
+        rows.setdefault(group[s], [(a, t if t == DEAD else group[t]) for a, t in row])
+    table_ = [rows[g] for g in range(count)]  # the start state's group is 0
+    columns: dict[object, int] = {}
+    end = dfa.symbol[END]
+    merged = [
+        columns.setdefault((x == end, tuple(row[x] for row in table_)), len(columns))
+        for x in range(len(table_[0]))
+    ]
+    keep = [merged.index(c) for c in range(len(columns))]
+    return Dfa([merged[x] for x in dfa.symbol], [[row[x] for x in keep] for row in table_])
+
+
+def silent_loops(dfa: Dfa) -> set[int]:
+    """States that lie on a cycle on which nothing is accepted."""
+    edges = [{t for a, t in row if not a and t != DEAD} for row in dfa.next]
+    found = set()
+    for s in range(len(edges)):
+        reached, stack = set(), list(edges[s])
+        while stack:
+            t = stack.pop()
+            if t not in reached:
+                reached.add(t)
+                stack.extend(edges[t])
+        if s in reached:
+            found.add(s)
+    return found
+
+
+def memo_state(pattern: Pattern, dfa: Dfa) -> int:
+    """The state to remember, or DEAD; checks what the pattern promises."""
+    loops = silent_loops(dfa)
+    if pattern.lookahead == BOUNDED and loops:
+        raise SystemExit(f"{pattern.name}: can read on without bound")
+    if pattern.lookahead != MEMO:
+        return DEAD
+    # What the scanner notes is an interval of positions, so the loop must stand
+    # still in one state; and leaving it must mean failure or a match at once.
+    loops = {s for s in loops if any(t == s and not a for a, t in dfa.next[s])}
+    if len(loops) != 1:
+        raise SystemExit(f"{pattern.name}: {len(loops)} loops to remember")
+    (state,) = loops
+    for accepts, t in dfa.next[state]:
+        failing = not accepts and t in (DEAD, state)
+        if not failing and not accepts and not all(a for a, _ in dfa.next[t]):
+            raise SystemExit(f"{pattern.name}: the loop can be left without a match")
+    return state
+
+
+def unsure(dfa: Dfa) -> list[bool]:
+    """States from which the scan may die without meeting another match."""
+    result = [any(not a and t == DEAD for a, t in row) for row in dfa.next]
+    while True:
+        more = [
+            u or any(not a and t != DEAD and result[t] for a, t in row)
+            for u, row in zip(result, dfa.next, strict=True)
+        ]
+        if more == result:
+            return result
+        result = more
+
+
+def encode(pattern: Pattern, dfa: Dfa) -> str:
+    end = dfa.symbol[END]
+    others = [x for x in range(len(dfa.next[0])) if x != end]
+    column = {x: COLUMN_FIRST + i for i, x in enumerate(others)} | {end: COLUMN_END}
+    width = COLUMN_FIRST + len(others)
+    if width > 256 or len(dfa.next) * width > SAVE:
+        raise SystemExit(f"{pattern.name}: {len(dfa.next)} states of {width} symbols do not fit")
+    memo = memo_state(pattern, dfa)
+    open_ = unsure(dfa)
+
+    def cell(state: int, accepts: bool, to: int) -> int:
+        if to == DEAD:
+            return STOP_HERE if accepts else STOP_SAVED
+        if accepts and open_[to]:
+            return SAVE + to * width
+        if to == memo and state != memo:
+            if accepts:
+                raise SystemExit(f"{pattern.name}: enters its loop with a match not saved")
+            return ENTER_MEMO + to * width
+        return to * width
+
+    cells = []
+    for s, row in enumerate(dfa.next):
+        cells += [STOP_DECODE, cell(s, *row[end])] + [cell(s, *row[x]) for x in others]
+    name = pattern.name
+    by_class = [column[dfa.symbol[N_ASCII + i]] if c >= N_ASCII else 0 for i, c in enumerate(CLASS_FIRST)]
+    memo_row = "PRETOK_NO_MEMO" if memo == DEAD else str(memo * width)
+    return "\n".join(
+        [
+            f"/* {name}: {len(dfa.next)} states, {width} columns */",
+            f"static const uint16_t {name}_next[{len(cells)}] = {{",
+            table(cells),
+            "};",
+            f"static const uint8_t {name}_ascii[256] = {{",
+            table(column[dfa.symbol[i]] for i in range(N_ASCII)),
+            "};",
+            f"static const uint8_t {name}_class[{len(by_class)}] = {{",
+            table(by_class),
+            "};",
+            f"static const pretok_scanner {name} = {{",
+            f"    pretok_dfa_cut, {name}_next, {name}_ascii, {name}_class, {memo_row}",
+            "};\n",
+        ]
+    )
+
+
+def generate() -> str:
+    text = []
+    size = 0
+    for pattern in PATTERNS:
+        program = Program(Parser(pattern.regex).tree)
+        dfa = minimize(determinize(program))
+        if any(accepts for accepts, _ in dfa.next[0]):
+            raise SystemExit(f"{pattern.name} matches the empty text: write a scanner")
+        text.append(encode(pattern, dfa))
+        size += len(dfa.next) * (COLUMN_FIRST - 1 + len(dfa.next[0])) * 2 + 256 + len(CLASS_FIRST)
+    return header("pretok_dfa.py", f"{size} bytes of tables.") + "\n" + "\n".join(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(OUTPUT, generate()))

@@ -1,0 +1,180 @@
+"""The regular expressions of llama.cpp's pre-tokenizers (b11549), one row each.
+
+Data for pretok_dfa.py and unicode_tables.py; both say how it is read. A new
+pre-tokenizer with a new regex is one row here and one row in pretok_names.c.
+
+Non-ASCII characters are written as escapes: some are look-alikes (U+212A, the
+Kelvin sign) or not normalized, and an editor must not change them.
+"""
+
+from typing import NamedTuple
+
+# What a pattern promises about scans that read on without finding a longer match
+# (DESIGN.md, "Linear time").
+BOUNDED = "bounded"  # they stop after a bounded number of characters; checked by the generator
+ONCE = "once"  # what was read is matched by the next few scans, which do not read on as far
+MEMO = "memo"  # the scanner remembers where the loop led to nothing
+
+
+class Pattern(NamedTuple):
+    name: str
+    regex: str
+    lookahead: str = ONCE
+
+
+_CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+_WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
+_MARKS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
+_SPACES = r"\s+(?!\S)|\s+"
+_NEWLINES = r"\s*[\r\n]+"
+_ASCII_PUNCT_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
+_PREFIX = r"[^\r\n\p{L}\p{N}]?"
+
+# Upper- and lower-case words. For non-ASCII letters case is not told apart there:
+# every \p{L*} is \p{L}, and [^a-z] excludes ASCII only.
+_UPPER, _LOWER = r"((?=[\p{L}])([^a-z]))", r"((?=[\p{L}])([^A-Z]))"
+_UPPER_M, _LOWER_M = r"((?=[\p{L}\p{M}])([^a-z]))", r"((?=[\p{L}\p{M}])([^A-Z]))"
+_UPPER_P = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER_P = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+
+
+def _cased(upper: str, lower: str, suffix: str) -> str:
+    return f"{_PREFIX}{upper}*{lower}+{suffix}|{_PREFIX}{upper}+{lower}*{suffix}"
+
+
+_MARKS_SLASH = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
+_LETTER_NOT_HAN = r"(?:(?!\p{Han})\p{L})"
+
+PATTERNS = (
+    # llama.cpp runs these through hand-written scanners; the differential test
+    # says that they equal the expressions here. gpt2 has no "|\s+" there, but its
+    # scanner acts as if, and a gap would be the same word anyway.
+    Pattern("gpt2", rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPACES}"),
+    Pattern("llama3", rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}|{_MARKS}|{_NEWLINES}|{_SPACES}"),
+    Pattern("qwen2", rf"{_CONTRACTION}|{_WORD}|\p{{N}}|{_MARKS}|{_NEWLINES}|{_SPACES}"),
+    Pattern(
+        "qwen35",
+        rf"{_CONTRACTION}|{_PREFIX}[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*"
+        rf"|{_NEWLINES}|{_SPACES}",
+    ),
+    # The tag there is "\p{Han}+"; marks end a word, unlike in the model's own regex.
+    Pattern(
+        "kimi_k2",
+        rf"\p{{Han}}+|{_PREFIX}{_LETTER_NOT_HAN}+{_CONTRACTION}?|\p{{N}}{{1,3}}|{_MARKS}"
+        rf"|{_NEWLINES}|{_SPACES}",
+    ),
+    Pattern("newlines", r"[^\n]+|[\n]+", BOUNDED),
+    # The rest are matched by std::regex.
+    Pattern(
+        "jais2",
+        rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}|{_MARKS}|{_NEWLINES}|\s{{512}}(?!\S)|\s{{256}}(?!\S)"
+        r"|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)"
+        r"|\s{1,2}(?!\S)|\s{1}",
+        MEMO,
+    ),
+    Pattern("line_end", r"[\r\n]", BOUNDED),
+    Pattern(
+        "deepseek_letters",
+        r"\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293"
+        r"\u0295-\u02AF\u0370-\u0373\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C"
+        r"\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F\u0531-\u0556\u10A0-\u10C5"
+        r"\u13A0-\u13F5\u13F8-\u13FD\u1C90-\u1CBA\u1CBD-\u1CBF\u1D00-\u1D2B\u1D6B-\u1D77"
+        r"\u1D79-\u1D9A\u1E00-\u1F15\u1F18-\u1F1D\u1F20-\u1F45\u1F48-\u1F4D\u1F50-\u1F57\u1F59"
+        r"\u1F5B\u1F5D\u1F5F-\u1F7D\u1F80-\u1FB4\u1FB6-\u1FBC\u1FBE\u1FC2-\u1FC4\u1FC6-\u1FCC"
+        r"\u1FD0-\u1FD3\u1FD6-\u1FDB\u1FE0-\u1FEC\u1FF2-\u1FF4\u1FF6-\u1FFC\u2102\u2107"
+        r"\u210A-\u2113\u2115\u2119-\u211D\u2124\u2126\u2128\u212A-\u212D\u212F-\u2134\u2139"
+        r"\u213C-\u213F\u2145-\u2149\u214E\u2183\u2184\u2C00-\u2C7B\u2C7E-\u2CE4\u2CEB-\u2CEE"
+        r"\u2CF2\u2CF3\uA640-\uA66D\uA680-\uA69B\uA722-\uA76F\uA771-\uA787\uA78B-\uA78E"
+        r"\uAB70-\uABBF\uFB00-\uFB06\uFB13-\uFB17\uFF21-\uFF3A\uFF41-\uFF5A"
+        r"\U00010400-\U0001044F\U000104B0-\U000104D3\U000104D8-\U000104FB\U00010C80-\U00010CB2"
+        r"\U00010CC0-\U00010CF2\U000118A0-\U000118DF\U0001E900-\U0001E943]+",
+        BOUNDED,
+    ),
+    Pattern(
+        "deepseek_punctuation",
+        r"\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+",
+        BOUNDED,
+    ),
+    Pattern("trailing_spaces", r"\s+$", MEMO),
+    Pattern("deepseek_cjk", r"[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", BOUNDED),
+    Pattern("numbers", r"\p{N}+", BOUNDED),
+    Pattern("number", r"\p{N}", BOUNDED),
+    Pattern("numbers_3", r"\p{N}{1,3}", BOUNDED),
+    Pattern("cjk_kana", r"[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+", BOUNDED),
+    Pattern(
+        "deepseek_v3",
+        rf"{_ASCII_PUNCT_WORD}|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+"
+        rf"| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_NEWLINES}|{_SPACES}",
+    ),
+    Pattern(
+        "spark",
+        rf"{_ASCII_PUNCT_WORD}|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+"
+        rf"| ?[\p{{P}}\p{{S}}]+|[\r\n]|{_SPACES}",
+        BOUNDED,
+    ),
+    Pattern(
+        "youtu_scripts",
+        r"[\uAC00-\uD7A3\u3131-\u318E]+|[\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B"
+        r"\uFF0C\u3001-\u303F\uFE30-\uFE4F]+|[\u3105-\u312F]+|[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
+        BOUNDED,
+    ),
+    Pattern(
+        "youtu",
+        rf"{_cased(_UPPER_P, _LOWER_P, _CONTRACTION + '?')}|\p{{N}}|{_MARKS_SLASH}"
+        rf"|{_NEWLINES}|{_SPACES}",
+    ),
+    Pattern("space_letters", r"\s?\p{L}+", BOUNDED),
+    Pattern("space_punctuation", r"\s?\p{P}+", BOUNDED),
+    Pattern("falcon_punctuation", r"[\p{P}\$\+<=>\^~\|`]+", BOUNDED),
+    Pattern("default_punctuation", r"[\p{P}\$\+<=>\^~\|]+", BOUNDED),
+    Pattern("digits_3", r"[0-9][0-9][0-9]", BOUNDED),
+    # Read as written: the class holds "(", "|", ")" and the space class.
+    Pattern("bloom", r" ?[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+", BOUNDED),
+    Pattern(
+        "tekken",
+        rf"{_cased(_UPPER, _LOWER, '')}|\p{{N}}|{_MARKS_SLASH}|{_NEWLINES}|{_SPACES}",
+    ),
+    Pattern(
+        "gpt4o",
+        rf"{_cased(_UPPER, _LOWER, _CONTRACTION + '?')}|\p{{N}}{{1,3}}|{_MARKS_SLASH}"
+        rf"|{_NEWLINES}|{_SPACES}",
+    ),
+    Pattern(
+        "granite_multi",
+        rf"{_cased(_UPPER_M, _LOWER_M, _CONTRACTION + '?')}|\p{{N}}{{1,3}}|{_MARKS_SLASH}"
+        rf"|{_NEWLINES}|{_SPACES}",
+    ),
+    Pattern(
+        "tiny_aya",
+        rf"{_cased(_UPPER_P, _LOWER_P, _CONTRACTION + '?')}|\p{{N}}{{1,3}}|{_MARKS_SLASH}"
+        rf"|{_NEWLINES}|{_SPACES}",
+    ),
+    Pattern("chameleon_sentinel", r"<sentinel:[0-9]+>"),
+    Pattern("chameleon_image", r"(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", BOUNDED),
+    Pattern("chameleon_spaces", r"([\t\n]|    |  )", BOUNDED),
+    Pattern("chameleon_punctuation", r"[\p{P}!-/:-@\[-`{-~]", BOUNDED),
+    Pattern(
+        "bailing",
+        rf"'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|{_WORD}|\p{{N}}|{_MARKS}|\s*[\r\n]|{_SPACES}",
+    ),
+    Pattern(
+        "seed_coder",
+        rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|{_NEWLINES}|{_SPACES}",
+    ),
+    Pattern("ufakzeka", rf"{_WORD}|\p{{N}}|{_MARKS}|{_NEWLINES}|{_SPACES}"),
+    # U+8C48 to U+FAFF is what stands there (U+F900 decomposes to U+8C48).
+    Pattern(
+        "afmoe_scripts",
+        r"[\u4E00-\u9FFF\u3400-\u4DBF\u8C48-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F"
+        r"\u2F00-\u2FDF\u0E40-\u0E7F\u0E80-\u0EFF\u1780-\u17FF\u1000-\u109F\uAA60-\uAA7F"
+        r"\uA9E0-\uA9FF\uAC00-\uD7AF\u1100-\u11FF]+",
+        BOUNDED,
+    ),
+    Pattern(
+        "exaone_moe",
+        rf"{_CONTRACTION}|{_PREFIX}(?:\p{{L}}\p{{M}}*(?: \p{{L}}\p{{M}}*)*)+|\p{{N}}"
+        rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]?|\s*[\r\n]|{_SPACES}",
+    ),
+    Pattern("minicpm5", rf"{_CONTRACTION}|{_WORD}|\p{{N}}+|{_MARKS}|{_NEWLINES}|{_SPACES}"),
+    Pattern("words", r"\S+", BOUNDED),
+)

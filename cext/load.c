@@ -1,0 +1,202 @@
+/* Loading: a file's bytes -> gguf (views) -> vocab (facts) -> model -> tokenizer. */
+#if !defined(_WIN32)
+#define _POSIX_C_SOURCE 200809L
+#define _FILE_OFFSET_BITS 64
+#endif
+
+#include "tokenizer.h"
+#include "vocab_special.h"
+
+#include <errno.h>
+
+static const model_ops *ops_of(const vocab *v) {
+    switch (v->type) {
+    case GGTOK_VOCAB_SPM: return &model_spm;
+    case GGTOK_VOCAB_BPE:
+        return !strcmp(v->model, "hybriddna")    ? &model_hybriddna
+               : !strcmp(v->model, "whitespace") ? &model_whitespace
+                                                 : &model_bpe;
+    case GGTOK_VOCAB_WPM: return &model_wpm;
+    case GGTOK_VOCAB_UGM: return &model_ugm;
+    case GGTOK_VOCAB_RWKV: return &model_rwkv;
+    case GGTOK_VOCAB_PLAMO2: return &model_plamo2;
+    case GGTOK_VOCAB_TEST: return &model_test;
+    default: return NULL;
+    }
+}
+
+/* The newline's id: its byte token in SPM, the padding token in WPM, else the
+ * first id of "\n". As in llama.cpp this is settled before the file's special
+ * ids are read, so that the defaults stand in for them. */
+static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
+    vocab *v = &tok->v;
+    int32_t id = v->special[GGTOK_PAD];
+    if (v->type == GGTOK_VOCAB_SPM) {
+        int32_t byte = vocab_byte_token(v, '\n');
+        if (byte >= 0) id = byte;
+    } else if (v->type != GGTOK_VOCAB_WPM) {
+        idbuf ids = {0};
+        model_call call = {v, tok->model, tok->ops->scratch_new(v, tok->model), true, &ids, err};
+        ggtok_status s = call.scratch ? tok->ops->encode(&call, (const uint8_t *)"\n", 1)
+                                      : error_memory(err);
+        if (!s && ids.n) id = ids.data[0];
+        tok->ops->scratch_free(call.scratch);
+        mem_free(ids.data);
+        if (s) return s;
+    }
+    v->special[GGTOK_NL] = id;
+    return GGTOK_OK;
+}
+
+static ggtok_status load(ggtok_tokenizer *tok, const gguf *g, const ggtok_load_options *options,
+                         ggtok_error *err) {
+    ggtok_status s;
+    if (!metadata_copy(&tok->meta, g)) return error_memory(err);
+    if ((s = vocab_load_tokens(&tok->v, g, options, err))) return s;
+    tok->ops = ops_of(&tok->v);
+    if (!tok->ops) return GGTOK_OK;
+    if ((s = tok->ops->build(&tok->v, g, options, &tok->model, err)) ||
+        (s = find_newline(tok, err)) || (s = vocab_load_special(&tok->v, g, err)) ||
+        (s = special_set_build(&tok->always, &tok->v, false, err)) ||
+        (s = special_set_build(&tok->all, &tok->v, true, err))) {
+        return s;
+    }
+    return piece_table_build(&tok->pieces, &tok->v, err);
+}
+
+ggtok_status tokenizer_load(const gguf *g, const ggtok_load_options *options, ggtok_tokenizer **out,
+                            ggtok_error *err) {
+    ggtok_tokenizer *tok = mem_zalloc(sizeof *tok);
+    if (!tok) return error_memory(err);
+    ggtok_status s = load(tok, g, options, err);
+    if (s) {
+        ggtok_free(tok);
+        tok = NULL;
+    }
+    *out = tok;
+    return s;
+}
+
+ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_options *options,
+                               ggtok_tokenizer **out, ggtok_error *err) {
+    gguf g = {0};
+    size_t need;
+    *out = NULL;
+    ggtok_status s = gguf_parse(&g, data, size, size, &need, err);
+    if (!s) s = tokenizer_load(&g, options, out, err);
+    gguf_close(&g);
+    return s;
+}
+
+/* ---- files: read in growing blocks, never mapped, since a file that is cut
+ * short under a mapping kills the process ---- */
+
+#if defined(_WIN32)
+#include <stdio.h>
+typedef FILE *file_handle;
+#define NO_FILE NULL
+#define file_close fclose
+
+static file_handle file_open(const char *path) {
+    return fopen(path, "rb");
+}
+
+/* The file's size, or a negative number (errno is set). */
+static int64_t file_size(file_handle f) {
+    if (_fseeki64(f, 0, SEEK_END)) return -1;
+    return _ftelli64(f);
+}
+
+static int64_t file_read(file_handle f, uint8_t *p, size_t n, uint64_t offset) {
+    if (_fseeki64(f, (int64_t)offset, SEEK_SET)) return -1;
+    size_t got = fread(p, 1, n, f);
+    return got || !ferror(f) ? (int64_t)got : -1;
+}
+#else
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+typedef int file_handle;
+enum { READ_MAX = 1 << 30 }; /* bytes a call; some systems refuse more than 2^31 - 1 */
+#define NO_FILE (-1)
+#define file_close close
+
+static file_handle file_open(const char *path) {
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+}
+
+static int64_t file_size(file_handle f) {
+    struct stat st;
+    if (fstat(f, &st)) return -1;
+    if (S_ISREG(st.st_mode)) return st.st_size;
+    errno = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
+    return -1;
+}
+
+static int64_t file_read(file_handle f, uint8_t *p, size_t n, uint64_t offset) {
+    ssize_t got;
+    do got = pread(f, p, n < READ_MAX ? n : READ_MAX, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+#endif
+
+static ggtok_status io_error(ggtok_error *err, int os_error, const char *path, const char *what) {
+    ggtok_status s = error_set(err, GGTOK_ERR_IO, "cannot %s '%s': %s", what, path,
+                               os_error == ESPIPE ? "not a regular file" : strerror(os_error));
+    if (err) err->os_error = os_error;
+    return s;
+}
+
+/* Grows *data to hold `want` bytes of the file. */
+static ggtok_status read_up_to(file_handle f, const char *path, bytebuf *data, size_t want,
+                               ggtok_error *err) {
+    if (!bytebuf_reserve(data, want - data->n)) return error_memory(err);
+    while (data->n < want) {
+        int64_t got = file_read(f, data->data + data->n, want - data->n, data->n);
+        if (got < 0) return io_error(err, errno, path, "read");
+        if (!got) {
+            return error_set_at(err, GGTOK_ERR_GGUF, NULL, 0, data->n,
+                                "'%s' became shorter while it was read: it ends at byte %llu", path,
+                                (unsigned long long)data->n);
+        }
+        data->n += (size_t)got;
+    }
+    return GGTOK_OK;
+}
+
+static ggtok_status load_open_file(file_handle f, const char *path,
+                                   const ggtok_load_options *options, ggtok_tokenizer **out,
+                                   ggtok_error *err) {
+    enum { FIRST_BLOCK = 1 << 20 };
+    bytebuf data = {0};
+    gguf g = {0};
+    ggtok_status s;
+    int64_t size = file_size(f);
+    if (size < 0) return io_error(err, errno, path, "read");
+    size_t want = FIRST_BLOCK, need = 1;
+    do {
+        if (want < need) want = need;
+        if ((uint64_t)want > (uint64_t)size) want = (size_t)size;
+        if ((s = read_up_to(f, path, &data, want, err)) ||
+            (s = gguf_parse(&g, data.data, data.n, (uint64_t)size, &need, err))) {
+            goto done;
+        }
+        want = data.n < SIZE_MAX / 2 ? 2 * data.n : SIZE_MAX;
+    } while (need);
+    s = tokenizer_load(&g, options, out, err);
+done:
+    gguf_close(&g);
+    mem_free(data.data);
+    return s;
+}
+
+ggtok_status ggtok_load_file(const char *path, const ggtok_load_options *options,
+                             ggtok_tokenizer **out, ggtok_error *err) {
+    *out = NULL;
+    file_handle f = file_open(path);
+    if (f == NO_FILE) return io_error(err, errno, path, "open");
+    ggtok_status s = load_open_file(f, path, options, out, err);
+    file_close(f);
+    return s;
+}

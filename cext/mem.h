@@ -1,0 +1,55 @@
+/* Memory: one seam for all allocations (tests inject failures here) and the two
+ * growable buffers that everything writes into. */
+#ifndef GGTOK_MEM_H
+#define GGTOK_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* realloc(p, n): p may be NULL; NULL on failure, p then still valid. */
+void *mem_realloc(void *p, size_t n);
+void *mem_alloc(size_t n);
+void *mem_zalloc(size_t n); /* zeroed, by the system where it can */
+void mem_free(void *p);
+
+/* n * size, or SIZE_MAX (which no allocation grants) on overflow. */
+static inline size_t mem_mul(size_t n, size_t size) {
+    return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;
+}
+
+/* Growable array of ids. Reserve first, then write data[n++] unchecked. */
+typedef struct idbuf {
+    int32_t *data;
+    size_t n, cap;
+} idbuf;
+
+/* Growable array of bytes, likewise. */
+typedef struct bytebuf {
+    uint8_t *data;
+    size_t n, cap;
+} bytebuf;
+
+bool idbuf_grow(idbuf *b, size_t extra);     /* false: out of memory */
+bool bytebuf_grow(bytebuf *b, size_t extra); /* false: out of memory */
+
+static inline bool idbuf_reserve(idbuf *b, size_t extra) {
+    return b->cap - b->n >= extra || idbuf_grow(b, extra);
+}
+static inline bool idbuf_push(idbuf *b, int32_t id) {
+    if (!idbuf_reserve(b, 1)) return false;
+    b->data[b->n++] = id;
+    return true;
+}
+static inline bool bytebuf_reserve(bytebuf *b, size_t extra) {
+    return b->cap - b->n >= extra || bytebuf_grow(b, extra);
+}
+static inline bool bytebuf_append(bytebuf *b, const void *p, size_t n) {
+    if (!bytebuf_reserve(b, n)) return false;
+    if (n) memcpy(b->data + b->n, p, n);
+    b->n += n;
+    return true;
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* The file's key/values, kept after loading: scalars and strings whole, arrays
+ * by type and count. */
+#ifndef GGTOK_METADATA_H
+#define GGTOK_METADATA_H
+
+#include "gguf.h"
+
+typedef struct metadata {
+    ggtok_kv *kv;
+    size_t n;
+    uint8_t *bytes; /* the keys and strings */
+} metadata;
+
+bool metadata_copy(metadata *m, const gguf *g); /* false: out of memory */
+void metadata_free(metadata *m);
+
+#endif

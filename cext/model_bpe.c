@@ -1,0 +1,209 @@
+/*
+ * BPE: text -> words (pretok) -> ids (merges), each word on its own.
+ *
+ * A word's ids depend on its bytes alone, so words met before come from a cache.
+ */
+#include "bpe_merge.h"
+#include "model.h"
+#include "spaces.h"
+#include "utf8.h"
+#include "wordcache.h"
+
+typedef struct bpe_model {
+    bpe_table table;
+    unsigned pre_flags;
+    ggtok_split_fn split; /* the caller's own words, instead of the pre-tokenizer's */
+    void *split_user;
+} bpe_model;
+
+typedef struct bpe_state { /* scratch */
+    wordcache cache;
+    bpe_scratch merge;
+    bytebuf text;   /* the fragment, made well-formed */
+    bytebuf spaced; /* the same with spaces escaped */
+    bytebuf mapped; /* a word in GPT-2's characters */
+    size_t *ends;   /* words of the caller's splitter */
+    size_t ends_cap;
+} bpe_state;
+
+static void model_free(void *model) {
+    bpe_model *m = model;
+    if (!m) return;
+    bpe_table_free(&m->table);
+    mem_free(m);
+}
+
+static ggtok_status model_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                                void **model, ggtok_error *err) {
+    bpe_model *m = mem_zalloc(sizeof *m);
+    if (!m) return error_memory(err);
+    m->pre_flags = pretok_flags(v->pre);
+    if (options) {
+        m->split = options->split;
+        m->split_user = options->split_user;
+    }
+    ggtok_status s = bpe_table_build(&m->table, v, g, err);
+    if (s) {
+        model_free(m);
+        m = NULL;
+    }
+    *model = m;
+    return s;
+}
+
+static void scratch_free(void *scratch) {
+    bpe_state *s = scratch;
+    if (!s) return;
+    wordcache_free(&s->cache);
+    bpe_scratch_free(&s->merge);
+    mem_free(s->text.data);
+    mem_free(s->spaced.data);
+    mem_free(s->mapped.data);
+    mem_free(s->ends);
+    mem_free(s);
+}
+
+static void *scratch_new(const vocab *v, const void *model) {
+    (void)v, (void)model;
+    bpe_state *s = mem_zalloc(sizeof *s);
+    if (s && !wordcache_init(&s->cache)) {
+        mem_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* ---- one word ---- */
+
+/* Sets *id to the token whose text is the word as the vocabulary spells it, or
+ * to -1. False: out of memory. */
+static bool whole_word(const bpe_model *m, bpe_state *s, const vocab *v, const uint8_t *word,
+                       size_t n, int32_t *id) {
+    *id = GGTOK_NO_TOKEN;
+    if (n > v->max_text) return true; /* no byte's character is shorter than the byte */
+    if (m->table.raw_utf8) {
+        *id = vocab_find(v, word, n);
+        return true;
+    }
+    s->mapped.n = 0;
+    if (!bytebuf_reserve(&s->mapped, 2 * n)) return false;
+    for (size_t i = 0; i < n; i++) {
+        s->mapped.n += bpe_byte_char(word[i], s->mapped.data + s->mapped.n);
+    }
+    *id = vocab_find(v, s->mapped.data, s->mapped.n);
+    return true;
+}
+
+static bool only_newlines(const uint8_t *p, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] != '\n') return false;
+    }
+    return true;
+}
+
+/* A word that the cache does not hold. */
+static ggtok_status encode_word(const model_call *call, const uint8_t *word, size_t n) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    idbuf *out = call->out;
+    size_t before = out->n;
+    int32_t id = GGTOK_NO_TOKEN;
+    if (call->v->flag[GGTOK_FLAG_IGNORE_MERGES] ||
+        ((m->pre_flags & PRETOK_NEWLINE_WORDS) && only_newlines(word, n))) {
+        if (!whole_word(m, s, call->v, word, n, &id)) return error_memory(call->err);
+    }
+    if (id >= 0) {
+        if (!idbuf_push(out, id)) return error_memory(call->err);
+    } else {
+        ggtok_status st = bpe_merge_word(&m->table, call->v, &s->merge, word, n, out, call->err);
+        if (st) return st;
+    }
+    wordcache_put(&s->cache, word, n, out->data + before, out->n - before);
+    return GGTOK_OK;
+}
+
+/* Words text[from..ends[0]), text[ends[0]..ends[1]), ... */
+static ggtok_status encode_words(const model_call *call, const uint8_t *text, size_t n, size_t from,
+                                 const size_t *ends, size_t count) {
+    const bpe_state *s = call->scratch;
+    idbuf *out = call->out;
+    for (size_t i = 0; i < count; i++) {
+        size_t len = ends[i] - from;
+        if (!idbuf_reserve(out, WORD_LONG_IDS + 1)) return error_memory(call->err);
+        if (!wordcache_get(&s->cache, text + from, len, n - from, out)) {
+            ggtok_status st = encode_word(call, text + from, len);
+            if (st) return st;
+        }
+        from = ends[i];
+    }
+    return GGTOK_OK;
+}
+
+/* ---- a fragment ---- */
+
+/* Asks the caller's splitter, with more room if it needs it, and checks it. */
+static ggtok_status user_words(const model_call *call, const uint8_t *text, size_t n,
+                               size_t *count) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    size_t want = s->ends_cap ? s->ends_cap : 256;
+    for (;;) {
+        if (want > s->ends_cap) {
+            size_t *ends = mem_realloc(s->ends, mem_mul(want, sizeof *ends));
+            if (!ends) return error_memory(call->err);
+            s->ends = ends;
+            s->ends_cap = want;
+        }
+        want = m->split(m->split_user, (const char *)text, n, s->ends, s->ends_cap);
+        if (want <= s->ends_cap) break;
+        if (want > n) {
+            return error_set(call->err, GGTOK_ERR_ARGUMENT, "the word splitter failed");
+        }
+    }
+    for (size_t i = 0; i < want; i++) {
+        if (s->ends[i] > n || s->ends[i] <= (i ? s->ends[i - 1] : 0)) {
+            return error_set(call->err, GGTOK_ERR_ARGUMENT,
+                             "the word splitter's offset %llu is out of order",
+                             (unsigned long long)i);
+        }
+    }
+    if (!want || s->ends[want - 1] != n) {
+        return error_set(call->err, GGTOK_ERR_ARGUMENT,
+                         "the word splitter's words do not cover the text");
+    }
+    *count = want;
+    return GGTOK_OK;
+}
+
+static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
+    enum { BATCH = 256 };
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    ggtok_status st = GGTOK_OK;
+    size_t ends[BATCH], count = 0, from = 0;
+    if (utf8_valid_prefix(text, n) < n) {
+        s->text.n = 0;
+        if (!utf8_sanitize(&s->text, text, n)) return error_memory(call->err);
+        text = s->text.data;
+        n = s->text.n;
+    }
+    if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) {
+        s->spaced.n = 0;
+        if (!spaces_escape(&s->spaced, text, n)) return error_memory(call->err);
+        text = s->spaced.data;
+        n = s->spaced.n;
+    }
+    if (m->split) {
+        st = user_words(call, text, n, &count);
+        return st ? st : encode_words(call, text, n, 0, s->ends, count);
+    }
+    pretok_walk walk;
+    pretok_begin(&walk, call->v->pre, text, n);
+    while (!st && (count = pretok_next(&walk, ends, BATCH))) {
+        st = encode_words(call, text, n, from, ends, count);
+        from = ends[count - 1];
+    }
+    return st;
+}
+
+const model_ops model_bpe = {model_build, model_free, scratch_new, scratch_free, encode};

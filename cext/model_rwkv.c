@@ -1,0 +1,102 @@
+/* RWKV: the longest token, again and again, over bytes. */
+#include "model.h"
+#include "rwkv_text.h"
+#include "trie.h"
+
+/* A "digit" as llama.cpp reads it, where char is signed: bytes from 0x80 up are
+ * less than 'a'. Modulo 256. */
+static uint8_t hex_digit(uint8_t c) {
+    return (uint8_t)(c >= 'a' && c < 0x80 ? c - 'a' + 10 : c - '0');
+}
+
+bool rwkv_unescape(bytebuf *out, const uint8_t *text, size_t n) {
+    if (!bytebuf_reserve(out, n)) return false; /* no escape is longer than what it gives */
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = text[i];
+        if (c == '\\') {
+            if (++i == n) break;
+            c = text[i];
+            if (c == 'x') {
+                if (n - i <= 2) break;
+                c = (uint8_t)(hex_digit(text[i + 1]) << 4) + hex_digit(text[i + 2]);
+                i += 2;
+            } else {
+                c = c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
+            }
+        }
+        out->data[out->n++] = c;
+    }
+    return true;
+}
+
+typedef struct rwkv_model {
+    trie t;
+    bytebuf bytes; /* the unescaped texts, which the trie's tails refer to */
+    uint32_t *off;
+} rwkv_model;
+
+static void rwkv_free(void *model) {
+    rwkv_model *m = model;
+    if (!m) return;
+    trie_free(&m->t);
+    mem_free(m->bytes.data);
+    mem_free(m->off);
+    mem_free(m);
+}
+
+static ggtok_status rwkv_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                               void **model, ggtok_error *err) {
+    (void)g, (void)options;
+    rwkv_model *m = mem_zalloc(sizeof *m);
+    uint32_t *ids = mem_alloc(mem_mul(v->n_tokens, sizeof *ids));
+    if (!m || !ids) goto fail;
+    m->off = mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *m->off));
+    if (!m->off) goto fail;
+    m->off[0] = 0;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        gguf_view text = vocab_text(v, id);
+        if (!rwkv_unescape(&m->bytes, text.p, text.n)) goto fail;
+        m->off[id + 1] = (uint32_t)m->bytes.n;
+        ids[id] = id;
+    }
+    /* Texts that differ may unescape to the same bytes: the last one has them. */
+    if (!trie_build(&m->t, m->bytes.data, m->off, ids, v->n_tokens, true)) goto fail;
+    mem_free(ids);
+    *model = m;
+    return GGTOK_OK;
+fail:
+    mem_free(ids);
+    rwkv_free(m);
+    return error_memory(err);
+}
+
+static void *rwkv_scratch_new(const vocab *v, const void *model) {
+    (void)v, (void)model;
+    return mem_zalloc(1); /* nothing to remember, but NULL would mean failure */
+}
+
+/*
+ * Where no token leads the text, the unknown id stands for one byte. llama.cpp
+ * does so only if no token even begins with that byte; where a token's first
+ * bytes are there but no token is complete, it emits id 0 and starts the text
+ * over, for ever (until memory runs out). We treat that byte like the others.
+ */
+static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, size_t n) {
+    const rwkv_model *m = call->model;
+    int32_t unknown = call->v->special[GGTOK_UNK];
+    for (size_t i = 0; i < n;) {
+        int32_t id = unknown;
+        size_t len = trie_longest(&m->t, text + i, n - i, &id);
+        i += len ? len : 1;
+        if (!idbuf_push(call->out, id)) return error_memory(call->err);
+    }
+    return GGTOK_OK;
+}
+
+const model_ops model_rwkv = {
+    .build = rwkv_build,
+    .free = rwkv_free,
+    .scratch_new = rwkv_scratch_new,
+    .scratch_free = mem_free,
+    .encode = rwkv_encode,
+};

@@ -1,0 +1,348 @@
+/*
+ * SPM: symbols are characters; the pair whose text is the token of best score
+ * merges first, leftmost among equals. What ends as no token goes by its bytes.
+ *
+ * A merge joins two neighbours only if some token's text holds them side by side.
+ * So the text may be cut wherever two characters stand together that do so in no
+ * token, and each piece merged, and remembered, alone.
+ */
+#include "model.h"
+#include "spaces.h"
+#include "utf8.h"
+#include "wordcache.h"
+
+#include <math.h>
+
+typedef struct spm_model {
+    uint64_t *pairs;     /* bitmap over hashes of character pairs; a set bit: may stand in a token */
+    unsigned pair_shift; /* 64 - log2(bits) */
+    bool unordered;      /* a score is NaN: order is the heap's own, so nothing may be cut */
+    int32_t byte_id[256];
+} spm_model;
+
+typedef struct symbol { /* n == 0: merged into its left neighbour */
+    size_t start, n;
+    size_t prev, next;
+} symbol;
+
+typedef struct bigram {
+    size_t left, right; /* symbols */
+    size_t n;           /* bytes of both when it was pushed */
+    float score;
+} bigram;
+
+typedef struct spm_state { /* scratch */
+    wordcache cache;
+    bytebuf text; /* the fragment, spaces escaped */
+    symbol *symbols;
+    size_t symbols_cap;
+    bigram *heap;
+    size_t heap_cap;
+} spm_state;
+
+#define NO_SYMBOL SIZE_MAX
+
+/* ---- characters and pairs ---- */
+
+/* One character: the bytes its lead byte announces, or what is left of them. */
+static inline size_t char_len(const uint8_t *p, const uint8_t *end) {
+    size_t n = utf8_lead_len(*p), room = (size_t)(end - p);
+    return n < room ? n : room;
+}
+
+static inline uint32_t char_key(const uint8_t *p, size_t n) {
+    uint32_t key = 0;
+    for (size_t i = 0; i < n; i++) key = key << 8 | p[i];
+    return key;
+}
+
+static inline size_t pair_bit(const spm_model *m, uint32_t a, uint32_t b) {
+    uint64_t key = (uint64_t)a << 32 | b;
+    return (size_t)(((key ^ key >> 31) * 0x9E3779B97F4A7C15u) >> m->pair_shift);
+}
+
+static void add_pairs(spm_model *m, gguf_view text) {
+    const uint8_t *p = text.p, *end = text.p + text.n;
+    uint32_t last = 0;
+    for (bool first = true; p < end; first = false) {
+        size_t n = char_len(p, end);
+        uint32_t key = char_key(p, n);
+        if (!first) {
+            size_t bit = pair_bit(m, last, key);
+            m->pairs[bit / 64] |= (uint64_t)1 << bit % 64;
+        }
+        last = key;
+        p += n;
+    }
+}
+
+/* ---- the vocabulary's part ---- */
+
+static void model_free(void *model) {
+    spm_model *m = model;
+    if (!m) return;
+    mem_free(m->pairs);
+    mem_free(m);
+}
+
+static ggtok_status model_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                                void **model, ggtok_error *err) {
+    (void)g, (void)options;
+    spm_model *m = mem_zalloc(sizeof *m);
+    *model = m;
+    if (!m) return error_memory(err);
+    unsigned bits = 15;
+    while (bits < 30 && (uint64_t)1 << bits < 32 * (uint64_t)v->n_tokens) bits++;
+    m->pair_shift = 64 - bits;
+    m->pairs = mem_zalloc(((size_t)1 << bits) / 8);
+    if (!m->pairs) {
+        model_free(m);
+        *model = NULL;
+        return error_memory(err);
+    }
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        add_pairs(m, vocab_key(v, id));
+        if (isnan(v->score[id])) m->unordered = true;
+    }
+    for (int b = 0; b < 256; b++) m->byte_id[b] = vocab_byte_token(v, (uint8_t)b);
+    return GGTOK_OK;
+}
+
+static void scratch_free(void *scratch) {
+    spm_state *s = scratch;
+    if (!s) return;
+    wordcache_free(&s->cache);
+    mem_free(s->text.data);
+    mem_free(s->symbols);
+    mem_free(s->heap);
+    mem_free(s);
+}
+
+static void *scratch_new(const vocab *v, const void *model) {
+    (void)v, (void)model;
+    spm_state *s = mem_zalloc(sizeof *s);
+    if (s && !wordcache_init(&s->cache)) {
+        mem_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* A token, or its bytes; where a byte has no token (llama.cpp dies), the unknown
+ * token stands for it, if there is one. */
+static void emit(const model_call *call, const uint8_t *p, size_t n, int32_t id) {
+    const spm_model *m = call->model;
+    idbuf *out = call->out;
+    if (id >= 0) {
+        out->data[out->n++] = id;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        id = m->byte_id[p[i]] >= 0 ? m->byte_id[p[i]] : call->v->special[GGTOK_UNK];
+        if (id >= 0) out->data[out->n++] = id;
+    }
+}
+
+/* ---- few symbols: look for the best pair each time ---- */
+
+enum { SHORT = 24 };
+
+typedef struct short_word { /* by position; a merged symbol keeps its leftmost one */
+    const vocab *v;
+    const uint8_t *p;
+    size_t start[SHORT + 1];
+    uint8_t next[SHORT + 1], prev[SHORT + 1];
+    int32_t pair[SHORT]; /* the token that positions i and next[i] make, or -1 */
+    float score[SHORT];
+} short_word;
+
+static void find_pair(short_word *w, size_t i, size_t count) {
+    size_t j = w->next[i];
+    w->pair[i] = GGTOK_NO_TOKEN;
+    if (j == count) return;
+    w->pair[i] = vocab_find(w->v, w->p + w->start[i], w->start[w->next[j]] - w->start[i]);
+    if (w->pair[i] >= 0) w->score[i] = w->v->score[w->pair[i]];
+}
+
+static void merge_short(const model_call *call, const uint8_t *p, short_word *w, size_t count) {
+    int32_t id[SHORT];
+    w->v = call->v;
+    w->p = p;
+    for (size_t i = 0; i < count; i++) {
+        w->next[i] = (uint8_t)(i + 1);
+        w->prev[i + 1] = (uint8_t)i;
+        id[i] = -2; /* not looked up yet */
+    }
+    w->next[count] = (uint8_t)count;
+    for (size_t i = 0; i < count; i++) find_pair(w, i, count);
+    for (;;) {
+        size_t best = count;
+        for (size_t i = 0; i < count; i++) {
+            if (w->pair[i] >= 0 && (best == count || w->score[i] > w->score[best])) best = i;
+        }
+        if (best == count) break;
+        size_t gone = w->next[best], after = w->next[gone];
+        id[best] = w->pair[best];
+        w->pair[gone] = GGTOK_NO_TOKEN;
+        w->next[best] = (uint8_t)after;
+        w->prev[after] = (uint8_t)best;
+        find_pair(w, best, count);
+        if (best) find_pair(w, w->prev[best], count);
+    }
+    for (size_t i = 0; i < count; i = w->next[i]) {
+        size_t n = w->start[w->next[i]] - w->start[i];
+        if (id[i] == -2) id[i] = vocab_find(call->v, p + w->start[i], n);
+        emit(call, p + w->start[i], n, id[i]);
+    }
+}
+
+/* ---- many symbols: llama.cpp's queue, which is libstdc++'s heap ---- */
+
+/* Does x come out after y? False for NaN, either way: then the heap's own moves
+ * decide, and so they are libstdc++'s below. */
+static inline bool after(const bigram *x, const bigram *y) {
+    return x->score < y->score || (x->score == y->score && x->left > y->left);
+}
+
+static void heap_up(bigram *heap, size_t hole, bigram x) {
+    while (hole && after(&heap[(hole - 1) / 2], &x)) {
+        heap[hole] = heap[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    heap[hole] = x;
+}
+
+static bigram heap_pop(bigram *heap, size_t *n) {
+    bigram top = heap[0], x = heap[--*n];
+    size_t len = *n, hole = 0, child = 0;
+    if (!len) return top;
+    while (child < (len - 1) / 2) { /* down to a leaf, then x up from there */
+        child = 2 * (child + 1);
+        if (after(&heap[child], &heap[child - 1])) child--;
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    if (len % 2 == 0 && child == (len - 2) / 2) {
+        heap[hole] = heap[2 * child + 1];
+        hole = 2 * child + 1;
+    }
+    heap_up(heap, hole, x);
+    return top;
+}
+
+static bool try_pair(const model_call *call, const uint8_t *p, size_t left, size_t right,
+                     size_t *n_heap) {
+    spm_state *s = call->scratch;
+    if (left == NO_SYMBOL || right == NO_SYMBOL) return true;
+    size_t n = s->symbols[left].n + s->symbols[right].n;
+    int32_t id = vocab_find(call->v, p + s->symbols[left].start, n);
+    if (id < 0) return true;
+    if (*n_heap == s->heap_cap) {
+        size_t cap = s->heap_cap ? 2 * s->heap_cap : 256;
+        bigram *heap = mem_realloc(s->heap, mem_mul(cap, sizeof *heap));
+        if (!heap) return false;
+        s->heap = heap;
+        s->heap_cap = cap;
+    }
+    heap_up(s->heap, (*n_heap)++, (bigram){left, right, n, call->v->score[id]});
+    return true;
+}
+
+static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
+    spm_state *s = call->scratch;
+    size_t count = 0, n_heap = 0;
+    if (n > s->symbols_cap) {
+        symbol *symbols = mem_realloc(s->symbols, mem_mul(n, sizeof *symbols));
+        if (!symbols) return error_memory(call->err);
+        s->symbols = symbols;
+        s->symbols_cap = n;
+    }
+    symbol *sym = s->symbols;
+    for (size_t i = 0; i < n; count++) {
+        size_t len = char_len(p + i, p + n);
+        sym[count] = (symbol){i, len, count ? count - 1 : NO_SYMBOL, count + 1};
+        i += len;
+    }
+    sym[count - 1].next = NO_SYMBOL;
+    for (size_t i = 1; i < count; i++) {
+        if (!try_pair(call, p, i - 1, i, &n_heap)) return error_memory(call->err);
+    }
+    while (n_heap) {
+        bigram b = heap_pop(s->heap, &n_heap);
+        symbol *left = &sym[b.left], *right = &sym[b.right];
+        if (!left->n || !right->n || left->n + right->n != b.n) continue; /* out of date */
+        left->n = b.n;
+        right->n = 0;
+        left->next = right->next;
+        if (left->next != NO_SYMBOL) sym[left->next].prev = b.left;
+        if (!try_pair(call, p, left->prev, b.left, &n_heap) ||
+            !try_pair(call, p, b.left, left->next, &n_heap)) {
+            return error_memory(call->err);
+        }
+    }
+    for (size_t i = 0; i != NO_SYMBOL; i = sym[i].next) {
+        emit(call, p + sym[i].start, sym[i].n, vocab_find(call->v, p + sym[i].start, sym[i].n));
+    }
+    return GGTOK_OK;
+}
+
+/* ---- a piece, a fragment ---- */
+
+static ggtok_status encode_piece(const model_call *call, const uint8_t *p, size_t n) {
+    spm_state *s = call->scratch;
+    const spm_model *m = call->model;
+    size_t before = call->out->n;
+    if (!idbuf_reserve(call->out, n)) return error_memory(call->err);
+    short_word w;
+    size_t count = 0, i = 0;
+    for (; i < n && count < SHORT; count++) {
+        w.start[count] = i;
+        i += char_len(p + i, p + n);
+    }
+    if (i == n && !m->unordered) {
+        w.start[count] = n;
+        merge_short(call, p, &w, count);
+    } else {
+        ggtok_status st = merge_long(call, p, n);
+        if (st) return st;
+    }
+    if (!m->unordered) {
+        wordcache_put(&s->cache, p, n, call->out->data + before, call->out->n - before);
+    }
+    return GGTOK_OK;
+}
+
+static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
+    const spm_model *m = call->model;
+    spm_state *s = call->scratch;
+    s->text.n = 0;
+    bool prefix = call->after_special && call->v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
+    if ((prefix && !bytebuf_append(&s->text, SPACE_MARK, 3)) ||
+        !spaces_escape(&s->text, text, n)) {
+        return error_memory(call->err);
+    }
+    const uint8_t *piece = s->text.data, *end = piece + s->text.n, *p = piece;
+    if (m->unordered) return encode_piece(call, piece, s->text.n);
+    uint32_t last = 0;
+    while (piece < end) {
+        size_t len = char_len(p, end);
+        last = char_key(p, len);
+        for (p += len; p < end; p += len) { /* to the next place to cut */
+            len = char_len(p, end);
+            uint32_t key = char_key(p, len);
+            size_t bit = pair_bit(m, last, key);
+            if (!(m->pairs[bit / 64] >> bit % 64 & 1)) break;
+            last = key;
+        }
+        if (!idbuf_reserve(call->out, WORD_LONG_IDS + 1)) return error_memory(call->err);
+        size_t piece_n = (size_t)(p - piece);
+        if (!wordcache_get(&s->cache, piece, piece_n, (size_t)(end - piece), call->out)) {
+            ggtok_status st = encode_piece(call, piece, piece_n);
+            if (st) return st;
+        }
+        piece = p;
+    }
+    return GGTOK_OK;
+}
+
+const model_ops model_spm = {model_build, model_free, scratch_new, scratch_free, encode};

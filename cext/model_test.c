@@ -1,0 +1,40 @@
+/* test: llama.cpp's stand-in for a vocabulary, a hash of every five bytes. */
+#include "model.h"
+
+enum { CHUNK = 5 };
+
+static ggtok_status test_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                               void **model, ggtok_error *err) {
+    (void)g, (void)options;
+    *model = NULL;
+    /* The hash is taken modulo the number of tokens; llama.cpp dies of it here. */
+    if (!v->n_tokens) return error_set(err, GGTOK_ERR_VOCAB, "a 'test' vocabulary has no tokens");
+    return GGTOK_OK;
+}
+
+static void test_free(void *model) {
+    (void)model;
+}
+
+static void *test_scratch_new(const vocab *v, const void *model) {
+    (void)v, (void)model;
+    return mem_zalloc(1); /* nothing to remember, but NULL would mean failure */
+}
+
+static ggtok_status test_encode(const model_call *call, const uint8_t *text, size_t n) {
+    if (!idbuf_reserve(call->out, n / CHUNK + 1)) return error_memory(call->err);
+    for (size_t i = 0; i < n; i += CHUNK) {
+        uint64_t hash = 0;
+        for (size_t k = i; k < n && k < i + CHUNK; k++) hash = hash * 31 + text[k];
+        call->out->data[call->out->n++] = (int32_t)(hash % call->v->n_tokens);
+    }
+    return GGTOK_OK;
+}
+
+const model_ops model_test = {
+    .build = test_build,
+    .free = test_free,
+    .scratch_new = test_scratch_new,
+    .scratch_free = mem_free,
+    .encode = test_encode,
+};

@@ -1,0 +1,254 @@
+#include "partition.h"
+
+#include "stl_order.h"
+
+/*
+ * The automaton is Aho and Corasick's over the special tokens' texts. Children
+ * hang on a list: only the root, which has its own table, has many that matter.
+ */
+typedef struct special_node {
+    uint32_t child, sibling; /* 0: none (the root is nobody's child) */
+    uint32_t fail;           /* the longest proper suffix that is a node */
+    uint32_t report;         /* nearest node on the fail chain, this one included, that ends a
+                                token; 0: none */
+    uint32_t token;          /* 1 + its index in ids, or 0 */
+    uint8_t byte;
+} special_node;
+
+static uint32_t child_of(const special_set *set, uint32_t node, uint8_t byte) {
+    if (!node) return set->root[byte];
+    uint32_t c = set->nodes[node].child;
+    while (c && set->nodes[c].byte != byte) c = set->nodes[c].sibling;
+    return c;
+}
+
+static void add_text(special_set *set, gguf_view text, uint32_t token) {
+    uint32_t node = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        uint32_t c = child_of(set, node, text.p[i]);
+        if (!c) {
+            c = (uint32_t)set->n_nodes++;
+            set->nodes[c] = (special_node){.byte = text.p[i], .sibling = set->nodes[node].child};
+            set->nodes[node].child = c;
+            if (!node) set->root[text.p[i]] = c;
+        }
+        node = c;
+    }
+    set->nodes[node].token = token;
+}
+
+/* Fail links, breadth first: a node's are known once all shorter ones are. */
+static bool link_nodes(special_set *set) {
+    uint32_t *queue = mem_alloc(mem_mul(set->n_nodes, sizeof *queue));
+    if (!queue) return false;
+    size_t head = 0, tail = 0;
+    queue[tail++] = 0;
+    while (head < tail) {
+        uint32_t parent = queue[head++];
+        for (uint32_t c = set->nodes[parent].child; c; c = set->nodes[c].sibling) {
+            special_node *node = &set->nodes[c];
+            if (parent) {
+                uint32_t f = set->nodes[parent].fail, next;
+                while (!(next = child_of(set, f, node->byte)) && f) f = set->nodes[f].fail;
+                node->fail = next;
+            }
+            node->report = node->token ? c : set->nodes[node->fail].report;
+            queue[tail++] = c;
+        }
+    }
+    mem_free(queue);
+    return true;
+}
+
+ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_special,
+                               ggtok_error *err) {
+    const uint32_t control = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN;
+    const uint32_t special = control | GGTOK_ATTR_USER_DEFINED;
+    size_t n = 0, bytes = 0;
+    memset(set, 0, sizeof *set);
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        if (!(v->attr[id] & special)) continue;
+        n++;
+        bytes += vocab_text(v, id).n;
+    }
+    if (!n) return GGTOK_OK;
+    if (bytes > UINT32_MAX - 1) {
+        return error_set(err, GGTOK_ERR_VOCAB, "the special tokens' texts hold more than 4 GiB");
+    }
+    uint32_t *length = mem_alloc(mem_mul(v->n_tokens, sizeof *length));
+    set->ids = mem_alloc(mem_mul(n, sizeof *set->ids));
+    set->nodes = mem_alloc(mem_mul(bytes + 1, sizeof *set->nodes));
+    if (!length || !set->ids || !set->nodes) goto fail;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        if (!(v->attr[id] & special)) continue;
+        length[id] = (uint32_t)vocab_text(v, id).n;
+        set->ids[set->n++] = (int32_t)id;
+    }
+    stl_sort_descending(set->ids, n, length);
+    mem_free(length);
+    length = NULL;
+    if (!parse_special) { /* sorted with the others, since the sort isn't stable */
+        set->n = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (!(v->attr[set->ids[i]] & control)) set->ids[set->n++] = set->ids[i];
+        }
+    }
+    set->nodes[0] = (special_node){0};
+    set->n_nodes = 1;
+    for (size_t i = 0; i < set->n; i++) {
+        add_text(set, vocab_text(v, (uint32_t)set->ids[i]), (uint32_t)i + 1);
+    }
+    special_node *fitted = mem_realloc(set->nodes, mem_mul(set->n_nodes, sizeof *fitted));
+    if (fitted) set->nodes = fitted;
+    if (link_nodes(set)) return GGTOK_OK;
+fail:
+    mem_free(length);
+    special_set_free(set);
+    return error_memory(err);
+}
+
+void special_set_free(special_set *set) {
+    mem_free(set->ids);
+    mem_free(set->nodes);
+    memset(set, 0, sizeof *set);
+}
+
+/* ---- which tokens does the text hold? ---- */
+
+static bool none_seen(partition_scratch *s, const special_set *set) {
+    if (s->seen_cap < set->n) {
+        uint8_t *seen = mem_realloc(s->seen, set->n);
+        if (!seen) return false;
+        s->seen = seen;
+        s->seen_cap = set->n;
+    }
+    memset(s->seen, 0, set->n);
+    return true;
+}
+
+/* Sets seen[i] for each token i that occurs; *count of them. Linear: a token
+ * that was seen before ends the walk along the report links, for all behind it
+ * on that chain were seen with it. */
+static bool find_tokens(partition_scratch *s, const special_set *set, const uint8_t *text, size_t n,
+                        size_t *count) {
+    uint32_t node = 0;
+    *count = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t c = child_of(set, node, text[i]);
+        while (!c && node) {
+            node = set->nodes[node].fail;
+            c = child_of(set, node, text[i]);
+        }
+        node = c;
+        for (uint32_t r = set->nodes[node].report; r;
+             r = set->nodes[set->nodes[r].fail].report) {
+            if (!*count && !none_seen(s, set)) return false;
+            uint8_t *seen = &s->seen[set->nodes[r].token - 1];
+            if (*seen) break;
+            *seen = 1;
+            ++*count;
+        }
+    }
+    return true;
+}
+
+/* ---- the rule ---- */
+
+static bool push(fragments *f, size_t pos, size_t n, int32_t id) {
+    if (f->n == f->cap) {
+        size_t cap = f->cap ? f->cap * 2 : 16;
+        fragment *data = mem_realloc(f->data, mem_mul(cap, sizeof *data));
+        if (!data) return false;
+        f->data = data;
+        f->cap = cap;
+    }
+    f->data[f->n++] = (fragment){pos, n, id};
+    return true;
+}
+
+static bool is_space(uint8_t c) { /* C's isspace, as llama.cpp uses it */
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Offset of the first `word` in text[from..to), or SIZE_MAX. Long words go by a
+ * rolling hash, so that a hostile one can't make the search quadratic. */
+static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view word) {
+    enum { SHORT = 64 };
+    if (word.n > to - from) return SIZE_MAX;
+    size_t last = to - word.n;
+    if (word.n <= SHORT) {
+        while (from <= last) {
+            const uint8_t *p = memchr(text + from, word.p[0], last - from + 1);
+            if (!p) break;
+            if (!memcmp(p, word.p, word.n)) return (size_t)(p - text);
+            from = (size_t)(p - text) + 1;
+        }
+        return SIZE_MAX;
+    }
+    const uint64_t base = 0x100000001B3u;
+    uint64_t want = 0, have = 0, top = 1;
+    for (size_t i = 0; i < word.n; i++) {
+        want = want * base + word.p[i];
+        have = have * base + text[from + i];
+        if (i) top *= base;
+    }
+    for (;; from++) {
+        if (have == want && !memcmp(text + from, word.p, word.n)) return from;
+        if (from == last) return SIZE_MAX;
+        have = (have - top * text[from]) * base + text[from + word.n];
+    }
+}
+
+/* Takes one token's occurrences out of one raw fragment. */
+static bool cut_fragment(fragments *out, const fragment *raw, int32_t id, gguf_view word,
+                         uint32_t attr, const uint8_t *text) {
+    size_t pos = raw->pos, end = raw->pos + raw->n, at;
+    while ((at = find_word(text, pos, end, word)) != SIZE_MAX) {
+        size_t left = at;
+        if (attr & GGTOK_ATTR_LSTRIP) {
+            while (left > pos && is_space(text[left - 1])) left--;
+        }
+        if (left > pos && !push(out, pos, left - pos, GGTOK_NO_TOKEN)) return false;
+        if (!push(out, at, word.n, id)) return false;
+        pos = at + word.n;
+        if (attr & GGTOK_ATTR_RSTRIP) {
+            while (pos < end && is_space(text[pos])) pos++;
+        }
+    }
+    return pos == end || push(out, pos, end - pos, GGTOK_NO_TOKEN);
+}
+
+bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
+                    const uint8_t *text, size_t n) {
+    size_t count = 0;
+    s->now.n = 0;
+    if (!n) return true;
+    if (!push(&s->now, 0, n, GGTOK_NO_TOKEN)) return false;
+    if (!set->n) return true;
+    if (!find_tokens(s, set, text, n, &count)) return false;
+    for (size_t i = 0; count; i++) {
+        if (!s->seen[i]) continue;
+        count--;
+        int32_t id = set->ids[i];
+        gguf_view word = vocab_text(v, (uint32_t)id);
+        s->next.n = 0;
+        for (size_t k = 0; k < s->now.n; k++) {
+            const fragment *f = &s->now.data[k];
+            bool ok = f->id == GGTOK_NO_TOKEN
+                          ? cut_fragment(&s->next, f, id, word, v->attr[id], text)
+                          : push(&s->next, f->pos, f->n, f->id);
+            if (!ok) return false;
+        }
+        fragments swap = s->now;
+        s->now = s->next;
+        s->next = swap;
+    }
+    return true;
+}
+
+void partition_scratch_free(partition_scratch *s) {
+    mem_free(s->now.data);
+    mem_free(s->next.data);
+    mem_free(s->seen);
+    memset(s, 0, sizeof *s);
+}

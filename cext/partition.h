@@ -1,0 +1,51 @@
+/*
+ * Partition: text -> raw fragments and special tokens.
+ *
+ * llama.cpp's rule: special tokens in order of length, longest first; each takes
+ * all its occurrences, leftmost first, out of what is still raw. (That is not
+ * leftmost-longest: in "<a><ab>..." a longer token further right goes first.)
+ */
+#ifndef GGTOK_PARTITION_H
+#define GGTOK_PARTITION_H
+
+#include "vocab.h"
+
+/* The tokens to look for, in llama.cpp's order, and an automaton that tells in
+ * one pass over a text which of them it holds at all. */
+typedef struct special_set {
+    int32_t *ids;
+    size_t n;
+    struct special_node *nodes; /* nodes[0] is the root */
+    size_t n_nodes;
+    uint32_t root[256]; /* the root's children; 0: none */
+} special_set;
+
+/* All special tokens (parse_special), or only those always looked for. */
+ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_special,
+                               ggtok_error *err);
+void special_set_free(special_set *set);
+
+typedef struct fragment {
+    size_t pos, n; /* bytes of the text */
+    int32_t id;    /* the special token, or GGTOK_NO_TOKEN: raw text */
+} fragment;
+
+typedef struct fragments {
+    fragment *data;
+    size_t n, cap;
+} fragments;
+
+/* A thread's own. */
+typedef struct partition_scratch {
+    fragments now, next;
+    uint8_t *seen; /* [set->n]: the text holds this token */
+    size_t seen_cap;
+} partition_scratch;
+
+/* Sets s->now to the fragments of text[0..n), in text order, none empty.
+ * False: out of memory. */
+bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
+                    const uint8_t *text, size_t n);
+void partition_scratch_free(partition_scratch *s);
+
+#endif

@@ -1,0 +1,75 @@
+#include "pieces.h"
+
+bool pair_set_init(pair_set *p, size_t n_pairs) {
+    unsigned log2 = 12;
+    while (log2 < 22 && (size_t)1 << log2 < n_pairs) log2++;
+    memset(p->ascii, 0, sizeof p->ascii);
+    p->shift = 64 - log2;
+    p->bits = mem_zalloc((size_t)1 << (log2 - 3));
+    return p->bits;
+}
+
+void pair_set_free(pair_set *p) {
+    mem_free(p->bits);
+    p->bits = NULL;
+}
+
+bool pair_set_add(pair_set *p, const uint8_t *text, size_t n) {
+    uint32_t before = 0;
+    for (size_t i = 0, len; i < n; i += len) {
+        if (utf8_lead_len(text[i]) > n - i) return false;
+        uint32_t c = char_at(text + i, n - i, &len);
+        if (!i) {
+            /* a token's first character has nothing to its left */
+        } else if ((before | c) < 0x80) {
+            p->ascii[before][c >> 6] |= (uint64_t)1 << (c & 63);
+        } else {
+            uint64_t k = pair_slot(p, before, c);
+            p->bits[k >> 6] |= (uint64_t)1 << (k & 63);
+        }
+        before = c;
+    }
+    return true;
+}
+
+/* ---- cache ---- */
+
+enum { MIN_SETS = 256, MAX_SETS = 1 << 14 };
+
+static void put(piece_cache *c, uint64_t hash, const piece_slot *s) {
+    piece_slot *set = c->slot + 2 * (hash & c->mask);
+    if (set[0].n) set[1] = set[0];
+    set[0] = *s;
+}
+
+/* Doubles the sets (or makes the first ones), keeping what is there. */
+static void grow(piece_cache *c) {
+    size_t n_old = c->slot ? 2 * (c->mask + 1) : 0, sets = c->slot ? n_old : MIN_SETS;
+    void *memory = mem_zalloc(sets * 2 * sizeof(piece_slot) + sizeof(piece_slot));
+    c->n_added = 0;
+    if (!memory) return;
+    piece_slot *old = c->slot;
+    size_t skew = (uintptr_t)memory % sizeof(piece_slot);
+    c->slot = (piece_slot *)((uint8_t *)memory + (skew ? sizeof(piece_slot) - skew : 0));
+    c->mask = sets - 1;
+    for (size_t i = n_old; i-- > 0;) { /* backwards: a set's first slot is put last */
+        if (old[i].n) put(c, piece_hash(&old[i].key), &old[i]);
+    }
+    mem_free(c->memory);
+    c->memory = memory;
+}
+
+void piece_add(piece_cache *c, const piece_key *k, uint64_t hash, const int32_t *ids, size_t n) {
+    if (!n || n > PIECE_IDS) return;
+    if (!c->slot || (c->n_added > c->mask && c->mask + 1 < MAX_SETS)) grow(c);
+    if (!c->slot) return;
+    piece_slot s = {.key = *k, .n = (uint32_t)n};
+    memcpy(s.id, ids, n * sizeof *ids);
+    put(c, hash, &s);
+    c->n_added++;
+}
+
+void piece_cache_free(piece_cache *c) {
+    mem_free(c->memory);
+    *c = (piece_cache){0};
+}

@@ -1,0 +1,112 @@
+/*
+ * Cutting a text where no token can cross, and remembering what the pieces gave.
+ * Serves the models whose result for a text is that of its pieces put together
+ * (WPM by words, UGM and PLaMo2 by the argument in DESIGN-models.md).
+ */
+#ifndef GGTOK_PIECES_H
+#define GGTOK_PIECES_H
+
+#include "mem.h"
+#include "utf8.h"
+
+/* ---- pairs: which two characters stand side by side inside some token ---- */
+
+/* A character is the bytes that its lead byte announces, packed; never 0 but for NUL. */
+typedef struct pair_set {
+    uint64_t ascii[128][2]; /* exact: bit b of row a */
+    uint64_t *bits;         /* the others, hashed: a pair may wrongly seem present, never absent */
+    unsigned shift;         /* 64 - log2(number of bits) */
+} pair_set;
+
+bool pair_set_init(pair_set *p, size_t n_pairs); /* an estimate; false: out of memory */
+void pair_set_free(pair_set *p);
+
+static inline uint64_t pair_slot(const pair_set *p, uint32_t a, uint32_t b) {
+    return (((uint64_t)a << 32 | b) * 0x9E3779B97F4A7C15u ^ (uint64_t)b << 29) *
+               0xD6E8FEB86659FD93u >> p->shift;
+}
+static inline bool pair_in(const pair_set *p, uint32_t a, uint32_t b) {
+    if ((a | b) < 0x80) return p->ascii[a][b >> 6] >> (b & 63) & 1;
+    uint64_t i = pair_slot(p, a, b);
+    return p->bits[i >> 6] >> (i & 63) & 1;
+}
+
+/* The character at p (n >= 1 bytes left): packed, with its length in *len. */
+static inline uint32_t char_at(const uint8_t *p, size_t n, size_t *len) {
+    uint32_t c = p[0];
+    if (c < 0xC0) return *len = 1, c;
+    size_t want = utf8_lead_len(p[0]);
+    if (want > n) want = n;
+    for (size_t i = 1; i < want; i++) c |= (uint32_t)p[i] << (8 * i);
+    return *len = want, c;
+}
+
+/* Adds all pairs of one token's text. False if its last character is cut short:
+ * it could then end inside a character of the text, which pairs don't show. */
+bool pair_set_add(pair_set *p, const uint8_t *text, size_t n);
+
+/* ---- cache: the ids of a short piece ---- */
+
+enum { PIECE_MAX = 31, PIECE_IDS = 7 };
+
+typedef struct piece_key { /* the bytes, zeros, and the length in the last byte */
+    uint64_t w[4];
+} piece_key;
+
+typedef struct piece_slot { /* one cache line */
+    piece_key key;
+    int32_t id[PIECE_IDS];
+    uint32_t n;
+} piece_slot;
+
+/* Two slots a set; the set's first is the one used last of those added. Starts
+ * small and doubles while it fills, to 2 MB. */
+typedef struct piece_cache {
+    piece_slot *slot; /* aligned to its size; NULL: nothing allocated yet */
+    void *memory;
+    size_t mask;      /* number of sets - 1 */
+    size_t n_added;   /* since it last grew */
+} piece_cache;
+
+/* Packs p[0..n), 1 <= n <= PIECE_MAX. PIECE_MAX + 1 bytes at p must be readable. */
+static inline piece_key piece_key_of(const uint8_t *p, size_t n) {
+    piece_key k;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(k.w, p, 32);
+    for (size_t i = 0; i < 4; i++) {
+        size_t left = n > 8 * i ? n - 8 * i : 0;
+        if (left < 8) k.w[i] &= ((uint64_t)1 << (8 * left)) - 1;
+    }
+    k.w[3] |= (uint64_t)n << 56;
+#else
+    uint8_t b[32] = {0};
+    memcpy(b, p, n);
+    b[31] = (uint8_t)n;
+    memcpy(k.w, b, 32);
+#endif
+    return k;
+}
+
+static inline uint64_t piece_hash(const piece_key *k) {
+    uint64_t h = (k->w[0] ^ k->w[3]) * 0x9E3779B97F4A7C15u +
+                 (k->w[1] ^ k->w[2] << 7) * 0xD6E8FEB86659FD93u;
+    return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 20;
+}
+
+static inline bool piece_same(const piece_key *a, const piece_key *b) {
+    return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) |
+             (a->w[3] ^ b->w[3]));
+}
+
+static inline const piece_slot *piece_find(const piece_cache *c, const piece_key *k, uint64_t hash) {
+    if (!c->slot) return NULL;
+    const piece_slot *s = c->slot + 2 * (hash & c->mask);
+    if (piece_same(&s[0].key, k)) return s;
+    return piece_same(&s[1].key, k) ? s + 1 : NULL;
+}
+
+/* Remembers n ids (n <= PIECE_IDS, else nothing is). Out of memory is no failure here. */
+void piece_add(piece_cache *c, const piece_key *k, uint64_t hash, const int32_t *ids, size_t n);
+void piece_cache_free(piece_cache *c);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * Pre-tokenizers: where a BPE text is cut into words, before any merge.
+ *
+ * Each value of tokenizer.ggml.pre is one row of the table in pretok_names.c: a
+ * chain of scanners and the vocabulary flags that llama.cpp ties to the name.
+ * A chain's first scanner cuts the text into pieces, its second cuts each of
+ * those pieces, and so on; the pieces of the last are the words.
+ */
+#ifndef GGTOK_PRETOK_H
+#define GGTOK_PRETOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PRETOK_MAX_CHAIN = 8 };
+
+/* Flags a name sets before the file's own keys override them. */
+enum {
+    PRETOK_IGNORE_MERGES = 1 << 0,     /* a word that is a token is not merged */
+    PRETOK_ADD_BOS = 1 << 1,
+    PRETOK_ADD_SEP = 1 << 2,
+    PRETOK_KEEP_SPACES = 1 << 3,       /* clean_spaces off */
+    PRETOK_NO_BOS = 1 << 4,            /* no default BOS id */
+    PRETOK_RAW_UTF8 = 1 << 5,          /* symbols are UTF-8 characters, bytes fall back to <0xXX>:
+                                          no GPT-2 byte map */
+    PRETOK_ESCAPE_WHITESPACES = 1 << 6,/* ' ' becomes U+2581 before splitting */
+    PRETOK_NEWLINE_WORDS = 1 << 7,     /* gemma4: a word of newlines only is looked up whole */
+    PRETOK_FORCE_BOS = 1 << 8,         /* gemma4: add_bos, whatever the file says */
+    PRETOK_CASED = 1 << 9              /* whitespace: no lower-casing by default */
+};
+
+typedef struct pretok_row pretok_row;
+
+/* The row of a name (NULL: unknown), and the rows in table order (NULL past the last). */
+const pretok_row *pretok_find(const char *name, size_t n);
+const pretok_row *pretok_at(size_t i);
+const char *pretok_name(const pretok_row *row);
+unsigned pretok_flags(const pretok_row *row);
+
+/*
+ * A walk over one text. `text` must be well-formed UTF-8 in the wide sense (see
+ * utf8.h: shortest forms up to U+10FFFF, surrogates allowed) and stay unchanged
+ * during the walk. No allocation, no failure.
+ */
+typedef struct pretok_stage {
+    size_t pos, end;  /* what is left of the piece this scanner is cutting */
+    size_t match_end; /* end of a match found behind a gap just returned, or 0 */
+    size_t memo[2];   /* scanner's own: what it knows of the text ahead */
+} pretok_stage;
+
+typedef struct pretok_walk {
+    const pretok_row *row;
+    const uint8_t *text;
+    size_t n;
+    pretok_stage stage[PRETOK_MAX_CHAIN];
+} pretok_walk;
+
+void pretok_begin(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
+
+/* Writes the end offsets of the next words, ascending, at most `max` (>= 1);
+ * returns how many, 0 when the text is used up. No word is empty. */
+size_t pretok_next(pretok_walk *w, size_t *ends, size_t max);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * Scanners: what the chains of pretok_names.c are made of. A scanner cuts a piece
+ * of text into its matches and the gaps between them, both words.
+ *
+ * Most are automata, written to pretok_dfa.inc by gen/pretok_dfa.py; the rest
+ * count. DESIGN.md (Pre-tokenizers) explains the automata.
+ */
+#ifndef GGTOK_PRETOK_SCAN_H
+#define GGTOK_PRETOK_SCAN_H
+
+#include "pretok.h"
+#include "utf8.h"
+
+typedef struct pretok_scanner pretok_scanner;
+
+/* Cuts from st->pos on: writes at most max (>= 1) ends of pieces, ascending, and
+ * moves st->pos behind the last. Returns how many; less than max only when the
+ * whole piece is cut. st->pos < st->end on entry. */
+typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
+                          size_t *ends, size_t max);
+
+/*
+ * An automaton reads one column of `next` per character. Rows of `next` are
+ * states; a state is the offset of its row, 0 the first. A cell is:
+ *
+ *   below PRETOK_SAVE     the next state
+ *   PRETOK_SAVE + state   the same, and a match ends in front of this character
+ *   PRETOK_MEMO + state   the same, without a match; the state is memo_state
+ *   PRETOK_STOP_HERE      a match ends in front of this character, no longer one can
+ *   PRETOK_STOP_SAVED     no other match can end from here on
+ *   PRETOK_STOP_DECODE    the character is not ASCII: look up its class's column
+ */
+enum {
+    PRETOK_SAVE = 0x4000,
+    PRETOK_MEMO = 0x8000,
+    PRETOK_STOP_HERE = 0xC000,
+    PRETOK_STOP_SAVED = 0xC001,
+    PRETOK_STOP_DECODE = 0xC002,
+    PRETOK_STATE = 0x3FFF, /* mask */
+    PRETOK_COLUMN_END = 1, /* the column of the piece's end */
+    PRETOK_NO_MEMO = 0xFFFF
+};
+
+struct pretok_scanner {
+    pretok_cut *cut;
+    /* Automata only. */
+    const uint16_t *next;
+    const uint8_t *ascii;  /* column of each byte; 0, the column of STOP_DECODE, from 0x80 on */
+    const uint8_t *class_; /* column of each class of code points */
+    unsigned memo_state;   /* loop whose failures are noted in the stage, or PRETOK_NO_MEMO */
+};
+
+struct pretok_row {
+    const char *name;   /* value of tokenizer.ggml.pre */
+    const char *source; /* LLAMA_VOCAB_PRE_TYPE_* */
+    unsigned flags;
+    const pretok_scanner *chain[PRETOK_MAX_CHAIN]; /* NULL behind the last */
+};
+
+pretok_cut pretok_dfa_cut;
+
+/* Numbers (category N) in threes, counted from the right end of their run. Only
+ * the right end of a group is a cut: "ab1234c" is ab1 234 c. */
+extern const pretok_scanner pretok_groups_right;
+
+/* Cuts in front of every place where the ASCII digits up to the end of their run
+ * are a multiple of three: "ab1234c" is ab1 234c. */
+extern const pretok_scanner pretok_groups_left;
+
+/* Classes of code points, from gen/unicode_tables.py. */
+enum { UNICODE_BLOCK_BITS = 7 };
+extern const uint8_t unicode_class_index[], unicode_class_block[];
+
+static inline unsigned unicode_class(uint32_t cpt) { /* cpt <= 10FFFF */
+    return unicode_class_block[(unsigned)unicode_class_index[cpt >> UNICODE_BLOCK_BITS]
+                                   << UNICODE_BLOCK_BITS |
+                               (cpt & ((1u << UNICODE_BLOCK_BITS) - 1))];
+}
+
+#endif

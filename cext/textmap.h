@@ -1,0 +1,32 @@
+/*
+ * Token text -> id: an open-addressing hash table over texts that lie in one
+ * arena. Slots are 8 bytes (a piece of the hash, the id), at most half full.
+ */
+#ifndef GGTOK_TEXTMAP_H
+#define GGTOK_TEXTMAP_H
+
+#include "mem.h"
+
+/* The i-th text is arena[off[i] .. off[i + 1]). */
+typedef struct textmap_slot {
+    uint32_t tag; /* upper half of the hash */
+    uint32_t id1; /* id + 1; 0: free */
+} textmap_slot;
+
+typedef struct textmap {
+    const uint8_t *arena;
+    const uint32_t *off;
+    textmap_slot *slots;
+    size_t mask;
+} textmap;
+
+uint64_t textmap_hash(const uint8_t *p, size_t n);
+
+/* Maps all n texts. Returns false when out of memory; otherwise *dup is n, or
+ * the first index whose text an earlier index has (*first). */
+bool textmap_build(textmap *m, const uint8_t *arena, const uint32_t *off, uint32_t n, uint32_t *dup,
+                   uint32_t *first);
+int32_t textmap_find(const textmap *m, const uint8_t *p, size_t n); /* -1: none */
+void textmap_free(textmap *m);
+
+#endif

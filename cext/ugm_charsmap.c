@@ -1,0 +1,97 @@
+#include "ugm_charsmap.h"
+
+static const char KEY[] = "tokenizer.ggml.precompiled_charsmap";
+
+ggtok_status charsmap_load(charsmap *m, const gguf *g, ggtok_error *err) {
+    const gguf_kv *kv = gguf_find(g, KEY);
+    if (!kv) return GGTOK_OK;
+    size_t key_n = sizeof KEY - 1;
+    if (kv->type != GGTOK_ARRAY || (kv->elem != GGTOK_U8 && kv->elem != GGTOK_I8)) {
+        return error_set_at(err, GGTOK_ERR_VOCAB, KEY, key_n, kv->value,
+                            "key '%s' must be an array of bytes", KEY);
+    }
+    const uint8_t *p = g->data + kv->value;
+    size_t n = (size_t)kv->count;
+    if (n < 4) {
+        return error_set_at(err, GGTOK_ERR_VOCAB, KEY, key_n, kv->value,
+                            "key '%s' has %zu bytes, too few for its header", KEY, n);
+    }
+    uint32_t size = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    if ((uint64_t)size + 4 >= n) {
+        return error_set_at(err, GGTOK_ERR_VOCAB, KEY, key_n, kv->value,
+                            "key '%s' announces %u bytes of array, but has %zu in all", KEY,
+                            (unsigned)size, n);
+    }
+    m->n_units = size / 4;
+    m->text_n = n - 4 - size;
+    m->unit = mem_alloc(m->n_units * sizeof *m->unit);
+    m->text = mem_alloc(m->text_n);
+    if (!m->unit || !m->text) return error_memory(err);
+    p += 4;
+    for (size_t i = 0; i < m->n_units; i++) {
+        const uint8_t *u = p + 4 * i;
+        m->unit[i] = u[0] | (uint32_t)u[1] << 8 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 24;
+    }
+    memcpy(m->text, p + size, m->text_n);
+    return GGTOK_OK;
+}
+
+void charsmap_free(charsmap *m) {
+    mem_free(m->unit);
+    mem_free(m->text);
+    *m = (charsmap){0};
+}
+
+static inline uint32_t base_of(uint32_t unit) {
+    return (unit >> 10) << ((unit & 1u << 9) >> 6);
+}
+
+size_t charsmap_match(const charsmap *m, const uint8_t *p, size_t n, const uint8_t **with,
+                      size_t *with_n, const char **fault) {
+    if (!m->n_units) return 0;
+    size_t matched = 0, at = 0;
+    uint32_t i = base_of(m->unit[0]);
+    for (size_t k = 0; k < n && p[k]; k++) {
+        i ^= p[k];
+        if (i >= m->n_units) goto outside;
+        uint32_t unit = m->unit[i];
+        if ((unit & (1u << 31 | 0xFF)) != p[k]) break;
+        i ^= base_of(unit);
+        if (unit >> 8 & 1) {
+            if (i >= m->n_units) goto outside;
+            matched = k + 1;
+            at = m->unit[i] & ~(1u << 31);
+        }
+    }
+    if (!matched) return 0;
+    if (at >= m->text_n) {
+        *fault = "precompiled_charsmap: a replacement lies outside the text";
+        return 0;
+    }
+    const uint8_t *end = memchr(m->text + at, 0, m->text_n - at);
+    if (!end) {
+        *fault = "precompiled_charsmap: a replacement has no end";
+        return 0;
+    }
+    *with = m->text + at;
+    *with_n = (size_t)(end - *with);
+    return matched;
+outside:
+    *fault = "precompiled_charsmap: a link leads out of the array";
+    return 0;
+}
+
+bool charsmap_keeps_ascii(const charsmap *m, uint8_t c) {
+    if (!m->n_units || !c) return true;
+    uint32_t i = base_of(m->unit[0]) ^ c;
+    if (i >= m->n_units) return false;
+    uint32_t unit = m->unit[i];
+    if ((unit & (1u << 31 | 0xFF)) != c) return true;
+    if (unit >> 8 & 1) return false;
+    i ^= base_of(unit);
+    for (uint32_t next = 1; next < 0x80; next++) {
+        uint32_t k = i ^ next;
+        if (k >= m->n_units || (m->unit[k] & (1u << 31 | 0xFF)) == next) return false;
+    }
+    return true;
+}

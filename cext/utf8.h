@@ -1,0 +1,48 @@
+/*
+ * UTF-8 as llama.cpp reads it: only length bits and continuation bits are
+ * checked, so overlong forms decode and surrogates pass; a byte that starts no
+ * such sequence decodes to U+FFFD alone.
+ *
+ * "Well-formed in the wide sense" below: shortest forms of 0..10FFFF, surrogates
+ * included. Everything behind utf8_sanitize may assume it.
+ */
+#ifndef GGTOK_UTF8_H
+#define GGTOK_UTF8_H
+
+#include "mem.h"
+
+#define UTF8_REPLACEMENT 0xFFFDu
+
+/* Length that a lead byte announces, 1 for continuation bytes: unicode_len_utf8. */
+static inline size_t utf8_lead_len(uint8_t c) {
+    return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+}
+
+/* Decodes one code point of well-formed text and advances *p. */
+static inline uint32_t utf8_next(const uint8_t **p) {
+    const uint8_t *s = *p;
+    uint32_t c = s[0];
+    if (c < 0x80) return *p = s + 1, c;
+    if (c < 0xE0) return *p = s + 2, (c & 0x1F) << 6 | (s[1] & 0x3F);
+    if (c < 0xF0) return *p = s + 3, (c & 0x0F) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3F);
+    *p = s + 4;
+    return (c & 0x07) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3F);
+}
+
+/*
+ * Decodes one code point of any bytes p < end and returns how many bytes it
+ * took: unicode_cpt_from_utf8 with its caller's U+FFFD for a bad byte. Sequences
+ * above U+10FFFF, which abort llama.cpp, count as bad bytes.
+ */
+size_t utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cpt);
+
+/* Writes cpt (<= 10FFFF) in its shortest form; returns the length, 1 to 4. */
+size_t utf8_encode(uint32_t cpt, uint8_t out[4]);
+
+/* Length of the longest prefix that is well-formed in the wide sense. */
+size_t utf8_valid_prefix(const uint8_t *p, size_t n);
+
+/* Appends the well-formed form of p[0..n): decode, then re-encode. False: out of memory. */
+bool utf8_sanitize(bytebuf *out, const uint8_t *p, size_t n);
+
+#endif

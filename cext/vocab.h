@@ -1,0 +1,61 @@
+/*
+ * The vocabulary: what a GGUF file says about tokens, after llama.cpp's
+ * defaults, overrides and corrections. This is the only place where those live;
+ * everything downstream reads plain facts. Immutable once loaded.
+ */
+#ifndef GGTOK_VOCAB_H
+#define GGTOK_VOCAB_H
+
+#include "error.h"
+#include "gguf.h"
+#include "pretok.h"
+#include "textmap.h"
+
+typedef struct vocab {
+    ggtok_vocab_type type;
+    const char *model;      /* tokenizer.ggml.model: one of a fixed set */
+    const pretok_row *pre;  /* BPE only, else NULL */
+
+    uint32_t n_tokens;
+    uint8_t *text;          /* all token texts, one behind the other */
+    uint32_t *text_off;     /* n_tokens + 1 offsets into text */
+    uint32_t max_text;      /* bytes of the longest text: llama.cpp's max_token_len */
+    float *score;
+    uint32_t *attr;         /* ggtok_attr bits */
+    textmap by_text;
+    uint32_t kmer_from;     /* hybriddna: from this id on, a trailing U+E000 belongs to the
+                               look-up key but not to the text; n_tokens when there is none */
+
+    int32_t special[GGTOK_N_SPECIAL];
+    bool flag[GGTOK_N_FLAGS];
+    idbuf eog;              /* ascending */
+    idbuf suppress;
+    bytebuf warnings;       /* NUL-terminated sentences */
+} vocab;
+
+/* A token's text (what llama_vocab_get_text gives) and the key it is found by. */
+static inline gguf_view vocab_key(const vocab *v, uint32_t id) {
+    return (gguf_view){v->text + v->text_off[id], v->text_off[id + 1] - v->text_off[id]};
+}
+gguf_view vocab_text(const vocab *v, uint32_t id);
+
+int32_t vocab_find(const vocab *v, const void *text, size_t n); /* -1: none */
+
+/* Id of the token for one byte in SPM, UGM and PLaMo2: <0xXX>, else (not PLaMo2)
+ * the one-byte text; -1 if there is neither. llama_vocab::byte_to_token. */
+int32_t vocab_byte_token(const vocab *v, uint8_t byte);
+
+/* The same for a token whose attribute is BYTE: the byte it stands for, from its
+ * text; -1 if that is too short. llama_vocab::token_to_byte. */
+int vocab_token_byte(const vocab *v, uint32_t id);
+
+bool vocab_warn(vocab *v, const char *format, ...) GGTOK_PRINTF(2, 3); /* false: out of memory */
+
+/* Loading, in llama.cpp's order; the model is built (and the newline tokenized)
+ * between the two, before special ids are known. */
+ggtok_status vocab_load_tokens(vocab *v, const gguf *g, const ggtok_load_options *options,
+                               ggtok_error *err);
+ggtok_status vocab_load_special(vocab *v, const gguf *g, ggtok_error *err);
+void vocab_free(vocab *v);
+
+#endif

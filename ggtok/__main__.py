@@ -1,0 +1,5 @@
+"""``python -m ggtok``."""
+
+from ggtok.cli import entry_point
+
+entry_point()

@@ -1,0 +1,5 @@
+# The compiled module (cext/build_ffi.py). Only _native.py imports it.
+from typing import Any
+
+ffi: Any
+lib: Any

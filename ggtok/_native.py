@@ -1,0 +1,549 @@
+"""The one module that touches the C library.
+
+Everything here is a thin, typed view of ggtok.h: return codes become exceptions
+(:func:`_error`), C strings become ``bytes`` or ``str``, and contexts (one
+thread's scratch memory) are pooled. Nothing else imports ``ggtok._ffi``.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ggtok import errors
+
+try:
+    from ggtok._ffi import ffi, lib
+except ModuleNotFoundError as e:
+    if e.name != "ggtok._ffi":
+        raise
+    raise ImportError(
+        "ggtok's compiled module is missing: this looks like the source tree, not an installed "
+        "package (run 'pip install -e .' in it, or leave its folder)"
+    ) from e
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ADD_SPECIAL: int = lib.GGTOK_ADD_SPECIAL
+PARSE_SPECIAL: int = lib.GGTOK_PARSE_SPECIAL
+REMOVE_SPECIAL: int = lib.GGTOK_REMOVE_SPECIAL
+UNPARSE_SPECIAL: int = lib.GGTOK_UNPARSE_SPECIAL
+
+# A function that cuts a text: the end offsets of its words in bytes.
+Split = Callable[[bytes], list[int]]
+
+VOCAB_TYPES: dict[int, str] = {
+    getattr(lib, f"GGTOK_VOCAB_{name}"): name
+    for name in ("NONE", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLAMO2", "TEST")
+}
+SPECIALS: dict[str, int] = {
+    name.lower(): getattr(lib, f"GGTOK_{name}")
+    for name in (
+        *("BOS", "EOS", "EOT", "EOM", "UNK", "SEP", "NL", "PAD", "MASK"),
+        *("FIM_PRE", "FIM_SUF", "FIM_MID", "FIM_PAD", "FIM_REP", "FIM_SEP"),
+    )
+}
+FLAGS: dict[str, int] = {
+    name.lower(): getattr(lib, f"GGTOK_FLAG_{name}")
+    for name in (
+        *("ADD_BOS", "ADD_EOS", "ADD_SEP", "ADD_SPACE_PREFIX", "IGNORE_MERGES", "CLEAN_SPACES"),
+        *("REMOVE_EXTRA_WHITESPACES", "ESCAPE_WHITESPACES", "LOWERCASE", "STRIP_ACCENTS"),
+    )
+}
+_TYPE_NAMES: dict[int, str] = {
+    getattr(lib, f"GGTOK_{name.upper()}"): name
+    for name in (
+        *("u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"),
+        *("f32", "f64", "bool", "string", "array"),
+    )
+}
+_SIGNED = {lib.GGTOK_I8, lib.GGTOK_I16, lib.GGTOK_I32, lib.GGTOK_I64}
+_FLOAT = {lib.GGTOK_F32, lib.GGTOK_F64}
+
+# ---- return codes to exceptions ----
+
+
+class _Failure:
+    """The fields of a ggtok_error, as Python values."""
+
+    def __init__(self, err: Any, filename: str | bytes | None, pre: str | None) -> None:
+        self.status: int = err.status
+        self.message: str = _str(ffi.string(err.message)) or "unknown error"
+        self.key: str | None = _str(ffi.string(err.key)) or None
+        self.offset: int | None = None if err.offset == lib.GGTOK_NO_OFFSET else err.offset
+        self.errno: int = err.os_error
+        self.filename = filename
+        self.pre = pre
+
+
+def _io_error(f: _Failure) -> errors.GGTokError:
+    if f.errno and f.filename is not None:
+        import os
+
+        return errors.file_error(f.errno, os.strerror(f.errno), f.filename)
+    return errors.FileError(f.message)
+
+
+def _pre_error(f: _Failure) -> errors.GGTokError:
+    import difflib
+    import re
+
+    name = f.pre
+    if name is None:
+        quoted = re.search("'(.*?)'", f.message)
+        name = quoted[1] if quoted else None
+    near = tuple(difflib.get_close_matches(name or "", pre_names(), n=3, cutoff=0.5))
+    message = f.message
+    if near:
+        message += " (most like it: " + ", ".join(map(repr, near)) + ")"
+    message += (
+        "; ways out: ggtok.load(..., pre=NAME) to use a known one, or "
+        "ggtok.load(..., pre_patterns=[REGEX, ...]) to give its regular expressions"
+    )
+    return errors.UnknownPreTokenizerError(
+        message, name=name, suggestions=near, key=f.key, offset=f.offset
+    )
+
+
+_ERRORS: dict[int, Callable[[_Failure], errors.GGTokError]] = {
+    lib.GGTOK_ERR_MEMORY: lambda f: errors.OutOfMemoryError(f.message),
+    lib.GGTOK_ERR_IO: _io_error,
+    lib.GGTOK_ERR_GGUF: lambda f: errors.GGUFError(f.message, key=f.key, offset=f.offset),
+    lib.GGTOK_ERR_VOCAB: lambda f: errors.VocabError(f.message, key=f.key, offset=f.offset),
+    lib.GGTOK_ERR_PRETOKENIZER: _pre_error,
+    lib.GGTOK_ERR_ARGUMENT: lambda f: errors.InvalidValueError(f.message),
+    lib.GGTOK_ERR_UNSUPPORTED: lambda f: errors.VocabError(f.message, key=f.key, offset=f.offset),
+}
+
+
+def _error(
+    err: Any, *, filename: str | bytes | None = None, pre: str | None = None
+) -> errors.GGTokError:
+    failure = _Failure(err, filename, pre)
+    make = _ERRORS.get(failure.status)
+    return make(failure) if make else errors.GGTokError(failure.message)
+
+
+# ---- small conversions ----
+
+
+def _str(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(view: Any) -> bytes:
+    """The bytes of a ggtok_bytes."""
+    return ffi.buffer(view.data, view.n)[:] if view.n else b""
+
+
+def _ints(view: Any) -> tuple[int, ...]:
+    """The elements of a ggtok_ids."""
+    return tuple(ffi.unpack(view.data, view.n)) if view.n else ()
+
+
+def pre_names() -> list[str]:
+    """The pre-tokenizer names that the library knows."""
+    names: list[str] = []
+    while (name := lib.ggtok_pre_name(len(names))) != ffi.NULL:
+        names.append(_str(ffi.string(name)))
+    return names
+
+
+def utf8(text: object) -> tuple[Any, int]:
+    """A text argument as something to pass for `const char *`, and its length in bytes."""
+    if isinstance(text, str):
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as e:
+            raise errors.TextEncodeError(*e.args) from None
+        return data, len(data)
+    if isinstance(text, bytes):
+        return text, len(text)
+    view = buffer(text, "text must be str or bytes-like (UTF-8)")
+    return view, len(view)
+
+
+def buffer(data: object, what: str) -> Any:
+    """A C view of a bytes-like object's memory, which lives as long as the view."""
+    try:
+        return ffi.from_buffer("char[]", data)
+    except TypeError:
+        raise errors.InvalidTypeError(f"{what}, not {type(data).__name__}") from None
+    except (BufferError, ValueError) as e:
+        raise errors.InvalidTypeError(f"{what} in one piece (C-contiguous): {e}") from None
+
+
+def int32_array(ids: object) -> Any:
+    """Token ids as something to take a buffer of: itself, or a new array."""
+    if isinstance(ids, (list, tuple)):
+        pass
+    elif isinstance(ids, (str, bytes, bytearray)):
+        raise errors.InvalidTypeError(f"ids must be integers, not {type(ids).__name__}")
+    else:
+        try:
+            view = memoryview(ids)  # type: ignore[arg-type]
+        except TypeError:
+            try:
+                ids = list(ids)  # type: ignore[call-overload]
+            except TypeError:
+                raise errors.InvalidTypeError(
+                    f"ids must be an iterable of integers, not {type(ids).__name__}"
+                ) from None
+        else:
+            if view.ndim != 1:
+                raise errors.InvalidValueError(f"ids must have one dimension, not {view.ndim}")
+            if view.format == "i" and view.c_contiguous:
+                return view
+            # No view.tolist(): memoryview knows fewer formats than numpy.
+            ids = ids.tolist() if hasattr(ids, "tolist") else view.tolist()
+    try:
+        return array("i", ids)  # type: ignore[call-overload]
+    except OverflowError:
+        raise _id_error(ids, 2**31) from None
+    except TypeError:
+        for i, id in enumerate(ids):  # type: ignore[arg-type, var-annotated]
+            if not hasattr(id, "__index__"):
+                raise errors.InvalidTypeError(
+                    f"ids[{i}] must be an integer, not {type(id).__name__}"
+                ) from None
+        raise
+
+
+def _id_error(ids: Any, n_tokens: int) -> errors.GGTokError:
+    """Which of `ids` is no token."""
+    for i, id in enumerate(ids):
+        if not 0 <= id < n_tokens:
+            return errors.TokenIdError(f"ids[{i}] is {id}: not a token id of this vocabulary")
+    return errors.TokenIdError("a token id is outside the vocabulary")
+
+
+# ---- word splitting in Python ----
+
+
+class _Splitter:
+    """What ggtok_py_split calls: a `Split`, and what went wrong in it on each thread."""
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
+        self.failed: dict[int, BaseException] = {}
+        self.unread: dict[int, tuple[bytes, list[int]]] = {}
+
+    def __call__(self, text: Any, n: int, ends: Any, room: int) -> int:
+        thread = threading.get_ident()
+        try:
+            data: bytes = ffi.buffer(text, n)[:]
+            # Too little room a moment ago: the same call again, with enough.
+            known, offsets = self.unread.pop(thread, (None, []))
+            if known != data:
+                offsets = self.split(data)
+            if len(offsets) <= room:
+                ends[0 : len(offsets)] = offsets
+            else:
+                self.unread[thread] = data, offsets
+            return len(offsets)
+        except BaseException as e:  # re-raised by whoever called encode
+            self.failed[thread] = e
+            return _SIZE_MAX
+
+    def take_failure(self) -> BaseException | None:
+        return self.failed.pop(threading.get_ident(), None)
+
+
+_SIZE_MAX: int = 2 ** (8 * ffi.sizeof("size_t")) - 1
+
+
+@ffi.def_extern(error=_SIZE_MAX)  # type: ignore[untyped-decorator]
+def ggtok_py_split(user: Any, text: Any, n: int, ends: Any, room: int) -> int:
+    splitter: _Splitter = ffi.from_handle(user)
+    return splitter(text, n, ends, room)
+
+
+# ---- the tokenizer ----
+
+# A pooled context: the C context, its small result buffer and a view of that, a
+# ggtok_ids, a ggtok_bytes and a ggtok_error. Short results are read from the view.
+_Context = tuple[Any, Any, memoryview, Any, Any, Any]
+_SMALL = 512
+_encode_small = lib.encode_small
+
+
+def _free(tok: Any, pool: list[_Context]) -> None:
+    for context in pool:
+        lib.ggtok_context_free(context[0])
+    pool.clear()
+    lib.ggtok_free(tok)
+
+
+class Native:
+    """A loaded ggtok_tokenizer with its pool of contexts.
+
+    Any number of threads may use one: list.pop and list.append are atomic, so a
+    context is in one thread's hands at a time.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: str | bytes | None = None,
+        data: object = None,
+        pre: str | None = None,
+        split: Split | None = None,
+    ) -> None:
+        keep = []
+        options = ffi.new("ggtok_load_options *")
+        if pre is not None:
+            keep.append(ffi.new("char[]", pre.encode("utf-8", "surrogateescape")))
+            options.pre = keep[0]
+        self._splitter = _Splitter(split) if split else None
+        if self._splitter:
+            # The handle must live as long as the tokenizer, which calls back with it.
+            self._handle = ffi.new_handle(self._splitter)
+            options.split = lib.ggtok_py_split
+            options.split_user = self._handle
+        out = ffi.new("ggtok_tokenizer **")
+        err = ffi.new("ggtok_error *")
+        if path is not None:
+            import os
+
+            status = lib.ggtok_load_file(os.fsencode(path), options, out, err)
+        else:
+            view = buffer(data, "source must be a path or a bytes-like object")
+            status = lib.ggtok_load_buffer(view, len(view), options, out, err)
+        if status:
+            raise _error(err, filename=path, pre=pre)
+        pool: list[_Context] = []
+        self._pool = pool
+        # Runs when the last reference goes; nothing can be in use then, because
+        # calls hold `self`.
+        self._tok = ffi.gc(out[0], lambda tok: _free(tok, pool))
+
+    def _new_context(self) -> _Context:
+        out = ffi.new("ggtok_context **")
+        err = ffi.new("ggtok_error *")
+        if lib.ggtok_context_new(self._tok, out, err):
+            raise _error(err)
+        small = ffi.new(f"int32_t[{_SMALL}]")
+        view = memoryview(ffi.buffer(small)).cast("i")
+        return out[0], small, view, ffi.new("ggtok_ids *"), ffi.new("ggtok_bytes *"), err
+
+    def _encode_error(self, err: Any) -> BaseException:
+        cause = self._splitter.take_failure() if self._splitter else None
+        return cause or _error(err)
+
+    # encode, encode_array, ... count: one body, four ways to read the result. `text`
+    # is anything that utf8() takes; flags are ADD_SPECIAL | PARSE_SPECIAL.
+
+    def encode(self, text: object, flags: int) -> list[int]:
+        # Short texts spend most of their time here: str is utf8() written out, and
+        # the ids are read through a ready-made view.
+        if type(text) is str:
+            try:
+                data: Any = text.encode()
+            except UnicodeEncodeError:
+                data, size = utf8(text)
+            size = len(data)
+        else:
+            data, size = utf8(text)
+        pool = self._pool
+        try:
+            context = pool.pop()
+        except IndexError:
+            context = self._new_context()
+        ctx, small, view, out, _, err = context
+        try:
+            n = _encode_small(ctx, data, size, flags, small, _SMALL, out, err)
+            if 0 <= n <= _SMALL:
+                return view[:n].tolist()
+            if n < 0:
+                raise self._encode_error(err)
+            ids: list[int] = memoryview(ffi.buffer(out.data, 4 * n)).cast("i").tolist()
+            return ids
+        finally:
+            pool.append(context)
+
+    def encode_array(self, text: object, flags: int) -> NDArray[np.int32]:
+        import numpy as np
+
+        data, size = utf8(text)
+        pool = self._pool
+        try:
+            context = pool.pop()
+        except IndexError:
+            context = self._new_context()
+        ctx, _, _, out, _, err = context
+        try:
+            if lib.ggtok_encode(ctx, data, size, flags, out, err):
+                raise self._encode_error(err)
+            n = out.n
+            if not n:
+                return np.empty(0, np.int32)
+            ids: NDArray[np.int32] = np.frombuffer(ffi.buffer(out.data, 4 * n), np.int32).copy()
+            return ids
+        finally:
+            pool.append(context)
+
+    def encode_append(self, text: object, flags: int, ids: array[int]) -> int:
+        """encode() that appends to `ids` (C ints); gives the number appended."""
+        data, size = utf8(text)
+        pool = self._pool
+        try:
+            context = pool.pop()
+        except IndexError:
+            context = self._new_context()
+        ctx, _, _, out, _, err = context
+        try:
+            if lib.ggtok_encode(ctx, data, size, flags, out, err):
+                raise self._encode_error(err)
+            n: int = out.n
+            if n:
+                ids.frombytes(ffi.buffer(out.data, 4 * n))
+            return n
+        finally:
+            pool.append(context)
+
+    def count(self, text: object, flags: int) -> int:
+        data, size = utf8(text)
+        pool = self._pool
+        try:
+            context = pool.pop()
+        except IndexError:
+            context = self._new_context()
+        ctx, _, _, out, _, err = context
+        try:
+            n: int = _encode_small(ctx, data, size, flags, ffi.NULL, 0, out, err)
+            if n < 0:
+                raise self._encode_error(err)
+            return n
+        finally:
+            pool.append(context)
+
+    def decode(self, ids: object, flags: int) -> bytes:
+        numbers = int32_array(ids)
+        pool = self._pool
+        try:
+            context = pool.pop()
+        except IndexError:
+            context = self._new_context()
+        ctx, _, _, _, out, err = context
+        try:
+            view = ffi.from_buffer("int32_t[]", numbers)
+            if lib.ggtok_decode(ctx, view, len(view), flags, out, err):
+                if err.status == lib.GGTOK_ERR_ARGUMENT:
+                    raise _id_error(numbers, self.n_tokens())
+                raise _error(err)
+            return _bytes(out)
+        finally:
+            pool.append(context)
+
+    # One token. `id` is any int.
+
+    def _call(self, function: Any, id: int, *args: Any) -> None:
+        """function(tok, id, *args, err), which fails only for an id that is no token."""
+        err = ffi.new("ggtok_error *")
+        if not 0 <= id < self.n_tokens():
+            raise errors.TokenIdError(
+                f"{id} is not a token id of this vocabulary (0 to {self.n_tokens() - 1})"
+            )
+        if function(self._tok, id, *args, err):
+            raise _error(err)
+
+    def piece(self, id: int, lstrip: int, special: bool) -> bytes:
+        out = ffi.new("ggtok_bytes *")
+        self._call(lib.ggtok_token_to_piece, id, lstrip, special, out)
+        return _bytes(out)
+
+    def text(self, id: int) -> bytes:
+        out = ffi.new("ggtok_bytes *")
+        self._call(lib.ggtok_token_text, id, out)
+        return _bytes(out)
+
+    def score(self, id: int) -> float:
+        out = ffi.new("float *")
+        self._call(lib.ggtok_token_score, id, out)
+        score: float = out[0]
+        return score
+
+    def attr(self, id: int) -> int:
+        out = ffi.new("uint32_t *")
+        self._call(lib.ggtok_token_attr, id, out)
+        attr: int = out[0]
+        return attr
+
+    def find(self, text: object) -> int | None:
+        data, size = utf8(text)
+        id: int = lib.ggtok_text_to_token(self._tok, data, size)
+        return id if id >= 0 else None
+
+    # The vocabulary.
+
+    def n_tokens(self) -> int:
+        n: int = lib.ggtok_n_tokens(self._tok)
+        return n
+
+    def vocab_type(self) -> str:
+        return VOCAB_TYPES[lib.ggtok_type(self._tok)]
+
+    def model(self) -> str:
+        return _str(ffi.string(lib.ggtok_model(self._tok)))
+
+    def pre(self) -> str | None:
+        name = lib.ggtok_pre(self._tok)
+        return None if name == ffi.NULL else _str(ffi.string(name))
+
+    def flags(self) -> dict[str, bool]:
+        return {name: bool(lib.ggtok_flag(self._tok, flag)) for name, flag in FLAGS.items()}
+
+    def specials(self) -> dict[str, int | None]:
+        ids = ((name, lib.ggtok_special_id(self._tok, s)) for name, s in SPECIALS.items())
+        return {name: id if id >= 0 else None for name, id in ids}
+
+    def eog_ids(self) -> tuple[int, ...]:
+        return _ints(lib.ggtok_eog_ids(self._tok))
+
+    def suppress_tokens(self) -> tuple[int, ...]:
+        return _ints(lib.ggtok_suppress_tokens(self._tok))
+
+    def warnings(self) -> Iterator[str]:
+        i = 0
+        while (sentence := lib.ggtok_warning(self._tok, i)) != ffi.NULL:
+            yield _str(ffi.string(sentence))
+            i += 1
+
+    # Key/values of the file.
+
+    def _kvs(self) -> Iterator[Any]:
+        kv = ffi.new("ggtok_kv *")
+        err = ffi.new("ggtok_error *")
+        for i in range(lib.ggtok_n_kv(self._tok)):
+            if lib.ggtok_get_kv(self._tok, i, kv, err):
+                raise _error(err)
+            yield kv
+
+    def scalars(self) -> dict[str, str | int | float | bool]:
+        return {
+            _str(_bytes(kv.key)): _value(kv) for kv in self._kvs() if kv.type != lib.GGTOK_ARRAY
+        }
+
+    def arrays(self) -> dict[str, tuple[str, int]]:
+        """The arrays' element types and lengths, by key."""
+        return {
+            _str(_bytes(kv.key)): (_TYPE_NAMES.get(kv.elem_type, str(kv.elem_type)), kv.n)
+            for kv in self._kvs()
+            if kv.type == lib.GGTOK_ARRAY
+        }
+
+
+def _value(kv: Any) -> str | int | float | bool:
+    if kv.type == lib.GGTOK_STRING:
+        return _str(_bytes(kv.str))
+    if kv.type == lib.GGTOK_BOOL:
+        return bool(kv.u64)
+    if kv.type in _FLOAT:
+        number: float = kv.f64
+        return number
+    integer: int = kv.i64 if kv.type in _SIGNED else kv.u64
+    return integer

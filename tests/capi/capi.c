@@ -1,0 +1,223 @@
+/*
+ * The C API without Python: built from ggtok.h and the C sources (tests/capi/build.py),
+ * run with a byte-level BPE fixture. Prints each failed check; exit status 1 if any.
+ */
+#include "ggtok.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+            failures++; \
+        } \
+    } while (0)
+
+static unsigned char *read_file(const char *path, size_t *n) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    size_t cap = 1 << 16;
+    unsigned char *data = malloc(cap);
+    *n = 0;
+    for (size_t got; data && (got = fread(data + *n, 1, cap - *n, f)) > 0;) {
+        *n += got;
+        if (*n == cap) {
+            unsigned char *more = realloc(data, cap *= 2);
+            if (!more) free(data);
+            data = more;
+        }
+    }
+    fclose(f);
+    return data;
+}
+
+/* Encodes and decodes; the bytes must come back. Byte-level BPE loses nothing. */
+static void check_round_trip(ggtok_context *ctx, const char *text, size_t n) {
+    ggtok_error err;
+    ggtok_ids ids;
+    CHECK(!ggtok_encode(ctx, text, n, 0, &ids, &err));
+    CHECK(!n == !ids.n);
+
+    /* The ids belong to the context until its next use: keep them. */
+    int32_t *kept = malloc(ids.n * sizeof *kept + 1);
+    if (ids.n) memcpy(kept, ids.data, ids.n * sizeof *kept);
+    size_t n_kept = ids.n;
+
+    ggtok_bytes bytes;
+    CHECK(!ggtok_decode(ctx, kept, n_kept, GGTOK_UNPARSE_SPECIAL, &bytes, &err));
+    CHECK(bytes.n == n && (!n || !memcmp(bytes.data, text, n)));
+    free(kept);
+}
+
+static void check_encode(const ggtok_tokenizer *tok) {
+    ggtok_error err;
+    ggtok_context *ctx, *other;
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    CHECK(!ggtok_context_new(tok, &other, NULL));
+
+    check_round_trip(ctx, "", 0);
+    check_round_trip(ctx, "Hello, world! \xE4\xBD\xA0\xE5\xA5\xBD 123\n\n", 25);
+    check_round_trip(other, "nul \0 inside", 12);
+
+    /* A text that grows every buffer. */
+    size_t n = 300000;
+    char *text = malloc(n);
+    for (size_t i = 0; i < n; i++) text[i] = "lorem ipsum\n"[i % 12];
+    check_round_trip(ctx, text, n);
+    free(text);
+
+    /* The context is as good as before after an error. */
+    ggtok_bytes bytes;
+    int32_t bad[] = {0, (int32_t)ggtok_n_tokens(tok)};
+    CHECK(ggtok_decode(ctx, bad, 2, 0, &bytes, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(err.status == GGTOK_ERR_ARGUMENT && err.message[0]);
+    bad[1] = -1;
+    CHECK(ggtok_decode(ctx, bad, 2, 0, &bytes, NULL) == GGTOK_ERR_ARGUMENT);
+    check_round_trip(ctx, "again", 5);
+
+    ggtok_context_free(other);
+    ggtok_context_free(ctx);
+    ggtok_context_free(NULL);
+}
+
+static void check_vocabulary(const ggtok_tokenizer *tok) {
+    ggtok_error err;
+    uint32_t n = ggtok_n_tokens(tok);
+    CHECK(n > 0);
+    CHECK(ggtok_type(tok) == GGTOK_VOCAB_BPE);
+    CHECK(ggtok_model(tok) && ggtok_pre(tok));
+
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t id = (int32_t)i;
+        ggtok_bytes text, piece;
+        float score;
+        uint32_t attr;
+        CHECK(!ggtok_token_text(tok, id, &text, &err));
+        CHECK(ggtok_text_to_token(tok, text.data, text.n) == id);
+        CHECK(!ggtok_token_to_piece(tok, id, 0, true, &piece, &err));
+        CHECK(!ggtok_token_score(tok, id, &score, &err));
+        CHECK(!ggtok_token_attr(tok, id, &attr, &err));
+    }
+    ggtok_bytes out;
+    float score;
+    uint32_t attr;
+    CHECK(ggtok_token_text(tok, -1, &out, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_token_text(tok, (int32_t)n, &out, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_token_to_piece(tok, -1, 0, true, &out, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_token_score(tok, INT32_MAX, &score, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_token_attr(tok, INT32_MIN, &attr, NULL) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_text_to_token(tok, "no token has this text", 22) == GGTOK_NO_TOKEN);
+    CHECK(!ggtok_is_eog(tok, -1) && !ggtok_is_eog(tok, (int32_t)n));
+
+    ggtok_ids eog = ggtok_eog_ids(tok);
+    for (size_t i = 0; i < eog.n; i++) CHECK(ggtok_is_eog(tok, eog.data[i]));
+    for (int s = 0; s < GGTOK_N_SPECIAL; s++) {
+        int32_t id = ggtok_special_id(tok, (ggtok_special)s);
+        CHECK(id >= GGTOK_NO_TOKEN && id < (int32_t)n);
+    }
+
+    size_t n_kv = ggtok_n_kv(tok);
+    bool found = false;
+    ggtok_kv kv;
+    for (size_t i = 0; i < n_kv; i++) {
+        CHECK(!ggtok_get_kv(tok, i, &kv, &err));
+        if (kv.key.n == 21 && !memcmp(kv.key.data, "tokenizer.ggml.tokens", 21)) {
+            found = true;
+            CHECK(kv.type == GGTOK_ARRAY && kv.elem_type == GGTOK_STRING && kv.n == n);
+        }
+    }
+    CHECK(found);
+    CHECK(ggtok_get_kv(tok, n_kv, &kv, &err) == GGTOK_ERR_ARGUMENT);
+}
+
+static void check_errors(const char *path, const unsigned char *data, size_t n) {
+    ggtok_error err;
+    ggtok_tokenizer *tok;
+    CHECK(ggtok_load_file("no/such/file.gguf", NULL, &tok, &err) == GGTOK_ERR_IO);
+    CHECK(err.os_error == ENOENT && err.message[0] && err.offset == GGTOK_NO_OFFSET);
+    CHECK(ggtok_load_file("no/such/file.gguf", NULL, &tok, NULL) == GGTOK_ERR_IO);
+
+    CHECK(ggtok_load_buffer("", 0, NULL, &tok, &err) == GGTOK_ERR_GGUF);
+    CHECK(ggtok_load_buffer("GGUX\3\0\0\0", 8, NULL, &tok, &err) == GGTOK_ERR_GGUF);
+    CHECK(err.offset == 0 && err.message[0]);
+
+    /* Cut anywhere, the file is an error (or whole: what follows the metadata is not needed). */
+    for (size_t cut = 0; cut < n; cut += 1 + cut / 16) {
+        unsigned char *copy = malloc(cut + 1); /* so that a sanitizer sees reads past the end */
+        memcpy(copy, data, cut);
+        ggtok_status s = ggtok_load_buffer(copy, cut, NULL, &tok, &err);
+        CHECK(s == GGTOK_OK || s == GGTOK_ERR_GGUF);
+        if (s == GGTOK_OK) ggtok_free(tok);
+        free(copy);
+    }
+
+    ggtok_load_options options = {.pre = "no-such-name"};
+    CHECK(ggtok_load_file(path, &options, &tok, &err) == GGTOK_ERR_PRETOKENIZER);
+    CHECK(strstr(err.message, "no-such-name"));
+    for (size_t i = 0; ggtok_pre_name(i); i++) CHECK(ggtok_pre_name(i)[0]);
+}
+
+/* A splitter that cuts at every byte, or fails: `user` says which. */
+static size_t split_bytes(void *user, const char *text, size_t n, size_t *ends, size_t max) {
+    (void)text;
+    if (*(const bool *)user) return SIZE_MAX;
+    if (n <= max)
+        for (size_t i = 0; i < n; i++) ends[i] = i + 1;
+    return n;
+}
+
+static void check_splitter(const char *path) {
+    ggtok_error err;
+    ggtok_tokenizer *tok;
+    ggtok_context *ctx;
+    ggtok_ids ids;
+    bool fail = false;
+    ggtok_load_options options = {.split = split_bytes, .split_user = &fail};
+    CHECK(!ggtok_load_file(path, &options, &tok, &err));
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    char text[1000];
+    memset(text, 'a', sizeof text);
+    CHECK(!ggtok_encode(ctx, text, sizeof text, 0, &ids, &err));
+    CHECK(ids.n == sizeof text);
+    fail = true;
+    CHECK(ggtok_encode(ctx, text, sizeof text, 0, &ids, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ids.n == 0);
+    ggtok_context_free(ctx);
+    ggtok_free(tok);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s BPE.gguf\n", argv[0]);
+        return 2;
+    }
+    size_t n;
+    unsigned char *data = read_file(argv[1], &n);
+    ggtok_error err;
+    ggtok_tokenizer *tok;
+    if (!data || ggtok_load_file(argv[1], NULL, &tok, &err)) {
+        printf("cannot load %s: %s\n", argv[1], data ? err.message : "unreadable");
+        return 1;
+    }
+    check_encode(tok);
+    check_vocabulary(tok);
+    ggtok_free(tok);
+    ggtok_free(NULL);
+
+    /* From memory, which is free again right after. */
+    CHECK(!ggtok_load_buffer(data, n, NULL, &tok, &err));
+    check_errors(argv[1], data, n);
+    free(data);
+    check_encode(tok);
+    ggtok_free(tok);
+
+    check_splitter(argv[1]);
+    printf("%s\n", failures ? "FAILED" : "ok");
+    return failures != 0;
+}
