@@ -42,24 +42,19 @@ static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word
     return count;
 }
 
-static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right,
-                               uint32_t *merged) {
-    if (left == BPE_NO_SYMBOL || right == BPE_NO_SYMBOL) return BPE_NO_RANK;
-    const bpe_pair *p = bpe_pair_find(t, left, right);
-    if (!p) return BPE_NO_RANK;
-    *merged = p->merged;
-    return p->rank;
+static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right) {
+    return left == BPE_NO_SYMBOL || right == BPE_NO_SYMBOL ? BPE_NO_RANK : bpe_rank(t, left, right);
 }
 
 /* Few symbols: look through all ranks for the least each time. */
 static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, uint32_t *symbol,
                         const uint32_t *start, idbuf *out) {
-    uint32_t rank[SHORT], merged[SHORT];
+    uint32_t rank[SHORT];
     uint8_t next[SHORT + 1], prev[SHORT + 1];
     for (size_t i = 0; i < count; i++) {
         next[i] = (uint8_t)(i + 1);
         prev[i + 1] = (uint8_t)i;
-        rank[i] = i + 1 < count ? rank_of(t, symbol[i], symbol[i + 1], &merged[i]) : BPE_NO_RANK;
+        rank[i] = i + 1 < count ? rank_of(t, symbol[i], symbol[i + 1]) : BPE_NO_RANK;
     }
     for (;;) {
         uint32_t least = BPE_NO_RANK;
@@ -69,14 +64,14 @@ static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, u
         }
         if (least == BPE_NO_RANK) break;
         size_t gone = next[i], after = next[gone];
-        symbol[i] = merged[i];
+        symbol[i] = t->merged[least];
         rank[gone] = BPE_NO_RANK;
         next[i] = (uint8_t)after;
         prev[after] = (uint8_t)i;
-        rank[i] = after < count ? rank_of(t, symbol[i], symbol[after], &merged[i]) : BPE_NO_RANK;
+        rank[i] = after < count ? rank_of(t, symbol[i], symbol[after]) : BPE_NO_RANK;
         if (i) {
             size_t before = prev[i];
-            rank[before] = rank_of(t, symbol[before], symbol[i], &merged[before]);
+            rank[before] = rank_of(t, symbol[before], symbol[i]);
         }
     }
     for (size_t i = 0; i < count; i = next[i]) {
@@ -133,12 +128,12 @@ static bool push(bpe_scratch *s, size_t *n, uint32_t rank, size_t pos) {
 
 static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
                        idbuf *out) {
-    uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank, merged = 0;
+    uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank;
     size_t n_heap = 0;
     for (size_t i = 0; i < count; i++) {
         next[i] = (uint32_t)i + 1;
         prev[i + 1] = (uint32_t)i;
-        rank[i] = i + 1 < count ? rank_of(t, symbol[i], symbol[i + 1], &merged) : BPE_NO_RANK;
+        rank[i] = i + 1 < count ? rank_of(t, symbol[i], symbol[i + 1]) : BPE_NO_RANK;
         if (rank[i] != BPE_NO_RANK && !push(s, &n_heap, rank[i], i)) return false;
     }
     for (size_t i = n_heap / 2; i--;) sift_down(s->heap, n_heap, i);
@@ -150,14 +145,14 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
         /* A rank names its pair, so an equal rank means the pair is still there. */
         if (rank[i] != top) continue;
         size_t gone = next[i], after = next[gone];
-        rank_of(t, symbol[i], symbol[gone], &symbol[i]);
+        symbol[i] = t->merged[top];
         rank[gone] = BPE_NO_RANK;
         next[i] = (uint32_t)after;
         prev[after] = (uint32_t)i;
         size_t at[2] = {i, i ? prev[i] : i};
         for (int k = 0; k < (i ? 2 : 1); k++) {
             size_t p = at[k], q = next[p];
-            rank[p] = q < count ? rank_of(t, symbol[p], symbol[q], &merged) : BPE_NO_RANK;
+            rank[p] = q < count ? rank_of(t, symbol[p], symbol[q]) : BPE_NO_RANK;
             if (rank[p] == BPE_NO_RANK) continue;
             if (!push(s, &n_heap, rank[p], p)) return false;
             sift_up(s->heap, n_heap - 1);

@@ -12,6 +12,13 @@ static uint32_t byte_char(uint8_t b) {
     return b < 0x21 ? 0x100u + b : b < 0xA1 ? 0x100u + 0x21 + (b - 0x7Fu) : 0x143u;
 }
 
+int bpe_char_byte(uint32_t c) {
+    if ((c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD)) return (int)c;
+    if (c >= 0x100 && c <= 0x120) return (int)(c - 0x100);
+    if (c >= 0x121 && c <= 0x142) return (int)(c - 0x121 + 0x7F);
+    return c == 0x143 ? 0xAD : -1;
+}
+
 size_t bpe_byte_char(uint8_t byte, uint8_t out[2]) {
     uint8_t utf8[4];
     size_t n = utf8_encode(byte_char(byte), utf8);
@@ -82,57 +89,203 @@ static bool intern(bpe_table *t, const vocab *v, const uint8_t *p, size_t n, uin
 
 /* ---- merges ---- */
 
-static void add_pair(bpe_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t merged) {
-    size_t i = bpe_pair_slot(t, left, right);
-    for (; t->pairs[i].left1; i = (i + 1) & t->pair_mask) {
-        if (t->pairs[i].left1 == left + 1 && t->pairs[i].right == right) return; /* first wins */
-    }
-    t->pairs[i] = (bpe_pair){left + 1, right, rank, merged};
-}
+/*
+ * Merges are loaded in batches, in stages: what one stage will touch is
+ * prefetched by the stage before it, for the whole batch. Their time is nearly
+ * all cache misses, which then overlap.
+ */
+enum { BATCH = 64 };
 
-static bool alloc_pairs(bpe_table *t, uint64_t n) {
-    unsigned bits = 6;
-    while (bits < 40 && ((uint64_t)1 << bits) < 2 * n) bits++;
-    t->pair_shift = 64 - bits;
-    t->pair_mask = ((size_t)1 << bits) - 1;
-    t->pairs = mem_zalloc(mem_mul((size_t)1 << bits, sizeof *t->pairs));
-    return t->pairs != NULL;
+typedef struct merge {
+    gguf_view left, right;
+    uint64_t left_hash, right_hash;
+    uint32_t left_symbol, right_symbol, rank;
+} merge;
+
+/* A merge is split at its first space that isn't its first character. Without
+ * one it is two empty strings, which no text ever asks for; like any merge with
+ * an empty half it is left out. */
+static bool split_merge(gguf_view text, merge *m) {
+    size_t space = 0, n = 0; /* the text ends at its first NUL */
+    for (; n < text.n && text.p[n]; n++) {
+        if (text.p[n] == ' ' && n && !space) space = n;
+    }
+    if (!space || space + 1 == n) return false;
+    m->left = (gguf_view){text.p, space};
+    m->right = (gguf_view){text.p + space + 1, n - space - 1};
+    return true;
 }
 
 /* Is `id` the token whose text is a followed by b? */
 static bool is_token(const vocab *v, uint32_t id, gguf_view a, gguf_view b) {
     if (id >= v->n_tokens) return false;
     gguf_view t = vocab_key(v, id);
-    return t.n == a.n + b.n && !memcmp(t.p, a.p, a.n) && !memcmp(t.p + a.n, b.p, b.n);
+    return t.n == a.n + b.n && mem_equal(t.p, a.p, a.n) && mem_equal(t.p + a.n, b.p, b.n);
 }
 
-/* Adds the merge "left right" of one rank: a merge is split at its first space
- * that isn't its first character; without one it is two empty strings, which no
- * text ever asks for. `guess` is where trainers put the result: behind the last
- * one. */
-static bool add_merge(bpe_table *t, const vocab *v, gguf_view merge, uint32_t rank,
-                      bytebuf *joined, uint32_t *guess) {
-    const uint8_t *nul = merge.n ? memchr(merge.p, 0, merge.n) : NULL;
-    if (nul) merge.n = (size_t)(nul - merge.p);
-    const uint8_t *space = merge.n > 1 ? memchr(merge.p + 1, ' ', merge.n - 1) : NULL;
-    if (!space) return true;
-    gguf_view a = {merge.p, (size_t)(space - merge.p)};
-    gguf_view b = {space + 1, merge.n - a.n - 1};
-    uint32_t left, right, merged;
-    if (!b.n) return true;
-    if (!intern(t, v, a.p, a.n, &left) || !intern(t, v, b.p, b.n, &right)) return false;
-    if (is_token(v, *guess, a, b)) {
-        merged = *guess;
+/* The symbol that a merge makes. Trainers number results in the order of their
+ * merges, and converters list all ways to make one result together: so it is
+ * likely *last, or the one behind it. */
+static bool find_merged(bpe_table *t, const vocab *v, const merge *m, bytebuf *joined,
+                        uint32_t *last) {
+    uint32_t *merged = &t->merged[m->rank];
+    if (is_token(v, *last, m->left, m->right)) {
+        *merged = *last;
+    } else if (is_token(v, *last + 1, m->left, m->right)) {
+        *merged = *last + 1;
     } else {
         joined->n = 0;
-        if (!bytebuf_append(joined, a.p, a.n) || !bytebuf_append(joined, b.p, b.n) ||
-            !intern(t, v, joined->data, joined->n, &merged)) {
+        if (!bytebuf_append(joined, m->left.p, m->left.n) ||
+            !bytebuf_append(joined, m->right.p, m->right.n) ||
+            !intern(t, v, joined->data, joined->n, merged)) {
             return false;
         }
     }
-    *guess = merged + 1;
-    add_pair(t, left, right, rank, merged);
+    *last = *merged;
     return true;
+}
+
+/* The bytes that the last (or first) at most 4 characters of a symbol's text
+ * stand for. False: it has one that stands for no byte, so no text holds it. */
+static bool edge_bytes(const bpe_table *t, gguf_view text, bool last, uint8_t out[4], size_t *n) {
+    if (t->raw_utf8) {
+        *n = text.n < 4 ? text.n : 4;
+        memcpy(out, last ? text.p + text.n - *n : text.p, *n);
+        return true;
+    }
+    const uint8_t *p = text.p, *end = text.p + text.n;
+    if (last) {
+        size_t chars = 0;
+        for (p = end; p > text.p && chars < 4;) chars += (*--p & 0xC0) != 0x80;
+    }
+    for (*n = 0; p < end && *n < 4; ++*n) {
+        uint32_t cpt;
+        p += utf8_decode(p, end, &cpt);
+        int byte = bpe_char_byte(cpt);
+        if (byte < 0) return false;
+        out[*n] = (uint8_t)byte;
+        if (byte < 0x80 && !last) return ++*n, true; /* no need to see more */
+    }
+    return true;
+}
+
+static void note_cut(bpe_table *t, const merge *m) {
+    uint8_t left[4], right[4];
+    size_t n_left, n_right;
+    uint8_t a = m->left.p[m->left.n - 1], b = m->right.p[0];
+    if (a > 0x20 && a < 0x7F && b > 0x20 && b < 0x7F) { /* stand for themselves, mapped or not */
+        pair_add(&t->cuts.set, a, b);
+    } else if (edge_bytes(t, m->left, true, left, &n_left) &&
+               edge_bytes(t, m->right, false, right, &n_right)) {
+        bpe_cuts_add(&t->cuts, left, n_left, right, n_right);
+    }
+}
+
+/* Halves and results of one batch of merges, interned. */
+static bool intern_batch(bpe_table *t, const vocab *v, merge *batch, size_t n, bytebuf *joined,
+                         uint32_t *last) {
+    for (size_t i = 0; i < n; i++) {
+        batch[i].left_hash = textmap_hash(batch[i].left.p, batch[i].left.n);
+        batch[i].right_hash = textmap_hash(batch[i].right.p, batch[i].right.n);
+        textmap_prefetch_slot(&v->by_text, batch[i].left_hash);
+        textmap_prefetch_slot(&v->by_text, batch[i].right_hash);
+    }
+    for (size_t i = 0; i < n; i++) {
+        textmap_prefetch_offset(&v->by_text, batch[i].left_hash);
+        textmap_prefetch_offset(&v->by_text, batch[i].right_hash);
+    }
+    for (size_t i = 0; i < n; i++) {
+        textmap_prefetch_text(&v->by_text, batch[i].left_hash);
+        textmap_prefetch_text(&v->by_text, batch[i].right_hash);
+    }
+    for (size_t i = 0; i < n; i++) {
+        merge *m = &batch[i];
+        int32_t left = textmap_find_hashed(&v->by_text, m->left.p, m->left.n, m->left_hash);
+        int32_t right = textmap_find_hashed(&v->by_text, m->right.p, m->right.n, m->right_hash);
+        m->left_symbol = (uint32_t)left;
+        m->right_symbol = (uint32_t)right;
+        if ((left < 0 && !intern(t, v, m->left.p, m->left.n, &m->left_symbol)) ||
+            (right < 0 && !intern(t, v, m->right.p, m->right.n, &m->right_symbol)) ||
+            !find_merged(t, v, m, joined, last)) {
+            return false;
+        }
+        note_cut(t, m);
+    }
+    return true;
+}
+
+/* Symbols are 32-bit numbers while they are being made; how many bits the slots
+ * need is known when all are. Until then a pair waits in `halves`, by rank. */
+typedef struct halves {
+    uint32_t left, right; /* left == BPE_NO_SYMBOL: no merge has this rank */
+} halves;
+
+static void add_pairs(bpe_table *t, const halves *pairs, size_t n) {
+    for (size_t base = 0; base < n; base += BATCH) {
+        size_t count = n - base < BATCH ? n - base : BATCH;
+        const halves *p = pairs + base;
+#if defined(__GNUC__)
+        for (size_t i = 0; i < count; i++) {
+            uint64_t key = bpe_pair_key(t, p[i].left, p[i].right);
+            __builtin_prefetch(&t->pairs[bpe_pair_slot(t, key)], 1);
+        }
+#endif
+        for (size_t i = 0; i < count; i++) {
+            if (p[i].left == BPE_NO_SYMBOL) continue;
+            uint64_t key = bpe_pair_key(t, p[i].left, p[i].right);
+            size_t s = bpe_pair_slot(t, key);
+            while (t->pairs[s] && t->pairs[s] >> t->rank_bits != key) s = (s + 1) & t->pair_mask;
+            if (!t->pairs[s]) t->pairs[s] = key << t->rank_bits | (base + i + 1);
+        } /* a pair that is there already keeps its first rank */
+    }
+}
+
+static unsigned bits_for(uint64_t n) { /* to count from 0 to n - 1 */
+    unsigned bits = 1;
+    while (bits < 63 && (uint64_t)1 << bits < n) bits++;
+    return bits;
+}
+
+static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggtok_error *err) {
+    unsigned bits = bits_for(2 * (uint64_t)n);
+    if (bits < 6) bits = 6;
+    t->symbol_bits = bits_for((uint64_t)t->n_tokens + t->extras.n);
+    t->rank_bits = 64 - 2 * t->symbol_bits;
+    if (2 * t->symbol_bits + bits_for((uint64_t)n + 2) > 64) {
+        return error_set_at(err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
+                            "key '%s' has %llu merges of %llu strings: more than fit", KEY_MERGES,
+                            (unsigned long long)n,
+                            (unsigned long long)t->n_tokens + t->extras.n);
+    }
+    t->pair_shift = 64 - bits;
+    t->pair_mask = ((size_t)1 << bits) - 1;
+    t->pairs = mem_zalloc(mem_mul((size_t)1 << bits, sizeof *t->pairs));
+    if (!t->pairs) return error_memory(err);
+    add_pairs(t, pairs, n);
+    return GGTOK_OK;
+}
+
+static bool read_merges(bpe_table *t, const vocab *v, const gguf *g, const gguf_kv *kv,
+                        halves *pairs) {
+    merge batch[BATCH];
+    bytebuf joined = {0};
+    uint32_t last = 0;
+    size_t pos = kv->value;
+    bool ok = true;
+    for (uint64_t rank = 0; ok && rank < kv->count;) {
+        size_t n = 0;
+        for (; rank < kv->count && n < BATCH; rank++) {
+            batch[n].rank = (uint32_t)rank;
+            pairs[rank].left = BPE_NO_SYMBOL;
+            n += split_merge(gguf_next_string(g, &pos), &batch[n]);
+        }
+        ok = intern_batch(t, v, batch, n, &joined, &last);
+        for (size_t i = 0; i < n; i++) {
+            pairs[batch[i].rank] = (halves){batch[i].left_symbol, batch[i].right_symbol};
+        }
+    }
+    mem_free(joined.data);
+    return ok;
 }
 
 static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err) {
@@ -140,21 +293,19 @@ static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggt
     ggtok_status s =
         vocab_array_of(g, KEY_MERGES, 1u << GGTOK_STRING, "array of string", &kv, err);
     if (s) return s;
-    if (!kv && strcmp(pretok_name(v->pre), "kimi-k2") != 0) { /* may do without, as in llama.cpp */
+    if (!kv) {
+        /* llama.cpp lets one model do without */
+        if (!strcmp(pretok_name(v->pre), "kimi-k2")) return build_pairs(t, NULL, 0, err);
         return error_set_at(err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
                             "the file has no key '%s', which a BPE vocabulary needs", KEY_MERGES);
     }
-    uint64_t n = kv ? kv->count : 0;
-    if (!alloc_pairs(t, n)) return error_memory(err);
-    bytebuf joined = {0};
-    uint32_t guess = 0;
-    bool ok = true;
-    size_t pos = kv ? kv->value : 0;
-    for (uint64_t i = 0; ok && i < n; i++) {
-        ok = add_merge(t, v, gguf_next_string(g, &pos), (uint32_t)i, &joined, &guess);
-    }
-    mem_free(joined.data);
-    return ok ? GGTOK_OK : error_memory(err);
+    size_t n = (size_t)kv->count;
+    halves *pairs = mem_alloc(mem_mul(n, sizeof *pairs));
+    t->merged = mem_alloc(mem_mul(n, sizeof *t->merged));
+    s = pairs && t->merged && read_merges(t, v, g, kv, pairs) ? build_pairs(t, pairs, n, err)
+                                                                : error_memory(err);
+    mem_free(pairs);
+    return s;
 }
 
 static bool load_bytes(bpe_table *t, const vocab *v) {
@@ -164,7 +315,8 @@ static bool load_bytes(bpe_table *t, const vocab *v) {
         if (t->raw_utf8) {
             static const char hex[] = "0123456789ABCDEF";
             char name[6] = {'<', '0', 'x', hex[b >> 4], hex[b & 15], '>'};
-            t->byte_symbol[b] = b < 0x80 ? bpe_symbol(t, v, c, 1) : BPE_NO_SYMBOL;
+            t->byte_symbol[b] = BPE_NO_SYMBOL; /* no character starts with 80 to BF */
+            if (b < 0x80 && !intern(t, v, c, 1, &t->byte_symbol[b])) return false;
             t->fallback[b][0] = vocab_find(v, name, sizeof name);
         } else {
             size_t n = bpe_byte_char((uint8_t)b, c);
@@ -178,14 +330,16 @@ static bool load_bytes(bpe_table *t, const vocab *v) {
 ggtok_status bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err) {
     t->n_tokens = v->n_tokens;
     t->raw_utf8 = (pretok_flags(v->pre) & PRETOK_RAW_UTF8) != 0;
-    ggtok_status s = load_merges(t, v, g, err);
-    if (!s && !load_bytes(t, v)) s = error_memory(err);
-    return s;
+    if (!pair_set_init(&t->cuts.set, v->n_tokens)) return error_memory(err);
+    /* bytes first: they may add symbols, whose number the pairs' layout depends on */
+    return load_bytes(t, v) ? load_merges(t, v, g, err) : error_memory(err);
 }
 
 void bpe_table_free(bpe_table *t) {
+    pair_set_free(&t->cuts.set);
     mem_free(t->extras.text.data);
     mem_free(t->extras.off);
     mem_free(t->extras.slots);
     mem_free(t->pairs);
+    mem_free(t->merged);
 }

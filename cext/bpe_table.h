@@ -10,15 +10,11 @@
 #ifndef GGTOK_BPE_TABLE_H
 #define GGTOK_BPE_TABLE_H
 
+#include "bpe_cuts.h"
 #include "vocab.h"
 
 #define BPE_NO_RANK UINT32_MAX
 #define BPE_NO_SYMBOL UINT32_MAX /* a character that no merge and no token mentions */
-
-typedef struct bpe_pair {
-    uint32_t left1, right; /* left + 1; 0: free slot */
-    uint32_t rank, merged;
-} bpe_pair;
 
 /* Strings that are symbols but no tokens. */
 typedef struct bpe_extras {
@@ -33,9 +29,14 @@ typedef struct bpe_table {
     uint32_t n_tokens;
     bool raw_utf8;         /* symbols are characters as they are, not GPT-2-mapped bytes */
     bpe_extras extras;
-    bpe_pair *pairs;       /* open addressing, at most half full */
-    unsigned pair_shift;
+    /* Pair -> rank, open addressing, at most half full. A slot is
+     *     left : symbol_bits | right : symbol_bits | rank + 1 : rank_bits
+     * and 0 when free: 8 bytes, so that a look-up is one cache line. */
+    uint64_t *pairs;
     size_t pair_mask;
+    unsigned pair_shift, symbol_bits, rank_bits;
+    uint32_t *merged; /* by rank: the symbol that the pair becomes */
+    bpe_cuts cuts;
     uint32_t byte_symbol[256]; /* first symbol of a byte (raw_utf8: of an ASCII character) */
     /* What a byte that ended in no token falls back to: its <0xXX> token (raw_utf8), or
      * the one-byte tokens of the one or two bytes of its GPT-2 character; -1: nothing. */
@@ -50,18 +51,25 @@ uint32_t bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, size_t
 
 /* GPT-2's byte map: the character that stands for a byte, 1 or 2 bytes of UTF-8. */
 size_t bpe_byte_char(uint8_t byte, uint8_t out[2]);
+int bpe_char_byte(uint32_t cpt); /* back; -1: stands for none */
 
-static inline size_t bpe_pair_slot(const bpe_table *t, uint32_t left, uint32_t right) {
-    uint64_t key = (uint64_t)left << 32 | right;
-    return (size_t)(((key ^ key >> 29) * 0x9E3779B97F4A7C15u) >> t->pair_shift);
+static inline uint64_t bpe_pair_key(const bpe_table *t, uint32_t left, uint32_t right) {
+    return (uint64_t)left << t->symbol_bits | right;
 }
 
-/* The pair's entry, or NULL if it does not merge. */
-static inline const bpe_pair *bpe_pair_find(const bpe_table *t, uint32_t left, uint32_t right) {
-    for (size_t i = bpe_pair_slot(t, left, right);; i = (i + 1) & t->pair_mask) {
-        const bpe_pair *p = &t->pairs[i];
-        if (p->left1 == left + 1 && p->right == right) return p;
-        if (!p->left1) return NULL;
+static inline size_t bpe_pair_slot(const bpe_table *t, uint64_t key) {
+    return (size_t)(((key ^ key >> 15) * 0x9E3779B97F4A7C15u) >> t->pair_shift);
+}
+
+/* Rank of the merge of two symbols, or BPE_NO_RANK. */
+static inline uint32_t bpe_rank(const bpe_table *t, uint32_t left, uint32_t right) {
+    uint64_t key = bpe_pair_key(t, left, right);
+    for (size_t i = bpe_pair_slot(t, key);; i = (i + 1) & t->pair_mask) {
+        uint64_t slot = t->pairs[i];
+        if (slot >> t->rank_bits == key && slot) {
+            return (uint32_t)(slot & (((uint64_t)1 << t->rank_bits) - 1)) - 1;
+        }
+        if (!slot) return BPE_NO_RANK;
     }
 }
 

@@ -1,5 +1,6 @@
 #include "detok.h"
 
+#include "bpe_table.h"
 #include "rwkv_text.h"
 #include "spaces.h"
 #include "utf8.h"
@@ -9,26 +10,21 @@
 
 /* ---- pieces ---- */
 
-/* The byte that a GPT-2 character stands for, or -1. Inverse of bpe_byte_char. */
-static int char_byte(uint32_t c) {
-    if ((c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD)) return (int)c;
-    if (c >= 0x100 && c <= 0x120) return (int)(c - 0x100);
-    if (c >= 0x121 && c <= 0x142) return (int)(c - 0x121 + 0x7F);
-    return c == 0x143 ? 0xAD : -1;
-}
-
 /* A byte-level token's bytes. A character that stands for no byte shows up as
  * llama.cpp shows it: "[UNK_BYTE_0x<hex of its UTF-8><the whole text>]". */
 static bool append_bytes_of(bytebuf *out, gguf_view text) {
     const uint8_t *p = text.p, *end = text.p + text.n;
     if (!bytebuf_reserve(out, text.n)) return false;
     while (p < end) {
+        if (*p > 0x20 && *p < 0x7F) { /* most are ASCII */
+            out->data[out->n++] = *p++;
+            continue;
+        }
         uint32_t c;
         p += utf8_decode(p, end, &c);
-        int byte = char_byte(c);
+        int byte = bpe_char_byte(c);
         if (byte >= 0) {
-            uint8_t b = (uint8_t)byte;
-            if (!bytebuf_append(out, &b, 1)) return false;
+            out->data[out->n++] = (uint8_t)byte;
             continue;
         }
         uint8_t utf8[4];
@@ -36,7 +32,8 @@ static bool append_bytes_of(bytebuf *out, gguf_view text) {
         size_t n = utf8_encode(c, utf8);
         for (size_t i = 0; i < n; i++) snprintf(hex + 2 * i, 3, "%02x", utf8[i]);
         if (!bytebuf_append(out, "[UNK_BYTE_0x", 12) || !bytebuf_append(out, hex, 2 * n) ||
-            !bytebuf_append(out, text.p, text.n) || !bytebuf_append(out, "]", 1)) {
+            !bytebuf_append(out, text.p, text.n) || !bytebuf_append(out, "]", 1) ||
+            !bytebuf_reserve(out, (size_t)(end - p))) {
             return false;
         }
     }

@@ -19,6 +19,27 @@ static inline size_t mem_mul(size_t n, size_t size) {
     return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;
 }
 
+/* memcmp(a, b, n) == 0 for what is mostly short: no call up to 16 bytes. */
+static inline bool mem_equal(const uint8_t *a, const uint8_t *b, size_t n) {
+    uint64_t a0, a1, b0, b1;
+    uint32_t c0, c1, d0, d1;
+    if (n > 16) return !memcmp(a, b, n);
+    if (n >= 8) { /* two loads that overlap */
+        memcpy(&a0, a, 8), memcpy(&a1, a + n - 8, 8);
+        memcpy(&b0, b, 8), memcpy(&b1, b + n - 8, 8);
+        return !((a0 ^ b0) | (a1 ^ b1));
+    }
+    if (n >= 4) {
+        memcpy(&c0, a, 4), memcpy(&c1, a + n - 4, 4);
+        memcpy(&d0, b, 4), memcpy(&d1, b + n - 4, 4);
+        return !((c0 ^ d0) | (c1 ^ d1));
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (a[i] != b[i]) return false;
+    }
+    return true;
+}
+
 /* Growable array of ids. Reserve first, then write data[n++] unchecked. */
 typedef struct idbuf {
     int32_t *data;

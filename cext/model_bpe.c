@@ -17,7 +17,8 @@ typedef struct bpe_model {
 } bpe_model;
 
 typedef struct bpe_state { /* scratch */
-    wordcache cache;
+    wordcache words;
+    wordcache pieces; /* parts of words: never looked up whole in the vocabulary */
     bpe_scratch merge;
     bytebuf text;   /* the fragment, made well-formed */
     bytebuf spaced; /* the same with spaces escaped */
@@ -54,7 +55,8 @@ static ggtok_status model_build(const vocab *v, const gguf *g, const ggtok_load_
 static void scratch_free(void *scratch) {
     bpe_state *s = scratch;
     if (!s) return;
-    wordcache_free(&s->cache);
+    wordcache_free(&s->words);
+    wordcache_free(&s->pieces);
     bpe_scratch_free(&s->merge);
     mem_free(s->text.data);
     mem_free(s->spaced.data);
@@ -66,8 +68,8 @@ static void scratch_free(void *scratch) {
 static void *scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
     bpe_state *s = mem_zalloc(sizeof *s);
-    if (s && !wordcache_init(&s->cache)) {
-        mem_free(s);
+    if (s && (!wordcache_init(&s->words) || !wordcache_init(&s->pieces))) {
+        scratch_free(s);
         return NULL;
     }
     return s;
@@ -101,6 +103,26 @@ static bool only_newlines(const uint8_t *p, size_t n) {
     return true;
 }
 
+/* Merges a word in the pieces that merges don't join, most of which were met before. */
+static ggtok_status merge_word(const model_call *call, const uint8_t *word, size_t n) {
+    enum { WHOLE = 12 }; /* not worth cutting */
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    idbuf *out = call->out;
+    if (n <= WHOLE) return bpe_merge_word(&m->table, call->v, &s->merge, word, n, out, call->err);
+    for (size_t from = 0, end; from < n; from = end) {
+        end = bpe_cuts_next(&m->table.cuts, word, n, from);
+        if (!idbuf_reserve(out, WORD_LONG_IDS + 1)) return error_memory(call->err);
+        if (wordcache_get(&s->pieces, word + from, end - from, n - from, out)) continue;
+        size_t before = out->n;
+        ggtok_status st = bpe_merge_word(&m->table, call->v, &s->merge, word + from, end - from, out,
+                                         call->err);
+        if (st) return st;
+        wordcache_put(&s->pieces, word + from, end - from, out->data + before, out->n - before);
+    }
+    return GGTOK_OK;
+}
+
 /* A word that the cache does not hold. */
 static ggtok_status encode_word(const model_call *call, const uint8_t *word, size_t n) {
     const bpe_model *m = call->model;
@@ -115,26 +137,53 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     if (id >= 0) {
         if (!idbuf_push(out, id)) return error_memory(call->err);
     } else {
-        ggtok_status st = bpe_merge_word(&m->table, call->v, &s->merge, word, n, out, call->err);
+        ggtok_status st = merge_word(call, word, n);
         if (st) return st;
     }
-    wordcache_put(&s->cache, word, n, out->data + before, out->n - before);
+    wordcache_put(&s->words, word, n, out->data + before, out->n - before);
     return GGTOK_OK;
 }
 
-/* Words text[from..ends[0]), text[ends[0]..ends[1]), ... */
+/*
+ * Words text[from..ends[0]), text[ends[0]..ends[1]), ... In groups: first all
+ * keys of a group, whose cache entries are fetched meanwhile; then the look-ups.
+ */
 static ggtok_status encode_words(const model_call *call, const uint8_t *text, size_t n, size_t from,
                                  const size_t *ends, size_t count) {
+    enum { GROUP = 32 };
+    struct {
+        uint64_t key[2], hash;
+    } probe[GROUP];
     const bpe_state *s = call->scratch;
     idbuf *out = call->out;
-    for (size_t i = 0; i < count; i++) {
-        size_t len = ends[i] - from;
-        if (!idbuf_reserve(out, WORD_LONG_IDS + 1)) return error_memory(call->err);
-        if (!wordcache_get(&s->cache, text + from, len, n - from, out)) {
-            ggtok_status st = encode_word(call, text + from, len);
-            if (st) return st;
+    while (count) {
+        size_t group = count < GROUP ? count : GROUP;
+        size_t start = from;
+        for (size_t i = 0; i < group; i++) {
+            size_t len = ends[i] - start;
+            if (len <= WORD_SHORT) {
+                word_short_key(probe[i].key, text + start, len, n - start);
+                probe[i].hash = word_hash(probe[i].key[0], probe[i].key[1]);
+                word_prefetch(word_short_set(&s->words, probe[i].hash));
+            }
+            start = ends[i];
         }
-        from = ends[i];
+        if (!idbuf_reserve(out, GROUP * (WORD_LONG_IDS + 1))) return error_memory(call->err);
+        for (size_t i = 0; i < group; i++) {
+            size_t len = ends[i] - from;
+            const uint8_t *word = text + from;
+            from = ends[i];
+            if (len <= WORD_SHORT &&
+                wordcache_get_short(&s->words, probe[i].key, probe[i].hash, out)) {
+                continue;
+            }
+            if (len <= WORD_LONG && wordcache_get_long(&s->words, word, len, out)) continue;
+            ggtok_status st = encode_word(call, word, len);
+            if (st) return st;
+            if (!idbuf_reserve(out, GROUP * (WORD_LONG_IDS + 1))) return error_memory(call->err);
+        }
+        ends += group;
+        count -= group;
     }
     return GGTOK_OK;
 }
@@ -176,7 +225,7 @@ static ggtok_status user_words(const model_call *call, const uint8_t *text, size
 }
 
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
-    enum { BATCH = 256 };
+    enum { BATCH = 512 };
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     ggtok_status st = GGTOK_OK;

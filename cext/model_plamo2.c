@@ -207,36 +207,47 @@ static ggtok_status read_byte_tokens(plamo2_build *b) {
     return GGTOK_OK;
 }
 
-/* The keys: each token that is no byte token; of one in broken UTF-8, only what
- * follows its first character, and repaired. */
+/* Adds the key of token id if it is of the kind wanted now. Of a token in broken
+ * UTF-8 only what follows its first character counts, repaired. */
+static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
+    gguf_view t = vocab_text(b->v, id);
+    bool odd = utf8_valid_prefix(t.p, t.n) != t.n;
+    if (odd != want_odd) return GGTOK_OK;
+    size_t skip = 0;
+    for (size_t i = 0; odd && i < t.n;) {
+        uint32_t cpt;
+        size_t len = decode_wide(t.p + i, t.n - i, &cpt);
+        if (cpt > 0x10FFFF) {
+            return error_set(b->err, GGTOK_ERR_VOCAB,
+                             "token %u of a plamo2 vocabulary has a character above U+10FFFF",
+                             (unsigned)id);
+        }
+        if (!i) skip = len;
+        i += len;
+    }
+    b->token[b->n] = odd ? NOWHERE : id;
+    if (!(odd ? repair(&b->text, t.p + skip, t.n - skip) && idbuf_push(&b->odd, (int32_t)id)
+              : bytebuf_append(&b->text, t.p, t.n))) {
+        return error_memory(b->err);
+    }
+    b->off[++b->n] = (uint32_t)b->text.n;
+    return GGTOK_OK;
+}
+
+/* The keys: all tokens but the byte tokens. */
 static ggtok_status gather_keys(plamo2_build *b) {
     const vocab *v = b->v;
     b->off = mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *b->off));
     b->token = mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *b->token));
     if (!b->off || !b->token) return error_memory(b->err);
     b->off[0] = 0;
-    for (uint32_t id = 0; id < v->n_tokens; id++) {
-        if (v->attr[id] & GGTOK_ATTR_BYTE) continue;
-        gguf_view t = vocab_text(v, id);
-        bool odd = utf8_valid_prefix(t.p, t.n) != t.n;
-        size_t skip = 0;
-        for (size_t i = 0; odd && i < t.n;) {
-            uint32_t cpt;
-            size_t len = decode_wide(t.p + i, t.n - i, &cpt);
-            if (cpt > 0x10FFFF) {
-                return error_set(b->err, GGTOK_ERR_VOCAB,
-                                 "token %u of a plamo2 vocabulary has a character above U+10FFFF",
-                                 (unsigned)id);
-            }
-            if (!i) skip = len;
-            i += len;
+    /* Broken ones first: of equal keys the last one counts, and must be the token. */
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t id = 0; id < v->n_tokens; id++) {
+            if (v->attr[id] & GGTOK_ATTR_BYTE) continue;
+            ggtok_status status = add_key(b, id, pass == 0);
+            if (status) return status;
         }
-        b->token[b->n] = odd ? NOWHERE : id;
-        if (!(odd ? repair(&b->text, t.p + skip, t.n - skip) && idbuf_push(&b->odd, (int32_t)id)
-                  : bytebuf_append(&b->text, t.p, t.n))) {
-            return error_memory(b->err);
-        }
-        b->off[++b->n] = (uint32_t)b->text.n;
     }
     return GGTOK_OK;
 }
@@ -488,6 +499,7 @@ static bool find_path(const plamo2_model *m, plamo2_scratch *s, const uint8_t *t
             int64_t sum = s->sum[i + m->row[r].length] - m->row[r].score;
             if (sum < least) least = sum, taken = r;
         }
+        if (least == INT64_MAX) least = s->sum[i + 1] - SCORE_UNKNOWN; /* all reach too far */
         s->sum[i] = least;
         s->taken[i] = taken;
     }

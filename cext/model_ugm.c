@@ -23,6 +23,8 @@ typedef struct ugm_model {
     double unknown;     /* score of an unknown character */
     double exact_len;   /* texts up to this many bytes have exact sums; 0: none */
     bool plain[256];    /* an ASCII byte that stays itself if another follows */
+    bool all_plain;     /* all from 20 to 7E are */
+    bool space_first;   /* no token holds a U+2581 behind its first character */
 } ugm_model;
 
 typedef struct best {   /* the best way to a place in the piece */
@@ -39,6 +41,23 @@ typedef struct ugm_scratch {
     piece_cache cache;
 } ugm_scratch;
 
+/*
+ * Pieces wait in a batch before they are looked up, so that their cache lines are
+ * fetched side by side: a line takes longer to come than a piece to find.
+ */
+enum { BATCH = 24 };
+
+typedef struct batch {
+    struct waiting {
+        piece_key key;
+        uint64_t hash;
+        const uint8_t *text; /* without its U+2581 if `bare` */
+        bool bare;
+        size_t n;
+    } piece[BATCH];
+    size_t n;
+} batch;
+
 /* One encode call. */
 typedef struct ugm_run {
     const model_call *call;
@@ -49,6 +68,8 @@ typedef struct ugm_run {
     bool prefixed;      /* a space has been put before a word */
     bool was_unknown;   /* the last id is the unknown one, which a run gives once */
     double drained;     /* normalized bytes tokenized so far */
+    bool by_word;       /* see plain_words */
+    batch waiting;
 } ugm_run;
 
 enum { BLOCK = 1 << 15 }; /* normalized bytes that are gathered before they are tokenized */
@@ -83,13 +104,15 @@ static double power_of_two(int e) {
     return r;
 }
 
+/* What all scores have in common; see exact_length. */
 typedef struct score_range {
     int low_bit;
-    float greatest;  /* absolute value */
+    float greatest;  /* absolute value of any score */
+    float per_char;  /* the most that one character can add to, or take from, the best sum */
     bool finite;
 } score_range;
 
-static void widen(score_range *r, float score) {
+static void widen(score_range *r, float score, bool one_char) {
     if (!(score >= -FLT_MAX && score <= FLT_MAX)) {
         r->finite = false;
         return;
@@ -99,18 +122,31 @@ static void widen(score_range *r, float score) {
     float size = score < 0 ? -score : score;
     if (low < r->low_bit) r->low_bit = low;
     if (size > r->greatest) r->greatest = size;
+    if ((score > 0 || one_char) && size > r->per_char) r->per_char = size;
 }
 
 /*
- * How long a text may be for all sums of its tokens' scores to be exact. All
- * scores are multiples of g = 2^low_bit and at most M in size, so a sum over n
- * tokens is a multiple of g of size at most n M: a double holds it exactly while
- * n M <= 2^53 g. One factor of 2 is left for the sum being compared.
+ * How long a text may be for all sums of its tokens' scores to be exact.
+ *
+ * All scores are multiples of g = 2^low_bit. The best sum falls by at most
+ * per_char with each character, for a token of that one character or the unknown
+ * one is always there to be taken, and rises by no more. So every sum that is
+ * formed over n bytes is a multiple of g of size <= n per_char + greatest, and a
+ * double holds it exactly while that is <= 2^53 g.
  */
 static double exact_length(const score_range *r) {
     if (!r->finite) return 0;
     if (r->greatest == 0) return DBL_MAX;
-    return 0x1p52 * power_of_two(r->low_bit) / r->greatest;
+    double room = 0x1p53 * power_of_two(r->low_bit) - r->greatest;
+    return room <= 0 ? 0 : r->per_char == 0 ? DBL_MAX : room / r->per_char;
+}
+
+/* Is there a U+2581 behind the first character? */
+static bool holds_space(const uint8_t *p, size_t n) {
+    for (size_t i = 1; i + 3 <= n; i++) {
+        if (p[i] == 0xE2 && p[i + 1] == 0x96 && p[i + 2] == 0x81) return true;
+    }
+    return false;
 }
 
 static bool build_tries(const vocab *v, ugm_model *m) {
@@ -120,20 +156,22 @@ static bool build_tries(const vocab *v, ugm_model *m) {
         mem_free(ids);
         return false;
     }
-    score_range range = {INT32_MAX, 0, true};
+    score_range range = {INT32_MAX, 0, 0, true};
     float lowest = FLT_MAX; /* what llama.cpp has where no token is NORMAL */
     bool whole = true;
+    m->space_first = true;
     size_t n = 0;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & MATCHED)) continue;
         gguf_view text = vocab_text(v, id);
         ids[n++] = id;
         whole &= pair_set_add(&m->pairs, text.p, text.n);
-        widen(&range, v->score[id]);
+        if (m->space_first) m->space_first = !holds_space(text.p, text.n);
+        widen(&range, v->score[id], text.n && text.n == utf8_lead_len(text.p[0]));
         if ((v->attr[id] & GGTOK_ATTR_NORMAL) && v->score[id] < lowest) lowest = v->score[id];
     }
     float unknown = lowest - 10.0f; /* in single precision, as there */
-    widen(&range, unknown);
+    widen(&range, unknown, true);
     m->unknown = unknown;
     m->exact_len = whole ? exact_length(&range) : 0;
     bool ok = trie_build(&m->tokens, v->text, v->text_off, ids, n, true);
@@ -161,6 +199,8 @@ static ggtok_status ugm_build(const vocab *v, const gguf *g, const ggtok_load_op
         m->plain[c] = !trie_child(&m->user, 0, (uint8_t)c) &&
                       charsmap_keeps_ascii(&m->map, (uint8_t)c);
     }
+    m->all_plain = true;
+    for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
     *model = m;
     return GGTOK_OK;
 }
@@ -248,39 +288,72 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
     }
 }
 
-/* Ids of one piece; 32 bytes at `text` must be readable. */
-static inline bool push_piece(ugm_run *r, const uint8_t *text, size_t n) {
-    ugm_scratch *s = r->s;
+/* Appends ids of a piece, without a first unknown if the last id is one. */
+static bool push_ids(ugm_run *r, const int32_t *ids, size_t n) {
     idbuf *out = r->call->out;
     int32_t unk = r->call->v->special[GGTOK_UNK];
-    piece_key key;
-    uint64_t hash = 0;
-    if (n <= PIECE_MAX && r->cut) {
-        key = piece_key_of(text, n);
-        hash = piece_hash(&key);
-        const piece_slot *slot = piece_find(&s->cache, &key, hash);
-        if (slot) {
+    size_t skip = r->was_unknown && ids[0] == unk;
+    if (!idbuf_reserve(out, n)) return false;
+    memcpy(out->data + out->n, ids + skip, (n - skip) * sizeof *ids);
+    out->n += n - skip;
+    r->was_unknown = ids[n - 1] == unk;
+    return true;
+}
+
+/* The path of a piece that the cache doesn't know, first id first. */
+static bool push_path(ugm_run *r, const uint8_t *text, size_t n, const piece_key *key,
+                      uint64_t hash) {
+    idbuf *ids = &r->s->ids;
+    if (!find_path(r, text, n)) return false;
+    for (size_t i = 0, k = ids->n; i < k / 2; i++) {
+        int32_t swap = ids->data[i];
+        ids->data[i] = ids->data[k - 1 - i];
+        ids->data[k - 1 - i] = swap;
+    }
+    if (key) piece_add(&r->s->cache, key, hash, ids->data, ids->n);
+    return push_ids(r, ids->data, ids->n);
+}
+
+static bool look_up(ugm_run *r) {
+    batch *b = &r->waiting;
+    idbuf *out = r->call->out;
+    int32_t unk = r->call->v->special[GGTOK_UNK];
+    for (size_t i = 0; i < b->n; i++) {
+        const struct waiting *w = &b->piece[i];
+        const piece_slot *slot =
+            w->n <= PIECE_MAX ? piece_find(&r->s->cache, &w->key, w->hash) : NULL;
+        if (!slot) {
+            uint8_t word[3 + PIECE_MAX + 1] = {0xE2, 0x96, 0x81};
+            if (w->bare) memcpy(word + 3, w->text, PIECE_MAX); /* WORD_ROOM is behind it */
+            if (!push_path(r, w->bare ? word : w->text, w->n,
+                           w->n <= PIECE_MAX ? &w->key : NULL, w->hash)) {
+                return false;
+            }
+        } else if (slot->id[0] == unk) {
+            if (!push_ids(r, slot->id, slot->n)) return false;
+        } else {
             if (!idbuf_reserve(out, PIECE_IDS)) return false;
-            unsigned skip = r->was_unknown && slot->id[0] == unk;
-            memcpy(out->data + out->n, slot->id + skip, (PIECE_IDS - 1) * sizeof *out->data);
-            out->data[out->n + PIECE_IDS - 1] = slot->id[PIECE_IDS - 1]; /* if skip is 0 */
-            out->n += slot->n - skip;
+            memcpy(out->data + out->n, slot->id, sizeof slot->id); /* a fixed size is faster */
+            out->n += slot->n;
             r->was_unknown = slot->id[slot->n - 1] == unk;
-            return true;
         }
     }
-    if (!find_path(r, text, n) || !idbuf_reserve(out, s->ids.n)) return false;
-    for (size_t i = 0, k = s->ids.n; i < k / 2; i++) {
-        int32_t swap = s->ids.data[i];
-        s->ids.data[i] = s->ids.data[k - 1 - i];
-        s->ids.data[k - 1 - i] = swap;
-    }
-    if (n <= PIECE_MAX && r->cut) piece_add(&s->cache, &key, hash, s->ids.data, s->ids.n);
-    unsigned skip = r->was_unknown && s->ids.data[0] == unk;
-    memcpy(out->data + out->n, s->ids.data + skip, (s->ids.n - skip) * sizeof *out->data);
-    out->n += s->ids.n - skip;
-    r->was_unknown = s->ids.data[s->ids.n - 1] == unk;
+    b->n = 0;
     return true;
+}
+
+/* 32 bytes at `text` must be readable. */
+static inline bool push_piece(ugm_run *r, const uint8_t *text, size_t n) {
+    struct waiting *w = &r->waiting.piece[r->waiting.n++];
+    w->text = text;
+    w->bare = false;
+    w->n = n;
+    if (n <= PIECE_MAX) {
+        w->key = piece_key_of(text, n);
+        w->hash = piece_hash(&w->key);
+        piece_prefetch(&r->s->cache, w->hash);
+    }
+    return r->waiting.n < BATCH || look_up(r);
 }
 
 /*
@@ -309,8 +382,12 @@ static bool drain(ugm_run *r, bool all) {
             c = next;
         }
     }
+    if (!look_up(r)) return false;
     if (all && start < n) {
-        if (!push_piece(r, p + start, n - start)) return false;
+        if (!(r->cut ? push_piece(r, p + start, n - start) && look_up(r)
+                     : push_path(r, p + start, n - start, NULL, 0))) {
+            return false;
+        }
         start = n;
     }
     r->drained += (double)start;
@@ -398,6 +475,71 @@ static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
     return used;
 }
 
+#define EACH(x) ((uint64_t)(x) * 0x0101010101010101u)
+
+/* How many of the 8 bytes at p, from the first on, are graphic ASCII characters. */
+static inline size_t graphic_run(const uint8_t *p, uint64_t *bytes) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t x, y;
+    memcpy(&x, p, 8);
+    *bytes = x;
+    /* Sums that carry into a byte's top bit: at least 21, and not 7F. */
+    y = x & EACH(0x7F);
+    uint64_t stop = ~((y + EACH(0x80 - 0x21)) & ~(y + EACH(1)) & ~x) & EACH(0x80);
+    return stop ? (size_t)__builtin_ctzll(stop) / 8 : 8;
+#else
+    (void)p, (void)bytes;
+    return 0;
+#endif
+}
+
+/*
+ * A short way for most of a Latin text: words of graphic ASCII between spaces that
+ * are merged. Such a word comes out of normalizing as it is with a U+2581 before
+ * it, and where no token crosses a U+2581 there is a cut on either side. So its
+ * key is made from the text itself. Takes as many words as come one behind the
+ * other from text[*i]; WORD_ROOM bytes behind that are readable up to `stop`.
+ */
+enum { WORD_ROOM = 40 };
+
+static inline bool plain_words(ugm_run *r, const uint8_t *text, size_t *at, size_t stop) {
+    size_t i = *at;
+    while (i < stop) {
+        uint64_t x[4] = {0};
+        size_t n = 0, k = 0;
+        do {
+            size_t m = graphic_run(text + i + n, &x[k]);
+            n += m;
+            if (m == 8) continue;
+            x[k] &= ((uint64_t)1 << (8 * m)) - 1;
+            break;
+        } while (++k < 4);
+        if (!n || n > PIECE_MAX - 3 || text[i + n] != ' ') break;
+        struct waiting *w = &r->waiting.piece[r->waiting.n++];
+        w->key.w[0] = x[0] << 24 | 0x8196E2;
+        w->key.w[1] = x[1] << 24 | x[0] >> 40;
+        w->key.w[2] = x[2] << 24 | x[1] >> 40;
+        w->key.w[3] = x[3] << 24 | x[2] >> 40 | (uint64_t)(n + 3) << 56;
+        w->hash = piece_hash(&w->key);
+        piece_prefetch(&r->s->cache, w->hash);
+        w->text = text + i;
+        w->bare = true;
+        w->n = n + 3;
+        r->drained += (double)(n + 3);
+        r->prefixed = true;
+        i += n;
+        *at = i;
+        if (r->waiting.n == BATCH && !look_up(r)) return false;
+        /* The space behind is the charsmap's if it could combine with what follows. */
+        if (text[i + 1] >= 0x80) {
+            r->in_word = true;
+            break;
+        }
+        *at = ++i;
+    }
+    return true;
+}
+
 /* Normalizes and tokenizes the text; *exact becomes false if it turned out longer
  * than cutting allows. */
 static ggtok_status run(ugm_run *r, const uint8_t *text, size_t n, bool *exact) {
@@ -411,10 +553,29 @@ static ggtok_status run(ugm_run *r, const uint8_t *text, size_t n, bool *exact) 
             drain_at = 2 * norm->n + BLOCK;
             if (r->drained + (double)norm->n > r->m->exact_len) break;
         }
+        if (r->by_word && !r->in_word && n - i > WORD_ROOM && text[i] > ' ' && text[i] < 0x7F) {
+            /* What has been gathered is whole words, and a U+2581 comes next: a cut. */
+            size_t before = i;
+            if (norm->n && !drain(r, true)) return error_memory(r->call->err);
+            if (!plain_words(r, text, &i, n - WORD_ROOM)) return error_memory(r->call->err);
+            if (r->drained > r->m->exact_len) break;
+            if (i > before) continue;
+        }
         if (!bytebuf_reserve(norm, 1024 + 16)) return error_memory(r->call->err);
         /* Plain bytes, as many as the room just made holds at four for one. */
         size_t stop = n - 1 - i > 250 ? i + 250 : n - 1;
-        while (i < stop && text[i + 1] < 0x80 && r->m->plain[text[i]]) put(r, norm, text[i++]);
+        while (i < stop && text[i + 1] < 0x80 && r->m->plain[text[i]]) {
+            put(r, norm, text[i++]);
+            if (r->m->all_plain && r->in_word && stop - i >= 8) {
+                /* At most eight more of the word in one go; `stop` counted four for one. */
+                uint64_t bytes;
+                size_t run = graphic_run(text + i, &bytes);
+                if (run && text[i + run] >= 0x80) run--;
+                memcpy(norm->data + norm->n, text + i, 8);
+                norm->n += run;
+                i += run;
+            }
+        }
         if (i == stop && stop < n - 1) continue;
         size_t used = put_prefix(r, text + i, n - i);
         if (!used) return r->call->err->status;
@@ -425,19 +586,34 @@ static ggtok_status run(ugm_run *r, const uint8_t *text, size_t n, bool *exact) 
     return drain(r, true) ? GGTOK_OK : error_memory(r->call->err);
 }
 
+/* The batch's pieces, a few kilobytes, are left as they are. */
+static void begin(ugm_run *r, const model_call *call, bool cut) {
+    r->call = call;
+    r->m = call->model;
+    r->s = call->scratch;
+    r->cut = cut;
+    r->in_word = r->prefixed = r->was_unknown = r->by_word = false;
+    r->drained = 0;
+    r->waiting.n = 0;
+}
+
 static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size_t n) {
     const ugm_model *m = call->model;
     ggtok_error unwanted;
     model_call own = *call;
     if (!own.err) own.err = &unwanted; /* run() needs the status that is in it */
     size_t before = call->out->n;
-    ugm_run r = {.call = &own, .m = m, .s = call->scratch, .cut = m->exact_len > 0};
+    const bool *flag = call->v->flag;
+    ugm_run r;
+    begin(&r, &own, m->exact_len > 0);
+    r.by_word = r.cut && m->all_plain && m->space_first &&
+                flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES] && flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
     bool exact, cut = r.cut;
     ggtok_status status = run(&r, text, n, &exact);
     if (!status && cut && !exact) {
-        /* Too long for sums to be exact (35 MB, for a usual vocabulary): once more, whole. */
+        /* Too long for sums to be exact (70 MB, for a usual vocabulary): once more, whole. */
         call->out->n = before;
-        r = (ugm_run){.call = &own, .m = m, .s = call->scratch};
+        begin(&r, &own, false);
         status = run(&r, text, n, &exact);
     }
     return status;

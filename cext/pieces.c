@@ -1,37 +1,5 @@
 #include "pieces.h"
 
-bool pair_set_init(pair_set *p, size_t n_pairs) {
-    unsigned log2 = 12;
-    while (log2 < 22 && (size_t)1 << log2 < n_pairs) log2++;
-    memset(p->ascii, 0, sizeof p->ascii);
-    p->shift = 64 - log2;
-    p->bits = mem_zalloc((size_t)1 << (log2 - 3));
-    return p->bits;
-}
-
-void pair_set_free(pair_set *p) {
-    mem_free(p->bits);
-    p->bits = NULL;
-}
-
-bool pair_set_add(pair_set *p, const uint8_t *text, size_t n) {
-    uint32_t before = 0;
-    for (size_t i = 0, len; i < n; i += len) {
-        if (utf8_lead_len(text[i]) > n - i) return false;
-        uint32_t c = char_at(text + i, n - i, &len);
-        if (!i) {
-            /* a token's first character has nothing to its left */
-        } else if ((before | c) < 0x80) {
-            p->ascii[before][c >> 6] |= (uint64_t)1 << (c & 63);
-        } else {
-            uint64_t k = pair_slot(p, before, c);
-            p->bits[k >> 6] |= (uint64_t)1 << (k & 63);
-        }
-        before = c;
-    }
-    return true;
-}
-
 /* ---- cache ---- */
 
 enum { MIN_SETS = 256, MAX_SETS = 1 << 14 };

@@ -6,44 +6,7 @@
 #ifndef GGTOK_PIECES_H
 #define GGTOK_PIECES_H
 
-#include "mem.h"
-#include "utf8.h"
-
-/* ---- pairs: which two characters stand side by side inside some token ---- */
-
-/* A character is the bytes that its lead byte announces, packed; never 0 but for NUL. */
-typedef struct pair_set {
-    uint64_t ascii[128][2]; /* exact: bit b of row a */
-    uint64_t *bits;         /* the others, hashed: a pair may wrongly seem present, never absent */
-    unsigned shift;         /* 64 - log2(number of bits) */
-} pair_set;
-
-bool pair_set_init(pair_set *p, size_t n_pairs); /* an estimate; false: out of memory */
-void pair_set_free(pair_set *p);
-
-static inline uint64_t pair_slot(const pair_set *p, uint32_t a, uint32_t b) {
-    return (((uint64_t)a << 32 | b) * 0x9E3779B97F4A7C15u ^ (uint64_t)b << 29) *
-               0xD6E8FEB86659FD93u >> p->shift;
-}
-static inline bool pair_in(const pair_set *p, uint32_t a, uint32_t b) {
-    if ((a | b) < 0x80) return p->ascii[a][b >> 6] >> (b & 63) & 1;
-    uint64_t i = pair_slot(p, a, b);
-    return p->bits[i >> 6] >> (i & 63) & 1;
-}
-
-/* The character at p (n >= 1 bytes left): packed, with its length in *len. */
-static inline uint32_t char_at(const uint8_t *p, size_t n, size_t *len) {
-    uint32_t c = p[0];
-    if (c < 0xC0) return *len = 1, c;
-    size_t want = utf8_lead_len(p[0]);
-    if (want > n) want = n;
-    for (size_t i = 1; i < want; i++) c |= (uint32_t)p[i] << (8 * i);
-    return *len = want, c;
-}
-
-/* Adds all pairs of one token's text. False if its last character is cut short:
- * it could then end inside a character of the text, which pairs don't show. */
-bool pair_set_add(pair_set *p, const uint8_t *text, size_t n);
+#include "pairset.h"
 
 /* ---- cache: the ids of a short piece ---- */
 
@@ -103,6 +66,14 @@ static inline const piece_slot *piece_find(const piece_cache *c, const piece_key
     const piece_slot *s = c->slot + 2 * (hash & c->mask);
     if (piece_same(&s[0].key, k)) return s;
     return piece_same(&s[1].key, k) ? s + 1 : NULL;
+}
+
+static inline void piece_prefetch(const piece_cache *c, uint64_t hash) {
+#if defined(__GNUC__)
+    if (c->slot) __builtin_prefetch(c->slot + 2 * (hash & c->mask));
+#else
+    (void)c, (void)hash;
+#endif
 }
 
 /* Remembers n ids (n <= PIECE_IDS, else nothing is). Out of memory is no failure here. */

@@ -1,109 +1,190 @@
 #include "pretok_scan.h"
 
-void pretok_begin(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n) {
-    *w = (pretok_walk){.row = row, .text = text, .n = n};
-    w->stage[0].end = n;
+static void stage_start(pretok_stage *st, size_t pos, size_t end) {
+    st->pos = st->start = pos;
+    st->end = end;
+    st->match_end = st->memo[0] = st->memo[1] = 0;
+    st->next = st->n = 0;
 }
 
-/*
- * The last scanner with a piece in hand cuts on; when it has none, the nearest
- * one in front of it that has cuts one piece off and hands it down. So every
- * stage sees each byte of the text once, and the words come out in text order.
- */
-size_t pretok_next(pretok_walk *w, size_t *ends, size_t max) {
-    const pretok_scanner *const *chain = w->row->chain;
-    pretok_stage *st = w->stage;
-    size_t last = 0, n = 0;
-    while (last + 1 < PRETOK_MAX_CHAIN && chain[last + 1]) last++;
+static void begin_chain(pretok_walk *w, const pretok_scanner *const *chain, const uint8_t *text,
+                        size_t n) {
+    w->chain = chain;
+    w->text = text;
+    w->last = 0;
+    while (w->last + 1 < PRETOK_MAX_CHAIN && chain[w->last + 1]) w->last++;
+    for (unsigned i = 0; i <= w->last; i++) stage_start(&w->stage[i], 0, i ? 0 : n);
+}
 
-    while (n < max) {
-        size_t i = last;
-        while (i > 0 && st[i].pos == st[i].end) i--;
-        if (st[i].pos == st[i].end) break;
-        for (; i < last; i++) {
-            size_t start = st[i].pos, end;
-            chain[i]->cut(chain[i], w->text, &st[i], &end, 1);
-            st[i + 1] = (pretok_stage){.pos = start, .end = end};
+void pretok_begin(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n) {
+    begin_chain(w, row->fast[0] ? row->fast : row->chain, text, n);
+}
+
+void pretok_begin_plain(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n) {
+    begin_chain(w, row->chain, text, n);
+}
+
+/* Hands the next piece of the scanners in front of stage `i` to it; false when
+ * there is none. Only the stages that have run dry are touched. */
+static bool refill(pretok_walk *w, unsigned i) {
+    const pretok_scanner *const *chain = w->chain;
+    unsigned from = i;
+    pretok_stage *st;
+    do {
+        if (from == 0) return false;
+        st = &w->stage[--from];
+    } while (st->next == st->n && st->pos == st->end);
+    for (; from < i; from++) {
+        st = &w->stage[from];
+        if (st->next == st->n) {
+            st->n = (unsigned)chain[from]->cut(chain[from], w->text, st, st->ends, PRETOK_BUFFER);
+            st->next = 0;
         }
-        n += chain[last]->cut(chain[last], w->text, &st[last], ends + n, max - n);
+        size_t end = st->ends[st->next++];
+        stage_start(&w->stage[from + 1], st->start, end);
+        st->start = end;
+    }
+    return true;
+}
+
+/* The last scanner cuts its piece straight into `ends`; the ones in front of it
+ * cut some pieces ahead. So every stage walks the text once, in text order. */
+size_t pretok_next(pretok_walk *w, size_t *ends, size_t max) {
+    const pretok_scanner *scanner = w->chain[w->last];
+    pretok_stage *st = &w->stage[w->last];
+    size_t n = 0;
+    while (n < max) {
+        if (st->pos == st->end && !refill(w, w->last)) break;
+        n += scanner->cut(scanner, w->text, st, ends + n, max - n);
     }
     return n;
 }
 
-/* End of the match that starts at pos, or pos. */
-static inline size_t dfa_match(const pretok_scanner *self, const uint8_t *text, size_t pos,
-                               size_t end, pretok_stage *st) {
-    const uint16_t *next = self->next;
-    const uint8_t *ascii = self->ascii;
-    const uint8_t *p = text + pos, *stop = text + end, *saved = p, *loop = NULL;
+/* The cell for the character at p, not ASCII; *len gets its length. */
+static inline unsigned decode_cell(const pretok_scanner *self, unsigned state, const uint8_t *p,
+                                   size_t *len) {
+    const uint8_t *q = p;
+    uint32_t cpt = utf8_next(&q);
+    *len = (size_t)(q - p);
+    return self->next[state + self->class_[unicode_class(cpt)]];
+}
+
+static bool known_failure(const pretok_stage *st, size_t at) {
+    return st->memo[0] <= at && at <= st->memo[1] && st->memo[1] != 0;
+}
+
+/* End of the match that starts at pos, or pos if none does. */
+static size_t match_at(const pretok_scanner *self, const uint8_t *text, size_t pos, size_t end,
+                       pretok_stage *st) {
+    size_t p = pos, saved = pos, loop = end;
     unsigned state = 0;
     for (;;) {
-        unsigned cell;
         size_t len = 1;
-        for (;;) { /* the common case: ASCII, and nothing to note */
-            cell = next[state + (p < stop ? ascii[*p] : PRETOK_COLUMN_END)];
-            if (cell >= PRETOK_SAVE) break;
-            state = cell;
-            p++;
-        }
-        if (cell == PRETOK_STOP_DECODE) {
-            const uint8_t *q = p;
-            uint32_t cpt = utf8_next(&q);
-            cell = next[state + self->class_[unicode_class(cpt)]];
-            len = (size_t)(q - p);
-            if (cell < PRETOK_SAVE) {
-                state = cell;
-                p = q;
-                continue;
-            }
-        }
-        if (cell == PRETOK_STOP_HERE) return (size_t)(p - text);
+        unsigned cell = self->next[state + (p < end ? self->ascii[text[p]] : PRETOK_COLUMN_END)];
+        if (cell == PRETOK_STOP_DECODE) cell = decode_cell(self, state, text + p, &len);
         if (cell == PRETOK_STOP_SAVED) {
-            if (loop) {
-                st->memo[0] = (size_t)(loop - text);
-                st->memo[1] = (size_t)(p - text);
-            }
-            return (size_t)(saved - text);
+            if (loop < p) st->memo[0] = loop, st->memo[1] = p;
+            return saved;
         }
-        if (cell < PRETOK_MEMO) {
-            saved = p;
-            loop = NULL;
-        }
+        if (cell == PRETOK_STOP_HERE || (self->begin <= cell && cell < PRETOK_SAVE)) return p;
+        if (PRETOK_SAVE <= cell && cell < PRETOK_MEMO) saved = p, loop = end;
         p += len;
         state = cell & PRETOK_STATE;
-        if (state == self->memo_state) {
-            size_t at = (size_t)(p - text);
-            if (at >= st->memo[0] && at <= st->memo[1]) return (size_t)(saved - text);
+        if (cell >= PRETOK_SAVE && state == self->memo_state) {
+            if (known_failure(st, p)) return saved;
             loop = p;
         }
     }
 }
 
+/* No match starts at pos: the first place behind it where one does (it ends at
+ * *match_end), or end. */
+static size_t gap_end(const pretok_scanner *self, const uint8_t *text, size_t pos, size_t end,
+                      pretok_stage *st, size_t *match_end) {
+    pos += utf8_lead_len(text[pos]);
+    while (pos < end) {
+        size_t len = 1;
+        unsigned cell = self->next[self->ascii[text[pos]]];
+        if (cell == PRETOK_STOP_DECODE) cell = decode_cell(self, 0, text + pos, &len);
+        if (cell != PRETOK_STOP_SAVED) {
+            *match_end = match_at(self, text, pos, end, st);
+            if (*match_end > pos) return pos;
+        }
+        pos += len;
+    }
+    return end;
+}
+
 size_t pretok_dfa_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
                       size_t *ends, size_t max) {
-    size_t n = 0, pos = st->pos, end = st->end;
-    while (n < max && pos < end) {
-        size_t cut = st->match_end;
+    const uint16_t *next = self->next;
+    const uint8_t *ascii = self->ascii;
+    const unsigned begin = self->begin;
+    const size_t end = st->end;
+    size_t p = st->pos, first = p, n = 0;
+    if (st->match_end) {
+        ends[n++] = first = p = st->match_end;
         st->match_end = 0;
-        if (!cut) cut = dfa_match(self, text, pos, end, st);
-        if (cut == pos) { /* a gap: up to where a match starts */
-            size_t match = pos;
-            while (cut < end) {
-                unsigned c = text[cut];
-                if (c < 0x80 && self->next[self->ascii[c]] == PRETOK_STOP_SAVED) {
-                    cut++;
-                    match = cut;
-                    continue;
-                }
-                match = dfa_match(self, text, cut, end, st);
-                if (match > cut) break;
-                cut += utf8_lead_len(text[cut]);
-                match = cut;
-            }
-            st->match_end = match > cut ? match : 0;
-        }
-        ends[n++] = pos = cut;
     }
-    st->pos = pos;
+    /* Of the match being read: the last end met, and where it went into memo_state. */
+    size_t saved = p, loop = end;
+    unsigned state = 0;
+    while (n < max && first < end) {
+        unsigned cell = 0;
+        size_t len = 1;
+        /* ASCII, nothing to note: no branch depends on where words end. Each
+         * step writes at most one end. */
+        size_t stop = p + (end - p < max - n ? end - p : max - n);
+        while (p < stop) {
+            cell = (next + ascii[text[p]])[state];
+            if (cell >= PRETOK_SAVE) break;
+            ends[n] = p++;
+            n += cell >= begin;
+            state = cell;
+        }
+        if (p == stop) {
+            if (p < end || n == max) continue;
+            cell = next[state + PRETOK_COLUMN_END];
+        } else if (cell == PRETOK_STOP_DECODE) {
+            cell = decode_cell(self, state, text + p, &len);
+            if (cell < PRETOK_SAVE) {
+                ends[n] = p;
+                n += cell >= begin;
+                state = cell;
+                p += len;
+                continue;
+            }
+        }
+        if (n) first = ends[n - 1];
+        if (cell < PRETOK_STOP_HERE) {
+            if (cell < PRETOK_MEMO) saved = p, loop = end;
+            p += len;
+            state = cell & PRETOK_STATE;
+            if (state != self->memo_state) continue;
+            if (!known_failure(st, p)) {
+                loop = p;
+                continue;
+            }
+        } else if (cell == PRETOK_STOP_HERE) {
+            saved = p;
+        } else if (first < loop && loop < p) {
+            st->memo[0] = loop;
+            st->memo[1] = p;
+        }
+        if (saved > first) {
+            ends[n++] = first = p = saved;
+        } else {
+            size_t match_end = 0;
+            ends[n++] = first = p = gap_end(self, text, first, end, st, &match_end);
+            if (match_end > p) {
+                if (n < max) ends[n++] = first = p = match_end;
+                else st->match_end = match_end;
+            }
+        }
+        saved = p;
+        loop = end;
+        state = 0;
+    }
+    st->pos = n ? ends[n - 1] : st->pos;
     return n;
 }

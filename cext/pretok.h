@@ -43,16 +43,21 @@ unsigned pretok_flags(const pretok_row *row);
  * utf8.h: shortest forms up to U+10FFFF, surrogates allowed) and stay unchanged
  * during the walk. No allocation, no failure.
  */
+enum { PRETOK_BUFFER = 64 };
+
 typedef struct pretok_stage {
-    size_t pos, end;  /* what is left of the piece this scanner is cutting */
-    size_t match_end; /* end of a match found behind a gap just returned, or 0 */
+    size_t pos, end;  /* what this scanner has not cut yet of the piece it is at */
+    size_t match_end; /* end of a match known to start at pos, or 0 */
     size_t memo[2];   /* scanner's own: what it knows of the text ahead */
+    size_t start;     /* where the next of the pieces below starts */
+    unsigned next, n; /* ends[next .. n): pieces cut and not yet handed to the next scanner */
+    size_t ends[PRETOK_BUFFER];
 } pretok_stage;
 
 typedef struct pretok_walk {
-    const pretok_row *row;
+    const struct pretok_scanner *const *chain;
     const uint8_t *text;
-    size_t n;
+    unsigned last; /* the chain's last stage */
     pretok_stage stage[PRETOK_MAX_CHAIN];
 } pretok_walk;
 

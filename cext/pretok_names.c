@@ -24,103 +24,141 @@ enum {
     CASED = PRETOK_CASED
 };
 
+/* Chains as llama.cpp has them, and where it pays the same in fewer scanners. */
+#define CHAIN_DEFAULT {&default_punctuation, &gpt2, &numbers, &digits_3}, {&fast_default}
+#define CHAIN_GPT2 {&gpt2}, {NULL}
+#define CHAIN_LLAMA3 {&llama3}, {NULL}
+#define CHAIN_QWEN2 {&qwen2}, {NULL}
+#define CHAIN_STARCODER {&number, &gpt2}, {&fast_starcoder}
+#define CHAIN_GPT4O {&gpt4o}, {NULL}
+#define CHAIN_DEEPSEEK_V3 {&numbers_3, &cjk_kana, &deepseek_v3}, {&fast_deepseek_v3}
+#define CHAIN_NEWLINES {&newlines}, {NULL}
+#define CHAIN_BLOOM {&bloom}, {NULL}
+#define CHAIN_BAILING {&bailing}, {NULL}
+#define CHAIN_TINY_AYA {&pretok_groups_right, &tiny_aya}, {NULL}
+#define CHAIN_MINICPM5 {&numbers_3, &minicpm5}, {&fast_minicpm5}
+#define CHAIN_DEEPSEEK_LLM                                                                         \
+    {&line_end, &deepseek_letters, &deepseek_punctuation,                                          \
+     &trailing_spaces, &deepseek_cjk, &numbers},                                                   \
+    {NULL}
+#define CHAIN_DEEPSEEK_CODER                                                                       \
+    {&line_end, &space_letters, &space_punctuation, &deepseek_cjk, &number},                       \
+    {NULL}
+#define CHAIN_SPARK2_5 {&numbers_3, &cjk_kana, &spark, &number}, {&fast_spark}
+#define CHAIN_YOUTU {&youtu_scripts, &youtu}, {&fast_youtu}
+#define CHAIN_FALCON {&falcon_punctuation, &gpt2, &digits_3}, {&fast_falcon}
+#define CHAIN_JAIS2 {&jais2}, {NULL}
+#define CHAIN_WORDS {&words}, {NULL}
+#define CHAIN_QWEN35 {&qwen35}, {NULL}
+#define CHAIN_VIKING {&bloom, &number}, {NULL}
+#define CHAIN_TEKKEN {&tekken}, {NULL}
+#define CHAIN_EXAONE_MOE {&exaone_moe}, {NULL}
+#define CHAIN_CHAMELEON                                                                            \
+    {&chameleon_sentinel, &chameleon_image, &chameleon_spaces,                                     \
+     &number, &chameleon_punctuation, &gpt2},                                                      \
+    {&chameleon_sentinel, &chameleon_image, &chameleon_spaces, &fast_chameleon}
+#define CHAIN_GRANITE_MULTI {&granite_multi}, {NULL}
+#define CHAIN_SUPERBPE {&numbers, &pretok_groups_left}, {NULL}
+#define CHAIN_SEED_CODER {&seed_coder}, {NULL}
+#define CHAIN_KIMI_K2 {&kimi_k2}, {NULL}
+#define CHAIN_UFAKZEKA {&ufakzeka}, {NULL}
+#define CHAIN_AFMOE                                                                                \
+    {&pretok_groups_right, &afmoe_scripts, &deepseek_v3},                                          \
+    {&pretok_groups_right, &fast_afmoe}
+#define CHAIN_LAGUNA {&newlines, &qwen2}, {&fast_laguna}
+
 static const pretok_row rows[] = {
-    {"default", "DEFAULT", 0, {&default_punctuation, &gpt2, &numbers, &digits_3}},
-    {"mpt", "MPT", 0, {&gpt2}},
-    {"gpt-2", "GPT2", 0, {&gpt2}},
-    {"phi-2", "GPT2", 0, {&gpt2}},
-    {"jina-es", "GPT2", 0, {&gpt2}},
-    {"jina-de", "GPT2", 0, {&gpt2}},
-    {"gigachat", "GPT2", 0, {&gpt2}},
-    {"jina-v2-es", "GPT2", 0, {&gpt2}},
-    {"jina-v2-de", "GPT2", 0, {&gpt2}},
-    {"a.x-4.0", "GPT2", 0, {&gpt2}},
-    {"mellum", "GPT2", 0, {&gpt2}},
-    {"modern-bert", "GPT2", 0, {&gpt2}},
-    {"jina-v1-en", "GPT2", SEP, {&gpt2}},
-    {"jina-v2-code", "GPT2", SEP, {&gpt2}},
-    {"roberta-bpe", "GPT2", SEP, {&gpt2}},
-    {"olmo", "OLMO", 0, {&gpt2}},
-    {"jais", "JAIS", 0, {&gpt2}},
-    {"exaone4", "GPT2", 0, {&gpt2}},
-    {"trillion", "TRILLION", SPACES, {&gpt2}},
-    {"granite-docling", "GRANITE_DOCLING", SPACES, {&gpt2}},
-    {"llama3", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"llama-v3", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"llama-bpe", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"falcon3", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"falcon-h1", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"pixtral", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"midm-2.0", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"lfm2", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"jina-v5-nano", "LLAMA3", IGNORE | BOS, {&llama3}},
-    {"dbrx", "DBRX", 0, {&llama3}},
-    {"smaug-bpe", "SMAUG", 0, {&llama3}},
-    {"chatglm-bpe", "CHATGLM4", NO_BOS, {&llama3}},
-    {"glm4", "CHATGLM4", IGNORE | NO_BOS, {&llama3}},
-    {"glm5", "CHATGLM4", IGNORE | NO_BOS, {&llama3}},
-    {"qwen2", "QWEN2", SPACES, {&qwen2}},
-    {"deepseek-r1-qwen", "QWEN2", SPACES, {&qwen2}},
-    {"kormo", "QWEN2", SPACES, {&qwen2}},
-    {"f2llmv2", "QWEN2", SPACES, {&qwen2}},
-    {"stablelm2", "STABLELM2", 0, {&qwen2}},
-    {"megrez", "QWEN2", 0, {&qwen2}},
-    {"hunyuan", "HUNYUAN", SPACES, {&qwen2}},
-    {"grok-2", "GROK_2", SPACES, {&qwen2}},
-    {"solar-open", "SOLAR_OPEN", SPACES, {&qwen2}},
-    {"starcoder", "STARCODER", 0, {&number, &gpt2}},
-    {"refact", "REFACT", 0, {&number, &gpt2}},
-    {"command-r", "COMMAND_R", SPACES, {&number, &gpt2}},
-    {"smollm", "SMOLLM", SPACES, {&number, &gpt2}},
-    {"codeshell", "CODESHELL", 0, {&number, &gpt2}},
-    {"exaone", "EXAONE", 0, {&number, &gpt2}},
-    {"minerva-7b", "MINERVA", 0, {&number, &gpt2}},
-    {"mellum2", "MELLUM2", 0, {&number, &gpt2}},
-    {"gpt-4o", "GPT4O", SPACES, {&gpt4o}},
-    {"llama4", "GPT4O", SPACES, {&gpt4o}},
-    {"kanana2", "GPT4O", SPACES, {&gpt4o}},
-    {"talkie", "GPT4O", SPACES, {&gpt4o}},
-    {"minimax-m2", "MINIMAX_M2", SPACES, {&gpt4o}},
-    {"deepseek-v3", "DEEPSEEK3_LLM", SPACES, {&numbers_3, &cjk_kana, &deepseek_v3}},
-    {"hunyuan-dense", "HUNYUAN_DENSE", SPACES, {&numbers_3, &cjk_kana, &deepseek_v3}},
-    {"hy_v4", "HY_V4", SPACES, {&numbers_3, &cjk_kana, &deepseek_v3}},
-    {"joyai-llm", "JOYAI_LLM", SPACES, {&numbers_3, &cjk_kana, &deepseek_v3}},
-    {"gemma4", "GEMMA4", RAW | ESCAPE | GEMMA4, {&newlines}},
-    {"granite-embed-multi-311m", "GEMMA4", RAW | ESCAPE | GEMMA4, {&newlines}},
-    {"sarvam-moe", "SARVAM_MOE", SPACES | RAW | ESCAPE, {&newlines}},
-    {"poro-chat", "PORO", SPACES, {&bloom}},
-    {"bloom", "BLOOM", 0, {&bloom}},
-    {"gpt3-finnish", "GPT3_FINNISH", 0, {&bloom}},
-    {"bailingmoe", "BAILINGMOE", SPACES, {&bailing}},
-    {"bailingmoe2", "BAILINGMOE", SPACES, {&bailing}},
-    {"llada-moe", "BAILINGMOE", SPACES, {&bailing}},
-    {"tiny_aya", "TINY_AYA", SPACES, {&pretok_groups_right, &tiny_aya}},
-    {"cohere2moe", "TINY_AYA", SPACES, {&pretok_groups_right, &tiny_aya}},
-    {"minicpm5", "MINICPM5", IGNORE, {&numbers_3, &minicpm5}},
-    {"deepseek-llm", "DEEPSEEK_LLM", SPACES,
-     {&line_end, &deepseek_letters, &deepseek_punctuation,
-      &trailing_spaces, &deepseek_cjk, &numbers}},
-    {"deepseek-coder", "DEEPSEEK_CODER", SPACES,
-     {&line_end, &space_letters, &space_punctuation, &deepseek_cjk, &number}},
-    {"spark2_5", "SPARK2_5", SPACES, {&numbers_3, &cjk_kana, &spark, &number}},
-    {"youtu", "YOUTU", IGNORE | SPACES, {&youtu_scripts, &youtu}},
-    {"falcon", "FALCON", 0, {&falcon_punctuation, &gpt2, &digits_3}},
-    {"jais-2", "JAIS2", 0, {&jais2}},
-    {"whitespace", "WHITESPACE", RAW | CASED, {&words}},
-    {"qwen35", "QWEN35", SPACES, {&qwen35}},
-    {"viking", "VIKING", SPACES, {&bloom, &number}},
-    {"tekken", "TEKKEN", IGNORE | BOS | SPACES, {&tekken}},
-    {"exaone-moe", "EXAONE_MOE", 0, {&exaone_moe}},
-    {"chameleon", "CHAMELEON", BOS | SPACES,
-     {&chameleon_sentinel, &chameleon_image, &chameleon_spaces,
-      &number, &chameleon_punctuation, &gpt2}},
-    {"granite-embed-multi-97m", "GRANITE_EMB_MULTI", IGNORE | SPACES, {&granite_multi}},
-    {"superbpe", "SUPERBPE", SPACES, {&numbers, &pretok_groups_left}},
-    {"seed-coder", "SEED_CODER", SPACES, {&seed_coder}},
-    {"kimi-k2", "KIMI_K2", SPACES, {&kimi_k2}},
-    {"ufakzeka", "UFAKZEKA", SPACES, {&ufakzeka}},
-    {"afmoe", "AFMOE", SPACES, {&pretok_groups_right, &afmoe_scripts, &deepseek_v3}},
-    {"laguna", "LAGUNA", SPACES, {&newlines, &qwen2}},
+    {"default", "DEFAULT", 0, CHAIN_DEFAULT},
+    {"mpt", "MPT", 0, CHAIN_GPT2},
+    {"gpt-2", "GPT2", 0, CHAIN_GPT2},
+    {"phi-2", "GPT2", 0, CHAIN_GPT2},
+    {"jina-es", "GPT2", 0, CHAIN_GPT2},
+    {"jina-de", "GPT2", 0, CHAIN_GPT2},
+    {"gigachat", "GPT2", 0, CHAIN_GPT2},
+    {"jina-v2-es", "GPT2", 0, CHAIN_GPT2},
+    {"jina-v2-de", "GPT2", 0, CHAIN_GPT2},
+    {"a.x-4.0", "GPT2", 0, CHAIN_GPT2},
+    {"mellum", "GPT2", 0, CHAIN_GPT2},
+    {"modern-bert", "GPT2", 0, CHAIN_GPT2},
+    {"jina-v1-en", "GPT2", SEP, CHAIN_GPT2},
+    {"jina-v2-code", "GPT2", SEP, CHAIN_GPT2},
+    {"roberta-bpe", "GPT2", SEP, CHAIN_GPT2},
+    {"olmo", "OLMO", 0, CHAIN_GPT2},
+    {"jais", "JAIS", 0, CHAIN_GPT2},
+    {"exaone4", "GPT2", 0, CHAIN_GPT2},
+    {"trillion", "TRILLION", SPACES, CHAIN_GPT2},
+    {"granite-docling", "GRANITE_DOCLING", SPACES, CHAIN_GPT2},
+    {"llama3", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"llama-v3", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"llama-bpe", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"falcon3", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"falcon-h1", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"pixtral", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"midm-2.0", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"lfm2", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"jina-v5-nano", "LLAMA3", IGNORE | BOS, CHAIN_LLAMA3},
+    {"dbrx", "DBRX", 0, CHAIN_LLAMA3},
+    {"smaug-bpe", "SMAUG", 0, CHAIN_LLAMA3},
+    {"chatglm-bpe", "CHATGLM4", NO_BOS, CHAIN_LLAMA3},
+    {"glm4", "CHATGLM4", IGNORE | NO_BOS, CHAIN_LLAMA3},
+    {"glm5", "CHATGLM4", IGNORE | NO_BOS, CHAIN_LLAMA3},
+    {"qwen2", "QWEN2", SPACES, CHAIN_QWEN2},
+    {"deepseek-r1-qwen", "QWEN2", SPACES, CHAIN_QWEN2},
+    {"kormo", "QWEN2", SPACES, CHAIN_QWEN2},
+    {"f2llmv2", "QWEN2", SPACES, CHAIN_QWEN2},
+    {"stablelm2", "STABLELM2", 0, CHAIN_QWEN2},
+    {"megrez", "QWEN2", 0, CHAIN_QWEN2},
+    {"hunyuan", "HUNYUAN", SPACES, CHAIN_QWEN2},
+    {"grok-2", "GROK_2", SPACES, CHAIN_QWEN2},
+    {"solar-open", "SOLAR_OPEN", SPACES, CHAIN_QWEN2},
+    {"starcoder", "STARCODER", 0, CHAIN_STARCODER},
+    {"refact", "REFACT", 0, CHAIN_STARCODER},
+    {"command-r", "COMMAND_R", SPACES, CHAIN_STARCODER},
+    {"smollm", "SMOLLM", SPACES, CHAIN_STARCODER},
+    {"codeshell", "CODESHELL", 0, CHAIN_STARCODER},
+    {"exaone", "EXAONE", 0, CHAIN_STARCODER},
+    {"minerva-7b", "MINERVA", 0, CHAIN_STARCODER},
+    {"mellum2", "MELLUM2", 0, CHAIN_STARCODER},
+    {"gpt-4o", "GPT4O", SPACES, CHAIN_GPT4O},
+    {"llama4", "GPT4O", SPACES, CHAIN_GPT4O},
+    {"kanana2", "GPT4O", SPACES, CHAIN_GPT4O},
+    {"talkie", "GPT4O", SPACES, CHAIN_GPT4O},
+    {"minimax-m2", "MINIMAX_M2", SPACES, CHAIN_GPT4O},
+    {"deepseek-v3", "DEEPSEEK3_LLM", SPACES, CHAIN_DEEPSEEK_V3},
+    {"hunyuan-dense", "HUNYUAN_DENSE", SPACES, CHAIN_DEEPSEEK_V3},
+    {"hy_v4", "HY_V4", SPACES, CHAIN_DEEPSEEK_V3},
+    {"joyai-llm", "JOYAI_LLM", SPACES, CHAIN_DEEPSEEK_V3},
+    {"gemma4", "GEMMA4", RAW | ESCAPE | GEMMA4, CHAIN_NEWLINES},
+    {"granite-embed-multi-311m", "GEMMA4", RAW | ESCAPE | GEMMA4, CHAIN_NEWLINES},
+    {"sarvam-moe", "SARVAM_MOE", SPACES | RAW | ESCAPE, CHAIN_NEWLINES},
+    {"poro-chat", "PORO", SPACES, CHAIN_BLOOM},
+    {"bloom", "BLOOM", 0, CHAIN_BLOOM},
+    {"gpt3-finnish", "GPT3_FINNISH", 0, CHAIN_BLOOM},
+    {"bailingmoe", "BAILINGMOE", SPACES, CHAIN_BAILING},
+    {"bailingmoe2", "BAILINGMOE", SPACES, CHAIN_BAILING},
+    {"llada-moe", "BAILINGMOE", SPACES, CHAIN_BAILING},
+    {"tiny_aya", "TINY_AYA", SPACES, CHAIN_TINY_AYA},
+    {"cohere2moe", "TINY_AYA", SPACES, CHAIN_TINY_AYA},
+    {"minicpm5", "MINICPM5", IGNORE, CHAIN_MINICPM5},
+    {"deepseek-llm", "DEEPSEEK_LLM", SPACES, CHAIN_DEEPSEEK_LLM},
+    {"deepseek-coder", "DEEPSEEK_CODER", SPACES, CHAIN_DEEPSEEK_CODER},
+    {"spark2_5", "SPARK2_5", SPACES, CHAIN_SPARK2_5},
+    {"youtu", "YOUTU", IGNORE | SPACES, CHAIN_YOUTU},
+    {"falcon", "FALCON", 0, CHAIN_FALCON},
+    {"jais-2", "JAIS2", 0, CHAIN_JAIS2},
+    {"whitespace", "WHITESPACE", RAW | CASED, CHAIN_WORDS},
+    {"qwen35", "QWEN35", SPACES, CHAIN_QWEN35},
+    {"viking", "VIKING", SPACES, CHAIN_VIKING},
+    {"tekken", "TEKKEN", IGNORE | BOS | SPACES, CHAIN_TEKKEN},
+    {"exaone-moe", "EXAONE_MOE", 0, CHAIN_EXAONE_MOE},
+    {"chameleon", "CHAMELEON", BOS | SPACES, CHAIN_CHAMELEON},
+    {"granite-embed-multi-97m", "GRANITE_EMB_MULTI", IGNORE | SPACES, CHAIN_GRANITE_MULTI},
+    {"superbpe", "SUPERBPE", SPACES, CHAIN_SUPERBPE},
+    {"seed-coder", "SEED_CODER", SPACES, CHAIN_SEED_CODER},
+    {"kimi-k2", "KIMI_K2", SPACES, CHAIN_KIMI_K2},
+    {"ufakzeka", "UFAKZEKA", SPACES, CHAIN_UFAKZEKA},
+    {"afmoe", "AFMOE", SPACES, CHAIN_AFMOE},
+    {"laguna", "LAGUNA", SPACES, CHAIN_LAGUNA},
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows };

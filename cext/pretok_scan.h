@@ -23,9 +23,12 @@ typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, preto
  * An automaton reads one column of `next` per character. Rows of `next` are
  * states; a state is the offset of its row, 0 the first. A cell is:
  *
- *   below PRETOK_SAVE     the next state
- *   PRETOK_SAVE + state   the same, and a match ends in front of this character
- *   PRETOK_MEMO + state   the same, without a match; the state is memo_state
+ *   below begin           the next state
+ *   below PRETOK_SAVE     the same, and a match ended in front of this character,
+ *                         which is the first of the next match
+ *   PRETOK_SAVE + state   the next state; a match ends in front of this character,
+ *                         but a longer one may follow
+ *   PRETOK_MEMO + state   the next state, which is memo_state
  *   PRETOK_STOP_HERE      a match ends in front of this character, no longer one can
  *   PRETOK_STOP_SAVED     no other match can end from here on
  *   PRETOK_STOP_DECODE    the character is not ASCII: look up its class's column
@@ -47,6 +50,7 @@ struct pretok_scanner {
     const uint16_t *next;
     const uint8_t *ascii;  /* column of each byte; 0, the column of STOP_DECODE, from 0x80 on */
     const uint8_t *class_; /* column of each class of code points */
+    unsigned begin;        /* from this state on, copies that say that a match has just ended */
     unsigned memo_state;   /* loop whose failures are noted in the stage, or PRETOK_NO_MEMO */
 };
 
@@ -54,8 +58,12 @@ struct pretok_row {
     const char *name;   /* value of tokenizer.ggml.pre */
     const char *source; /* LLAMA_VOCAB_PRE_TYPE_* */
     unsigned flags;
-    const pretok_scanner *chain[PRETOK_MAX_CHAIN]; /* NULL behind the last */
+    const pretok_scanner *chain[PRETOK_MAX_CHAIN]; /* as llama.cpp has it; NULL behind the last */
+    const pretok_scanner *fast[PRETOK_MAX_CHAIN];  /* the same words by fewer scanners, or NULL */
 };
+
+/* Walks row->chain where pretok_begin walks row->fast: what that is judged by. */
+void pretok_begin_plain(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
 
 pretok_cut pretok_dfa_cut;
 

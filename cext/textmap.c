@@ -52,7 +52,7 @@ static size_t slots_for(uint32_t n) {
 }
 
 static bool same(const textmap *m, uint32_t id, const uint8_t *p, size_t n) {
-    return m->off[id + 1] - m->off[id] == n && !memcmp(m->arena + m->off[id], p, n);
+    return m->off[id + 1] - m->off[id] == n && mem_equal(m->arena + m->off[id], p, n);
 }
 
 bool textmap_build(textmap *m, const uint8_t *arena, const uint32_t *off, uint32_t n, uint32_t *dup,
@@ -94,14 +94,17 @@ bool textmap_build(textmap *m, const uint8_t *arena, const uint32_t *off, uint32
     return true;
 }
 
-int32_t textmap_find(const textmap *m, const uint8_t *p, size_t n) {
-    uint64_t hash = textmap_hash(p, n);
+int32_t textmap_find_hashed(const textmap *m, const uint8_t *p, size_t n, uint64_t hash) {
     uint32_t tag = (uint32_t)(hash >> 32);
     for (size_t s = hash & m->mask; m->slots[s].id1; s = (s + 1) & m->mask) {
         uint32_t id = m->slots[s].id1 - 1;
         if (m->slots[s].tag == tag && same(m, id, p, n)) return (int32_t)id;
     }
     return -1;
+}
+
+int32_t textmap_find(const textmap *m, const uint8_t *p, size_t n) {
+    return textmap_find_hashed(m, p, n, textmap_hash(p, n));
 }
 
 void textmap_free(textmap *m) {

@@ -27,6 +27,26 @@ uint64_t textmap_hash(const uint8_t *p, size_t n);
 bool textmap_build(textmap *m, const uint8_t *arena, const uint32_t *off, uint32_t n, uint32_t *dup,
                    uint32_t *first);
 int32_t textmap_find(const textmap *m, const uint8_t *p, size_t n); /* -1: none */
+int32_t textmap_find_hashed(const textmap *m, const uint8_t *p, size_t n, uint64_t hash);
 void textmap_free(textmap *m);
+
+/* For look-ups in batches: fetch a slot, then the offsets it leads to, then the
+ * text those lead to, each while the others of the batch are fetched too. */
+#if defined(__GNUC__)
+#define textmap_fetch(p) __builtin_prefetch(p)
+#else
+#define textmap_fetch(p) ((void)(p))
+#endif
+static inline void textmap_prefetch_slot(const textmap *m, uint64_t hash) {
+    textmap_fetch(&m->slots[hash & m->mask]);
+}
+static inline void textmap_prefetch_offset(const textmap *m, uint64_t hash) {
+    uint32_t id1 = m->slots[hash & m->mask].id1;
+    textmap_fetch(&m->off[id1 ? id1 - 1 : 0]);
+}
+static inline void textmap_prefetch_text(const textmap *m, uint64_t hash) {
+    uint32_t id1 = m->slots[hash & m->mask].id1;
+    textmap_fetch(m->arena + m->off[id1 ? id1 - 1 : 0]);
+}
 
 #endif

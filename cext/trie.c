@@ -26,6 +26,7 @@ enum { N_OPEN = 8, MAX_MISSES = 24 };
 typedef struct builder {
     trie *t;
     const uint32_t *ids;
+    size_t arena_n;       /* end of the last text */
     bool tails;
     entry *entry, *spare; /* n each */
     range *stack;
@@ -42,11 +43,16 @@ typedef struct builder {
 
 static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
     for (size_t i = 0; i < n; i++) {
-        uint32_t text = b->ids[e[i].at];
-        const uint8_t *p = b->t->arena + b->t->off[text] + depth;
+        size_t at = (size_t)b->t->off[b->ids[e[i].at]] + depth;
         size_t left = e[i].len > depth ? e[i].len - depth : 0;
+        const uint8_t *p = b->t->arena + at;
         uint64_t key = 0;
-        for (size_t k = 0; k < 8 && k < left; k++) key |= (uint64_t)p[k] << (56 - 8 * k);
+        if (at + 8 <= b->arena_n) { /* eight bytes can be read, whosesoever they are */
+            for (size_t k = 0; k < 8; k++) key = key << 8 | p[k];
+            if (left < 8) key = left ? key >> (64 - 8 * left) << (64 - 8 * left) : 0;
+        } else {
+            for (size_t k = 0; k < 8 && k < left; k++) key |= (uint64_t)p[k] << (56 - 8 * k);
+        }
         e[i].key = key;
     }
 }
@@ -62,6 +68,7 @@ static void sort_short(entry *e, size_t n) {
     static const uint16_t gaps[] = {301, 132, 57, 23, 10, 4, 1};
     for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
         size_t gap = gaps[g];
+        if (gap > 1 && gap >= n) continue;
         for (size_t i = gap; i < n; i++) {
             entry x = e[i];
             size_t k = i;
@@ -130,19 +137,31 @@ static bool add_block(builder *b, struct open_block *o) {
     return true;
 }
 
-static inline bool is_free(const struct open_block *o, unsigned i) {
-    return o->free[i >> 6] >> (i & 63) & 1;
+/* Keeps those low bytes of a base under which `label` falls on a free unit: the
+ * free ones with their indices XORed by the label, which swaps neighbours, pairs
+ * of neighbours, and so on up to whole words. */
+static inline void narrow(uint64_t low[4], const uint64_t free[4], unsigned label) {
+    for (unsigned w = 0; w < 4; w++) {
+        uint64_t x = free[w ^ label >> 6];
+        if (label & 1) x = (x >> 1 & 0x5555555555555555u) | (x & 0x5555555555555555u) << 1;
+        if (label & 2) x = (x >> 2 & 0x3333333333333333u) | (x & 0x3333333333333333u) << 2;
+        if (label & 4) x = (x >> 4 & 0x0F0F0F0F0F0F0F0Fu) | (x & 0x0F0F0F0F0F0F0F0Fu) << 4;
+        if (label & 8) x = (x >> 8 & 0x00FF00FF00FF00FFu) | (x & 0x00FF00FF00FF00FFu) << 8;
+        if (label & 16) x = (x >> 16 & 0x0000FFFF0000FFFFu) | (x & 0x0000FFFF0000FFFFu) << 16;
+        if (label & 32) x = x >> 32 | x << 32;
+        low[w] &= x;
+    }
 }
 
 /* The low byte of a base in block o under which all labels are free; -1: none. */
 static int fit(const struct open_block *o, const uint8_t *label, size_t n) {
+    uint64_t low[4] = {~0ull, ~0ull, ~0ull, ~0ull};
+    for (size_t k = 0; k < n; k++) {
+        narrow(low, o->free, label[k]);
+        if (!(low[0] | low[1] | low[2] | low[3])) return -1;
+    }
     for (unsigned w = 0; w < 4; w++) {
-        for (uint64_t bits = o->free[w]; bits; bits &= bits - 1) {
-            unsigned low = (w * 64 + (unsigned)__builtin_ctzll(bits)) ^ label[0];
-            size_t k = 1;
-            while (k < n && is_free(o, low ^ label[k])) k++;
-            if (k == n) return (int)low;
-        }
+        if (low[w]) return (int)(w * 64 + (unsigned)__builtin_ctzll(low[w]));
     }
     return -1;
 }
@@ -250,6 +269,7 @@ bool trie_build(trie *t, const uint8_t *arena, const uint32_t *off, const uint32
         b.open[0].n_free--;
         for (size_t i = 0; i < n; i++) {
             b.entry[i] = (entry){0, off[ids[i] + 1] - off[ids[i]], (uint32_t)i};
+            if (off[ids[i] + 1] > b.arena_n) b.arena_n = off[ids[i] + 1];
         }
         if (n) sort_window(&b, 0, n, 0);
         ok = !n || push(&b, (range){0, (uint32_t)n, 0, 0});

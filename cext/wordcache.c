@@ -8,6 +8,18 @@ enum { /* log2 of sets, two entries each */
     GROWTH = 2
 };
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define BYTES(n) ((n) >= 8 ? ~(uint64_t)0 : ~(~(uint64_t)0 >> 8 * (n)))
+#else
+#define BYTES(n) ((n) >= 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * ((n) & 7)) - 1)
+#endif
+#define MASK(n) {BYTES(n), BYTES((n) > 8 ? (n) - 8 : 0)}
+
+const uint64_t word_mask[WORD_SHORT + 1][2] = {
+    MASK(0), MASK(1), MASK(2),  MASK(3),  MASK(4),  MASK(5),  MASK(6),  MASK(7),
+    MASK(8), MASK(9), MASK(10), MASK(11), MASK(12), MASK(13), MASK(14), MASK(15),
+};
+
 /* Sets must not straddle cache lines: align the first one. */
 static void *alloc_sets(void **block, unsigned bits, size_t entry) {
     size_t n = ((size_t)2 << bits) * entry;

@@ -42,30 +42,21 @@ void wordcache_free(wordcache *c);
 /* Keeps word p[0..n) = ids[0..count), if it fits. May fail to; that only costs time. */
 void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count);
 
-/* The first `n` (0 to 16) of the bytes at p, zero-filled. `room` bytes may be read. */
-static inline void word_load16(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
-    key[0] = key[1] = 0;
-    if (room < 16) {
-        memcpy(key, p, n);
-        return;
-    }
-    memcpy(key, p, 16);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    uint64_t zero[2] = {0, 0};
-    memcpy((uint8_t *)key + n, zero, 16 - n);
-#else
-    if (n < 8) {
-        key[0] &= ((uint64_t)1 << 8 * n) - 1;
-        key[1] = 0;
-    } else if (n < 16) {
-        key[1] &= ((uint64_t)1 << 8 * (n - 8)) - 1;
-    }
-#endif
-}
+/* By length: the bits of a short word's bytes in its key. A table, since how long
+ * a word is can't be predicted. */
+extern const uint64_t word_mask[WORD_SHORT + 1][2];
 
-/* A short word's key: its bytes, and its length in the byte that none reaches. */
+/* A short word's key: its bytes, zeros, and its length in the byte that none
+ * reaches. `room` (>= n) bytes may be read at p. */
 static inline void word_short_key(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
-    word_load16(key, p, n, room);
+    if (room < 16) {
+        key[0] = key[1] = 0;
+        memcpy(key, p, n);
+    } else {
+        memcpy(key, p, 16);
+        key[0] &= word_mask[n][0];
+        key[1] &= word_mask[n][1];
+    }
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     key[1] |= n;
 #else
@@ -77,24 +68,41 @@ static inline uint64_t word_hash(uint64_t a, uint64_t b) {
     return (a ^ b * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
 }
 
+static inline const word_short *word_short_set(const wordcache *c, uint64_t hash) {
+    return &c->shorts[2 * (hash >> c->short_shift)];
+}
+
+static inline void word_prefetch(const void *p) {
+#if defined(__GNUC__)
+    __builtin_prefetch(p);
+#else
+    (void)p;
+#endif
+}
+
+/* Appends the ids of a short word, given its key and hash, if it is kept. The
+ * caller has reserved room for WORD_SHORT_IDS + 1 ids. */
+static inline bool wordcache_get_short(const wordcache *c, const uint64_t key[2], uint64_t hash,
+                                       idbuf *out) {
+    const word_short *set = word_short_set(c, hash);
+    bool first = !((set[0].key[0] ^ key[0]) | (set[0].key[1] ^ key[1]));
+    bool second = !((set[1].key[0] ^ key[0]) | (set[1].key[1] ^ key[1]));
+    const word_short *e = set + !first; /* no branch: which of the two is a toss-up */
+    if (!(first | second)) return false;
+    memcpy(out->data + out->n, e->ids, sizeof e->ids + sizeof e->n); /* 16 bytes: one move */
+    out->n += e->n;
+    return true;
+}
+
+/* The same for any word of at most WORD_LONG bytes; room for WORD_LONG_IDS + 1 ids. */
 bool wordcache_get_long(const wordcache *c, const uint8_t *p, size_t n, idbuf *out);
 
-/*
- * Appends the ids of word p[0..n), n >= 1, if it is kept; `room` (>= n) bytes may
- * be read at p. The caller has reserved room for WORD_LONG_IDS + 1 ids in *out.
- */
 static inline bool wordcache_get(const wordcache *c, const uint8_t *p, size_t n, size_t room,
                                  idbuf *out) {
     if (n <= WORD_SHORT) {
         uint64_t key[2];
         word_short_key(key, p, n, room);
-        const word_short *e = &c->shorts[2 * (word_hash(key[0], key[1]) >> c->short_shift)];
-        if (e->key[0] != key[0] || e->key[1] != key[1]) e++;
-        if (e->key[0] == key[0] && e->key[1] == key[1]) {
-            memcpy(out->data + out->n, e->ids, sizeof e->ids);
-            out->n += e->n;
-            return true;
-        }
+        if (wordcache_get_short(c, key, word_hash(key[0], key[1]), out)) return true;
     }
     return n <= WORD_LONG && wordcache_get_long(c, p, n, out);
 }

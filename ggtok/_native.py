@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
 
 from ggtok import errors
 
@@ -24,9 +23,16 @@ except ModuleNotFoundError as e:
         "package (run 'pip install -e .' in it, or leave its folder)"
     ) from e
 
+TYPE_CHECKING = False  # known to type checkers; importing typing takes longer than all the rest
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
     from numpy.typing import NDArray
+
+    # A pooled context: the C context, a small buffer of ids and a view of that, a
+    # ggtok_ids, a ggtok_bytes and a ggtok_error.
+    _Context = tuple[Any, Any, memoryview, Any, Any, Any]
 
 ADD_SPECIAL: int = lib.GGTOK_ADD_SPECIAL
 PARSE_SPECIAL: int = lib.GGTOK_PARSE_SPECIAL
@@ -264,9 +270,7 @@ def ggtok_py_split(user: Any, text: Any, n: int, ends: Any, room: int) -> int:
 
 # ---- the tokenizer ----
 
-# A pooled context: the C context, its small result buffer and a view of that, a
-# ggtok_ids, a ggtok_bytes and a ggtok_error. Short results are read from the view.
-_Context = tuple[Any, Any, memoryview, Any, Any, Any]
+# Ids that a pooled context has room for in its ready-made buffer.
 _SMALL = 512
 _encode_small = lib.encode_small
 

@@ -263,6 +263,11 @@ def _inspect(args: argparse.Namespace) -> None:
         return tok.token_text(id).decode("utf-8", "replace")
 
     special = {name: getattr(tok, f"{name}_id") for name in _SPECIALS}
+    flags = tok._native.flags()
+    if tok.vocab_type != "WPM":  # these say nothing elsewhere
+        del flags["strip_accents"]
+        if tok.model != "whitespace":
+            del flags["lowercase"]
     facts = {
         "model": tok.model,
         "type": tok.vocab_type,
@@ -273,7 +278,7 @@ def _inspect(args: argparse.Namespace) -> None:
         },
         "eog_tokens": [{"id": id, "text": text(id)} for id in sorted(tok.eog_ids)],
         "suppress_tokens": list(tok.suppress_tokens),
-        "flags": tok._native.flags(),
+        "flags": flags,
         "chat_templates": sorted(tok.chat_templates),
         "metadata": dict(tok.metadata),
         "arrays": {
@@ -325,7 +330,9 @@ def _read(path: str) -> bytes:
 
 
 def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
+    left = memoryview(data)
+    while left:  # with PYTHONUNBUFFERED, one call may write a part
+        left = left[sys.stdout.buffer.write(left) or 0 :]
 
 
 def _write_json(value: object, indent: int | None = None) -> None:

@@ -9,20 +9,21 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from enum import IntFlag
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
 
 from ggtok import _native
 from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError, VocabWarning
 
+TYPE_CHECKING = False  # as in _native.py
 if TYPE_CHECKING:
+    from typing import Any, SupportsIndex, TypeAlias, TypeVar
+
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
     Text: TypeAlias = str | Buffer
+    T = TypeVar("T")
     Ids: TypeAlias = Iterable[SupportsIndex] | NDArray[np.integer[Any]]
-
-T = TypeVar("T")
 
 _TEMPLATE_KEY = "tokenizer.chat_template"
 # Batches of fewer characters than this aren't worth a second thread.

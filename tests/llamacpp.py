@@ -103,7 +103,9 @@ class Vocab:
     ) -> list[bytes]:
         lists = [list(i) for i in ids]
         texts: list[bytes] = []
-        self._owner._requests(texts, "detokenize", self.path, lists, remove_special, unparse_special)
+        self._owner._requests(
+            texts, "detokenize", self.path, lists, remove_special, unparse_special
+        )
         return texts
 
     def survivors(

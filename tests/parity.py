@@ -34,9 +34,7 @@ from tests.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, 
 
 FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
 PIECE_KINDS = [(True, 0), (True, 1), (False, 0), (False, 1)]  # special, lstrip
-SPECIAL_ATTRS = (
-    ggtok.TokenAttr.UNKNOWN | ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED
-)
+SPECIAL_ATTRS = ggtok.TokenAttr.UNKNOWN | ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED
 BATCH = 500
 SHRINK_CALLS = 300
 SHOWN = 5  # differences printed for each vocabulary
@@ -64,6 +62,14 @@ class Result:
             self.shown.append(f"{what}\n  llama.cpp: {theirs!r}\n  ggtok:     {ours!r}")
         return False
 
+    def each(self, what: str, theirs: Sequence[object], ours: Sequence[object]) -> None:
+        """same() for the entry of every token."""
+        if len(theirs) == len(ours) and theirs == ours:
+            self.comparisons += len(theirs)
+            return
+        for id, (their, our) in enumerate(zip(theirs, ours, strict=True)):
+            self.same(f"{what} {id}", their, our)
+
 
 def attempt(call: Callable[[], object]) -> object:
     """The call's result; an error of ggtok's is a result like any other, and a wrong one."""
@@ -90,18 +96,18 @@ def compare_vocabulary(vocab: Vocab, tok: ggtok.Tokenizer, result: Result) -> No
         result.same(name, getattr(facts, name), getattr(tok, name))
     result.same("suppress_tokens", facts.suppress_tokens, list(tok.suppress_tokens))
     result.same("eog_ids", facts.eog_ids, tok.eog_ids)
-    for id, text in enumerate(facts.texts):
-        result.same(f"text of {id}", text, tok.token_text(id))
-        # As bits, for NaN differs from itself.
-        ours = struct.pack("<f", tok.token_score(id))
-        result.same(f"score of {id}", struct.pack("<f", facts.scores[id]), ours)
-        result.same(f"attr of {id}", facts.attrs[id], int(tok.token_attr(id)))
-        result.same(f"is_eog({id})", facts.eog[id], tok.is_eog(id))
-        result.same(f"is_control({id})", facts.control[id], tok.is_control(id))
+    ids = range(len(facts.texts))
+    result.each("text", facts.texts, [tok.token_text(id) for id in ids])
+    # As bits, for NaN differs from itself.
+    scores = struct.Struct("<f").pack
+    theirs = [scores(score) for score in facts.scores]
+    result.each("score", theirs, [scores(tok.token_score(id)) for id in ids])
+    result.each("attr", facts.attrs, [int(tok.token_attr(id)) for id in ids])
+    result.each("is_eog", facts.eog, [tok.is_eog(id) for id in ids])
+    result.each("is_control", facts.control, [tok.is_control(id) for id in ids])
     for special, lstrip in PIECE_KINDS:
-        for id, piece in enumerate(vocab.pieces(special, lstrip)):
-            ours = tok.token_to_piece(id, special=special, lstrip=lstrip)
-            result.same(f"piece of {id}, {special=}, {lstrip=}", piece, ours)
+        pieces = [tok.token_to_piece(id, special=special, lstrip=lstrip) for id in ids]
+        result.each(f"piece {special=} {lstrip=}", vocab.pieces(special, lstrip), pieces)
 
 
 def compare_texts(

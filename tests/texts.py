@@ -4,6 +4,8 @@ Nothing here kills the reference: no sequence that decodes above U+10FFFF, and
 no run of one character class long enough to overflow its recursive regex.
 """
 
+# ruff: noqa: RUF001 (letters that look like others are the point)
+
 from __future__ import annotations
 
 import pydoc_data.topics
@@ -22,8 +24,10 @@ MAX_BYTES = 6000
 # The white space of the reference, and a few that look like it and are not.
 WHITE_SPACE = [
     chr(c)
-    for c in (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B))
-    + (0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+    for c in (
+        *(*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)),
+        *(0x2028, 0x2029, 0x202F, 0x205F, 0x3000),
+    )
 ]
 NEAR_WHITE_SPACE = ["\x1c", "\x1f", "\u180e", "\u200b", "\u200d", "\u2060", "\ufeff", "\u2581"]
 

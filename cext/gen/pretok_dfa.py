@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pretok_patterns import BOUNDED, MEMO, PATTERNS, Pattern
+from pretok_patterns import BOUNDED, FAST_PATTERNS, FUSED, MEMO, PATTERNS, Fused, Pattern
 from pretok_regex import Alt, Chars, CharSet, End, Look, Node, Parser, Repeat, Seq
 from unicode_tables import classes, header, main, props, table
 
@@ -26,7 +26,7 @@ OUTPUT = Path(__file__).parents[1] / "pretok_dfa.inc"
 # one, then classes of code points, then the end of the text. Sets are bit masks.
 N_ASCII = 128
 _, CLASS_FIRST = classes()
-# Code points that stand for each letter; classes of ASCII characters stay unused.
+# Code points that stand for each letter. (Classes of ASCII characters are never looked up.)
 LETTERS = [*range(N_ASCII), *CLASS_FIRST]
 END = len(LETTERS)
 ALL = (1 << END) - 1
@@ -56,7 +56,7 @@ class Match(NamedTuple):
 def mask_of(chars: CharSet) -> int:
     mask = 0
     for i, cpt in enumerate(LETTERS):
-        if (i < N_ASCII) == (cpt < N_ASCII) and (cpt, props(cpt)) in chars:
+        if (cpt, props(cpt)) in chars:
             mask |= 1 << i
     return mask
 
@@ -207,6 +207,76 @@ def minimize(dfa: Dfa) -> Dfa:
     return Dfa([merged[x] for x in dfa.symbol], [[row[x] for x in keep] for row in table_])
 
 
+def has_gaps(dfa: Dfa) -> bool:
+    """Whether there is a text at whose start nothing matches."""
+    end = dfa.symbol[END]
+    silent, stack = {0}, [0]  # states reached without a match
+    while stack:
+        s = stack.pop()
+        for x, (accepts, t) in enumerate(dfa.next[s]):
+            if accepts or (s == 0 and x == end):
+                continue
+            if t == DEAD:
+                return True
+            if t not in silent:
+                silent.add(t)
+                stack.append(t)
+    return False
+
+
+def fuse(outer: Dfa, inner: Dfa) -> Dfa:
+    """The chain outer, inner as one automaton (DESIGN.md, "Fused chains")."""
+    begins = [t for _, t in outer.next[0]]
+    for row in outer.next[1:]:
+        if not all(a for a, _ in row) or any(
+            t != DEAD and begins[x] == DEAD for x, (_, t) in enumerate(row)
+        ):
+            raise SystemExit("the outer pattern does not isolate its characters")
+    number: dict[tuple[int, int], int] = {}
+    symbol = [number.setdefault(p, len(number)) for p in zip(outer.symbol, inner.symbol, strict=True)]
+    end = inner.symbol[END]
+
+    # Runs: what kind of run a character belongs to depends on the character alone.
+    runs = all(t in (DEAD, begins[x]) for row in outer.next[1:] for x, (_, t) in enumerate(row))
+    if runs and has_gaps(inner):
+        raise SystemExit("gaps of the inner pattern would cross the ends of runs")
+    if not runs:
+        mine = {i for o, i in number if begins[o] != DEAD}
+        reached, stack = {0}, [0]
+        while stack:
+            row = inner.next[stack.pop()]
+            for t in {row[x][1] for x in mine} - reached:
+                reached.add(t)
+                stack.extend({t} - {DEAD})
+        if DEAD in reached or not all(inner.next[s][end][0] for s in reached - {0}):
+            raise SystemExit("the inner pattern may cut matches of the outer one")
+
+    # States: where inner is and in which of outer's states; OUTSIDE is none.
+    OUTSIDE = DEAD
+    states: dict[tuple[int, int], int] = {}
+    queue: list[tuple[int, int]] = []
+
+    def state(mode: int, s: int) -> int:
+        if s == DEAD:
+            return DEAD
+        if (mode, s) not in states:
+            states[mode, s] = len(states) + 1
+            queue.append((mode, s))
+        return states[mode, s]
+
+    start = [(False, state(begins[o], inner.next[0][i][1])) for o, i in number]
+    fused = Dfa(symbol, [start])
+    for mode, s in queue:
+        row = []
+        for o, i in number:
+            after = begins[o] if mode == OUTSIDE else outer.next[mode][o][1]
+            stays = (after == OUTSIDE) == (mode == OUTSIDE) and i != end
+            accepts, to = inner.next[s][i if stays else end]
+            row.append((accepts, state(after, to)))
+        fused.next.append(row)
+    return minimize(fused)
+
+
 def silent_loops(dfa: Dfa) -> set[int]:
     """States that lie on a cycle on which nothing is accepted."""
     edges = [{t for a, t in row if not a and t != DEAD} for row in dfa.next]
@@ -223,7 +293,7 @@ def silent_loops(dfa: Dfa) -> set[int]:
     return found
 
 
-def memo_state(pattern: Pattern, dfa: Dfa) -> int:
+def memo_state(pattern: Pattern | Fused, dfa: Dfa) -> int:
     """The state to remember, or DEAD; checks what the pattern promises."""
     loops = silent_loops(dfa)
     if pattern.lookahead == BOUNDED and loops:
@@ -256,19 +326,30 @@ def unsure(dfa: Dfa) -> list[bool]:
         result = more
 
 
-def encode(pattern: Pattern, dfa: Dfa) -> str:
+def encode(pattern: Pattern | Fused, dfa: Dfa) -> tuple[str, int]:
+    """The C text and the size in bytes of the automaton's tables."""
     end = dfa.symbol[END]
     others = [x for x in range(len(dfa.next[0])) if x != end]
     column = {x: COLUMN_FIRST + i for i, x in enumerate(others)} | {end: COLUMN_END}
     width = COLUMN_FIRST + len(others)
-    if width > 256 or len(dfa.next) * width > SAVE:
-        raise SystemExit(f"{pattern.name}: {len(dfa.next)} states of {width} symbols do not fit")
     memo = memo_state(pattern, dfa)
     open_ = unsure(dfa)
 
-    def cell(state: int, accepts: bool, to: int) -> int:
+    # A second copy of each state that a match can begin with: being sent there
+    # means that the match before it has just ended.
+    begins = sorted({t for _, t in dfa.next[0] if t not in (DEAD, memo)})
+    copy = {s: len(dfa.next) + i for i, s in enumerate(begins)}
+    rows = [*range(len(dfa.next)), *begins]
+    if width > 256 or len(rows) * width > SAVE:
+        raise SystemExit(f"{pattern.name}: {len(rows)} states of {width} columns do not fit")
+
+    def cell(state: int, symbol: int) -> int:
+        accepts, to = dfa.next[state][symbol]
         if to == DEAD:
-            return STOP_HERE if accepts else STOP_SAVED
+            if not accepts:
+                return STOP_SAVED
+            begin = dfa.next[0][symbol][1]
+            return copy[begin] * width if begin in copy else STOP_HERE
         if accepts and open_[to]:
             return SAVE + to * width
         if to == memo and state != memo:
@@ -277,42 +358,51 @@ def encode(pattern: Pattern, dfa: Dfa) -> str:
             return ENTER_MEMO + to * width
         return to * width
 
-    cells = []
-    for s, row in enumerate(dfa.next):
-        cells += [STOP_DECODE, cell(s, *row[end])] + [cell(s, *row[x]) for x in others]
+    cells = [c for s in rows for c in (STOP_DECODE, *(cell(s, x) for x in (end, *others)))]
     name = pattern.name
-    by_class = [column[dfa.symbol[N_ASCII + i]] if c >= N_ASCII else 0 for i, c in enumerate(CLASS_FIRST)]
+    by_class = [
+        column[dfa.symbol[N_ASCII + i]] if cpt >= N_ASCII else 0
+        for i, cpt in enumerate(CLASS_FIRST)
+    ]
     memo_row = "PRETOK_NO_MEMO" if memo == DEAD else str(memo * width)
-    return "\n".join(
-        [
-            f"/* {name}: {len(dfa.next)} states, {width} columns */",
-            f"static const uint16_t {name}_next[{len(cells)}] = {{",
-            table(cells),
-            "};",
-            f"static const uint8_t {name}_ascii[256] = {{",
-            table(column[dfa.symbol[i]] for i in range(N_ASCII)),
-            "};",
-            f"static const uint8_t {name}_class[{len(by_class)}] = {{",
-            table(by_class),
-            "};",
-            f"static const pretok_scanner {name} = {{",
-            f"    pretok_dfa_cut, {name}_next, {name}_ascii, {name}_class, {memo_row}",
-            "};\n",
-        ]
-    )
+    text = [
+        f"/* {name}: {len(dfa.next)} states and {len(begins)} copies, {width} columns */",
+        f"static const uint16_t {name}_next[{len(cells)}] = {{",
+        table(cells),
+        "};",
+        f"static const uint8_t {name}_ascii[256] = {{",
+        table(column[dfa.symbol[i]] for i in range(N_ASCII)),
+        "};",
+        f"static const uint8_t {name}_class[{len(by_class)}] = {{",
+        table(by_class),
+        "};",
+        f"static const pretok_scanner {name} = {{",
+        f"    pretok_dfa_cut, {name}_next, {name}_ascii, {name}_class,",
+        f"    {len(dfa.next) * width}, {memo_row}",
+        "};\n",
+    ]
+    return "\n".join(text), 2 * len(cells) + 256 + len(by_class)
 
 
 def generate() -> str:
     text = []
-    size = 0
-    for pattern in PATTERNS:
-        program = Program(Parser(pattern.regex).tree)
-        dfa = minimize(determinize(program))
+    total = 0
+    dfas: dict[str, Dfa] = {}
+    for pattern in (*PATTERNS, *FAST_PATTERNS):
+        dfa = minimize(determinize(Program(Parser(pattern.regex).tree)))
         if any(accepts for accepts, _ in dfa.next[0]):
             raise SystemExit(f"{pattern.name} matches the empty text: write a scanner")
-        text.append(encode(pattern, dfa))
-        size += len(dfa.next) * (COLUMN_FIRST - 1 + len(dfa.next[0])) * 2 + 256 + len(CLASS_FIRST)
-    return header("pretok_dfa.py", f"{size} bytes of tables.") + "\n" + "\n".join(text)
+        dfas[pattern.name] = dfa
+    for fused in FUSED:
+        *outer, inner = (dfas[name] for name in fused.patterns)
+        for dfa in reversed(outer):
+            inner = fuse(dfa, inner)
+        dfas[fused.name] = inner
+    for row in (*PATTERNS, *FUSED):
+        c, size = encode(row, dfas[row.name])
+        text.append(c)
+        total += size
+    return header("pretok_dfa.py", f"{total} bytes of tables.") + "\n" + "\n".join(text)
 
 
 if __name__ == "__main__":

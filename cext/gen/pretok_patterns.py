@@ -43,6 +43,9 @@ def _cased(upper: str, lower: str, suffix: str) -> str:
 
 
 _MARKS_SLASH = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
+_V3_WORD = _ASCII_PUNCT_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+_DEEPSEEK_V3 = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_NEWLINES}|{_SPACES}"
+_SPARK = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+|[\r\n]|{_SPACES}"
 _LETTER_NOT_HAN = r"(?:(?!\p{Han})\p{L})"
 
 PATTERNS = (
@@ -101,17 +104,8 @@ PATTERNS = (
     Pattern("number", r"\p{N}", BOUNDED),
     Pattern("numbers_3", r"\p{N}{1,3}", BOUNDED),
     Pattern("cjk_kana", r"[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+", BOUNDED),
-    Pattern(
-        "deepseek_v3",
-        rf"{_ASCII_PUNCT_WORD}|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+"
-        rf"| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_NEWLINES}|{_SPACES}",
-    ),
-    Pattern(
-        "spark",
-        rf"{_ASCII_PUNCT_WORD}|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+"
-        rf"| ?[\p{{P}}\p{{S}}]+|[\r\n]|{_SPACES}",
-        BOUNDED,
-    ),
+    Pattern("deepseek_v3", _DEEPSEEK_V3),
+    Pattern("spark", _SPARK, BOUNDED),
     Pattern(
         "youtu_scripts",
         r"[\uAC00-\uD7A3\u3131-\u318E]+|[\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B"
@@ -177,4 +171,47 @@ PATTERNS = (
     ),
     Pattern("minicpm5", rf"{_CONTRACTION}|{_WORD}|\p{{N}}+|{_MARKS}|{_NEWLINES}|{_SPACES}"),
     Pattern("words", r"\S+", BOUNDED),
+)
+
+
+class Fused(NamedTuple):
+    """A chain as one automaton. All but the last pattern isolate: each character
+    that can be in a match always is (DESIGN.md, "Fused chains")."""
+
+    name: str
+    patterns: tuple[str, ...]
+    lookahead: str = ONCE
+
+
+# What two later scanners do to the words of gpt2, said in one expression. X is a
+# number that is no ASCII digit. Digits go in threes from the left of their run; the
+# rest of the run stays in one piece up to where three digits in a row come. falcon
+# leaves a space at such a piece, "default" has cut it off.
+_X = r"(?:(?!\d)\p{N})"
+_GROUPED = r"[0-9]{3}|{s}(?:\d{0,2}{x})*\d{1,2}(?!\p{N})|{s}(?:\d{0,2}{x})+".replace("{x}", _X)
+_GPT2_REST = rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPACES}"
+
+_GAP = r"|(?:[^\s\p{L}\p{M}\p{P}\p{S}](?![\p{L}\p{M}]))+"
+
+FAST_PATTERNS = (
+    Pattern("gpt2_digits", _GROUPED.replace("{s}", " ?") + "|" + _GPT2_REST),
+    Pattern("gpt2_numbers", _GROUPED.replace("{s}", "") + "|" + _GPT2_REST),
+    # The same with their gaps as matches.
+    Pattern("deepseek_v3_whole", _DEEPSEEK_V3 + _GAP),
+    Pattern("spark_whole", _SPARK + _GAP, BOUNDED),
+    Pattern("newline_runs", r"\n+", BOUNDED),  # its gaps are the rest of "newlines"
+)
+
+FUSED = (
+    Fused("fast_starcoder", ("number", "gpt2")),
+    Fused("fast_deepseek_v3", ("numbers_3", "cjk_kana", "deepseek_v3_whole")),
+    Fused("fast_minicpm5", ("numbers_3", "minicpm5")),
+    # Numbers in threes, then one by one: one by one.
+    Fused("fast_spark", ("number", "cjk_kana", "spark_whole"), BOUNDED),
+    Fused("fast_youtu", ("youtu_scripts", "youtu")),
+    Fused("fast_afmoe", ("afmoe_scripts", "deepseek_v3_whole")),
+    Fused("fast_falcon", ("falcon_punctuation", "gpt2_digits")),
+    Fused("fast_default", ("default_punctuation", "gpt2_numbers")),
+    Fused("fast_chameleon", ("number", "chameleon_punctuation", "gpt2")),
+    Fused("fast_laguna", ("newline_runs", "qwen2")),
 )

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import unicodedata2
-from pretok_patterns import PATTERNS
+from pretok_patterns import FAST_PATTERNS, PATTERNS
 from pretok_regex import Parser, Props
 
 OUTPUT = Path(__file__).parents[1] / "unicode_tables.inc"
@@ -71,7 +71,7 @@ def props(cpt: int) -> Props:
 def classes() -> tuple[bytes, list[int]]:
     """Class of each code point, and each class's first code point."""
     sets = sorted(
-        {s for p in PATTERNS for s in Parser(p.regex).sets if any(hi > 0x7F for _, hi in s.ranges)},
+        {s for p in (*PATTERNS, *FAST_PATTERNS) for s in Parser(p.regex).sets if any(hi > 0x7F for _, hi in s.ranges)},
         key=repr,
     )
     # Membership changes at the edges of ranges only.

@@ -1,6 +1,6 @@
 """Compiles tests/capi/capi.c with the C sources, without Python's help.
 
-    python tests/capi/build.py [--cc CC] OUT [FLAG...]
+python tests/capi/build.py [--cc CC] OUT [FLAG...]
 """
 
 from __future__ import annotations

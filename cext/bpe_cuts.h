@@ -1,0 +1,30 @@
+/*
+ * Where a word may be cut without changing its merges: between two characters
+ * that no merge joins.
+ *
+ * A merge (left, right) joins at the place between left's last and right's first
+ * byte. Where that is a place between two characters of the text, left ends with
+ * the whole first character, or is the last bytes of it; right begins with the
+ * whole second one, or is the first bytes of it. All such pairs, with whole and
+ * partial characters, are in the set; a pair that isn't never merges, so what is
+ * on its two sides is merged independently.
+ */
+#ifndef GGTOK_BPE_CUTS_H
+#define GGTOK_BPE_CUTS_H
+
+#include "pairset.h"
+
+typedef struct bpe_cuts {
+    pair_set set;
+    bool partial_tail[256]; /* by last byte: some left is only the last bytes of a character */
+    bool partial_head[256]; /* by first byte: some right is only the first bytes of one */
+} bpe_cuts;
+
+/* Notes a merge, given left's last bytes (4, or all of them) and right's first. */
+void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
+                  size_t n_right);
+
+/* End of the piece of word[0..n), well-formed, that begins at `from` < n. */
+size_t bpe_cuts_next(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * Which two characters stand side by side inside some token. Where two that
+ * never do meet in a text, no token reaches across, and the text may be cut: each
+ * model that cuts has the argument in DESIGN.md.
+ */
+#ifndef GGTOK_PAIRSET_H
+#define GGTOK_PAIRSET_H
+
+#include "mem.h"
+#include "utf8.h"
+
+/* A character is the bytes that its lead byte announces, packed, the first one
+ * lowest. So is a part of one: no two of them look the same. */
+typedef struct pair_set {
+    uint64_t ascii[128][2]; /* exact: bit b of row a */
+    uint64_t *bits;         /* the others, hashed: a pair may wrongly seem present, never absent */
+    unsigned shift;         /* 64 - log2(number of bits) */
+} pair_set;
+
+bool pair_set_init(pair_set *p, size_t n_pairs); /* an estimate; false: out of memory */
+void pair_set_free(pair_set *p);
+
+static inline uint64_t pair_bit(const pair_set *p, uint32_t a, uint32_t b) {
+    uint64_t key = (uint64_t)a << 32 | b;
+    return ((key ^ key >> 29) * 0x9E3779B97F4A7C15u) >> p->shift;
+}
+
+static inline bool pair_in(const pair_set *p, uint32_t a, uint32_t b) {
+    if ((a | b) < 0x80) return p->ascii[a][b >> 6] >> (b & 63) & 1;
+    uint64_t i = pair_bit(p, a, b);
+    return p->bits[i >> 6] >> (i & 63) & 1;
+}
+
+static inline void pair_add(pair_set *p, uint32_t a, uint32_t b) {
+    if ((a | b) < 0x80) {
+        p->ascii[a][b >> 6] |= (uint64_t)1 << (b & 63);
+    } else {
+        uint64_t i = pair_bit(p, a, b);
+        p->bits[i >> 6] |= (uint64_t)1 << (i & 63);
+    }
+}
+
+/* The character at p, n >= 1 bytes left: packed, its length (cut to n) in *len. */
+static inline uint32_t char_at(const uint8_t *p, size_t n, size_t *len) {
+    uint32_t c = p[0];
+    if (c < 0xC0) return *len = 1, c;
+    size_t want = utf8_lead_len(p[0]);
+    if (want > n) want = n;
+    for (size_t i = 1; i < want; i++) c |= (uint32_t)p[i] << (8 * i);
+    return *len = want, c;
+}
+
+/* Adds all pairs of one token's text. False if its last character is cut short:
+ * it could then end inside a character of the text, which pairs don't show. */
+bool pair_set_add(pair_set *p, const uint8_t *text, size_t n);
+
+#endif

@@ -1,0 +1,37 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import pytest
+
+import ggtok
+from tests.llamacpp import LlamaCpp
+from tests.vocabularies import fixture
+
+
+@pytest.fixture(scope="session")
+def llama() -> Iterator[LlamaCpp]:
+    """The live reference, whose wheel is made for one platform only."""
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        pytest.skip("the reference's wheel is for Linux on x86-64")
+    with LlamaCpp() as process:
+        yield process
+
+
+@cache
+def _load_fixture(name: str) -> ggtok.Tokenizer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        return ggtok.load(fixture(name))
+
+
+@pytest.fixture(scope="session")
+def load_fixture() -> Callable[[str], ggtok.Tokenizer]:
+    """Loads one of this project's small vocabularies by name, once."""
+    return _load_fixture

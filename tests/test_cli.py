@@ -1,0 +1,355 @@
+"""The command line: each command, option and error, and llama-tokenize's output."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok import cli
+
+GGUF = Path(__file__).resolve().parents[1] / "fixtures" / "gguf"
+BPE = str(GGUF / "bpe-gpt2.gguf")
+LLAMA3 = str(GGUF / "bpe-llama3.gguf")
+SPM = str(GGUF / "spm.gguf")
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def load(path: str) -> ggtok.Tokenizer:
+    return ggtok.load(path)
+
+
+class Result:
+    def __init__(self, status: int, out: bytes, err: bytes) -> None:
+        self.status, self.out = status, out
+        lines = err.decode().splitlines()
+        self.warnings = [line for line in lines if line.startswith("ggtok: warning: ")]
+        self.errors = [line for line in lines if line not in self.warnings]
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch):
+    """Runs a command line in this process."""
+
+    def run(*argv: str, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        try:
+            status = cli.main(argv)
+        except SystemExit as e:
+            status = e.code
+        return Result(status, *capfdbinary.readouterr())
+
+    return run
+
+
+def spawn(
+    argv: Sequence[str], cwd: Path, stdin: bytes = b"", **env: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs a command line in a process of its own, away from the source folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "ggtok", *argv],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env={**os.environ, **env},
+    )
+
+
+# ---- tokenize ----
+
+
+def listing(tok: ggtok.Tokenizer, ids: list[int]) -> bytes:
+    """What llama-tokenize prints, as its source says it."""
+    pieces = [tok.token_to_piece(id).partition(b"\0")[0] for id in ids]
+    return b"".join(b"%6d -> '%s'\n" % pair for pair in zip(ids, pieces, strict=True))
+
+
+@pytest.mark.parametrize("model", [BPE, LLAMA3, SPM])
+@pytest.mark.parametrize("text", ["Hello, world", "", " é 你好 \U0001f600", "<s> </s><|eot_id|>"])
+def test_tokenize_lists_ids_and_pieces(run, model: str, text: str) -> None:
+    tok = load(model)
+    ids = tok.encode(text, add_special=tok.add_bos, parse_special=True)
+    result = run("tokenize", model, text)
+    assert (result.status, result.out, result.errors) == (0, listing(tok, ids), [])
+
+
+def test_tokenize_prints_raw_bytes_of_split_characters(run) -> None:
+    out = run("tokenize", BPE, "\U0001fae8").out
+    assert b"".join(line[11:-1] for line in out.splitlines()) == "\U0001fae8".encode()
+
+
+FORMS = {
+    "positional": ["tokenize", BPE, "a b"],
+    "model option": ["tokenize", "-m", BPE, "a b"],
+    "long options": ["tokenize", "--model", BPE, "--prompt", "a b"],
+    "prompt option": ["tokenize", BPE, "-p", "a b"],
+    "options between": ["tokenize", BPE, "--no-bos", "a b"],
+    "options first": ["tokenize", "--no-bos", BPE, "a b"],
+    "after --": ["tokenize", BPE, "--", "a b"],
+}
+
+
+@pytest.mark.parametrize("argv", FORMS.values(), ids=FORMS.keys())
+def test_tokenize_argument_forms(run, argv: list[str]) -> None:
+    tok = load(BPE)
+    assert run(*argv).out == listing(tok, tok.encode("a b", add_special=tok.add_bos))
+
+
+def test_tokenize_ids_and_count(run) -> None:
+    tok = load(SPM)
+    ids = tok.encode("one two", add_special=tok.add_bos)
+    assert len(ids) > 2
+    shown = run("tokenize", SPM, "one two", "--ids", "--show-count").out
+    assert shown == f"{ids}\nTotal number of tokens: {len(ids)}\n".encode()
+    assert run("tokenize", SPM, "", "--no-bos", "--ids").out == b"[]\n"
+
+
+def test_tokenize_no_bos(run) -> None:
+    tok = load(SPM)
+    assert tok.add_bos
+    with_bos = json.loads(run("tokenize", SPM, "a", "--ids").out)
+    without = json.loads(run("tokenize", SPM, "a", "--ids", "--no-bos").out)
+    assert with_bos == [tok.bos_id, *without]
+
+
+def test_tokenize_no_parse_special(run) -> None:
+    tok = load(LLAMA3)
+    text = tok.token_text(min(i for i in tok.eog_ids if tok.is_control(i))).decode()
+    for option, parse in ([], True), (["--no-parse-special"], False):
+        ids = tok.encode(text, add_special=tok.add_bos, parse_special=parse)
+        assert json.loads(run("tokenize", LLAMA3, text, "--ids", *option).out) == ids
+
+
+ESCAPES = [
+    (b"plain", b"plain"),
+    (rb"a\nb\rc\td", b"a\nb\rc\td"),
+    (rb"\'\"\\", b"'\"\\"),
+    (rb"\\n", rb"\n"),
+    (rb"\x41\xfF\x00", b"A\xff\x00"),
+    (rb"\x4", rb"\x4"),
+    (rb"\x4g", rb"\x4g"),
+    (rb"\x", rb"\x"),
+    (rb"\x 7\x+7\x-1", b"\x07\x07\xff"),  # strtol takes these
+    (rb"\0\q", rb"\0\q"),
+    (b"\\\n", b"\\\n"),
+    ("\\é".encode(), "\\é".encode()),
+    (b"end\\", b"end\\"),
+    (rb"\\x41", rb"\x41"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ESCAPES)
+def test_escapes(text: bytes, expected: bytes) -> None:
+    assert cli.process_escapes(text) == expected
+
+
+def test_escapes_apply_to_every_source(run, tmp_path: Path) -> None:
+    tok = load(BPE)
+    (tmp_path / "text").write_bytes(rb"a\nb")
+    sources = (["-p", r"a\nb"], [r"a\nb"], ["-f", str(tmp_path / "text")], ["--stdin"])
+    for source in sources:
+        for option, text in ([], b"a\nb"), (["--no-escape"], rb"a\nb"), (["-e"], b"a\nb"):
+            result = run("tokenize", BPE, "--ids", *source, *option, stdin=rb"a\nb")
+            assert json.loads(result.out) == tok.encode(text, add_special=tok.add_bos)
+
+
+def test_sources_take_precedence(run, tmp_path: Path) -> None:
+    tok = load(BPE)
+    (tmp_path / "text").write_bytes(b"file\n")
+    file = ["-f", str(tmp_path / "text")]
+
+    def ids(*argv: str) -> list[int]:
+        return json.loads(run("tokenize", BPE, "--ids", *argv, stdin=b"\xff stdin\n").out)
+
+    assert ids("-p", "prompt", *file, "--stdin") == tok.encode(b"\xff stdin\n")
+    assert ids("-p", "prompt", *file) == tok.encode("file\n")
+
+
+def test_tokenize_json(run) -> None:
+    tok = load(BPE)
+    text = "Hi \U0001fae8"
+    shown = json.loads(run("tokenize", BPE, text, "--json").out)
+    assert shown["ids"] == tok.encode(text, add_special=tok.add_bos)
+    assert shown["count"] == len(shown["ids"]) == len(shown["tokens"])
+    data = b"".join(bytes(t.get("bytes", t["piece"].encode())) for t in shown["tokens"])
+    assert data == text.encode()
+
+
+def test_pre_option(run) -> None:
+    shown = json.loads(run("inspect", BPE, "--pre", "qwen2", "--json").out)
+    assert shown["pre"] == "qwen2"
+
+
+# ---- detokenize ----
+
+
+def test_detokenize_forms(run, tmp_path: Path) -> None:
+    text = "Hello, \U0001fae8 world\n"
+    ids = load(BPE).encode(text, add_special=False)
+    words = [str(id) for id in ids]
+    (tmp_path / "ids").write_text(str(ids))
+    for argv in words, [str(ids)], str(ids).split(), [",".join(words)]:
+        assert run("detokenize", BPE, *argv).out == text.encode()
+    assert run("detokenize", "-m", BPE, *words).out == text.encode()
+    assert run("detokenize", BPE, "-f", str(tmp_path / "ids")).out == text.encode()
+    assert run("detokenize", BPE, stdin=" ".join(words).encode()).out == text.encode()
+    assert run("detokenize", BPE, stdin=b"").out == b""
+    assert json.loads(run("detokenize", BPE, *words, "--json").out)["text"] == text
+
+
+def test_detokenize_options(run) -> None:
+    tok = load(SPM)
+    ids = [tok.bos_id, *tok.encode("a", add_special=False), tok.eos_id]
+    words = [str(id) for id in ids]
+    for options in [], ["--no-unparse-special"], ["--remove-special"]:
+        expected = tok.decode_bytes(
+            ids,
+            remove_special="--remove-special" in options,
+            unparse_special="--no-unparse-special" not in options,
+        )
+        assert run("detokenize", SPM, *options, *words).out == expected
+
+
+def test_tokenize_then_detokenize_is_the_file(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20 + "é你".encode()
+    path = tmp_path / "data"
+    path.write_bytes(data)
+    ids = spawn(["tokenize", SPM, "-f", str(path), "--no-escape", "--no-bos", "--ids"], tmp_path)
+    text = spawn(["detokenize", SPM], tmp_path, ids.stdout)
+    assert text.stdout == data
+
+
+# ---- inspect ----
+
+
+def test_inspect_json(run) -> None:
+    tok = load(LLAMA3)
+    shown = json.loads(run("inspect", LLAMA3, "--json").out)
+    assert (shown["type"], shown["pre"]) == ("BPE", tok.pre)
+    assert shown["n_tokens"] == tok.n_tokens
+    assert shown["special_tokens"]["bos"]["id"] == tok.bos_id
+    assert {t["id"] for t in shown["eog_tokens"]} == tok.eog_ids
+    assert shown["flags"]["add_bos"] == tok.add_bos
+    assert shown["metadata"] == dict(tok.metadata)
+    assert shown["arrays"]["tokenizer.ggml.tokens"] == {"type": "string", "length": tok.n_tokens}
+
+
+def test_inspect_every_fixture(run) -> None:
+    for path in sorted(GGUF.glob("*.gguf")):
+        result = run("inspect", str(path))
+        assert (result.status, result.errors) == (0, []), path.name
+        assert result.out.startswith(b"model "), path.name
+        for line in ("special tokens", "flags", "key/values"):
+            assert line in result.out.decode().splitlines(), path.name
+
+
+# ---- errors ----
+
+ERRORS = {
+    "no command": ([], "required"),
+    "unknown command": (["frobnicate"], "frobnicate"),
+    "unknown option": (["tokenize", BPE, "x", "--frob"], "--frob"),
+    "abbreviated option": (["tokenize", BPE, "x", "--show"], "--show"),
+    "no model": (["tokenize"], "model"),
+    "no text": (["tokenize", BPE], "no text"),
+    "two texts": (["tokenize", BPE, "a", "b"], "quotes"),
+    "text twice": (["tokenize", BPE, "a", "-p", "b"], "twice"),
+    "no file": (["tokenize", "no/such.gguf", "a"], "no/such.gguf: "),
+    "no text file": (["tokenize", BPE, "-f", "no/such.txt"], "no/such.txt: "),
+    "not GGUF": (["tokenize", __file__, "a"], "GGUF"),
+    "unknown pre": (["tokenize", BPE, "a", "--pre", "gpt-22"], "'gpt-2'"),
+    "pre for SPM": (["tokenize", SPM, "a", "--pre", "gpt-2"], "BPE"),
+    "id too large": (["detokenize", BPE, "1", "999999"], "ids[1] is 999999"),
+    "negative id": (["detokenize", BPE, "-1"], "ids[0] is -1"),
+    "huge id": (["detokenize", BPE, "99999999999999999999"], "99999999999999999999"),
+    "no id": (["detokenize", BPE, "x1"], "'x1'"),
+    "ids twice": (["detokenize", BPE, "1", "-f", "x"], "twice"),
+    "inspect with text": (["inspect", BPE, "a"], "'a'"),
+}
+
+
+@pytest.mark.parametrize(("argv", "hint"), ERRORS.values(), ids=ERRORS.keys())
+def test_errors_are_one_line_and_status_2(run, argv: list[str], hint: str) -> None:
+    result = run(*argv)
+    assert (result.status, result.out) == (2, b"")
+    assert len(result.errors) == 1
+    assert result.errors[0].startswith("ggtok: error: ")
+    assert hint in result.errors[0]
+
+
+def test_version_and_help(run) -> None:
+    assert run("--version").out == f"ggtok {ggtok.__version__}\n".encode()
+    assert b"tokenize" in run("--help").out
+    for command in "tokenize", "detokenize", "inspect":
+        result = run(command, "--help")
+        assert result.status == 0
+        assert b"examples:" in result.out
+
+
+# ---- the process ----
+
+
+def test_output_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    text = "é你\U0001f600"
+    done = spawn(["tokenize", BPE, "--stdin"], tmp_path, text.encode(), PYTHONIOENCODING="ascii")
+    plain = spawn(["tokenize", BPE, "--stdin"], tmp_path, text.encode())
+    assert done.stdout == plain.stdout
+    assert b"".join(line[11:-1] for line in done.stdout.splitlines()) == text.encode()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_large_output_is_whole(tmp_path: Path, unbuffered: str) -> None:
+    (tmp_path / "text").write_bytes(b"word " * 100000)
+    argv = ["tokenize", BPE, "-f", str(tmp_path / "text"), "--ids"]
+    done = spawn(argv, tmp_path, PYTHONUNBUFFERED=unbuffered)
+    assert json.loads(done.stdout) == load(BPE).encode("word " * 100000)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_broken_pipe_is_quiet(tmp_path: Path, unbuffered: str) -> None:
+    (tmp_path / "text").write_bytes(b"word " * 100000)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ggtok", "tokenize", BPE, "-f", "text"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_interrupt_is_quiet(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ggtok", "tokenize", BPE, "--stdin"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    assert process.stdin is not None
+    # It reads standard input once it has loaded the model: fill the pipe, and it
+    # takes what is there.
+    process.stdin.write(b"x" * 200000)
+    process.stdin.flush()
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, b"", b"")

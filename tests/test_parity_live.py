@@ -1,0 +1,80 @@
+"""A small run of tests.parity: every real vocabulary and every pre-tokenizer name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ggtok
+from tests import parity
+from tests.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError
+from tests.patch import GGUF
+from tests.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
+
+SEED = 20240229
+
+
+def check(result: parity.Result) -> None:
+    assert not result.differences, "\n".join(result.shown)
+    assert result.comparisons
+
+
+@pytest.mark.parametrize("name", [*REAL, *OTHERS])
+def test_real_vocabulary(name: str, llama: LlamaCpp) -> None:
+    check(parity.compare(name, real(name), 150, SEED, llama=llama))
+
+
+@pytest.mark.parametrize("name", [name for name in fixture_names() if name != "big-endian"])
+def test_fixture(name: str, llama: LlamaCpp) -> None:
+    check(parity.compare(name, fixture(name), 150, SEED, llama=llama))
+
+
+# With model gpt2, `whitespace` aborts at the first space; its own fixture tests it.
+@pytest.mark.parametrize("pre", [pre for pre in PRE_NAMES if pre != "whitespace"])
+def test_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
+    gguf = GGUF.read(real("gpt-2"))
+    gguf.set("tokenizer.ggml.pre", pre)
+    path = gguf.write(tmp_path / "patched.gguf")
+    check(parity.compare(pre, path, 80, SEED, tokens=False, llama=llama))
+
+
+# ---- the instruments themselves ----
+
+
+class Wrong:
+    """A tokenizer that drops the last id of texts with an x in them."""
+
+    def __init__(self, tok: ggtok.Tokenizer) -> None:
+        self.tok = tok
+
+    def encode(self, text: bytes, **flags: bool) -> list[int]:
+        ids = self.tok.encode(text, **flags)
+        return ids[:-1] if b"x" in text else ids
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tok, name)
+
+
+def test_differences_are_found_and_shrunk(llama: LlamaCpp, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = parity.load
+    monkeypatch.setattr(parity, "load", lambda path: Wrong(load(path)))
+    result = parity.compare("wrong", fixture("bpe-gpt2"), 50, SEED, llama=llama)
+    assert result.differences > 10
+    assert all(re.search(r"encode\(b'x', ", shown) for shown in result.shown), result.shown
+
+
+def test_the_reference_outlives_its_deaths(llama: LlamaCpp) -> None:
+    vocab = llama.load(fixture("bpe-gpt2"))
+    deadly = b"a\xf5\x90\x80\x80"  # decodes above U+10FFFF: an abort
+    with pytest.raises(LlamaCppDied, match="x90") as caught:
+        vocab.tokenize(deadly, False, False)
+    assert caught.value.status
+    a = vocab.tokenize(b"a", False, False)
+    assert vocab.survivors([b"a", deadly, deadly, b"a"], False, False) == [a, None, None, a]
+    assert vocab.survivors([], False, False) == []
+    with pytest.raises(LlamaCppLoadError, match="failed to open"):
+        llama.load(fixture("no-such-file"))
+    assert vocab.detokenize(a * 1000, False, True) == b"a" * 1000
