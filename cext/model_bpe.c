@@ -12,6 +12,7 @@
 typedef struct bpe_model {
     bpe_table table;
     unsigned pre_flags;
+    uint32_t longest[256]; /* by first byte: bytes of the longest word that is one token */
     ggtok_split_fn split; /* the caller's own words, instead of the pre-tokenizer's */
     void *split_user;
 } bpe_model;
@@ -34,6 +35,25 @@ static void model_free(void *model) {
     mem_free(m);
 }
 
+/* Fills m->longest. A token's text has one character for each byte of the word
+ * (or is the word); texts that spell no word only make the bound less sharp. */
+static void find_longest(bpe_model *m, const vocab *v) {
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        gguf_view t = vocab_key(v, id);
+        const uint8_t *p = t.p;
+        uint32_t cpt, n = (uint32_t)t.n;
+        uint8_t first = t.p[0];
+        if (!m->table.raw_utf8) {
+            for (size_t i = 0; i < t.n; i++) n -= (t.p[i] & 0xC0) == 0x80;
+            utf8_decode(p, p + t.n, &cpt);
+            int byte = bpe_char_byte(cpt);
+            if (byte < 0) continue;
+            first = (uint8_t)byte;
+        }
+        if (n > m->longest[first]) m->longest[first] = n;
+    }
+}
+
 static ggtok_status model_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
                                 void **model, ggtok_error *err) {
     bpe_model *m = mem_zalloc(sizeof *m);
@@ -44,6 +64,9 @@ static ggtok_status model_build(const vocab *v, const gguf *g, const ggtok_load_
         m->split_user = options->split_user;
     }
     ggtok_status s = bpe_table_build(&m->table, v, g, err);
+    if (!s && (v->flag[GGTOK_FLAG_IGNORE_MERGES] || m->pre_flags & PRETOK_NEWLINE_WORDS)) {
+        find_longest(m, v);
+    }
     if (s) {
         model_free(m);
         m = NULL;
@@ -82,7 +105,7 @@ static void *scratch_new(const vocab *v, const void *model) {
 static bool whole_word(const bpe_model *m, bpe_state *s, const vocab *v, const uint8_t *word,
                        size_t n, int32_t *id) {
     *id = GGTOK_NO_TOKEN;
-    if (n > v->max_text) return true; /* no byte's character is shorter than the byte */
+    if (n > m->longest[word[0]]) return true;
     if (m->table.raw_utf8) {
         *id = vocab_find(v, word, n);
         return true;
@@ -152,7 +175,7 @@ static ggtok_status encode_words(const model_call *call, const uint8_t *text, si
                                  const size_t *ends, size_t count) {
     enum { GROUP = 32 };
     struct {
-        uint64_t key[2], hash;
+        uint64_t key[4], hash;
     } probe[GROUP];
     const bpe_state *s = call->scratch;
     idbuf *out = call->out;
@@ -165,6 +188,10 @@ static ggtok_status encode_words(const model_call *call, const uint8_t *text, si
                 word_short_key(probe[i].key, text + start, len, n - start);
                 probe[i].hash = word_hash(probe[i].key[0], probe[i].key[1]);
                 word_prefetch(word_short_set(&s->words, probe[i].hash));
+            } else if (len <= WORD_LONG) {
+                word_long_key(probe[i].key, text + start, len, n - start);
+                probe[i].hash = word_long_hash(probe[i].key);
+                word_prefetch(word_long_set(&s->words, probe[i].hash));
             }
             start = ends[i];
         }
@@ -173,11 +200,15 @@ static ggtok_status encode_words(const model_call *call, const uint8_t *text, si
             size_t len = ends[i] - from;
             const uint8_t *word = text + from;
             from = ends[i];
-            if (len <= WORD_SHORT &&
-                wordcache_get_short(&s->words, probe[i].key, probe[i].hash, out)) {
+            if (len <= WORD_SHORT) {
+                if (wordcache_get_short(&s->words, probe[i].key, probe[i].hash, out)) continue;
+                word_long_key(probe[i].key, word, len, n - (size_t)(word - text));
+                probe[i].hash = word_long_hash(probe[i].key); /* it may have many ids */
+            }
+            if (len <= WORD_LONG &&
+                wordcache_get_long(&s->words, probe[i].key, probe[i].hash, out)) {
                 continue;
             }
-            if (len <= WORD_LONG && wordcache_get_long(&s->words, word, len, out)) continue;
             ggtok_status st = encode_word(call, word, len);
             if (st) return st;
             if (!idbuf_reserve(out, GROUP * (WORD_LONG_IDS + 1))) return error_memory(call->err);

@@ -7,16 +7,15 @@
  * token, and each piece merged, and remembered, alone.
  */
 #include "model.h"
+#include "pairset.h"
 #include "spaces.h"
-#include "utf8.h"
 #include "wordcache.h"
 
 #include <math.h>
 
 typedef struct spm_model {
-    uint64_t *pairs;     /* bitmap over hashes of character pairs; a set bit: may stand in a token */
-    unsigned pair_shift; /* 64 - log2(bits) */
-    bool unordered;      /* a score is NaN: order is the heap's own, so nothing may be cut */
+    pair_set pairs; /* in any token's text */
+    bool unordered; /* a score is NaN: order is the heap's own, so nothing may be cut */
     int32_t byte_id[256];
 } spm_model;
 
@@ -42,37 +41,14 @@ typedef struct spm_state { /* scratch */
 
 #define NO_SYMBOL SIZE_MAX
 
-/* ---- characters and pairs ---- */
-
-/* One character: the bytes its lead byte announces, or what is left of them. */
-static inline size_t char_len(const uint8_t *p, const uint8_t *end) {
-    size_t n = utf8_lead_len(*p), room = (size_t)(end - p);
-    return n < room ? n : room;
-}
-
-static inline uint32_t char_key(const uint8_t *p, size_t n) {
-    uint32_t key = 0;
-    for (size_t i = 0; i < n; i++) key = key << 8 | p[i];
-    return key;
-}
-
-static inline size_t pair_bit(const spm_model *m, uint32_t a, uint32_t b) {
-    uint64_t key = (uint64_t)a << 32 | b;
-    return (size_t)(((key ^ key >> 31) * 0x9E3779B97F4A7C15u) >> m->pair_shift);
-}
-
-static void add_pairs(spm_model *m, gguf_view text) {
-    const uint8_t *p = text.p, *end = text.p + text.n;
-    uint32_t last = 0;
-    for (bool first = true; p < end; first = false) {
-        size_t n = char_len(p, end);
-        uint32_t key = char_key(p, n);
-        if (!first) {
-            size_t bit = pair_bit(m, last, key);
-            m->pairs[bit / 64] |= (uint64_t)1 << bit % 64;
-        }
-        last = key;
-        p += n;
+/* A token's last character may be cut short: it then matches where the text ends
+ * in the same way, and only there. */
+static void add_pairs(pair_set *pairs, gguf_view text) {
+    uint32_t before = 0;
+    for (size_t i = 0, len; i < text.n; i += len) {
+        uint32_t c = char_at(text.p + i, text.n - i, &len);
+        if (i) pair_add(pairs, before, c);
+        before = c;
     }
 }
 
@@ -81,7 +57,7 @@ static void add_pairs(spm_model *m, gguf_view text) {
 static void model_free(void *model) {
     spm_model *m = model;
     if (!m) return;
-    mem_free(m->pairs);
+    pair_set_free(&m->pairs);
     mem_free(m);
 }
 
@@ -91,17 +67,13 @@ static ggtok_status model_build(const vocab *v, const gguf *g, const ggtok_load_
     spm_model *m = mem_zalloc(sizeof *m);
     *model = m;
     if (!m) return error_memory(err);
-    unsigned bits = 15;
-    while (bits < 30 && (uint64_t)1 << bits < 32 * (uint64_t)v->n_tokens) bits++;
-    m->pair_shift = 64 - bits;
-    m->pairs = mem_zalloc(((size_t)1 << bits) / 8);
-    if (!m->pairs) {
+    if (!pair_set_init(&m->pairs, v->text_off[v->n_tokens] / 2)) {
         model_free(m);
         *model = NULL;
         return error_memory(err);
     }
     for (uint32_t id = 0; id < v->n_tokens; id++) {
-        add_pairs(m, vocab_key(v, id));
+        add_pairs(&m->pairs, vocab_key(v, id));
         if (isnan(v->score[id])) m->unordered = true;
     }
     for (int b = 0; b < 256; b++) m->byte_id[b] = vocab_byte_token(v, (uint8_t)b);
@@ -259,7 +231,8 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
     }
     symbol *sym = s->symbols;
     for (size_t i = 0; i < n; count++) {
-        size_t len = char_len(p + i, p + n);
+        size_t len;
+        char_at(p + i, n - i, &len);
         sym[count] = (symbol){i, len, count ? count - 1 : NO_SYMBOL, count + 1};
         i += len;
     }
@@ -295,9 +268,9 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *p, size_
     if (!idbuf_reserve(call->out, n)) return error_memory(call->err);
     short_word w;
     size_t count = 0, i = 0;
-    for (; i < n && count < SHORT; count++) {
+    for (size_t len; i < n && count < SHORT; count++, i += len) {
         w.start[count] = i;
-        i += char_len(p + i, p + n);
+        char_at(p + i, n - i, &len);
     }
     if (i == n && !m->unordered) {
         w.start[count] = n;
@@ -323,16 +296,12 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     }
     const uint8_t *piece = s->text.data, *end = piece + s->text.n, *p = piece;
     if (m->unordered) return encode_piece(call, piece, s->text.n);
-    uint32_t last = 0;
     while (piece < end) {
-        size_t len = char_len(p, end);
-        last = char_key(p, len);
-        for (p += len; p < end; p += len) { /* to the next place to cut */
-            len = char_len(p, end);
-            uint32_t key = char_key(p, len);
-            size_t bit = pair_bit(m, last, key);
-            if (!(m->pairs[bit / 64] >> bit % 64 & 1)) break;
-            last = key;
+        size_t len;
+        uint32_t a = char_at(p, (size_t)(end - p), &len), b;
+        for (p += len; p < end; p += len, a = b) { /* to the next place to cut */
+            b = char_at(p, (size_t)(end - p), &len);
+            if (!pair_in(&m->pairs, a, b)) break;
         }
         if (!idbuf_reserve(call->out, WORD_LONG_IDS + 1)) return error_memory(call->err);
         size_t piece_n = (size_t)(p - piece);

@@ -39,6 +39,8 @@ typedef struct ugm_scratch {
     size_t best_cap;
     idbuf ids;          /* of one piece, last to first */
     piece_cache cache;
+    uint8_t *kind;      /* of each character below U+10000, once met: see plain_char */
+    bool any_user;      /* some token is user-defined, now that types are final */
 } ugm_scratch;
 
 /*
@@ -210,14 +212,19 @@ static void ugm_scratch_free(void *scratch) {
     if (!s) return;
     mem_free(s->norm.data);
     mem_free(s->best);
+    mem_free(s->kind);
     mem_free(s->ids.data);
     piece_cache_free(&s->cache);
     mem_free(s);
 }
 
 static void *ugm_scratch_new(const vocab *v, const void *model) {
-    (void)v, (void)model;
-    return mem_zalloc(sizeof(ugm_scratch));
+    (void)model;
+    ugm_scratch *s = mem_zalloc(sizeof *s);
+    for (uint32_t id = 0; s && id < v->n_tokens; id++) {
+        s->any_user |= (v->attr[id] & GGTOK_ATTR_USER_DEFINED) != 0;
+    }
+    return s;
 }
 
 /* ---- the best path ---- */
@@ -244,6 +251,7 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
     int32_t unk = v->special[GGTOK_UNK];
     if (!reserve_best(r->s, n + 1)) return false;
     best *at = r->s->best;
+    bool any_user = r->s->any_user;
     for (size_t i = 0; i <= n; i++) at[i] = (best){-DBL_MAX, unk, 0};
     at[0].score = 0;
 
@@ -266,7 +274,8 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
             }
             int32_t id = t->value[s];
             known |= k - i == len;
-            double sum = here + (v->attr[id] & GGTOK_ATTR_USER_DEFINED ? 0.0 : v->score[id]);
+            bool user = any_user && (v->attr[id] & GGTOK_ATTR_USER_DEFINED);
+            double sum = here + (user ? 0.0 : v->score[id]);
             if (sum > at[k].score) at[k] = (best){sum, id, (uint32_t)i};
             if (link & TRIE_TAIL) break;
         }
@@ -540,6 +549,39 @@ static inline bool plain_words(ugm_run *r, const uint8_t *text, size_t *at, size
     return true;
 }
 
+/* What becomes of a character of two or three bytes; nothing is known at first. */
+enum { KIND_UNKNOWN, KIND_PLAIN, KIND_OTHER, N_KINDS = 0x10000 };
+
+static uint8_t find_kind(const ugm_model *m, const uint8_t *p, size_t len) {
+    bool plain = !trie_child(&m->user, 0, p[0]) && charsmap_keeps(&m->map, p, len);
+    return plain ? KIND_PLAIN : KIND_OTHER;
+}
+
+/*
+ * Length of the character at p if it is of two or three bytes and stays itself;
+ * else 0, which decides nothing. Charsmaps compose letters with combining marks,
+ * whose UTF-8 begins with CC or CD: what stands before one is not for this way.
+ * Four bytes must be readable.
+ */
+static inline size_t plain_char(ugm_run *r, const uint8_t *p) {
+    size_t len;
+    uint32_t cpt;
+    if (p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80) {
+        cpt = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3F);
+        len = 2;
+    } else if ((p[0] & 0xF0) == 0xE0 && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80) {
+        cpt = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3F);
+        len = 3;
+        if (cpt < 0x800) return 0;
+    } else {
+        return 0;
+    }
+    if ((p[len] & 0xFE) == 0xCC) return 0;
+    uint8_t *kind = &r->s->kind[cpt];
+    if (*kind == KIND_UNKNOWN) *kind = find_kind(r->m, p, len);
+    return *kind == KIND_PLAIN ? len : 0;
+}
+
 /* Normalizes and tokenizes the text; *exact becomes false if it turned out longer
  * than cutting allows. */
 static ggtok_status run(ugm_run *r, const uint8_t *text, size_t n, bool *exact) {
@@ -564,16 +606,26 @@ static ggtok_status run(ugm_run *r, const uint8_t *text, size_t n, bool *exact) 
         if (!bytebuf_reserve(norm, 1024 + 16)) return error_memory(r->call->err);
         /* Plain bytes, as many as the room just made holds at four for one. */
         size_t stop = n - 1 - i > 250 ? i + 250 : n - 1;
-        while (i < stop && text[i + 1] < 0x80 && r->m->plain[text[i]]) {
-            put(r, norm, text[i++]);
-            if (r->m->all_plain && r->in_word && stop - i >= 8) {
-                /* At most eight more of the word in one go; `stop` counted four for one. */
-                uint64_t bytes;
-                size_t run = graphic_run(text + i, &bytes);
-                if (run && text[i + run] >= 0x80) run--;
-                memcpy(norm->data + norm->n, text + i, 8);
-                norm->n += run;
-                i += run;
+        while (i < stop) {
+            size_t len;
+            if (text[i + 1] < 0x80 && r->m->plain[text[i]]) {
+                put(r, norm, text[i++]);
+                if (r->m->all_plain && r->in_word && stop - i >= 8) {
+                    /* Up to eight more in one go; `stop` counted four for one. */
+                    uint64_t bytes;
+                    size_t run = graphic_run(text + i, &bytes);
+                    if (run && text[i + run] >= 0x80) run--;
+                    memcpy(norm->data + norm->n, text + i, 8);
+                    norm->n += run;
+                    i += run;
+                }
+            } else if (stop - i > 3 && (len = plain_char(r, text + i)) != 0) {
+                put(r, norm, text[i]);
+                memcpy(norm->data + norm->n, text + i + 1, 2);
+                norm->n += len - 1;
+                i += len;
+            } else {
+                break;
             }
         }
         if (i == stop && stop < n - 1) continue;
@@ -604,6 +656,8 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
     if (!own.err) own.err = &unwanted; /* run() needs the status that is in it */
     size_t before = call->out->n;
     const bool *flag = call->v->flag;
+    ugm_scratch *s = call->scratch;
+    if (!s->kind && !(s->kind = mem_zalloc(N_KINDS))) return error_memory(call->err);
     ugm_run r;
     begin(&r, &own, m->exact_len > 0);
     r.by_word = r.cut && m->all_plain && m->space_first &&

@@ -2,7 +2,7 @@
 
 /* ---- cache ---- */
 
-enum { MIN_SETS = 256, MAX_SETS = 1 << 14 };
+enum { MIN_SETS = 256, MAX_SETS = 1 << 16 };
 
 static void put(piece_cache *c, uint64_t hash, const piece_slot *s) {
     piece_slot *set = c->slot + 2 * (hash & c->mask);

@@ -177,8 +177,10 @@ size_t pretok_dfa_cut(const pretok_scanner *self, const uint8_t *text, pretok_st
             size_t match_end = 0;
             ends[n++] = first = p = gap_end(self, text, first, end, st, &match_end);
             if (match_end > p) {
-                if (n < max) ends[n++] = first = p = match_end;
-                else st->match_end = match_end;
+                if (n < max)
+                    ends[n++] = first = p = match_end;
+                else
+                    st->match_end = match_end;
             }
         }
         saved = p;

@@ -25,6 +25,7 @@ enum {
 };
 
 /* Chains as llama.cpp has them, and where it pays the same in fewer scanners. */
+/* clang-format off */
 #define CHAIN_DEFAULT {&default_punctuation, &gpt2, &numbers, &digits_3}, {&fast_default}
 #define CHAIN_GPT2 {&gpt2}, {NULL}
 #define CHAIN_LLAMA3 {&llama3}, {NULL}
@@ -37,13 +38,13 @@ enum {
 #define CHAIN_BAILING {&bailing}, {NULL}
 #define CHAIN_TINY_AYA {&pretok_groups_right, &tiny_aya}, {NULL}
 #define CHAIN_MINICPM5 {&numbers_3, &minicpm5}, {&fast_minicpm5}
-#define CHAIN_DEEPSEEK_LLM                                                                         \
-    {&line_end, &deepseek_letters, &deepseek_punctuation,                                          \
-     &trailing_spaces, &deepseek_cjk, &numbers},                                                   \
-    {NULL}
-#define CHAIN_DEEPSEEK_CODER                                                                       \
-    {&line_end, &space_letters, &space_punctuation, &deepseek_cjk, &number},                       \
-    {NULL}
+#define CHAIN_DEEPSEEK_LLM \
+    {&line_end, &deepseek_letters, &deepseek_punctuation, \
+     &trailing_spaces, &deepseek_cjk, &numbers}, \
+    {&fast_deepseek_llm}
+#define CHAIN_DEEPSEEK_CODER \
+    {&line_end, &space_letters, &space_punctuation, &deepseek_cjk, &number}, \
+    {&fast_deepseek_coder}
 #define CHAIN_SPARK2_5 {&numbers_3, &cjk_kana, &spark, &number}, {&fast_spark}
 #define CHAIN_YOUTU {&youtu_scripts, &youtu}, {&fast_youtu}
 #define CHAIN_FALCON {&falcon_punctuation, &gpt2, &digits_3}, {&fast_falcon}
@@ -53,19 +54,20 @@ enum {
 #define CHAIN_VIKING {&bloom, &number}, {NULL}
 #define CHAIN_TEKKEN {&tekken}, {NULL}
 #define CHAIN_EXAONE_MOE {&exaone_moe}, {NULL}
-#define CHAIN_CHAMELEON                                                                            \
-    {&chameleon_sentinel, &chameleon_image, &chameleon_spaces,                                     \
-     &number, &chameleon_punctuation, &gpt2},                                                      \
+#define CHAIN_CHAMELEON \
+    {&chameleon_sentinel, &chameleon_image, &chameleon_spaces, \
+     &number, &chameleon_punctuation, &gpt2}, \
     {&chameleon_sentinel, &chameleon_image, &chameleon_spaces, &fast_chameleon}
 #define CHAIN_GRANITE_MULTI {&granite_multi}, {NULL}
 #define CHAIN_SUPERBPE {&numbers, &pretok_groups_left}, {NULL}
 #define CHAIN_SEED_CODER {&seed_coder}, {NULL}
 #define CHAIN_KIMI_K2 {&kimi_k2}, {NULL}
 #define CHAIN_UFAKZEKA {&ufakzeka}, {NULL}
-#define CHAIN_AFMOE                                                                                \
-    {&pretok_groups_right, &afmoe_scripts, &deepseek_v3},                                          \
+#define CHAIN_AFMOE \
+    {&pretok_groups_right, &afmoe_scripts, &deepseek_v3}, \
     {&pretok_groups_right, &fast_afmoe}
 #define CHAIN_LAGUNA {&newlines, &qwen2}, {&fast_laguna}
+/* clang-format on */
 
 static const pretok_row rows[] = {
     {"default", "DEFAULT", 0, CHAIN_DEFAULT},

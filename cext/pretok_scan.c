@@ -22,6 +22,12 @@ static size_t number_run(const uint8_t *text, size_t pos, size_t end, size_t *co
     return (size_t)(p - text);
 }
 
+/* Skips ASCII that is no digit. */
+static size_t skip_ascii(const uint8_t *text, size_t pos, size_t end) {
+    while (pos < end && text[pos] < 0x80 && (unsigned)(text[pos] - '0') >= 10) pos++;
+    return pos;
+}
+
 static size_t groups_right_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
                                size_t *ends, size_t max) {
     (void)self;
@@ -31,12 +37,14 @@ static size_t groups_right_cut(const pretok_scanner *self, const uint8_t *text, 
         if (st->pos >= st->memo[0]) {
             size_t count, stop = number_run(text, st->pos, st->end, &count);
             while (count == 0 && st->pos < st->end) {
-                st->pos += utf8_lead_len(text[st->pos]);
+                st->pos = skip_ascii(text, st->pos + utf8_lead_len(text[st->pos]), st->end);
                 stop = number_run(text, st->pos, st->end, &count);
             }
             st->memo[0] = stop;
-            if (count == 0) first = 0;
-            else if (count % 3) first = count % 3;
+            if (count == 0)
+                first = 0;
+            else if (count % 3)
+                first = count % 3;
         }
         st->pos = skip_chars(text, st->pos, first);
         ends[n++] = st->pos;

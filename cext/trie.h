@@ -60,7 +60,12 @@ static inline size_t trie_tail(const trie *t, uint32_t s, size_t depth, const ui
                                size_t n) {
     uint32_t i = (uint32_t)t->value[s];
     size_t at = t->off[i] + depth, rest = t->off[i + 1] - at;
-    return rest <= n && !memcmp(t->arena + at, p, rest) ? rest : SIZE_MAX;
+    if (rest > n) return SIZE_MAX;
+    const uint8_t *text = t->arena + at;
+    for (size_t k = 0; k < rest; k++) { /* mostly short, and different from the start */
+        if (text[k] != p[k]) return SIZE_MAX;
+    }
+    return rest;
 }
 
 /* Length of the longest text that leads p[0..n), its id in *id; 0 if there is none. */

@@ -95,3 +95,22 @@ bool charsmap_keeps_ascii(const charsmap *m, uint8_t c) {
     }
     return true;
 }
+
+bool charsmap_keeps(const charsmap *m, const uint8_t *p, size_t len) {
+    if (!m->n_units) return true;
+    uint32_t i = base_of(m->unit[0]);
+    for (size_t k = 0; k < len; k++) {
+        i ^= p[k];
+        if (i >= m->n_units) return false;
+        uint32_t unit = m->unit[i];
+        if ((unit & (1u << 31 | 0xFF)) != p[k]) return true;
+        if (unit >> 8 & 1) return false;
+        i ^= base_of(unit);
+    }
+    for (uint32_t next = 1; next < 256; next++) {
+        uint32_t k = i ^ next;
+        if ((next & 0xFE) == 0xCC) continue;
+        if (k >= m->n_units || (m->unit[k] & (1u << 31 | 0xFF)) == next) return false;
+    }
+    return true;
+}

@@ -42,4 +42,8 @@ size_t charsmap_match(const charsmap *m, const uint8_t *p, size_t n, const uint8
 /* Does ASCII byte c, followed by another ASCII byte, never match anything? */
 bool charsmap_keeps_ascii(const charsmap *m, uint8_t c);
 
+/* Does the character p[0..len), followed by a byte other than CC and CD, never
+ * match anything, nor begin to match something in another way? */
+bool charsmap_keeps(const charsmap *m, const uint8_t *p, size_t len);
+
 #endif

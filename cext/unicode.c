@@ -17,8 +17,10 @@ uint32_t unicode_to_lower(uint32_t cpt) {
     size_t lo = 0, hi = COUNT(lower_rows);
     while (hi - lo > 1) {
         size_t mid = (lo + hi) / 2;
-        if (lower_rows[mid][0] <= cpt) lo = mid;
-        else hi = mid;
+        if (lower_rows[mid][0] <= cpt)
+            lo = mid;
+        else
+            hi = mid;
     }
     const uint32_t *row = lower_rows[lo];
     uint32_t d = cpt - row[0];
@@ -30,8 +32,10 @@ uint32_t unicode_nfd_first(uint32_t cpt) {
     size_t lo = 0, hi = COUNT(nfd_rows);
     while (hi - lo > 1) {
         size_t mid = (lo + hi) / 2;
-        if (nfd_rows[mid][0] <= cpt) lo = mid;
-        else hi = mid;
+        if (nfd_rows[mid][0] <= cpt)
+            lo = mid;
+        else
+            hi = mid;
     }
     return cpt <= nfd_rows[lo][1] ? nfd_rows[lo][2] : cpt;
 }

@@ -4,7 +4,7 @@ enum { /* log2 of sets, two entries each */
     SHORT_MIN = 9,
     SHORT_MAX = 15,
     LONG_MIN = 7,
-    LONG_MAX = 13,
+    LONG_MAX = 15,
     GROWTH = 2
 };
 
@@ -50,12 +50,8 @@ static void put_short(wordcache *c, const word_short *e) {
     set[0] = *e;
 }
 
-static uint64_t long_hash(const uint64_t key[4]) {
-    return word_hash(word_hash(key[0], key[1]) ^ key[2], key[3]);
-}
-
 static void put_long(wordcache *c, const word_long *e) {
-    word_long *set = &c->longs[2 * (long_hash(e->key) >> c->long_shift)];
+    word_long *set = &c->longs[2 * (word_long_hash(e->key) >> c->long_shift)];
     set[1] = set[0];
     set[0] = *e;
 }
@@ -97,16 +93,6 @@ static void grow_long(wordcache *c) {
     mem_free(old.long_block);
 }
 
-static void long_key(uint64_t key[4], const uint8_t *p, size_t n) {
-    memset(key, 0, 32);
-    memcpy(key, p, n);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    key[3] |= n;
-#else
-    key[3] |= (uint64_t)n << 56;
-#endif
-}
-
 void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
     if (n <= WORD_SHORT && count <= WORD_SHORT_IDS) {
         word_short e = {{0, 0}, {0, 0, 0}, (uint32_t)count};
@@ -117,24 +103,10 @@ void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids,
         if (++c->n_short > (size_t)1 << bits && bits < SHORT_MAX) grow_short(c);
     } else if (n <= WORD_LONG && count <= WORD_LONG_IDS) {
         word_long e = {{0}, {0}, (uint32_t)count};
-        long_key(e.key, p, n);
+        word_long_key(e.key, p, n, n);
         memcpy(e.ids, ids, count * sizeof *ids);
         put_long(c, &e);
         unsigned bits = 64 - c->long_shift;
         if (++c->n_long > (size_t)1 << bits && bits < LONG_MAX) grow_long(c);
     }
-}
-
-bool wordcache_get_long(const wordcache *c, const uint8_t *p, size_t n, idbuf *out) {
-    uint64_t key[4];
-    long_key(key, p, n);
-    const word_long *e = &c->longs[2 * (long_hash(key) >> c->long_shift)];
-    for (int way = 0; way < 2; way++, e++) {
-        if (!memcmp(e->key, key, sizeof key)) {
-            memcpy(out->data + out->n, e->ids, sizeof e->ids);
-            out->n += e->n;
-            return true;
-        }
-    }
-    return false;
 }

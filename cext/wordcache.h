@@ -64,6 +64,23 @@ static inline void word_short_key(uint64_t key[2], const uint8_t *p, size_t n, s
 #endif
 }
 
+/* A long word's key, likewise: 1 to WORD_LONG bytes. */
+static inline void word_long_key(uint64_t key[4], const uint8_t *p, size_t n, size_t room) {
+    if (n < 16 || room < 32) {
+        key[0] = key[1] = key[2] = key[3] = 0;
+        memcpy(key, p, n);
+    } else {
+        memcpy(key, p, 32);
+        key[2] &= word_mask[n - 16][0];
+        key[3] &= word_mask[n - 16][1];
+    }
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    key[3] |= n;
+#else
+    key[3] |= (uint64_t)n << 56;
+#endif
+}
+
 static inline uint64_t word_hash(uint64_t a, uint64_t b) {
     return (a ^ b * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
 }
@@ -94,17 +111,40 @@ static inline bool wordcache_get_short(const wordcache *c, const uint64_t key[2]
     return true;
 }
 
-/* The same for any word of at most WORD_LONG bytes; room for WORD_LONG_IDS + 1 ids. */
-bool wordcache_get_long(const wordcache *c, const uint8_t *p, size_t n, idbuf *out);
+static inline uint64_t word_long_hash(const uint64_t key[4]) {
+    return word_hash(word_hash(key[0], key[1]) ^ key[2], key[3]);
+}
 
+static inline const word_long *word_long_set(const wordcache *c, uint64_t hash) {
+    return &c->longs[2 * (hash >> c->long_shift)];
+}
+
+/* The same for a long word's key; room for WORD_LONG_IDS + 1 ids. */
+static inline bool wordcache_get_long(const wordcache *c, const uint64_t key[4], uint64_t hash,
+                                      idbuf *out) {
+    const word_long *e = word_long_set(c, hash);
+    for (int way = 0; way < 2; way++, e++) {
+        if (!((e->key[0] ^ key[0]) | (e->key[1] ^ key[1]) | (e->key[2] ^ key[2]) |
+              (e->key[3] ^ key[3]))) {
+            memcpy(out->data + out->n, e->ids, sizeof e->ids + sizeof e->n);
+            out->n += e->n;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Any word: n >= 1 bytes, of which `room` (>= n) may be read. */
 static inline bool wordcache_get(const wordcache *c, const uint8_t *p, size_t n, size_t room,
                                  idbuf *out) {
+    uint64_t key[4];
+    if (n > WORD_LONG) return false;
     if (n <= WORD_SHORT) {
-        uint64_t key[2];
         word_short_key(key, p, n, room);
         if (wordcache_get_short(c, key, word_hash(key[0], key[1]), out)) return true;
     }
-    return n <= WORD_LONG && wordcache_get_long(c, p, n, out);
+    word_long_key(key, p, n, room);
+    return wordcache_get_long(c, key, word_long_hash(key), out);
 }
 
 #endif

@@ -37,6 +37,7 @@ PIECE_KINDS = [(True, 0), (True, 1), (False, 0), (False, 1)]  # special, lstrip
 SPECIAL_ATTRS = ggtok.TokenAttr.UNKNOWN | ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED
 BATCH = 500
 SHRINK_CALLS = 300
+WORDS = 5000  # of a vocabulary, that texts are made of
 SHOWN = 5  # differences printed for each vocabulary
 
 
@@ -220,7 +221,8 @@ def compare(
             compare_vocabulary(vocab, tok, result)
         if tok.vocab_type != "NONE":
             special = [id for id in range(tok.n_tokens) if tok.token_attr(id) & SPECIAL_ATTRS]
-            words = [tok.token_to_piece(id) for id in range(tok.n_tokens)]
+            some = range(0, tok.n_tokens, tok.n_tokens // WORDS + 1)
+            words = [tok.token_to_piece(id) for id in some]
             special_texts = [tok.token_text(id) for id in special]
             made = texts(seed, n, [w for w in words if w], special_texts, corpus)
             for batch in batched(made):

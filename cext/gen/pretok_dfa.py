@@ -233,7 +233,9 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
         ):
             raise SystemExit("the outer pattern does not isolate its characters")
     number: dict[tuple[int, int], int] = {}
-    symbol = [number.setdefault(p, len(number)) for p in zip(outer.symbol, inner.symbol, strict=True)]
+    symbol = [
+        number.setdefault(p, len(number)) for p in zip(outer.symbol, inner.symbol, strict=True)
+    ]
     end = inner.symbol[END]
 
     # Runs: what kind of run a character belongs to depends on the character alone.
@@ -251,8 +253,7 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
         if DEAD in reached or not all(inner.next[s][end][0] for s in reached - {0}):
             raise SystemExit("the inner pattern may cut matches of the outer one")
 
-    # States: where inner is and in which of outer's states; OUTSIDE is none.
-    OUTSIDE = DEAD
+    # States: in which of outer's states we are (DEAD: outside its runs), and where inner is.
     states: dict[tuple[int, int], int] = {}
     queue: list[tuple[int, int]] = []
 
@@ -269,8 +270,8 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
     for mode, s in queue:
         row = []
         for o, i in number:
-            after = begins[o] if mode == OUTSIDE else outer.next[mode][o][1]
-            stays = (after == OUTSIDE) == (mode == OUTSIDE) and i != end
+            after = begins[o] if mode == DEAD else outer.next[mode][o][1]
+            stays = (after == DEAD) == (mode == DEAD) and i != end
             accepts, to = inner.next[s][i if stays else end]
             row.append((accepts, state(after, to)))
         fused.next.append(row)
@@ -389,7 +390,8 @@ def generate() -> str:
     total = 0
     dfas: dict[str, Dfa] = {}
     for pattern in (*PATTERNS, *FAST_PATTERNS):
-        dfa = minimize(determinize(Program(Parser(pattern.regex).tree)))
+        parser = Parser(pattern.regex, mixed=pattern in FAST_PATTERNS)
+        dfa = minimize(determinize(Program(parser.tree)))
         if any(accepts for accepts, _ in dfa.next[0]):
             raise SystemExit(f"{pattern.name} matches the empty text: write a scanner")
         dfas[pattern.name] = dfa

@@ -48,11 +48,31 @@ _DEEPSEEK_V3 = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_NEWLINES}|{_SPACES}"
 _SPARK = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+|[\r\n]|{_SPACES}"
 _LETTER_NOT_HAN = r"(?:(?!\p{Han})\p{L})"
 
+_DEEPSEEK_LETTERS = (
+    r"A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293"
+    r"\u0295-\u02AF\u0370-\u0373\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C"
+    r"\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F\u0531-\u0556\u10A0-\u10C5"
+    r"\u13A0-\u13F5\u13F8-\u13FD\u1C90-\u1CBA\u1CBD-\u1CBF\u1D00-\u1D2B\u1D6B-\u1D77"
+    r"\u1D79-\u1D9A\u1E00-\u1F15\u1F18-\u1F1D\u1F20-\u1F45\u1F48-\u1F4D\u1F50-\u1F57\u1F59"
+    r"\u1F5B\u1F5D\u1F5F-\u1F7D\u1F80-\u1FB4\u1FB6-\u1FBC\u1FBE\u1FC2-\u1FC4\u1FC6-\u1FCC"
+    r"\u1FD0-\u1FD3\u1FD6-\u1FDB\u1FE0-\u1FEC\u1FF2-\u1FF4\u1FF6-\u1FFC\u2102\u2107"
+    r"\u210A-\u2113\u2115\u2119-\u211D\u2124\u2126\u2128\u212A-\u212D\u212F-\u2134\u2139"
+    r"\u213C-\u213F\u2145-\u2149\u214E\u2183\u2184\u2C00-\u2C7B\u2C7E-\u2CE4\u2CEB-\u2CEE"
+    r"\u2CF2\u2CF3\uA640-\uA66D\uA680-\uA69B\uA722-\uA76F\uA771-\uA787\uA78B-\uA78E"
+    r"\uAB70-\uABBF\uFB00-\uFB06\uFB13-\uFB17\uFF21-\uFF3A\uFF41-\uFF5A"
+    r"\U00010400-\U0001044F\U000104B0-\U000104D3\U000104D8-\U000104FB\U00010C80-\U00010CB2"
+    r"\U00010CC0-\U00010CF2\U000118A0-\U000118DF\U0001E900-\U0001E943"
+)
+_DEEPSEEK_PUNCT = r"!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002"
+_DEEPSEEK_CJK = r"\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF"
+
 PATTERNS = (
     # llama.cpp runs these through hand-written scanners; the differential test
     # says that they equal the expressions here. gpt2 has no "|\s+" there, but its
     # scanner acts as if, and a gap would be the same word anyway.
-    Pattern("gpt2", rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPACES}"),
+    Pattern(
+        "gpt2", rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPACES}"
+    ),
     Pattern("llama3", rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}|{_MARKS}|{_NEWLINES}|{_SPACES}"),
     Pattern("qwen2", rf"{_CONTRACTION}|{_WORD}|\p{{N}}|{_MARKS}|{_NEWLINES}|{_SPACES}"),
     Pattern(
@@ -76,30 +96,10 @@ PATTERNS = (
         MEMO,
     ),
     Pattern("line_end", r"[\r\n]", BOUNDED),
-    Pattern(
-        "deepseek_letters",
-        r"\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293"
-        r"\u0295-\u02AF\u0370-\u0373\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C"
-        r"\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F\u0531-\u0556\u10A0-\u10C5"
-        r"\u13A0-\u13F5\u13F8-\u13FD\u1C90-\u1CBA\u1CBD-\u1CBF\u1D00-\u1D2B\u1D6B-\u1D77"
-        r"\u1D79-\u1D9A\u1E00-\u1F15\u1F18-\u1F1D\u1F20-\u1F45\u1F48-\u1F4D\u1F50-\u1F57\u1F59"
-        r"\u1F5B\u1F5D\u1F5F-\u1F7D\u1F80-\u1FB4\u1FB6-\u1FBC\u1FBE\u1FC2-\u1FC4\u1FC6-\u1FCC"
-        r"\u1FD0-\u1FD3\u1FD6-\u1FDB\u1FE0-\u1FEC\u1FF2-\u1FF4\u1FF6-\u1FFC\u2102\u2107"
-        r"\u210A-\u2113\u2115\u2119-\u211D\u2124\u2126\u2128\u212A-\u212D\u212F-\u2134\u2139"
-        r"\u213C-\u213F\u2145-\u2149\u214E\u2183\u2184\u2C00-\u2C7B\u2C7E-\u2CE4\u2CEB-\u2CEE"
-        r"\u2CF2\u2CF3\uA640-\uA66D\uA680-\uA69B\uA722-\uA76F\uA771-\uA787\uA78B-\uA78E"
-        r"\uAB70-\uABBF\uFB00-\uFB06\uFB13-\uFB17\uFF21-\uFF3A\uFF41-\uFF5A"
-        r"\U00010400-\U0001044F\U000104B0-\U000104D3\U000104D8-\U000104FB\U00010C80-\U00010CB2"
-        r"\U00010CC0-\U00010CF2\U000118A0-\U000118DF\U0001E900-\U0001E943]+",
-        BOUNDED,
-    ),
-    Pattern(
-        "deepseek_punctuation",
-        r"\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+",
-        BOUNDED,
-    ),
+    Pattern("deepseek_letters", rf"\s?[{_DEEPSEEK_LETTERS}]+", BOUNDED),
+    Pattern("deepseek_punctuation", rf"\s?[{_DEEPSEEK_PUNCT}]+", BOUNDED),
     Pattern("trailing_spaces", r"\s+$", MEMO),
-    Pattern("deepseek_cjk", r"[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", BOUNDED),
+    Pattern("deepseek_cjk", rf"[{_DEEPSEEK_CJK}]+", BOUNDED),
     Pattern("numbers", r"\p{N}+", BOUNDED),
     Pattern("number", r"\p{N}", BOUNDED),
     Pattern("numbers_3", r"\p{N}{1,3}", BOUNDED),
@@ -193,7 +193,47 @@ _GPT2_REST = rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPAC
 
 _GAP = r"|(?:[^\s\p{L}\p{M}\p{P}\p{S}](?![\p{L}\p{M}]))+"
 
+
+def _cut_cjk(space: str, chars: str) -> str:
+    """Runs of chars, which a later scanner cuts where _DEEPSEEK_CJK begins or ends."""
+    return rf"{space}(?:(?![{_DEEPSEEK_CJK}]){chars})+|(?:(?=[{_DEEPSEEK_CJK}]){chars})+"
+
+
+# What follows line_end in deepseek-coder. White space in front of a letter or
+# punctuation is a word's or a word; other white space is part of the gap.
+_CODER_OTHER = r"[^\s\p{L}\p{P}\p{N}]"
+_CODER = "|".join(
+    (
+        _cut_cjk(r"\s?", r"\p{L}"),
+        _cut_cjk(r"\s?", r"\p{P}"),
+        r"\p{N}",
+        rf"(?:\s(?![\p{{L}}\p{{P}}])|(?![{_DEEPSEEK_CJK}]){_CODER_OTHER})+",
+        rf"(?:(?=[{_DEEPSEEK_CJK}]){_CODER_OTHER})+",
+        r"\s",
+    )
+)
+# The same for deepseek-llm. Its punctuation holds the ASCII letters, so that these are
+# cut out of words: "na\u00EFve" is three. Gaps are white space and characters of no
+# pattern; white space at their right end is cut off, but not in front of numbers
+# and CJK, which are cut out of the gap later.
+_LLM_WORDS = _DEEPSEEK_LETTERS + _DEEPSEEK_PUNCT
+_LLM_OTHER = rf"(?:(?!\p{{N}})[^\s{_LLM_WORDS}{_DEEPSEEK_CJK}])"
+_LLM_IN_GAP = rf"(?![{_LLM_WORDS}])(?=[{_DEEPSEEK_CJK}\p{{N}}])"
+_LLM = "|".join(
+    (
+        rf"\s?(?:(?=[{_DEEPSEEK_PUNCT}])[{_DEEPSEEK_LETTERS}])+",
+        _cut_cjk(r"\s?", f"(?![{_DEEPSEEK_PUNCT}])[{_DEEPSEEK_LETTERS}]"),
+        _cut_cjk(r"\s?", f"(?![{_DEEPSEEK_LETTERS}])[{_DEEPSEEK_PUNCT}]"),
+        _cut_cjk("", r"\p{N}"),
+        rf"(?:(?![{_LLM_WORDS}])(?!\p{{N}})[{_DEEPSEEK_CJK}])+",
+        rf"(?:\s*{_LLM_OTHER})+(?:\s+{_LLM_IN_GAP})?",
+        rf"\s+{_LLM_IN_GAP}|\s+$|\s+(?=\s)|\s",
+    )
+)
+
 FAST_PATTERNS = (
+    Pattern("coder_words", _CODER, BOUNDED),
+    Pattern("llm_words", _LLM),
     Pattern("gpt2_digits", _GROUPED.replace("{s}", " ?") + "|" + _GPT2_REST),
     Pattern("gpt2_numbers", _GROUPED.replace("{s}", "") + "|" + _GPT2_REST),
     # The same with their gaps as matches.
@@ -213,5 +253,7 @@ FUSED = (
     Fused("fast_falcon", ("falcon_punctuation", "gpt2_digits")),
     Fused("fast_default", ("default_punctuation", "gpt2_numbers")),
     Fused("fast_chameleon", ("number", "chameleon_punctuation", "gpt2")),
+    Fused("fast_deepseek_coder", ("line_end", "coder_words"), BOUNDED),
+    Fused("fast_deepseek_llm", ("line_end", "llm_words")),
     Fused("fast_laguna", ("newline_runs", "qwen2")),
 )

@@ -92,7 +92,7 @@ _CONTROLS = {"r": 13, "n": 10, "t": 9}
 
 
 class Parser:
-    def __init__(self, regex: str) -> None:
+    def __init__(self, regex: str, mixed: bool = False) -> None:
         self.regex = regex
         self.pos = 0
         self.sets: list[CharSet] = []
@@ -100,7 +100,7 @@ class Parser:
         if self.pos != len(regex):
             raise self._error("unbalanced )")
         ranges = [r for s in self.sets for r in s.ranges]
-        if "\\p{" in regex and any(hi > 0x7F for _, hi in ranges):
+        if not mixed and "\\p{" in regex and any(hi > 0x7F for _, hi in ranges):
             raise self._error("categories and characters beyond ASCII in one pattern")
 
     def _error(self, message: str) -> ValueError:

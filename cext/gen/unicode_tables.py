@@ -71,7 +71,12 @@ def props(cpt: int) -> Props:
 def classes() -> tuple[bytes, list[int]]:
     """Class of each code point, and each class's first code point."""
     sets = sorted(
-        {s for p in (*PATTERNS, *FAST_PATTERNS) for s in Parser(p.regex).sets if any(hi > 0x7F for _, hi in s.ranges)},
+        {
+            s
+            for p in (*PATTERNS, *FAST_PATTERNS)
+            for s in Parser(p.regex, mixed=True).sets
+            if any(hi > 0x7F for _, hi in s.ranges)
+        },
         key=repr,
     )
     # Membership changes at the edges of ranges only.
@@ -122,7 +127,7 @@ def nfd_first() -> dict[int, int]:
 
 
 def strides(pairs: dict[int, int], slope: int) -> list[tuple[int, int, int, int]]:
-    """Rows (first, last, step, target): cpt = first + k * step maps to target + slope * k * step."""
+    """Rows (first, last, step, target): first + k * step maps to target + slope * k * step."""
     rows: list[list[int]] = []
     for cpt in sorted(pairs):
         target = pairs[cpt]
