@@ -38,19 +38,17 @@ void ggtok_free(ggtok_tokenizer *tok) {
 /* What add_special puts around the ids. */
 typedef enum added { NOTHING, BY_FLAG, ALWAYS } added;
 static const struct {
-    added first;
-    ggtok_special first_token;
-    ggtok_vocab_flag first_flag;
-    added last;
-    ggtok_special last_token;
+    added before, behind;
+    ggtok_special last; /* the token behind; BOS is the one before */
     ggtok_vocab_flag last_flag;
 } frames[] = {
-    [GGTOK_VOCAB_SPM] = {BY_FLAG, GGTOK_BOS, GGTOK_FLAG_ADD_BOS, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
-    [GGTOK_VOCAB_BPE] = {BY_FLAG, GGTOK_BOS, GGTOK_FLAG_ADD_BOS, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
-    [GGTOK_VOCAB_UGM] = {BY_FLAG, GGTOK_BOS, GGTOK_FLAG_ADD_BOS, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
-    /* CLS and SEP, whatever the flags say */
-    [GGTOK_VOCAB_WPM] = {ALWAYS, GGTOK_BOS, GGTOK_FLAG_ADD_BOS, ALWAYS, GGTOK_SEP, GGTOK_FLAG_ADD_SEP},
-    [GGTOK_VOCAB_TEST] = {NOTHING, GGTOK_BOS, GGTOK_FLAG_ADD_BOS, NOTHING, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
+    [GGTOK_VOCAB_SPM] = {BY_FLAG, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
+    [GGTOK_VOCAB_BPE] = {BY_FLAG, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
+    [GGTOK_VOCAB_UGM] = {BY_FLAG, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
+    [GGTOK_VOCAB_PLAMO2] = {BY_FLAG, BY_FLAG, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
+    [GGTOK_VOCAB_WPM] = {ALWAYS, ALWAYS, GGTOK_SEP, GGTOK_FLAG_ADD_SEP}, /* CLS, SEP */
+    [GGTOK_VOCAB_RWKV] = {NOTHING, NOTHING, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
+    [GGTOK_VOCAB_TEST] = {NOTHING, NOTHING, GGTOK_EOS, GGTOK_FLAG_ADD_EOS},
 };
 
 static ggtok_status add_token(ggtok_context *ctx, added when, ggtok_special which,
@@ -74,8 +72,8 @@ static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, un
     bool add_special = (flags & GGTOK_ADD_SPECIAL) != 0;
     ggtok_status s;
     ctx->ids.n = 0;
-    if (add_special && (s = add_token(ctx, frames[tok->v.type].first, frames[tok->v.type].first_token,
-                                      frames[tok->v.type].first_flag, err))) {
+    if (add_special && (s = add_token(ctx, frames[tok->v.type].before, GGTOK_BOS,
+                                      GGTOK_FLAG_ADD_BOS, err))) {
         return s;
     }
     const special_set *set = flags & GGTOK_PARSE_SPECIAL ? &tok->all : &tok->always;
@@ -91,7 +89,7 @@ static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, un
             call.after_special = false;
         }
     }
-    return add_special ? add_token(ctx, frames[tok->v.type].last, frames[tok->v.type].last_token,
+    return add_special ? add_token(ctx, frames[tok->v.type].behind, frames[tok->v.type].last,
                                    frames[tok->v.type].last_flag, err)
                        : GGTOK_OK;
 }

@@ -201,7 +201,8 @@ static ggtok_status read_byte_tokens(plamo2_build *b) {
     for (unsigned c = 0; c < 256; c++) {
         if (!b->m->byte_id[c]) {
             return error_set(b->err, GGTOK_ERR_VOCAB,
-                             "a plamo2 vocabulary must have a byte token <0x%02X> (not as id 0)", c);
+                             "a plamo2 vocabulary must have a byte token <0x%02X> (not as id 0)",
+                             c);
         }
     }
     return GGTOK_OK;

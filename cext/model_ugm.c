@@ -17,7 +17,7 @@
 
 typedef struct ugm_model {
     trie tokens;
-    trie user;          /* user-defined tokens, no tails: see ugm_user_prefix */
+    trie user;          /* user-defined tokens, no tails: see user_prefix */
     charsmap map;
     pair_set pairs;
     double unknown;     /* score of an unknown character */

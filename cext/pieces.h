@@ -61,7 +61,8 @@ static inline bool piece_same(const piece_key *a, const piece_key *b) {
              (a->w[3] ^ b->w[3]));
 }
 
-static inline const piece_slot *piece_find(const piece_cache *c, const piece_key *k, uint64_t hash) {
+static inline const piece_slot *piece_find(const piece_cache *c, const piece_key *k,
+                                           uint64_t hash) {
     if (!c->slot) return NULL;
     const piece_slot *s = c->slot + 2 * (hash & c->mask);
     if (piece_same(&s[0].key, k)) return s;

@@ -56,6 +56,7 @@ size_t pretok_next(pretok_walk *w, size_t *ends, size_t max) {
     while (n < max) {
         if (st->pos == st->end && !refill(w, w->last)) break;
         n += scanner->cut(scanner, w->text, st, ends + n, max - n);
+        if (st->pos < st->end) break; /* full, or nearly: some scanners want room */
     }
     return n;
 }
@@ -67,6 +68,12 @@ static inline unsigned decode_cell(const pretok_scanner *self, unsigned state, c
     uint32_t cpt = utf8_next(&q);
     *len = (size_t)(q - p);
     return self->next[state + self->class_[unicode_class(cpt)]];
+}
+
+static size_t char_before(const uint8_t *text, size_t p) {
+    do p--;
+    while ((text[p] & 0xC0) == 0x80);
+    return p;
 }
 
 static bool known_failure(const pretok_stage *st, size_t at) {
@@ -86,6 +93,7 @@ static size_t match_at(const pretok_scanner *self, const uint8_t *text, size_t p
             if (loop < p) st->memo[0] = loop, st->memo[1] = p;
             return saved;
         }
+        if (cell == PRETOK_STOP_BACK) return char_before(text, p);
         if (cell == PRETOK_STOP_HERE || (self->begin <= cell && cell < PRETOK_SAVE)) return p;
         if (PRETOK_SAVE <= cell && cell < PRETOK_MEMO) saved = p, loop = end;
         p += len;
@@ -167,6 +175,8 @@ size_t pretok_dfa_cut(const pretok_scanner *self, const uint8_t *text, pretok_st
             }
         } else if (cell == PRETOK_STOP_HERE) {
             saved = p;
+        } else if (cell == PRETOK_STOP_BACK) {
+            saved = char_before(text, p);
         } else if (first < loop && loop < p) {
             st->memo[0] = loop;
             st->memo[1] = p;

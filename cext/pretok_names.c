@@ -7,9 +7,29 @@
  * faster scanner for a pattern goes in here under its own name and takes the
  * automaton's place in the rows; the automaton stays to judge it by.
  */
-#include "pretok_scan.h"
+#include "pretok_simd.h"
 
 #include "pretok_dfa.inc"
+
+/* Twins of automata by windows. Patterns that differ in characters beyond ASCII
+ * only share one's code. */
+#define TWIN(name, code) \
+    static const pretok_scanner win_##name = {.cut = pretok_cut_##code, .plain = &name}
+TWIN(gpt2, gpt2);
+TWIN(llama3, llama3);
+TWIN(qwen2, qwen2);
+TWIN(qwen35, qwen2);
+TWIN(bailing, qwen2);
+TWIN(seed_coder, seed_coder);
+TWIN(ufakzeka, ufakzeka);
+TWIN(kimi_k2, kimi_k2);
+TWIN(gpt4o, gpt4o);
+TWIN(granite_multi, gpt4o);
+TWIN(tekken, tekken);
+TWIN(fast_youtu, youtu);
+TWIN(fast_starcoder, starcoder);
+TWIN(fast_minicpm5, minicpm5);
+TWIN(fast_deepseek_v3, deepseek_v3);
 
 enum {
     IGNORE = PRETOK_IGNORE_MERGES,
@@ -27,17 +47,17 @@ enum {
 /* Chains as llama.cpp has them, and where it pays the same in fewer scanners. */
 /* clang-format off */
 #define CHAIN_DEFAULT {&default_punctuation, &gpt2, &numbers, &digits_3}, {&fast_default}
-#define CHAIN_GPT2 {&gpt2}, {NULL}
-#define CHAIN_LLAMA3 {&llama3}, {NULL}
-#define CHAIN_QWEN2 {&qwen2}, {NULL}
-#define CHAIN_STARCODER {&number, &gpt2}, {&fast_starcoder}
-#define CHAIN_GPT4O {&gpt4o}, {NULL}
-#define CHAIN_DEEPSEEK_V3 {&numbers_3, &cjk_kana, &deepseek_v3}, {&fast_deepseek_v3}
+#define CHAIN_GPT2 {&gpt2}, {&win_gpt2}
+#define CHAIN_LLAMA3 {&llama3}, {&win_llama3}
+#define CHAIN_QWEN2 {&qwen2}, {&win_qwen2}
+#define CHAIN_STARCODER {&number, &gpt2}, {&win_fast_starcoder}
+#define CHAIN_GPT4O {&gpt4o}, {&win_gpt4o}
+#define CHAIN_DEEPSEEK_V3 {&numbers_3, &cjk_kana, &deepseek_v3}, {&win_fast_deepseek_v3}
 #define CHAIN_NEWLINES {&newlines}, {NULL}
 #define CHAIN_BLOOM {&bloom}, {NULL}
-#define CHAIN_BAILING {&bailing}, {NULL}
+#define CHAIN_BAILING {&bailing}, {&win_bailing}
 #define CHAIN_TINY_AYA {&pretok_groups_right, &tiny_aya}, {NULL}
-#define CHAIN_MINICPM5 {&numbers_3, &minicpm5}, {&fast_minicpm5}
+#define CHAIN_MINICPM5 {&numbers_3, &minicpm5}, {&win_fast_minicpm5}
 #define CHAIN_DEEPSEEK_LLM \
     {&line_end, &deepseek_letters, &deepseek_punctuation, \
      &trailing_spaces, &deepseek_cjk, &numbers}, \
@@ -46,23 +66,23 @@ enum {
     {&line_end, &space_letters, &space_punctuation, &deepseek_cjk, &number}, \
     {&fast_deepseek_coder}
 #define CHAIN_SPARK2_5 {&numbers_3, &cjk_kana, &spark, &number}, {&fast_spark}
-#define CHAIN_YOUTU {&youtu_scripts, &youtu}, {&fast_youtu}
+#define CHAIN_YOUTU {&youtu_scripts, &youtu}, {&win_fast_youtu}
 #define CHAIN_FALCON {&falcon_punctuation, &gpt2, &digits_3}, {&fast_falcon}
 #define CHAIN_JAIS2 {&jais2}, {NULL}
 #define CHAIN_WORDS {&words}, {NULL}
-#define CHAIN_QWEN35 {&qwen35}, {NULL}
+#define CHAIN_QWEN35 {&qwen35}, {&win_qwen35}
 #define CHAIN_VIKING {&bloom, &number}, {NULL}
-#define CHAIN_TEKKEN {&tekken}, {NULL}
+#define CHAIN_TEKKEN {&tekken}, {&win_tekken}
 #define CHAIN_EXAONE_MOE {&exaone_moe}, {NULL}
 #define CHAIN_CHAMELEON \
     {&chameleon_sentinel, &chameleon_image, &chameleon_spaces, \
      &number, &chameleon_punctuation, &gpt2}, \
     {&chameleon_sentinel, &chameleon_image, &chameleon_spaces, &fast_chameleon}
-#define CHAIN_GRANITE_MULTI {&granite_multi}, {NULL}
+#define CHAIN_GRANITE_MULTI {&granite_multi}, {&win_granite_multi}
 #define CHAIN_SUPERBPE {&numbers, &pretok_groups_left}, {NULL}
-#define CHAIN_SEED_CODER {&seed_coder}, {NULL}
-#define CHAIN_KIMI_K2 {&kimi_k2}, {NULL}
-#define CHAIN_UFAKZEKA {&ufakzeka}, {NULL}
+#define CHAIN_SEED_CODER {&seed_coder}, {&win_seed_coder}
+#define CHAIN_KIMI_K2 {&kimi_k2}, {&win_kimi_k2}
+#define CHAIN_UFAKZEKA {&ufakzeka}, {&win_ufakzeka}
 #define CHAIN_AFMOE \
     {&pretok_groups_right, &afmoe_scripts, &deepseek_v3}, \
     {&pretok_groups_right, &fast_afmoe}

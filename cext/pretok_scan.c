@@ -52,7 +52,7 @@ static size_t groups_right_cut(const pretok_scanner *self, const uint8_t *text, 
     return n;
 }
 
-const pretok_scanner pretok_groups_right = {groups_right_cut, NULL, NULL, NULL, 0, PRETOK_NO_MEMO};
+const pretok_scanner pretok_groups_right = {.cut = groups_right_cut};
 
 static size_t digit_run(const uint8_t *text, size_t pos, size_t end) {
     while (pos < end && (unsigned)(text[pos] - '0') < 10) pos++;
@@ -82,4 +82,4 @@ static size_t groups_left_cut(const pretok_scanner *self, const uint8_t *text, p
     return n;
 }
 
-const pretok_scanner pretok_groups_left = {groups_left_cut, NULL, NULL, NULL, 0, PRETOK_NO_MEMO};
+const pretok_scanner pretok_groups_left = {.cut = groups_left_cut};

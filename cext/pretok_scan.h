@@ -14,8 +14,8 @@
 typedef struct pretok_scanner pretok_scanner;
 
 /* Cuts from st->pos on: writes at most max (>= 1) ends of pieces, ascending, and
- * moves st->pos behind the last. Returns how many; less than max only when the
- * whole piece is cut. st->pos < st->end on entry. */
+ * moves st->pos behind the last. Returns how many: at least one, since
+ * st->pos < st->end on entry. */
 typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
                           size_t *ends, size_t max);
 
@@ -31,6 +31,7 @@ typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, preto
  *   PRETOK_MEMO + state   the next state, which is memo_state
  *   PRETOK_STOP_HERE      a match ends in front of this character, no longer one can
  *   PRETOK_STOP_SAVED     no other match can end from here on
+ *   PRETOK_STOP_BACK      the same, and the last match ended one character back
  *   PRETOK_STOP_DECODE    the character is not ASCII: look up its class's column
  */
 enum {
@@ -39,6 +40,7 @@ enum {
     PRETOK_STOP_HERE = 0xC000,
     PRETOK_STOP_SAVED = 0xC001,
     PRETOK_STOP_DECODE = 0xC002,
+    PRETOK_STOP_BACK = 0xC003,
     PRETOK_STATE = 0x3FFF, /* mask */
     PRETOK_COLUMN_END = 1, /* the column of the piece's end */
     PRETOK_NO_MEMO = 0xFFFF
@@ -52,6 +54,8 @@ struct pretok_scanner {
     const uint8_t *class_; /* column of each class of code points */
     unsigned begin;        /* from this state on, copies that say that a match has just ended */
     unsigned memo_state;   /* loop whose failures are noted in the stage, or PRETOK_NO_MEMO */
+    /* Twins only (pretok_simd.c): the automaton for what they leave. */
+    const pretok_scanner *plain;
 };
 
 struct pretok_row {

@@ -33,7 +33,7 @@ ALL = (1 << END) - 1
 
 # Encoding of a transition (pretok_scan.h has the same numbers).
 SAVE, ENTER_MEMO, STOP = 0x4000, 0x8000, 0xC000
-STOP_HERE, STOP_SAVED, STOP_DECODE = STOP, STOP + 1, STOP + 2
+STOP_HERE, STOP_SAVED, STOP_DECODE, STOP_BACK = STOP, STOP + 1, STOP + 2, STOP + 3
 COLUMN_DECODE, COLUMN_END, COLUMN_FIRST = 0, 1, 2
 
 
@@ -336,6 +336,15 @@ def encode(pattern: Pattern | Fused, dfa: Dfa) -> tuple[str, int]:
     memo = memo_state(pattern, dfa)
     open_ = unsure(dfa)
 
+    # States always entered with a match in front of the character, and left at once
+    # when there is none: the place to go back to is one character back, unsaved.
+    entered = [{a for row in dfa.next for a, t in row if t == s} for s in range(len(dfa.next))]
+    back = {
+        s
+        for s, row in enumerate(dfa.next)
+        if entered[s] == {True} and all(a or t == DEAD for a, t in row)
+    }
+
     # A second copy of each state that a match can begin with: being sent there
     # means that the match before it has just ended.
     begins = sorted({t for _, t in dfa.next[0] if t not in (DEAD, memo)})
@@ -348,10 +357,10 @@ def encode(pattern: Pattern | Fused, dfa: Dfa) -> tuple[str, int]:
         accepts, to = dfa.next[state][symbol]
         if to == DEAD:
             if not accepts:
-                return STOP_SAVED
+                return STOP_BACK if state in back else STOP_SAVED
             begin = dfa.next[0][symbol][1]
             return copy[begin] * width if begin in copy else STOP_HERE
-        if accepts and open_[to]:
+        if accepts and open_[to] and to not in back:
             return SAVE + to * width
         if to == memo and state != memo:
             if accepts:
@@ -378,8 +387,8 @@ def encode(pattern: Pattern | Fused, dfa: Dfa) -> tuple[str, int]:
         table(by_class),
         "};",
         f"static const pretok_scanner {name} = {{",
-        f"    pretok_dfa_cut, {name}_next, {name}_ascii, {name}_class,",
-        f"    {len(dfa.next) * width}, {memo_row}",
+        f"    .cut = pretok_dfa_cut, .next = {name}_next, .ascii = {name}_ascii,",
+        f"    .class_ = {name}_class, .begin = {len(dfa.next) * width}, .memo_state = {memo_row}",
         "};\n",
     ]
     return "\n".join(text), 2 * len(cells) + 256 + len(by_class)

@@ -1,0 +1,320 @@
+/*
+ * The hot patterns by classes of 64 bytes at a time.
+ *
+ * A window begins where a word begins, so nothing in front of it matters. Each
+ * class of ASCII becomes a 64-bit mask (bit i: byte i of the window), and where
+ * words start follows from shifts and sums of those masks: DESIGN.md (Windows)
+ * derives the formulas from the patterns. What a window can't tell, its last word
+ * and whatever comes behind a byte that isn't ASCII, is left to the next window,
+ * and a window that tells nothing to the pattern's automaton, which also is what
+ * tests judge this file by.
+ */
+#include "pretok_simd.h"
+
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#define PRETOK_WINDOWS 1
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#define PRETOK_WINDOWS 1
+#endif
+
+#if defined(__GNUC__)
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#else
+#define ALWAYS_INLINE static inline
+#endif
+
+#ifdef PRETOK_WINDOWS
+
+enum { WINDOW = 64 };
+
+/* ---- classes ---- */
+
+typedef struct classes {
+    uint64_t letter, upper, digit, space, other_white, newline, quote, slash, control, high;
+} classes; /* white space is space | other_white | newline, three disjoint sets */
+
+#if defined(__SSE2__) || defined(_M_X64)
+
+/* Bytes of x in [lo, lo + n): a signed comparison after moving the range to -128. */
+ALWAYS_INLINE __m128i in_range(__m128i x, uint8_t lo, uint8_t n) {
+    __m128i moved = _mm_add_epi8(x, _mm_set1_epi8((char)(0x80 - lo)));
+    return _mm_cmplt_epi8(moved, _mm_set1_epi8((char)(0x80 + n)));
+}
+
+ALWAYS_INLINE uint64_t bits(__m128i x, int at) {
+    return (uint64_t)(uint32_t)_mm_movemask_epi8(x) << at;
+}
+
+ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls) {
+    classes c = {0};
+    for (int i = 0; i < WINDOW; i += 16) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+        c.high |= bits(x, i);
+        c.letter |= bits(in_range(_mm_or_si128(x, _mm_set1_epi8(0x20)), 'a', 26), i);
+        if (cased) c.upper |= bits(in_range(x, 'A', 26), i);
+        c.digit |= bits(in_range(x, '0', 10), i);
+        c.space |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')), i);
+        c.other_white |= bits(in_range(x, '\t', 5), i);
+        c.newline |= bits(_mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('\n')),
+                                       _mm_cmpeq_epi8(x, _mm_set1_epi8('\r'))), i);
+        c.quote |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8('\'')), i);
+        if (slashes) c.slash |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8('/')), i);
+        if (controls) {
+            c.control |= bits(_mm_or_si128(in_range(x, 0, 0x20),
+                                           _mm_cmpeq_epi8(x, _mm_set1_epi8(0x7F))), i);
+        }
+    }
+    c.other_white &= ~c.newline;
+    return c;
+}
+
+#else
+
+/* Four vectors of 0x00 and 0xFF bytes -> 64 bits. */
+ALWAYS_INLINE uint64_t bits(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d) {
+    const uint8x16_t weight = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    uint8x16_t ab = vpaddq_u8(vandq_u8(a, weight), vandq_u8(b, weight));
+    uint8x16_t cd = vpaddq_u8(vandq_u8(c, weight), vandq_u8(d, weight));
+    uint8x16_t abcd = vpaddq_u8(ab, cd);
+    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(abcd, abcd)), 0);
+}
+
+ALWAYS_INLINE uint8x16_t in_range(uint8x16_t x, uint8_t lo, uint8_t n) {
+    return vcltq_u8(vsubq_u8(x, vdupq_n_u8(lo)), vdupq_n_u8(n));
+}
+
+ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls) {
+    uint8x16_t x[4], letter[4];
+    for (int i = 0; i < 4; i++) {
+        x[i] = vld1q_u8(p + 16 * i);
+        letter[i] = in_range(vorrq_u8(x[i], vdupq_n_u8(0x20)), 'a', 26);
+    }
+#define EACH(f) bits(f(x[0]), f(x[1]), f(x[2]), f(x[3]))
+#define HIGH(v) vcgeq_u8(v, vdupq_n_u8(0x80))
+#define UPPER(v) in_range(v, 'A', 26)
+#define DIGIT(v) in_range(v, '0', 10)
+#define SPACE(v) vceqq_u8(v, vdupq_n_u8(' '))
+#define WHITE(v) in_range(v, '\t', 5)
+#define NEWLINE(v) vorrq_u8(vceqq_u8(v, vdupq_n_u8('\n')), vceqq_u8(v, vdupq_n_u8('\r')))
+#define QUOTE(v) vceqq_u8(v, vdupq_n_u8('\''))
+#define SLASH(v) vceqq_u8(v, vdupq_n_u8('/'))
+#define CONTROL(v) vorrq_u8(in_range(v, 0, 0x20), vceqq_u8(v, vdupq_n_u8(0x7F)))
+    classes c = {.high = EACH(HIGH), .digit = EACH(DIGIT), .space = EACH(SPACE),
+                 .newline = EACH(NEWLINE), .quote = EACH(QUOTE)};
+    c.letter = bits(letter[0], letter[1], letter[2], letter[3]);
+    if (cased) c.upper = EACH(UPPER);
+    if (slashes) c.slash = EACH(SLASH);
+    if (controls) c.control = EACH(CONTROL);
+    c.other_white = EACH(WHITE) & ~c.newline;
+    return c;
+}
+
+#endif
+
+/* ---- bits ---- */
+
+#if defined(__GNUC__)
+#define lowest(x) ((unsigned)__builtin_ctzll(x))
+#define highest(x) (63u - (unsigned)__builtin_clzll(x))
+#define count_bits(x) ((unsigned)__builtin_popcountll(x))
+#else
+#include <intrin.h>
+static inline unsigned lowest(uint64_t x) {
+    unsigned long i;
+    _BitScanForward64(&i, x);
+    return i;
+}
+static inline unsigned highest(uint64_t x) {
+    unsigned long i;
+    _BitScanReverse64(&i, x);
+    return i;
+}
+#define count_bits(x) ((unsigned)__popcnt64(x))
+#endif
+
+/* The runs of `run` that begin at the bits of `from` (each the first of its run),
+ * whole: adding `from` carries through them and nothing else. */
+ALWAYS_INLINE uint64_t runs_from(uint64_t run, uint64_t from) {
+    return run & ~(run + from);
+}
+
+/* ---- patterns ---- */
+
+/* What a pattern does, apart from what they all share: constants, so that each
+ * pattern gets code of its own. */
+typedef struct shape {
+    bool any_prefix;     /* [^\r\n\p{L}\p{N}]? leads a word of letters; else only a space does,
+                            and it leads numbers, too */
+    bool newline_words;  /* \s*[\r\n]+ */
+    bool joined;         /* newlines join the marks in front of them */
+    bool slashes;        /* ... and so do slashes behind those */
+    bool no_controls;    /* control characters are in no class: left to the automaton */
+    bool cased;          /* a lower-case letter ends a word in front of an upper-case one */
+    enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX } contractions; /* SUFFIX: part of the word in
+                            front */
+    bool either_case;    /* ... in either case */
+    unsigned digits;     /* most digits a word has; 0: no limit */
+    bool digits_apart;   /* numbers are pieces of their own: white space ends in front of one */
+} shape;
+
+/* Length of the contraction at p (p[0] is an apostrophe, 3 bytes can be read), or 0. */
+ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
+    uint8_t a = p[1], b = p[2];
+    if (upper) a |= 0x20, b |= 0x20;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
+    return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
+}
+
+/* Where words start in the window at p, as far as it tells; never bit 0. */
+ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
+    classes c = classify(p, s.cased, s.slashes, s.no_controls);
+    uint64_t strange = c.high;
+    if (s.no_controls) strange |= c.control & ~c.other_white & ~c.newline;
+    unsigned known = strange ? lowest(strange) : WINDOW; /* bytes */
+    const uint64_t letter = c.letter, digit = c.digit, newline = c.newline;
+    const uint64_t blank = c.space | c.other_white; /* white, but no newline */
+    const uint64_t white = blank | newline;
+    const uint64_t mark = ~(letter | digit | white);
+    const uint64_t mark_start = mark & ~(mark << 1);
+    uint64_t starts;
+
+    /* words of letters, and what leads them */
+    uint64_t letter_start = letter & ~(letter << 1);
+    if (s.any_prefix) {
+        uint64_t lone_mark = mark_start & ~(c.space << 1); /* begins a word of its own */
+        letter_start &= ~((blank | lone_mark) << 1);
+    } else {
+        letter_start &= ~(c.space << 1);
+    }
+    if (s.cased) letter_start |= c.upper & (letter & ~c.upper) << 1;
+    starts = letter_start | (mark_start & ~(c.space << 1));
+
+    /* numbers */
+    uint64_t digit_start = digit & ~(digit << 1);
+    if (s.digits == 1) {
+        starts |= digit;
+    } else if (s.digits == 3) {
+        uint64_t three = digit & digit << 1 & digit << 2 & digit << 3;
+        for (uint64_t at = digit_start; at; at = at << 3 & three) starts |= at;
+    } else {
+        starts |= digit_start & ~(c.space << 1);
+    }
+    const uint64_t followed = s.digits_apart ? ~(white | digit) : ~white;
+
+    /* white space */
+    uint64_t last_blank = blank & followed >> 1; /* in front of something else */
+    if (s.newline_words) {
+        uint64_t joined = s.joined ? runs_from(newline, mark << 1 & newline) : 0;
+        uint64_t tail = blank & newline << 1; /* what follows the last newline of a run */
+        uint64_t inner = tail & ~(joined << 1);
+        uint64_t more = (blank + inner) & ~blank & newline; /* ... unless it wasn't the last */
+        while (more) {
+            unsigned end = lowest(more);
+            tail &= ~((uint64_t)2 << highest(~blank & (((uint64_t)1 << end) - 1)));
+            more &= more - 1;
+        }
+        starts |= (white & ~(white << 1) & ~joined) | tail | last_blank;
+        if (s.slashes && (joined << 1 & c.slash)) {
+            unsigned at = lowest(joined << 1 & c.slash);
+            if (at < known) known = at;
+        }
+    } else {
+        starts |= (white & ~(white << 1)) | (white & followed >> 1);
+    }
+
+    /* contractions: an apostrophe where a word may start */
+    if (s.contractions) {
+        const bool suffix = s.contractions == SUFFIX;
+        uint64_t quotes = c.quote & mark_start & ~(c.space << 1);
+        quotes &= suffix ? letter << 1 : letter >> 1;
+        for (unsigned done = 0; quotes; quotes &= quotes - 1) {
+            unsigned at = lowest(quotes), n;
+            if (at > WINDOW - 4) { /* can't be read here */
+                if (at < known) known = at;
+                break;
+            }
+            if (suffix && done && at == done) continue; /* a word has one; this leads another */
+            if (!(n = contraction(p + at, s.either_case))) continue;
+            done = at + n;
+            uint64_t inside = ((uint64_t)1 << n) - (suffix ? 1 : 2); /* starts at most at `at` */
+            starts &= ~(inside << at);
+            starts |= letter & (uint64_t)1 << done;
+        }
+    }
+
+    /* A white run that reaches the end of what is known may go on: of it, only
+     * the start counts. */
+    uint64_t in_sight = known == WINDOW ? ~(uint64_t)0 : ((uint64_t)1 << known) - 1;
+    if (known && white >> (known - 1) & 1) {
+        uint64_t before = ~white & in_sight;
+        unsigned run = before ? highest(before) + 1 : 0;
+        in_sight = ((uint64_t)2 << run) - 1;
+    }
+    return starts & in_sight & ~(uint64_t)1;
+}
+
+/* Appends the places of the set bits, which are offsets from `at`. `ends` has
+ * room for 64. In eights: how many there are is hard to predict, so few branches
+ * depend on it. */
+ALWAYS_INLINE size_t write_ends(uint64_t starts, size_t at, size_t *ends) {
+    unsigned n = count_bits(starts);
+    for (unsigned i = 0; i < n; i += 8) {
+        for (unsigned k = 0; k < 8; k++) {
+            ends[i + k] = at + lowest(starts | (uint64_t)1 << 63);
+            starts &= starts - 1;
+        }
+    }
+    return n;
+}
+
+ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *text,
+                         pretok_stage *st, size_t *ends, size_t max) {
+    enum { SLOW_WORDS = 4 };
+    size_t n = 0;
+    while (st->pos < st->end) {
+        while (max - n >= WINDOW && st->end - st->pos >= WINDOW && text[st->pos + 1] < 0x80 &&
+               !st->match_end) {
+            uint64_t starts = word_starts(text + st->pos, s);
+            if (!starts) break;
+            n += write_ends(starts, st->pos, ends + n);
+            st->pos += highest(starts);
+        }
+        if (n && max - n < WINDOW) break;
+        size_t most = max - n < SLOW_WORDS ? max - n : SLOW_WORDS;
+        n += pretok_dfa_cut(self->plain, text, st, ends + n, most);
+        if (n == max) break;
+    }
+    return n;
+}
+
+#else
+
+enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX };
+#define cut(self, shape, text, st, ends, max) pretok_dfa_cut((self)->plain, text, st, ends, max)
+
+#endif
+
+#define PATTERN(name, ...)                                                                       \
+    size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st, \
+                             size_t *ends, size_t max) {                                         \
+        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max);                           \
+    }
+
+#define LLAMA .any_prefix = true, .newline_words = true, .joined = true
+#define OWN .contractions = OWN_WORD
+#define EITHER .either_case = true
+
+PATTERN(gpt2, OWN)
+PATTERN(starcoder, OWN, .digits = 1, .digits_apart = true)
+PATTERN(llama3, LLAMA, OWN, EITHER, .digits = 3)
+PATTERN(minicpm5, LLAMA, OWN, EITHER, .digits = 3, .digits_apart = true)
+PATTERN(qwen2, LLAMA, OWN, EITHER, .digits = 1)
+PATTERN(seed_coder, .any_prefix = true, .newline_words = true, OWN, EITHER, .digits = 1)
+PATTERN(ufakzeka, LLAMA, .digits = 1)
+PATTERN(kimi_k2, LLAMA, .contractions = SUFFIX, EITHER, .digits = 3)
+PATTERN(gpt4o, LLAMA, .slashes = true, .cased = true, .contractions = SUFFIX, EITHER, .digits = 3)
+PATTERN(tekken, LLAMA, .slashes = true, .cased = true, .digits = 1)
+PATTERN(youtu, LLAMA, .slashes = true, .contractions = SUFFIX, EITHER, .digits = 1)
+PATTERN(deepseek_v3, LLAMA, .no_controls = true, .digits = 3, .digits_apart = true)
