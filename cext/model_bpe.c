@@ -175,7 +175,11 @@ static ggtok_status encode_words(const model_call *call, const uint8_t *text, si
                                  const size_t *ends, size_t count) {
     enum { GROUP = 32 };
     struct {
-        uint64_t key[4], hash;
+        union {
+            uint64_t words[2]; /* of a short word */
+            piece_key piece;   /* of a longer one */
+        } key;
+        uint64_t hash;
     } probe[GROUP];
     const bpe_state *s = call->scratch;
     idbuf *out = call->out;
@@ -185,13 +189,13 @@ static ggtok_status encode_words(const model_call *call, const uint8_t *text, si
         for (size_t i = 0; i < group; i++) {
             size_t len = ends[i] - start;
             if (len <= WORD_SHORT) {
-                word_short_key(probe[i].key, text + start, len, n - start);
-                probe[i].hash = word_hash(probe[i].key[0], probe[i].key[1]);
+                word_short_key(probe[i].key.words, text + start, len, n - start);
+                probe[i].hash = word_hash(probe[i].key.words[0], probe[i].key.words[1]);
                 word_prefetch(word_short_set(&s->words, probe[i].hash));
             } else if (len <= WORD_LONG) {
-                word_long_key(probe[i].key, text + start, len, n - start);
-                probe[i].hash = word_long_hash(probe[i].key);
-                word_prefetch(word_long_set(&s->words, probe[i].hash));
+                probe[i].key.piece = piece_key_within(text + start, len, n - start);
+                probe[i].hash = piece_hash(&probe[i].key.piece);
+                piece_prefetch(&s->words.pieces, probe[i].hash);
             }
             start = ends[i];
         }
@@ -201,12 +205,13 @@ static ggtok_status encode_words(const model_call *call, const uint8_t *text, si
             const uint8_t *word = text + from;
             from = ends[i];
             if (len <= WORD_SHORT) {
-                if (wordcache_get_short(&s->words, probe[i].key, probe[i].hash, out)) continue;
-                word_long_key(probe[i].key, word, len, n - (size_t)(word - text));
-                probe[i].hash = word_long_hash(probe[i].key); /* it may have many ids */
+                if (wordcache_get_short(&s->words, probe[i].key.words, probe[i].hash, out)) continue;
+                /* or it has many ids */
+                probe[i].key.piece = piece_key_within(word, len, n - (size_t)(word - text));
+                probe[i].hash = piece_hash(&probe[i].key.piece);
             }
             if (len <= WORD_LONG &&
-                wordcache_get_long(&s->words, probe[i].key, probe[i].hash, out)) {
+                wordcache_get_long(&s->words, &probe[i].key.piece, probe[i].hash, out)) {
                 continue;
             }
             ggtok_status st = encode_word(call, word, len);

@@ -10,7 +10,8 @@
  * and what happens to it in vocabularies that no trainer makes.
  */
 #include "model.h"
-#include "pieces.h"
+#include "pairset.h"
+#include "piece_cache.h"
 #include "trie.h"
 
 /* llama.cpp's scores, 1e4 to the unit. One that is INVALID or less is never used. */

@@ -9,7 +9,8 @@
  * vocabulary or a text for which that can't be shown is one piece.
  */
 #include "model.h"
-#include "pieces.h"
+#include "pairset.h"
+#include "piece_cache.h"
 #include "trie.h"
 #include "ugm_charsmap.h"
 

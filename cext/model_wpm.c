@@ -7,9 +7,10 @@
  * everything else is taken character by character through a table.
  */
 #include "model.h"
-#include "pieces.h"
+#include "piece_cache.h"
 #include "trie.h"
 #include "unicode.h"
+#include "utf8.h"
 
 /* What a character does to the text. */
 enum { CHAR_WORD = 1, CHAR_ALONE, CHAR_SPACE, CHAR_DROP };

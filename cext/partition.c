@@ -34,7 +34,8 @@ static void add_text(special_set *set, gguf_view text, uint32_t token) {
         }
         node = c;
     }
-    set->nodes[node].token = token;
+    /* Of equal texts (hybriddna has such) the first takes all there is. */
+    if (!set->nodes[node].token) set->nodes[node].token = token;
 }
 
 /* Fail links, breadth first: a node's are known once all shorter ones are. */

@@ -1,38 +1,33 @@
 /*
- * Words that were tokenized before: bytes -> ids, exact, bounded, one thread's.
+ * Words that were tokenized before: a piece cache with a smaller, faster one in
+ * front for short words, which most are.
  *
- * Two tables, each two-way (a set is what one look-up touches):
  *   short  32 bytes an entry: key of at most 15 bytes with its length in the
- *          sixteenth, up to 3 ids                       - 9 of 10 words and more
- *   long   64 bytes an entry: key of at most 31 bytes, up to 7 ids
- * Words beyond that are not kept. A new entry pushes the older one of its set
- * out; tables start small and grow while they fill, up to a fixed size.
+ *          sixteenth, up to 3 ids
+ *   piece  64 bytes an entry: at most 31 bytes, up to 7 ids; see piece_cache.h
+ *
+ * Words beyond that are not kept. Sets have two entries; a new one pushes the
+ * older one out. The table starts small and grows while it fills.
  */
 #ifndef GGTOK_WORDCACHE_H
 #define GGTOK_WORDCACHE_H
 
-#include "mem.h"
+#include "piece_cache.h"
+
+enum { WORD_SHORT = 15, WORD_SHORT_IDS = 3, WORD_LONG = PIECE_MAX, WORD_LONG_IDS = PIECE_IDS };
 
 typedef struct word_short {
     uint64_t key[2]; /* key[1] == 0: free (a length is never 0) */
-    int32_t ids[3];
+    int32_t ids[WORD_SHORT_IDS];
     uint32_t n;
 } word_short;
 
-typedef struct word_long {
-    uint64_t key[4];
-    int32_t ids[7];
-    uint32_t n;
-} word_long;
-
-enum { WORD_SHORT = 15, WORD_LONG = 31, WORD_SHORT_IDS = 3, WORD_LONG_IDS = 7 };
-
 typedef struct wordcache {
     word_short *shorts;
-    word_long *longs;
-    unsigned short_shift, long_shift; /* 64 - log2(sets) */
-    size_t n_short, n_long;           /* entries made since the table's last growth */
-    void *short_block, *long_block;
+    unsigned short_shift; /* 64 - log2(sets) */
+    size_t n_short;       /* entries made since the table's last growth */
+    void *block;
+    piece_cache pieces;
 } wordcache;
 
 /* False: out of memory. */
@@ -61,23 +56,6 @@ static inline void word_short_key(uint64_t key[2], const uint8_t *p, size_t n, s
     key[1] |= n;
 #else
     key[1] |= (uint64_t)n << 56;
-#endif
-}
-
-/* A long word's key, likewise: 1 to WORD_LONG bytes. */
-static inline void word_long_key(uint64_t key[4], const uint8_t *p, size_t n, size_t room) {
-    if (n < 16 || room < 32) {
-        key[0] = key[1] = key[2] = key[3] = 0;
-        memcpy(key, p, n);
-    } else {
-        memcpy(key, p, 32);
-        key[2] &= word_mask[n - 16][0];
-        key[3] &= word_mask[n - 16][1];
-    }
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    key[3] |= n;
-#else
-    key[3] |= (uint64_t)n << 56;
 #endif
 }
 
@@ -111,40 +89,27 @@ static inline bool wordcache_get_short(const wordcache *c, const uint64_t key[2]
     return true;
 }
 
-static inline uint64_t word_long_hash(const uint64_t key[4]) {
-    return word_hash(word_hash(key[0], key[1]) ^ key[2], key[3]);
-}
-
-static inline const word_long *word_long_set(const wordcache *c, uint64_t hash) {
-    return &c->longs[2 * (hash >> c->long_shift)];
-}
-
-/* The same for a long word's key; room for WORD_LONG_IDS + 1 ids. */
-static inline bool wordcache_get_long(const wordcache *c, const uint64_t key[4], uint64_t hash,
+/* The same for any word's key; room for WORD_LONG_IDS + 1 ids. */
+static inline bool wordcache_get_long(const wordcache *c, const piece_key *key, uint64_t hash,
                                       idbuf *out) {
-    const word_long *e = word_long_set(c, hash);
-    for (int way = 0; way < 2; way++, e++) {
-        if (!((e->key[0] ^ key[0]) | (e->key[1] ^ key[1]) | (e->key[2] ^ key[2]) |
-              (e->key[3] ^ key[3]))) {
-            memcpy(out->data + out->n, e->ids, sizeof e->ids + sizeof e->n);
-            out->n += e->n;
-            return true;
-        }
-    }
-    return false;
+    const piece_slot *e = piece_find(&c->pieces, key, hash);
+    if (!e) return false;
+    memcpy(out->data + out->n, e->id, sizeof e->id + sizeof e->n);
+    out->n += e->n;
+    return true;
 }
 
 /* Any word: n >= 1 bytes, of which `room` (>= n) may be read. */
 static inline bool wordcache_get(const wordcache *c, const uint8_t *p, size_t n, size_t room,
                                  idbuf *out) {
-    uint64_t key[4];
     if (n > WORD_LONG) return false;
     if (n <= WORD_SHORT) {
+        uint64_t key[2];
         word_short_key(key, p, n, room);
         if (wordcache_get_short(c, key, word_hash(key[0], key[1]), out)) return true;
     }
-    word_long_key(key, p, n, room);
-    return wordcache_get_long(c, key, word_long_hash(key), out);
+    piece_key key = piece_key_within(p, n, room);
+    return wordcache_get_long(c, &key, piece_hash(&key), out);
 }
 
 #endif

@@ -29,7 +29,7 @@ from typing import IO, Any
 SPECIAL_NAMES = (
     "bos eos eot sep nl pad mask fim_pre fim_suf fim_mid fim_pad fim_rep fim_sep"
 ).split()
-VOCAB_TYPES = ("NONE", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLAMO2", "TEST")
+VOCAB_TYPES = ("NONE", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLAMO2", "TEST", "PLAMO3")
 
 REQUEST_SECONDS = 600.0
 

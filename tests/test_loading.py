@@ -63,6 +63,10 @@ def arch(text: str) -> Patch:
     return lambda gguf: gguf.set("general.architecture", text)
 
 
+def as_gpt2(gguf: GGUF) -> None:
+    gguf.set("tokenizer.ggml.model", "gpt2")
+
+
 def scores_as_int32(gguf: GGUF) -> None:
     scores = gguf.array("tokenizer.ggml.scores")
     gguf.set("tokenizer.ggml.scores", [round(float(score)) for score in scores], "i32")
@@ -166,11 +170,11 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     "whitespace tokenizer without merges of spaces": ("bpe-gemma4", [keys(pre="whitespace")]),
     "sarvam-moe on raw text": (
         "bpe-gemma4",
-        [keys(pre="sarvam-moe"), lambda g: g.set("tokenizer.ggml.model", "gpt2")],
+        [keys(pre="sarvam-moe"), as_gpt2],
     ),
     "granite-embed on raw text": (
         "bpe-gemma4",
-        [keys(pre="granite-embed-multi-311m"), lambda g: g.set("tokenizer.ggml.model", "gpt2")],
+        [keys(pre="granite-embed-multi-311m"), as_gpt2],
     ),
     "chatglm-bpe has no bos": ("bpe-qwen2", [keys(pre="chatglm-bpe", bos_token_id=None)]),
     # texts that mean something
@@ -191,6 +195,16 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     ),
     "</s> with plamo's eos": ("plamo2", [retype("</s>", CONTROL)]),
     "</s> alone": ("bpe-gpt2", [tokens("</s>", type=NORMAL)]),
+    # texts that the library knows and no source we read
+    "ifm's im_end": ("bpe-gpt2", [tokens("<|ifm|im_end|>", type=NORMAL)]),
+    "plamo's fim": (
+        "bpe-gpt2",
+        [
+            tokens("<|plamo:fim_prefix|>", "<|plamo:fim_suffix|>", type=NORMAL),
+            tokens("<|plamo:fim_middle|>", "<|plamo:file_separator|>", type=NORMAL),
+        ],
+    ),
+    "mmbert's mask": ("bpe-gemma4", [keys(pre="mmbert"), as_gpt2]),
     # attributes by name
     "phi-3": ("spm-phi3", [name("PHI-3-mini")]),
     "phi3": ("spm-phi3", [name("my phi3 model")]),

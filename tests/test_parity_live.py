@@ -33,12 +33,27 @@ def test_fixture(name: str, llama: LlamaCpp) -> None:
 
 
 # With model gpt2, `whitespace` aborts at the first space; its own fixture tests it.
-@pytest.mark.parametrize("pre", [pre for pre in PRE_NAMES if pre != "whitespace"])
+PRES = [pre for pre in PRE_NAMES if pre != "whitespace"]
+
+
+@pytest.mark.parametrize("pre", PRES)
 def test_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
     gguf = GGUF.read(real("gpt-2"))
     gguf.set("tokenizer.ggml.pre", pre)
     path = gguf.write(tmp_path / "patched.gguf")
     check(parity.compare(pre, path, 80, SEED, tokens=False, llama=llama))
+
+
+@pytest.mark.parametrize("pre", PRES)
+def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
+    """Flags and attributes that come with the name, on raw text where that matters."""
+    for name in ("bpe-gemma4", "bpe-llama3"):
+        gguf = GGUF.read(fixture(name))
+        gguf.set("tokenizer.ggml.model", "gpt2")
+        gguf.set("tokenizer.ggml.pre", pre)
+        gguf.remove("tokenizer.ggml.add_bos_token", "tokenizer.ggml.bos_token_id")
+        path = gguf.write(tmp_path / "patched.gguf")
+        check(parity.compare(pre, path, 30, SEED, llama=llama))
 
 
 # ---- the instruments themselves ----

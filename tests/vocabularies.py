@@ -19,7 +19,8 @@ WPM = "bert-bge"
 UGM = "nomic-bert-moe"
 OTHERS = (WPM, UGM)
 
-# Every value of tokenizer.ggml.pre that the reference knows.
+# Every value of tokenizer.ggml.pre that the reference knows. The last two are in
+# the library (found by trying the strings it holds) but in no source we read.
 PRE_NAMES = tuple(
     (
         "a.x-4.0 afmoe bailingmoe bailingmoe2 bloom chameleon chatglm-bpe codeshell "
@@ -33,6 +34,7 @@ PRE_NAMES = tuple(
         "poro-chat qwen2 qwen35 refact roberta-bpe sarvam-moe seed-coder smaug-bpe smollm "
         "solar-open spark2_5 stablelm2 starcoder superbpe talkie tekken tiny_aya trillion "
         "ufakzeka viking whitespace youtu "
+        "k2-horizon mmbert"
     ).split()
 )
 

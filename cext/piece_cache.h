@@ -1,14 +1,12 @@
 /*
- * Cutting a text where no token can cross, and remembering what the pieces gave.
- * Serves the models whose result for a text is that of its pieces put together
- * (WPM by words, UGM and PLaMo2 by the argument in DESIGN-models.md).
+ * Pieces of text that were tokenized before: bytes -> ids, exact, bounded, one
+ * thread's. For models whose result for a text is that of its words, or of its
+ * pieces between cuts (DESIGN.md argues each), put together.
  */
-#ifndef GGTOK_PIECES_H
-#define GGTOK_PIECES_H
+#ifndef GGTOK_PIECE_CACHE_H
+#define GGTOK_PIECE_CACHE_H
 
-#include "pairset.h"
-
-/* ---- cache: the ids of a short piece ---- */
+#include "mem.h"
 
 enum { PIECE_MAX = 31, PIECE_IDS = 7 };
 
@@ -48,6 +46,14 @@ static inline piece_key piece_key_of(const uint8_t *p, size_t n) {
     memcpy(k.w, b, 32);
 #endif
     return k;
+}
+
+/* The same where `room` bytes (>= n) are readable. */
+static inline piece_key piece_key_within(const uint8_t *p, size_t n, size_t room) {
+    uint8_t padded[PIECE_MAX + 1] = {0};
+    if (room > PIECE_MAX) return piece_key_of(p, n);
+    memcpy(padded, p, n);
+    return piece_key_of(padded, n);
 }
 
 static inline uint64_t piece_hash(const piece_key *k) {

@@ -1,6 +1,4 @@
-#include "pieces.h"
-
-/* ---- cache ---- */
+#include "piece_cache.h"
 
 enum { MIN_SETS = 256, MAX_SETS = 1 << 16 };
 
