@@ -34,7 +34,7 @@ static bool joins(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b, size_t 
     if (pair_in(&c->set, a, b)) return true;
     size_t tails = c->partial_tail[a >> 8 * (n_a - 1)] ? n_a : 1;
     size_t heads = c->partial_head[b & 0xFF] ? n_b : 1;
-    for (size_t t = 0; t < tails; t++) { /* a without its first t bytes */
+    for (size_t t = 0; t < tails; t++) {     /* a without its first t bytes */
         for (size_t h = 0; h < heads; h++) { /* b whole, or its first h bytes */
             if (pair_in(&c->set, a >> 8 * t, h ? b & ((1u << 8 * h) - 1) : b)) return true;
         }

@@ -33,8 +33,7 @@ static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word
             size_t len = utf8_lead_len(word[i]);
             if (len > n - i) len = n - i;
             start[count] = (uint32_t)i;
-            symbol[count] =
-                len == 1 ? t->byte_symbol[word[i]] : bpe_symbol(t, v, word + i, len);
+            symbol[count] = len == 1 ? t->byte_symbol[word[i]] : bpe_symbol(t, v, word + i, len);
             i += len;
         }
     }
@@ -178,8 +177,9 @@ ggtok_status bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s, 
         return GGTOK_OK;
     }
     if (n >= UINT32_MAX) {
-        return error_set(err, GGTOK_ERR_ARGUMENT, "the text holds a single word of %llu bytes; "
-                                                  "words are limited to 4 GiB",
+        return error_set(err, GGTOK_ERR_ARGUMENT,
+                         "the text holds a single word of %llu bytes; "
+                         "words are limited to 4 GiB",
                          (unsigned long long)n);
     }
     if (!reserve(s, n)) return error_memory(err);

@@ -254,8 +254,7 @@ static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggt
     if (2 * t->symbol_bits + bits_for((uint64_t)n + 2) > 64) {
         return error_set_at(err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
                             "key '%s' has %llu merges of %llu strings: more than fit", KEY_MERGES,
-                            (unsigned long long)n,
-                            (unsigned long long)t->n_tokens + t->extras.n);
+                            (unsigned long long)n, (unsigned long long)t->n_tokens + t->extras.n);
     }
     t->pair_shift = 64 - bits;
     t->pair_mask = ((size_t)1 << bits) - 1;
@@ -290,8 +289,7 @@ static bool read_merges(bpe_table *t, const vocab *v, const gguf *g, const gguf_
 
 static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err) {
     const gguf_kv *kv;
-    ggtok_status s =
-        vocab_array_of(g, KEY_MERGES, 1u << GGTOK_STRING, "array of string", &kv, err);
+    ggtok_status s = vocab_array_of(g, KEY_MERGES, 1u << GGTOK_STRING, "array of string", &kv, err);
     if (s) return s;
     if (!kv) {
         /* llama.cpp lets one model do without */
@@ -303,7 +301,7 @@ static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggt
     halves *pairs = mem_alloc(mem_mul(n, sizeof *pairs));
     t->merged = mem_alloc(mem_mul(n, sizeof *t->merged));
     s = pairs && t->merged && read_merges(t, v, g, kv, pairs) ? build_pairs(t, pairs, n, err)
-                                                                : error_memory(err);
+                                                              : error_memory(err);
     mem_free(pairs);
     return s;
 }

@@ -46,8 +46,7 @@ static bool is_hex(uint8_t c) {
 
 /* PLaMo2 checks its byte tokens' spelling; one that is off prints as it is. */
 static bool is_plamo2_byte(gguf_view t) {
-    return t.n == 6 && !memcmp(t.p, "<0x", 3) && is_hex(t.p[3]) && is_hex(t.p[4]) &&
-           t.p[5] == '>';
+    return t.n == 6 && !memcmp(t.p, "<0x", 3) && is_hex(t.p[3]) && is_hex(t.p[4]) && t.p[5] == '>';
 }
 
 /* Appends the byte that a BYTE token stands for; *short_text if it names none. */
@@ -193,8 +192,7 @@ ggtok_status detok_text(const piece_table *t, const vocab *v, const int32_t *ids
             lstrip = false;
             first = 1;
         }
-        if (v->flag[GGTOK_FLAG_ADD_EOS] && last > first &&
-            ids[last - 1] == v->special[GGTOK_EOS]) {
+        if (v->flag[GGTOK_FLAG_ADD_EOS] && last > first && ids[last - 1] == v->special[GGTOK_EOS]) {
             last--;
         }
     }

@@ -53,8 +53,8 @@ static const struct {
 
 static ggtok_status add_token(ggtok_context *ctx, added when, ggtok_special which,
                               ggtok_vocab_flag flag, ggtok_error *err) {
-    static const char *const names[] = {[GGTOK_BOS] = "BOS", [GGTOK_EOS] = "EOS",
-                                        [GGTOK_SEP] = "SEP"};
+    static const char *const names[] = {
+        [GGTOK_BOS] = "BOS", [GGTOK_EOS] = "EOS", [GGTOK_SEP] = "SEP"};
     const vocab *v = &ctx->tok->v;
     if (when == NOTHING || (when == BY_FLAG && !v->flag[flag])) return GGTOK_OK;
     if (v->special[which] < 0) {
@@ -72,8 +72,8 @@ static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, un
     bool add_special = (flags & GGTOK_ADD_SPECIAL) != 0;
     ggtok_status s;
     ctx->ids.n = 0;
-    if (add_special && (s = add_token(ctx, frames[tok->v.type].before, GGTOK_BOS,
-                                      GGTOK_FLAG_ADD_BOS, err))) {
+    if (add_special &&
+        (s = add_token(ctx, frames[tok->v.type].before, GGTOK_BOS, GGTOK_FLAG_ADD_BOS, err))) {
         return s;
     }
     const special_set *set = flags & GGTOK_PARSE_SPECIAL ? &tok->all : &tok->always;
@@ -98,9 +98,10 @@ ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsign
                           ggtok_ids *out, ggtok_error *err) {
     *out = (ggtok_ids){NULL, 0};
     if (!ctx->tok->ops) {
-        return error_set(err, GGTOK_ERR_UNSUPPORTED,
-                         "the file has no vocabulary (tokenizer model '%s'): nothing to encode with",
-                         ctx->tok->v.model);
+        return error_set(
+            err, GGTOK_ERR_UNSUPPORTED,
+            "the file has no vocabulary (tokenizer model '%s'): nothing to encode with",
+            ctx->tok->v.model);
     }
     ggtok_status s = encode(ctx, (const uint8_t *)text, n, flags, err);
     if (!s) *out = (ggtok_ids){ctx->ids.data, ctx->ids.n};

@@ -38,13 +38,13 @@ extern "C" {
 
 typedef enum ggtok_status {
     GGTOK_OK = 0,
-    GGTOK_ERR_MEMORY,        /* an allocation failed */
-    GGTOK_ERR_IO,            /* the file could not be opened or read; see os_error */
-    GGTOK_ERR_GGUF,          /* not a GGUF file, or a malformed one; see key and offset */
-    GGTOK_ERR_VOCAB,         /* a readable file whose vocabulary cannot work */
-    GGTOK_ERR_PRETOKENIZER,  /* tokenizer.ggml.pre holds a name ggtok does not know */
-    GGTOK_ERR_ARGUMENT,      /* an argument makes no sense (out-of-range id, NULL, ...) */
-    GGTOK_ERR_UNSUPPORTED    /* the vocabulary has no such operation */
+    GGTOK_ERR_MEMORY,       /* an allocation failed */
+    GGTOK_ERR_IO,           /* the file could not be opened or read; see os_error */
+    GGTOK_ERR_GGUF,         /* not a GGUF file, or a malformed one; see key and offset */
+    GGTOK_ERR_VOCAB,        /* a readable file whose vocabulary cannot work */
+    GGTOK_ERR_PRETOKENIZER, /* tokenizer.ggml.pre holds a name ggtok does not know */
+    GGTOK_ERR_ARGUMENT,     /* an argument makes no sense (out-of-range id, NULL, ...) */
+    GGTOK_ERR_UNSUPPORTED   /* the vocabulary has no such operation */
 } ggtok_status;
 
 #define GGTOK_NO_OFFSET UINT64_MAX
@@ -58,7 +58,8 @@ typedef struct ggtok_error {
     char message[512]; /* one sentence, NUL-terminated UTF-8 */
 } ggtok_error;
 
-typedef enum ggtok_vocab_type { /* the values of llama_vocab_type */
+/* The values of llama_vocab_type. */
+typedef enum ggtok_vocab_type {
     GGTOK_VOCAB_NONE = 0,
     GGTOK_VOCAB_SPM = 1,
     GGTOK_VOCAB_BPE = 2,
@@ -69,7 +70,8 @@ typedef enum ggtok_vocab_type { /* the values of llama_vocab_type */
     GGTOK_VOCAB_TEST = 7
 } ggtok_vocab_type;
 
-typedef enum ggtok_attr { /* the bits of llama_token_attr */
+/* The bits of llama_token_attr. */
+typedef enum ggtok_attr {
     GGTOK_ATTR_UNDEFINED = 0,
     GGTOK_ATTR_UNKNOWN = 1 << 0,
     GGTOK_ATTR_UNUSED = 1 << 1,
@@ -83,7 +85,8 @@ typedef enum ggtok_attr { /* the bits of llama_token_attr */
     GGTOK_ATTR_SINGLE_WORD = 1 << 9
 } ggtok_attr;
 
-typedef enum ggtok_special { /* which special token; see ggtok_special_id */
+/* Which special token; see ggtok_special_id. */
+typedef enum ggtok_special {
     GGTOK_BOS,
     GGTOK_EOS,
     GGTOK_EOT,
@@ -132,7 +135,7 @@ typedef struct ggtok_context ggtok_context;
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 
 typedef struct ggtok_load_options {
-    const char *pre; /* overrides tokenizer.ggml.pre (BPE only); NULL: the file's */
+    const char *pre;      /* overrides tokenizer.ggml.pre (BPE only); NULL: the file's */
     ggtok_split_fn split; /* replaces the pre-tokenizer's word splitting (BPE only); NULL: none */
     void *split_user;
 } ggtok_load_options;
@@ -184,8 +187,10 @@ ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsign
 /* ---- decode ---- */
 
 enum {
-    GGTOK_REMOVE_SPECIAL = 1, /* drop a leading BOS and a trailing EOS, if the vocabulary adds them */
-    GGTOK_UNPARSE_SPECIAL = 2 /* render control and unknown tokens as their text */
+    /* drop a leading BOS and a trailing EOS, if the vocabulary adds them */
+    GGTOK_REMOVE_SPECIAL = 1,
+    /* render control and unknown tokens as their text */
+    GGTOK_UNPARSE_SPECIAL = 2
 };
 
 typedef struct ggtok_bytes {
@@ -223,7 +228,9 @@ ggtok_status ggtok_token_score(const ggtok_tokenizer *tok, int32_t id, float *sc
                                ggtok_error *err); /* llama_vocab_get_score */
 ggtok_status ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *attr,
                               ggtok_error *err); /* llama_vocab_get_attr: ggtok_attr bits */
-bool ggtok_is_eog(const ggtok_tokenizer *tok, int32_t id); /* llama_vocab_is_eog; false out of range */
+
+/* llama_vocab_is_eog; false for an id that is out of range. */
+bool ggtok_is_eog(const ggtok_tokenizer *tok, int32_t id);
 
 /* The end-of-generation ids, ascending, and the file's suppress_tokens, in its order. */
 ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
@@ -237,7 +244,8 @@ const char *ggtok_pre_name(size_t i);
 
 /* ---- metadata ---- */
 
-typedef enum ggtok_value_type { /* GGUF's type numbers */
+/* GGUF's type numbers. */
+typedef enum ggtok_value_type {
     GGTOK_U8 = 0,
     GGTOK_I8 = 1,
     GGTOK_U16 = 2,

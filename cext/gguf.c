@@ -11,6 +11,7 @@
 
 enum { HEADER = 24, MIN_KV = 8 + 1 + 4 + 1 };
 
+/* clang-format off */
 static const struct {
     const char *name;
     uint8_t size; /* bytes of one value; 0: variable */
@@ -21,6 +22,7 @@ static const struct {
     [GGTOK_ARRAY] = {"array", 0},   [GGTOK_U64] = {"u64", 8}, [GGTOK_I64] = {"i64", 8},
     [GGTOK_F64] = {"f64", 8},
 };
+/* clang-format on */
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
 const char *gguf_type_name(int type) {

@@ -20,27 +20,27 @@ typedef struct gguf_view { /* bytes inside the file's buffer */
 } gguf_view;
 
 typedef struct gguf_kv {
-    size_t key, key_n;      /* offset of the key's bytes, and their count */
-    size_t value;           /* offset of the value (of the first element, for an array) */
-    size_t end;             /* offset behind the value */
-    uint64_t count;         /* elements of an array, else 1 */
-    ggtok_value_type type;  /* GGTOK_ARRAY, or the scalar's type */
-    ggtok_value_type elem;  /* element type of an array, else == type */
+    size_t key, key_n;     /* offset of the key's bytes, and their count */
+    size_t value;          /* offset of the value (of the first element, for an array) */
+    size_t end;            /* offset behind the value */
+    uint64_t count;        /* elements of an array, else 1 */
+    ggtok_value_type type; /* GGTOK_ARRAY, or the scalar's type */
+    ggtok_value_type elem; /* element type of an array, else == type */
 } gguf_kv;
 
 typedef struct gguf {
     const uint8_t *data; /* the prefix last given to gguf_parse */
     size_t size;
-    bool swap;           /* the file's byte order is not the machine's */
+    bool swap; /* the file's byte order is not the machine's */
     uint32_t version;
     uint64_t n_tensors, n_kv;
     gguf_kv *kv;
     size_t n_parsed, cap;
-    uint32_t *index;     /* open addressing over keys: entry + 1, or 0 */
-    size_t index_cap;    /* a power of two, or 0 */
-    size_t pos;          /* start of the first key/value not parsed yet; 0: nothing yet */
-    size_t array_pos;    /* within that, if it is a string array: offset of the next element */
-    uint64_t array_i;    /* and how many were walked before it */
+    uint32_t *index;  /* open addressing over keys: entry + 1, or 0 */
+    size_t index_cap; /* a power of two, or 0 */
+    size_t pos;       /* start of the first key/value not parsed yet; 0: nothing yet */
+    size_t array_pos; /* within that, if it is a string array: offset of the next element */
+    uint64_t array_i; /* and how many were walked before it */
 } gguf;
 
 /* Starts with a zeroed *g. Parses on from where the last call stopped; `data`

@@ -37,8 +37,8 @@ static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
     } else if (v->type != GGTOK_VOCAB_WPM) {
         idbuf ids = {0};
         model_call call = {v, tok->model, tok->ops->scratch_new(v, tok->model), true, &ids, err};
-        ggtok_status s = call.scratch ? tok->ops->encode(&call, (const uint8_t *)"\n", 1)
-                                      : error_memory(err);
+        ggtok_status s =
+            call.scratch ? tok->ops->encode(&call, (const uint8_t *)"\n", 1) : error_memory(err);
         if (!s && ids.n) id = ids.data[0];
         tok->ops->scratch_free(call.scratch);
         mem_free(ids.data);

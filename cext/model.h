@@ -10,10 +10,10 @@
 /* What one encode call hands to a model. */
 typedef struct model_call {
     const vocab *v;
-    const void *model;   /* what build() made; immutable */
-    void *scratch;       /* what scratch_new() made; this thread's own */
-    bool after_special;  /* the text starts the input or follows a special token */
-    idbuf *out;          /* ids are appended here */
+    const void *model;  /* what build() made; immutable */
+    void *scratch;      /* what scratch_new() made; this thread's own */
+    bool after_special; /* the text starts the input or follows a special token */
+    idbuf *out;         /* ids are appended here */
     ggtok_error *err;
 } model_call;
 
@@ -21,9 +21,9 @@ typedef struct model_ops {
     /* Builds the immutable part from the vocabulary and the file (merges, charsmap). */
     ggtok_status (*build)(const vocab *v, const gguf *g, const ggtok_load_options *options,
                           void **model, ggtok_error *err);
-    void (*free)(void *model);                 /* NULL is allowed */
+    void (*free)(void *model);                               /* NULL is allowed */
     void *(*scratch_new)(const vocab *v, const void *model); /* NULL: out of memory */
-    void (*scratch_free)(void *scratch);       /* NULL is allowed */
+    void (*scratch_free)(void *scratch);                     /* NULL is allowed */
     /* Appends the ids of text[0..n), n >= 1, any bytes. */
     ggtok_status (*encode)(const model_call *call, const uint8_t *text, size_t n);
 } model_ops;

@@ -13,7 +13,7 @@ typedef struct bpe_model {
     bpe_table table;
     unsigned pre_flags;
     uint32_t longest[256]; /* by first byte: bytes of the longest word that is one token */
-    ggtok_split_fn split; /* the caller's own words, instead of the pre-tokenizer's */
+    ggtok_split_fn split;  /* the caller's own words, instead of the pre-tokenizer's */
     void *split_user;
 } bpe_model;
 
@@ -138,8 +138,8 @@ static ggtok_status merge_word(const model_call *call, const uint8_t *word, size
         if (!idbuf_reserve(out, WORD_LONG_IDS + 1)) return error_memory(call->err);
         if (wordcache_get(&s->pieces, word + from, end - from, n - from, out)) continue;
         size_t before = out->n;
-        ggtok_status st = bpe_merge_word(&m->table, call->v, &s->merge, word + from, end - from, out,
-                                         call->err);
+        ggtok_status st =
+            bpe_merge_word(&m->table, call->v, &s->merge, word + from, end - from, out, call->err);
         if (st) return st;
         wordcache_put(&s->pieces, word + from, end - from, out->data + before, out->n - before);
     }
@@ -205,7 +205,8 @@ static ggtok_status encode_words(const model_call *call, const uint8_t *text, si
             const uint8_t *word = text + from;
             from = ends[i];
             if (len <= WORD_SHORT) {
-                if (wordcache_get_short(&s->words, probe[i].key.words, probe[i].hash, out)) continue;
+                if (wordcache_get_short(&s->words, probe[i].key.words, probe[i].hash, out))
+                    continue;
                 /* or it has many ids */
                 probe[i].key.piece = piece_key_within(word, len, n - (size_t)(word - text));
                 probe[i].hash = piece_hash(&probe[i].key.piece);

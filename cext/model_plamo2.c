@@ -20,8 +20,8 @@ enum { SCORE_INVALID = -20000000, SCORE_UNKNOWN = -10000000 };
 #define NOWHERE UINT32_MAX
 
 typedef struct state { /* beside each unit of the trie; meaningful at character ends */
-    uint32_t fail; /* the longest proper prefix that is a state; NOWHERE: stop here (DESIGN) */
-    uint32_t row;  /* its longest usable prefix: the first row to try */
+    uint32_t fail;     /* the longest proper prefix that is a state; NOWHERE: stop here (DESIGN) */
+    uint32_t row;      /* its longest usable prefix: the first row to try */
 } state;
 
 typedef struct row { /* a usable token; row 0 is the end: one unknown character */
@@ -36,24 +36,24 @@ typedef struct odd_link {
 } odd_link;
 
 typedef struct plamo2_model {
-    trie t;          /* reversed tokens, byte by byte, no tails */
+    trie t; /* reversed tokens, byte by byte, no tails */
     state *state;
     row *row;
     size_t n_rows;
     odd_link *odd;
     size_t n_odd;
     pair_set pairs;
-    bool whole;      /* no cutting into pieces */
+    bool whole; /* no cutting into pieces */
     int32_t byte_id[256];
 } plamo2_model;
 
 typedef struct plamo2_scratch {
-    bytebuf text;     /* a text that had to be repaired, or one padded for the cache */
-    int64_t *sum;     /* for each character of a piece, and its end: the least cost */
-    uint32_t *taken;  /* the row taken there */
-    uint32_t *start;  /* where the character begins */
+    bytebuf text;    /* a text that had to be repaired, or one padded for the cache */
+    int64_t *sum;    /* for each character of a piece, and its end: the least cost */
+    uint32_t *taken; /* the row taken there */
+    uint32_t *start; /* where the character begins */
     size_t cap;
-    idbuf ids;        /* of one piece */
+    idbuf ids; /* of one piece */
     piece_cache cache;
 } plamo2_scratch;
 
@@ -154,11 +154,11 @@ typedef struct plamo2_build {
     plamo2_model *m;
     const vocab *v;
     ggtok_error *err;
-    bytebuf text;         /* keys, in the order of reading: reversed token texts are key bytes */
-    uint32_t *off;        /* n + 1: key i is reversed text[off[i] .. off[i + 1]) */
-    uint32_t *token;      /* id of key i, or NOWHERE: only its suffixes count */
+    bytebuf text;    /* keys, in the order of reading: reversed token texts are key bytes */
+    uint32_t *off;   /* n + 1: key i is reversed text[off[i] .. off[i + 1]) */
+    uint32_t *token; /* id of key i, or NOWHERE: only its suffixes count */
     size_t n;
-    idbuf odd;            /* ids of tokens in broken UTF-8 */
+    idbuf odd; /* ids of tokens in broken UTF-8 */
 } plamo2_build;
 
 static void plamo2_free(void *model) {
@@ -173,8 +173,10 @@ static void plamo2_free(void *model) {
 }
 
 static int hex_value(uint8_t c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* The score as llama.cpp's table holds it. What does not fit 32 bits becomes the
@@ -405,8 +407,7 @@ static bool link_odd(plamo2_build *b) {
 static void cut_links(plamo2_model *m) {
     for (size_t i = 0; m->whole && i < m->t.n_units; i++) {
         uint32_t r = m->state[i].row;
-        if (r && r != NOWHERE && m->row[r].next == NOWHERE &&
-            (m->t.unit[i].link & TRIE_VALUE)) {
+        if (r && r != NOWHERE && m->row[r].next == NOWHERE && (m->t.unit[i].link & TRIE_VALUE)) {
             /* Its own row, not one that it inherits from a shorter prefix. */
             uint32_t f = m->state[i].fail;
             if (f == NOWHERE || m->state[f].row != r) m->state[i].fail = NOWHERE;
@@ -510,8 +511,7 @@ static bool find_path(const plamo2_model *m, plamo2_scratch *s, const uint8_t *t
     for (size_t i = 0; i < chars;) {
         const row *r = &m->row[s->taken[i]];
         size_t from = s->start[i], len = s->start[i + 1] - from;
-        if (!(r->id >= 0 ? idbuf_push(&s->ids, r->id)
-                         : push_bytes(m, &s->ids, text + from, len))) {
+        if (!(r->id >= 0 ? idbuf_push(&s->ids, r->id) : push_bytes(m, &s->ids, text + from, len))) {
             return false;
         }
         i += r->length;
@@ -560,8 +560,10 @@ static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, s
     uint32_t c = char_at(text, n, &len);
     for (i = len; i < n && !m->whole; i += len) {
         uint32_t next = text[i];
-        if (next < 0x80) len = 1;
-        else next = char_at(text + i, n - i, &len);
+        if (next < 0x80)
+            len = 1;
+        else
+            next = char_at(text + i, n - i, &len);
         if (!pair_in(&m->pairs, c, next)) {
             if (!push_piece(call, text + start, i - start, n - start > PIECE_MAX)) {
                 return error_memory(call->err);

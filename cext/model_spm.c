@@ -290,8 +290,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     spm_state *s = call->scratch;
     s->text.n = 0;
     bool prefix = call->after_special && call->v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
-    if ((prefix && !bytebuf_append(&s->text, SPACE_MARK, 3)) ||
-        !spaces_escape(&s->text, text, n)) {
+    if ((prefix && !bytebuf_append(&s->text, SPACE_MARK, 3)) || !spaces_escape(&s->text, text, n)) {
         return error_memory(call->err);
     }
     const uint8_t *piece = s->text.data, *end = piece + s->text.n, *p = piece;

@@ -18,30 +18,30 @@
 
 typedef struct ugm_model {
     trie tokens;
-    trie user;          /* user-defined tokens, no tails: see user_prefix */
+    trie user; /* user-defined tokens, no tails: see user_prefix */
     charsmap map;
     pair_set pairs;
-    double unknown;     /* score of an unknown character */
-    double exact_len;   /* texts up to this many bytes have exact sums; 0: none */
-    bool plain[256];    /* an ASCII byte that stays itself if another follows */
-    bool all_plain;     /* all from 20 to 7E are */
-    bool space_first;   /* no token holds a U+2581 behind its first character */
+    double unknown;   /* score of an unknown character */
+    double exact_len; /* texts up to this many bytes have exact sums; 0: none */
+    bool plain[256];  /* an ASCII byte that stays itself if another follows */
+    bool all_plain;   /* all from 20 to 7E are */
+    bool space_first; /* no token holds a U+2581 behind its first character */
 } ugm_model;
 
-typedef struct best {   /* the best way to a place in the piece */
+typedef struct best { /* the best way to a place in the piece */
     double score;
-    int32_t id;         /* its last token */
-    uint32_t from;      /* where that begins */
+    int32_t id;    /* its last token */
+    uint32_t from; /* where that begins */
 } best;
 
 typedef struct ugm_scratch {
     bytebuf norm;
     best *best;
     size_t best_cap;
-    idbuf ids;          /* of one piece, last to first */
+    idbuf ids; /* of one piece, last to first */
     piece_cache cache;
-    uint8_t *kind;      /* of each character below U+10000, once met: see plain_char */
-    bool any_user;      /* some token is user-defined, now that types are final */
+    uint8_t *kind; /* of each character below U+10000, once met: see plain_char */
+    bool any_user; /* some token is user-defined, now that types are final */
 } ugm_scratch;
 
 /*
@@ -66,12 +66,12 @@ typedef struct ugm_run {
     const model_call *call;
     const ugm_model *m;
     ugm_scratch *s;
-    bool cut;           /* pieces, not the whole text */
-    bool in_word;       /* the last byte was no space */
-    bool prefixed;      /* a space has been put before a word */
-    bool was_unknown;   /* the last id is the unknown one, which a run gives once */
-    double drained;     /* normalized bytes tokenized so far */
-    bool by_word;       /* see plain_words */
+    bool cut;         /* pieces, not the whole text */
+    bool in_word;     /* the last byte was no space */
+    bool prefixed;    /* a space has been put before a word */
+    bool was_unknown; /* the last id is the unknown one, which a run gives once */
+    double drained;   /* normalized bytes tokenized so far */
+    bool by_word;     /* see plain_words */
     batch waiting;
 } ugm_run;
 
@@ -110,8 +110,8 @@ static double power_of_two(int e) {
 /* What all scores have in common; see exact_length. */
 typedef struct score_range {
     int low_bit;
-    float greatest;  /* absolute value of any score */
-    float per_char;  /* the most that one character can add to, or take from, the best sum */
+    float greatest; /* absolute value of any score */
+    float per_char; /* the most that one character can add to, or take from, the best sum */
     bool finite;
 } score_range;
 
@@ -199,8 +199,8 @@ static ggtok_status ugm_build(const vocab *v, const gguf *g, const ggtok_load_op
         return status;
     }
     for (unsigned c = 0; c < 128; c++) {
-        m->plain[c] = !trie_child(&m->user, 0, (uint8_t)c) &&
-                      charsmap_keeps_ascii(&m->map, (uint8_t)c);
+        m->plain[c] =
+            !trie_child(&m->user, 0, (uint8_t)c) && charsmap_keeps_ascii(&m->map, (uint8_t)c);
     }
     m->all_plain = true;
     for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
@@ -335,8 +335,8 @@ static bool look_up(ugm_run *r) {
         if (!slot) {
             uint8_t word[3 + PIECE_MAX + 1] = {0xE2, 0x96, 0x81};
             if (w->bare) memcpy(word + 3, w->text, PIECE_MAX); /* WORD_ROOM is behind it */
-            if (!push_path(r, w->bare ? word : w->text, w->n,
-                           w->n <= PIECE_MAX ? &w->key : NULL, w->hash)) {
+            if (!push_path(r, w->bare ? word : w->text, w->n, w->n <= PIECE_MAX ? &w->key : NULL,
+                           w->hash)) {
                 return false;
             }
         } else if (slot->id[0] == unk) {
@@ -383,8 +383,10 @@ static bool drain(ugm_run *r, bool all) {
             /* The last characters may not all be there yet. */
             if (!all && n - i < 4) break;
             uint32_t next = p[i];
-            if (next < 0x80) len = 1;
-            else next = char_at(p + i, n - i, &len);
+            if (next < 0x80)
+                len = 1;
+            else
+                next = char_at(p + i, n - i, &len);
             if (!pair_in(&r->m->pairs, c, next)) {
                 if (!push_piece(r, p + start, i - start)) return false;
                 start = i;

@@ -23,17 +23,17 @@ typedef struct wpm_char {
 } wpm_char;
 
 enum {
-    PAGE = 256,                   /* characters are normalized a page at a time, when first met */
+    PAGE = 256, /* characters are normalized a page at a time, when first met */
     N_PAGES = 0x110000 / PAGE,
-    PAD = 40,                     /* readable bytes behind a text that is scanned fast */
-    PHANTOM = 3                   /* length of the U+2581 before each word */
+    PAD = 40,   /* readable bytes behind a text that is scanned fast */
+    PHANTOM = 3 /* length of the U+2581 before each word */
 };
 
 typedef struct wpm_scratch {
     wpm_char *page[N_PAGES];
-    bytebuf word;  /* PHANTOM bytes, then the word; padded for piece_key_of */
-    bytebuf tail;  /* the end of a text, padded */
-    idbuf ids;     /* of one word */
+    bytebuf word; /* PHANTOM bytes, then the word; padded for piece_key_of */
+    bytebuf tail; /* the end of a text, padded */
+    idbuf ids;    /* of one word */
     piece_cache cache;
 } wpm_scratch;
 

@@ -25,8 +25,8 @@ typedef struct piece_slot { /* one cache line */
 typedef struct piece_cache {
     piece_slot *slot; /* aligned to its size; NULL: nothing allocated yet */
     void *memory;
-    size_t mask;      /* number of sets - 1 */
-    size_t n_added;   /* since it last grew */
+    size_t mask;    /* number of sets - 1 */
+    size_t n_added; /* since it last grew */
 } piece_cache;
 
 /* Packs p[0..n), 1 <= n <= PIECE_MAX. PIECE_MAX + 1 bytes at p must be readable. */
@@ -57,14 +57,13 @@ static inline piece_key piece_key_within(const uint8_t *p, size_t n, size_t room
 }
 
 static inline uint64_t piece_hash(const piece_key *k) {
-    uint64_t h = (k->w[0] ^ k->w[3]) * 0x9E3779B97F4A7C15u +
-                 (k->w[1] ^ k->w[2] << 7) * 0xD6E8FEB86659FD93u;
+    uint64_t h =
+        (k->w[0] ^ k->w[3]) * 0x9E3779B97F4A7C15u + (k->w[1] ^ k->w[2] << 7) * 0xD6E8FEB86659FD93u;
     return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 20;
 }
 
 static inline bool piece_same(const piece_key *a, const piece_key *b) {
-    return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) |
-             (a->w[3] ^ b->w[3]));
+    return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) | (a->w[3] ^ b->w[3]));
 }
 
 static inline const piece_slot *piece_find(const piece_cache *c, const piece_key *k,

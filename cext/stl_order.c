@@ -25,11 +25,13 @@ static uint64_t stl_hash(const uint8_t *p, size_t n) {
 
 /* The bucket counts a map grows through: each is the library's next prime from
  * twice the last. Load factor 1, so a map of n texts has the first that is >= n. */
+/* clang-format off */
 static const uint32_t bucket_counts[] = {
     13,     29,     59,      127,     257,     541,      1109,     2357,     5087,      10273,
     20753,  42043,  85229,   172933,  351061,  712697,   1447153,  2938679,  5967347,   12117689,
     24607243, 49969847, 101473717, 206062531, 418451333, 849745009, 1725587117,
 };
+/* clang-format on */
 enum { N_BUCKET_COUNTS = sizeof bucket_counts / sizeof bucket_counts[0] };
 
 /* The map's singly linked list of nodes, and for each bucket the node before its

@@ -12,7 +12,7 @@
 typedef struct entry {
     uint64_t key; /* bytes [w, w + 8) of the text, big-endian, zeros behind its end */
     uint32_t len;
-    uint32_t at;  /* position in the caller's list; turned into the text's number by text() */
+    uint32_t at; /* position in the caller's list; turned into the text's number by text() */
 } entry;
 
 typedef struct range { /* the texts entry[lo..hi) share `depth` bytes and lead to `unit` */
@@ -26,17 +26,17 @@ enum { N_OPEN = 8, MAX_MISSES = 24 };
 typedef struct builder {
     trie *t;
     const uint32_t *ids;
-    size_t arena_n;       /* end of the last text */
+    size_t arena_n; /* end of the last text */
     bool tails;
     entry *entry, *spare; /* n each */
     range *stack;
     size_t n_stack, cap_stack;
     size_t cap_units;
     struct open_block {
-        uint32_t start;    /* first unit */
+        uint32_t start; /* first unit */
         uint32_t n_free;
         uint32_t n_misses;
-        uint64_t free[4];  /* a bit for each unit */
+        uint64_t free[4]; /* a bit for each unit */
     } open[N_OPEN];
     size_t n_open;
 } builder;
@@ -109,8 +109,10 @@ static void sort_long(entry *e, entry *spare, size_t n, uint32_t depth) {
 
 static void sort_window(const builder *b, size_t lo, size_t hi, uint32_t depth) {
     load_window(b, b->entry + lo, hi - lo, depth);
-    if (hi - lo < 512) sort_short(b->entry + lo, hi - lo);
-    else sort_long(b->entry + lo, b->spare + lo, hi - lo, depth);
+    if (hi - lo < 512)
+        sort_short(b->entry + lo, hi - lo);
+    else
+        sort_long(b->entry + lo, b->spare + lo, hi - lo, depth);
 }
 
 /* ---- placing ---- */

@@ -29,13 +29,12 @@ typedef struct trie_unit {
 } trie_unit;
 
 typedef struct trie {
-    trie_unit *unit;     /* unit[0] is the root */
-    int32_t *value;      /* for each unit: id, where it has a value or is a tail */
-    size_t n_units;      /* a multiple of 256 */
+    trie_unit *unit;      /* unit[0] is the root */
+    int32_t *value;       /* for each unit: id, where it has a value or is a tail */
+    size_t n_units;       /* a multiple of 256 */
     const uint8_t *arena; /* the texts, as given to trie_build */
     const uint32_t *off;
 } trie;
-
 
 /*
  * Builds the trie of the n texts whose numbers are in `ids`; a text's number is

@@ -19,9 +19,9 @@
 #include "gguf.h"
 
 typedef struct charsmap {
-    uint32_t *unit;    /* NULL if the file has no charsmap */
+    uint32_t *unit; /* NULL if the file has no charsmap */
     size_t n_units;
-    uint8_t *text;     /* the replacements */
+    uint8_t *text; /* the replacements */
     size_t text_n;
 } charsmap;
 

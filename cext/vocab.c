@@ -14,6 +14,7 @@ typedef struct model_row {
     bool add_space_prefix, add_bos, add_eos, add_sep;
 } model_row;
 
+/* clang-format off */
 static const model_row model_rows[] = {
     /*                                  bos eos unk sep pad mask  space  bos    eos    sep */
     {"no_vocab",   GGTOK_VOCAB_NONE,    -1, -1, -1, -1, -1, -1,   false, false, false, false},
@@ -29,6 +30,7 @@ static const model_row model_rows[] = {
     {"plamo2",     GGTOK_VOCAB_PLAMO2,   1,  2,  0, -1,  3, -1,   false, false, false, false},
     {"test",       GGTOK_VOCAB_TEST,    -1, -1, -1, -1, -1, -1,   false, false, false, false},
 };
+/* clang-format on */
 
 /* ---- reading keys: absent is fine, a wrong type is an error, as in llama.cpp ---- */
 
@@ -42,8 +44,8 @@ static ggtok_status wrong_type(const gguf *g, const gguf_kv *kv, const char *wan
                         kv->type == GGTOK_ARRAY ? gguf_type_name(kv->elem) : "", want);
 }
 
-ggtok_status vocab_key_of(const gguf *g, const char *key, ggtok_value_type type,
-                          const gguf_kv **kv, ggtok_error *err) {
+ggtok_status vocab_key_of(const gguf *g, const char *key, ggtok_value_type type, const gguf_kv **kv,
+                          ggtok_error *err) {
     *kv = gguf_find(g, key);
     if (*kv && (*kv)->type != type) return wrong_type(g, *kv, gguf_type_name(type), err);
     return GGTOK_OK;
@@ -255,10 +257,12 @@ static ggtok_status load_scores(vocab *v, const gguf *g, ggtok_error *err) {
 
 static ggtok_status load_types(vocab *v, const gguf *g, ggtok_error *err) {
     /* llama_token_type -> attribute; any other number is UNDEFINED */
+    /* clang-format off */
     static const uint32_t attr_of_type[] = {
         GGTOK_ATTR_UNDEFINED, GGTOK_ATTR_NORMAL,       GGTOK_ATTR_UNKNOWN, GGTOK_ATTR_CONTROL,
         GGTOK_ATTR_USER_DEFINED, GGTOK_ATTR_UNUSED, GGTOK_ATTR_BYTE,
     };
+    /* clang-format on */
     const gguf_kv *kv;
     ggtok_status s = vocab_array_of(g, KEY_TYPES, 1u << GGTOK_I32, "array of i32", &kv, err);
     if (s) return s;

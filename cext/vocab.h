@@ -13,24 +13,24 @@
 
 typedef struct vocab {
     ggtok_vocab_type type;
-    const char *model;      /* tokenizer.ggml.model: one of a fixed set */
-    const pretok_row *pre;  /* BPE only, else NULL */
+    const char *model;     /* tokenizer.ggml.model: one of a fixed set */
+    const pretok_row *pre; /* BPE only, else NULL */
 
     uint32_t n_tokens;
-    uint8_t *text;          /* all token texts, one behind the other */
-    uint32_t *text_off;     /* n_tokens + 1 offsets into text */
-    uint32_t max_text;      /* bytes of the longest text: llama.cpp's max_token_len */
+    uint8_t *text;      /* all token texts, one behind the other */
+    uint32_t *text_off; /* n_tokens + 1 offsets into text */
+    uint32_t max_text;  /* bytes of the longest text: llama.cpp's max_token_len */
     float *score;
-    uint32_t *attr;         /* ggtok_attr bits */
+    uint32_t *attr; /* ggtok_attr bits */
     textmap by_text;
-    uint32_t kmer_from;     /* hybriddna: from this id on, a trailing U+E000 belongs to the
+    uint32_t kmer_from; /* hybriddna: from this id on, a trailing U+E000 belongs to the
                                look-up key but not to the text; n_tokens when there is none */
 
     int32_t special[GGTOK_N_SPECIAL];
     bool flag[GGTOK_N_FLAGS];
-    idbuf eog;              /* ascending */
+    idbuf eog; /* ascending */
     idbuf suppress;
-    bytebuf warnings;       /* NUL-terminated sentences */
+    bytebuf warnings; /* NUL-terminated sentences */
 } vocab;
 
 /* A token's text (what llama_vocab_get_text gives) and the key it is found by. */

@@ -1,10 +1,10 @@
 /* Loading, second half: special ids and flags from the file, special tokens
  * recognised by their text, and the attributes and end-of-generation set that
  * follow. The steps keep llama.cpp's order, since later ones see earlier ones. */
+#include "vocab_special.h"
 #include "stl_order.h"
 #include "vocab.h"
 #include "vocab_keys.h"
-#include "vocab_special.h"
 
 /* ---- ids by key ---- */
 
@@ -43,8 +43,9 @@ static ggtok_status load_ids(vocab *v, const gguf *g, ggtok_error *err) {
         uint64_t given = gguf_uint(g, kv);
         if (given < v->n_tokens) {
             *id = (int32_t)given;
-        } else if (!vocab_warn(v, "key '%s' is %llu, but the vocabulary has %lu tokens; the "
-                                  "default, %ld, is used",
+        } else if (!vocab_warn(v,
+                               "key '%s' is %llu, but the vocabulary has %lu tokens; the "
+                               "default, %ld, is used",
                                id_keys[i].key, (unsigned long long)given,
                                (unsigned long)v->n_tokens, (long)*id)) {
             return error_memory(err);
@@ -141,6 +142,7 @@ static const struct {
 };
 
 /* Texts of tokens that end a generation. */
+/* clang-format off */
 static const char *const eog_texts[] = {
     "<|eot_id|>",   "<|im_end|>",       "<|end|>",
     "<|return|>",   "<|call|>",         "<|flush|>",
@@ -151,6 +153,7 @@ static const char *const eog_texts[] = {
     "<turn|>",      "<|tool_response>", "<｜end▁of▁sentence｜>",
     "[e~[",
 };
+/* clang-format on */
 
 static int32_t find(const vocab *v, const char *text) {
     return vocab_find(v, text, strlen(text));
@@ -228,7 +231,10 @@ static size_t eog_at(const vocab *v, int32_t id) { /* lower bound */
     size_t lo = 0, hi = v->eog.n;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        if (v->eog.data[mid] < id) lo = mid + 1; else hi = mid;
+        if (v->eog.data[mid] < id)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -279,8 +285,9 @@ static bool collect_eog(vocab *v) {
         int32_t id = v->special[of_end[i]];
         if (id < 0 || vocab_is_eog(v, id)) continue;
         if (!add_eog(v, id) ||
-            !vocab_warn(v, "token %ld ends a generation by the file's keys but is not known to: "
-                           "the tokenizer's configuration may be wrong",
+            !vocab_warn(v,
+                        "token %ld ends a generation by the file's keys but is not known to: "
+                        "the tokenizer's configuration may be wrong",
                         (long)id)) {
             return false;
         }
@@ -320,8 +327,8 @@ static bool contains(gguf_view text, const char *word, bool any_case) {
 static bool lstrip(vocab *v, const char *text) {
     int32_t id = find(v, text);
     if (id >= 0) v->attr[id] |= GGTOK_ATTR_LSTRIP;
-    return id >= 0 || vocab_warn(v, "the vocabulary has no token '%s': convert the model again",
-                                 text);
+    return id >= 0 ||
+           vocab_warn(v, "the vocabulary has no token '%s': convert the model again", text);
 }
 
 static ggtok_status rstrip_phi3(vocab *v, ggtok_error *err) {
@@ -339,8 +346,10 @@ static ggtok_status rstrip_phi3(vocab *v, ggtok_error *err) {
                                 "'%s' (llama.cpp refuses the file too)",
                                 KEY_NAME, needed[i]);
         }
-        if (i == 0) v->attr[id] |= GGTOK_ATTR_RSTRIP;
-        else v->attr[id] &= ~(uint32_t)GGTOK_ATTR_RSTRIP;
+        if (i == 0)
+            v->attr[id] |= GGTOK_ATTR_RSTRIP;
+        else
+            v->attr[id] &= ~(uint32_t)GGTOK_ATTR_RSTRIP;
     }
     return GGTOK_OK;
 }

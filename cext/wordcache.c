@@ -9,10 +9,12 @@ enum { MIN_LOG2 = 9, MAX_LOG2 = 15, GROWTH = 2 }; /* of the number of sets */
 #endif
 #define MASK(n) {BYTES(n), BYTES((n) > 8 ? (n) - 8 : 0)}
 
+/* clang-format off */
 const uint64_t word_mask[WORD_SHORT + 1][2] = {
     MASK(0), MASK(1), MASK(2),  MASK(3),  MASK(4),  MASK(5),  MASK(6),  MASK(7),
     MASK(8), MASK(9), MASK(10), MASK(11), MASK(12), MASK(13), MASK(14), MASK(15),
 };
+/* clang-format on */
 
 /* Sets must not straddle cache lines: align the first one. */
 static word_short *alloc_sets(void **block, unsigned log2) {
