@@ -6,7 +6,7 @@
  * one table. That table is the automaton of Aho and Corasick for the reversed
  * tokens: a state is the longest suffix-of-a-token that leads the text read so
  * far (from the end), and its rows are the state and its failure links. Here it
- * is built as such, in time linear in the tokens. DESIGN-models.md has the proof,
+ * is built as such, in time linear in the tokens. DESIGN.md has the proof,
  * and what happens to it in vocabularies that no trainer makes.
  */
 #include "model.h"

@@ -5,7 +5,7 @@
  *   text -> normalize (user-defined tokens, charsmap, white space) -> pieces
  *        -> best path of each piece, remembered -> ids, runs of unknowns fused
  *
- * Cutting into pieces is exact when sums of scores are (see DESIGN-models.md); a
+ * Cutting into pieces is exact when sums of scores are (see DESIGN.md); a
  * vocabulary or a text for which that can't be shown is one piece.
  */
 #include "model.h"
