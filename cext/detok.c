@@ -44,7 +44,7 @@ static bool is_hex(uint8_t c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* PLaMo2 checks its byte tokens' spelling; one that is off prints as it is. */
+/* PLaMo2 (and 3) checks its byte tokens' spelling; one that is off prints as it is. */
 static bool is_plamo2_byte(gguf_view t) {
     return t.n == 6 && !memcmp(t.p, "<0x", 3) && is_hex(t.p[3]) && is_hex(t.p[4]) && t.p[5] == '>';
 }
@@ -68,6 +68,7 @@ static bool append_piece(bytebuf *out, const vocab *v, uint32_t id, bool *short_
         return bytebuf_append(out, hex, (size_t)n);
     }
     case GGTOK_VOCAB_PLAMO2:
+    case GGTOK_VOCAB_PLAMO3:
         if ((attr & GGTOK_ATTR_BYTE) && is_plamo2_byte(text)) {
             return append_byte(out, v, id, short_text);
         }

@@ -67,7 +67,8 @@ typedef enum ggtok_vocab_type {
     GGTOK_VOCAB_UGM = 4,
     GGTOK_VOCAB_RWKV = 5,
     GGTOK_VOCAB_PLAMO2 = 6,
-    GGTOK_VOCAB_TEST = 7
+    GGTOK_VOCAB_TEST = 7,
+    GGTOK_VOCAB_PLAMO3 = 8
 } ggtok_vocab_type;
 
 /* The bits of llama_token_attr. */

@@ -19,7 +19,8 @@ static const model_ops *ops_of(const vocab *v) {
     case GGTOK_VOCAB_WPM: return &model_wpm;
     case GGTOK_VOCAB_UGM: return &model_ugm;
     case GGTOK_VOCAB_RWKV: return &model_rwkv;
-    case GGTOK_VOCAB_PLAMO2: return &model_plamo2;
+    case GGTOK_VOCAB_PLAMO2:
+    case GGTOK_VOCAB_PLAMO3: return &model_plamo2;
     case GGTOK_VOCAB_TEST: return &model_test;
     default: return NULL;
     }

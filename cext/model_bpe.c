@@ -135,7 +135,7 @@ static ggtok_status merge_word(const model_call *call, const uint8_t *word, size
     if (n <= WHOLE) return bpe_merge_word(&m->table, call->v, &s->merge, word, n, out, call->err);
     for (size_t from = 0, end; from < n; from = end) {
         end = bpe_cuts_next(&m->table.cuts, word, n, from);
-        if (!idbuf_reserve(out, WORD_LONG_IDS + 1)) return error_memory(call->err);
+        if (!idbuf_reserve(out, WORD_LONG_IDS)) return error_memory(call->err);
         if (wordcache_get(&s->pieces, word + from, end - from, n - from, out)) continue;
         size_t before = out->n;
         ggtok_status st =
@@ -167,60 +167,54 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     return GGTOK_OK;
 }
 
+/* One word that the hot loop could not take. */
+static ggtok_status find_word(const model_call *call, const uint8_t *word, size_t n, size_t room) {
+    bpe_state *s = call->scratch;
+    if (!idbuf_reserve(call->out, WORD_LONG_IDS)) return error_memory(call->err);
+    if (wordcache_get(&s->words, word, n, room, call->out)) return GGTOK_OK;
+    return encode_word(call, word, n);
+}
+
 /*
- * Words text[from..ends[0]), text[ends[0]..ends[1]), ... In groups: first all
- * keys of a group, whose cache entries are fetched meanwhile; then the look-ups.
+ * Words text[from..ends[0]), text[ends[0]..ends[1]), ... In groups of short words:
+ * first all keys of a group, whose sets are fetched meanwhile, then the look-ups.
+ * A word that is long, unknown or too near to the end ends its group.
  */
 static ggtok_status encode_words(const model_call *call, const uint8_t *text, size_t n, size_t from,
                                  const size_t *ends, size_t count) {
-    enum { GROUP = 32 };
+    enum { GROUP = 32, READ = 16 };
     struct {
-        union {
-            uint64_t words[2]; /* of a short word */
-            piece_key piece;   /* of a longer one */
-        } key;
-        uint64_t hash;
+        uint64_t key[2];
+        const word_short *set;
     } probe[GROUP];
     const bpe_state *s = call->scratch;
     idbuf *out = call->out;
     while (count) {
-        size_t group = count < GROUP ? count : GROUP;
-        size_t start = from;
-        for (size_t i = 0; i < group; i++) {
-            size_t len = ends[i] - start;
-            if (len <= WORD_SHORT) {
-                word_short_key(probe[i].key.words, text + start, len, n - start);
-                probe[i].hash = word_hash(probe[i].key.words[0], probe[i].key.words[1]);
-                word_prefetch(word_short_set(&s->words, probe[i].hash));
-            } else if (len <= WORD_LONG) {
-                probe[i].key.piece = piece_key_within(text + start, len, n - start);
-                probe[i].hash = piece_hash(&probe[i].key.piece);
-                piece_prefetch(&s->words.pieces, probe[i].hash);
-            }
-            start = ends[i];
+        size_t group = 0, start = from, most = count < GROUP ? count : GROUP;
+        while (group < most && ends[group] - start <= WORD_SHORT && n - start >= READ) {
+            word_short_key(probe[group].key, text + start, ends[group] - start);
+            probe[group].set = word_short_set(&s->words, probe[group].key);
+            word_prefetch(probe[group].set);
+            start = ends[group++];
         }
-        if (!idbuf_reserve(out, GROUP * (WORD_LONG_IDS + 1))) return error_memory(call->err);
-        for (size_t i = 0; i < group; i++) {
-            size_t len = ends[i] - from;
-            const uint8_t *word = text + from;
-            from = ends[i];
-            if (len <= WORD_SHORT) {
-                if (wordcache_get_short(&s->words, probe[i].key.words, probe[i].hash, out))
-                    continue;
-                /* or it has many ids */
-                probe[i].key.piece = piece_key_within(word, len, n - (size_t)(word - text));
-                probe[i].hash = piece_hash(&probe[i].key.piece);
-            }
-            if (len <= WORD_LONG &&
-                wordcache_get_long(&s->words, &probe[i].key.piece, probe[i].hash, out)) {
-                continue;
-            }
-            ggtok_status st = encode_word(call, word, len);
-            if (st) return st;
-            if (!idbuf_reserve(out, GROUP * (WORD_LONG_IDS + 1))) return error_memory(call->err);
+        if (!idbuf_reserve(out, GROUP * (WORD_SHORT_IDS + 1))) return error_memory(call->err);
+        int32_t *w = out->data + out->n;
+        size_t done = 0;
+        for (; done < group; done++) {
+            const word_short *e = word_short_find(probe[done].set, probe[done].key);
+            if (!e) break;
+            memcpy(w, e->ids, sizeof e->ids + sizeof e->n); /* 16 bytes: one move */
+            w += e->n;
         }
-        ends += group;
-        count -= group;
+        out->n = (size_t)(w - out->data);
+        if (done) from = ends[done - 1];
+        ends += done;
+        count -= done;
+        if (done == most) continue;
+        ggtok_status st = find_word(call, text + from, *ends - from, n - from);
+        if (st) return st;
+        from = *ends++;
+        count--;
     }
     return GGTOK_OK;
 }
@@ -275,7 +269,10 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     }
     if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) {
         s->spaced.n = 0;
-        if (!spaces_escape(&s->spaced, text, n)) return error_memory(call->err);
+        if (!(m->pre_flags & PRETOK_MARK_LINES ? spaces_escape_lines(&s->spaced, text, n)
+                                               : spaces_escape(&s->spaced, text, n))) {
+            return error_memory(call->err);
+        }
         text = s->spaced.data;
         n = s->spaced.n;
     }

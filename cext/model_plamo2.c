@@ -1,5 +1,5 @@
 /*
- * PLaMo2: tokens with the greatest sum of integer scores, found from the text's
+ * PLaMo2 and PLaMo3: tokens with the greatest sum of integer scores, found from the text's
  * end; a character that no token covers falls back to byte tokens.
  *
  * llama.cpp flattens all suffixes of all tokens, each with all its prefixes, into
@@ -8,11 +8,16 @@
  * far (from the end), and its rows are the state and its failure links. Here it
  * is built as such, in time linear in the tokens. DESIGN.md has the proof,
  * and what happens to it in vocabularies that no trainer makes.
+ *
+ * PLaMo3 does this for parts of the text: its tags, runs of one character, and
+ * what lies between them.
  */
 #include "model.h"
 #include "pairset.h"
 #include "piece_cache.h"
 #include "trie.h"
+#include "unicode.h"
+#include "utf8.h"
 
 /* llama.cpp's scores, 1e4 to the unit. One that is INVALID or less is never used. */
 enum { SCORE_INVALID = -20000000, SCORE_UNKNOWN = -10000000 };
@@ -44,6 +49,7 @@ typedef struct plamo2_model {
     size_t n_odd;
     pair_set pairs;
     bool whole; /* no cutting into pieces */
+    bool parts; /* PLaMo3 */
     int32_t byte_id[256];
 } plamo2_model;
 
@@ -204,8 +210,8 @@ static ggtok_status read_byte_tokens(plamo2_build *b) {
     for (unsigned c = 0; c < 256; c++) {
         if (!b->m->byte_id[c]) {
             return error_set(b->err, GGTOK_ERR_VOCAB,
-                             "a plamo2 vocabulary must have a byte token <0x%02X> (not as id 0)",
-                             c);
+                             "a %s vocabulary must have a byte token <0x%02X> (not as id 0)",
+                             b->v->model, c);
         }
     }
     return GGTOK_OK;
@@ -223,8 +229,8 @@ static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
         size_t len = decode_wide(t.p + i, t.n - i, &cpt);
         if (cpt > 0x10FFFF) {
             return error_set(b->err, GGTOK_ERR_VOCAB,
-                             "token %u of a plamo2 vocabulary has a character above U+10FFFF",
-                             (unsigned)id);
+                             "token %u of a %s vocabulary has a character above U+10FFFF",
+                             (unsigned)id, b->v->model);
         }
         if (!i) skip = len;
         i += len;
@@ -421,6 +427,7 @@ static ggtok_status plamo2_build_model(const vocab *v, const gguf *g,
     (void)g, (void)options;
     plamo2_build b = {.v = v, .err = err, .m = mem_zalloc(sizeof(plamo2_model))};
     if (!b.m) return error_memory(err);
+    b.m->parts = v->type == GGTOK_VOCAB_PLAMO3;
     ggtok_status status = read_byte_tokens(&b);
     if (!status) status = gather_keys(&b);
     if (!status && !(build_trie(&b) && link_states(&b) && (!b.odd.n || link_odd(&b)))) {
@@ -545,17 +552,9 @@ static bool push_piece(const model_call *call, const uint8_t *text, size_t n, bo
     return true;
 }
 
-static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, size_t n) {
+/* Appends the ids of text[0..n), n >= 1; `room` bytes at text are readable. */
+static bool push_part(const model_call *call, const uint8_t *text, size_t n, size_t room) {
     const plamo2_model *m = call->model;
-    plamo2_scratch *s = call->scratch;
-    if (utf8_valid_prefix(text, n) != n) {
-        s->text.n = 0;
-        if (!repair(&s->text, text, n)) return error_memory(call->err);
-        text = s->text.data;
-        n = s->text.n;
-    }
-    if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) text += 3, n -= 3; /* one BOM is dropped */
-    if (!n) return GGTOK_OK;
     size_t start = 0, len, i;
     uint32_t c = char_at(text, n, &len);
     for (i = len; i < n && !m->whole; i += len) {
@@ -565,15 +564,81 @@ static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, s
         else
             next = char_at(text + i, n - i, &len);
         if (!pair_in(&m->pairs, c, next)) {
-            if (!push_piece(call, text + start, i - start, n - start > PIECE_MAX)) {
-                return error_memory(call->err);
-            }
+            if (!push_piece(call, text + start, i - start, room - start > PIECE_MAX)) return false;
             start = i;
         }
         c = next;
     }
-    /* The last piece may have no room behind it to be read as a key. */
-    return push_piece(call, text + start, n - start, false) ? GGTOK_OK : error_memory(call->err);
+    /* Without room behind it the last piece can't be read as a key. */
+    return push_piece(call, text + start, n - start, room - start > PIECE_MAX);
+}
+
+/* ---- PLaMo3's parts ---- */
+
+/* Bytes of the tag <|plamo:NAME|> at p, or 0. A name has at most 64 characters,
+ * none of them '|' or white space (to Python, so U+001C to U+001F too). Hence a tag
+ * never begins inside another. */
+static size_t tag_at(const uint8_t *p, const uint8_t *end) {
+    enum { OPEN = 8, MAX_NAME = 64 };
+    if (end - p < OPEN || memcmp(p, "<|plamo:", OPEN)) return 0;
+    const uint8_t *at = p + OPEN;
+    for (int chars = 0; at < end; chars++) {
+        uint32_t c = utf8_next(&at);
+        if (c == '|') return at < end && *at == '>' ? (size_t)(at + 1 - p) : 0;
+        if (chars == MAX_NAME || (c >= 0x1C && c <= 0x1F)) return 0;
+        if (unicode_flags(c) & UNICODE_WHITESPACE) return 0;
+    }
+    return 0;
+}
+
+#define BREAK 0xEE00u /* ends a part and is dropped */
+
+/*
+ * The end of the part that starts at `from`: its first place behind `from` where a tag
+ * or a long run (two spaces, or four of anything but newlines) begins or ends, or
+ * beside a BREAK. Runs don't reach across the ends of tags. *tag: the end of the
+ * last tag that was met, for the next call.
+ */
+static const uint8_t *part_end(const uint8_t *from, const uint8_t *end, const uint8_t **tag) {
+    for (const uint8_t *p = from, *next; p < end; p = next) {
+        size_t tag_n = *p == '<' ? tag_at(p, end) : 0;
+        if (p > from && (tag_n || p == *tag)) return p;
+        if (tag_n) *tag = p + tag_n;
+        next = p;
+        uint32_t c = utf8_next(&next);
+        size_t run = 1;
+        for (const uint8_t *q = next; c != BREAK && q < end && q != *tag; run++) {
+            if (utf8_next(&q) != c || (c == '<' && tag_at(next, end))) break;
+            next = q;
+        }
+        bool is_long = c == ' ' ? run > 1 : c != '\n' && run > 3;
+        if (is_long || c == BREAK) return p > from ? p : next;
+    }
+    return end;
+}
+
+static bool push_parts(const model_call *call, const uint8_t *text, const uint8_t *end) {
+    const uint8_t *tag = NULL, *next;
+    for (; text < end; text = next) {
+        next = part_end(text, end, &tag);
+        if (next - text == 3 && !memcmp(text, "\xEE\xB8\x80", 3)) continue; /* BREAK */
+        if (!push_part(call, text, (size_t)(next - text), (size_t)(end - text))) return false;
+    }
+    return true;
+}
+
+static ggtok_status plamo2_encode(const model_call *call, const uint8_t *text, size_t n) {
+    const plamo2_model *m = call->model;
+    plamo2_scratch *s = call->scratch;
+    if (utf8_valid_prefix(text, n) != n) {
+        s->text.n = 0;
+        if (!repair(&s->text, text, n)) return error_memory(call->err);
+        text = s->text.data;
+        n = s->text.n;
+    }
+    if (m->parts) return push_parts(call, text, text + n) ? GGTOK_OK : error_memory(call->err);
+    if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) text += 3, n -= 3; /* one BOM is dropped */
+    return !n || push_part(call, text, n, n) ? GGTOK_OK : error_memory(call->err);
 }
 
 const model_ops model_plamo2 = {

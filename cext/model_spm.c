@@ -302,7 +302,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
             b = char_at(p, (size_t)(end - p), &len);
             if (!pair_in(&m->pairs, a, b)) break;
         }
-        if (!idbuf_reserve(call->out, WORD_LONG_IDS + 1)) return error_memory(call->err);
+        if (!idbuf_reserve(call->out, WORD_LONG_IDS)) return error_memory(call->err);
         size_t piece_n = (size_t)(p - piece);
         if (!wordcache_get(&s->cache, piece, piece_n, (size_t)(end - piece), call->out)) {
             ggtok_status st = encode_piece(call, piece, piece_n);

@@ -41,14 +41,16 @@ static ggtok_status ws_encode(const model_call *call, const uint8_t *text, size_
     ws_scratch *s = call->scratch;
     bytebuf *segment = &s->segment;
     bool lowercase = call->v->flag[GGTOK_FLAG_LOWERCASE];
+    /* A space that is to be escaped is none in llama.cpp's eyes any more. */
+    bool escape = call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
     model_call part = *call;
     part.scratch = s->bpe;
     segment->n = 0;
     const uint8_t *end = text + n;
     while (text <= end) {
-        uint32_t cpt = ' '; /* the end closes the last segment */
+        uint32_t cpt = '\n'; /* the end closes the last segment */
         text += text < end ? utf8_decode(text, end, &cpt) : 1;
-        bool space = cpt < 0x80 ? cpt == ' ' || (cpt >= 9 && cpt <= 13)
+        bool space = cpt < 0x80 ? (cpt == ' ' && !escape) || (cpt >= 9 && cpt <= 13)
                                 : unicode_flags(cpt) & UNICODE_WHITESPACE;
         if (!space) {
             if (!bytebuf_reserve(segment, 4)) return error_memory(call->err);

@@ -17,17 +17,19 @@ enum { PRETOK_MAX_CHAIN = 8 };
 
 /* Flags a name sets before the file's own keys override them. */
 enum {
-    PRETOK_IGNORE_MERGES = 1 << 0,     /* a word that is a token is not merged */
+    PRETOK_IGNORE_MERGES = 1 << 0, /* a word that is a token is not merged */
     PRETOK_ADD_BOS = 1 << 1,
     PRETOK_ADD_SEP = 1 << 2,
-    PRETOK_KEEP_SPACES = 1 << 3,       /* clean_spaces off */
-    PRETOK_NO_BOS = 1 << 4,            /* no default BOS id */
-    PRETOK_RAW_UTF8 = 1 << 5,          /* symbols are UTF-8 characters, bytes fall back to <0xXX>:
+    PRETOK_KEEP_SPACES = 1 << 3,        /* clean_spaces off */
+    PRETOK_NO_BOS = 1 << 4,             /* no default BOS id */
+    PRETOK_RAW_UTF8 = 1 << 5,           /* symbols are UTF-8 characters, bytes fall back to <0xXX>:
                                           no GPT-2 byte map */
-    PRETOK_ESCAPE_WHITESPACES = 1 << 6,/* ' ' becomes U+2581 before splitting */
-    PRETOK_NEWLINE_WORDS = 1 << 7,     /* gemma4: a word of newlines only is looked up whole */
-    PRETOK_FORCE_BOS = 1 << 8,         /* gemma4: add_bos, whatever the file says */
-    PRETOK_CASED = 1 << 9              /* whitespace: no lower-casing by default */
+    PRETOK_ESCAPE_WHITESPACES = 1 << 6, /* ' ' becomes U+2581 before splitting */
+    PRETOK_NEWLINE_WORDS = 1 << 7,      /* gemma4, mmbert: a word of newlines only is looked up
+                                          whole */
+    PRETOK_FORCE_BOS = 1 << 8,          /* gemma4: add_bos, whatever the file says */
+    PRETOK_CASED = 1 << 9,              /* whitespace: no lower-casing by default */
+    PRETOK_MARK_LINES = 1 << 10         /* mmbert: each line begins with a U+2581 */
 };
 
 typedef struct pretok_row pretok_row;

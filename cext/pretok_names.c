@@ -17,6 +17,7 @@
     static const pretok_scanner win_##name = {.cut = pretok_cut_##code, .plain = &name}
 TWIN(gpt2, gpt2);
 TWIN(llama3, llama3);
+TWIN(k2_horizon, llama3);
 TWIN(qwen2, qwen2);
 TWIN(qwen35, qwen2);
 TWIN(bailing, qwen2);
@@ -41,6 +42,7 @@ enum {
     ESCAPE = PRETOK_ESCAPE_WHITESPACES,
     /* Whatever has the pre type GEMMA4 has its two quirks. */
     GEMMA4 = PRETOK_NEWLINE_WORDS | PRETOK_FORCE_BOS,
+    MMBERT = PRETOK_NEWLINE_WORDS | PRETOK_MARK_LINES,
     CASED = PRETOK_CASED
 };
 
@@ -54,6 +56,7 @@ enum {
 #define CHAIN_GPT4O {&gpt4o}, {&win_gpt4o}
 #define CHAIN_DEEPSEEK_V3 {&numbers_3, &cjk_kana, &deepseek_v3}, {&win_fast_deepseek_v3}
 #define CHAIN_NEWLINES {&newlines}, {NULL}
+#define CHAIN_MARKED_WORDS {&marked_words}, {NULL}
 #define CHAIN_BLOOM {&bloom}, {NULL}
 #define CHAIN_BAILING {&bailing}, {&win_bailing}
 #define CHAIN_TINY_AYA {&pretok_groups_right, &tiny_aya}, {NULL}
@@ -82,6 +85,7 @@ enum {
 #define CHAIN_SUPERBPE {&numbers, &pretok_groups_left}, {NULL}
 #define CHAIN_SEED_CODER {&seed_coder}, {&win_seed_coder}
 #define CHAIN_KIMI_K2 {&kimi_k2}, {&win_kimi_k2}
+#define CHAIN_K2_HORIZON {&k2_horizon}, {&win_k2_horizon}
 #define CHAIN_UFAKZEKA {&ufakzeka}, {&win_ufakzeka}
 #define CHAIN_AFMOE \
     {&pretok_groups_right, &afmoe_scripts, &deepseek_v3}, \
@@ -152,6 +156,7 @@ static const pretok_row rows[] = {
     {"joyai-llm", "JOYAI_LLM", SPACES, CHAIN_DEEPSEEK_V3},
     {"gemma4", "GEMMA4", RAW | ESCAPE | GEMMA4, CHAIN_NEWLINES},
     {"granite-embed-multi-311m", "GEMMA4", RAW | ESCAPE | GEMMA4, CHAIN_NEWLINES},
+    {"mmbert", "MMBERT", RAW | ESCAPE | MMBERT, CHAIN_MARKED_WORDS},
     {"sarvam-moe", "SARVAM_MOE", SPACES | RAW | ESCAPE, CHAIN_NEWLINES},
     {"poro-chat", "PORO", SPACES, CHAIN_BLOOM},
     {"bloom", "BLOOM", 0, CHAIN_BLOOM},
@@ -178,6 +183,7 @@ static const pretok_row rows[] = {
     {"superbpe", "SUPERBPE", SPACES, CHAIN_SUPERBPE},
     {"seed-coder", "SEED_CODER", SPACES, CHAIN_SEED_CODER},
     {"kimi-k2", "KIMI_K2", SPACES, CHAIN_KIMI_K2},
+    {"k2-horizon", "K2_HORIZON", SPACES, CHAIN_K2_HORIZON},
     {"ufakzeka", "UFAKZEKA", SPACES, CHAIN_UFAKZEKA},
     {"afmoe", "AFMOE", SPACES, CHAIN_AFMOE},
     {"laguna", "LAGUNA", SPACES, CHAIN_LAGUNA},

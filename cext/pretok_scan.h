@@ -80,7 +80,7 @@ extern const pretok_scanner pretok_groups_right;
 extern const pretok_scanner pretok_groups_left;
 
 /* Classes of code points, from gen/unicode_tables.py. */
-enum { UNICODE_BLOCK_BITS = 7 };
+enum { UNICODE_BLOCK_BITS = 8 };
 extern const uint8_t unicode_class_index[], unicode_class_block[];
 
 static inline unsigned unicode_class(uint32_t cpt) { /* cpt <= 10FFFF */

@@ -1,5 +1,9 @@
 #include "spaces.h"
 
+static bool marked(const uint8_t *p, size_t n) {
+    return n >= 3 && !memcmp(p, SPACE_MARK, 3);
+}
+
 bool spaces_escape(bytebuf *out, const uint8_t *p, size_t n) {
     if (!bytebuf_reserve(out, mem_mul(n, 3))) return false;
     uint8_t *w = out->data + out->n;
@@ -15,10 +19,24 @@ bool spaces_escape(bytebuf *out, const uint8_t *p, size_t n) {
     return true;
 }
 
+bool spaces_escape_lines(bytebuf *out, const uint8_t *p, size_t n) {
+    while (n) {
+        const uint8_t *newline = memchr(p, '\n', n);
+        size_t line = newline ? (size_t)(newline - p) : n;
+        bool mark = line && *p != ' ' && !marked(p, line);
+        if (mark && !bytebuf_append(out, SPACE_MARK, 3)) return false;
+        if (newline) line++;
+        if (!spaces_escape(out, p, line)) return false;
+        p += line;
+        n -= line;
+    }
+    return true;
+}
+
 bool spaces_unescape(bytebuf *out, const uint8_t *p, size_t n) {
     if (!bytebuf_reserve(out, n)) return false;
     for (size_t i = 0; i < n;) {
-        if (n - i >= 3 && !memcmp(p + i, SPACE_MARK, 3)) {
+        if (marked(p + i, n - i)) {
             out->data[out->n++] = ' ';
             i += 3;
         } else {

@@ -28,6 +28,7 @@ static const model_row model_rows[] = {
     {"t5",         GGTOK_VOCAB_UGM,     -1,  1,  2, -1,  0, -1,   false, false, true,  false},
     {"rwkv",       GGTOK_VOCAB_RWKV,    -1, -1, -1, -1, -1, -1,   false, false, false, false},
     {"plamo2",     GGTOK_VOCAB_PLAMO2,   1,  2,  0, -1,  3, -1,   false, false, false, false},
+    {"plamo3",     GGTOK_VOCAB_PLAMO3,   1,  2,  0, -1,  3, -1,   false, false, false, false},
     {"test",       GGTOK_VOCAB_TEST,    -1, -1, -1, -1, -1, -1,   false, false, false, false},
 };
 /* clang-format on */
@@ -331,7 +332,7 @@ int32_t vocab_byte_token(const vocab *v, uint8_t byte) {
     static const char hex[] = "0123456789ABCDEF";
     char name[6] = {'<', '0', 'x', hex[byte >> 4], hex[byte & 15], '>'};
     int32_t id = vocab_find(v, name, sizeof name);
-    if (id >= 0 || v->type == GGTOK_VOCAB_PLAMO2) return id;
+    if (id >= 0 || v->type == GGTOK_VOCAB_PLAMO2 || v->type == GGTOK_VOCAB_PLAMO3) return id;
     return byte ? vocab_find(v, &byte, 1) : GGTOK_NO_TOKEN; /* no text holds a NUL */
 }
 

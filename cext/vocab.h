@@ -41,7 +41,7 @@ gguf_view vocab_text(const vocab *v, uint32_t id);
 
 int32_t vocab_find(const vocab *v, const void *text, size_t n); /* -1: none */
 
-/* Id of the token for one byte in SPM, UGM and PLaMo2: <0xXX>, else (not PLaMo2)
+/* Id of the token for one byte in SPM, UGM and PLaMo: <0xXX>, else (not PLaMo)
  * the one-byte text; -1 if there is neither. llama_vocab::byte_to_token. */
 int32_t vocab_byte_token(const vocab *v, uint8_t byte);
 

@@ -112,6 +112,7 @@ static const struct {
     {GGTOK_FIM_PRE, "▁<PRE>"},
     {GGTOK_FIM_PRE, "<|code_prefix|>"},
     {GGTOK_FIM_PRE, "<|prefix|>"},
+    {GGTOK_FIM_PRE, "<|plamo:fim_prefix|>"},
     {GGTOK_FIM_SUF, "<|fim_suffix|>"},
     {GGTOK_FIM_SUF, "<fim-suffix>"},
     {GGTOK_FIM_SUF, "<fim_suffix>"},
@@ -120,6 +121,7 @@ static const struct {
     {GGTOK_FIM_SUF, "▁<SUF>"},
     {GGTOK_FIM_SUF, "<|code_suffix|>"},
     {GGTOK_FIM_SUF, "<|suffix|>"},
+    {GGTOK_FIM_SUF, "<|plamo:fim_suffix|>"},
     {GGTOK_FIM_MID, "<|fim_middle|>"},
     {GGTOK_FIM_MID, "<fim-middle>"},
     {GGTOK_FIM_MID, "<fim_middle>"},
@@ -128,6 +130,7 @@ static const struct {
     {GGTOK_FIM_MID, "▁<MID>"},
     {GGTOK_FIM_MID, "<|code_middle|>"},
     {GGTOK_FIM_MID, "<|middle|>"},
+    {GGTOK_FIM_MID, "<|plamo:fim_middle|>"},
     {GGTOK_FIM_PAD, "<|fim_pad|>"},
     {GGTOK_FIM_PAD, "<fim-pad>"},
     {GGTOK_FIM_PAD, "<fim_pad>"},
@@ -139,6 +142,7 @@ static const struct {
     {GGTOK_FIM_REP, "<REPO>"},
     {GGTOK_FIM_REP, "<reponame>"},
     {GGTOK_FIM_SEP, "<|file_sep|>"},
+    {GGTOK_FIM_SEP, "<|plamo:file_separator|>"},
 };
 
 /* Texts of tokens that end a generation. */
@@ -151,7 +155,7 @@ static const char *const eog_texts[] = {
     "_<EOT>",       "[EOT]",            "[EOS]",
     "<|end_of_text|>", "<end_of_utterance>", "<eos>",
     "<turn|>",      "<|tool_response>", "<｜end▁of▁sentence｜>",
-    "[e~[",
+    "[e~[",         "<|ifm|im_end|>",
 };
 /* clang-format on */
 
@@ -368,8 +372,8 @@ static ggtok_status set_strips(vocab *v, const gguf *g, ggtok_error *err) {
         pre = (gguf_view){(const uint8_t *)used, strlen(used)};
     }
     if (contains(pre, "jina-v2-de", false) || contains(pre, "jina-v2-es", false) ||
-        contains(pre, "jina-v2-code", false) || contains(arch, "nomic-bert-moe", false) ||
-        contains(arch, "jina-bert-v3", false)) {
+        contains(pre, "jina-v2-code", false) || contains(pre, "mmbert", false) ||
+        contains(arch, "nomic-bert-moe", false) || contains(arch, "jina-bert-v3", false)) {
         return lstrip(v, "<mask>") ? GGTOK_OK : error_memory(err);
     }
     if (contains(name, "phi-3", true) || contains(name, "phi3", true)) return rstrip_phi3(v, err);

@@ -1,5 +1,7 @@
 #include "wordcache.h"
 
+/* ---- short words ---- */
+
 enum { MIN_LOG2 = 9, MAX_LOG2 = 15, GROWTH = 2 }; /* of the number of sets */
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -33,12 +35,34 @@ bool wordcache_init(wordcache *c) {
 
 void wordcache_free(wordcache *c) {
     mem_free(c->block);
+    mem_free(c->longs);
     piece_cache_free(&c->pieces);
     memset(c, 0, sizeof *c);
 }
 
+static void put_piece(wordcache *c, const piece_key *key, const int32_t *ids, size_t count) {
+    uint64_t hash = piece_hash(key);
+    if (!piece_find(&c->pieces, key, hash)) piece_add(&c->pieces, key, hash, ids, count);
+}
+
+/* A short word's key in the piece cache. */
+static piece_key longer_key(const uint64_t key[2]) {
+    piece_key longer = {{key[0], key[1], 0, 0}};
+    uint8_t *bytes = (uint8_t *)longer.w;
+    bytes[PIECE_MAX] = bytes[WORD_SHORT];
+    bytes[WORD_SHORT] = 0;
+    return longer;
+}
+
+/* Three words that share a set must not push each other out for good, so the one
+ * that goes (the older) stays in the piece cache. */
 static void put_short(wordcache *c, const word_short *e) {
-    word_short *set = &c->shorts[2 * (word_hash(e->key[0], e->key[1]) >> c->short_shift)];
+    word_short *set = &c->shorts[2 * (word_hash(e->key) >> c->short_shift)];
+    if (set[1].key[1]) {
+        piece_key key = longer_key(set[1].key);
+        put_piece(c, &key, set[1].ids, set[1].n);
+        c->n_moved++;
+    }
     set[1] = set[0];
     set[0] = *e;
 }
@@ -49,7 +73,7 @@ static void grow(wordcache *c) {
     const word_short *old = c->shorts;
     void *block, *old_block = c->block;
     word_short *sets = alloc_sets(&block, log2 + GROWTH);
-    c->n_short = 0;
+    c->n_moved = 0;
     if (!sets) return;
     c->shorts = sets;
     c->block = block;
@@ -60,16 +84,85 @@ static void grow(wordcache *c) {
     mem_free(old_block);
 }
 
+/* ---- long words: one entry a slot, the last one put there ---- */
+
+enum { LONG_SLOTS = 512 };
+
+struct word_long {
+    uint8_t bytes[WORD_LONG];
+    int32_t ids[WORD_LONG_IDS];
+    uint32_t n_bytes, n; /* n_bytes == 0: free */
+};
+
+static word_long *long_slot(const wordcache *c, const uint8_t *p, size_t n) {
+    uint64_t h = n;
+    for (size_t i = 0; i + 8 <= n; i += 8) { /* long words are rare: their ends may be left out */
+        uint64_t x;
+        memcpy(&x, p + i, 8);
+        h = (h ^ x) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 29;
+    }
+    return &c->longs[h % LONG_SLOTS];
+}
+
+static void put_long(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
+    if (!c->longs && !(c->longs = mem_zalloc(LONG_SLOTS * sizeof *c->longs))) return;
+    word_long *e = long_slot(c, p, n);
+    memcpy(e->bytes, p, n);
+    memcpy(e->ids, ids, count * sizeof *ids);
+    e->n_bytes = (uint32_t)n;
+    e->n = (uint32_t)count;
+}
+
+/* ---- any word ---- */
+
 void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
     if (n <= WORD_SHORT && count <= WORD_SHORT_IDS) {
         word_short e = {{0, 0}, {0, 0, 0}, (uint32_t)count};
-        word_short_key(e.key, p, n, n);
+        uint8_t padded[16] = {0};
+        memcpy(padded, p, n);
+        word_short_key(e.key, padded, n);
         memcpy(e.ids, ids, count * sizeof *ids);
         put_short(c, &e);
         unsigned log2 = 64 - c->short_shift;
-        if (++c->n_short > (size_t)1 << log2 && log2 < MAX_LOG2) grow(c);
-    } else if (n <= WORD_LONG) {
+        if (c->n_moved > (size_t)1 << log2 >> 4 && log2 < MAX_LOG2) grow(c);
+    } else if (n <= PIECE_MAX && count <= PIECE_IDS) {
         piece_key key = piece_key_within(p, n, n);
-        piece_add(&c->pieces, &key, piece_hash(&key), ids, count);
+        put_piece(c, &key, ids, count);
+    } else if (n <= WORD_LONG && count <= WORD_LONG_IDS) {
+        put_long(c, p, n, ids, count);
     }
+}
+
+static bool append(idbuf *out, const int32_t *ids, size_t count) {
+    memcpy(out->data + out->n, ids, count * sizeof *ids);
+    out->n += count;
+    return true;
+}
+
+bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf *out) {
+    if (n <= WORD_SHORT) {
+        uint64_t key[2];
+        uint8_t padded[16] = {0};
+        word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
+        const word_short *e = word_short_find(word_short_set(c, key), key);
+        if (e) return append(out, e->ids, e->n);
+    }
+    if (n <= PIECE_MAX) {
+        piece_key key = piece_key_within(p, n, room);
+        const piece_slot *e = piece_find(&c->pieces, &key, piece_hash(&key));
+        if (e) {
+            size_t count = e->n; /* e is gone when the cache grows */
+            append(out, e->id, count);
+            if (n <= WORD_SHORT && count <= WORD_SHORT_IDS) { /* back in front */
+                wordcache_put(c, p, n, out->data + out->n - count, count);
+            }
+            return true;
+        }
+    }
+    if (n <= WORD_LONG && c->longs) {
+        const word_long *e = long_slot(c, p, n);
+        if (e->n_bytes == n && !memcmp(e->bytes, p, n)) return append(out, e->ids, e->n);
+    }
+    return false;
 }

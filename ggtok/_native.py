@@ -44,7 +44,7 @@ Split = Callable[[bytes], list[int]]
 
 VOCAB_TYPES: dict[int, str] = {
     getattr(lib, f"GGTOK_VOCAB_{name}"): name
-    for name in ("NONE", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLAMO2", "TEST")
+    for name in ("NONE", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLAMO2", "TEST", "PLAMO3")
 }
 SPECIALS: dict[str, int] = {
     name.lower(): getattr(lib, f"GGTOK_{name}")

@@ -399,8 +399,8 @@ class Tokenizer:
 
     @property
     def vocab_type(self) -> str:
-        """``"SPM"``, ``"BPE"``, ``"WPM"``, ``"UGM"``, ``"RWKV"``, ``"PLAMO2"``, ``"TEST"`` or
-        ``"NONE"``: ``llama_vocab_type``."""
+        """``"SPM"``, ``"BPE"``, ``"WPM"``, ``"UGM"``, ``"RWKV"``, ``"PLAMO2"``, ``"PLAMO3"``,
+        ``"TEST"`` or ``"NONE"``: ``llama_vocab_type``."""
         return self._vocab_type
 
     @property

@@ -145,6 +145,7 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     "bos, rwkv": ("rwkv", [keys(add_bos_token=True, bos_token_id=5, add_eos_token=True)]),
     "bos, plamo2": ("plamo2", [keys(add_bos_token=True, add_eos_token=True)]),
     "space prefix, plamo2": ("plamo2", [keys(add_space_prefix=True)]),
+    "bos, plamo3": ("plamo3", [keys(add_bos_token=True, add_eos_token=True)]),
     "cased, accents stripped": (
         "wpm",
         [keys(**{"normalizer.lowercase": False, "normalizer.strip_accents": True})],
@@ -152,6 +153,8 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     "lower-cased, accents kept": ("wpm", [keys(**{"normalizer.strip_accents": False})]),
     "whitespace, cased": ("bpe-whitespace", [keys(**{"normalizer.lowercase": False})]),
     "whitespace, no key": ("bpe-whitespace", [keys(**{"normalizer.lowercase": None})]),
+    "whitespace, escaped": ("bpe-whitespace", [keys(pre="gemma4")]),
+    "whitespace, marked lines": ("bpe-whitespace", [keys(pre="mmbert")]),
     "whitespace, other pre": ("bpe-whitespace", [keys(pre="gpt-2")]),
     # arrays
     "no scores": ("spm", [keys(scores=None)]),
@@ -255,10 +258,11 @@ FIM = (
     "<\uff5cfim\u2581hole\uff5c> <SUF> \u2581<SUF> <|code_suffix|> <|suffix|> <|fim_middle|> "
     "<fim-middle> <fim_middle> <\uff5cfim\u2581end\uff5c> <MID> \u2581<MID> <|code_middle|> "
     "<|middle|> <|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD] <|fim_repo|> <|repo_name|> "
-    "<fim-repo> <REPO> <reponame> <|file_sep|>"
+    "<fim-repo> <REPO> <reponame> <|file_sep|> <|plamo:fim_prefix|> <|plamo:fim_suffix|> "
+    "<|plamo:fim_middle|> <|plamo:file_separator|>"
 ).split()
 OTHER = [*HARMONY, *ENDS, "<|eom_id|>", "</s>", "[EOS]", "<eos>", "<turn|>", "<|tool_response>"]
-OTHER += ["[e~[", "<|plamo:eos|>", "x-unused", "<s>", "<unk>"]
+OTHER += ["[e~[", "<|ifm|im_end|>", "<|plamo:eos|>", "x-unused", "<s>", "<unk>"]
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -28,7 +28,7 @@ settings.load_profile("ggtok")
 NAMES = [name for name in fixture_names() if name != "none"]
 # One of each kind, where every vocabulary would be slow.
 KINDS = ["spm", "bpe-qwen2", "bpe-gemma4", "bpe-odd", "bpe-whitespace", "wpm", "ugm", "rwkv"]
-KINDS += ["plamo2", "bpe-hybriddna", "test"]
+KINDS += ["plamo2", "plamo3", "bpe-mmbert", "bpe-hybriddna", "test"]
 
 text_parts = st.one_of(
     st.text(max_size=20),

@@ -61,6 +61,8 @@ ALPHABETS = [
     "IMG AZ<sentinel:0>",
     "ACGTNacgt<dna></dna> ",
     "\u2581 a\n<0A>x",
+    "'\u017f\u200c\u200d\u0301a 1!\n",
+    "<|plamo:x> a\uee00",
     "/\\\r\n .a",
     "a\x00 \x7f\x80b",
 ]

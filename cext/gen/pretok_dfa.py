@@ -399,7 +399,7 @@ def generate() -> str:
     total = 0
     dfas: dict[str, Dfa] = {}
     for pattern in (*PATTERNS, *FAST_PATTERNS):
-        parser = Parser(pattern.regex, mixed=pattern in FAST_PATTERNS)
+        parser = Parser(pattern.regex, mixed=pattern.mixed or pattern in FAST_PATTERNS)
         dfa = minimize(determinize(Program(parser.tree)))
         if any(accepts for accepts, _ in dfa.next[0]):
             raise SystemExit(f"{pattern.name} matches the empty text: write a scanner")

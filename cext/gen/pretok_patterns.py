@@ -20,6 +20,9 @@ class Pattern(NamedTuple):
     name: str
     regex: str
     lookahead: str = ONCE
+    # Names characters beyond ASCII beside categories, which std::regex there can't: a
+    # scanner of its own does it.
+    mixed: bool = False
 
 
 _CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
@@ -86,7 +89,16 @@ PATTERNS = (
         rf"\p{{Han}}+|{_PREFIX}{_LETTER_NOT_HAN}+{_CONTRACTION}?|\p{{N}}{{1,3}}|{_MARKS}"
         rf"|{_NEWLINES}|{_SPACES}",
     ),
+    # Unlike its regex the scanner takes U+017F (long s) for an s after an apostrophe.
+    Pattern(
+        "k2_horizon",
+        rf"'\u017F|{_CONTRACTION}|{_PREFIX}(?:\p{{L}}|\p{{M}}|\u200C|\u200D)+|\p{{N}}{{1,3}}"
+        rf"|{_MARKS}|{_NEWLINES}|{_SPACES}",
+        mixed=True,
+    ),
     Pattern("newlines", r"[^\n]+|[\n]+", BOUNDED),
+    # mmbert: newlines, then the lines are cut in front of each U+2581, by hand there.
+    Pattern("marked_words", r"\n+|\u2581[^\n\u2581]*|[^\n\u2581]+", BOUNDED),
     # The rest are matched by std::regex.
     Pattern(
         "jais2",

@@ -25,7 +25,7 @@ from pretok_regex import Parser, Props
 OUTPUT = Path(__file__).parents[1] / "unicode_tables.inc"
 VERSION = "15.1.0"
 N_CODE_POINTS = 0x110000
-BLOCK_BITS = 7
+BLOCK_BITS = 8
 
 # The simple lower-case map is Python's, so guard against versions that know more.
 N_LOWER, N_NFD = 1433, 13233

@@ -1,0 +1,133 @@
+"""python -m tests.bench [GROUP ...]: times ggtok beside llama.cpp and other tokenizers.
+
+    python -m tests.bench                                  # a quick look, two minutes
+    python -m tests.bench encode --vocab qwen2 --peer gigatoken
+    python -m tests.bench --full --corpus DIR --out DIR    # everything, hours
+
+Groups: encode, load, prompts, process, memory, worst, threads, models, pre (groups.py
+says what each measures). `pip install -e ".[bench]"` brings the other tokenizers; one
+that is not installed is named in the report.
+
+Each tokenizer is made from the same GGUF file (convert.py) and lives in a process of
+its own on one core. Ids are compared before any time is taken, in other processes.
+Rounds go from tokenizer to tokenizer and back to the first, so that a slow minute of
+the machine hits all. Best and median are printed; the JSON file has every sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.bench import corpora, groups, machine, plot, report
+from tests.bench.peers import OURS, PEERS
+from tests.bench.pre import pre
+from tests.bench.process import cores
+from tests.bench.suite import Options, Suite, installed
+from tests.vocabularies import OTHERS, REAL, fixture_names
+
+GROUPS = {
+    "encode": groups.encode,
+    "load": groups.load,
+    "prompts": groups.prompts,
+    "process": groups.process,
+    "memory": groups.memory,
+    "worst": groups.worst,
+    "threads": groups.threads,
+    "models": groups.models,
+    "pre": pre,
+}
+QUICK = ("encode", "load", "prompts", "process", "memory")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
+    parser.add_argument("--vocab", action="append", default=[], help="again for more")
+    parser.add_argument("--peer", action="append", default=[], help="again for more")
+    parser.add_argument("--rounds", type=int, help="default: 3, with --full 7")
+    parser.add_argument("--corpus", type=Path, help="a folder of *.txt to take texts from")
+    parser.add_argument("--out", type=Path, help="write bench.json, bench.md and plots here")
+    parser.add_argument("--full", action="store_true", help="all groups, all cases")
+    args = parser.parse_args()
+    for what, given, known in (
+        ("group", args.groups, GROUPS),
+        ("peer", args.peer, PEERS),
+        ("vocabulary", args.vocab, (*REAL, *OTHERS, *fixture_names())),
+    ):
+        if unknown := sorted(set(given) - set(known)):
+            parser.error(f"no such {what}: {', '.join(unknown)} (there are: {', '.join(known)})")
+    if args.corpus and not args.corpus.is_dir():
+        parser.error(f"no such folder: {args.corpus}")
+    return args
+
+
+def _document(suite: Suite, missing: list[str], seconds: float) -> dict[str, Any]:
+    options = suite.options
+    texts = [corpora.prose(), corpora.code(), *options.corpora, corpora.mixed(options.corpora)]
+    return {
+        "machine": machine.machine(),
+        "versions": {peer: machine.version(peer) for peer in options.peers},
+        "missing": missing,
+        "corpora": [corpus.describe() for corpus in texts],
+        "options": {
+            "rounds": options.rounds,
+            "full": options.full,
+            "at_least_ms": options.at_least / 1e6,
+            "llama_cpp_bytes": options.slow_bytes,
+        },
+        "seconds": round(seconds, 1),
+        "notes": suite.notes,
+    }
+
+
+def main() -> int:
+    args = _arguments()
+    here, missing = installed()
+    if OURS in missing:
+        raise SystemExit("ggtok is not installed")
+    peers = [p for p in here if not args.peer or p in args.peer or p == OURS]
+    missing = [p for p in missing if not args.peer or p in args.peer]
+    for peer in missing:
+        print(f"{peer}: not installed", file=sys.stderr)
+    more = corpora.folder(args.corpus) if args.corpus else []
+    rounds = args.rounds or (7 if args.full else 3)
+    load_average = machine.machine().get("load_average_before")
+    if workers := cores(1):
+        # The workers' core is theirs alone, if there is another one.
+        os.sched_setaffinity(0, os.sched_getaffinity(0) - set(workers) or set(workers))
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="ggtok-bench-") as folder:
+        suite = Suite(Options(args.vocab, peers, rounds, args.full, more), Path(folder))
+        try:
+            for name in args.groups or (GROUPS if args.full else QUICK):
+                before = len(suite.rows)
+                GROUPS[name](suite)
+                seconds = time.monotonic() - started
+                print(
+                    f" {name}: {len(suite.rows) - before} rows, {seconds:.0f} s so far",
+                    file=sys.stderr,
+                )
+        except KeyboardInterrupt:
+            print(" interrupted: what there is follows", file=sys.stderr)
+    document = _document(suite, missing, time.monotonic() - started)
+    document["machine"]["load_average_before"] = load_average
+    print(report.terminal(document, suite.rows))
+    if args.out:
+        report.write(args.out, document, suite.rows)
+        if not plot.plot(args.out, document, suite.rows):
+            print("no plot: matplotlib is not installed, or no speeds", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

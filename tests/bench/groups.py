@@ -1,0 +1,372 @@
+"""What is measured, a function for each group.
+
+encode   MB/s. warm: the same text again. fresh: text that the process has not seen,
+         after other text of the same corpus. first: a new process' first text, 16 MB.
+load     ms. new: in a new process. again: once more in the same process. The file is
+         in the page cache. The others read their own formats (peers.py).
+prompts  us a call, for 64 prompts in turn, seen before.
+process  ms of a whole process: start Python, import, load, encode a line, exit.
+memory   MB that a new process grows by at import and load, and then by 16 MB of text.
+worst    ms for texts that some tokenizers are slow on, each in a new process.
+threads  MB/s of documents on one and on two threads, and the quotient.
+models   MB/s for the kinds of vocabularies beside SPM and BPE.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from tests.bench.corpora import MB, Corpus, chinese, code, cut, documents, mixed, prose, size
+from tests.bench.peers import DOCS, DOCS_LISTS, ONE, ONE_LIST, OURS, REFERENCE
+from tests.bench.process import PeerFailureError, Process, cores, environment
+from tests.bench.results import TIMES, Row
+from tests.bench.suite import DETAILED, Suite, timed
+from tests.bench.worker import SPECIAL
+from tests.patch import GGUF
+from tests.vocabularies import OTHERS, REAL, UGM, WPM, fixture_names
+
+ALL = (*DETAILED, *(name for name in (*REAL, *OTHERS) if name not in DETAILED))
+_PROMPTS = 64
+_WORST_SECONDS = 30.0
+_NOT_TEXT = ("none", "test", "big-endian", "version-2")  # fixtures that are no model of their own
+
+
+def _texts(suite: Suite) -> list[Corpus]:
+    return [prose(), code(), *suite.options.corpora]
+
+
+def _others(suite: Suite) -> list[str]:
+    return [peer for peer in suite.options.peers if peer != REFERENCE]
+
+
+# ---- encode ----
+
+
+def encode(suite: Suite) -> None:
+    for vocab in suite.vocabs(*ALL):
+        detailed = suite.options.full or bool(suite.options.vocabs) or vocab in DETAILED[:1]
+        some = detailed or vocab in DETAILED
+        # Every vocabulary meets llama.cpp; the others all of them in the full run.
+        peers = suite.options.peers if some else [OURS, REFERENCE]
+        corpora = _texts(suite) if detailed else [prose()]
+        _encode_vocab(suite, vocab, peers, corpora, detailed)
+
+
+def _encode_vocab(
+    suite: Suite, vocab: str, peers: Sequence[str], corpora: Sequence[Corpus], detailed: bool
+) -> None:
+    peers = [peer for peer in peers if peer in suite.options.peers]
+    heads = {corpus.name: [corpus.head(MB)] for corpus in corpora}
+    docs = {name + " docs": documents(text) for name, [text] in heads.items()}
+    check = {ONE: heads, ONE_LIST: heads, DOCS: docs, DOCS_LISTS: docs}
+    if not detailed:
+        check = {ONE: heads}
+    with suite.checked(vocab, peers, check) as (notes, processes):
+        for form in check:
+            for key, texts in check[form].items():
+                row = suite.row("encode", vocab, key.removesuffix(" docs"), f"warm, {form}")
+                takers = {
+                    peer: suite.speed_of(process, peer, form, key, texts)
+                    for peer, process in processes.items()
+                }
+                suite.measure(row, takers, notes)
+    if detailed:
+        for corpus in corpora:
+            _fresh(suite, vocab, corpus, [p for p in peers if p != REFERENCE])
+        _first(suite, vocab, [p for p in peers if p != REFERENCE])
+
+
+def _fresh(suite: Suite, vocab: str, corpus: Corpus, peers: Sequence[str]) -> None:
+    """Pieces of 1 MB (a third of the corpus if that is less); the first goes before."""
+    n = min(MB, size(corpus.text) // 3)
+    chunks = cut(corpus.text, n, suite.options.rounds + 1)
+    chunks = [chunk for chunk in chunks if size(chunk) > n // 2]
+    notes = suite.agree(vocab, peers, {ONE: {f"{corpus.name} fresh": chunks}})
+    running: dict[str, tuple[Process, Iterator[str]]] = {}
+
+    def take(peer: str) -> float:
+        chunk = next(running[peer][1], None) if peer in running else None
+        if chunk is None:  # all seen: a new process
+            if peer in running:
+                running.pop(peer)[0].close()
+            process = suite.open(peer, vocab)
+            running[peer] = process, iter(chunks[1:])
+            process.put("before", chunks[:1])
+            process.once(ONE, "before")
+            chunk = next(running[peer][1])
+        process = running[peer][0]
+        process.put("fresh", [chunk])
+        return size(chunk) * 1000 / process.once(ONE, "fresh")
+
+    row = suite.row("encode", vocab, corpus.name, f"fresh, {n / MB:.1f} MB, {ONE}")
+    try:
+        suite.measure(row, _takers(notes, take), notes)
+    finally:
+        for process, _ in running.values():
+            process.close()
+
+
+def _takers(
+    notes: dict[str, str], take: Callable[[str], float]
+) -> dict[str, Callable[[int], float]]:
+    def taker(peer: str) -> Callable[[int], float]:
+        return lambda _: take(peer)
+
+    return {peer: taker(peer) for peer, note in notes.items() if timed(note)}
+
+
+def _first(suite: Suite, vocab: str, peers: Sequence[str]) -> None:
+    text = mixed(suite.options.corpora).text
+    for form, texts in ((ONE, [text]), (DOCS, documents(text))):
+        if form == DOCS and not suite.options.full:
+            continue
+        notes = suite.agree(vocab, peers, {form: {"mixed": texts}})
+
+        def take(peer: str, form: str = form, texts: list[str] = texts) -> float:
+            with suite.open(peer, vocab) as process:
+                process.put("first", texts)
+                return size(text) * 1000 / process.once(form, "first")
+
+        row = suite.row("encode", vocab, "mixed", f"first, {size(text) / MB:.0f} MB, {form}")
+        suite.measure(row, _takers(notes, take), notes)
+
+
+# ---- load, memory, whole processes ----
+
+
+def load(suite: Suite) -> None:
+    for vocab in suite.vocabs(*(ALL if suite.options.full else DETAILED)):
+        notes = suite.agree(vocab, suite.options.peers, {ONE: {"prose": [prose().head(MB // 10)]}})
+        again: dict[str, list[float]] = {}
+
+        def take(peer: str, again: dict[str, list[float]] = again, vocab: str = vocab) -> float:
+            with suite.open(peer, vocab) as process:
+                new = process.load_ns
+                path = str(suite.path(peer, vocab))
+                again.setdefault(peer, []).append(process.load(path) / 1e6)
+            return new / 1e6
+
+        suite.measure(suite.row("load", vocab, "", "new", "ms"), _takers(notes, take), notes)
+        suite.record(suite.row("load", vocab, "", "again", "ms"), again, notes)
+
+
+def memory(suite: Suite) -> None:
+    text = mixed(suite.options.corpora).text
+    for vocab in suite.vocabs(*(DETAILED if suite.options.full else DETAILED[:1])):
+        notes = suite.agree(vocab, _others(suite), {ONE: {"prose": [prose().head(MB // 10)]}})
+        grown: dict[str, list[float]] = {}
+
+        def take(peer: str, grown: dict[str, list[float]] = grown, vocab: str = vocab) -> float:
+            with Process(peer) as process:
+                start = process.rss()
+                process.load(str(suite.path(peer, vocab)))
+                loaded = process.rss()
+                process.put("text", [text])
+                before = process.rss()
+                process.once(ONE, "text")
+                encoded = process.rss()
+            grown.setdefault(peer, []).append((encoded - before) / MB)
+            return (loaded - start) / MB
+
+        megabytes = suite.gguf(vocab).stat().st_size / MB
+        row = suite.row("memory", vocab, f"a file of {megabytes:.1f} MB", "after load", "MB")
+        suite.measure(row, _takers(notes, take), notes, rounds=min(3, suite.options.rounds))
+        row = suite.row("memory", vocab, f"{size(text) / MB:.0f} MB", "more after encoding", "MB")
+        suite.record(row, grown, notes)
+
+
+_FROM_FILE = "from {peer} import Tokenizer; Tokenizer.from_file({path!r}).encode({text!r})"
+_SCRIPTS = {
+    "ggtok": "import ggtok; ggtok.load({path!r}).encode({text!r})",
+    "gigatoken": "import gigatoken; gigatoken.Tokenizer({path!r}).encode({text!r})",
+    "fastokens": _FROM_FILE,
+    "tokenizers": _FROM_FILE,
+    "splintr": "import splintr; splintr.from_json({path!r}).encode_raw({text!r})",
+}
+_SCRIPT = "from tests.bench.loaders import LOADERS; LOADERS[{peer!r}]({path!r}).encode({text!r})"
+
+
+def process(suite: Suite) -> None:
+    for vocab in suite.vocabs(*(DETAILED if suite.options.full else DETAILED[:1])):
+        notes = suite.agree(vocab, suite.options.peers, {ONE: {"line": ["Hello, world"]}})
+
+        def take(peer: str, vocab: str = vocab) -> float:
+            path = str(suite.path(peer, vocab))
+            script = _SCRIPTS.get(peer, _SCRIPT)
+            return _wall(script.format(peer=peer, path=path, text="Hello, world"))
+
+        row = suite.row("process", vocab, "one line", "import, load, encode, exit", "ms")
+        suite.measure(row, _takers(notes, take), notes, rounds=2 * suite.options.rounds)
+    row = suite.row("process", "", "", "Python alone", "ms")
+    suite.measure(row, {OURS: lambda _: _wall("pass")}, rounds=2 * suite.options.rounds)
+
+
+def _wall(script: str) -> float:
+    """Milliseconds of `python -c`, on the cores of the workers."""
+    mine = os.sched_getaffinity(0) if cores(1) else set()
+    if mine:
+        os.sched_setaffinity(0, cores(1))
+    try:
+        start = time.perf_counter_ns()
+        child = subprocess.run(
+            [sys.executable, "-c", script], env=environment(1), stderr=subprocess.DEVNULL
+        )
+        took = time.perf_counter_ns() - start
+    finally:
+        if mine:
+            os.sched_setaffinity(0, mine)
+    if child.returncode:
+        raise PeerFailureError(f"exit status {child.returncode}")
+    return took / 1e6
+
+
+# ---- prompts ----
+
+
+def prompts(suite: Suite) -> None:
+    kinds = (("60 bytes", 60), ("2 kB", 2000))
+    for vocab in suite.vocabs(*(DETAILED if suite.options.full else DETAILED[:1])):
+        named = {kind: _prompts(n) for kind, n in kinds}
+        check = {ONE: named, ONE_LIST: named}
+        with suite.checked(vocab, suite.options.peers, check) as (notes, processes):
+            for form in (ONE_LIST, ONE):
+                for kind, texts in named.items():
+                    row = suite.row("prompts", vocab, kind, form, "us")
+                    takers = {
+                        peer: _per_call(suite, process, peer, form, kind, texts)
+                        for peer, process in processes.items()
+                    }
+                    suite.measure(row, takers, notes)
+
+
+def _prompts(n: int) -> list[str]:
+    """Pieces of prose from all over it."""
+    text = prose().text
+    step = len(text) // (_PROMPTS + 1)
+    return [cut(text[at : at + n], n, 1)[0] for at in range(0, step * _PROMPTS, step)]
+
+
+def _per_call(
+    suite: Suite, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
+) -> Callable[[int], float]:
+    given = suite.for_peer(peer, texts)
+    process.put(key, given)
+    at_least = suite.options.at_least
+    return lambda _: process.sample(form, key, at_least) / len(given) / 1000
+
+
+# ---- worst cases ----
+
+
+def worst(suite: Suite) -> None:
+    chooser = random.Random(1)
+    texts = {
+        "1 MB of one letter": "a" * MB,
+        "1 MB of spaces": " " * MB,
+        "1 MB of newlines": "\n" * MB,
+        "1 MB of digits": "".join(chooser.choice("0123456789") for _ in range(MB)),
+        "1 MB of letters": "".join(chooser.choice("abcdefghijklmnop") for _ in range(MB)),
+        "1 MB of one Han character": "\u6f22" * (MB // 3),
+    }
+    peers = suite.options.peers if suite.options.full else _others(suite)
+    for vocab in suite.vocabs(*(DETAILED if suite.options.full else DETAILED[:1])):
+        for name, text in texts.items():
+            _worst(suite, vocab, peers, name, text, control=False)
+        token = _control_token(suite, vocab)
+        if token:
+            text = token * 100_000
+            _worst(suite, vocab, peers, f"100,000 times {token}", text, control=True)
+
+
+def _control_token(suite: Suite, vocab: str) -> str:
+    """The text of the vocabulary's end-of-sequence token, if that is a control token."""
+    gguf = GGUF.read(suite.gguf(vocab))
+    key = "tokenizer.ggml.eos_token_id"
+    id = gguf.get(key) if key in gguf else None
+    types = gguf.array("tokenizer.ggml.token_type")
+    if not isinstance(id, int) or types[id] != 3:
+        return ""
+    return gguf.strings("tokenizer.ggml.tokens")[id].decode()
+
+
+def _worst(
+    suite: Suite, vocab: str, peers: Sequence[str], name: str, text: str, control: bool
+) -> None:
+    form = SPECIAL if control else ONE
+    texts = {form: {name: [text]}}
+    notes = suite.agree(vocab, peers, texts, control=control, seconds=_WORST_SECONDS)
+
+    def take(peer: str) -> float:
+        with suite.open(peer, vocab, control=control, seconds=_WORST_SECONDS) as process:
+            given = suite.for_peer(peer, [text])
+            process.put("worst", given)
+            # llama.cpp's head of the text counts as the whole: its cost grows no slower.
+            return process.once(form, "worst") / 1e6 * size(text) / sum(map(size, given))
+
+    row = suite.row("worst", vocab, name, "new process", "ms")
+    suite.measure(row, _takers(notes, take), notes, rounds=min(3, suite.options.rounds))
+
+
+# ---- threads ----
+
+
+def threads(suite: Suite) -> None:
+    texts = documents(mixed(suite.options.corpora).head(8 * MB))
+    case = f"warm, {DOCS}"
+    for vocab in suite.vocabs(*(DETAILED if suite.options.full else DETAILED[:1])):
+        notes = suite.agree(vocab, _others(suite), {DOCS: {"mixed": texts}})
+        rows = []
+        for n in (1, 2):
+            if n > max(1, len(cores(n))):
+                continue
+            with suite.workers(vocab, notes, threads=n) as processes:
+                takers = {
+                    peer: suite.speed_of(process, peer, DOCS, "mixed", texts)
+                    for peer, process in processes.items()
+                }
+                row = suite.row("threads", vocab, "mixed", f"{case}, {n} thread{'s' * (n > 1)}")
+                suite.measure(row, takers, notes)
+                rows.append(row)
+        if len(rows) == 2:
+            best = {peer: [row.best(peer) for row in rows] for peer in notes}
+            quotients = {p: [two / one] for p, (one, two) in best.items() if one and two}
+            row = suite.row("threads", vocab, "mixed", "2 threads by 1", TIMES)
+            suite.record(row, quotients, notes)
+
+
+# ---- models ----
+
+
+def models(suite: Suite) -> None:
+    fixtures = [name for name in fixture_names() if name not in _NOT_TEXT]
+    for vocab in suite.vocabs(WPM, UGM, *fixtures):
+        known = vocab in (*REAL, *OTHERS)
+        peers = suite.options.peers if known else [OURS, REFERENCE]
+        peers = [peer for peer in peers if peer in suite.options.peers]
+        corpora = [prose(), chinese(suite.options.corpora)]
+        if suite.options.full and known:
+            corpora = _texts(suite)
+        if vocab == "bpe-hybriddna":
+            corpora.append(_dna())
+        heads = {corpus.name: [corpus.head(MB)] for corpus in corpora}
+        with suite.checked(vocab, peers, {ONE: heads}) as (notes, processes):
+            for key, texts in heads.items():
+                row: Row = suite.row("models", vocab, key, f"warm, {ONE}")
+                takers = {
+                    peer: suite.speed_of(process, peer, ONE, key, texts)
+                    for peer, process in processes.items()
+                }
+                suite.measure(row, takers, notes)
+        if known:
+            _fresh(suite, vocab, prose(), [p for p in peers if p != REFERENCE])
+
+
+def _dna() -> Corpus:
+    chooser = random.Random(1)
+    parts = ("".join(chooser.choice("ACGT") for _ in range(2000)) for _ in range(100))
+    return Corpus("dna", "\n".join(f"<dna>{part}</dna>" for part in parts))

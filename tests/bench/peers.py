@@ -1,0 +1,134 @@
+"""The tokenizers, one row each: how each is loaded and called.
+
+Calls are expressions, compiled into the timed loop as timeit does it, so that no
+wrapper stands between the loop and the tokenizer. Names in them: `tok`; `text`, a
+str; `texts`, a list of str; `threads`. Each tokenizer is called in the quickest way
+that its documentation offers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# The forms of a call: what goes in and comes out. "native" is whatever the
+# tokenizer gives the soonest: a NumPy array, bytes, an object of its own, or a list.
+ONE, ONE_LIST = "one string", "one string, list"
+DOCS, DOCS_LISTS = "documents", "documents, lists"
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    # The distribution's name on PyPI, and what is imported.
+    package: str
+    module: str
+    # Which of convert.Files it reads.
+    file: str
+    calls: dict[str, str]
+    # The call for text with special tokens in it, if not the ordinary one.
+    special: str = ""
+
+
+def _row(name: str, file: str, calls: tuple[str, str, str, str], **more: Any) -> Peer:
+    more.setdefault("package", name)
+    more.setdefault("module", name)
+    forms = (ONE, ONE_LIST, DOCS, DOCS_LISTS)
+    return Peer(name=name, file=file, calls=dict(zip(forms, calls, strict=True)), **more)
+
+
+_GGTOK = "add_special=False"
+
+PEERS = {
+    peer.name: peer
+    for peer in (
+        _row(
+            "ggtok",
+            "gguf",
+            (
+                f"tok.encode_array(text, {_GGTOK})",
+                f"tok.encode(text, {_GGTOK})",
+                f"tok.encode_batch_arrays(texts, {_GGTOK}, threads=threads)",
+                f"tok.encode_batch(texts, {_GGTOK}, threads=threads)",
+            ),
+            special=f"tok.encode_array(text, {_GGTOK}, parse_special=True)",
+        ),
+        _row(
+            "gigatoken",
+            "json",
+            (
+                "tok.encode(text)",
+                "tok.encode(text).tolist()",
+                "tok.encode_batch(texts, parallel=threads > 1)",
+                "tok.encode_batch_list(texts, parallel=threads > 1)",
+            ),
+        ),
+        _row(
+            "fastokens",
+            "json",
+            (
+                "tok.encode(text)",
+                "tok.encode(text).ids",
+                "tok.encode_batch_flat(texts)",
+                "[encoding.ids for encoding in tok.encode_batch(texts)]",
+            ),
+        ),
+        _row(
+            "tokenizers",
+            "json",
+            (
+                "tok.encode(text)",
+                "tok.encode(text).ids",
+                "tok.encode_batch(texts)",
+                "[encoding.ids for encoding in tok.encode_batch(texts)]",
+            ),
+        ),
+        _row(
+            "splintr",
+            "json",
+            (
+                "tok.encode_flat(text)",
+                "tok.encode_raw(text)",
+                "tok.encode_batch_flat(texts)",
+                "tok.encode_batch(texts)",
+            ),
+            package="splintr-rs",
+            special="tok.encode_with_special(text)",
+        ),
+        _row(
+            "tiktoken",
+            "tiktoken",
+            (
+                "tok.encode_ordinary(text)",
+                "tok.encode_ordinary(text)",
+                "tok.encode_ordinary_batch(texts, num_threads=threads)",
+                "tok.encode_ordinary_batch(texts, num_threads=threads)",
+            ),
+            special="tok.encode(text, allowed_special='all')",
+        ),
+        _row(
+            "sentencepiece",
+            "sentencepiece",
+            (
+                "tok.encode(text)",
+                "tok.encode(text)",
+                "tok.encode(texts, num_threads=threads)",
+                "tok.encode(texts, num_threads=threads)",
+            ),
+        ),
+        _row(
+            "llama.cpp",
+            "gguf",
+            (
+                "tok.encode(text)",
+                "tok.encode_list(text)",
+                "[tok.encode_list(text) for text in texts]",
+                "[tok.encode_list(text) for text in texts]",
+            ),
+            package="xllamacpp",
+            module="tests.llamacpp",
+            special="tok.encode(text, True)",
+        ),
+    )
+}
+OURS, REFERENCE = "ggtok", "llama.cpp"

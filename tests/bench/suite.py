@@ -1,0 +1,281 @@
+"""What all groups share: vocabularies, processes, the check of ids, and the rounds."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.convert import Files, convert
+from tests.bench.corpora import MB, Corpus, cut, size
+from tests.bench.peers import OURS, PEERS, REFERENCE
+from tests.bench.process import PeerFailureError, Process
+from tests.bench.results import SPEED, Cell, Row
+from tests.vocabularies import OTHERS, REAL, fixture, fixture_names, real
+
+OTHER_IDS = "other ids"
+NOT_OFFERED = "not possible"
+# These are measured with every case; of the rest, llama.cpp's ratio counts.
+DETAILED = ("llama-bpe", "qwen2", "gpt-2", "llama-spm")
+
+
+@dataclass
+class Options:
+    vocabs: list[str]  # empty: each group's own choice
+    peers: list[str]
+    rounds: int
+    full: bool
+    corpora: list[Corpus]  # of --corpus
+    at_least: int = 20_000_000  # nanoseconds of a sample, where it can be repeated
+
+    @property
+    def slow_bytes(self) -> int:
+        """How much text llama.cpp gets: it has no cache, and its speed doesn't grow with it."""
+        return MB // 4 if self.full else MB // 16
+
+
+def installed() -> tuple[list[str], list[str]]:
+    """Names of the tokenizers that are here, and of those that are not."""
+    here: list[str] = []
+    missing: list[str] = []
+    for name, peer in PEERS.items():
+        module = "xllamacpp" if name == REFERENCE else peer.module
+        (here if importlib.util.find_spec(module) else missing).append(name)
+    return here, missing
+
+
+@dataclass
+class Suite:
+    options: Options
+    folder: Path
+    rows: list[Row] = field(default_factory=list)
+    # Vocabulary, tokenizer: texts whose ids differ, or why there are none.
+    notes: dict[str, dict[str, str]] = field(default_factory=dict)
+    _files: dict[tuple[str, bool], tuple[Files, dict[str, str]]] = field(default_factory=dict)
+    _ids: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
+    _extra: dict[str, Path] = field(default_factory=dict)
+
+    # ---- vocabularies ----
+
+    def add(self, name: str, path: Path) -> None:
+        """A vocabulary under a name of its own."""
+        self._extra[name] = path
+
+    def gguf(self, name: str) -> Path:
+        if name in self._extra:
+            return self._extra[name]
+        if name in (*REAL, *OTHERS):
+            return real(name)
+        if name in fixture_names():
+            return fixture(name)
+        raise SystemExit(f"no such vocabulary: {name}")
+
+    def path(self, peer: str, vocab: str, control: bool = False) -> Path:
+        """The file that a tokenizer reads the vocabulary from."""
+        kind = PEERS[peer].file
+        if kind == "gguf":
+            return self.gguf(vocab)
+        key = (vocab, control)
+        if key not in self._files:
+            folder = self.folder / f"{vocab}{'-control' * control}"
+            folder.mkdir()
+            self._files[key] = convert(self.gguf(vocab), folder, control)
+        files, refused = self._files[key]
+        if kind in refused:
+            raise PeerFailureError(f"{NOT_OFFERED}: {refused[kind]}")
+        path: Path = getattr(files, kind)
+        return path
+
+    def open(
+        self, peer: str, vocab: str, threads: int = 1, control: bool = False, seconds: float = 300
+    ) -> Process:
+        return Process(peer, str(self.path(peer, vocab, control)), threads, seconds)
+
+    def vocabs(self, *default: str) -> list[str]:
+        return self.options.vocabs or list(default)
+
+    # ---- ids, before any time ----
+
+    def agree(
+        self,
+        vocab: str,
+        peers: Iterable[str],
+        texts: Mapping[str, Mapping[str, Sequence[str]]],
+        control: bool = False,
+        seconds: float = 300,
+    ) -> dict[str, str]:
+        """A note for each tokenizer: "", or that it gives other ids, or why it gives none.
+
+        `texts` are {form: {key: texts}}; llama.cpp gets the head of each. The processes
+        end here, so what is to be fresh later was not seen before.
+        """
+        notes: dict[str, str] = {}
+        for peer in [OURS, *(p for p in peers if p != OURS)]:
+            process = self._check(notes, vocab, peer, texts, control, seconds)
+            if process:
+                process.close()
+        return notes
+
+    @contextlib.contextmanager
+    def checked(
+        self,
+        vocab: str,
+        peers: Iterable[str],
+        texts: Mapping[str, Mapping[str, Sequence[str]]],
+    ) -> Iterator[tuple[dict[str, str], dict[str, Process]]]:
+        """agree(), with the processes of those that can be timed left running, and warm."""
+        notes: dict[str, str] = {}
+        processes: dict[str, Process] = {}
+        with ExitStack() as stack:
+            for peer in [OURS, *(p for p in peers if p != OURS)]:
+                process = self._check(notes, vocab, peer, texts, False, 300)
+                if process:
+                    processes[peer] = stack.enter_context(process)
+            yield notes, processes
+
+    def _check(
+        self,
+        notes: dict[str, str],
+        vocab: str,
+        peer: str,
+        texts: Mapping[str, Mapping[str, Sequence[str]]],
+        control: bool,
+        seconds: float,
+    ) -> Process | None:
+        """Writes the tokenizer's note; its process if it can be timed."""
+        process = None
+        try:
+            if notes.get(OURS):
+                raise PeerFailureError("no ids of ggtok's to compare with")
+            process = self.open(peer, vocab, control=control, seconds=seconds)
+            wrong = self._wrong(vocab, peer, process, texts)
+            notes[peer] = f"{OTHER_IDS}: {wrong}" if wrong else ""
+        except PeerFailureError as error:
+            notes[peer] = str(error)
+            if process:
+                process.close()
+            process = None
+        if notes[peer]:
+            said = self.notes.setdefault(vocab, {})
+            if notes[peer] not in said.get(peer, ""):
+                said[peer] = f"{said[peer]}; {notes[peer]}" if peer in said else notes[peer]
+                print(f"{vocab}: {peer}: {notes[peer]}", file=sys.stderr, flush=True)
+        return process
+
+    def _wrong(
+        self,
+        vocab: str,
+        peer: str,
+        process: Process,
+        texts: Mapping[str, Mapping[str, Sequence[str]]],
+    ) -> str:
+        wrong = []
+        for form, by_key in texts.items():
+            for key, whole in by_key.items():
+                process.put(key, self.for_peer(peer, whole))
+                ids = process.ids(form, key)
+                if peer == OURS:
+                    self._ids[vocab, form, key] = ids
+                    process.put(key, self.for_peer(REFERENCE, whole))
+                    self._ids[vocab, form, key + "~"] = process.ids(form, key)
+                    continue
+                ours = self._ids[vocab, form, key + "~" * (peer == REFERENCE)]
+                if ids != ours:
+                    wrong.append(f"{key}, {form} ({_difference(ids, ours)})")
+        return "; ".join(wrong)
+
+    def for_peer(self, peer: str, texts: Sequence[str]) -> list[str]:
+        """The texts, for llama.cpp as many bytes of them as it can do in the time."""
+        if peer != REFERENCE:
+            return list(texts)
+        budget = self.options.slow_bytes
+        some: list[str] = []
+        for text in texts:
+            some += cut(text, budget, 1) or [""]
+            budget -= size(some[-1])
+            if budget <= 0:
+                break
+        return some
+
+    # ---- rounds ----
+
+    def measure(
+        self,
+        row: Row,
+        takers: Mapping[str, Callable[[int], float]],
+        notes: Mapping[str, str] | None = None,
+        rounds: int | None = None,
+    ) -> None:
+        """Fills a row: in each round one sample of each tokenizer, in turn.
+
+        Tokenizers with other ids are timed and flagged; those whose note says
+        something else are not.
+        """
+        notes = notes or {}
+        for peer, note in notes.items():
+            row.cells[peer] = Cell(note=note)
+        for peer in takers:
+            row.cells.setdefault(peer, Cell())
+        dead: set[str] = set()
+        for round in range(rounds or self.options.rounds):
+            for peer, take in takers.items():
+                if peer in dead:
+                    continue
+                try:
+                    row.cells[peer].samples.append(take(round))
+                except PeerFailureError as error:
+                    dead.add(peer)
+                    row.cells[peer].note = str(error)
+        self.rows.append(row)
+        print(".", end="", file=sys.stderr, flush=True)
+
+    def record(
+        self, row: Row, samples: Mapping[str, list[float]], notes: Mapping[str, str]
+    ) -> None:
+        """Fills a row with samples that were taken along with another's."""
+        for peer, note in notes.items():
+            row.cells[peer] = Cell(samples.get(peer, []), note)
+        self.rows.append(row)
+
+    @contextlib.contextmanager
+    def workers(
+        self, vocab: str, notes: Mapping[str, str], threads: int
+    ) -> Iterator[dict[str, Process]]:
+        """A new process for each tokenizer that can be timed."""
+        with ExitStack() as stack:
+            processes = {}
+            for peer, note in notes.items():
+                if timed(note):
+                    process = self.open(peer, vocab, threads)
+                    processes[peer] = stack.enter_context(process)
+            yield processes
+
+    def speed_of(
+        self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
+    ) -> Callable[[int], float]:
+        """A taker: MB/s over texts that the process has seen before."""
+        given = self.for_peer(peer, texts)
+        n_bytes = sum(map(size, given))
+        process.put(key, given)
+        at_least = self.options.at_least
+        return lambda _: n_bytes * 1000 / process.sample(form, key, at_least)
+
+    def row(self, group: str, vocab: str, text: str, case: str, unit: str = SPEED) -> Row:
+        return Row(group, vocab, text, case, unit)
+
+
+def timed(note: str) -> bool:
+    return not note or note.startswith(OTHER_IDS)
+
+
+def _difference(theirs: bytes, ours: bytes) -> str:
+    a, b = array("i", theirs), array("i", ours)
+    at = next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+    return f"{len(a)} ids, ggtok {len(b)}, first difference at {at}"

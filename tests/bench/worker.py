@@ -1,0 +1,159 @@
+"""The child process of one tokenizer: `python -m tests.bench.worker`.
+
+Requests come as pickles on standard input, (method, arguments); answers go to
+standard output, (True, result) or (False, error).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import pickle
+import time
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from tests.bench.loaders import LOADERS
+from tests.bench.peers import DOCS, DOCS_LISTS, PEERS
+
+SPECIAL = "special tokens"  # the form of Peer.special
+
+
+class Worker:
+    def __init__(self) -> None:
+        self.tok: Any = None
+        self.texts: dict[str, list[str]] = {}
+        self.runs: dict[str, Callable[..., int]] = {}
+        self.passes: dict[tuple[str, str], int] = {}
+
+    def start(self, name: str, threads: int, cores: list[int]) -> None:
+        """Goes to its cores (before the tokenizer counts them) and imports the tokenizer."""
+        if cores:
+            os.sched_setaffinity(0, cores)
+        self.peer = PEERS[name]
+        self.threads = threads
+        importlib.import_module(self.peer.module)
+        gc.disable()
+
+    def load(self, path: str) -> int:
+        """Loads a file in place of the one before; nanoseconds."""
+        if hasattr(self.tok, "close"):
+            self.tok.close()
+        self.tok = None
+        gc.collect()
+        load = LOADERS[self.peer.name]
+        start = time.perf_counter_ns()
+        self.tok = load(path)
+        return time.perf_counter_ns() - start
+
+    def put(self, key: str, texts: list[str]) -> None:
+        self.texts[key] = texts
+        for form, other in list(self.passes):
+            if other == key:
+                del self.passes[form, other]
+
+    def call(self, form: str) -> str:
+        peer = self.peer
+        return (peer.special or peer.calls["one string"]) if form == SPECIAL else peer.calls[form]
+
+    def run(self, form: str) -> Callable[..., int]:
+        """The timed loop around the tokenizer's call."""
+        if form not in self.runs:
+            each = "" if form in (DOCS, DOCS_LISTS) else "for text in texts: "
+            source = (
+                "def run(tok, texts, threads, passes, clock):\n"
+                "    start = clock()\n"
+                "    for _ in range(passes):\n"
+                f"        {each}{self.call(form)}\n"
+                "    return clock() - start\n"
+            )
+            names: dict[str, Any] = {}
+            exec(compile(source, f"<{self.peer.name}: {form}>", "exec"), names)
+            self.runs[form] = names["run"]
+        return self.runs[form]
+
+    def _time(self, form: str, key: str, passes: int) -> int:
+        run = self.run(form)
+        gc.collect()
+        return run(self.tok, self.texts[key], self.threads, passes, time.perf_counter_ns)
+
+    def once(self, form: str, key: str) -> int:
+        """Nanoseconds of one pass over the texts, without a warm-up."""
+        return self._time(form, key, 1)
+
+    def sample(self, form: str, key: str, at_least: int) -> float:
+        """Nanoseconds a pass, warm, over as many passes as take `at_least` together."""
+        if (form, key) not in self.passes:
+            self._time(form, key, 2)
+            passes, took = 1, self._time(form, key, 1)
+            while took < at_least / 4 and passes < 1 << 20:
+                passes *= 4
+                took = self._time(form, key, passes)
+            self.passes[form, key] = max(1, round(1.1 * at_least * passes / took))
+        passes = self.passes[form, key]
+        return self._time(form, key, passes) / passes
+
+    def ids(self, form: str, key: str) -> bytes:
+        """The ids of all the texts, one after the other, as int32."""
+        names = {"tok": self.tok, "texts": self.texts[key], "threads": self.threads}
+        if form in (DOCS, DOCS_LISTS):
+            return _flat(eval(self.call(form), names)).tobytes()
+        parts = array("i")
+        for text in self.texts[key]:
+            parts += _flat(eval(self.call(form), {**names, "text": text}))
+        return parts.tobytes()
+
+    def rss(self) -> int:
+        """Bytes of memory that are resident now."""
+        gc.collect()
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _flat(result: Any) -> array[int]:
+    """The ids in whatever a tokenizer gives, one after the other."""
+    if isinstance(result, tuple):  # (ids, offsets)
+        result = result[0]
+    if isinstance(result, bytes):
+        return array("i", result)
+    if hasattr(result, "ids"):
+        result = result.ids
+    if hasattr(result, "layout"):  # awkward.Array
+        result = importlib.import_module("awkward").to_numpy(
+            importlib.import_module("awkward").flatten(result)
+        )
+    if hasattr(result, "astype"):
+        return array("i", result.astype("int32").tobytes())
+    if isinstance(result, memoryview):
+        return array("i", result.tobytes())
+    if not result or isinstance(result[0], int):
+        return array("i", result)
+    ids = array("i")
+    for item in result:
+        ids += _flat(item)
+    return ids
+
+
+def _serve() -> None:
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a tokenizer prints
+    worker = Worker()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            what, args = pickle.load(requests)
+            try:
+                answer = (True, getattr(worker, what)(*args))
+            except (KeyboardInterrupt, SystemExit):
+                return
+            except BaseException as error:  # a panic in Rust is no Exception
+                answer = (False, f"{type(error).__name__}: {str(error).strip() or '-'}")
+            pickle.dump(answer, answers)
+            answers.flush()
+
+
+if __name__ == "__main__":
+    _serve()
