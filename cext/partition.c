@@ -99,6 +99,11 @@ ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_spec
     for (size_t i = 0; i < set->n; i++) {
         add_text(set, vocab_text(v, (uint32_t)set->ids[i]), (uint32_t)i + 1);
     }
+    size_t n_first = 0;
+    for (int b = 0; b < 256; b++) {
+        if (set->root[b]) n_first++, set->only_first = b;
+    }
+    if (n_first != 1) set->only_first = -1;
     special_node *fitted = mem_realloc(set->nodes, mem_mul(set->n_nodes, sizeof *fitted));
     if (fitted) set->nodes = fitted;
     if (link_nodes(set)) return GGTOK_OK;
@@ -127,6 +132,16 @@ static bool none_seen(partition_scratch *s, const special_set *set) {
     return true;
 }
 
+/* The first place in text[i..n) where a token may begin, or n. */
+static size_t next_start(const special_set *set, const uint8_t *text, size_t i, size_t n) {
+    if (set->only_first >= 0) { /* as in most vocabularies: '<' */
+        const uint8_t *p = memchr(text + i, set->only_first, n - i);
+        return p ? (size_t)(p - text) : n;
+    }
+    while (i < n && !set->root[text[i]]) i++;
+    return i;
+}
+
 /* Sets seen[i] for each token i that occurs; *count of them. Linear: a token
  * that was seen before ends the walk along the report links, for all behind it
  * on that chain were seen with it. */
@@ -135,13 +150,15 @@ static bool find_tokens(partition_scratch *s, const special_set *set, const uint
     uint32_t node = 0;
     *count = 0;
     for (size_t i = 0; i < n; i++) {
+        if (!node && (i = next_start(set, text, i, n)) == n) break;
         uint32_t c = child_of(set, node, text[i]);
         while (!c && node) {
             node = set->nodes[node].fail;
             c = child_of(set, node, text[i]);
         }
         node = c;
-        for (uint32_t r = set->nodes[node].report; r; r = set->nodes[set->nodes[r].fail].report) {
+        for (uint32_t r = set->nodes[node].report; r;
+             r = set->nodes[set->nodes[r].fail].report) {
             if (!*count && !none_seen(s, set)) return false;
             uint8_t *seen = &s->seen[set->nodes[r].token - 1];
             if (*seen) break;

@@ -18,6 +18,7 @@ typedef struct special_set {
     struct special_node *nodes; /* nodes[0] is the root */
     size_t n_nodes;
     uint32_t root[256]; /* the root's children; 0: none */
+    int only_first;     /* the byte that all texts begin with, or -1 */
 } special_set;
 
 /* All special tokens (parse_special), or only those always looked for. */

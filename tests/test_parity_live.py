@@ -36,6 +36,10 @@ def test_fixture(name: str, llama: LlamaCpp) -> None:
 PRES = [pre for pre in PRE_NAMES if pre != "whitespace"]
 
 
+def test_every_name_is_tested() -> None:
+    assert sorted(pre_names()) == sorted(PRE_NAMES)
+
+
 @pytest.mark.parametrize("pre", PRES)
 def test_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
     gguf = GGUF.read(real("gpt-2"))
