@@ -136,7 +136,7 @@ static ggtok_status merge_word(const model_call *call, const uint8_t *word, size
     for (size_t from = 0, end; from < n; from = end) {
         end = bpe_cuts_next(&m->table.cuts, word, n, from);
         if (!idbuf_reserve(out, WORD_LONG_IDS)) return error_memory(call->err);
-        if (wordcache_get(&s->pieces, word + from, end - from, n - from, out)) continue;
+        if (wordcache_take(&s->pieces, word + from, end - from, n - from, out)) continue;
         size_t before = out->n;
         ggtok_status st =
             bpe_merge_word(&m->table, call->v, &s->merge, word + from, end - from, out, call->err);

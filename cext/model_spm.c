@@ -32,7 +32,8 @@ typedef struct bigram {
 
 typedef struct spm_state { /* scratch */
     wordcache cache;
-    bytebuf text; /* the fragment, spaces escaped */
+    bytebuf text;  /* the fragment with a space in front, or with its spaces escaped */
+    bytebuf piece; /* one piece, spaces escaped */
     symbol *symbols;
     size_t symbols_cap;
     bigram *heap;
@@ -41,12 +42,20 @@ typedef struct spm_state { /* scratch */
 
 #define NO_SYMBOL SIZE_MAX
 
+/* The character at p, a space for the mark that stands for one: texts are cut, and
+ * looked up, before their spaces are escaped. */
+static inline uint32_t plain_char_at(const uint8_t *p, size_t n, size_t *len) {
+    const uint32_t mark = 0x8196E2; /* U+2581, packed */
+    uint32_t c = char_at(p, n, len);
+    return c == mark ? ' ' : c;
+}
+
 /* A token's last character may be cut short: it then matches where the text ends
  * in the same way, and only there. */
 static void add_pairs(pair_set *pairs, gguf_view text) {
     uint32_t before = 0;
     for (size_t i = 0, len; i < text.n; i += len) {
-        uint32_t c = char_at(text.p + i, text.n - i, &len);
+        uint32_t c = plain_char_at(text.p + i, text.n - i, &len);
         if (i) pair_add(pairs, before, c);
         before = c;
     }
@@ -85,6 +94,7 @@ static void scratch_free(void *scratch) {
     if (!s) return;
     wordcache_free(&s->cache);
     mem_free(s->text.data);
+    mem_free(s->piece.data);
     mem_free(s->symbols);
     mem_free(s->heap);
     mem_free(s);
@@ -261,54 +271,67 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
 
 /* ---- a piece, a fragment ---- */
 
-static ggtok_status encode_piece(const model_call *call, const uint8_t *p, size_t n) {
-    spm_state *s = call->scratch;
+/* Merges a piece whose spaces are escaped. */
+static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t n) {
     const spm_model *m = call->model;
-    size_t before = call->out->n;
-    if (!idbuf_reserve(call->out, n)) return error_memory(call->err);
     short_word w;
     size_t count = 0, i = 0;
+    if (!idbuf_reserve(call->out, n)) return error_memory(call->err);
     for (size_t len; i < n && count < SHORT; count++, i += len) {
         w.start[count] = i;
         char_at(p + i, n - i, &len);
     }
-    if (i == n && !m->unordered) {
-        w.start[count] = n;
-        merge_short(call, p, &w, count);
-    } else {
-        ggtok_status st = merge_long(call, p, n);
-        if (st) return st;
-    }
-    if (!m->unordered) {
-        wordcache_put(&s->cache, p, n, call->out->data + before, call->out->n - before);
-    }
+    if (i < n || m->unordered) return merge_long(call, p, n);
+    w.start[count] = n;
+    merge_short(call, p, &w, count);
     return GGTOK_OK;
+}
+
+/* The ids of text[0..n), which no merge leaves; `room` bytes may be read. */
+static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
+                                 size_t room) {
+    spm_state *s = call->scratch;
+    if (!idbuf_reserve(call->out, WORD_LONG_IDS)) return error_memory(call->err);
+    if (wordcache_take(&s->cache, text, n, room, call->out)) return GGTOK_OK;
+    size_t before = call->out->n;
+    s->piece.n = 0;
+    if (!spaces_escape(&s->piece, text, n)) return error_memory(call->err);
+    ggtok_status st = merge_piece(call, s->piece.data, s->piece.n);
+    if (!st) wordcache_put(&s->cache, text, n, call->out->data + before, call->out->n - before);
+    return st;
 }
 
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
     const spm_model *m = call->model;
     spm_state *s = call->scratch;
-    s->text.n = 0;
     bool prefix = call->after_special && call->v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
-    if ((prefix && !bytebuf_append(&s->text, SPACE_MARK, 3)) || !spaces_escape(&s->text, text, n)) {
-        return error_memory(call->err);
+    s->text.n = 0;
+    if (m->unordered || utf8_valid_prefix(text, n) < n) {
+        /* A lead byte in front of a space takes part of its mark along, so here the
+         * spaces must be escaped first. */
+        if ((prefix && !bytebuf_append(&s->text, SPACE_MARK, 3)) ||
+            !spaces_escape(&s->text, text, n)) {
+            return error_memory(call->err);
+        }
+        if (m->unordered) return merge_piece(call, s->text.data, s->text.n);
+    } else if (prefix) {
+        if (!bytebuf_append(&s->text, " ", 1) || !bytebuf_append(&s->text, text, n)) {
+            return error_memory(call->err);
+        }
     }
-    const uint8_t *piece = s->text.data, *end = piece + s->text.n, *p = piece;
-    if (m->unordered) return encode_piece(call, piece, s->text.n);
-    while (piece < end) {
+    if (s->text.n) text = s->text.data, n = s->text.n;
+    const uint8_t *end = text + n;
+    while (text < end) {
         size_t len;
-        uint32_t a = char_at(p, (size_t)(end - p), &len), b;
+        const uint8_t *p = text;
+        uint32_t a = plain_char_at(p, (size_t)(end - p), &len), b;
         for (p += len; p < end; p += len, a = b) { /* to the next place to cut */
-            b = char_at(p, (size_t)(end - p), &len);
+            b = plain_char_at(p, (size_t)(end - p), &len);
             if (!pair_in(&m->pairs, a, b)) break;
         }
-        if (!idbuf_reserve(call->out, WORD_LONG_IDS)) return error_memory(call->err);
-        size_t piece_n = (size_t)(p - piece);
-        if (!wordcache_get(&s->cache, piece, piece_n, (size_t)(end - piece), call->out)) {
-            ggtok_status st = encode_piece(call, piece, piece_n);
-            if (st) return st;
-        }
-        piece = p;
+        ggtok_status st = encode_piece(call, text, (size_t)(p - text), (size_t)(end - text));
+        if (st) return st;
+        text = p;
     }
     return GGTOK_OK;
 }

@@ -55,7 +55,7 @@ enum {
 #define CHAIN_STARCODER {&number, &gpt2}, {&win_fast_starcoder}
 #define CHAIN_GPT4O {&gpt4o}, {&win_gpt4o}
 #define CHAIN_DEEPSEEK_V3 {&numbers_3, &cjk_kana, &deepseek_v3}, {&win_fast_deepseek_v3}
-#define CHAIN_NEWLINES {&newlines}, {NULL}
+#define CHAIN_NEWLINES {&newlines}, {&pretok_newlines}
 #define CHAIN_MARKED_WORDS {&marked_words}, {NULL}
 #define CHAIN_BLOOM {&bloom}, {NULL}
 #define CHAIN_BAILING {&bailing}, {&win_bailing}

@@ -1,4 +1,4 @@
-/* Scanners that count, which no automaton of bounded size can. */
+/* Scanners that count, which no automaton of bounded size can, and one for lines. */
 #include "pretok_scan.h"
 
 #include "unicode.h"
@@ -53,6 +53,26 @@ static size_t groups_right_cut(const pretok_scanner *self, const uint8_t *text, 
 }
 
 const pretok_scanner pretok_groups_right = {.cut = groups_right_cut};
+
+/* [^\n]+|[\n]+ */
+static size_t newlines_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
+                           size_t *ends, size_t max) {
+    (void)self;
+    size_t n = 0;
+    while (n < max && st->pos < st->end) {
+        const uint8_t *p = text + st->pos, *end = text + st->end;
+        if (*p == '\n') {
+            while (p < end && *p == '\n') p++;
+        } else {
+            const uint8_t *newline = memchr(p, '\n', (size_t)(end - p));
+            p = newline ? newline : end;
+        }
+        ends[n++] = st->pos = (size_t)(p - text);
+    }
+    return n;
+}
+
+const pretok_scanner pretok_newlines = {.cut = newlines_cut};
 
 static size_t digit_run(const uint8_t *text, size_t pos, size_t end) {
     while (pos < end && (unsigned)(text[pos] - '0') < 10) pos++;

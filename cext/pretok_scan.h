@@ -79,6 +79,9 @@ extern const pretok_scanner pretok_groups_right;
  * are a multiple of three: "ab1234c" is ab1 234c. */
 extern const pretok_scanner pretok_groups_left;
 
+/* Lines and runs of newlines, faster than the automaton. */
+extern const pretok_scanner pretok_newlines;
+
 /* Classes of code points, from gen/unicode_tables.py. */
 enum { UNICODE_BLOCK_BITS = 8 };
 extern const uint8_t unicode_class_index[], unicode_class_block[];

@@ -91,4 +91,20 @@ static inline const word_short *word_short_find(const word_short *set, const uin
     return set + (no0 != 0);
 }
 
+/* wordcache_get with the hot path inline. */
+static inline bool wordcache_take(wordcache *c, const uint8_t *p, size_t n, size_t room,
+                                  idbuf *out) {
+    if (n <= WORD_SHORT && room >= 16) {
+        uint64_t key[2];
+        word_short_key(key, p, n);
+        const word_short *e = word_short_find(word_short_set(c, key), key);
+        if (e) {
+            memcpy(out->data + out->n, e->ids, sizeof e->ids + sizeof e->n);
+            out->n += e->n;
+            return true;
+        }
+    }
+    return wordcache_get(c, p, n, room, out);
+}
+
 #endif

@@ -77,11 +77,11 @@ def _encode_vocab(
                 suite.measure(row, takers, notes)
     if detailed:
         for corpus in corpora:
-            _fresh(suite, vocab, corpus, [p for p in peers if p != REFERENCE])
+            _fresh(suite, "encode", vocab, corpus, [p for p in peers if p != REFERENCE])
         _first(suite, vocab, [p for p in peers if p != REFERENCE])
 
 
-def _fresh(suite: Suite, vocab: str, corpus: Corpus, peers: Sequence[str]) -> None:
+def _fresh(suite: Suite, group: str, vocab: str, corpus: Corpus, peers: Sequence[str]) -> None:
     """Pieces of 1 MB (a third of the corpus if that is less); the first goes before."""
     n = min(MB, size(corpus.text) // 3)
     chunks = cut(corpus.text, n, suite.options.rounds + 1)
@@ -103,7 +103,7 @@ def _fresh(suite: Suite, vocab: str, corpus: Corpus, peers: Sequence[str]) -> No
         process.put("fresh", [chunk])
         return size(chunk) * 1000 / process.once(ONE, "fresh")
 
-    row = suite.row("encode", vocab, corpus.name, f"fresh, {n / MB:.1f} MB, {ONE}")
+    row = suite.row(group, vocab, corpus.name, f"fresh, {n / MB:.1f} MB, {ONE}")
     try:
         suite.measure(row, _takers(notes, take), notes)
     finally:
@@ -363,7 +363,7 @@ def models(suite: Suite) -> None:
                 }
                 suite.measure(row, takers, notes)
         if known:
-            _fresh(suite, vocab, prose(), [p for p in peers if p != REFERENCE])
+            _fresh(suite, "models", vocab, prose(), [p for p in peers if p != REFERENCE])
 
 
 def _dna() -> Corpus:

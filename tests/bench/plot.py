@@ -65,6 +65,7 @@ def _bars(axis: Any, members: list[Row], peers: list[str], colors: dict[str, Any
         if peer == OURS:
             axis.bar_label(bars, fmt="%.0f", fontsize=6, padding=2)
     axis.set_xscale("log")
+    axis.set_xlim(left=0.3)
     axis.set_yticks([line + 0.42 for line in range(len(members))])
     axis.set_yticklabels([f"{row.vocab}, {row.text}" for row in members], fontsize=8)
     axis.invert_yaxis()
