@@ -169,12 +169,23 @@ static bool edge_bytes(const bpe_table *t, gguf_view text, bool last, uint8_t ou
     return true;
 }
 
+/* The ASCII character that a symbol's text begins or ends with, or -1. */
+static int ascii_edge(const bpe_table *t, gguf_view text, bool last) {
+    const uint8_t *p = last ? text.p + text.n - 1 : text.p;
+    if (*p < 0x80) return t->raw_utf8 || (*p > 0x20 && *p < 0x7F) ? *p : -1;
+    if (t->raw_utf8 || text.n < 2) return -1;
+    p -= last;
+    if (p[0] < 0xC4 || p[0] > 0xC5 || (p[1] & 0xC0) != 0x80) return -1; /* U+0100 to U+017F */
+    int byte = bpe_char_byte((p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu));
+    return byte < 0x80 ? byte : -1;
+}
+
 static void note_cut(bpe_table *t, const merge *m) {
     uint8_t left[4], right[4];
     size_t n_left, n_right;
-    uint8_t a = m->left.p[m->left.n - 1], b = m->right.p[0];
-    if (a > 0x20 && a < 0x7F && b > 0x20 && b < 0x7F) { /* stand for themselves, mapped or not */
-        pair_add(&t->cuts.set, a, b);
+    int a = ascii_edge(t, m->left, true), b = ascii_edge(t, m->right, false);
+    if (a >= 0 && b >= 0) { /* nearly all */
+        pair_add(&t->cuts.set, (uint32_t)a, (uint32_t)b);
     } else if (edge_bytes(t, m->left, true, left, &n_left) &&
                edge_bytes(t, m->right, false, right, &n_right)) {
         bpe_cuts_add(&t->cuts, left, n_left, right, n_right);
@@ -309,6 +320,7 @@ static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggt
 static bool load_bytes(bpe_table *t, const vocab *v) {
     for (unsigned b = 0; b < 256; b++) {
         uint8_t c[2] = {(uint8_t)b, 0};
+        if (bpe_byte_char((uint8_t)b, t->byte_char[b]) == 1) t->byte_char[b][1] = 0;
         t->fallback[b][0] = t->fallback[b][1] = GGTOK_NO_TOKEN;
         if (t->raw_utf8) {
             static const char hex[] = "0123456789ABCDEF";

@@ -37,6 +37,7 @@ typedef struct bpe_table {
     unsigned pair_shift, symbol_bits, rank_bits;
     uint32_t *merged; /* by rank: the symbol that the pair becomes */
     bpe_cuts cuts;
+    uint8_t byte_char[256][2]; /* GPT-2's character for each byte, in UTF-8; [1] == 0: one byte */
     uint32_t byte_symbol[256]; /* first symbol of a byte (raw_utf8: of an ASCII character) */
     /* What a byte that ended in no token falls back to: its <0xXX> token (raw_utf8), or
      * the one-byte tokens of the one or two bytes of its GPT-2 character; -1: nothing. */

@@ -44,6 +44,7 @@ static void find_longest(bpe_model *m, const vocab *v) {
         uint32_t cpt, n = (uint32_t)t.n;
         uint8_t first = t.p[0];
         if (!m->table.raw_utf8) {
+            if (t.p[0] > 0x20 && t.p[0] < 0x7F && n <= m->longest[t.p[0]]) continue;
             for (size_t i = 0; i < t.n; i++) n -= (t.p[i] & 0xC0) == 0x80;
             utf8_decode(p, p + t.n, &cpt);
             int byte = bpe_char_byte(cpt);
@@ -110,12 +111,13 @@ static bool whole_word(const bpe_model *m, bpe_state *s, const vocab *v, const u
         *id = vocab_find(v, word, n);
         return true;
     }
-    s->mapped.n = 0;
-    if (!bytebuf_reserve(&s->mapped, 2 * n)) return false;
-    for (size_t i = 0; i < n; i++) {
-        s->mapped.n += bpe_byte_char(word[i], s->mapped.data + s->mapped.n);
+    if (s->mapped.cap < 2 * n && !bytebuf_reserve(&s->mapped, 2 * n)) return false;
+    uint8_t *w = s->mapped.data;
+    for (size_t i = 0; i < n; i++) { /* always two bytes, of which one may be overwritten */
+        memcpy(w, m->table.byte_char[word[i]], 2);
+        w += 1 + (w[1] != 0);
     }
-    *id = vocab_find(v, s->mapped.data, s->mapped.n);
+    *id = vocab_find(v, s->mapped.data, (size_t)(w - s->mapped.data));
     return true;
 }
 
@@ -176,7 +178,8 @@ static ggtok_status find_word(const model_call *call, const uint8_t *word, size_
 }
 
 /*
- * Words text[from..ends[0]), text[ends[0]..ends[1]), ... In groups of short words:
+ * Words text[from..ends[0]), text[ends[0]..ends[1]), ... `n` bytes of the text are
+ * readable, which may be more than its words take. In groups of short words:
  * first all keys of a group, whose sets are fetched meanwhile, then the look-ups.
  * A word that is long, unknown or too near to the end ends its group.
  */
@@ -256,16 +259,23 @@ static ggtok_status user_words(const model_call *call, const uint8_t *text, size
 }
 
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
-    enum { BATCH = 512 };
+    enum { BATCH = 512, SMALL = 1024, PAD = 32 };
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     ggtok_status st = GGTOK_OK;
     size_t ends[BATCH], count = 0, from = 0;
+    size_t room = n;
     if (utf8_valid_prefix(text, n) < n) {
         s->text.n = 0;
         if (!utf8_sanitize(&s->text, text, n)) return error_memory(call->err);
         text = s->text.data;
-        n = s->text.n;
+        room = n = s->text.n;
+    } else if (n < SMALL) { /* a copy that may be read behind its end: no slow last words */
+        s->text.n = 0;
+        if (!bytebuf_reserve(&s->text, SMALL + PAD)) return error_memory(call->err);
+        text = memcpy(s->text.data, text, n);
+        room = n + PAD;
+        memset(s->text.data + n, 0, PAD);
     }
     if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) {
         s->spaced.n = 0;
@@ -274,16 +284,16 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
             return error_memory(call->err);
         }
         text = s->spaced.data;
-        n = s->spaced.n;
+        room = n = s->spaced.n;
     }
     if (m->split) {
         st = user_words(call, text, n, &count);
-        return st ? st : encode_words(call, text, n, 0, s->ends, count);
+        return st ? st : encode_words(call, text, room, 0, s->ends, count);
     }
     pretok_walk walk;
     pretok_begin(&walk, call->v->pre, text, n);
     while (!st && (count = pretok_next(&walk, ends, BATCH))) {
-        st = encode_words(call, text, n, from, ends, count);
+        st = encode_words(call, text, room, from, ends, count);
         from = ends[count - 1];
     }
     return st;

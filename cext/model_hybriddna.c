@@ -6,8 +6,14 @@
  * partition has taken them out already and nothing below finds any.
  */
 #include "model.h"
+#include "spaces.h"
 
 enum { K = 6 };
+
+typedef struct dna_scratch {
+    void *bpe;
+    bytebuf spaced;
+} dna_scratch;
 
 static const char OPEN[] = "<dna>", CLOSE[] = "</dna>";
 
@@ -20,12 +26,21 @@ static void dna_free(void *model) {
     model_bpe.free(model);
 }
 
-static void *dna_scratch_new(const vocab *v, const void *model) {
-    return model_bpe.scratch_new(v, model);
+static void dna_scratch_free(void *scratch) {
+    dna_scratch *s = scratch;
+    if (!s) return;
+    model_bpe.scratch_free(s->bpe);
+    mem_free(s->spaced.data);
+    mem_free(s);
 }
 
-static void dna_scratch_free(void *scratch) {
-    model_bpe.scratch_free(scratch);
+static void *dna_scratch_new(const vocab *v, const void *model) {
+    dna_scratch *s = mem_zalloc(sizeof *s);
+    if (s && !(s->bpe = model_bpe.scratch_new(v, model))) {
+        mem_free(s);
+        s = NULL;
+    }
+    return s;
 }
 
 /* Where `what` begins in text[from..n), or n. */
@@ -57,12 +72,20 @@ static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int
 
 static ggtok_status dna_encode(const model_call *call, const uint8_t *text, size_t n) {
     const vocab *v = call->v;
+    dna_scratch *s = call->scratch;
     size_t open_n = sizeof OPEN - 1, close_n = sizeof CLOSE - 1;
     int32_t open = vocab_find(v, OPEN, open_n), close = vocab_find(v, CLOSE, close_n);
     int32_t oov = vocab_find(v, "<oov>", 5);
-    if (open < 0 || close < 0 || oov < 0) return model_bpe.encode(call, text, n);
-
     model_call rest = *call;
+    rest.scratch = s->bpe;
+    if (open < 0 || close < 0 || oov < 0) return model_bpe.encode(&rest, text, n);
+
+    if (v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) { /* between the tags too */
+        s->spaced.n = 0;
+        if (!spaces_escape(&s->spaced, text, n)) return error_memory(call->err);
+        text = s->spaced.data;
+        n = s->spaced.n;
+    }
     for (size_t pos = 0; pos < n;) {
         size_t start = find(text, n, pos, OPEN, open_n);
         if (start > pos) {

@@ -157,8 +157,7 @@ static bool find_tokens(partition_scratch *s, const special_set *set, const uint
             c = child_of(set, node, text[i]);
         }
         node = c;
-        for (uint32_t r = set->nodes[node].report; r;
-             r = set->nodes[set->nodes[r].fail].report) {
+        for (uint32_t r = set->nodes[node].report; r; r = set->nodes[set->nodes[r].fail].report) {
             if (!*count && !none_seen(s, set)) return false;
             uint8_t *seen = &s->seen[set->nodes[r].token - 1];
             if (*seen) break;

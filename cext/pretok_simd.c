@@ -58,12 +58,13 @@ ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool 
         c.space |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')), i);
         c.other_white |= bits(in_range(x, '\t', 5), i);
         c.newline |= bits(_mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('\n')),
-                                       _mm_cmpeq_epi8(x, _mm_set1_epi8('\r'))), i);
+                                       _mm_cmpeq_epi8(x, _mm_set1_epi8('\r'))),
+                          i);
         c.quote |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8('\'')), i);
         if (slashes) c.slash |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8('/')), i);
         if (controls) {
-            c.control |= bits(_mm_or_si128(in_range(x, 0, 0x20),
-                                           _mm_cmpeq_epi8(x, _mm_set1_epi8(0x7F))), i);
+            c.control |=
+                bits(_mm_or_si128(in_range(x, 0, 0x20), _mm_cmpeq_epi8(x, _mm_set1_epi8(0x7F))), i);
         }
     }
     c.other_white &= ~c.newline;
@@ -101,8 +102,11 @@ ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool 
 #define QUOTE(v) vceqq_u8(v, vdupq_n_u8('\''))
 #define SLASH(v) vceqq_u8(v, vdupq_n_u8('/'))
 #define CONTROL(v) vorrq_u8(in_range(v, 0, 0x20), vceqq_u8(v, vdupq_n_u8(0x7F)))
-    classes c = {.high = EACH(HIGH), .digit = EACH(DIGIT), .space = EACH(SPACE),
-                 .newline = EACH(NEWLINE), .quote = EACH(QUOTE)};
+    classes c = {.high = EACH(HIGH),
+                 .digit = EACH(DIGIT),
+                 .space = EACH(SPACE),
+                 .newline = EACH(NEWLINE),
+                 .quote = EACH(QUOTE)};
     c.letter = bits(letter[0], letter[1], letter[2], letter[3]);
     if (cased) c.upper = EACH(UPPER);
     if (slashes) c.slash = EACH(SLASH);
@@ -145,18 +149,22 @@ ALWAYS_INLINE uint64_t runs_from(uint64_t run, uint64_t from) {
 /* What a pattern does, apart from what they all share: constants, so that each
  * pattern gets code of its own. */
 typedef struct shape {
-    bool any_prefix;     /* [^\r\n\p{L}\p{N}]? leads a word of letters; else only a space does,
+    bool any_prefix;    /* [^\r\n\p{L}\p{N}]? leads a word of letters; else only a space does,
                             and it leads numbers, too */
-    bool newline_words;  /* \s*[\r\n]+ */
-    bool joined;         /* newlines join the marks in front of them */
-    bool slashes;        /* ... and so do slashes behind those */
-    bool no_controls;    /* control characters are in no class: left to the automaton */
-    bool cased;          /* a lower-case letter ends a word in front of an upper-case one */
-    enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX } contractions; /* SUFFIX: part of the word in
+    bool newline_words; /* \s*[\r\n]+ */
+    bool joined;        /* newlines join the marks in front of them */
+    bool slashes;       /* ... and so do slashes behind those */
+    bool no_controls;   /* control characters are in no class: left to the automaton */
+    bool cased;         /* a lower-case letter ends a word in front of an upper-case one */
+    enum {
+        NO_CONTRACTIONS,
+        OWN_WORD,
+        SUFFIX
+    } contractions;    /* SUFFIX: part of the word in
                             front */
-    bool either_case;    /* ... in either case */
-    unsigned digits;     /* most digits a word has; 0: no limit */
-    bool digits_apart;   /* numbers are pieces of their own: white space ends in front of one */
+    bool either_case;  /* ... in either case */
+    unsigned digits;   /* most digits a word has; 0: no limit */
+    bool digits_apart; /* numbers are pieces of their own: white space ends in front of one */
 } shape;
 
 /* Length of the contraction at p (p[0] is an apostrophe, 3 bytes can be read), or 0. */
@@ -269,14 +277,21 @@ ALWAYS_INLINE size_t write_ends(uint64_t starts, size_t at, size_t *ends) {
     return n;
 }
 
-ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *text,
-                         pretok_stage *st, size_t *ends, size_t max) {
-    enum { SLOW_WORDS = 4 };
+ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *text, pretok_stage *st,
+                         size_t *ends, size_t max) {
+    enum { SLOW_WORDS = 4, LEAST = 8 };
     size_t n = 0;
     while (st->pos < st->end) {
-        while (max - n >= WINDOW && st->end - st->pos >= WINDOW && text[st->pos + 1] < 0x80 &&
+        while (max - n >= WINDOW && st->end - st->pos >= LEAST && text[st->pos + 1] < 0x80 &&
                !st->match_end) {
-            uint64_t starts = word_starts(text + st->pos, s);
+            const uint8_t *p = text + st->pos;
+            uint8_t last[WINDOW];
+            size_t left = st->end - st->pos;
+            if (left < WINDOW) { /* behind the end nothing is known, as behind any strange byte */
+                memset(last, 0xFF, sizeof last);
+                p = memcpy(last, p, left);
+            }
+            uint64_t starts = word_starts(p, s);
             if (!starts) break;
             n += write_ends(starts, st->pos, ends + n);
             st->pos += highest(starts);
@@ -300,24 +315,24 @@ enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX };
  * instruction each; code for those is chosen when it runs. */
 #if defined(PRETOK_WINDOWS) && defined(__GNUC__) && defined(__x86_64__)
 #define NEWER __attribute__((target("avx2,bmi,popcnt")))
-#define PATTERN(name, ...)                                                                         \
-    static NEWER size_t name##_newer(const pretok_scanner *self, const uint8_t *text,              \
-                                     pretok_stage *st, size_t *ends, size_t max) {                 \
-        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max);                             \
-    }                                                                                              \
-    size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,    \
-                             size_t *ends, size_t max) {                                           \
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&                     \
-            __builtin_cpu_supports("popcnt")) {                                                    \
-            return name##_newer(self, text, st, ends, max);                                        \
-        }                                                                                          \
-        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max);                             \
+#define PATTERN(name, ...) \
+    static NEWER size_t name##_newer(const pretok_scanner *self, const uint8_t *text, \
+                                     pretok_stage *st, size_t *ends, size_t max) { \
+        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max); \
+    } \
+    size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st, \
+                             size_t *ends, size_t max) { \
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && \
+            __builtin_cpu_supports("popcnt")) { \
+            return name##_newer(self, text, st, ends, max); \
+        } \
+        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max); \
     }
 #else
-#define PATTERN(name, ...)                                                                         \
-    size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,    \
-                             size_t *ends, size_t max) {                                           \
-        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max);                             \
+#define PATTERN(name, ...) \
+    size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st, \
+                             size_t *ends, size_t max) { \
+        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max); \
     }
 #endif
 

@@ -501,9 +501,9 @@ class Native:
     def flags(self) -> dict[str, bool]:
         return {name: bool(lib.ggtok_flag(self._tok, flag)) for name, flag in FLAGS.items()}
 
-    def specials(self) -> dict[str, int | None]:
-        ids = ((name, lib.ggtok_special_id(self._tok, s)) for name, s in SPECIALS.items())
-        return {name: id if id >= 0 else None for name, id in ids}
+    def special(self, name: str) -> int | None:
+        id: int = lib.ggtok_special_id(self._tok, SPECIALS[name])
+        return id if id >= 0 else None
 
     def eog_ids(self) -> tuple[int, ...]:
         return _ints(lib.ggtok_eog_ids(self._tok))

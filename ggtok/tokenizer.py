@@ -119,7 +119,7 @@ class Tokenizer:
         self._patterns = patterns
         self._n_tokens = self._native.n_tokens()
         self._vocab_type = self._native.vocab_type()
-        self._specials = self._native.specials()
+        self._specials: dict[str, int | None] = {}
         self._flags = self._native.flags()
         self._eog_ids = frozenset(self._native.eog_ids())
         self._metadata: Mapping[str, str | int | float | bool] | None = None
@@ -315,80 +315,87 @@ class Tokenizer:
 
     # ---- special tokens ----
 
+    def _special(self, name: str) -> int | None:
+        # Asked for when needed: telling which of two EOT texts llama.cpp finds first
+        # takes milliseconds (ggtok_special_id).
+        if name not in self._specials:
+            self._specials[name] = self._native.special(name)
+        return self._specials[name]
+
     @property
     def bos_id(self) -> int | None:
         """Beginning of sequence, or None: ``llama_vocab_bos``."""
-        return self._specials["bos"]
+        return self._special("bos")
 
     @property
     def eos_id(self) -> int | None:
         """End of sequence, or None: ``llama_vocab_eos``."""
-        return self._specials["eos"]
+        return self._special("eos")
 
     @property
     def eot_id(self) -> int | None:
         """End of turn, or None: ``llama_vocab_eot``."""
-        return self._specials["eot"]
+        return self._special("eot")
 
     @property
     def eom_id(self) -> int | None:
         """End of message, or None."""
-        return self._specials["eom"]
+        return self._special("eom")
 
     @property
     def unk_id(self) -> int | None:
         """Unknown text, or None."""
-        return self._specials["unk"]
+        return self._special("unk")
 
     @property
     def sep_id(self) -> int | None:
         """Separator, or None: ``llama_vocab_sep``."""
-        return self._specials["sep"]
+        return self._special("sep")
 
     @property
     def nl_id(self) -> int | None:
         """Newline, or None: ``llama_vocab_nl``."""
-        return self._specials["nl"]
+        return self._special("nl")
 
     @property
     def pad_id(self) -> int | None:
         """Padding, or None: ``llama_vocab_pad``."""
-        return self._specials["pad"]
+        return self._special("pad")
 
     @property
     def mask_id(self) -> int | None:
         """Mask, or None: ``llama_vocab_mask``."""
-        return self._specials["mask"]
+        return self._special("mask")
 
     @property
     def fim_pre_id(self) -> int | None:
         """Fill-in-the-middle prefix, or None: ``llama_vocab_fim_pre``."""
-        return self._specials["fim_pre"]
+        return self._special("fim_pre")
 
     @property
     def fim_suf_id(self) -> int | None:
         """Fill-in-the-middle suffix, or None: ``llama_vocab_fim_suf``."""
-        return self._specials["fim_suf"]
+        return self._special("fim_suf")
 
     @property
     def fim_mid_id(self) -> int | None:
         """Fill-in-the-middle middle, or None: ``llama_vocab_fim_mid``."""
-        return self._specials["fim_mid"]
+        return self._special("fim_mid")
 
     @property
     def fim_pad_id(self) -> int | None:
         """Fill-in-the-middle padding, or None: ``llama_vocab_fim_pad``."""
-        return self._specials["fim_pad"]
+        return self._special("fim_pad")
 
     @property
     def fim_rep_id(self) -> int | None:
         """Fill-in-the-middle repository name, or None: ``llama_vocab_fim_rep``."""
-        return self._specials["fim_rep"]
+        return self._special("fim_rep")
 
     @property
     def fim_sep_id(self) -> int | None:
         """Fill-in-the-middle file separator, or None: ``llama_vocab_fim_sep``."""
-        return self._specials["fim_sep"]
+        return self._special("fim_sep")
 
     # ---- the vocabulary ----
 

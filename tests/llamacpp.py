@@ -135,9 +135,13 @@ class Vocab:
 
 
 class LlamaCpp:
-    """A worker process, started at need and restarted when it died."""
+    """A worker process, started at need and restarted when it died.
 
-    def __init__(self) -> None:
+    `library` is the shared object to drive; the installed wheel's if left out.
+    """
+
+    def __init__(self, library: Path | None = None) -> None:
+        self._library = library
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> LlamaCpp:
@@ -172,7 +176,7 @@ class LlamaCpp:
             # Without GGML_NO_BACKTRACE an abort starts a debugger.
             env = dict(os.environ, GGML_NO_BACKTRACE="1")
             self._child = subprocess.Popen(
-                [sys.executable, __file__],
+                [sys.executable, __file__, *([self._library] if self._library else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -310,8 +314,8 @@ def shared_object() -> Path:
 
 
 class _Worker:
-    def __init__(self) -> None:
-        self.lib = ctypes.CDLL(str(shared_object()))
+    def __init__(self, library: str | None = None) -> None:
+        self.lib = ctypes.CDLL(library or str(shared_object()))
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(self.lib, name)
             function.restype, function.argtypes = result, arguments
@@ -435,7 +439,7 @@ def _serve() -> None:
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    worker = _Worker()
+    worker = _Worker(*sys.argv[1:])
     while True:
         try:
             what, *args = _read_frame(requests)

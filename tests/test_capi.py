@@ -1,4 +1,4 @@
-"""The C library by itself: a C program, compiled against ggtok.h alone."""
+"""The C library by itself: C programs, compiled without Python's help."""
 
 from __future__ import annotations
 
@@ -10,17 +10,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.capi.build import SANITIZERS, build, have_sanitizers
+
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURE = ROOT / "fixtures" / "gguf" / "bpe-gpt2.gguf"
 COMPILER = os.environ.get("CC") or shutil.which("cc")
 
-
-@pytest.mark.skipif(
+pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or not COMPILER, reason="needs a C compiler named cc or in $CC"
 )
+
+
 def test_c_program(tmp_path: Path) -> None:
+    """Against ggtok.h alone."""
     program = tmp_path / "capi"
-    build = [sys.executable, str(ROOT / "tests" / "capi" / "build.py"), str(program)]
-    subprocess.run(build, check=True)
+    build_py = [sys.executable, str(ROOT / "tests" / "capi" / "build.py"), str(program)]
+    subprocess.run(build_py, check=True)
     done = subprocess.run([str(program), str(FIXTURE)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("sanitized", [False, True])
+def test_fast_chains_give_the_words_of_the_plain_ones(sanitized: bool, tmp_path: Path) -> None:
+    """Longer: python tests/capi/build.py --program pretok_twins twins && ./twins 100000 SEED."""
+    if sanitized and not have_sanitizers():
+        pytest.skip("the compiler has no sanitizers")
+    program = tmp_path / "twins"
+    build(program, SANITIZERS if sanitized else ["-O2"], program="pretok_twins")
+    done = subprocess.run([str(program), "2000"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -153,6 +153,7 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     "lower-cased, accents kept": ("wpm", [keys(**{"normalizer.strip_accents": False})]),
     "whitespace, cased": ("bpe-whitespace", [keys(**{"normalizer.lowercase": False})]),
     "whitespace, no key": ("bpe-whitespace", [keys(**{"normalizer.lowercase": None})]),
+    "hybriddna, escaped": ("bpe-hybriddna", [keys(pre="gemma4")]),
     "whitespace, escaped": ("bpe-whitespace", [keys(pre="gemma4")]),
     "whitespace, marked lines": ("bpe-whitespace", [keys(pre="mmbert")]),
     "whitespace, other pre": ("bpe-whitespace", [keys(pre="gpt-2")]),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok._native import pre_names
 from tests import parity
 from tests.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError
 from tests.patch import GGUF

@@ -42,7 +42,7 @@ GROUPS = {
     "models": groups.models,
     "pre": pre,
 }
-QUICK = ("encode", "load", "prompts", "process", "memory")
+QUICK = ("encode", "load", "prompts", "process")
 
 
 def _arguments() -> argparse.Namespace:
@@ -125,7 +125,9 @@ def main() -> int:
     if args.out:
         report.write(args.out, document, suite.rows)
         if not plot.plot(args.out, document, suite.rows):
-            print("no plot: matplotlib is not installed, or no speeds", file=sys.stderr)
+            print(
+                "no plot: no matplotlib, or nothing of encode, models or threads", file=sys.stderr
+            )
     return 0
 
 

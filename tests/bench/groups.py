@@ -53,7 +53,8 @@ def encode(suite: Suite) -> None:
         some = detailed or vocab in DETAILED
         # Every vocabulary meets llama.cpp; the others all of them in the full run.
         peers = suite.options.peers if some else [OURS, REFERENCE]
-        corpora = _texts(suite) if detailed else [prose()]
+        wide = suite.options.full or bool(suite.options.vocabs or suite.options.corpora)
+        corpora = _texts(suite) if detailed and wide else [prose()]
         _encode_vocab(suite, vocab, peers, corpora, detailed)
 
 

@@ -14,7 +14,7 @@ def machine() -> dict[str, str | int | float]:
     facts: dict[str, str | int | float] = {
         "cpu": _cpu(),
         "cores": os.cpu_count() or 0,
-        "os": f"{platform.system()} {platform.release()}",
+        "os": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
         "libc": " ".join(platform.libc_ver()),
         "python": platform.python_version(),
     }

@@ -1,6 +1,6 @@
-"""Compiles tests/capi/capi.c with the C sources, without Python's help.
+"""Compiles a C test program with the C sources, without Python's help.
 
-python tests/capi/build.py [--cc CC] OUT [FLAG...]
+python tests/capi/build.py [--cc CC] [--program NAME] OUT [FLAG...]
 """
 
 from __future__ import annotations
@@ -9,23 +9,49 @@ import argparse
 import os
 import shlex
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
-def build(out: Path, flags: Sequence[str] = (), cc: str | None = None) -> None:
+# Each program and the sources of cext that it needs.
+PROGRAMS = {
+    "capi": ("*.c",),
+    "pretok_twins": ("pretok*.c", "unicode.c", "utf8.c", "mem.c"),
+}
+
+
+def build(
+    out: Path, flags: Sequence[str] = (), cc: str | None = None, program: str = "capi"
+) -> None:
     """Writes the program to `out`; raises CalledProcessError if it doesn't compile."""
-    compiler = shlex.split(cc or os.environ.get("CC") or "cc")
-    sources = [ROOT / "tests" / "capi" / "capi.c", *sorted((ROOT / "cext").glob("*.c"))]
-    command = [*compiler, "-std=c11", "-O1", "-g", *flags, f"-I{ROOT / 'cext'}", "-o", str(out)]
-    subprocess.run([*command, *map(str, sources), "-lm"], check=True)
+    sources = [ROOT / "tests" / "capi" / f"{program}.c"]
+    for pattern in PROGRAMS[program]:
+        sources += sorted((ROOT / "cext").glob(pattern))
+    options = ["-std=c11", "-O1", "-g", *flags, f"-I{ROOT / 'cext'}", "-o", str(out)]
+    subprocess.run([*_compiler(cc), *options, *map(str, sources), "-lm"], check=True)
+
+
+def have_sanitizers(cc: str | None = None) -> bool:
+    """Whether the compiler can link a program with them."""
+    with tempfile.TemporaryDirectory(prefix="ggtok-probe-") as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text("int main(void) { return 0; }\n")
+        command = [*_compiler(cc), *SANITIZERS, str(source), "-o", str(source.with_suffix(""))]
+        return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def _compiler(cc: str | None) -> list[str]:
+    return shlex.split(cc or os.environ.get("CC") or "cc")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Compile the C API's test program.")
+    parser = argparse.ArgumentParser(description="Compile one of the C test programs.")
     parser.add_argument("--cc", help="the compiler (default: $CC, else cc)")
+    parser.add_argument("--program", choices=PROGRAMS, default="capi")
     parser.add_argument("out", type=Path)
     args, flags = parser.parse_known_args()
-    build(args.out, flags, args.cc)
+    build(args.out, flags, args.cc, args.program)

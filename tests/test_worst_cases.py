@@ -1,0 +1,166 @@
+"""Long texts of one kind: done at once, nothing lost, and the cost grows as the text does."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ggtok
+from ggtok import TokenAttr
+from tests.patch import GGUF
+from tests.vocabularies import PRE_NAMES, fixture, fixture_names
+
+Load = Callable[[str], ggtok.Tokenizer]
+
+MB = 1_000_000
+SECONDS = 5.0  # for a MB; the slowest here takes 0.1 s, a quadratic one minutes
+
+UNITS = {
+    "letter": "a",
+    "capitals": "A",
+    "spaces": " ",
+    "newlines": "\n",
+    "digits": "7",
+    "dots": ".",
+    "Han": "\u6f22",
+    "marks": "\u0301",
+    "contractions": "'s",
+    "blanks and newlines": "  \n \n",
+    "spaces, then a letter": " ",
+    "newlines, then a letter": "\n",
+    "capitals, then a letter": "A",
+    "mixed": "The cat's 1234 \u6f22\u5b57 \u0301\u00e9...\n\n  x HTTPServer\t",
+}
+
+OTHERS = ("spm", "spm-bytes", "wpm", "ugm", "ugm-plain", "rwkv", "plamo2", "bpe-hybriddna")
+
+
+def text_of(kind: str, size: int) -> bytes:
+    unit = UNITS[kind].encode()
+    return unit * (size // len(unit)) + b"a" * kind.endswith("then a letter")
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def chains() -> dict[str, str]:
+    """The chain of each name, by what pretok_names.c calls it."""
+    source = Path(__file__).resolve().parent.parent / "cext" / "pretok_names.c"
+    row = re.compile(r'^ +\{"([^"]+)", "\w+", [^{}]*\b(CHAIN_\w+)\},$', re.MULTILINE)
+    return dict(row.findall(source.read_text()))
+
+
+CHAINS = chains()
+FIRST_OF_CHAIN = {chain: name for name, chain in reversed(CHAINS.items())}
+
+
+def base_of(pre: str) -> str:
+    """A fixture that has a token for each byte that the name lets through."""
+    if pre in ("mmbert", "whitespace"):
+        return f"bpe-{pre}"
+    raw = ("gemma4", "granite-embed-multi-311m", "sarvam-moe")
+    return "bpe-gemma4" if pre in raw else "bpe-gpt2"
+
+
+@cache
+def load_pre(pre: str) -> ggtok.Tokenizer:
+    gguf = GGUF.read(fixture(base_of(pre)))
+    gguf.set("tokenizer.ggml.pre", pre)
+    return ggtok.load(gguf.dump())
+
+
+def check(tok: ggtok.Tokenizer, size: int, lossless: bool) -> None:
+    lengths = np.array([len(tok.token_to_piece(id)) for id in range(tok.n_tokens)])
+    for kind in UNITS:
+        text = text_of(kind, size)
+        started = time.perf_counter()
+        ids = tok.encode_array(text, add_special=False)
+        seconds = time.perf_counter() - started
+        assert seconds < SECONDS, (kind, seconds)
+        assert len(ids) <= len(text) + text.count(b"\n") + 1, kind
+        if lossless:
+            assert lengths[ids].sum() == len(text), kind
+            start = b"".join(map(tok.token_to_piece, ids[:5000]))
+            assert text.startswith(start), kind
+
+
+def test_each_name_has_its_chain() -> None:
+    assert sorted(CHAINS) == sorted(PRE_NAMES)
+
+
+@pytest.mark.parametrize("pre", PRE_NAMES)
+def test_pre_tokenizer(pre: str) -> None:
+    size = MB if FIRST_OF_CHAIN[CHAINS[pre]] == pre else MB // 20
+    # mmbert puts a U+2581 in front of each line, `whitespace` drops what it splits at.
+    check(load_pre(pre), size, lossless=pre not in ("mmbert", "whitespace"))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_vocabulary(name: str, load_fixture: Load) -> None:
+    check(load_fixture(name), MB, lossless=False)
+
+
+# ---- growth ----
+
+GROWING = ("gpt-2", "gpt-4o", "deepseek-llm", "jais-2", "chameleon", "superbpe", "afmoe", "gemma4")
+LEAST = 0.02  # seconds that 4n must take for its ratio to tell anything
+RATIO = 12  # linear is 4, quadratic 16
+
+
+def check_growth(tok: ggtok.Tokenizer) -> None:
+    for kind in UNITS:
+        short, long = text_of(kind, MB // 4), text_of(kind, MB)
+
+        def best(text: bytes) -> float:
+            times = []
+            for _ in range(3):
+                started = time.perf_counter()
+                tok.count(text)
+                times.append(time.perf_counter() - started)
+            return min(times)
+
+        if (slow := best(long)) > LEAST:
+            assert slow < RATIO * best(short), kind
+
+
+@pytest.mark.parametrize("pre", GROWING)
+def test_growth_of_pre_tokenizer(pre: str) -> None:
+    check_growth(load_pre(pre))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_growth_of_other_vocabulary(name: str, load_fixture: Load) -> None:
+    check_growth(load_fixture(name))
+
+
+# ---- special tokens ----
+
+
+@pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
+def test_special_tokens_in_a_row(name: str, load_fixture: Load) -> None:
+    n = 100_000
+    tok = load_fixture(name)
+    marked = TokenAttr.CONTROL | TokenAttr.USER_DEFINED
+    special = [id for id in range(tok.n_tokens) if tok.token_attr(id) & marked]
+    texts = {id: tok.token_text(id) for id in special}
+    alone = [
+        id
+        for id, text in texts.items()
+        if text and not any(other in text * 2 for other in texts.values() if other != text)
+    ]
+    for id in alone[:3]:
+        started = time.perf_counter()
+        ids = tok.encode_array(texts[id] * n, add_special=False, parse_special=True)
+        assert time.perf_counter() - started < SECONDS
+        assert np.count_nonzero(ids == id) == n
+    together = b"".join(texts.values())
+    started = time.perf_counter()
+    ids = tok.encode_array(together * (n // max(len(texts), 1)), parse_special=True)
+    assert time.perf_counter() - started < SECONDS
+    assert len(alone) == 0 or len(ids) >= n // 2
