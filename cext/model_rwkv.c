@@ -1,7 +1,15 @@
-/* RWKV: the longest token, again and again, over bytes. */
+/*
+ * RWKV: the longest token, again and again, over bytes.
+ *
+ * A token that crosses the place between two bytes holds them side by side. Where
+ * none does, the text is cut: what is longest in front of the place does not depend
+ * on what is behind it, and the search begins anew there. Pieces seen before are
+ * looked up.
+ */
 #include "model.h"
 #include "rwkv_text.h"
 #include "trie.h"
+#include "wordcache.h"
 
 /* A "digit" as llama.cpp reads it, where char is signed: bytes from 0x80 up are
  * less than 'a'. Modulo 256. */
@@ -33,7 +41,12 @@ typedef struct rwkv_model {
     trie t;
     bytebuf bytes; /* the unescaped texts, which the trie's tails refer to */
     uint32_t *off;
+    uint64_t pairs[256][4]; /* bit b of row a: some token holds byte a, then byte b */
 } rwkv_model;
+
+static inline bool joined(const rwkv_model *m, uint8_t a, uint8_t b) {
+    return m->pairs[a][b >> 6] >> (b & 63) & 1;
+}
 
 static void rwkv_free(void *model) {
     rwkv_model *m = model;
@@ -56,6 +69,10 @@ static ggtok_status rwkv_build(const vocab *v, const gguf *g, const ggtok_load_o
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         gguf_view text = vocab_text(v, id);
         if (!rwkv_unescape(&m->bytes, text.p, text.n)) goto fail;
+        for (size_t i = m->off[id] + 1; i < m->bytes.n; i++) {
+            uint8_t a = m->bytes.data[i - 1], b = m->bytes.data[i];
+            m->pairs[a][b >> 6] |= (uint64_t)1 << (b & 63);
+        }
         m->off[id + 1] = (uint32_t)m->bytes.n;
         ids[id] = id;
     }
@@ -70,9 +87,17 @@ fail:
     return error_memory(err);
 }
 
+static void rwkv_scratch_free(void *scratch) {
+    if (scratch) wordcache_free(scratch);
+    mem_free(scratch);
+}
+
 static void *rwkv_scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
-    return mem_zalloc(1); /* nothing to remember, but NULL would mean failure */
+    wordcache *cache = mem_alloc(sizeof *cache);
+    if (cache && wordcache_init(cache)) return cache;
+    mem_free(cache);
+    return NULL;
 }
 
 /*
@@ -81,14 +106,31 @@ static void *rwkv_scratch_new(const vocab *v, const void *model) {
  * bytes are there but no token is complete, it emits id 0 and starts the text
  * over, for ever (until memory runs out). We treat that byte like the others.
  */
-static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, size_t n) {
+static bool encode_piece(const model_call *call, const uint8_t *text, size_t n) {
     const rwkv_model *m = call->model;
     int32_t unknown = call->v->special[GGTOK_UNK];
+    if (!idbuf_reserve(call->out, n)) return false;
     for (size_t i = 0; i < n;) {
         int32_t id = unknown;
         size_t len = trie_longest(&m->t, text + i, n - i, &id);
         i += len ? len : 1;
-        if (!idbuf_push(call->out, id)) return error_memory(call->err);
+        call->out->data[call->out->n++] = id;
+    }
+    return true;
+}
+
+static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, size_t n) {
+    const rwkv_model *m = call->model;
+    wordcache *cache = call->scratch;
+    idbuf *out = call->out;
+    for (size_t from = 0, at; from < n; from = at) {
+        at = from + 1;
+        while (at < n && joined(m, text[at - 1], text[at])) at++;
+        if (!idbuf_reserve(out, WORD_LONG_IDS)) return error_memory(call->err);
+        if (wordcache_take(cache, text + from, at - from, n - from, out)) continue;
+        size_t before = out->n;
+        if (!encode_piece(call, text + from, at - from)) return error_memory(call->err);
+        wordcache_put(cache, text + from, at - from, out->data + before, out->n - before);
     }
     return GGTOK_OK;
 }
@@ -97,6 +139,6 @@ const model_ops model_rwkv = {
     .build = rwkv_build,
     .free = rwkv_free,
     .scratch_new = rwkv_scratch_new,
-    .scratch_free = mem_free,
+    .scratch_free = rwkv_scratch_free,
     .encode = rwkv_encode,
 };
