@@ -15,31 +15,35 @@ void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t
     size_t tail = 1; /* bytes of left's last character, or what left has of it */
     while (tail < n_left && tail < 4 && continues(left[n_left - tail])) tail++;
     const uint8_t *last = left + n_left - tail;
-    if (continues(last[0])) {
-        c->partial_tail[last[tail - 1]] = true;
-    } else if (utf8_lead_len(last[0]) != tail) {
-        return; /* left ends inside a character: not a place between two */
-    }
-    if (continues(right[0])) return;
+    bool partial = continues(last[0]);
+    /* left ends inside a character, or right begins in one: not a place between two */
+    if ((!partial && utf8_lead_len(last[0]) != tail) || continues(right[0])) return;
     size_t head = utf8_lead_len(right[0]);
     if (head > n_right) {
         head = n_right;
-        c->partial_head[right[0]] = true;
+        partial = true;
     }
     pair_add(&c->set, pack(last, tail), pack(right, head));
+    if (partial) {
+        c->partial[last[tail - 1]][right[0] >> 6] |= (uint64_t)1 << (right[0] & 63);
+    }
 }
 
-/* May a merge join character a (n_a bytes) to character b? */
-static bool joins(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b, size_t n_b) {
-    if (pair_in(&c->set, a, b)) return true;
-    size_t tails = c->partial_tail[a >> 8 * (n_a - 1)] ? n_a : 1;
-    size_t heads = c->partial_head[b & 0xFF] ? n_b : 1;
-    for (size_t t = 0; t < tails; t++) {     /* a without its first t bytes */
-        for (size_t h = 0; h < heads; h++) { /* b whole, or its first h bytes */
+/* May a merge that has a partial character join a (n_a bytes) to b (n_b bytes)? */
+static bool joins_partial(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b, size_t n_b) {
+    for (size_t t = 0; t < n_a; t++) { /* a without its first t bytes */
+        for (size_t h = 0; h < n_b; h++) { /* b whole, or its first h bytes */
             if (pair_in(&c->set, a >> 8 * t, h ? b & ((1u << 8 * h) - 1) : b)) return true;
         }
     }
     return false;
+}
+
+/* May a merge join character a (n_a bytes) to character b? */
+static inline bool joins(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b, size_t n_b) {
+    if (pair_in(&c->set, a, b)) return true;
+    uint8_t last = (uint8_t)(a >> 8 * (n_a - 1)), first = (uint8_t)b;
+    return (c->partial[last][first >> 6] >> (first & 63) & 1) && joins_partial(c, a, n_a, b, n_b);
 }
 
 size_t bpe_cuts_next(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from) {

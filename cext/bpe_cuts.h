@@ -16,8 +16,9 @@
 
 typedef struct bpe_cuts {
     pair_set set;
-    bool partial_tail[256]; /* by last byte: some left is only the last bytes of a character */
-    bool partial_head[256]; /* by first byte: some right is only the first bytes of one */
+    /* Bit b of row a: in some pair with a partial character, left's last byte is a and
+     * right's first is b. Few are, so most places need no second look. */
+    uint64_t partial[256][4];
 } bpe_cuts;
 
 /* Notes a merge, given left's last bytes (4, or all of them) and right's first. */

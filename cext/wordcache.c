@@ -86,7 +86,7 @@ static void grow(wordcache *c) {
 
 /* ---- long words: one entry a slot, the last one put there ---- */
 
-enum { LONG_SLOTS = 512 };
+enum { LONG_MIN = 128, LONG_MAX = 4096, LONG_GROWTH = 4 }; /* slots */
 
 struct word_long {
     uint8_t bytes[WORD_LONG];
@@ -102,12 +102,27 @@ static word_long *long_slot(const wordcache *c, const uint8_t *p, size_t n) {
         h = (h ^ x) * 0x9E3779B97F4A7C15u;
         h ^= h >> 29;
     }
-    return &c->longs[h % LONG_SLOTS];
+    return &c->longs[(h >> 32) & (c->n_slots - 1)];
+}
+
+/* A larger table, once half of it was overwritten; what it held is forgotten. */
+static bool grow_longs(wordcache *c) {
+    size_t n = c->longs ? LONG_GROWTH * c->n_slots : LONG_MIN;
+    word_long *longs = mem_zalloc(n * sizeof *longs);
+    if (!longs) return c->longs != NULL;
+    mem_free(c->longs);
+    c->longs = longs;
+    c->n_slots = n;
+    c->n_over = 0;
+    return true;
 }
 
 static void put_long(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
-    if (!c->longs && !(c->longs = mem_zalloc(LONG_SLOTS * sizeof *c->longs))) return;
+    if ((!c->longs || (c->n_over > c->n_slots / 2 && c->n_slots < LONG_MAX)) && !grow_longs(c)) {
+        return;
+    }
     word_long *e = long_slot(c, p, n);
+    c->n_over += e->n_bytes != 0;
     memcpy(e->bytes, p, n);
     memcpy(e->ids, ids, count * sizeof *ids);
     e->n_bytes = (uint32_t)n;
