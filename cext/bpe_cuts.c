@@ -31,7 +31,7 @@ void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t
 
 /* May a merge that has a partial character join a (n_a bytes) to b (n_b bytes)? */
 static bool joins_partial(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b, size_t n_b) {
-    for (size_t t = 0; t < n_a; t++) { /* a without its first t bytes */
+    for (size_t t = 0; t < n_a; t++) {     /* a without its first t bytes */
         for (size_t h = 0; h < n_b; h++) { /* b whole, or its first h bytes */
             if (pair_in(&c->set, a >> 8 * t, h ? b & ((1u << 8 * h) - 1) : b)) return true;
         }

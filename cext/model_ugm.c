@@ -8,11 +8,13 @@
  * Cutting into pieces is exact when sums of scores are (see DESIGN.md); a
  * vocabulary or a text for which that can't be shown is one piece.
  */
+#include "bits.h"
 #include "model.h"
 #include "pairset.h"
 #include "piece_cache.h"
 #include "trie.h"
 #include "ugm_charsmap.h"
+#include "vocab_keys.h"
 
 #include <float.h>
 
@@ -96,7 +98,7 @@ static int lowest_bit(float score) {
     memcpy(&bits, &score, sizeof bits);
     int exponent = (int)(bits >> 23 & 255);
     uint32_t mantissa = (bits & 0x7FFFFF) | (exponent ? 0x800000 : 0);
-    return (exponent ? exponent : 1) - 150 + __builtin_ctz(mantissa);
+    return (exponent ? exponent : 1) - 150 + (int)bits_lowest(mantissa);
 }
 
 /* 2 to the power e, for -149 <= e <= 127. */
@@ -475,7 +477,8 @@ static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
         if (!used) used = 1, with = replacement, with_n = 3;
     }
     if (fault) {
-        error_set(r->call->err, GGTOK_ERR_VOCAB, "%s", fault);
+        error_set_at(r->call->err, GGTOK_ERR_VOCAB, KEY_CHARSMAP, strlen(KEY_CHARSMAP),
+                     GGTOK_NO_OFFSET, "key '%s': %s", KEY_CHARSMAP, fault);
         return 0;
     }
     bytebuf *norm = &r->s->norm;
@@ -498,7 +501,7 @@ static inline size_t graphic_run(const uint8_t *p, uint64_t *bytes) {
     /* Sums that carry into a byte's top bit: at least 21, and not 7F. */
     y = x & EACH(0x7F);
     uint64_t stop = ~((y + EACH(0x80 - 0x21)) & ~(y + EACH(1)) & ~x) & EACH(0x80);
-    return stop ? (size_t)__builtin_ctzll(stop) / 8 : 8;
+    return stop ? bits_lowest(stop) / 8 : 8;
 #else
     (void)p, (void)bytes;
     return 0;

@@ -6,6 +6,7 @@
  * eight bytes at a time and go from the text into a cache key without a copy;
  * everything else is taken character by character through a table.
  */
+#include "bits.h"
 #include "model.h"
 #include "piece_cache.h"
 #include "trie.h"
@@ -200,7 +201,7 @@ static inline size_t ascii_word(const uint8_t *p, bool lowercase, piece_key *key
             key->w[i] = x;
             continue;
         }
-        unsigned bits = (unsigned)__builtin_ctzll(stop) & ~7u;
+        unsigned bits = bits_lowest(stop) & ~7u;
         key->w[i] = x & (((uint64_t)1 << bits) - 1);
         size_t n = 8 * i + bits / 8;
         key->w[3] |= (uint64_t)n << 56;

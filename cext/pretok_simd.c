@@ -11,6 +11,8 @@
  */
 #include "pretok_simd.h"
 
+#include "bits.h"
+
 #if defined(__SSE2__) || defined(_M_X64)
 #include <emmintrin.h>
 #define PRETOK_WINDOWS 1
@@ -117,27 +119,6 @@ ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool 
 
 #endif
 
-/* ---- bits ---- */
-
-#if defined(__GNUC__)
-#define lowest(x) ((unsigned)__builtin_ctzll(x))
-#define highest(x) (63u - (unsigned)__builtin_clzll(x))
-#define count_bits(x) ((unsigned)__builtin_popcountll(x))
-#else
-#include <intrin.h>
-static inline unsigned lowest(uint64_t x) {
-    unsigned long i;
-    _BitScanForward64(&i, x);
-    return i;
-}
-static inline unsigned highest(uint64_t x) {
-    unsigned long i;
-    _BitScanReverse64(&i, x);
-    return i;
-}
-#define count_bits(x) ((unsigned)__popcnt64(x))
-#endif
-
 /* The runs of `run` that begin at the bits of `from` (each the first of its run),
  * whole: adding `from` carries through them and nothing else. */
 ALWAYS_INLINE uint64_t runs_from(uint64_t run, uint64_t from) {
@@ -180,7 +161,7 @@ ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
     classes c = classify(p, s.cased, s.slashes, s.no_controls);
     uint64_t strange = c.high;
     if (s.no_controls) strange |= c.control & ~c.other_white & ~c.newline;
-    unsigned known = strange ? lowest(strange) : WINDOW; /* bytes */
+    unsigned known = strange ? bits_lowest(strange) : WINDOW; /* bytes */
     const uint64_t letter = c.letter, digit = c.digit, newline = c.newline;
     const uint64_t blank = c.space | c.other_white; /* white, but no newline */
     const uint64_t white = blank | newline;
@@ -219,13 +200,13 @@ ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
         uint64_t inner = tail & ~(joined << 1);
         uint64_t more = (blank + inner) & ~blank & newline; /* ... unless it wasn't the last */
         while (more) {
-            unsigned end = lowest(more);
-            tail &= ~((uint64_t)2 << highest(~blank & (((uint64_t)1 << end) - 1)));
+            unsigned end = bits_lowest(more);
+            tail &= ~((uint64_t)2 << bits_highest(~blank & (((uint64_t)1 << end) - 1)));
             more &= more - 1;
         }
         starts |= (white & ~(white << 1) & ~joined) | tail | last_blank;
         if (s.slashes && (joined << 1 & c.slash)) {
-            unsigned at = lowest(joined << 1 & c.slash);
+            unsigned at = bits_lowest(joined << 1 & c.slash);
             if (at < known) known = at;
         }
     } else {
@@ -238,7 +219,7 @@ ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
         uint64_t quotes = c.quote & mark_start & ~(c.space << 1);
         quotes &= suffix ? letter << 1 : letter >> 1;
         for (unsigned done = 0; quotes; quotes &= quotes - 1) {
-            unsigned at = lowest(quotes), n;
+            unsigned at = bits_lowest(quotes), n;
             if (at > WINDOW - 4) { /* can't be read here */
                 if (at < known) known = at;
                 break;
@@ -257,7 +238,7 @@ ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
     uint64_t in_sight = known == WINDOW ? ~(uint64_t)0 : ((uint64_t)1 << known) - 1;
     if (known && white >> (known - 1) & 1) {
         uint64_t before = ~white & in_sight;
-        unsigned run = before ? highest(before) + 1 : 0;
+        unsigned run = before ? bits_highest(before) + 1 : 0;
         in_sight = ((uint64_t)2 << run) - 1;
     }
     return starts & in_sight & ~(uint64_t)1;
@@ -267,10 +248,10 @@ ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
  * room for 64. In eights: how many there are is hard to predict, so few branches
  * depend on it. */
 ALWAYS_INLINE size_t write_ends(uint64_t starts, size_t at, size_t *ends) {
-    unsigned n = count_bits(starts);
+    unsigned n = bits_count(starts);
     for (unsigned i = 0; i < n; i += 8) {
         for (unsigned k = 0; k < 8; k++) {
-            ends[i + k] = at + lowest(starts | (uint64_t)1 << 63);
+            ends[i + k] = at + bits_lowest(starts | (uint64_t)1 << 63);
             starts &= starts - 1;
         }
     }
@@ -294,7 +275,7 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *tex
             uint64_t starts = word_starts(p, s);
             if (!starts) break;
             n += write_ends(starts, st->pos, ends + n);
-            st->pos += highest(starts);
+            st->pos += bits_highest(starts);
         }
         if (n && max - n < WINDOW) break;
         size_t most = max - n < SLOW_WORDS ? max - n : SLOW_WORDS;

@@ -1,4 +1,5 @@
 #include "trie.h"
+#include "bits.h"
 
 /*
  * Building: sort the texts, then split sorted ranges byte by byte, each range
@@ -163,7 +164,7 @@ static int fit(const struct open_block *o, const uint8_t *label, size_t n) {
         if (!(low[0] | low[1] | low[2] | low[3])) return -1;
     }
     for (unsigned w = 0; w < 4; w++) {
-        if (low[w]) return (int)(w * 64 + (unsigned)__builtin_ctzll(low[w]));
+        if (low[w]) return (int)(w * 64 + bits_lowest(low[w]));
     }
     return -1;
 }

@@ -1,26 +1,26 @@
 #include "ugm_charsmap.h"
 
-static const char KEY[] = "tokenizer.ggml.precompiled_charsmap";
+#include "vocab_keys.h"
 
 ggtok_status charsmap_load(charsmap *m, const gguf *g, ggtok_error *err) {
-    const gguf_kv *kv = gguf_find(g, KEY);
+    const gguf_kv *kv = gguf_find(g, KEY_CHARSMAP);
     if (!kv) return GGTOK_OK;
-    size_t key_n = sizeof KEY - 1;
+    size_t key_n = sizeof KEY_CHARSMAP - 1;
     if (kv->type != GGTOK_ARRAY || (kv->elem != GGTOK_U8 && kv->elem != GGTOK_I8)) {
-        return error_set_at(err, GGTOK_ERR_VOCAB, KEY, key_n, kv->value,
-                            "key '%s' must be an array of bytes", KEY);
+        return error_set_at(err, GGTOK_ERR_VOCAB, KEY_CHARSMAP, key_n, kv->value,
+                            "key '%s' must be an array of bytes", KEY_CHARSMAP);
     }
     const uint8_t *p = g->data + kv->value;
     size_t n = (size_t)kv->count;
     if (n < 4) {
-        return error_set_at(err, GGTOK_ERR_VOCAB, KEY, key_n, kv->value,
-                            "key '%s' has %zu bytes, too few for its header", KEY, n);
+        return error_set_at(err, GGTOK_ERR_VOCAB, KEY_CHARSMAP, key_n, kv->value,
+                            "key '%s' has %zu bytes, too few for its header", KEY_CHARSMAP, n);
     }
     uint32_t size = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
     if ((uint64_t)size + 4 >= n) {
-        return error_set_at(err, GGTOK_ERR_VOCAB, KEY, key_n, kv->value,
-                            "key '%s' announces %u bytes of array, but has %zu in all", KEY,
-                            (unsigned)size, n);
+        return error_set_at(err, GGTOK_ERR_VOCAB, KEY_CHARSMAP, key_n, kv->value,
+                            "key '%s' announces %u bytes of array, but has %zu in all",
+                            KEY_CHARSMAP, (unsigned)size, n);
     }
     m->n_units = size / 4;
     m->text_n = n - 4 - size;
@@ -65,19 +65,19 @@ size_t charsmap_match(const charsmap *m, const uint8_t *p, size_t n, const uint8
     }
     if (!matched) return 0;
     if (at >= m->text_n) {
-        *fault = "precompiled_charsmap: a replacement lies outside the text";
+        *fault = "a replacement lies outside the text";
         return 0;
     }
     const uint8_t *end = memchr(m->text + at, 0, m->text_n - at);
     if (!end) {
-        *fault = "precompiled_charsmap: a replacement has no end";
+        *fault = "a replacement has no end";
         return 0;
     }
     *with = m->text + at;
     *with_n = (size_t)(end - *with);
     return matched;
 outside:
-    *fault = "precompiled_charsmap: a link leads out of the array";
+    *fault = "a link leads out of the array";
     return 0;
 }
 

@@ -31,9 +31,9 @@ typedef struct wordcache {
     size_t n_moved;       /* entries that had to leave since the table's last growth */
     void *block;
     piece_cache pieces;
-    word_long *longs;     /* NULL until there is one */
-    size_t n_slots;       /* of longs: a power of two */
-    size_t n_over;        /* long words that overwrote another since the table last grew */
+    word_long *longs; /* NULL until there is one */
+    size_t n_slots;   /* of longs: a power of two */
+    size_t n_over;    /* long words that overwrote another since the table last grew */
 } wordcache;
 
 /* False: out of memory. */
