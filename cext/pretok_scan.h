@@ -9,6 +9,7 @@
 #define GGTOK_PRETOK_SCAN_H
 
 #include "pretok.h"
+#include "unicode.h"
 #include "utf8.h"
 
 typedef struct pretok_scanner pretok_scanner;
@@ -81,15 +82,5 @@ extern const pretok_scanner pretok_groups_left;
 
 /* Lines and runs of newlines, faster than the automaton. */
 extern const pretok_scanner pretok_newlines;
-
-/* Classes of code points, from gen/unicode_tables.py. */
-enum { UNICODE_BLOCK_BITS = 8 };
-extern const uint8_t unicode_class_index[], unicode_class_block[];
-
-static inline unsigned unicode_class(uint32_t cpt) { /* cpt <= 10FFFF */
-    return unicode_class_block[(unsigned)unicode_class_index[cpt >> UNICODE_BLOCK_BITS]
-                                   << UNICODE_BLOCK_BITS |
-                               (cpt & ((1u << UNICODE_BLOCK_BITS) - 1))];
-}
 
 #endif

@@ -1,6 +1,6 @@
 #include "unicode.h"
 
-#include "pretok_scan.h"
+#include <stddef.h>
 
 #include "unicode_tables.inc"
 

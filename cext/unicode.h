@@ -22,4 +22,14 @@ unsigned unicode_flags(uint32_t cpt);     /* any value; UNDEFINED above 10FFFF *
 uint32_t unicode_to_lower(uint32_t cpt);  /* the simple one-to-one map */
 uint32_t unicode_nfd_first(uint32_t cpt); /* first code point of the canonical decomposition */
 
+/* Classes of code points, from gen/unicode_tables.py. */
+enum { UNICODE_BLOCK_BITS = 8 };
+extern const uint8_t unicode_class_index[], unicode_class_block[];
+
+static inline unsigned unicode_class(uint32_t cpt) { /* cpt <= 10FFFF */
+    return unicode_class_block[(unsigned)unicode_class_index[cpt >> UNICODE_BLOCK_BITS]
+                                   << UNICODE_BLOCK_BITS |
+                               (cpt & ((1u << UNICODE_BLOCK_BITS) - 1))];
+}
+
 #endif

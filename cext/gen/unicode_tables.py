@@ -193,7 +193,7 @@ def generate() -> str:
     return "\n".join(
         [
             header("unicode_tables.py", f"{size} bytes of tables."),
-            f'_Static_assert(UNICODE_BLOCK_BITS == {BLOCK_BITS}, "see pretok_scan.h");\n',
+            f'_Static_assert(UNICODE_BLOCK_BITS == {BLOCK_BITS}, "see unicode.h");\n',
             f"const uint8_t unicode_class_index[{len(index)}] = {{\n{table(index)}\n}};\n",
             f"const uint8_t unicode_class_block[{len(block)}] = {{\n{table(block)}\n}};\n",
             f"static const uint16_t class_flags[{len(first)}] = {{\n{table(flags)}\n}};\n",
