@@ -85,6 +85,15 @@ class _Failure:
         self.filename = filename
         self.pre = pre
 
+    @property
+    def text(self) -> str:
+        """The message, with the file it is about in front."""
+        if self.filename is None:
+            return self.message
+        import os
+
+        return f"{os.fsdecode(self.filename)}: {self.message}"
+
 
 def _io_error(f: _Failure) -> errors.GGTokError:
     if f.errno and f.filename is not None:
@@ -103,7 +112,7 @@ def _pre_error(f: _Failure) -> errors.GGTokError:
         quoted = re.search("'(.*?)'", f.message)
         name = quoted[1] if quoted else None
     near = tuple(difflib.get_close_matches(name or "", pre_names(), n=3, cutoff=0.5))
-    message = f.message
+    message = f.text
     if near:
         message += " (most like it: " + ", ".join(map(repr, near)) + ")"
     message += (
@@ -118,8 +127,8 @@ def _pre_error(f: _Failure) -> errors.GGTokError:
 _ERRORS: dict[int, Callable[[_Failure], errors.GGTokError]] = {
     lib.GGTOK_ERR_MEMORY: lambda f: errors.OutOfMemoryError(f.message),
     lib.GGTOK_ERR_IO: _io_error,
-    lib.GGTOK_ERR_GGUF: lambda f: errors.GGUFError(f.message, key=f.key, offset=f.offset),
-    lib.GGTOK_ERR_VOCAB: lambda f: errors.VocabError(f.message, key=f.key, offset=f.offset),
+    lib.GGTOK_ERR_GGUF: lambda f: errors.GGUFError(f.text, key=f.key, offset=f.offset),
+    lib.GGTOK_ERR_VOCAB: lambda f: errors.VocabError(f.text, key=f.key, offset=f.offset),
     lib.GGTOK_ERR_PRETOKENIZER: _pre_error,
     lib.GGTOK_ERR_ARGUMENT: lambda f: errors.InvalidValueError(f.message),
     lib.GGTOK_ERR_UNSUPPORTED: lambda f: errors.VocabError(f.message, key=f.key, offset=f.offset),
