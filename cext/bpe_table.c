@@ -286,7 +286,7 @@ static bool read_merges(bpe_table *t, const vocab *v, const gguf *g, const gguf_
         size_t n = 0;
         for (; rank < kv->count && n < BATCH; rank++) {
             batch[n].rank = (uint32_t)rank;
-            pairs[rank].left = BPE_NO_SYMBOL;
+            pairs[rank] = (halves){BPE_NO_SYMBOL, 0};
             n += split_merge(gguf_next_string(g, &pos), &batch[n]);
         }
         ok = intern_batch(t, v, batch, n, &joined, &last);

@@ -12,11 +12,11 @@
 
 /* A byte-level token's bytes. A character that stands for no byte shows up as
  * llama.cpp shows it: "[UNK_BYTE_0x<hex of its UTF-8><the whole text>]". */
-static bool append_bytes_of(bytebuf *out, gguf_view text) {
+static bool append_bytes_of(bytebuf *out, gguf_view text, uint64_t limit) {
     const uint8_t *p = text.p, *end = text.p + text.n;
     if (!bytebuf_reserve(out, text.n)) return false;
-    while (p < end) {
-        if (*p > 0x20 && *p < 0x7F) { /* most are ASCII */
+    while (p < end && out->n <= limit) { /* a text of such characters would grow squared */
+        if (*p > 0x20 && *p < 0x7F) {    /* most are ASCII */
             out->data[out->n++] = *p++;
             continue;
         }
@@ -57,7 +57,8 @@ static bool append_byte(bytebuf *out, const vocab *v, uint32_t id, bool *short_t
     return *short_text || bytebuf_append(out, &byte, 1);
 }
 
-static bool append_piece(bytebuf *out, const vocab *v, uint32_t id, bool *short_text) {
+static bool append_piece(bytebuf *out, const vocab *v, uint32_t id, uint64_t limit,
+                         bool *short_text) {
     gguf_view text = vocab_text(v, id);
     uint32_t attr = v->attr[id];
     switch (v->type) {
@@ -80,7 +81,7 @@ static bool append_piece(bytebuf *out, const vocab *v, uint32_t id, bool *short_
     }
     if (attr & GGTOK_ATTR_NORMAL) {
         return v->type == GGTOK_VOCAB_BPE && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]
-                   ? append_bytes_of(out, text)
+                   ? append_bytes_of(out, text, limit)
                    : spaces_unescape(out, text.p, text.n);
     }
     if (attr & GGTOK_ATTR_BYTE) return append_byte(out, v, id, short_text);
@@ -97,7 +98,7 @@ ggtok_status piece_table_build(piece_table *t, const vocab *v, ggtok_error *err)
     if (!t->off || !bytebuf_reserve(&out, (size_t)v->text_off[v->n_tokens])) goto memory;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         t->off[id] = (uint32_t)out.n;
-        if (!append_piece(&out, v, id, &short_text)) goto memory;
+        if (!append_piece(&out, v, id, limit, &short_text)) goto memory;
         if (short_text || out.n > limit || out.n > UINT32_MAX) {
             mem_free(out.data);
             return error_set_at(
@@ -181,13 +182,6 @@ ggtok_status detok_text(const piece_table *t, const vocab *v, const int32_t *ids
     bool lstrip = v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* of the first token */
     size_t first = 0, last = n;
     out->n = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (ids[i] < 0 || (uint32_t)ids[i] >= v->n_tokens) {
-            return error_set(err, GGTOK_ERR_ARGUMENT,
-                             "id %ld, at index %llu, is not in the vocabulary of %lu tokens",
-                             (long)ids[i], (unsigned long long)i, (unsigned long)v->n_tokens);
-        }
-    }
     if (flags & GGTOK_REMOVE_SPECIAL) {
         if (v->flag[GGTOK_FLAG_ADD_BOS] && n && ids[0] == v->special[GGTOK_BOS]) {
             lstrip = false;
@@ -198,7 +192,13 @@ ggtok_status detok_text(const piece_table *t, const vocab *v, const int32_t *ids
         }
     }
     for (size_t i = first; i < last; i++) {
-        gguf_view piece = piece_of(t, v, (uint32_t)ids[i], lstrip, unparse);
+        int32_t id = ids[i];
+        if (id < 0 || (uint32_t)id >= v->n_tokens) {
+            return error_set(err, GGTOK_ERR_ARGUMENT,
+                             "id %ld, at index %llu, is not in the vocabulary of %lu tokens",
+                             (long)id, (unsigned long long)i, (unsigned long)v->n_tokens);
+        }
+        gguf_view piece = piece_of(t, v, (uint32_t)id, lstrip, unparse);
         if (!bytebuf_append(out, piece.p, piece.n)) return error_memory(err);
         lstrip = false;
     }

@@ -19,6 +19,9 @@ static ggtok_status set(ggtok_error *err, ggtok_status status, const void *key, 
     err->offset = offset;
     if (key) copy_key(err->key, sizeof err->key, key, n);
     vsnprintf(err->message, sizeof err->message, format, args);
+    for (char *c = err->message; *c; c++) { /* it may quote the file, and meet a terminal */
+        if ((uint8_t)*c < 0x20 || *c == 0x7F) *c = '?';
+    }
     return status;
 }
 

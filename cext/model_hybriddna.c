@@ -8,7 +8,13 @@
 #include "model.h"
 #include "spaces.h"
 
-enum { K = 6 };
+enum { K = 6, N_KMERS = 1 << 2 * K };
+
+/* K-mers of the four bases by number, two bits a base: nearly all there are. */
+typedef struct dna_model {
+    void *bpe;
+    int32_t kmer[N_KMERS]; /* -1: no such token */
+} dna_model;
 
 typedef struct dna_scratch {
     void *bpe;
@@ -17,13 +23,35 @@ typedef struct dna_scratch {
 
 static const char OPEN[] = "<dna>", CLOSE[] = "</dna>";
 
-static ggtok_status dna_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
-                              void **model, ggtok_error *err) {
-    return model_bpe.build(v, g, options, model, err);
+static int32_t find_kmer(const vocab *v, const uint8_t kmer[K]) {
+    uint8_t key[K + 3]; /* keys end in U+E000, which keeps them apart from ordinary tokens */
+    memcpy(key, kmer, K);
+    memcpy(key + K, "\xEE\x80\x80", 3);
+    return vocab_find(v, key, sizeof key);
 }
 
 static void dna_free(void *model) {
-    model_bpe.free(model);
+    dna_model *m = model;
+    if (m) model_bpe.free(m->bpe);
+    mem_free(m);
+}
+
+static ggtok_status dna_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                              void **model, ggtok_error *err) {
+    dna_model *m = mem_zalloc(sizeof *m);
+    if (!m) return error_memory(err);
+    ggtok_status status = model_bpe.build(v, g, options, &m->bpe, err);
+    if (status) {
+        dna_free(m);
+        return status;
+    }
+    for (uint32_t i = 0; i < N_KMERS; i++) {
+        uint8_t kmer[K];
+        for (int k = 0; k < K; k++) kmer[k] = (uint8_t)"ACGT"[i >> 2 * (K - 1 - k) & 3];
+        m->kmer[i] = find_kmer(v, kmer);
+    }
+    *model = m;
+    return GGTOK_OK;
 }
 
 static void dna_scratch_free(void *scratch) {
@@ -35,8 +63,9 @@ static void dna_scratch_free(void *scratch) {
 }
 
 static void *dna_scratch_new(const vocab *v, const void *model) {
+    const dna_model *m = model;
     dna_scratch *s = mem_zalloc(sizeof *s);
-    if (s && !(s->bpe = model_bpe.scratch_new(v, model))) {
+    if (s && !(s->bpe = model_bpe.scratch_new(v, m->bpe))) {
         mem_free(s);
         s = NULL;
     }
@@ -54,17 +83,35 @@ static size_t find(const uint8_t *text, size_t n, size_t from, const char *what,
     return n;
 }
 
-/* One token for each six bases, upper-cased; the last is filled up with A. The
- * look-up keys end in U+E000, which keeps them apart from ordinary tokens. */
+/* A base in either case; anything else has bit 7. */
+static uint8_t base_number(uint8_t c) {
+    switch (c & 0xDF) {
+    case 'A': return 0;
+    case 'C': return 1;
+    case 'G': return 2;
+    case 'T': return 3;
+    default: return 0x80;
+    }
+}
+
+/* One token for each six bases, upper-cased; the last is filled up with A. */
 static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int32_t oov) {
+    const dna_model *m = call->model;
+    uint8_t base[256];
     if (!idbuf_reserve(call->out, n / K + 1)) return false;
+    if (n) {
+        for (int c = 0; c < 256; c++) base[c] = base_number((uint8_t)c);
+    }
     for (size_t i = 0; i < n; i += K) {
-        uint8_t key[K + 3] = {'A', 'A', 'A', 'A', 'A', 'A', 0xEE, 0x80, 0x80};
-        for (size_t k = 0; k < K && i + k < n; k++) {
-            uint8_t c = seq[i + k];
-            key[k] = c >= 'a' && c <= 'z' ? (uint8_t)(c - 32) : c;
+        uint8_t kmer[K] = {'A', 'A', 'A', 'A', 'A', 'A'};
+        uint32_t number = 0, strange = 0;
+        for (size_t k = 0; k < K; k++) {
+            uint8_t c = i + k < n ? seq[i + k] : 'A';
+            kmer[k] = c >= 'a' && c <= 'z' ? (uint8_t)(c - 32) : c;
+            number = number << 2 | (base[c] & 3);
+            strange |= base[c];
         }
-        int32_t id = vocab_find(call->v, key, sizeof key);
+        int32_t id = strange & 0x80 ? find_kmer(call->v, kmer) : m->kmer[number];
         call->out->data[call->out->n++] = id >= 0 ? id : oov;
     }
     return true;
@@ -77,6 +124,7 @@ static ggtok_status dna_encode(const model_call *call, const uint8_t *text, size
     int32_t open = vocab_find(v, OPEN, open_n), close = vocab_find(v, CLOSE, close_n);
     int32_t oov = vocab_find(v, "<oov>", 5);
     model_call rest = *call;
+    rest.model = ((const dna_model *)call->model)->bpe;
     rest.scratch = s->bpe;
     if (open < 0 || close < 0 || oov < 0) return model_bpe.encode(&rest, text, n);
 

@@ -32,7 +32,9 @@ static uint64_t load32(const uint8_t *p) {
 uint64_t textmap_hash(const uint8_t *p, size_t n) {
     const uint64_t k0 = 0x9E3779B97F4A7C15u, k1 = 0xD1B54A32D192ED03u, k2 = 0x8CB92BA72F3D8DD7u;
     uint64_t h = k0 ^ n, a, b;
-    for (; n > 16; p += 16, n -= 16) h = fold(load64(p) ^ k1, load64(p + 8) ^ h);
+    /* + h: a factor of 0 must not swallow the other */
+    for (; n > 16; p += 16, n -= 16)
+        h = fold(load64(p) ^ k1, load64(p + 8) ^ h) + (h ^ load64(p + 8));
     if (n >= 8) {
         a = load64(p), b = load64(p + n - 8);
     } else if (n >= 4) {

@@ -96,7 +96,9 @@ class _Failure:
 
 
 def _io_error(f: _Failure) -> errors.GGTokError:
-    if f.errno and f.filename is not None:
+    import errno
+
+    if f.errno and f.errno != errno.ESPIPE and f.filename is not None:
         import os
 
         return errors.file_error(f.errno, os.strerror(f.errno), f.filename)
@@ -182,10 +184,19 @@ def utf8(text: object) -> tuple[Any, int]:
     return view, len(view)
 
 
+def _unshared(data: object) -> object:
+    """Bytes-like memory that no one changes while C reads it: a copy, if it can be written."""
+    try:
+        view = memoryview(data)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return data  # ffi says what is wrong with it
+    return data if view.readonly or not view.c_contiguous else view.tobytes()
+
+
 def buffer(data: object, what: str) -> Any:
     """A C view of a bytes-like object's memory, which lives as long as the view."""
     try:
-        return ffi.from_buffer("char[]", data)
+        return ffi.from_buffer("char[]", _unshared(data))
     except TypeError:
         raise errors.InvalidTypeError(f"{what}, not {type(data).__name__}") from None
     except (BufferError, ValueError) as e:
@@ -201,6 +212,8 @@ def int32_array(ids: object) -> Any:
     else:
         try:
             view = memoryview(ids)  # type: ignore[arg-type]
+        except ValueError as e:  # a released one
+            raise errors.InvalidValueError(f"ids: {e}") from None
         except TypeError:
             try:
                 ids = list(ids)  # type: ignore[call-overload]
@@ -213,8 +226,8 @@ def int32_array(ids: object) -> Any:
                 raise errors.InvalidValueError(f"ids must have one dimension, not {view.ndim}")
             if view.format == "i" and view.c_contiguous:
                 return view
-            # No view.tolist(): memoryview knows fewer formats than numpy.
-            ids = ids.tolist() if hasattr(ids, "tolist") else view.tolist()
+            # No view.tolist(): memoryview knows fewer formats than numpy and ctypes.
+            ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)  # type: ignore[call-overload]
     try:
         return array("i", ids)  # type: ignore[call-overload]
     except OverflowError:
@@ -231,7 +244,7 @@ def int32_array(ids: object) -> Any:
 def _id_error(ids: Any, n_tokens: int) -> errors.GGTokError:
     """Which of `ids` is no token."""
     for i, id in enumerate(ids):
-        if not 0 <= id < n_tokens:
+        if not 0 <= id.__index__() < n_tokens:
             return errors.TokenIdError(f"ids[{i}] is {id}: not a token id of this vocabulary")
     return errors.TokenIdError("a token id is outside the vocabulary")
 
@@ -309,7 +322,7 @@ class Native:
         keep = []
         options = ffi.new("ggtok_load_options *")
         if pre is not None:
-            keep.append(ffi.new("char[]", pre.encode("utf-8", "surrogateescape")))
+            keep.append(ffi.new("char[]", pre.encode("utf-8", "surrogatepass")))
             options.pre = keep[0]
         self._splitter = _Splitter(split) if split else None
         if self._splitter:
@@ -327,7 +340,8 @@ class Native:
             view = buffer(data, "source must be a path or a bytes-like object")
             status = lib.ggtok_load_buffer(view, len(view), options, out, err)
         if status:
-            raise _error(err, filename=path, pre=pre)
+            cause = self._splitter.take_failure() if self._splitter else None
+            raise cause or _error(err, filename=path, pre=pre)
         pool: list[_Context] = []
         self._pool = pool
         # Runs when the last reference goes; nothing can be in use then, because

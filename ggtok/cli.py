@@ -311,9 +311,14 @@ def _report(facts: dict[str, Any]) -> list[str]:
     lines += ["", "flags"]
     lines += [f"  {name:<25} {'yes' if on else 'no'}" for name, on in facts["flags"].items()]
     lines += ["", "key/values"]
-    lines += [f"  {key} = {_short(value)}" for key, value in facts["metadata"].items()]
-    lines += [f"  {key} = {a['type']}[{a['length']}]" for key, a in facts["arrays"].items()]
+    lines += [f"  {_name(key)} = {_short(value)}" for key, value in facts["metadata"].items()]
+    lines += [f"  {_name(key)} = {a['type']}[{a['length']}]" for key, a in facts["arrays"].items()]
     return lines
+
+
+def _name(key: str) -> str:
+    """A key as the file has it, unless a terminal would do something about it."""
+    return key if key.isprintable() else repr(key)
 
 
 def _short(value: object) -> str:

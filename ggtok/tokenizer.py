@@ -109,6 +109,10 @@ class Tokenizer:
         self._path: str | None = None
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
+            try:
+                os.fsencode(path)
+            except UnicodeEncodeError as e:
+                raise InvalidValueError(f"source: no path can hold it ({e})") from None
             if (b"\0" if isinstance(path, bytes) else "\0") in path:
                 raise InvalidValueError("source: a path with a NUL character")
             self._path = os.path.abspath(os.fsdecode(path))
@@ -248,8 +252,8 @@ class Tokenizer:
             return data.decode("utf-8", errors)
         except UnicodeDecodeError as e:
             raise TextDecodeError(*e.args) from None
-        except LookupError as e:
-            raise InvalidValueError(str(e)) from None
+        except (LookupError, TypeError, ValueError) as e:
+            raise InvalidValueError(f"errors: {e}") from None
 
     def decode_bytes(
         self, ids: Ids, *, remove_special: bool = False, unparse_special: bool = True

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from tests.bench.corpora import MB, Corpus, chinese, code, cut, documents, mixed, prose, size
+from tests.bench.grown import GROWN, grow
 from tests.bench.peers import DOCS, DOCS_LISTS, ONE, ONE_LIST, OURS, REFERENCE
 from tests.bench.process import PeerFailureError, Process, cores, environment
 from tests.bench.results import TIMES, Row
@@ -345,7 +346,9 @@ def threads(suite: Suite) -> None:
 
 def models(suite: Suite) -> None:
     fixtures = [name for name in fixture_names() if name not in _NOT_TEXT]
-    for vocab in suite.vocabs(WPM, UGM, *fixtures):
+    for name, path in grow(suite.folder).items():
+        suite.add(name, path)
+    for vocab in suite.vocabs(WPM, UGM, *GROWN, *fixtures):
         known = vocab in (*REAL, *OTHERS)
         peers = suite.options.peers if known else [OURS, REFERENCE]
         peers = [peer for peer in peers if peer in suite.options.peers]
