@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import corpora, groups, machine, plot, report
+from tests.bench.grown import GROWN
 from tests.bench.peers import OURS, PEERS
 from tests.bench.pre import pre
 from tests.bench.process import cores
@@ -62,7 +63,7 @@ def _arguments() -> argparse.Namespace:
     for what, given, known in (
         ("group", args.groups, GROUPS),
         ("peer", args.peer, PEERS),
-        ("vocabulary", args.vocab, (*REAL, *OTHERS, *fixture_names())),
+        ("vocabulary", args.vocab, (*REAL, *OTHERS, *fixture_names(), *GROWN)),
     ):
         if unknown := sorted(set(given) - set(known)):
             parser.error(f"no such {what}: {', '.join(unknown)} (there are: {', '.join(known)})")
