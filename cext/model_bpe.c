@@ -177,43 +177,18 @@ static ggtok_status find_word(const model_call *call, const uint8_t *word, size_
     return encode_word(call, word, n);
 }
 
-/*
- * Words text[from..ends[0]), text[ends[0]..ends[1]), ... `n` bytes of the text are
- * readable, which may be more than its words take. In groups of short words:
- * first all keys of a group, whose sets are fetched meanwhile, then the look-ups.
- * A word that is long, unknown or too near to the end ends its group.
- */
+/* Words text[from..ends[0]), text[ends[0]..ends[1]), ...; `n` bytes of the text are
+ * readable, which may be more than its words take. */
 static ggtok_status encode_words(const model_call *call, const uint8_t *text, size_t n, size_t from,
                                  const size_t *ends, size_t count) {
-    enum { GROUP = 32, READ = 16 };
-    struct {
-        uint64_t key[2];
-        const word_short *set;
-    } probe[GROUP];
     const bpe_state *s = call->scratch;
-    idbuf *out = call->out;
     while (count) {
-        size_t group = 0, start = from, most = count < GROUP ? count : GROUP;
-        while (group < most && ends[group] - start <= WORD_SHORT && n - start >= READ) {
-            word_short_key(probe[group].key, text + start, ends[group] - start);
-            probe[group].set = word_short_set(&s->words, probe[group].key);
-            word_prefetch(probe[group].set);
-            start = ends[group++];
-        }
-        if (!idbuf_reserve(out, GROUP * (WORD_SHORT_IDS + 1))) return error_memory(call->err);
-        int32_t *w = out->data + out->n;
-        size_t done = 0;
-        for (; done < group; done++) {
-            const word_short *e = word_short_find(probe[done].set, probe[done].key);
-            if (!e) break;
-            memcpy(w, e->ids, sizeof e->ids + sizeof e->n); /* 16 bytes: one move */
-            w += e->n;
-        }
-        out->n = (size_t)(w - out->data);
+        if (!idbuf_reserve(call->out, WORD_GROUP_IDS)) return error_memory(call->err);
+        size_t done = wordcache_group(&s->words, text, n, from, ends, count, call->out);
         if (done) from = ends[done - 1];
         ends += done;
         count -= done;
-        if (done == most) continue;
+        if (!count || done == WORD_GROUP) continue;
         ggtok_status st = find_word(call, text + from, *ends - from, n - from);
         if (st) return st;
         from = *ends++;

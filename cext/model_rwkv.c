@@ -106,31 +106,54 @@ static void *rwkv_scratch_new(const vocab *v, const void *model) {
  * bytes are there but no token is complete, it emits id 0 and starts the text
  * over, for ever (until memory runs out). We treat that byte like the others.
  */
-static bool encode_piece(const model_call *call, const uint8_t *text, size_t n) {
+static bool encode_piece(const model_call *call, const uint8_t *text, size_t n, size_t room) {
     const rwkv_model *m = call->model;
+    wordcache *cache = call->scratch;
+    idbuf *out = call->out;
     int32_t unknown = call->v->special[GGTOK_UNK];
-    if (!idbuf_reserve(call->out, n)) return false;
+    if (!idbuf_reserve(out, n + WORD_LONG_IDS)) return false;
+    if (wordcache_get(cache, text, n, room, out)) return true;
+    size_t before = out->n;
     for (size_t i = 0; i < n;) {
         int32_t id = unknown;
         size_t len = trie_longest(&m->t, text + i, n - i, &id);
         i += len ? len : 1;
-        call->out->data[call->out->n++] = id;
+        out->data[out->n++] = id;
+    }
+    wordcache_put(cache, text, n, out->data + before, out->n - before);
+    return true;
+}
+
+/* Pieces text[from..ends[0]), text[ends[0]..ends[1]), ... */
+static bool encode_pieces(const model_call *call, const uint8_t *text, size_t n, size_t from,
+                          const size_t *ends, size_t count) {
+    while (count) {
+        if (!idbuf_reserve(call->out, WORD_GROUP_IDS)) return false;
+        size_t done = wordcache_group(call->scratch, text, n, from, ends, count, call->out);
+        if (done) from = ends[done - 1];
+        ends += done;
+        count -= done;
+        if (!count || done == WORD_GROUP) continue;
+        if (!encode_piece(call, text + from, *ends - from, n - from)) return false;
+        from = *ends++;
+        count--;
     }
     return true;
 }
 
 static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, size_t n) {
+    enum { BATCH = 512 };
     const rwkv_model *m = call->model;
-    wordcache *cache = call->scratch;
-    idbuf *out = call->out;
-    for (size_t from = 0, at; from < n; from = at) {
-        at = from + 1;
-        while (at < n && joined(m, text[at - 1], text[at])) at++;
-        if (!idbuf_reserve(out, WORD_LONG_IDS)) return error_memory(call->err);
-        if (wordcache_take(cache, text + from, at - from, n - from, out)) continue;
-        size_t before = out->n;
-        if (!encode_piece(call, text + from, at - from)) return error_memory(call->err);
-        wordcache_put(cache, text + from, at - from, out->data + before, out->n - before);
+    size_t ends[BATCH], from = 0;
+    for (size_t i = 1; from < n;) {
+        size_t count = 0;
+        for (; i < n && count < BATCH - 1; i++) { /* no branch depends on where pieces end */
+            ends[count] = i;
+            count += !joined(m, text[i - 1], text[i]);
+        }
+        if (i == n) ends[count++] = n;
+        if (!encode_pieces(call, text, n, from, ends, count)) return error_memory(call->err);
+        from = ends[count - 1];
     }
     return GGTOK_OK;
 }

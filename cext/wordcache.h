@@ -93,6 +93,39 @@ static inline const word_short *word_short_find(const word_short *set, const uin
     return set + (no0 != 0);
 }
 
+/*
+ * Words text[from..ends[0]), text[ends[0]..ends[1]), ...: appends the ids of the
+ * first ones, as long as they are short words that the table holds, and returns how
+ * many: less than WORD_GROUP and `count` when the next word is another, which is for
+ * wordcache_get. `n` bytes of the text are readable; *out has room for
+ * WORD_GROUP_IDS. First all keys, whose sets are fetched meanwhile, then the look-ups.
+ */
+enum { WORD_GROUP = 32, WORD_GROUP_IDS = WORD_GROUP * (WORD_SHORT_IDS + 1) };
+
+static inline size_t wordcache_group(const wordcache *c, const uint8_t *text, size_t n, size_t from,
+                                     const size_t *ends, size_t count, idbuf *out) {
+    struct {
+        uint64_t key[2];
+        const word_short *set;
+    } probe[WORD_GROUP];
+    size_t group = 0, done = 0, most = count < WORD_GROUP ? count : WORD_GROUP;
+    while (group < most && ends[group] - from <= WORD_SHORT && n - from >= 16) {
+        word_short_key(probe[group].key, text + from, ends[group] - from);
+        probe[group].set = word_short_set(c, probe[group].key);
+        word_prefetch(probe[group].set);
+        from = ends[group++];
+    }
+    int32_t *w = out->data + out->n;
+    for (; done < group; done++) {
+        const word_short *e = word_short_find(probe[done].set, probe[done].key);
+        if (!e) break;
+        memcpy(w, e->ids, sizeof e->ids + sizeof e->n); /* 16 bytes: one move */
+        w += e->n;
+    }
+    out->n = (size_t)(w - out->data);
+    return done;
+}
+
 /* wordcache_get with the hot path inline. */
 static inline bool wordcache_take(wordcache *c, const uint8_t *p, size_t n, size_t room,
                                   idbuf *out) {
