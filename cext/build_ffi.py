@@ -115,6 +115,8 @@ ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out, g
 ptrdiff_t encode_small(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                        int32_t *small, size_t room, ggtok_ids *out, ggtok_error *err);
 
+const char *utf8_of(uintptr_t str, size_t *n);
+
 extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, size_t *ends,
                                       size_t max);
 """
@@ -131,6 +133,21 @@ static ptrdiff_t encode_small(ggtok_context *ctx, const char *text, size_t n, un
     if (out->n <= room)
         for (size_t i = 0; i < out->n; i++) small[i] = out->data[i];
     return (ptrdiff_t)out->n;
+}
+
+/* The UTF-8 of a str, given its id() while the caller holds it, without a copy: CPython
+ * keeps it with the object (for ASCII it is the object's own text). NULL if it has lone
+ * surrogates. In the limited API since 3.10, which Python.h may not have been told. */
+const char *PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
+
+static const char *utf8_of(uintptr_t str, size_t *n) {
+    Py_ssize_t size = 0;
+    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released the GIL */
+    const char *text = PyUnicode_AsUTF8AndSize((PyObject *)str, &size);
+    if (!text) PyErr_Clear();
+    PyGILState_Release(state);
+    *n = (size_t)size;
+    return text;
 }
 """
 

@@ -170,9 +170,18 @@ def pre_names() -> list[str]:
     return names
 
 
+# Characters from which on it pays to ask for a str's own UTF-8 instead of a copy.
+_LARGE = 2048
+
+
 def utf8(text: object) -> tuple[Any, int]:
     """A text argument as something to pass for `const char *`, and its length in bytes."""
     if isinstance(text, str):
+        if len(text) >= _LARGE and type(text) is str:
+            n = ffi.new("size_t *")
+            shared = lib.utf8_of(id(text), n)  # the caller's frame holds the str
+            if shared != ffi.NULL:
+                return shared, n[0]
         try:
             data = text.encode()
         except UnicodeEncodeError as e:
@@ -367,7 +376,7 @@ class Native:
     def encode(self, text: object, flags: int) -> list[int]:
         # Short texts spend most of their time here: str is utf8() written out, and
         # the ids are read through a ready-made view.
-        if type(text) is str:
+        if type(text) is str and len(text) < _LARGE:
             try:
                 data: Any = text.encode()
             except UnicodeEncodeError:
