@@ -19,7 +19,8 @@ int bpe_char_byte(uint32_t c) {
     return c == 0x143 ? 0xAD : -1;
 }
 
-size_t bpe_byte_char(uint8_t byte, uint8_t out[2]) {
+/* The character that stands for a byte, 1 or 2 bytes of UTF-8. */
+static size_t utf8_of_byte(uint8_t byte, uint8_t out[2]) {
     uint8_t utf8[4];
     size_t n = utf8_encode(byte_char(byte), utf8);
     memcpy(out, utf8, 2);
@@ -320,7 +321,7 @@ static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggt
 static bool load_bytes(bpe_table *t, const vocab *v) {
     for (unsigned b = 0; b < 256; b++) {
         uint8_t c[2] = {(uint8_t)b, 0};
-        if (bpe_byte_char((uint8_t)b, t->byte_char[b]) == 1) t->byte_char[b][1] = 0;
+        if (utf8_of_byte((uint8_t)b, t->byte_char[b]) == 1) t->byte_char[b][1] = 0;
         t->fallback[b][0] = t->fallback[b][1] = GGTOK_NO_TOKEN;
         if (t->raw_utf8) {
             static const char hex[] = "0123456789ABCDEF";
@@ -329,7 +330,7 @@ static bool load_bytes(bpe_table *t, const vocab *v) {
             if (b < 0x80 && !intern(t, v, c, 1, &t->byte_symbol[b])) return false;
             t->fallback[b][0] = vocab_find(v, name, sizeof name);
         } else {
-            size_t n = bpe_byte_char((uint8_t)b, c);
+            size_t n = utf8_of_byte((uint8_t)b, c);
             if (!intern(t, v, c, n, &t->byte_symbol[b])) return false;
             for (size_t i = 0; i < n; i++) t->fallback[b][i] = vocab_find(v, &c[i], 1);
         }

@@ -50,9 +50,8 @@ void bpe_table_free(bpe_table *t);
 /* Symbol of one character's bytes, or BPE_NO_SYMBOL. */
 uint32_t bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, size_t n);
 
-/* GPT-2's byte map: the character that stands for a byte, 1 or 2 bytes of UTF-8. */
-size_t bpe_byte_char(uint8_t byte, uint8_t out[2]);
-int bpe_char_byte(uint32_t cpt); /* back; -1: stands for none */
+/* GPT-2's byte map: the byte that a character stands for; -1: none. */
+int bpe_char_byte(uint32_t cpt);
 
 static inline uint64_t bpe_pair_key(const bpe_table *t, uint32_t left, uint32_t right) {
     return (uint64_t)left << t->symbol_bits | right;

@@ -214,7 +214,6 @@ static ggtok_status load_texts(vocab *v, const gguf *g, const gguf_kv *tokens, g
             memcpy(out, name, t.n);
         }
         out += t.n;
-        if (t.n > v->max_text) v->max_text = (uint32_t)t.n;
     }
     v->text_off[n] = (uint32_t)(out - v->text);
     if (n_empty && !vocab_warn(v, "%lu tokens have empty texts; they are named [EMPTY_<id>]",

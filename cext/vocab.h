@@ -19,7 +19,6 @@ typedef struct vocab {
     uint32_t n_tokens;
     uint8_t *text;      /* all token texts, one behind the other */
     uint32_t *text_off; /* n_tokens + 1 offsets into text */
-    uint32_t max_text;  /* bytes of the longest text: llama.cpp's max_token_len */
     float *score;
     uint32_t *attr; /* ggtok_attr bits */
     textmap by_text;
