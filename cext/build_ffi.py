@@ -5,6 +5,7 @@ to look at.
 """
 
 import sys
+import sysconfig
 from glob import glob
 
 from cffi import FFI
@@ -45,11 +46,6 @@ typedef enum {
     GGTOK_FLAG_ESCAPE_WHITESPACES, GGTOK_FLAG_LOWERCASE, GGTOK_FLAG_STRIP_ACCENTS, ...
 } ggtok_vocab_flag;
 
-#define GGTOK_ADD_SPECIAL ...
-#define GGTOK_PARSE_SPECIAL ...
-#define GGTOK_REMOVE_SPECIAL ...
-#define GGTOK_UNPARSE_SPECIAL ...
-
 typedef enum {
     GGTOK_U8, GGTOK_I8, GGTOK_U16, GGTOK_I16, GGTOK_U32, GGTOK_I32, GGTOK_F32, GGTOK_BOOL,
     GGTOK_STRING, GGTOK_ARRAY, GGTOK_U64, GGTOK_I64, GGTOK_F64, ...
@@ -70,7 +66,6 @@ typedef struct {
 } ggtok_kv;
 
 typedef ... ggtok_tokenizer;
-typedef ... ggtok_context;
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 typedef struct {
     const char *pre;
@@ -85,12 +80,6 @@ ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_o
                                ggtok_tokenizer **out, ggtok_error *err);
 void ggtok_free(ggtok_tokenizer *tok);
 const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i);
-ggtok_status ggtok_context_new(const ggtok_tokenizer *tok, ggtok_context **out, ggtok_error *err);
-void ggtok_context_free(ggtok_context *ctx);
-ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
-                          ggtok_ids *out, ggtok_error *err);
-ggtok_status ggtok_decode(ggtok_context *ctx, const int32_t *ids, size_t n, unsigned flags,
-                          ggtok_bytes *out, ggtok_error *err);
 ggtok_status ggtok_token_to_piece(const ggtok_tokenizer *tok, int32_t id, int32_t lstrip,
                                   bool special, ggtok_bytes *piece, ggtok_error *err);
 uint32_t ggtok_n_tokens(const ggtok_tokenizer *tok);
@@ -112,10 +101,7 @@ const char *ggtok_pre_name(size_t i);
 size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out, ggtok_error *err);
 
-ptrdiff_t encode_small(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
-                       int32_t *small, size_t room, ggtok_ids *out, ggtok_error *err);
-
-const char *utf8_of(uintptr_t str, size_t *n);
+bool entry_bind(ggtok_tokenizer *tok, uintptr_t list, uintptr_t error);
 
 extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, size_t *ends,
                                       size_t max);
@@ -123,32 +109,7 @@ extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, si
 
 SOURCE = """
 #include "ggtok.h"
-
-/* ggtok_encode for Python: the number of ids, or -1. Up to `room` of them are
- * also copied to `small`, which the caller has a ready-made view of: reading
- * fields of *out and viewing its array costs more than a short text's encoding. */
-static ptrdiff_t encode_small(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
-                              int32_t *small, size_t room, ggtok_ids *out, ggtok_error *err) {
-    if (ggtok_encode(ctx, text, n, flags, out, err)) return -1;
-    if (out->n <= room)
-        for (size_t i = 0; i < out->n; i++) small[i] = out->data[i];
-    return (ptrdiff_t)out->n;
-}
-
-/* The UTF-8 of a str, given its id() while the caller holds it, without a copy: CPython
- * keeps it with the object (for ASCII it is the object's own text). NULL if it has lone
- * surrogates. In the limited API since 3.10, which Python.h may not have been told. */
-const char *PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
-
-static const char *utf8_of(uintptr_t str, size_t *n) {
-    Py_ssize_t size = 0;
-    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released the GIL */
-    const char *text = PyUnicode_AsUTF8AndSize((PyObject *)str, &size);
-    if (!text) PyErr_Clear();
-    PyGILState_Release(state);
-    *n = (size_t)size;
-    return text;
-}
+#include "python/entry.h"
 """
 
 if sys.platform == "win32":
@@ -156,14 +117,18 @@ if sys.platform == "win32":
 else:
     COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden"]
 
+# Those builds of CPython have no limited API.
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
 ffibuilder = FFI()
 ffibuilder.cdef(CDEF)
 ffibuilder.set_source(
     "ggtok._ffi",
     SOURCE,
     include_dirs=["cext"],
-    sources=sorted(glob("cext/*.c")),
-    depends=sorted(glob("cext/*.h") + glob("cext/*.inc")),
+    sources=sorted(glob("cext/*.c") + glob("cext/python/*.c")),
+    depends=sorted(glob("cext/*.h") + glob("cext/*.inc") + glob("cext/python/*.h")),
+    define_macros=[] if FREE_THREADED else [("Py_LIMITED_API", "0x030A0000")],
     extra_compile_args=COMPILE_ARGS,
 )
 

@@ -22,8 +22,8 @@
  *   - Fallible functions return a ggtok_status (0 is success) and, when it is
  *     not 0, fill *err if err is not NULL. Nothing prints, aborts or uses errno.
  *   - A ggtok_tokenizer is immutable: any number of threads may use one at the
- *     same time. A ggtok_context belongs to one thread at a time and must be
- *     freed before its tokenizer.
+ *     same time. A ggtok_context belongs to one thread at a time; a ggtok_pool
+ *     keeps contexts for any number of them. Both are freed before the tokenizer.
  */
 #ifndef GGTOK_H
 #define GGTOK_H
@@ -44,7 +44,8 @@ typedef enum ggtok_status {
     GGTOK_ERR_VOCAB,        /* a readable file whose vocabulary cannot work */
     GGTOK_ERR_PRETOKENIZER, /* tokenizer.ggml.pre holds a name ggtok does not know */
     GGTOK_ERR_ARGUMENT,     /* an argument makes no sense (out-of-range id, NULL, ...) */
-    GGTOK_ERR_UNSUPPORTED   /* the vocabulary has no such operation */
+    GGTOK_ERR_UNSUPPORTED,  /* the vocabulary has no such operation */
+    GGTOK_ERR_STOPPED       /* a ggtok_go_on_fn said so */
 } ggtok_status;
 
 #define GGTOK_NO_OFFSET UINT64_MAX
@@ -185,6 +186,48 @@ typedef struct ggtok_ids {
 ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                           ggtok_ids *out, ggtok_error *err);
 
+/* ---- contexts for many threads ---- */
+
+/*
+ * Contexts that are not in use. Any thread takes one and gives it back, at any
+ * time; a context is made when none is there (NULL: out of memory). Clearing
+ * frees the caches: contexts at rest at once, the others when they come back.
+ * All contexts must be back when the pool is freed.
+ */
+typedef struct ggtok_pool ggtok_pool;
+
+ggtok_status ggtok_pool_new(const ggtok_tokenizer *tok, ggtok_pool **out, ggtok_error *err);
+ggtok_context *ggtok_pool_take(ggtok_pool *pool, ggtok_error *err);
+void ggtok_pool_give(ggtok_pool *pool, ggtok_context *ctx);
+void ggtok_pool_clear(ggtok_pool *pool);
+void ggtok_pool_free(ggtok_pool *pool); /* NULL is allowed */
+
+/* Asked by the calling thread, several times a second; false stops the batch. */
+typedef bool (*ggtok_go_on_fn)(void *user);
+
+typedef struct ggtok_bytes {
+    const char *data; /* when it is a result: owned by the context, valid until its next use */
+    size_t n;
+} ggtok_bytes;
+
+typedef struct ggtok_batch ggtok_batch;
+
+/*
+ * ggtok_encode for texts[0 .. n) on `threads` threads, the calling one among
+ * them. `go_on` may be NULL. On success *out holds the ids until it is freed; on
+ * failure it is NULL, and *failed is the text that failed, or n. The first text
+ * in order that was found to fail is named.
+ */
+ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
+                                unsigned flags, unsigned threads, ggtok_go_on_fn go_on, void *user,
+                                ggtok_batch **out, size_t *failed, ggtok_error *err);
+
+/* Copies the result: all ids in the order of the texts, ids[0 .. ggtok_batch_n_ids),
+ * and where each text's begin, offsets[0 .. n + 1). */
+size_t ggtok_batch_n_ids(const ggtok_batch *batch);
+void ggtok_batch_copy(const ggtok_batch *batch, int32_t *ids, int64_t *offsets, unsigned threads);
+void ggtok_batch_free(ggtok_batch *batch); /* NULL is allowed */
+
 /* ---- decode ---- */
 
 enum {
@@ -193,11 +236,6 @@ enum {
     /* render control and unknown tokens as their text */
     GGTOK_UNPARSE_SPECIAL = 2
 };
-
-typedef struct ggtok_bytes {
-    const char *data; /* owned by the context, valid until its next use */
-    size_t n;
-} ggtok_bytes;
 
 /* Ids to text: llama_detokenize. An id outside [0, n_tokens) is GGTOK_ERR_ARGUMENT. */
 ggtok_status ggtok_decode(ggtok_context *ctx, const int32_t *ids, size_t n, unsigned flags,

@@ -22,6 +22,8 @@ struct ggtok_context { /* one thread's */
     partition_scratch partition;
     idbuf ids;
     bytebuf bytes;
+    ggtok_context *next; /* of those at rest in a pool */
+    unsigned round;      /* the pool's when it was made */
 };
 
 /* Loads from parsed metadata. */

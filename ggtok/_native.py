@@ -1,8 +1,9 @@
 """The one module that touches the C library.
 
 Everything here is a thin, typed view of ggtok.h: return codes become exceptions
-(:func:`_error`), C strings become ``bytes`` or ``str``, and contexts (one
-thread's scratch memory) are pooled. Nothing else imports ``ggtok._ffi``.
+(:func:`_error`), C strings become ``bytes`` or ``str``. Encoding and decoding don't
+go through cffi but through the functions of cext/python/entry.c. Nothing else
+imports ``ggtok._ffi``.
 """
 
 from __future__ import annotations
@@ -25,19 +26,9 @@ except ModuleNotFoundError as e:
 
 TYPE_CHECKING = False  # known to type checkers; importing typing takes longer than all the rest
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn, TypeVar
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    # A pooled context: the C context, a small buffer of ids and a view of that, a
-    # ggtok_ids, a ggtok_bytes and a ggtok_error.
-    _Context = tuple[Any, Any, memoryview, Any, Any, Any]
-
-ADD_SPECIAL: int = lib.GGTOK_ADD_SPECIAL
-PARSE_SPECIAL: int = lib.GGTOK_PARSE_SPECIAL
-REMOVE_SPECIAL: int = lib.GGTOK_REMOVE_SPECIAL
-UNPARSE_SPECIAL: int = lib.GGTOK_UNPARSE_SPECIAL
+    T = TypeVar("T")
 
 # A function that cuts a text: the end offsets of its words in bytes.
 Split = Callable[[bytes], list[int]]
@@ -170,27 +161,16 @@ def pre_names() -> list[str]:
     return names
 
 
-# Characters from which on it pays to ask for a str's own UTF-8 instead of a copy.
-_LARGE = 2048
-
-
-def utf8(text: object) -> tuple[Any, int]:
-    """A text argument as something to pass for `const char *`, and its length in bytes."""
+def text_bytes(text: object) -> bytes:
+    """A text argument as UTF-8, of any quality if it is bytes-like."""
     if isinstance(text, str):
-        if len(text) >= _LARGE and type(text) is str:
-            n = ffi.new("size_t *")
-            shared = lib.utf8_of(id(text), n)  # the caller's frame holds the str
-            if shared != ffi.NULL:
-                return shared, n[0]
         try:
-            data = text.encode()
+            return text.encode()
         except UnicodeEncodeError as e:
             raise errors.TextEncodeError(*e.args) from None
-        return data, len(data)
     if isinstance(text, bytes):
-        return text, len(text)
-    view = buffer(text, "text must be str or bytes-like (UTF-8)")
-    return view, len(view)
+        return text
+    return ffi.buffer(buffer(text, "text must be str or bytes-like (UTF-8)"))[:]  # type: ignore[no-any-return]
 
 
 def _unshared(data: object) -> object:
@@ -250,6 +230,13 @@ def int32_array(ids: object) -> Any:
         raise
 
 
+def _about_text(e: Exception, i: int | None) -> Exception:
+    """`e`, which says that it is about texts[i]."""
+    if i is not None and hasattr(e, "add_note"):  # Python 3.11
+        e.add_note(f"in texts[{i}]")
+    return e
+
+
 def _id_error(ids: Any, n_tokens: int) -> errors.GGTokError:
     """Which of `ids` is no token."""
     for i, id in enumerate(ids):
@@ -301,24 +288,22 @@ def ggtok_py_split(user: Any, text: Any, n: int, ends: Any, room: int) -> int:
 
 # ---- the tokenizer ----
 
-# Ids that a pooled context has room for in its ready-made buffer.
-_SMALL = 512
-_encode_small = lib.encode_small
 
-
-def _free(tok: Any, pool: list[_Context]) -> None:
-    for context in pool:
-        lib.ggtok_context_free(context[0])
-    pool.clear()
-    lib.ggtok_free(tok)
+class _Failed(Exception):
+    """What entry.c raises: a ggtok_error's bytes, and which text of a batch or None."""
 
 
 class Native:
-    """A loaded ggtok_tokenizer with its pool of contexts.
+    """A loaded ggtok_tokenizer. Any number of threads may use one."""
 
-    Any number of threads may use one: list.pop and list.append are atomic, so a
-    context is in one thread's hands at a time.
-    """
+    # From entry.c, which says what each takes. They own the C tokenizer.
+    encode: Callable[[object, object, object], list[int]]
+    encode_bytes: Callable[[object, object, object], bytearray]
+    count: Callable[[object, object, object], int]
+    encode_batch: Callable[..., Any]
+    decode: Callable[[object, object, object], bytes]
+    decode_at: Callable[[int, int, object, object], bytes]
+    clear: Callable[[], None]
 
     def __init__(
         self,
@@ -351,129 +336,78 @@ class Native:
         if status:
             cause = self._splitter.take_failure() if self._splitter else None
             raise cause or _error(err, filename=path, pre=pre)
-        pool: list[_Context] = []
-        self._pool = pool
-        # Runs when the last reference goes; nothing can be in use then, because
-        # calls hold `self`.
-        self._tok = ffi.gc(out[0], lambda tok: _free(tok, pool))
+        self._tok = out[0]
+        functions: list[Any] = []
+        if not lib.entry_bind(self._tok, id(functions), id(_Failed)):
+            functions.clear()
+            lib.ggtok_free(self._tok)
+            raise errors.OutOfMemoryError("out of memory")
+        self.encode, self.encode_bytes, self.count, self.encode_batch, *rest = functions
+        self.decode, self.decode_at, self.clear = rest
 
-    def _new_context(self) -> _Context:
-        out = ffi.new("ggtok_context **")
-        err = ffi.new("ggtok_error *")
-        if lib.ggtok_context_new(self._tok, out, err):
-            raise _error(err)
-        small = ffi.new(f"int32_t[{_SMALL}]")
-        view = memoryview(ffi.buffer(small)).cast("i")
-        return out[0], small, view, ffi.new("ggtok_ids *"), ffi.new("ggtok_bytes *"), err
+    @property
+    def splits_in_python(self) -> bool:
+        return self._splitter is not None
 
-    def _encode_error(self, err: Any) -> BaseException:
-        cause = self._splitter.take_failure() if self._splitter else None
-        return cause or _error(err)
+    # When one of entry.c's functions has raised `e`.
 
-    # encode, encode_array, ... count: one body, four ways to read the result. `text`
-    # is anything that utf8() takes; flags are ADD_SPECIAL | PARSE_SPECIAL.
+    def _raise(self, e: Exception) -> NoReturn:
+        """What `e`, which is about no argument, means to the user."""
+        if isinstance(e, _Failed):
+            cause = self._splitter.take_failure() if self._splitter else None
+            raise cause or _error(ffi.from_buffer("ggtok_error *", e.args[0])) from None
+        if isinstance(e, MemoryError):
+            raise errors.OutOfMemoryError("out of memory") from None
+        raise e
 
-    def encode(self, text: object, flags: int) -> list[int]:
-        # Short texts spend most of their time here: str is utf8() written out, and
-        # the ids are read through a ready-made view.
-        if type(text) is str and len(text) < _LARGE:
+    def retry(self, function: Callable[..., T], e: Exception, text: object, *flags: object) -> T:
+        """function(text, *flags), which raised `e`, with a text that it can read."""
+        if not isinstance(e, (TypeError, UnicodeEncodeError)) or isinstance(text, bytes):
+            self._raise(e)
+        data = text_bytes(text)
+        try:
+            return function(data, *flags)
+        except Exception as again:
+            self._raise(again)
+
+    def retry_batch(self, e: Exception, texts: tuple[object, ...], *args: object) -> Any:
+        """encode_batch(texts, *args), which raised `e`, likewise."""
+        if isinstance(e, (TypeError, UnicodeEncodeError)):
+            readable = []
+            for i, text in enumerate(texts):
+                try:
+                    readable.append(text_bytes(text))
+                except errors.GGTokError as unreadable:
+                    raise _about_text(unreadable, i) from None
             try:
-                data: Any = text.encode()
-            except UnicodeEncodeError:
-                data, size = utf8(text)
-            size = len(data)
-        else:
-            data, size = utf8(text)
-        pool = self._pool
+                return self.encode_batch(tuple(readable), *args)
+            except Exception as again:
+                e = again
         try:
-            context = pool.pop()
-        except IndexError:
-            context = self._new_context()
-        ctx, small, view, out, _, err = context
-        try:
-            n = _encode_small(ctx, data, size, flags, small, _SMALL, out, err)
-            if 0 <= n <= _SMALL:
-                return view[:n].tolist()
-            if n < 0:
-                raise self._encode_error(err)
-            ids: list[int] = memoryview(ffi.buffer(out.data, 4 * n)).cast("i").tolist()
-            return ids
-        finally:
-            pool.append(context)
+            self._raise(e)
+        except Exception as cause:
+            raise _about_text(cause, e.args[1] if isinstance(e, _Failed) else None) from None
 
-    def encode_array(self, text: object, flags: int) -> NDArray[np.int32]:
-        import numpy as np
+    def retry_decode(self, e: Exception, ids: object, *flags: object) -> bytes:
+        """decode(ids, *flags), which raised `e`, likewise, or what is wrong with the ids."""
+        if not isinstance(e, (TypeError, OverflowError)):
+            self._raise_decode(e, ids)
+        return self.decode_array(int32_array(ids), *flags)
 
-        data, size = utf8(text)
-        pool = self._pool
+    def decode_array(self, numbers: Any, *flags: object) -> bytes:
+        """decode() of int32_array's result."""
+        view = ffi.from_buffer("int32_t[]", numbers)
         try:
-            context = pool.pop()
-        except IndexError:
-            context = self._new_context()
-        ctx, _, _, out, _, err = context
-        try:
-            if lib.ggtok_encode(ctx, data, size, flags, out, err):
-                raise self._encode_error(err)
-            n = out.n
-            if not n:
-                return np.empty(0, np.int32)
-            ids: NDArray[np.int32] = np.frombuffer(ffi.buffer(out.data, 4 * n), np.int32).copy()
-            return ids
-        finally:
-            pool.append(context)
+            return self.decode_at(int(ffi.cast("uintptr_t", view)), len(view), *flags)
+        except Exception as e:
+            self._raise_decode(e, numbers)
 
-    def encode_append(self, text: object, flags: int, ids: array[int]) -> int:
-        """encode() that appends to `ids` (C ints); gives the number appended."""
-        data, size = utf8(text)
-        pool = self._pool
-        try:
-            context = pool.pop()
-        except IndexError:
-            context = self._new_context()
-        ctx, _, _, out, _, err = context
-        try:
-            if lib.ggtok_encode(ctx, data, size, flags, out, err):
-                raise self._encode_error(err)
-            n: int = out.n
-            if n:
-                ids.frombytes(ffi.buffer(out.data, 4 * n))
-            return n
-        finally:
-            pool.append(context)
-
-    def count(self, text: object, flags: int) -> int:
-        data, size = utf8(text)
-        pool = self._pool
-        try:
-            context = pool.pop()
-        except IndexError:
-            context = self._new_context()
-        ctx, _, _, out, _, err = context
-        try:
-            n: int = _encode_small(ctx, data, size, flags, ffi.NULL, 0, out, err)
-            if n < 0:
-                raise self._encode_error(err)
-            return n
-        finally:
-            pool.append(context)
-
-    def decode(self, ids: object, flags: int) -> bytes:
-        numbers = int32_array(ids)
-        pool = self._pool
-        try:
-            context = pool.pop()
-        except IndexError:
-            context = self._new_context()
-        ctx, _, _, _, out, err = context
-        try:
-            view = ffi.from_buffer("int32_t[]", numbers)
-            if lib.ggtok_decode(ctx, view, len(view), flags, out, err):
-                if err.status == lib.GGTOK_ERR_ARGUMENT:
-                    raise _id_error(numbers, self.n_tokens())
-                raise _error(err)
-            return _bytes(out)
-        finally:
-            pool.append(context)
+    def _raise_decode(self, e: Exception, ids: Any) -> NoReturn:
+        if isinstance(e, _Failed):
+            err = ffi.from_buffer("ggtok_error *", e.args[0])
+            if err.status == lib.GGTOK_ERR_ARGUMENT:
+                raise _id_error(ids, self.n_tokens()) from None
+        self._raise(e)
 
     # One token. `id` is any int.
 
@@ -510,8 +444,8 @@ class Native:
         return attr
 
     def find(self, text: object) -> int | None:
-        data, size = utf8(text)
-        id: int = lib.ggtok_text_to_token(self._tok, data, size)
+        data = text_bytes(text)
+        id: int = lib.ggtok_text_to_token(self._tok, data, len(data))
         return id if id >= 0 else None
 
     # The vocabulary.

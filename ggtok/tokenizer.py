@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import warnings
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
 from types import MappingProxyType
 
@@ -15,21 +14,17 @@ from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError, V
 
 TYPE_CHECKING = False  # as in _native.py
 if TYPE_CHECKING:
-    from typing import Any, SupportsIndex, TypeAlias, TypeVar
+    from typing import Any, SupportsIndex, TypeAlias
 
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
     Text: TypeAlias = str | Buffer
-    T = TypeVar("T")
     Ids: TypeAlias = Iterable[SupportsIndex] | NDArray[np.integer[Any]]
 
 _TEMPLATE_KEY = "tokenizer.chat_template"
-# Batches of fewer characters than this aren't worth a second thread.
-_BATCH_ONE_THREAD = 16384
-# Chunks per thread: more even out unequal texts, fewer cost less.
-_CHUNKS_PER_THREAD = 8
+_MAX_THREADS = 256  # more are not started
 
 
 class TokenAttr(IntFlag):
@@ -119,6 +114,7 @@ class Tokenizer:
             self._native = _native.Native(path=path, pre=pre, split=split)
         else:
             self._native = _native.Native(data=source, pre=pre, split=split)
+        self._encode = self._native.encode
         self._pre = pre
         self._patterns = patterns
         self._n_tokens = self._native.n_tokens()
@@ -149,7 +145,10 @@ class Tokenizer:
             InvalidTypeError: ``text`` is neither ``str`` nor bytes-like.
             VocabError: the vocabulary can't encode.
         """
-        return self._native.encode(text, (1 if add_special else 0) | (2 if parse_special else 0))
+        try:
+            return self._encode(text, add_special, parse_special)
+        except Exception as e:
+            return self._native.retry(self._encode, e, text, add_special, parse_special)
 
     def encode_array(
         self, text: Text, *, add_special: bool = True, parse_special: bool = False
@@ -158,7 +157,14 @@ class Tokenizer:
 
         For large texts this is much the faster way.
         """
-        return self._native.encode_array(text, _flags(add_special, parse_special))
+        import numpy as np
+
+        encode = self._native.encode_bytes
+        try:
+            ids = encode(text, add_special, parse_special)
+        except Exception as e:
+            ids = self._native.retry(encode, e, text, add_special, parse_special)
+        return np.frombuffer(ids, np.int32)
 
     def encode_batch(
         self,
@@ -176,12 +182,8 @@ class Tokenizer:
             threads: how many threads to use; 0 means as many as this process may
                 use processor cores.
         """
-        encode, flags = self._native.encode, _flags(add_special, parse_special)
-
-        def work(numbered: Iterable[tuple[int, Text]]) -> list[list[int]]:
-            return [_numbered(encode, i, text, flags) for i, text in numbered]
-
-        return [ids for part in _in_threads(work, texts, threads) for ids in part]
+        lists: list[list[int]] = self._batch(texts, add_special, parse_special, threads, True)
+        return lists
 
     def encode_batch_arrays(
         self,
@@ -200,25 +202,36 @@ class Tokenizer:
         """
         import numpy as np
 
-        append, flags = self._native.encode_append, _flags(add_special, parse_special)
+        ids, offsets = self._batch(texts, add_special, parse_special, threads, False)
+        return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
 
-        def work(numbered: Iterable[tuple[int, Text]]) -> tuple[array[int], list[int]]:
-            ids = array("i")
-            counts = [_numbered(append, i, text, flags, ids) for i, text in numbered]
-            return ids, counts
+    def _batch(
+        self,
+        texts: Iterable[Text],
+        add_special: bool,
+        parse_special: bool,
+        threads: int,
+        lists: bool,
+    ) -> Any:
+        args = tuple(_iterable(texts)), add_special, parse_special, self._threads(threads), lists
+        try:
+            return self._native.encode_batch(*args)
+        except Exception as e:
+            return self._native.retry_batch(e, *args)
 
-        parts = _in_threads(work, texts, threads)
-        arrays = [np.frombuffer(ids, np.int32) for ids, _ in parts if ids]
-        counts = [n for _, part in parts for n in part]
-        offsets = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        if len(arrays) == 1:
-            return arrays[0], offsets
-        return np.concatenate(arrays) if arrays else np.empty(0, np.int32), offsets
+    def _threads(self, threads: int) -> int:
+        threads = _index(threads, "threads")
+        if threads < 0:
+            raise InvalidValueError(f"threads must not be negative, but is {threads}")
+        # Words that Python cuts come one at a time, whatever the number of threads.
+        return 1 if self._native.splits_in_python else min(threads or _cores(), _MAX_THREADS)
 
     def count(self, text: Text, *, add_special: bool = True, parse_special: bool = False) -> int:
         """``len(encode(...))``, without making the list."""
-        return self._native.count(text, _flags(add_special, parse_special))
+        try:
+            return self._native.count(text, add_special, parse_special)
+        except Exception as e:
+            return self._native.retry(self._native.count, e, text, add_special, parse_special)
 
     # ---- ids to text ----
 
@@ -259,10 +272,13 @@ class Tokenizer:
         self, ids: Ids, *, remove_special: bool = False, unparse_special: bool = True
     ) -> bytes:
         """The bytes of some ids: ``llama_detokenize``. Arguments as for :meth:`decode`."""
-        flags = (_native.REMOVE_SPECIAL if remove_special else 0) | (
-            _native.UNPARSE_SPECIAL if unparse_special else 0
-        )
-        return self._native.decode(ids, flags)
+        native = self._native
+        if not isinstance(ids, (list, tuple)):
+            return native.decode_array(_native.int32_array(ids), remove_special, unparse_special)
+        try:
+            return native.decode(ids, remove_special, unparse_special)
+        except Exception as e:
+            return native.retry_decode(e, ids, remove_special, unparse_special)
 
     # ---- tokens ----
 
@@ -497,12 +513,6 @@ class Tokenizer:
         return Tokenizer, (self._path, self._pre, self._patterns)
 
 
-def _flags(add_special: bool, parse_special: bool) -> int:
-    return (_native.ADD_SPECIAL if add_special else 0) | (
-        _native.PARSE_SPECIAL if parse_special else 0
-    )
-
-
 def _index(value: SupportsIndex, what: str) -> int:
     try:
         return operator.index(value)
@@ -518,61 +528,13 @@ def _patterns(patterns: Sequence[str]) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-# ---- batches ----
-
-
-def _numbered(function: Callable[..., T], i: int, *args: Any) -> T:
-    """function(*args), whose errors say that they are about texts[i]."""
-    try:
-        return function(*args)
-    except Exception as e:
-        if hasattr(e, "add_note"):  # Python 3.11
-            e.add_note(f"in texts[{i}]")
-        raise
+def _iterable(texts: Iterable[Text]) -> Iterable[Text]:
+    if isinstance(texts, (str, bytes, bytearray, memoryview)) or not isinstance(texts, Iterable):
+        raise InvalidTypeError(f"texts must be an iterable of texts, not {type(texts).__name__}")
+    return texts
 
 
 def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _in_threads(
-    work: Callable[[Iterable[tuple[int, Text]]], T], texts: Iterable[Text], threads: int
-) -> Iterable[T]:
-    """work() for runs of consecutive texts, given as (index, text); the results in order."""
-    if isinstance(texts, (str, bytes, bytearray, memoryview)):
-        raise InvalidTypeError(f"texts must be an iterable of texts, not {type(texts).__name__}")
-    try:
-        items = list(texts)
-    except TypeError:
-        raise InvalidTypeError(
-            f"texts must be an iterable of texts, not {type(texts).__name__}"
-        ) from None
-    threads = _index(threads, "threads")
-    if threads < 0:
-        raise InvalidValueError(f"threads must not be negative, but is {threads}")
-    sizes = [len(text) if isinstance(text, Sized) else 0 for text in items]
-    threads = min(threads or _cores(), len(items))
-    if threads <= 1 or sum(sizes) < _BATCH_ONE_THREAD:
-        return [work(enumerate(items))]
-
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, _chunks(items, sizes, threads * _CHUNKS_PER_THREAD)))
-
-
-def _chunks(items: list[Text], sizes: list[int], n: int) -> Iterator[list[tuple[int, Text]]]:
-    """Consecutive runs of about 1/n of the characters each."""
-    target = sum(sizes) / n
-    run: list[tuple[int, Text]] = []
-    size = 0
-    for i, item in enumerate(items):
-        run.append((i, item))
-        size += sizes[i]
-        if size >= target:
-            yield run
-            run, size = [], 0
-    if run:
-        yield run

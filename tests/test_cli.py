@@ -337,6 +337,7 @@ def test_broken_pipe_is_quiet(tmp_path: Path, unbuffered: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_interrupt_is_quiet(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
     process = subprocess.Popen(
         [sys.executable, "-m", "ggtok", "tokenize", BPE, "--stdin"],
         stdin=subprocess.PIPE,
@@ -344,6 +345,7 @@ def test_interrupt_is_quiet(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         cwd=tmp_path,
     )
+    signal.signal(signal.SIGINT, before)
     assert process.stdin is not None
     # It reads standard input once it has loaded the model: fill the pipe, and it
     # takes what is there.

@@ -32,7 +32,7 @@ def build(
     for pattern in PROGRAMS[program]:
         sources += sorted((ROOT / "cext").glob(pattern))
     options = ["-std=c11", "-O1", "-g", *flags, f"-I{ROOT / 'cext'}", "-o", str(out)]
-    subprocess.run([*_compiler(cc), *options, *map(str, sources), "-lm"], check=True)
+    subprocess.run([*_compiler(cc), *options, *map(str, sources), "-lm", "-pthread"], check=True)
 
 
 def have_sanitizers(cc: str | None = None) -> bool:

@@ -86,6 +86,59 @@ static void check_encode(const ggtok_tokenizer *tok) {
     ggtok_context_free(NULL);
 }
 
+static bool never(void *user) {
+    ++*(int *)user;
+    return false;
+}
+
+/* Batches on several threads give what one context gives, in the texts' order. */
+static void check_batch(const ggtok_tokenizer *tok) {
+    enum { N = 3000, LETTERS = 200 };
+    ggtok_error err;
+    ggtok_pool *pool;
+    CHECK(!ggtok_pool_new(tok, &pool, &err));
+    ggtok_bytes texts[N];
+    char letters[LETTERS];
+    for (size_t i = 0; i < LETTERS; i++) letters[i] = "lorem ipsum dolor"[i % 17];
+    for (size_t i = 0; i < N; i++) texts[i] = (ggtok_bytes){letters, i * 7919 % LETTERS};
+
+    for (unsigned threads = 0; threads <= 4; threads++) {
+        ggtok_batch *batch;
+        size_t failed;
+        CHECK(!ggtok_encode_batch(pool, texts, N, GGTOK_ADD_SPECIAL, threads, NULL, NULL, &batch,
+                                  &failed, &err));
+        size_t n_ids = ggtok_batch_n_ids(batch);
+        int32_t *ids = malloc(n_ids * sizeof *ids + 1);
+        int64_t *offsets = malloc((N + 1) * sizeof *offsets);
+        ggtok_batch_copy(batch, ids, offsets, threads);
+        ggtok_batch_free(batch);
+        CHECK(offsets[0] == 0 && (size_t)offsets[N] == n_ids);
+        ggtok_context *ctx = ggtok_pool_take(pool, &err);
+        for (size_t i = 0; i < N; i++) {
+            ggtok_ids own;
+            CHECK(!ggtok_encode(ctx, texts[i].data, texts[i].n, GGTOK_ADD_SPECIAL, &own, &err));
+            CHECK(offsets[i + 1] - offsets[i] == (int64_t)own.n);
+            CHECK(!own.n || !memcmp(ids + offsets[i], own.data, own.n * sizeof *ids));
+        }
+        if (threads == 2) ggtok_pool_clear(pool); /* one context is out */
+        ggtok_pool_give(pool, ctx);
+        free(ids);
+        free(offsets);
+    }
+
+    ggtok_batch *batch;
+    size_t failed;
+    int asked = 0;
+    CHECK(ggtok_encode_batch(pool, texts, N, 0, 2, never, &asked, &batch, &failed, &err) ==
+          GGTOK_ERR_STOPPED);
+    CHECK(asked == 1 && !batch && failed == N);
+    CHECK(!ggtok_encode_batch(pool, texts, 0, 0, 2, NULL, NULL, &batch, &failed, &err));
+    CHECK(ggtok_batch_n_ids(batch) == 0);
+    ggtok_batch_free(batch);
+    ggtok_pool_free(pool);
+    ggtok_pool_free(NULL);
+}
+
 static void check_vocabulary(const ggtok_tokenizer *tok) {
     ggtok_error err;
     uint32_t n = ggtok_n_tokens(tok);
@@ -189,6 +242,17 @@ static void check_splitter(const char *path) {
     CHECK(ggtok_encode(ctx, text, sizeof text, 0, &ids, &err) == GGTOK_ERR_ARGUMENT);
     CHECK(ids.n == 0);
     ggtok_context_free(ctx);
+
+    /* In a batch, the first text that fails is named. */
+    ggtok_pool *pool;
+    ggtok_batch *batch;
+    size_t failed;
+    ggtok_bytes texts[] = {{"", 0}, {"", 0}, {text, 5}, {text, 6}};
+    CHECK(!ggtok_pool_new(tok, &pool, &err));
+    CHECK(ggtok_encode_batch(pool, texts, 4, 0, 1, NULL, NULL, &batch, &failed, &err) ==
+          GGTOK_ERR_ARGUMENT);
+    CHECK(failed == 2 && !batch);
+    ggtok_pool_free(pool);
     ggtok_free(tok);
 }
 
@@ -206,6 +270,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     check_encode(tok);
+    check_batch(tok);
     check_vocabulary(tok);
     ggtok_free(tok);
     ggtok_free(NULL);
