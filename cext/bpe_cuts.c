@@ -41,21 +41,24 @@ static bool joins_partial(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b,
 
 /* May a merge join character a (n_a bytes) to character b? */
 static inline bool joins(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b, size_t n_b) {
-    if (pair_in(&c->set, a, b)) return true;
+    bool whole = pair_in(&c->set, a, b);
     uint8_t last = (uint8_t)(a >> 8 * (n_a - 1)), first = (uint8_t)b;
-    return (c->partial[last][first >> 6] >> (first & 63) & 1) && joins_partial(c, a, n_a, b, n_b);
+    if (!(c->partial[last][first >> 6] >> (first & 63) & 1)) return whole; /* nearly always */
+    return whole || joins_partial(c, a, n_a, b, n_b);
 }
 
-size_t bpe_cuts_next(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from) {
-    size_t len, next_len;
+size_t bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from, size_t *ends,
+                     size_t max) {
+    size_t count = 0, len, next_len;
     uint32_t a = char_at(word + from, n - from, &len);
-    size_t at = from + len;
-    while (at < n) {
+    for (size_t at = from + len; at < n; at += len) {
         uint32_t b = char_at(word + at, n - at, &next_len);
-        if (!joins(c, a, len, b, next_len)) break;
+        ends[count] = at; /* overwritten unless it is one: that can't be predicted */
+        count += !joins(c, a, len, b, next_len);
+        if (count == max) return count;
         a = b;
         len = next_len;
-        at += len;
     }
-    return at;
+    ends[count] = n;
+    return count + 1;
 }

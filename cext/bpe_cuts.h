@@ -25,7 +25,9 @@ typedef struct bpe_cuts {
 void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
                   size_t n_right);
 
-/* End of the piece of word[0..n), well-formed, that begins at `from` < n. */
-size_t bpe_cuts_next(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from);
+/* Writes where the pieces of word[from..n), which is well-formed, end: at most `max` (>= 1)
+ * of them, the last one at n if there are fewer. `from` < n begins one. */
+size_t bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from, size_t *ends,
+                     size_t max);
 
 #endif

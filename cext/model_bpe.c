@@ -7,7 +7,7 @@
 #include "model.h"
 #include "spaces.h"
 #include "utf8.h"
-#include "wordcache.h"
+#include "words.h"
 
 typedef struct bpe_model {
     bpe_table table;
@@ -128,28 +128,40 @@ static bool only_newlines(const uint8_t *p, size_t n) {
     return true;
 }
 
-/* Merges a word in the pieces that merges don't join, most of which were met before. */
-static ggtok_status merge_word(const model_call *call, const uint8_t *word, size_t n) {
-    enum { WHOLE = 12 }; /* not worth cutting */
+/* A part of a word that merges don't join to the others, and its cache doesn't hold. */
+static ggtok_status encode_piece(const model_call *call, const uint8_t *piece, size_t n,
+                                 size_t room) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     idbuf *out = call->out;
-    if (n <= WHOLE) return bpe_merge_word(&m->table, call->v, &s->merge, word, n, out, call->err);
-    for (size_t from = 0, end; from < n; from = end) {
-        end = bpe_cuts_next(&m->table.cuts, word, n, from);
-        if (!idbuf_reserve(out, WORD_LONG_IDS)) return error_memory(call->err);
-        if (wordcache_take(&s->pieces, word + from, end - from, n - from, out)) continue;
-        size_t before = out->n;
+    size_t before = out->n;
+    (void)room;
+    ggtok_status st = bpe_merge_word(&m->table, call->v, &s->merge, piece, n, out, call->err);
+    if (!st) wordcache_put(&s->pieces, piece, n, out->data + before, out->n - before);
+    return st;
+}
+
+/* Merges a word in the pieces that merges don't join, most of which were met before. */
+static ggtok_status merge_word(const model_call *call, const uint8_t *word, size_t n, size_t room) {
+    enum { WHOLE = 12 /* bytes: not worth cutting */, BATCH = 64 };
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    size_t ends[BATCH];
+    if (n <= WHOLE) {
+        return bpe_merge_word(&m->table, call->v, &s->merge, word, n, call->out, call->err);
+    }
+    for (size_t from = 0, count; from < n; from = ends[count - 1]) {
+        count = bpe_cuts_find(&m->table.cuts, word, n, from, ends, BATCH);
         ggtok_status st =
-            bpe_merge_word(&m->table, call->v, &s->merge, word + from, end - from, out, call->err);
+            words_encode(call, &s->pieces, encode_piece, word, room, from, ends, count);
         if (st) return st;
-        wordcache_put(&s->pieces, word + from, end - from, out->data + before, out->n - before);
     }
     return GGTOK_OK;
 }
 
 /* A word that the cache does not hold. */
-static ggtok_status encode_word(const model_call *call, const uint8_t *word, size_t n) {
+static ggtok_status encode_word(const model_call *call, const uint8_t *word, size_t n,
+                                size_t room) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     idbuf *out = call->out;
@@ -162,38 +174,11 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     if (id >= 0) {
         if (!idbuf_push(out, id)) return error_memory(call->err);
     } else {
-        ggtok_status st = merge_word(call, word, n);
+        ggtok_status st = merge_word(call, word, n, room);
         if (st) return st;
     }
-    wordcache_put(&s->words, word, n, out->data + before, out->n - before);
-    return GGTOK_OK;
-}
-
-/* One word that the hot loop could not take. */
-static ggtok_status find_word(const model_call *call, const uint8_t *word, size_t n, size_t room) {
-    bpe_state *s = call->scratch;
-    if (!idbuf_reserve(call->out, WORD_LONG_IDS)) return error_memory(call->err);
-    if (wordcache_get(&s->words, word, n, room, call->out)) return GGTOK_OK;
-    return encode_word(call, word, n);
-}
-
-/* Words text[from..ends[0]), text[ends[0]..ends[1]), ...; `n` bytes of the text are
- * readable, which may be more than its words take. */
-static ggtok_status encode_words(const model_call *call, const uint8_t *text, size_t n, size_t from,
-                                 const size_t *ends, size_t count) {
-    const bpe_state *s = call->scratch;
-    while (count) {
-        if (!idbuf_reserve(call->out, WORD_GROUP_IDS)) return error_memory(call->err);
-        size_t done = wordcache_group(&s->words, text, n, from, ends, count, call->out);
-        if (done) from = ends[done - 1];
-        ends += done;
-        count -= done;
-        if (!count || done == WORD_GROUP) continue;
-        ggtok_status st = find_word(call, text + from, *ends - from, n - from);
-        if (st) return st;
-        from = *ends++;
-        count--;
-    }
+    /* Of longer ones, their pieces are kept. */
+    if (n <= PIECE_MAX) wordcache_put(&s->words, word, n, out->data + before, out->n - before);
     return GGTOK_OK;
 }
 
@@ -234,7 +219,7 @@ static ggtok_status user_words(const model_call *call, const uint8_t *text, size
 }
 
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
-    enum { BATCH = 512, SMALL = 1024, PAD = 32 };
+    enum { BATCH = 512 };
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     ggtok_status st = GGTOK_OK;
@@ -245,12 +230,12 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
         if (!utf8_sanitize(&s->text, text, n)) return error_memory(call->err);
         text = s->text.data;
         room = n = s->text.n;
-    } else if (n < SMALL) { /* a copy that may be read behind its end: no slow last words */
+    } else if (n < WORDS_SHORT) {
         s->text.n = 0;
-        if (!bytebuf_reserve(&s->text, SMALL + PAD)) return error_memory(call->err);
+        if (!bytebuf_reserve(&s->text, WORDS_SHORT + WORDS_PAD)) return error_memory(call->err);
         text = memcpy(s->text.data, text, n);
-        room = n + PAD;
-        memset(s->text.data + n, 0, PAD);
+        room = n + WORDS_PAD;
+        memset(s->text.data + n, 0, WORDS_PAD);
     }
     if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) {
         s->spaced.n = 0;
@@ -263,12 +248,12 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     }
     if (m->split) {
         st = user_words(call, text, n, &count);
-        return st ? st : encode_words(call, text, room, 0, s->ends, count);
+        return st ? st : words_encode(call, &s->words, encode_word, text, room, 0, s->ends, count);
     }
     pretok_walk walk;
     pretok_begin(&walk, call->v->pre, text, n);
     while (!st && (count = pretok_next(&walk, ends, BATCH))) {
-        st = encode_words(call, text, room, from, ends, count);
+        st = words_encode(call, &s->words, encode_word, text, room, from, ends, count);
         from = ends[count - 1];
     }
     return st;

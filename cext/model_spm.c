@@ -9,7 +9,7 @@
 #include "model.h"
 #include "pairset.h"
 #include "spaces.h"
-#include "wordcache.h"
+#include "words.h"
 
 #include <math.h>
 
@@ -287,12 +287,11 @@ static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t
     return GGTOK_OK;
 }
 
-/* The ids of text[0..n), which no merge leaves; `room` bytes may be read. */
+/* A piece that the cache does not hold. */
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
     spm_state *s = call->scratch;
-    if (!idbuf_reserve(call->out, WORD_LONG_IDS)) return error_memory(call->err);
-    if (wordcache_take(&s->cache, text, n, room, call->out)) return GGTOK_OK;
+    (void)room;
     size_t before = call->out->n;
     s->piece.n = 0;
     if (!spaces_escape(&s->piece, text, n)) return error_memory(call->err);
@@ -301,39 +300,62 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     return st;
 }
 
+/* Writes where the pieces of text[from..n) end, at most `max`; text[from] begins one. A
+ * place that is none is written, too, and then overwritten: where to cut can't be
+ * predicted, so no branch depends on it. */
+static size_t cut_pieces(const pair_set *pairs, const uint8_t *text, size_t n, size_t from,
+                         size_t *ends, size_t max) {
+    size_t count = 0, len;
+    uint32_t a = plain_char_at(text + from, n - from, &len), b;
+    for (size_t i = from + len; i < n; i += len, a = b) {
+        if ((a | text[i]) < 0x80) {
+            b = text[i];
+            len = 1;
+        } else {
+            b = plain_char_at(text + i, n - i, &len);
+        }
+        ends[count] = i;
+        count += !pair_in(pairs, a, b);
+        if (count == max) return count;
+    }
+    ends[count] = n;
+    return count + 1;
+}
+
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
+    enum { BATCH = 512 };
     const spm_model *m = call->model;
     spm_state *s = call->scratch;
     bool prefix = call->after_special && call->v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
-    s->text.n = 0;
+    size_t ends[BATCH], room = n;
+    bytebuf *own = &s->text;
+    own->n = 0;
     if (m->unordered || utf8_valid_prefix(text, n) < n) {
         /* A lead byte in front of a space takes part of its mark along, so here the
          * spaces must be escaped first. */
-        if ((prefix && !bytebuf_append(&s->text, SPACE_MARK, 3)) ||
-            !spaces_escape(&s->text, text, n)) {
+        if ((prefix && !bytebuf_append(own, SPACE_MARK, 3)) || !spaces_escape(own, text, n)) {
             return error_memory(call->err);
         }
-        if (m->unordered) return merge_piece(call, s->text.data, s->text.n);
-    } else if (prefix) {
-        if (!bytebuf_append(&s->text, " ", 1) || !bytebuf_append(&s->text, text, n)) {
+        if (m->unordered) return merge_piece(call, own->data, own->n);
+    } else if (prefix || n < WORDS_SHORT) {
+        if (!bytebuf_append(own, " ", prefix) || !bytebuf_append(own, text, n)) {
             return error_memory(call->err);
         }
     }
-    if (s->text.n) text = s->text.data, n = s->text.n;
-    const uint8_t *end = text + n;
-    while (text < end) {
-        size_t len;
-        const uint8_t *p = text;
-        uint32_t a = plain_char_at(p, (size_t)(end - p), &len), b;
-        for (p += len; p < end; p += len, a = b) { /* to the next place to cut */
-            b = plain_char_at(p, (size_t)(end - p), &len);
-            if (!pair_in(&m->pairs, a, b)) break;
-        }
-        ggtok_status st = encode_piece(call, text, (size_t)(p - text), (size_t)(end - text));
-        if (st) return st;
-        text = p;
+    if (own->n) {
+        if (!bytebuf_reserve(own, WORDS_PAD)) return error_memory(call->err);
+        memset(own->data + own->n, 0, WORDS_PAD);
+        text = own->data;
+        n = own->n;
+        room = n + WORDS_PAD;
     }
-    return GGTOK_OK;
+    ggtok_status st = GGTOK_OK;
+    for (size_t from = 0; !st && from < n;) {
+        size_t count = cut_pieces(&m->pairs, text, n, from, ends, BATCH);
+        st = words_encode(call, &s->cache, encode_piece, text, room, from, ends, count);
+        from = ends[count - 1];
+    }
+    return st;
 }
 
 const model_ops model_spm = {model_build, model_free, scratch_new, scratch_free, encode};

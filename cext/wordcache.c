@@ -55,16 +55,19 @@ static piece_key longer_key(const uint64_t key[2]) {
 }
 
 /* Three words that share a set must not push each other out for good, so the one
- * that goes (the older) stays in the piece cache. */
-static void put_short(wordcache *c, const word_short *e) {
-    word_short *set = &c->shorts[2 * (word_hash(e->key) >> c->short_shift)];
+ * that goes (the older) stays in the piece cache, which the set notes: most words
+ * that are not in their set are nowhere, and so need not be looked for. */
+static void put_short(wordcache *c, word_short *set, const word_short *e) {
+    uint16_t more = set[0].more;
     if (set[1].key[1]) {
         piece_key key = longer_key(set[1].key);
         put_piece(c, &key, set[1].ids, set[1].n);
         c->n_moved++;
+        more = true;
     }
     set[1] = set[0];
     set[0] = *e;
+    set[0].more = more;
 }
 
 /* A larger table, the older entry of each old set first. Failing keeps the old. */
@@ -78,8 +81,16 @@ static void grow(wordcache *c) {
     c->shorts = sets;
     c->block = block;
     c->short_shift -= GROWTH;
-    for (size_t i = 0; i < (size_t)2 << log2; i++) {
-        if (old[i ^ 1].key[1]) put_short(c, &old[i ^ 1]);
+    for (size_t set = 0; set < (size_t)1 << log2; set++, old += 2) {
+        if (old[0].more) { /* of which of its parts is not known */
+            for (size_t i = 0; i < (size_t)1 << GROWTH; i++) {
+                sets[2 * ((set << GROWTH) + i)].more = true;
+            }
+        }
+        for (int i = 1; i >= 0; i--) {
+            if (old[i].key[1])
+                put_short(c, &sets[2 * (word_hash(old[i].key) >> c->short_shift)], &old[i]);
+        }
     }
     mem_free(old_block);
 }
@@ -131,17 +142,26 @@ static void put_long(wordcache *c, const uint8_t *p, size_t n, const int32_t *id
 
 /* ---- any word ---- */
 
+/* The set where a short word would be; its key. */
+static word_short *set_of(const wordcache *c, const uint8_t *p, size_t n, size_t room,
+                          uint64_t key[2]) {
+    uint8_t padded[16] = {0};
+    word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
+    return &c->shorts[2 * (word_hash(key) >> c->short_shift)];
+}
+
 void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
-    if (n <= WORD_SHORT && count <= WORD_SHORT_IDS) {
-        word_short e = {{0, 0}, {0, 0, 0}, (uint32_t)count};
-        uint8_t padded[16] = {0};
-        memcpy(padded, p, n);
-        word_short_key(e.key, padded, n);
+    word_short e = {{0, 0}, {0, 0, 0}, (uint16_t)count, false};
+    word_short *set = n <= WORD_SHORT ? set_of(c, p, n, n, e.key) : NULL;
+    if (set && count <= WORD_SHORT_IDS) {
         memcpy(e.ids, ids, count * sizeof *ids);
-        put_short(c, &e);
+        put_short(c, set, &e);
         unsigned log2 = 64 - c->short_shift;
         if (c->n_moved > (size_t)1 << log2 >> 4 && log2 < MAX_LOG2) grow(c);
-    } else if (n <= PIECE_MAX && count <= PIECE_IDS) {
+        return;
+    }
+    if (set) set->more = true;
+    if (n <= PIECE_MAX && count <= PIECE_IDS) {
         piece_key key = piece_key_within(p, n, n);
         put_piece(c, &key, ids, count);
     } else if (n <= WORD_LONG && count <= WORD_LONG_IDS) {
@@ -158,10 +178,9 @@ static bool append(idbuf *out, const int32_t *ids, size_t count) {
 bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf *out) {
     if (n <= WORD_SHORT) {
         uint64_t key[2];
-        uint8_t padded[16] = {0};
-        word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
-        const word_short *e = word_short_find(word_short_set(c, key), key);
+        const word_short *set = set_of(c, p, n, room, key), *e = word_short_find(set, key);
         if (e) return append(out, e->ids, e->n);
+        if (!set->more) return false;
     }
     if (n <= PIECE_MAX) {
         piece_key key = piece_key_within(p, n, room);

@@ -20,7 +20,8 @@ enum { WORD_SHORT = 15, WORD_SHORT_IDS = 3, WORD_LONG = 128, WORD_LONG_IDS = 30 
 typedef struct word_short {
     uint64_t key[2]; /* key[1] == 0: free (a length is never 0) */
     int32_t ids[WORD_SHORT_IDS];
-    uint32_t n;
+    uint16_t n;
+    uint16_t more; /* of a set's first entry: are there short words of this set in other tables? */
 } word_short;
 
 typedef struct word_long word_long;
@@ -119,7 +120,7 @@ static inline size_t wordcache_group(const wordcache *c, const uint8_t *text, si
     for (; done < group; done++) {
         const word_short *e = word_short_find(probe[done].set, probe[done].key);
         if (!e) break;
-        memcpy(w, e->ids, sizeof e->ids + sizeof e->n); /* 16 bytes: one move */
+        memcpy(w, e->ids, 16); /* one move; what is behind the ids is overwritten */
         w += e->n;
     }
     out->n = (size_t)(w - out->data);
@@ -134,7 +135,7 @@ static inline bool wordcache_take(wordcache *c, const uint8_t *p, size_t n, size
         word_short_key(key, p, n);
         const word_short *e = word_short_find(word_short_set(c, key), key);
         if (e) {
-            memcpy(out->data + out->n, e->ids, sizeof e->ids + sizeof e->n);
+            memcpy(out->data + out->n, e->ids, 16);
             out->n += e->n;
             return true;
         }
