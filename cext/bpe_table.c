@@ -130,9 +130,9 @@ static bool is_token(const vocab *v, uint32_t id, gguf_view a, gguf_view b) {
 static bool find_merged(bpe_table *t, const vocab *v, const merge *m, bytebuf *joined,
                         uint32_t *last) {
     uint32_t *merged = &t->merged[m->rank];
-    if (is_token(v, *last, m->left, m->right)) {
+    if (!PLAIN && is_token(v, *last, m->left, m->right)) {
         *merged = *last;
-    } else if (is_token(v, *last + 1, m->left, m->right)) {
+    } else if (!PLAIN && is_token(v, *last + 1, m->left, m->right)) {
         *merged = *last + 1;
     } else {
         joined->n = 0;

@@ -168,6 +168,13 @@ static bool find_tokens(partition_scratch *s, const special_set *set, const uint
     return true;
 }
 
+/* The rule's own answer: who knows. */
+static bool all_tokens(partition_scratch *s, const special_set *set, size_t *count) {
+    if (!none_seen(s, set)) return false;
+    memset(s->seen, 1, *count = set->n);
+    return true;
+}
+
 /* ---- the rule ---- */
 
 static bool push(fragments *f, size_t pos, size_t n, int32_t id) {
@@ -241,7 +248,7 @@ bool partition_text(partition_scratch *s, const special_set *set, const vocab *v
     if (!n) return true;
     if (!push(&s->now, 0, n, GGTOK_NO_TOKEN)) return false;
     if (!set->n) return true;
-    if (!find_tokens(s, set, text, n, &count)) return false;
+    if (!(PLAIN ? all_tokens(s, set, &count) : find_tokens(s, set, text, n, &count))) return false;
     for (size_t i = 0; count; i++) {
         if (!s->seen[i]) continue;
         count--;
