@@ -170,7 +170,7 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
 ggtok_status bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s, const uint8_t *word,
                             size_t n, idbuf *out, ggtok_error *err) {
     if (!idbuf_reserve(out, mem_mul(n, 2))) return error_memory(err);
-    if (n <= SHORT) {
+    if (n <= SHORT && !PLAIN) {
         uint32_t symbol[SHORT], start[SHORT + 1];
         size_t count = split_word(t, v, word, n, symbol, start);
         merge_short(t, word, count, symbol, start, out);

@@ -29,17 +29,16 @@ static size_t utf8_of_byte(uint8_t byte, uint8_t out[2]) {
 
 /* ---- symbols ---- */
 
-static size_t extra_slot(const bpe_extras *x, const uint8_t *p, size_t n) {
-    size_t s = (size_t)textmap_hash(p, n) & x->mask;
-    for (; x->slots[s]; s = (s + 1) & x->mask) {
-        uint32_t i = x->slots[s] - 1;
-        if (x->off[i + 1] - x->off[i] == n && !memcmp(x->text.data + x->off[i], p, n)) break;
-    }
-    return s;
+static const uint8_t *extra_text(const void *extras, uint32_t i, size_t *n) {
+    const bpe_extras *x = extras;
+    *n = x->off[i + 1] - x->off[i];
+    return x->text.data + x->off[i];
 }
 
-static bool extras_grow(bpe_extras *x) {
-    if (x->n + 1 >= x->cap) {
+/* Appends a text that isn't there yet. False: out of memory. */
+static bool add_extra(bpe_extras *x, const uint8_t *p, size_t n) {
+    uint32_t i = x->set.n;
+    if (i + 1 >= x->cap) {
         uint32_t cap = x->cap ? x->cap * 2 : 64;
         uint32_t *off = mem_realloc(x->off, mem_mul(cap, sizeof *off));
         if (!off) return false;
@@ -47,45 +46,24 @@ static bool extras_grow(bpe_extras *x) {
         x->off = off;
         x->cap = cap;
     }
-    if (!x->slots || 2 * (size_t)x->n >= x->mask) {
-        size_t cap = x->slots ? 2 * (x->mask + 1) : 128;
-        uint32_t *slots = mem_zalloc(mem_mul(cap, sizeof *slots));
-        if (!slots) return false;
-        mem_free(x->slots);
-        x->slots = slots;
-        x->mask = cap - 1;
-        for (uint32_t i = 0; i < x->n; i++) {
-            x->slots[extra_slot(x, x->text.data + x->off[i], x->off[i + 1] - x->off[i])] = i + 1;
-        }
-    }
-    return true;
+    if (n > UINT32_MAX - x->text.n || !bytebuf_append(&x->text, p, n)) return false;
+    x->off[i + 1] = (uint32_t)x->text.n;
+    return textset_add(&x->set, extra_text, x);
 }
 
 uint32_t bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, size_t n) {
     int32_t id = vocab_find(v, p, n);
     if (id >= 0) return (uint32_t)id;
-    if (!t->extras.slots) return BPE_NO_SYMBOL;
-    uint32_t i = t->extras.slots[extra_slot(&t->extras, p, n)];
-    return i ? t->n_tokens + i - 1 : BPE_NO_SYMBOL;
+    uint32_t i = textset_find(&t->extras.set, extra_text, &t->extras, p, n);
+    return i == TEXTSET_NONE ? BPE_NO_SYMBOL : t->n_tokens + i;
 }
 
 /* The symbol of a string, made if need be. False: out of memory. */
 static bool intern(bpe_table *t, const vocab *v, const uint8_t *p, size_t n, uint32_t *symbol) {
-    bpe_extras *x = &t->extras;
-    int32_t id = vocab_find(v, p, n);
-    if (id >= 0) {
-        *symbol = (uint32_t)id;
-        return true;
-    }
-    if (!extras_grow(x)) return false;
-    size_t s = extra_slot(x, p, n);
-    if (!x->slots[s]) {
-        if (n > UINT32_MAX - x->text.n || !bytebuf_append(&x->text, p, n)) return false;
-        x->slots[s] = ++x->n;
-        x->off[x->n] = (uint32_t)x->text.n;
-    }
-    *symbol = t->n_tokens + x->slots[s] - 1;
-    return true;
+    *symbol = bpe_symbol(t, v, p, n);
+    if (*symbol != BPE_NO_SYMBOL) return true;
+    *symbol = t->n_tokens + t->extras.set.n;
+    return add_extra(&t->extras, p, n);
 }
 
 /* ---- merges ---- */
@@ -130,9 +108,9 @@ static bool is_token(const vocab *v, uint32_t id, gguf_view a, gguf_view b) {
 static bool find_merged(bpe_table *t, const vocab *v, const merge *m, bytebuf *joined,
                         uint32_t *last) {
     uint32_t *merged = &t->merged[m->rank];
-    if (is_token(v, *last, m->left, m->right)) {
+    if (!PLAIN && is_token(v, *last, m->left, m->right)) {
         *merged = *last;
-    } else if (is_token(v, *last + 1, m->left, m->right)) {
+    } else if (!PLAIN && is_token(v, *last + 1, m->left, m->right)) {
         *merged = *last + 1;
     } else {
         joined->n = 0;
@@ -196,9 +174,10 @@ static void note_cut(bpe_table *t, const merge *m) {
 /* Halves and results of one batch of merges, interned. */
 static bool intern_batch(bpe_table *t, const vocab *v, merge *batch, size_t n, bytebuf *joined,
                          uint32_t *last) {
+    uint64_t seed = v->by_text.seed;
     for (size_t i = 0; i < n; i++) {
-        batch[i].left_hash = textmap_hash(batch[i].left.p, batch[i].left.n);
-        batch[i].right_hash = textmap_hash(batch[i].right.p, batch[i].right.n);
+        batch[i].left_hash = hash_text(batch[i].left.p, batch[i].left.n, seed);
+        batch[i].right_hash = hash_text(batch[i].right.p, batch[i].right.n, seed);
         textmap_prefetch_slot(&v->by_text, batch[i].left_hash);
         textmap_prefetch_slot(&v->by_text, batch[i].right_hash);
     }
@@ -232,7 +211,9 @@ typedef struct halves {
     uint32_t left, right; /* left == BPE_NO_SYMBOL: no merge has this rank */
 } halves;
 
-static void add_pairs(bpe_table *t, const halves *pairs, size_t n) {
+/* Fills the empty table. False: a pair lies further than `most` slots from its own. */
+static bool add_pairs(bpe_table *t, const halves *pairs, size_t n, size_t most) {
+    t->pair_reach = 0;
     for (size_t base = 0; base < n; base += BATCH) {
         size_t count = n - base < BATCH ? n - base : BATCH;
         const halves *p = pairs + base;
@@ -245,11 +226,17 @@ static void add_pairs(bpe_table *t, const halves *pairs, size_t n) {
         for (size_t i = 0; i < count; i++) {
             if (p[i].left == BPE_NO_SYMBOL) continue;
             uint64_t key = bpe_pair_key(t, p[i].left, p[i].right);
-            size_t s = bpe_pair_slot(t, key);
-            while (t->pairs[s] && t->pairs[s] >> t->rank_bits != key) s = (s + 1) & t->pair_mask;
-            if (!t->pairs[s]) t->pairs[s] = key << t->rank_bits | (base + i + 1);
-        } /* a pair that is there already keeps its first rank */
+            size_t s = bpe_pair_slot(t, key), steps = 0;
+            for (; t->pairs[s] && t->pairs[s] >> t->rank_bits != key; steps++) {
+                s = (s + 1) & t->pair_mask;
+            }
+            if (t->pairs[s]) continue; /* a pair that is there already keeps its first rank */
+            t->pairs[s] = key << t->rank_bits | (base + i + 1);
+            if (steps > t->pair_reach) t->pair_reach = steps;
+        }
+        if (t->pair_reach > most) return false;
     }
+    return true;
 }
 
 static unsigned bits_for(uint64_t n) { /* to count from 0 to n - 1 */
@@ -261,18 +248,23 @@ static unsigned bits_for(uint64_t n) { /* to count from 0 to n - 1 */
 static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggtok_error *err) {
     unsigned bits = bits_for(2 * (uint64_t)n);
     if (bits < 6) bits = 6;
-    t->symbol_bits = bits_for((uint64_t)t->n_tokens + t->extras.n);
+    t->symbol_bits = bits_for((uint64_t)t->n_tokens + t->extras.set.n);
     t->rank_bits = 64 - 2 * t->symbol_bits;
     if (2 * t->symbol_bits + bits_for((uint64_t)n + 2) > 64) {
         return error_set_at(err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
                             "key '%s' has %llu merges of %llu strings: more than fit", KEY_MERGES,
-                            (unsigned long long)n, (unsigned long long)t->n_tokens + t->extras.n);
+                            (unsigned long long)n,
+                            (unsigned long long)t->n_tokens + t->extras.set.n);
     }
     t->pair_shift = 64 - bits;
     t->pair_mask = ((size_t)1 << bits) - 1;
     t->pairs = mem_zalloc(mem_mul((size_t)1 << bits, sizeof *t->pairs));
     if (!t->pairs) return error_memory(err);
-    add_pairs(t, pairs, n);
+    t->pair_factor = BPE_PAIR_FACTOR;
+    for (int i = 1; !add_pairs(t, pairs, n, hash_reach(i)); i++) {
+        memset(t->pairs, 0, ((size_t)1 << bits) * sizeof *t->pairs);
+        t->pair_factor = hash_new_seed(t->pairs);
+    }
     return GGTOK_OK;
 }
 
@@ -350,7 +342,7 @@ void bpe_table_free(bpe_table *t) {
     pair_set_free(&t->cuts.set);
     mem_free(t->extras.text.data);
     mem_free(t->extras.off);
-    mem_free(t->extras.slots);
+    textset_free(&t->extras.set);
     mem_free(t->pairs);
     mem_free(t->merged);
 }

@@ -11,18 +11,19 @@
 #define GGTOK_BPE_TABLE_H
 
 #include "bpe_cuts.h"
+#include "textset.h"
 #include "vocab.h"
 
 #define BPE_NO_RANK UINT32_MAX
+#define BPE_PAIR_FACTOR 0x9E3779B97F4A7C15u
 #define BPE_NO_SYMBOL UINT32_MAX /* a character that no merge and no token mentions */
 
 /* Strings that are symbols but no tokens. */
 typedef struct bpe_extras {
     bytebuf text;
     uint32_t *off; /* n + 1 */
-    uint32_t n, cap;
-    uint32_t *slots; /* open addressing: index + 1, or 0 */
-    size_t mask;
+    uint32_t cap;
+    textset set;
 } bpe_extras;
 
 typedef struct bpe_table {
@@ -34,6 +35,8 @@ typedef struct bpe_table {
      * and 0 when free: 8 bytes, so that a look-up is one cache line. */
     uint64_t *pairs;
     size_t pair_mask;
+    size_t pair_reach;    /* see hash.h */
+    uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless pairs were made to collide */
     unsigned pair_shift, symbol_bits, rank_bits;
     uint32_t *merged; /* by rank: the symbol that the pair becomes */
     bpe_cuts cuts;
@@ -58,18 +61,19 @@ static inline uint64_t bpe_pair_key(const bpe_table *t, uint32_t left, uint32_t 
 }
 
 static inline size_t bpe_pair_slot(const bpe_table *t, uint64_t key) {
-    return (size_t)(((key ^ key >> 15) * 0x9E3779B97F4A7C15u) >> t->pair_shift);
+    return (size_t)(((key ^ key >> 15) * t->pair_factor) >> t->pair_shift);
 }
 
 /* Rank of the merge of two symbols, or BPE_NO_RANK. */
 static inline uint32_t bpe_rank(const bpe_table *t, uint32_t left, uint32_t right) {
     uint64_t key = bpe_pair_key(t, left, right);
-    for (size_t i = bpe_pair_slot(t, key);; i = (i + 1) & t->pair_mask) {
+    size_t i = bpe_pair_slot(t, key);
+    for (size_t more = t->pair_reach;; i = (i + 1) & t->pair_mask) {
         uint64_t slot = t->pairs[i];
         if (slot >> t->rank_bits == key && slot) {
             return (uint32_t)(slot & (((uint64_t)1 << t->rank_bits) - 1)) - 1;
         }
-        if (!slot) return BPE_NO_RANK;
+        if (!slot || !more--) return BPE_NO_RANK;
     }
 }
 

@@ -1,7 +1,6 @@
 #include "gguf.h"
 
 #include "error.h"
-#include "textmap.h"
 
 #include <string.h>
 
@@ -59,42 +58,26 @@ static uint64_t get64(const gguf *g, size_t pos) {
 
 /* ---- keys ---- */
 
-static size_t index_slot(const gguf *g, const uint8_t *key, size_t n) {
-    size_t i = (size_t)textmap_hash(key, n) & (g->index_cap - 1);
-    for (; g->index[i]; i = (i + 1) & (g->index_cap - 1)) {
-        const gguf_kv *kv = &g->kv[g->index[i] - 1];
-        if (kv->key_n == n && !memcmp(g->data + kv->key, key, n)) break;
-    }
-    return i;
+static const uint8_t *key_text(const void *file, uint32_t i, size_t *n) {
+    const gguf *g = file;
+    *n = g->kv[i].key_n;
+    return g->data + g->kv[i].key;
 }
 
 /* Room for one more key/value; false when out of memory. */
 static bool reserve_kv(gguf *g) {
-    if (g->n_parsed == g->cap) {
-        size_t cap = g->cap ? g->cap * 2 : 64;
-        gguf_kv *kv = mem_realloc(g->kv, mem_mul(cap, sizeof *kv));
-        if (!kv) return false;
-        g->kv = kv;
-        g->cap = cap;
-    }
-    if (2 * g->n_parsed >= g->index_cap) {
-        size_t cap = g->index_cap ? g->index_cap * 2 : 128;
-        uint32_t *index = mem_zalloc(mem_mul(cap, sizeof *index));
-        if (!index) return false;
-        mem_free(g->index);
-        g->index = index;
-        g->index_cap = cap;
-        for (size_t i = 0; i < g->n_parsed; i++) {
-            g->index[index_slot(g, g->data + g->kv[i].key, g->kv[i].key_n)] = (uint32_t)i + 1;
-        }
-    }
+    if (g->n_parsed < g->cap) return true;
+    size_t cap = g->cap ? g->cap * 2 : 64;
+    gguf_kv *kv = mem_realloc(g->kv, mem_mul(cap, sizeof *kv));
+    if (!kv) return false;
+    g->kv = kv;
+    g->cap = cap;
     return true;
 }
 
 const gguf_kv *gguf_find(const gguf *g, const char *key) {
-    if (!g->index_cap) return NULL;
-    uint32_t i = g->index[index_slot(g, (const uint8_t *)key, strlen(key))];
-    return i ? &g->kv[i - 1] : NULL;
+    uint32_t i = textset_find(&g->keys, key_text, g, (const uint8_t *)key, strlen(key));
+    return i == TEXTSET_NONE ? NULL : &g->kv[i];
 }
 
 gguf_view gguf_key(const gguf *g, const gguf_kv *kv) {
@@ -213,17 +196,19 @@ static ggtok_status parse_kv(parse *p) {
     if (!have(p, pos, 8 + n + 4, &s)) return s;
     p->key = kv.key = pos + 8;
     p->key_n = kv.key_n = (size_t)n;
-    if (!reserve_kv(g)) return error_memory(p->err);
-    size_t slot = index_slot(g, g->data + kv.key, kv.key_n);
-    if (g->index[slot]) return bad(p, kv.key, "the key occurs twice");
+    if (textset_find(&g->keys, key_text, g, g->data + kv.key, kv.key_n) != TEXTSET_NONE) {
+        return bad(p, kv.key, "the key occurs twice");
+    }
     pos = kv.key + kv.key_n;
     uint32_t type = get32(g, pos);
     if (type >= N_TYPES) return bad(p, pos, "unknown value type");
     kv.type = (ggtok_value_type)type;
     s = type == GGTOK_ARRAY ? parse_array(p, &kv, pos + 4) : parse_scalar(p, &kv, pos + 4);
     if (s || *p->need) return s;
-    g->kv[g->n_parsed++] = kv;
-    g->index[slot] = (uint32_t)g->n_parsed;
+    if (!reserve_kv(g)) return error_memory(p->err);
+    g->kv[g->n_parsed] = kv;
+    if (!textset_add(&g->keys, key_text, g)) return error_memory(p->err);
+    g->n_parsed++;
     g->pos = kv.end;
     return GGTOK_OK;
 }
@@ -282,7 +267,7 @@ ggtok_status gguf_parse(gguf *g, const uint8_t *data, size_t size, uint64_t file
 
 void gguf_close(gguf *g) {
     mem_free(g->kv);
-    mem_free(g->index);
+    textset_free(&g->keys);
     memset(g, 0, sizeof *g);
 }
 

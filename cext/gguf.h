@@ -12,7 +12,7 @@
 #define GGTOK_GGUF_H
 
 #include "ggtok.h"
-#include "mem.h"
+#include "textset.h"
 
 typedef struct gguf_view { /* bytes inside the file's buffer */
     const uint8_t *p;
@@ -36,8 +36,7 @@ typedef struct gguf {
     uint64_t n_tensors, n_kv;
     gguf_kv *kv;
     size_t n_parsed, cap;
-    uint32_t *index;  /* open addressing over keys: entry + 1, or 0 */
-    size_t index_cap; /* a power of two, or 0 */
+    textset keys;
     size_t pos;       /* start of the first key/value not parsed yet; 0: nothing yet */
     size_t array_pos; /* within that, if it is a string array: offset of the next element */
     uint64_t array_i; /* and how many were walked before it */

@@ -45,7 +45,8 @@ static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
         mem_free(ids.data);
         if (s) return s;
     }
-    v->special[GGTOK_NL] = id;
+    /* A default that the vocabulary is too small for (llama.cpp refuses the file). */
+    v->special[GGTOK_NL] = (uint32_t)id < v->n_tokens ? id : GGTOK_NO_TOKEN;
     return GGTOK_OK;
 }
 

@@ -14,6 +14,14 @@ void *mem_alloc(size_t n);
 void *mem_zalloc(size_t n); /* zeroed, by the system where it can */
 void mem_free(void *p);
 
+/* Test builds can do without every short cut: no caches, no cuts, no fused automata, no
+ * guesses. Tests hold what they give against what the others give. */
+#ifdef GGTOK_TEST_PLAIN
+enum { PLAIN = 1 };
+#else
+enum { PLAIN = 0 };
+#endif
+
 /* n * size, or SIZE_MAX (which no allocation grants) on overflow. */
 static inline size_t mem_mul(size_t n, size_t size) {
     return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;

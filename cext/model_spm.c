@@ -281,7 +281,7 @@ static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t
         w.start[count] = i;
         char_at(p + i, n - i, &len);
     }
-    if (i < n || m->unordered) return merge_long(call, p, n);
+    if (i < n || m->unordered || PLAIN) return merge_long(call, p, n);
     w.start[count] = n;
     merge_short(call, p, &w, count);
     return GGTOK_OK;

@@ -201,8 +201,8 @@ static ggtok_status ugm_build(const vocab *v, const gguf *g, const ggtok_load_op
         return status;
     }
     for (unsigned c = 0; c < 128; c++) {
-        m->plain[c] =
-            !trie_child(&m->user, 0, (uint8_t)c) && charsmap_keeps_ascii(&m->map, (uint8_t)c);
+        m->plain[c] = !PLAIN && !trie_child(&m->user, 0, (uint8_t)c) &&
+                      charsmap_keeps_ascii(&m->map, (uint8_t)c);
     }
     m->all_plain = true;
     for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
@@ -559,7 +559,7 @@ static inline bool plain_words(ugm_run *r, const uint8_t *text, size_t *at, size
 enum { KIND_UNKNOWN, KIND_PLAIN, KIND_OTHER, N_KINDS = 0x10000 };
 
 static uint8_t find_kind(const ugm_model *m, const uint8_t *p, size_t len) {
-    bool plain = !trie_child(&m->user, 0, p[0]) && charsmap_keeps(&m->map, p, len);
+    bool plain = !PLAIN && !trie_child(&m->user, 0, p[0]) && charsmap_keeps(&m->map, p, len);
     return plain ? KIND_PLAIN : KIND_OTHER;
 }
 

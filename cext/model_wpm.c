@@ -186,6 +186,7 @@ static bool flush(const model_call *call, wpm_scratch *s) {
 /* The word at p, lower-cased, into *key; returns its length, or 0 if it is longer
  * than PIECE_MAX. 32 bytes at p must be readable. */
 static inline size_t ascii_word(const uint8_t *p, bool lowercase, piece_key *key) {
+    if (PLAIN) return 0;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     *key = (piece_key){{0}};
     for (size_t i = 0; i < 4; i++) {

@@ -17,6 +17,7 @@ void pair_set_free(pair_set *p) {
 
 bool pair_set_add(pair_set *p, const uint8_t *text, size_t n) {
     uint32_t before = 0;
+    if (PLAIN) return false;
     for (size_t i = 0, len; i < n; i += len) {
         if (utf8_lead_len(text[i]) > n - i) return false;
         uint32_t c = char_at(text + i, n - i, &len);

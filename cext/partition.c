@@ -3,11 +3,12 @@
 #include "stl_order.h"
 
 /*
- * The automaton is Aho and Corasick's over the special tokens' texts. Children
- * hang on a list: only the root, which has its own table, has many that matter.
+ * The automaton is Aho and Corasick's over the special tokens' texts. Children hang on a
+ * list; where there are many, and at the root, there is a table of them too.
  */
 typedef struct special_node {
     uint32_t child, sibling; /* 0: none (the root is nobody's child) */
+    uint32_t wide;           /* its table of children, or 0 (the root's is that) */
     uint32_t fail;           /* the longest proper suffix that is a node */
     uint32_t report;         /* nearest node on the fail chain, this one included, that ends a
                                 token; 0: none */
@@ -15,27 +16,56 @@ typedef struct special_node {
     uint8_t byte;
 } special_node;
 
+enum { FEW = 16 }; /* children of a node without a table: 64 bytes of table a child at most */
+
 static uint32_t child_of(const special_set *set, uint32_t node, uint8_t byte) {
-    if (!node) return set->root[byte];
-    uint32_t c = set->nodes[node].child;
+    const special_node *n = &set->nodes[node];
+    if (!node || n->wide) return set->wide[n->wide][byte];
+    uint32_t c = n->child;
     while (c && set->nodes[c].byte != byte) c = set->nodes[c].sibling;
     return c;
 }
 
-static void add_text(special_set *set, gguf_view text, uint32_t token) {
+/* One more table; false: out of memory. */
+static bool add_wide(special_set *set) {
+    if (set->n_wide == set->wide_cap) {
+        size_t cap = set->wide_cap ? 2 * set->wide_cap : 1;
+        void *wide = mem_realloc(set->wide, mem_mul(cap, sizeof *set->wide));
+        if (!wide) return false;
+        set->wide = wide;
+        set->wide_cap = cap;
+    }
+    memset(set->wide[set->n_wide++], 0, sizeof *set->wide);
+    return true;
+}
+
+static bool add_child(special_set *set, uint32_t node, uint8_t byte, uint32_t *child) {
+    special_node *n = &set->nodes[node];
+    uint32_t count = 0, c = *child = (uint32_t)set->n_nodes++;
+    set->nodes[c] = (special_node){.byte = byte, .sibling = n->child};
+    n->child = c;
+    if (!node || n->wide) {
+        set->wide[n->wide][byte] = c;
+        return true;
+    }
+    for (uint32_t i = c; i; i = set->nodes[i].sibling) count++;
+    if (count <= FEW) return true;
+    if (!add_wide(set)) return false;
+    n->wide = (uint32_t)set->n_wide - 1;
+    for (; c; c = set->nodes[c].sibling) set->wide[n->wide][set->nodes[c].byte] = c;
+    return true;
+}
+
+static bool add_text(special_set *set, gguf_view text, uint32_t token) {
     uint32_t node = 0;
     for (size_t i = 0; i < text.n; i++) {
         uint32_t c = child_of(set, node, text.p[i]);
-        if (!c) {
-            c = (uint32_t)set->n_nodes++;
-            set->nodes[c] = (special_node){.byte = text.p[i], .sibling = set->nodes[node].child};
-            set->nodes[node].child = c;
-            if (!node) set->root[text.p[i]] = c;
-        }
+        if (!c && !add_child(set, node, text.p[i], &c)) return false;
         node = c;
     }
     /* Of equal texts (hybriddna has such) the first takes all there is. */
     if (!set->nodes[node].token) set->nodes[node].token = token;
+    return true;
 }
 
 /* Fail links, breadth first: a node's are known once all shorter ones are. */
@@ -79,7 +109,7 @@ ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_spec
     uint32_t *length = mem_alloc(mem_mul(v->n_tokens, sizeof *length));
     set->ids = mem_alloc(mem_mul(n, sizeof *set->ids));
     set->nodes = mem_alloc(mem_mul(bytes + 1, sizeof *set->nodes));
-    if (!length || !set->ids || !set->nodes) goto fail;
+    if (!length || !set->ids || !set->nodes || !add_wide(set)) goto fail;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & special)) continue;
         length[id] = (uint32_t)vocab_text(v, id).n;
@@ -97,11 +127,11 @@ ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_spec
     set->nodes[0] = (special_node){0};
     set->n_nodes = 1;
     for (size_t i = 0; i < set->n; i++) {
-        add_text(set, vocab_text(v, (uint32_t)set->ids[i]), (uint32_t)i + 1);
+        if (!add_text(set, vocab_text(v, (uint32_t)set->ids[i]), (uint32_t)i + 1)) goto fail;
     }
     size_t n_first = 0;
     for (int b = 0; b < 256; b++) {
-        if (set->root[b]) n_first++, set->only_first = b;
+        if (set->wide[0][b]) n_first++, set->only_first = b;
     }
     if (n_first != 1) set->only_first = -1;
     special_node *fitted = mem_realloc(set->nodes, mem_mul(set->n_nodes, sizeof *fitted));
@@ -116,6 +146,7 @@ fail:
 void special_set_free(special_set *set) {
     mem_free(set->ids);
     mem_free(set->nodes);
+    mem_free(set->wide);
     memset(set, 0, sizeof *set);
 }
 
@@ -138,7 +169,7 @@ static size_t next_start(const special_set *set, const uint8_t *text, size_t i, 
         const uint8_t *p = memchr(text + i, set->only_first, n - i);
         return p ? (size_t)(p - text) : n;
     }
-    while (i < n && !set->root[text[i]]) i++;
+    while (i < n && !set->wide[0][text[i]]) i++;
     return i;
 }
 
@@ -168,6 +199,13 @@ static bool find_tokens(partition_scratch *s, const special_set *set, const uint
     return true;
 }
 
+/* The rule's own answer: who knows. */
+static bool all_tokens(partition_scratch *s, const special_set *set, size_t *count) {
+    if (!none_seen(s, set)) return false;
+    memset(s->seen, 1, *count = set->n);
+    return true;
+}
+
 /* ---- the rule ---- */
 
 static bool push(fragments *f, size_t pos, size_t n, int32_t id) {
@@ -186,40 +224,57 @@ static bool is_space(uint8_t c) { /* C's isspace, as llama.cpp uses it */
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Offset of the first `word` in text[from..to), or SIZE_MAX. Long words go by a
- * rolling hash, so that a hostile one can't make the search quadratic. */
-static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view word) {
-    enum { SHORT = 64 };
+enum { SHORT = 64 };
+
+/* Knuth, Morris and Pratt's table for a long word, since comparing at each place could
+ * be quadratic: how many bytes of the word's beginning end at its i-th byte. */
+static bool long_borders(partition_scratch *s, gguf_view word) {
+    if (word.n <= SHORT) return true;
+    if (s->border_cap < word.n) {
+        uint32_t *border = mem_realloc(s->border, mem_mul(word.n, sizeof *border));
+        if (!border) return false;
+        s->border = border;
+        s->border_cap = word.n;
+    }
+    uint32_t k = 0;
+    s->border[0] = 0;
+    for (size_t i = 1; i < word.n; i++) {
+        while (k && word.p[i] != word.p[k]) k = s->border[k - 1];
+        s->border[i] = k += word.p[i] == word.p[k];
+    }
+    return true;
+}
+
+/* Offset of the first `word` in text[from..to), or SIZE_MAX. */
+static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view word,
+                        const uint32_t *border) {
     if (word.n > to - from) return SIZE_MAX;
-    size_t last = to - word.n;
-    if (word.n <= SHORT) {
-        while (from <= last) {
-            const uint8_t *p = memchr(text + from, word.p[0], last - from + 1);
+    size_t last = to - word.n, k = 0;
+    while (word.n <= SHORT) {
+        const uint8_t *p = from <= last ? memchr(text + from, word.p[0], last - from + 1) : NULL;
+        if (!p) return SIZE_MAX;
+        if (!memcmp(p, word.p, word.n)) return (size_t)(p - text);
+        from = (size_t)(p - text) + 1;
+    }
+    for (size_t i = from; i < to; i++) {
+        if (!k) {
+            const uint8_t *p = memchr(text + i, word.p[0], to - i);
             if (!p) break;
-            if (!memcmp(p, word.p, word.n)) return (size_t)(p - text);
-            from = (size_t)(p - text) + 1;
+            i = (size_t)(p - text);
         }
-        return SIZE_MAX;
+        while (k && text[i] != word.p[k]) k = border[k - 1];
+        k += text[i] == word.p[k];
+        if (k == word.n) return i + 1 - k;
     }
-    const uint64_t base = 0x100000001B3u;
-    uint64_t want = 0, have = 0, top = 1;
-    for (size_t i = 0; i < word.n; i++) {
-        want = want * base + word.p[i];
-        have = have * base + text[from + i];
-        if (i) top *= base;
-    }
-    for (;; from++) {
-        if (have == want && !memcmp(text + from, word.p, word.n)) return from;
-        if (from == last) return SIZE_MAX;
-        have = (have - top * text[from]) * base + text[from + word.n];
-    }
+    return SIZE_MAX;
 }
 
 /* Takes one token's occurrences out of one raw fragment. */
-static bool cut_fragment(fragments *out, const fragment *raw, int32_t id, gguf_view word,
+static bool cut_fragment(partition_scratch *s, const fragment *raw, int32_t id, gguf_view word,
                          uint32_t attr, const uint8_t *text) {
+    fragments *out = &s->next;
     size_t pos = raw->pos, end = raw->pos + raw->n, at;
-    while ((at = find_word(text, pos, end, word)) != SIZE_MAX) {
+    while ((at = find_word(text, pos, end, word, s->border)) != SIZE_MAX) {
         size_t left = at;
         if (attr & GGTOK_ATTR_LSTRIP) {
             while (left > pos && is_space(text[left - 1])) left--;
@@ -241,18 +296,18 @@ bool partition_text(partition_scratch *s, const special_set *set, const vocab *v
     if (!n) return true;
     if (!push(&s->now, 0, n, GGTOK_NO_TOKEN)) return false;
     if (!set->n) return true;
-    if (!find_tokens(s, set, text, n, &count)) return false;
+    if (!(PLAIN ? all_tokens(s, set, &count) : find_tokens(s, set, text, n, &count))) return false;
     for (size_t i = 0; count; i++) {
         if (!s->seen[i]) continue;
         count--;
         int32_t id = set->ids[i];
         gguf_view word = vocab_text(v, (uint32_t)id);
         s->next.n = 0;
+        if (!long_borders(s, word)) return false;
         for (size_t k = 0; k < s->now.n; k++) {
             const fragment *f = &s->now.data[k];
-            bool ok = f->id == GGTOK_NO_TOKEN
-                          ? cut_fragment(&s->next, f, id, word, v->attr[id], text)
-                          : push(&s->next, f->pos, f->n, f->id);
+            bool ok = f->id == GGTOK_NO_TOKEN ? cut_fragment(s, f, id, word, v->attr[id], text)
+                                              : push(&s->next, f->pos, f->n, f->id);
             if (!ok) return false;
         }
         fragments swap = s->now;
@@ -266,5 +321,6 @@ void partition_scratch_free(partition_scratch *s) {
     mem_free(s->now.data);
     mem_free(s->next.data);
     mem_free(s->seen);
+    mem_free(s->border);
     memset(s, 0, sizeof *s);
 }

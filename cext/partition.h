@@ -17,8 +17,9 @@ typedef struct special_set {
     size_t n;
     struct special_node *nodes; /* nodes[0] is the root */
     size_t n_nodes;
-    uint32_t root[256]; /* the root's children; 0: none */
-    int only_first;     /* the byte that all texts begin with, or -1 */
+    uint32_t (*wide)[256]; /* children by byte, 0: none; wide[0] is the root's */
+    size_t n_wide, wide_cap;
+    int only_first; /* the byte that all texts begin with, or -1 */
 } special_set;
 
 /* All special tokens (parse_special), or only those always looked for. */
@@ -41,6 +42,8 @@ typedef struct partition_scratch {
     fragments now, next;
     uint8_t *seen; /* [set->n]: the text holds this token */
     size_t seen_cap;
+    uint32_t *border; /* of the word being looked for: see long_borders */
+    size_t border_cap;
 } partition_scratch;
 
 /* Sets s->now to the fragments of text[0..n), in text order, none empty.

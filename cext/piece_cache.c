@@ -26,7 +26,7 @@ static void grow(piece_cache *c) {
 }
 
 void piece_add(piece_cache *c, const piece_key *k, uint64_t hash, const int32_t *ids, size_t n) {
-    if (!n || n > PIECE_IDS) return;
+    if (!n || n > PIECE_IDS || PLAIN) return;
     if (!c->slot || (c->n_added > c->mask && c->mask + 1 < MAX_SETS)) grow(c);
     if (!c->slot) return;
     piece_slot s = {.key = *k, .n = (uint32_t)n};

@@ -17,7 +17,7 @@ static void begin_chain(pretok_walk *w, const pretok_scanner *const *chain, cons
 }
 
 void pretok_begin(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n) {
-    begin_chain(w, row->fast[0] ? row->fast : row->chain, text, n);
+    begin_chain(w, row->fast[0] && !PLAIN ? row->fast : row->chain, text, n);
 }
 
 void pretok_begin_plain(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n) {

@@ -5,7 +5,7 @@
 #ifndef GGTOK_TEXTMAP_H
 #define GGTOK_TEXTMAP_H
 
-#include "mem.h"
+#include "hash.h"
 
 /* The i-th text is arena[off[i] .. off[i + 1]). */
 typedef struct textmap_slot {
@@ -18,15 +18,16 @@ typedef struct textmap {
     const uint32_t *off;
     textmap_slot *slots;
     size_t mask;
+    size_t reach; /* see hash.h */
+    uint64_t seed;
 } textmap;
-
-uint64_t textmap_hash(const uint8_t *p, size_t n);
 
 /* Maps all n texts. Returns false when out of memory; otherwise *dup is n, or
  * the first index whose text an earlier index has (*first). */
 bool textmap_build(textmap *m, const uint8_t *arena, const uint32_t *off, uint32_t n, uint32_t *dup,
                    uint32_t *first);
 int32_t textmap_find(const textmap *m, const uint8_t *p, size_t n); /* -1: none */
+/* The same, given hash_text(p, n, m->seed). */
 int32_t textmap_find_hashed(const textmap *m, const uint8_t *p, size_t n, uint64_t hash);
 void textmap_free(textmap *m);
 

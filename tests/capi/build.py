@@ -20,6 +20,7 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 # Each program and the sources of cext that it needs.
 PROGRAMS = {
     "capi": ("*.c",),
+    "reach": ("*.c",),
     "pretok_twins": ("pretok*.c", "unicode.c", "utf8.c", "mem.c"),
 }
 

@@ -1,0 +1,1 @@
+"""Fuzz targets for libFuzzer, their seeds and what they found worth keeping."""

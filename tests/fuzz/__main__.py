@@ -1,0 +1,124 @@
+"""python -m tests.fuzz [TARGET ...]: fuzzes the C library, from what was worth keeping before.
+
+    python -m tests.fuzz --seconds 60              # each target: gguf, encode, detok
+    python -m tests.fuzz gguf --seconds 3600 --work DIR --save
+
+Needs clang with libFuzzer, and binutils. Each target runs with AddressSanitizer and
+UndefinedBehaviorSanitizer, beside a build of the library without its short cuts, which
+must give the same ids. DIR (default: a temporary folder) gets the targets, the inputs
+and any finding; a finding is an input that `DIR/fuzz_TARGET FILE` runs again.
+
+--save puts the fewest inputs that reach all that was reached into tests/fuzz/corpus.
+Exit status 1 if there is a finding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+
+from tests.fuzz.build import HERE, TARGETS, build
+from tests.fuzz.seeds import SEEDS
+
+CORPUS = HERE / "corpus"
+OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
+MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600}
+MOST = 90_000  # bytes of a saved corpus
+
+
+def unpack(target: str, folder: Path) -> None:
+    """Seeds and saved inputs, by their hashes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    inputs = list(SEEDS[target]())
+    saved = CORPUS / f"{target}.zip"
+    if saved.exists():
+        with zipfile.ZipFile(saved) as archive:
+            inputs += [archive.read(name) for name in archive.namelist()]
+    for data in inputs:
+        (folder / sha256(data).hexdigest()[:16]).write_bytes(data)
+
+
+def fuzz(work: Path, target: str, seconds: int) -> bool:
+    """Runs a target and prints what it did; False: it found something."""
+    inputs = work / "inputs" / target
+    unpack(target, inputs)
+    with tempfile.TemporaryFile("w+", errors="replace") as log:
+        done = subprocess.run(
+            [
+                work / f"fuzz_{target}",
+                *OPTIONS,
+                f"-max_len={MAX_LEN[target]}",
+                f"-max_total_time={seconds}",
+                f"-artifact_prefix={work / target}-",
+                inputs,
+            ],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        log.seek(0)
+        text = log.read()
+    runs = re.findall(r"stat::number_of_executed_units: (\d+)", text)
+    reached = re.findall(r"cov: (\d+) ft: (\d+) corp: (\S+)", text)
+    cov, features, corpus = reached[-1] if reached else ("?", "?", "?")
+    print(
+        f"fuzz_{target}: {seconds} s, {runs[-1] if runs else '?'} executions, "
+        f"{cov} edges, {features} features, corpus {corpus}"
+    )
+    if done.returncode:
+        print("\n".join(text.splitlines()[-60:]), file=sys.stderr)
+    return done.returncode == 0
+
+
+def save(work: Path, target: str) -> None:
+    """Keeps the inputs that together reach everything, short ones first, as many as may be kept."""
+    inputs = work / "inputs" / target
+    with tempfile.TemporaryDirectory() as folder:
+        merge = [work / f"fuzz_{target}", "-merge=1", folder, inputs]
+        subprocess.run(merge, check=True, capture_output=True)
+        files = sorted(Path(folder).iterdir(), key=lambda file: (file.stat().st_size, file.name))
+        CORPUS.mkdir(exist_ok=True)
+        path = CORPUS / f"{target}.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            kept = 0
+            for file in files:
+                if archive.fp is not None and archive.fp.tell() > MOST:
+                    break
+                entry = zipfile.ZipInfo(f"{kept:04}")  # the same bytes give the same archive
+                archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+                kept += 1
+        print(f"{path.name}: {kept} of {len(files)} inputs, {path.stat().st_size} bytes")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
+    parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
+    parser.add_argument("--work", type=Path, help="keep targets, inputs and findings here")
+    parser.add_argument("--save", action="store_true", help="write tests/fuzz/corpus")
+    args = parser.parse_args()
+    if unknown := set(args.targets) - set(TARGETS):
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
+    with tempfile.TemporaryDirectory(prefix="ggtok-fuzz-") as folder:
+        work = args.work or Path(folder)
+        work.mkdir(parents=True, exist_ok=True)
+        build(work)
+        clean = True
+        for target in args.targets or TARGETS:
+            clean &= fuzz(work, target, args.seconds)
+            if args.save:
+                save(work, target)
+    return 0 if clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Compiles the fuzz targets: the library with sanitizers, beside its plain build."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.vocabularies import fixture, fixture_names
+
+HERE = Path(__file__).resolve().parent
+CEXT = HERE.parents[1] / "cext"
+TARGETS = ("gguf", "encode", "detok")
+BASE = "bpe-gpt2"  # the vocabulary that every pre-tokenizer is tried on
+
+SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")
+
+
+def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> None:
+    """Writes fuzz_gguf, fuzz_encode and fuzz_detok to the folder `out`."""
+    library = [cc, "-std=c11", "-g", "-O1", *flags, f"-I{CEXT}"]
+    paths = ", ".join(f'"{fixture(name)}"' for name in fixture_names())
+    harness = [*library, f"-DFIXTURES={paths}", f'-DBASE="{fixture(BASE)}"']
+    objects = _compile(library, sorted(CEXT.glob("*.c")), out / "library")
+    plain = _plain([cc, "-std=c11", "-O2", "-DGGTOK_TEST_PLAIN", f"-I{CEXT}"], out / "plain")
+    sources = [HERE / name for name in ("fuzz.c", "gguf_parts.c")]
+    sources += [HERE / f"fuzz_{target}.c" for target in TARGETS]
+    made = dict(zip(sources, _compile(harness, sources, out / "harness"), strict=True))
+    shared = [made.pop(source) for source in sources[:2]]
+    link = [flag.replace("fuzzer-no-link", "fuzzer") for flag in flags]
+    for source, object_ in made.items():
+        _run(cc, *link, object_, *shared, *objects, plain, "-lm", "-o", out / source.stem)
+
+
+def _plain(command: list[str], folder: Path) -> Path:
+    """The plain build as one object, all names of which begin with plain_."""
+    objects = _compile(command, sorted(CEXT.glob("*.c")), folder)
+    joined, names = folder / "joined.o", folder / "names"
+    _run("ld", "-r", "-o", joined, *objects)
+    listed = subprocess.run(["nm", "-g", "--defined-only", joined], check=True, capture_output=True)
+    symbols = [line.split()[-1] for line in listed.stdout.decode().splitlines()]
+    names.write_text("".join(f"{symbol} plain_{symbol}\n" for symbol in symbols))
+    _run("objcopy", f"--redefine-syms={names}", joined)
+    return joined
+
+
+def _compile(command: list[str], sources: list[Path], folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    objects = [folder / f"{source.stem}.o" for source in sources]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda s, o: _run(*command, "-c", s, "-o", o), sources, objects))
+    return objects
+
+
+def _run(*command: str | Path) -> None:
+    subprocess.run([str(word) for word in command], check=True)

@@ -1,0 +1,56 @@
+/*
+ * What the fuzz targets share: tokenizers in pairs, of the library under test (with
+ * sanitizers) and of its plain build, whose symbols begin with plain_.
+ */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include "ggtok.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A finding. */
+#define CHECK(what) \
+    do { \
+        if (!(what)) { \
+            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #what); \
+            abort(); \
+        } \
+    } while (0)
+
+ggtok_status plain_ggtok_load_buffer(const void *data, size_t size,
+                                     const ggtok_load_options *options, ggtok_tokenizer **out,
+                                     ggtok_error *err);
+ggtok_status plain_ggtok_load_file(const char *path, const ggtok_load_options *options,
+                                   ggtok_tokenizer **out, ggtok_error *err);
+ggtok_status plain_ggtok_context_new(const ggtok_tokenizer *tok, ggtok_context **out,
+                                     ggtok_error *err);
+void plain_ggtok_context_free(ggtok_context *ctx);
+void plain_ggtok_free(ggtok_tokenizer *tok);
+ggtok_status plain_ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                ggtok_ids *out, ggtok_error *err);
+int32_t plain_ggtok_special_id(const ggtok_tokenizer *tok, ggtok_special which);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+typedef struct twins {
+    ggtok_tokenizer *tok, *plain;
+    ggtok_context *ctx, *plain_ctx;
+} twins;
+
+void twins_open(twins *t); /* the contexts */
+void twins_close(twins *t);
+
+/* The fixtures, then each pre-tokenizer's name on one of them; any index will do. */
+twins *twins_at(size_t i);
+
+/* Encodes by both, compares, decodes. */
+void check_encode(twins *t, const char *text, size_t n, unsigned flags);
+
+/* A copy of just this size, so that sanitizers see what is read behind it; zeros if p is
+ * NULL. */
+char *copy_of(const uint8_t *p, size_t n);
+
+#endif

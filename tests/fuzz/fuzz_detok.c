@@ -1,0 +1,56 @@
+/*
+ * Any ids, by any fixture: byte 0 says which, byte 1 the flags, then two bytes an id.
+ * Where nothing but pieces makes up a text, it must be these pieces.
+ */
+#include "fuzz.h"
+
+/* Ids from -8 on; beyond the vocabulary too. */
+static int32_t id_of(const uint8_t *p) {
+    return (int32_t)(p[0] | p[1] << 8) - 8;
+}
+
+static void check_pieces(const ggtok_tokenizer *tok, const int32_t *ids, size_t n, bool special,
+                         ggtok_bytes text) {
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        ggtok_bytes piece;
+        CHECK(!ggtok_token_to_piece(tok, ids[i], 0, special, &piece, NULL));
+        CHECK(piece.n <= text.n - at && !memcmp(text.data + at, piece.data, piece.n));
+        at += piece.n;
+    }
+    CHECK(at == text.n);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size < 2) return 0;
+    twins *t = twins_at(data[0]);
+    unsigned flags = data[1] & 3;
+    size_t n = (size - 2) / 2;
+    int32_t *ids = (int32_t *)copy_of(NULL, n * sizeof *ids);
+    bool all_known = true;
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = id_of(data + 2 + 2 * i);
+        all_known &= ids[i] >= 0 && (uint32_t)ids[i] < ggtok_n_tokens(t->tok);
+    }
+    ggtok_bytes text, piece;
+    ggtok_error err;
+    ggtok_status s = ggtok_decode(t->ctx, ids, n, flags, &text, &err);
+    CHECK(s == GGTOK_OK || (s == GGTOK_ERR_ARGUMENT && !all_known && err.message[0]));
+    CHECK(s || all_known || ggtok_type(t->tok) == GGTOK_VOCAB_NONE);
+    if (!s && !(flags & GGTOK_REMOVE_SPECIAL) && ggtok_type(t->tok) != GGTOK_VOCAB_NONE &&
+        !ggtok_flag(t->tok, GGTOK_FLAG_ADD_SPACE_PREFIX) &&
+        !ggtok_flag(t->tok, GGTOK_FLAG_CLEAN_SPACES)) {
+        check_pieces(t->tok, ids, n, (flags & GGTOK_UNPARSE_SPECIAL) != 0, text);
+    }
+    if (!s) { /* what it prints can be encoded */
+        size_t n_text = text.n;
+        char *again = copy_of((const uint8_t *)text.data, n_text);
+        check_encode(t, again, n_text, flags);
+        free(again);
+    }
+    for (size_t i = 0; i < n && i < 8; i++) {
+        ggtok_token_to_piece(t->tok, ids[i], (int32_t)(data[1] >> 2) - 8, true, &piece, NULL);
+    }
+    free(ids);
+    return 0;
+}

@@ -1,0 +1,63 @@
+"""What fuzzing starts from, made from the fixtures: small files, texts, ids."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+
+from fixtures.samples import CODE, EMOJI, PROSE
+from tests.patch import GGUF
+from tests.vocabularies import PRE_NAMES, fixture, fixture_names
+
+TOKENS = "tokenizer.ggml.tokens"
+PER_TOKEN = ("tokenizer.ggml.token_type", "tokenizer.ggml.scores")
+MERGES = "tokenizer.ggml.merges"
+KEEP = 90  # tokens of a small file; what it says about each of them is a few bytes
+TEXT = "Hello the cat's 12\n\u00e9\u4f60 <s>"
+
+
+def gguf_seeds() -> Iterator[bytes]:
+    """Each fixture cut down, with a text behind it; files of a few kilobytes fuzz best."""
+    for name in fixture_names():
+        gguf = GGUF.read(fixture(name))
+        if TOKENS in gguf:
+            _cut(gguf)
+        yield gguf.dump() + TEXT.encode()
+
+
+def _cut(gguf: GGUF) -> None:
+    tokens = gguf.strings(TOKENS)
+    types = gguf.array(PER_TOKEN[0])
+    step = max(1, len(tokens) // (KEEP // 2))
+    special = [i for i, kind in enumerate(types) if kind in (2, 3, 4)][:30]
+    longer = [i for i, token in enumerate(tokens) if len(token) > 1][: KEEP // 3]
+    some = {*special, *longer, *range(0, len(tokens), step), *range(4)}
+    ids = sorted(some & {*range(len(tokens))})
+    gguf.set(TOKENS, [tokens[i] for i in ids])
+    for key in PER_TOKEN:
+        if key in gguf:
+            values = gguf.array(key)
+            gguf.set(key, [values[i] for i in ids])
+    if MERGES in gguf:
+        gguf.set(MERGES, gguf.strings(MERGES)[:40])
+
+
+def encode_seeds() -> Iterator[bytes]:
+    """Each fixture and pre-tokenizer's name with a text of its own (see fuzz_encode.c)."""
+    texts = [*PROSE, *CODE, " ".join(EMOJI), "<s>a<|endoftext|> <mask> </s>", " \n\n  x"]
+    for which in range(len(fixture_names()) + len(PRE_NAMES)):
+        yield bytes([which, which % 8]) + texts[which % len(texts)].encode()[:300]
+
+
+def detok_seeds() -> Iterator[bytes]:
+    """Each fixture with some of its ids (see fuzz_detok.c)."""
+    rng = random.Random(1)
+    for which, name in enumerate(fixture_names()):
+        gguf = GGUF.read(fixture(name))
+        n = len(gguf.array(TOKENS)) if TOKENS in gguf else 2
+        ids = [rng.randrange(n) for _ in range(20)]
+        yield bytes([which, which % 4]) + b"".join(struct.pack("<H", id + 8) for id in ids)
+
+
+SEEDS = {"gguf": gguf_seeds, "encode": encode_seeds, "detok": detok_seeds}

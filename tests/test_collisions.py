@@ -1,0 +1,179 @@
+"""Files made to collide: keys, tokens and merges chosen so that a table's first hash puts
+them all in one place, and a special token that a rolling hash would confuse with every
+place of a text. They load, and encode, about as fast as others of their size."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ggtok
+from tests.capi.build import build
+from tests.patch import GGUF
+from tests.test_capi import COMPILER
+from tests.vocabularies import fixture, fixture_names
+
+TOKENS, TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
+MERGES = "tokenizer.ggml.merges"
+
+REACH = 128  # cext/hash.h
+N = 120_000  # of what collides; n squared steps take half a minute
+
+# The first 8 bytes of 9 to 16: cext/hash.h multiplies by 0 then, as long as its seed is 0.
+SWALLOW = (0xD1B54A32D192ED03).to_bytes(8, "little")
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # cext/bpe_table.h
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def texts(prefix: bytes, n: int = N) -> list[bytes]:
+    return [prefix + b"%07x" % i for i in range(n)]
+
+
+def keys_of(prefix: bytes) -> GGUF:
+    gguf = GGUF.read(fixture("spm"))
+    for text in texts(prefix):
+        gguf.raw[text] = b"\0\0\0\0\1"  # u8 1
+    return gguf
+
+
+def tokens_of(prefix: bytes) -> GGUF:
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    gguf.set(TOKENS, [*gguf.strings(TOKENS), *texts(prefix)])
+    gguf.set(TYPES, [*gguf.array(TYPES), *[1] * N])
+    return gguf
+
+
+def extras_of(prefix: bytes) -> GGUF:
+    """Merges of strings that are no tokens."""
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    left = texts(prefix)
+    gguf.set(MERGES, [a + b" " + b for a, b in zip(left[::2], left[1::2], strict=True)])
+    return gguf
+
+
+def pairs_of(collide: bool) -> GGUF:
+    """Merges of tokens; the least hashes of many thousand pairs, or just any."""
+    n_tokens, n = 4000, 62_000
+    words = [b"%03x" % i for i in range(n_tokens)]
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    old = gguf.strings(TOKENS)
+    gguf.set(TOKENS, [*old, *words])
+    gguf.set(TYPES, [*gguf.array(TYPES), *[1] * n_tokens])
+    bits = np.uint64(17)  # of a symbol: tokens, and what the merges make
+    assert 1 << 16 < len(old) + n_tokens + n < 1 << 17
+    left, right = np.divmod(np.arange(n_tokens * n_tokens, dtype=np.uint64), np.uint64(n_tokens))
+    first = np.uint64(len(old))
+    key = (left + first) << bits | (right + first)
+    place = (key ^ key >> np.uint64(15)) * FACTOR
+    chosen = np.argsort(place)[:n] if collide else np.argsort(place)[:: len(place) // n][:n]
+    merges = [words[int(left[i])] + b" " + words[int(right[i])] for i in chosen]
+    gguf.set(MERGES, merges)
+    return gguf
+
+
+MADE: dict[str, tuple[Callable[[], GGUF], Callable[[], GGUF]]] = {
+    "keys": (lambda: keys_of(SWALLOW), lambda: keys_of(b"ordinary")),
+    "texts": (lambda: tokens_of(SWALLOW), lambda: tokens_of(b"ordinary")),
+    "extras": (lambda: extras_of(SWALLOW), lambda: extras_of(b"ordinary")),
+    "pairs": (lambda: pairs_of(True), lambda: pairs_of(False)),
+}
+
+
+@pytest.fixture(scope="module")
+def reach(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], dict[str, tuple[int, int]]]:
+    """Reach of each table and whether it had to start over."""
+    if not COMPILER:
+        pytest.skip("needs a C compiler")
+    program = tmp_path_factory.mktemp("reach") / "reach"
+    build(program, ["-O2"], program="reach")
+
+    def run(path: Path) -> dict[str, tuple[int, int]]:
+        done = subprocess.run([program, path], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout
+        rows = (line.split() for line in done.stdout.splitlines())
+        return {name: (int(steps), int(again)) for name, steps, again in rows}
+
+    return run
+
+
+@pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
+def test_no_table_of_a_fixture_starts_over(
+    name: str, reach: Callable[[Path], dict[str, tuple[int, int]]]
+) -> None:
+    assert all(steps < 32 and not again for steps, again in reach(fixture(name)).values())
+
+
+@pytest.mark.parametrize("table", MADE)
+def test_a_table_made_to_collide_starts_over(
+    table: str, reach: Callable[[Path], dict[str, tuple[int, int]]], tmp_path: Path
+) -> None:
+    hostile, ordinary = (make().write(tmp_path / str(i)) for i, make in enumerate(MADE[table]))
+    steps, again = reach(ordinary)[table]
+    assert steps <= REACH and not again
+    steps, again = reach(hostile)[table]
+    assert steps <= REACH and again
+
+
+@pytest.mark.parametrize("table", MADE)
+def test_a_file_made_to_collide_loads_as_others_do(table: str) -> None:
+    hostile, ordinary = (seconds(make().dump()) for make in MADE[table])
+    assert hostile < 5 * ordinary + 0.5, (hostile, ordinary)  # 30 and more if it collides
+
+
+def seconds(data: bytes) -> float:
+    best = float("inf")
+    for _ in range(2):
+        started = time.perf_counter()
+        ggtok.load(data)
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def test_ids_do_not_depend_on_the_seed() -> None:
+    """A file that starts over with a random seed, twice: the same ids and texts."""
+    data = tokens_of(SWALLOW).dump()
+    one, two = ggtok.load(data), ggtok.load(data)
+    text = b"Hello " + b" ".join(texts(SWALLOW, 50))
+    assert one.encode(text) == two.encode(text)
+    assert [one.text_to_token(text) for text in texts(SWALLOW, 50)] == [
+        one.n_tokens - N + i for i in range(50)
+    ]
+
+
+def test_a_special_token_that_every_place_of_a_text_resembles() -> None:
+    """Thue and Morse's sequence: any polynomial hash modulo 2**64 of the word is that of as
+    many b's, so that a search by such a hash compares a million bytes at each place."""
+    n, tail = 1_000_000, 2048
+    word = b"b" * (n - tail) + bytes(b"ac"[bin(i).count("1") & 1] for i in range(tail))
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    gguf.set(TOKENS, [*gguf.strings(TOKENS), word])
+    gguf.set(TYPES, [*gguf.array(TYPES), 3])
+    tok = ggtok.load(gguf.dump())
+    started = time.perf_counter()
+    ids = tok.encode_array(b"b" * (2 * n) + word, parse_special=True, add_special=False)
+    assert time.perf_counter() - started < 5
+    assert ids[-1] == tok.n_tokens - 1 and tok.n_tokens - 1 not in ids[:-1]
+
+
+def test_special_tokens_with_many_continuations() -> None:
+    """Each of two bytes may be followed by any of 128: found by table, not one by one."""
+    rng = np.random.default_rng(1)
+    high = range(128, 256)
+    words = [bytes((a, b, c)) for a in range(1, 40) for b in high for c in high]
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    tokens = gguf.strings(TOKENS)
+    gguf.set(TOKENS, [*tokens, *(words[i] for i in rng.permutation(len(words)))])
+    data = [*gguf.array(TYPES), *[3] * len(words)]
+    gguf.set(TYPES, data)
+    special = gguf.dump()
+    gguf.set(TYPES, [*data[: len(tokens)], *[1] * len(words)])
+    assert seconds(special) < 5 * seconds(gguf.dump()) + 0.5  # 60 times one by one
+    tok = ggtok.load(special)
+    id = tok.text_to_token(words[777])
+    assert tok.encode(words[777], parse_special=True, add_special=False) == [id]
