@@ -6,18 +6,14 @@ static uint32_t pack(const uint8_t *p, size_t n) {
     return key;
 }
 
-static bool continues(uint8_t c) {
-    return (c & 0xC0) == 0x80;
-}
-
 void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
                   size_t n_right) {
     size_t tail = 1; /* bytes of left's last character, or what left has of it */
-    while (tail < n_left && tail < 4 && continues(left[n_left - tail])) tail++;
+    while (tail < n_left && tail < 4 && utf8_continues(left[n_left - tail])) tail++;
     const uint8_t *last = left + n_left - tail;
-    bool partial = continues(last[0]);
+    bool partial = utf8_continues(last[0]);
     /* left ends inside a character, or right begins in one: not a place between two */
-    if ((!partial && utf8_lead_len(last[0]) != tail) || continues(right[0])) return;
+    if ((!partial && utf8_lead_len(last[0]) != tail) || utf8_continues(right[0])) return;
     size_t head = utf8_lead_len(right[0]);
     if (head > n_right) {
         head = n_right;
@@ -29,22 +25,21 @@ void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t
     }
 }
 
-/* May a merge that has a partial character join a (n_a bytes) to b (n_b bytes)? */
-static bool joins_partial(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b, size_t n_b) {
-    for (size_t t = 0; t < n_a; t++) {     /* a without its first t bytes */
-        for (size_t h = 0; h < n_b; h++) { /* b whole, or its first h bytes */
-            if (pair_in(&c->set, a >> 8 * t, h ? b & ((1u << 8 * h) - 1) : b)) return true;
+bool bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b) {
+    do { /* a, or a without its first bytes; NUL is a character too */
+        for (uint32_t mask = 0xFF;; mask = mask << 8 | 0xFF) { /* the first bytes of b, or all */
+            if (pair_in(&c->set, a, b & mask)) return true;
+            if (!(b & ~mask)) break;
         }
-    }
+    } while (a >>= 8);
     return false;
 }
 
 /* May a merge join character a (n_a bytes) to character b? */
-static inline bool joins(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b, size_t n_b) {
+static inline bool joins(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b) {
     bool whole = pair_in(&c->set, a, b);
-    uint8_t last = (uint8_t)(a >> 8 * (n_a - 1)), first = (uint8_t)b;
-    if (!(c->partial[last][first >> 6] >> (first & 63) & 1)) return whole; /* nearly always */
-    return whole || joins_partial(c, a, n_a, b, n_b);
+    if (!bpe_cuts_partial(c, (uint8_t)(a >> 8 * (n_a - 1)), (uint8_t)b)) return whole; /* mostly */
+    return whole || bpe_cuts_joins_partial(c, a, b);
 }
 
 size_t bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from, size_t *ends,
@@ -54,7 +49,7 @@ size_t bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t fr
     for (size_t at = from + len; at < n; at += len) {
         uint32_t b = char_at(word + at, n - at, &next_len);
         ends[count] = at; /* overwritten unless it is one: that can't be predicted */
-        count += !joins(c, a, len, b, next_len);
+        count += !joins(c, a, len, b);
         if (count == max) return count;
         a = b;
         len = next_len;

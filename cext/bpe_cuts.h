@@ -1,6 +1,7 @@
 /*
  * Where a word may be cut without changing its merges: between two characters
- * that no merge joins.
+ * that no merge joins. (RWKV has no merges, but tokens, which join what is on the
+ * two sides of each place in them.)
  *
  * A merge (left, right) joins at the place between left's last and right's first
  * byte. Where that is a place between two characters of the text, left ends with
@@ -24,6 +25,14 @@ typedef struct bpe_cuts {
 /* Notes a merge, given left's last bytes (4, or all of them) and right's first. */
 void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
                   size_t n_right);
+
+/* May there be a pair with a partial character at this place? */
+static inline bool bpe_cuts_partial(const bpe_cuts *c, uint8_t last, uint8_t first) {
+    return c->partial[last][first >> 6] >> (first & 63) & 1;
+}
+
+/* Is there one that joins a to b, two whole characters? */
+bool bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b);
 
 /* Writes where the pieces of word[from..n), which is well-formed, end: at most `max` (>= 1)
  * of them, the last one at n if there are fewer. `from` < n begins one. */

@@ -56,8 +56,7 @@ typedef struct plamo2_model {
 typedef struct plamo2_scratch {
     bytebuf text;    /* a text that had to be repaired, or one padded for the cache */
     int64_t *sum;    /* for each character of a piece, and its end: the least cost */
-    uint32_t *taken; /* the row taken there */
-    uint32_t *start; /* where the character begins */
+    uint32_t *taken; /* the row taken there; no place is stored, so pieces may have any length */
     size_t cap;
     idbuf ids; /* of one piece */
     piece_cache cache;
@@ -74,7 +73,7 @@ static size_t decode_wide(const uint8_t *p, size_t n, uint32_t *cpt) {
     if (*p >= 0xF8 || (*p >= 0x80 && len == 1) || len > n) return 1;
     uint32_t c = *p & mask[len];
     for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xC0) != 0x80) return 1;
+        if (!utf8_continues(p[i])) return 1;
         c = c << 6 | (p[i] & 0x3F);
     }
     *cpt = c;
@@ -141,7 +140,7 @@ static uint32_t run_over(const plamo2_model *m, const uint8_t *text, size_t n) {
     uint32_t s = 0;
     while (n) {
         size_t len = 1;
-        while (len < n && (text[n - len] & 0xC0) == 0x80) len++;
+        while (len < n && utf8_continues(text[n - len])) len++;
         n -= len;
         s = advance(m, s, text + n, len);
     }
@@ -294,7 +293,7 @@ static link *list_states(plamo2_build *b, size_t *n) {
         uint32_t s = 0, depth = 0;
         for (size_t left = b->off[i + 1] - b->off[i]; left;) {
             uint32_t len = 1;
-            while (len < left && (text[left - len] & 0xC0) == 0x80) len++;
+            while (len < left && utf8_continues(text[left - len])) len++;
             left -= len;
             uint32_t parent = s;
             s = step_over(&m->t, s, text + left, len);
@@ -459,7 +458,6 @@ static void plamo2_scratch_free(void *scratch) {
     mem_free(s->text.data);
     mem_free(s->sum);
     mem_free(s->taken);
-    mem_free(s->start);
     mem_free(s->ids.data);
     piece_cache_free(&s->cache);
     mem_free(s);
@@ -472,9 +470,7 @@ static bool reserve_places(plamo2_scratch *s, size_t n) {
     if (sum) s->sum = sum;
     uint32_t *taken = mem_realloc(s->taken, mem_mul(cap, sizeof *taken));
     if (taken) s->taken = taken;
-    uint32_t *start = mem_realloc(s->start, mem_mul(cap, sizeof *start));
-    if (start) s->start = start;
-    if (!sum || !taken || !start) return false;
+    if (!sum || !taken) return false;
     s->cap = cap;
     return true;
 }
@@ -489,15 +485,15 @@ static bool push_bytes(const plamo2_model *m, idbuf *ids, const uint8_t *p, size
 static bool find_path(const plamo2_model *m, plamo2_scratch *s, const uint8_t *text, size_t n) {
     if (!reserve_places(s, n + 1)) return false;
     size_t chars = 0;
-    for (size_t i = 0; i < n; i += utf8_lead_len(text[i])) s->start[chars++] = (uint32_t)i;
-    s->start[chars] = (uint32_t)n;
+    for (size_t i = 0; i < n; i++) chars += !utf8_continues(text[i]);
     s->sum[chars] = 0;
 
     bool odd = m->n_odd;
     uint32_t at = 0;
+    const uint8_t *p = text + n;
     for (size_t i = chars; i-- > 0;) {
-        const uint8_t *p = text + s->start[i];
-        size_t len = s->start[i + 1] - s->start[i];
+        size_t len = 1;
+        for (p--; utf8_continues(*p); p--) len++;
         at = odd ? advance_odd(m, at, p, len) : advance(m, at, p, len);
         /* Longest first, and the first of equals stays. */
         int64_t least = INT64_MAX;
@@ -517,11 +513,12 @@ static bool find_path(const plamo2_model *m, plamo2_scratch *s, const uint8_t *t
     s->ids.n = 0;
     for (size_t i = 0; i < chars;) {
         const row *r = &m->row[s->taken[i]];
-        size_t from = s->start[i], len = s->start[i + 1] - from;
-        if (!(r->id >= 0 ? idbuf_push(&s->ids, r->id) : push_bytes(m, &s->ids, text + from, len))) {
+        if (!(r->id >= 0 ? idbuf_push(&s->ids, r->id)
+                         : push_bytes(m, &s->ids, p, utf8_lead_len(*p)))) {
             return false;
         }
         i += r->length;
+        for (uint32_t k = r->length; k; k--) p += utf8_lead_len(*p);
     }
     return true;
 }

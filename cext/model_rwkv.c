@@ -1,15 +1,16 @@
 /*
  * RWKV: the longest token, again and again, over bytes.
  *
- * A token that crosses the place between two bytes holds them side by side. Where
- * none does, the text is cut: what is longest in front of the place does not depend
- * on what is behind it, and the search begins anew there. Pieces seen before are
- * looked up.
+ * A token that crosses the place between two characters holds them side by side, or
+ * parts of them. Where none does, the text is cut: what is longest in front of the
+ * place does not depend on what is behind it, and the search begins anew there.
+ * Pieces seen before are looked up.
  */
+#include "bpe_cuts.h"
 #include "model.h"
 #include "rwkv_text.h"
-#include "trie.h"
-#include "wordcache.h"
+#include "trie_long.h"
+#include "words.h"
 
 /* A "digit" as llama.cpp reads it, where char is signed: bytes from 0x80 up are
  * less than 'a'. Modulo 256. */
@@ -39,22 +40,56 @@ bool rwkv_unescape(bytebuf *out, const uint8_t *text, size_t n) {
 
 typedef struct rwkv_model {
     trie t;
+    trie_long longs;
     bytebuf bytes; /* the unescaped texts, which the trie's tails refer to */
     uint32_t *off;
-    uint64_t pairs[256][4]; /* bit b of row a: some token holds byte a, then byte b */
+    bpe_cuts cuts;
+    uint8_t apart[1 << 16]; /* by two bytes: 1 if no token holds them side by side */
 } rwkv_model;
 
-static inline bool joined(const rwkv_model *m, uint8_t a, uint8_t b) {
-    return PLAIN || (m->pairs[a][b >> 6] >> (b & 63) & 1);
-}
+typedef struct rwkv_scratch {
+    wordcache cache;
+    idbuf hits; /* of trie_long_find */
+} rwkv_scratch;
 
 static void rwkv_free(void *model) {
     rwkv_model *m = model;
     if (!m) return;
     trie_free(&m->t);
+    trie_long_free(&m->longs);
+    pair_set_free(&m->cuts.set);
     mem_free(m->bytes.data);
     mem_free(m->off);
     mem_free(m);
+}
+
+/* Two bytes as a number, the machine's way. */
+static inline uint16_t two_bytes(const uint8_t *p) {
+    uint16_t x;
+    memcpy(&x, p, 2);
+    return x;
+}
+
+/* The places within tokens, where no text that holds the token may be cut. */
+static bool build_cuts(rwkv_model *m, size_t n_tokens) {
+    const uint8_t *bytes = m->bytes.data;
+    size_t n_pairs = 0; /* beyond ASCII, about */
+    for (size_t i = 1; i < m->bytes.n; i++) {
+        n_pairs += (bytes[i] | bytes[i - 1]) >= 0x80 && !utf8_continues(bytes[i]);
+    }
+    if (!pair_set_init(&m->cuts.set, n_pairs)) return false;
+    memset(m->apart, !PLAIN, sizeof m->apart);
+    for (size_t id = 0; id < n_tokens; id++) {
+        for (size_t from = m->off[id], i = from + 1, end = m->off[id + 1]; i < end; i++) {
+            uint8_t a = bytes[i - 1], b = bytes[i];
+            m->apart[two_bytes(bytes + i - 1)] = 0;
+            if ((a | b) < 0x80)
+                pair_add(&m->cuts.set, a, b);
+            else if (!utf8_continues(b))
+                bpe_cuts_add(&m->cuts, bytes + from, i - from, bytes + i, end - i);
+        }
+    }
+    return true;
 }
 
 static ggtok_status rwkv_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
@@ -69,15 +104,15 @@ static ggtok_status rwkv_build(const vocab *v, const gguf *g, const ggtok_load_o
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         gguf_view text = vocab_text(v, id);
         if (!rwkv_unescape(&m->bytes, text.p, text.n)) goto fail;
-        for (size_t i = m->off[id] + 1; i < m->bytes.n; i++) {
-            uint8_t a = m->bytes.data[i - 1], b = m->bytes.data[i];
-            m->pairs[a][b >> 6] |= (uint64_t)1 << (b & 63);
-        }
         m->off[id + 1] = (uint32_t)m->bytes.n;
         ids[id] = id;
     }
+    if (!build_cuts(m, v->n_tokens)) goto fail;
     /* Texts that differ may unescape to the same bytes: the last one has them. */
-    if (!trie_build(&m->t, m->bytes.data, m->off, ids, v->n_tokens, true)) goto fail;
+    if (!trie_build(&m->t, m->bytes.data, m->off, ids, v->n_tokens, true) ||
+        !trie_long_build(&m->longs, m->bytes.data, m->off, ids, v->n_tokens)) {
+        goto fail;
+    }
     mem_free(ids);
     *model = m;
     return GGTOK_OK;
@@ -88,15 +123,18 @@ fail:
 }
 
 static void rwkv_scratch_free(void *scratch) {
-    if (scratch) wordcache_free(scratch);
-    mem_free(scratch);
+    rwkv_scratch *s = scratch;
+    if (!s) return;
+    wordcache_free(&s->cache);
+    mem_free(s->hits.data);
+    mem_free(s);
 }
 
 static void *rwkv_scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
-    wordcache *cache = mem_alloc(sizeof *cache);
-    if (cache && wordcache_init(cache)) return cache;
-    mem_free(cache);
+    rwkv_scratch *s = mem_zalloc(sizeof *s);
+    if (s && wordcache_init(&s->cache)) return s;
+    mem_free(s);
     return NULL;
 }
 
@@ -106,56 +144,113 @@ static void *rwkv_scratch_new(const vocab *v, const void *model) {
  * bytes are there but no token is complete, it emits id 0 and starts the text
  * over, for ever (until memory runs out). We treat that byte like the others.
  */
-static bool encode_piece(const model_call *call, const uint8_t *text, size_t n, size_t room) {
+static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
+                                 size_t room) {
     const rwkv_model *m = call->model;
-    wordcache *cache = call->scratch;
+    rwkv_scratch *s = call->scratch;
     idbuf *out = call->out;
     int32_t unknown = call->v->special[GGTOK_UNK];
-    if (!idbuf_reserve(out, n + WORD_LONG_IDS)) return false;
-    if (wordcache_get(cache, text, n, room, out)) return true;
+    (void)room;
+    if (!idbuf_reserve(out, n)) return error_memory(call->err);
+    const int32_t *hits = NULL;
+    if (trie_long_for(&m->longs, n)) {
+        if (!trie_long_find(&m->longs, text, n, &s->hits)) return error_memory(call->err);
+        hits = s->hits.data;
+    }
     size_t before = out->n;
     for (size_t i = 0; i < n;) {
         int32_t id = unknown;
-        size_t len = trie_longest(&m->t, text + i, n - i, &id);
+        size_t len = trie_longest_at(&m->t, &m->longs, hits, text, i, n, &id);
         i += len ? len : 1;
         out->data[out->n++] = id;
     }
-    wordcache_put(cache, text, n, out->data + before, out->n - before);
-    return true;
+    wordcache_put(&s->cache, text, n, out->data + before, out->n - before);
+    return GGTOK_OK;
 }
 
-/* Pieces text[from..ends[0]), text[ends[0]..ends[1]), ... */
-static bool encode_pieces(const model_call *call, const uint8_t *text, size_t n, size_t from,
-                          const size_t *ends, size_t count) {
-    while (count) {
-        if (!idbuf_reserve(call->out, WORD_GROUP_IDS)) return false;
-        size_t done = wordcache_group(call->scratch, text, n, from, ends, count, call->out);
-        if (done) from = ends[done - 1];
-        ends += done;
-        count -= done;
-        if (!count || done == WORD_GROUP) continue;
-        if (!encode_piece(call, text + from, *ends - from, n - from)) return false;
-        from = *ends++;
-        count--;
+/* ---- cutting ---- */
+
+/* A walk along the text: a character, if it is well-formed, or else a byte at a time. */
+typedef struct cutter {
+    const rwkv_model *m;
+    const uint8_t *text;
+    size_t n;
+    size_t at;     /* where the next character begins */
+    uint32_t last; /* the one before, as next_char gives it */
+} cutter;
+
+#define STRAY 0xFF000000u /* and a byte: no character's last byte is FF */
+
+/* The character at p, packed as in a pair_set, or a stray byte. */
+static inline uint32_t next_char(const uint8_t *p, size_t n, size_t *size) {
+    uint32_t c = p[0];
+    *size = 1;
+    if (c < 0x80) return c;
+    if (c >= 0xE0 && c < 0xF0) {
+        if (n >= 3 && utf8_continues(p[1]) && utf8_continues(p[2])) {
+            return *size = 3, c | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
+        }
+    } else if (c >= 0xC0 && c < 0xE0) {
+        if (n >= 2 && utf8_continues(p[1])) return *size = 2, c | (uint32_t)p[1] << 8;
+    } else if (c >= 0xF0 && n >= 4 && utf8_continues(p[1]) && utf8_continues(p[2]) &&
+               utf8_continues(p[3])) {
+        return *size = 4, c | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
     }
-    return true;
+    return STRAY | c;
+}
+
+/* Does some token perhaps hold a, which ends at p, and b, which begins there? */
+static inline bool joined(const rwkv_model *m, uint32_t a, uint32_t b, const uint8_t *p) {
+    if ((a | b) >= STRAY) return !m->apart[two_bytes(p - 1)];
+    bool whole = pair_in(&m->cuts.set, a, b);
+    if (!bpe_cuts_partial(&m->cuts, p[-1], p[0])) return whole;
+    return whole || bpe_cuts_joins_partial(&m->cuts, a, b);
+}
+
+/* The next places to cut at, in order; less than `most` only where the text ends, which
+ * is the last one. No branch depends on where pieces end. */
+static size_t find_cuts(cutter *c, size_t *ends, size_t most) {
+    const rwkv_model *m = c->m;
+    const uint8_t *text = c->text;
+    size_t count = 0, n = c->n, at = c->at;
+    uint32_t last = c->last;
+    while (at < n && count + 8 < most) {
+        uint64_t eight;
+        if (last < 0x80 && n - at >= 8 &&
+            (memcpy(&eight, text + at, 8), !(eight & 0x8080808080808080u))) {
+            for (size_t i = 0; i < 8; i++) {
+                ends[count] = at + i;
+                count += m->apart[two_bytes(text + at + i - 1)];
+            }
+            at += 8;
+            last = text[at - 1];
+            continue;
+        }
+        size_t size;
+        uint32_t next = next_char(text + at, n - at, &size);
+        ends[count] = at;
+        count += !joined(m, last, next, text + at);
+        last = next;
+        at += size;
+    }
+    if (at == n) ends[count++] = n;
+    c->at = at;
+    c->last = last;
+    return count;
 }
 
 static ggtok_status rwkv_encode(const model_call *call, const uint8_t *text, size_t n) {
     enum { BATCH = 512 };
-    const rwkv_model *m = call->model;
-    size_t ends[BATCH], from = 0;
-    for (size_t i = 1; from < n;) {
-        size_t count = 0;
-        for (; i < n && count < BATCH - 1; i++) { /* no branch depends on where pieces end */
-            ends[count] = i;
-            count += !joined(m, text[i - 1], text[i]);
-        }
-        if (i == n) ends[count++] = n;
-        if (!encode_pieces(call, text, n, from, ends, count)) return error_memory(call->err);
-        from = ends[count - 1];
+    rwkv_scratch *s = call->scratch;
+    size_t ends[BATCH];
+    ggtok_status st = GGTOK_OK;
+    cutter c = {.m = call->model, .text = text, .n = n};
+    c.last = next_char(text, n, &c.at);
+    for (size_t from = 0, count; !st && from < n; from = ends[count - 1]) {
+        count = find_cuts(&c, ends, BATCH);
+        st = words_encode(call, &s->cache, encode_piece, text, n, from, ends, count);
     }
-    return GGTOK_OK;
+    return st;
 }
 
 const model_ops model_rwkv = {

@@ -12,7 +12,7 @@
 #include "model.h"
 #include "pairset.h"
 #include "piece_cache.h"
-#include "trie.h"
+#include "trie_long.h"
 #include "ugm_charsmap.h"
 #include "vocab_keys.h"
 
@@ -20,7 +20,8 @@
 
 typedef struct ugm_model {
     trie tokens;
-    trie user; /* user-defined tokens, no tails: see user_prefix */
+    trie_long longs; /* of them */
+    trie user;       /* user-defined tokens, no tails: see user_prefix */
     charsmap map;
     pair_set pairs;
     double unknown;   /* score of an unknown character */
@@ -32,15 +33,16 @@ typedef struct ugm_model {
 
 typedef struct best { /* the best way to a place in the piece */
     double score;
-    int32_t id;    /* its last token */
-    uint32_t from; /* where that begins */
+    int32_t id;   /* its last token */
+    uint32_t len; /* of that, in bytes; 0: no way leads there */
 } best;
 
 typedef struct ugm_scratch {
     bytebuf norm;
     best *best;
     size_t best_cap;
-    idbuf ids; /* of one piece, last to first */
+    idbuf ids;  /* of one piece, last to first */
+    idbuf hits; /* of trie_long_find */
     piece_cache cache;
     uint8_t *kind; /* of each character below U+10000, once met: see plain_char */
     bool any_user; /* some token is user-defined, now that types are final */
@@ -83,6 +85,7 @@ static void ugm_free(void *model) {
     ugm_model *m = model;
     if (!m) return;
     trie_free(&m->tokens);
+    trie_long_free(&m->longs);
     trie_free(&m->user);
     charsmap_free(&m->map);
     pair_set_free(&m->pairs);
@@ -179,7 +182,8 @@ static bool build_tries(const vocab *v, ugm_model *m) {
     widen(&range, unknown, true);
     m->unknown = unknown;
     m->exact_len = whole ? exact_length(&range) : 0;
-    bool ok = trie_build(&m->tokens, v->text, v->text_off, ids, n, true);
+    bool ok = trie_build(&m->tokens, v->text, v->text_off, ids, n, true) &&
+              trie_long_build(&m->longs, v->text, v->text_off, ids, n);
     n = 0;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (v->attr[id] & GGTOK_ATTR_USER_DEFINED) ids[n++] = id;
@@ -217,6 +221,7 @@ static void ugm_scratch_free(void *scratch) {
     mem_free(s->best);
     mem_free(s->kind);
     mem_free(s->ids.data);
+    mem_free(s->hits.data);
     piece_cache_free(&s->cache);
     mem_free(s);
 }
@@ -242,6 +247,50 @@ static bool reserve_best(ugm_scratch *s, size_t n) {
     return true;
 }
 
+/* A way to the place `to`, over a token of `len` bytes. */
+static inline void offer(best *to, double sum, int32_t id, size_t len) {
+    if (sum > to->score) *to = (best){sum, id, (uint32_t)len};
+}
+
+static inline double sum_with(const ugm_run *r, double here, int32_t id) {
+    const vocab *v = r->call->v;
+    bool user = r->s->any_user && (v->attr[id] & GGTOK_ATTR_USER_DEFINED);
+    return here + (user ? 0.0 : v->score[id]);
+}
+
+/* Offers all tokens that lead text[i..n); is one of them the character of `len` bytes? */
+static inline bool offer_tokens(const ugm_run *r, const int32_t *hits, const uint8_t *text,
+                                size_t i, size_t n, size_t len) {
+    const trie *t = &r->m->tokens;
+    best *at = r->s->best;
+    double here = at[i].score;
+    bool known = false;
+    if (hits) {
+        size_t long_len;
+        for (uint32_t hit = (uint32_t)hits[i]; hit; hit = trie_long_shorter(&r->m->longs, hit)) {
+            int32_t id = trie_long_id(&r->m->longs, hit, &long_len);
+            offer(&at[i + long_len], sum_with(r, here, id), id, long_len);
+        }
+        if (n - i > TRIE_WALK) n = i + TRIE_WALK;
+    }
+    uint32_t s = 0;
+    for (size_t k = i; k < n;) {
+        s = trie_child(t, s, text[k++]);
+        if (!s) break;
+        uint32_t link = t->unit[s].link;
+        if (!(link & (TRIE_VALUE | TRIE_TAIL))) continue;
+        if (link & TRIE_TAIL) {
+            size_t rest = trie_tail(t, s, k - i, text + k, n - k);
+            if (rest == SIZE_MAX) break;
+            k += rest;
+        }
+        known |= k - i == len;
+        offer(&at[k], sum_with(r, here, t->value[s]), t->value[s], k - i);
+        if (link & TRIE_TAIL) break;
+    }
+    return known;
+}
+
 /*
  * The ids of text[0..n) into s->ids, last to first, unknowns fused.
  *
@@ -249,53 +298,33 @@ static bool reserve_best(ugm_scratch *s, size_t n) {
  * token begins first (and a token before the unknown character of same extent).
  */
 static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
-    const vocab *v = r->call->v;
-    const trie *t = &r->m->tokens;
-    int32_t unk = v->special[GGTOK_UNK];
+    const trie_long *longs = &r->m->longs;
+    int32_t unk = r->call->v->special[GGTOK_UNK];
+    const int32_t *hits = NULL;
     if (!reserve_best(r->s, n + 1)) return false;
+    if (trie_long_for(longs, n)) {
+        if (!trie_long_find(longs, text, n, &r->s->hits)) return false;
+        hits = r->s->hits.data;
+    }
     best *at = r->s->best;
-    bool any_user = r->s->any_user;
     for (size_t i = 0; i <= n; i++) at[i] = (best){-DBL_MAX, unk, 0};
     at[0].score = 0;
 
-    for (size_t i = 0; i < n;) {
-        size_t len = utf8_lead_len(text[i]);
+    for (size_t i = 0, len; i < n; i += len) {
+        len = utf8_lead_len(text[i]);
         if (len > n - i) len = n - i;
-        double here = at[i].score;
-        bool known = false; /* this very character is a token */
-        uint32_t s = 0;
-        for (size_t k = i; k < n;) {
-            s = trie_child(t, s, text[k++]);
-            if (!s) break;
-            uint32_t link = t->unit[s].link;
-            size_t rest = 0;
-            if (!(link & (TRIE_VALUE | TRIE_TAIL))) continue;
-            if (link & TRIE_TAIL) {
-                rest = trie_tail(t, s, k - i, text + k, n - k);
-                if (rest == SIZE_MAX) break;
-                k += rest;
-            }
-            int32_t id = t->value[s];
-            known |= k - i == len;
-            bool user = any_user && (v->attr[id] & GGTOK_ATTR_USER_DEFINED);
-            double sum = here + (user ? 0.0 : v->score[id]);
-            if (sum > at[k].score) at[k] = (best){sum, id, (uint32_t)i};
-            if (link & TRIE_TAIL) break;
+        if (!offer_tokens(r, hits, text, i, n, len)) {
+            offer(&at[i + len], at[i].score + r->m->unknown, unk, len);
         }
-        if (!known) {
-            double sum = here + r->m->unknown;
-            if (sum > at[i + len].score) at[i + len] = (best){sum, unk, (uint32_t)i};
-        }
-        i += len;
     }
 
     idbuf *ids = &r->s->ids;
     bool was_unknown = false;
     ids->n = 0;
-    for (size_t i = n;; i = at[i].from) {
+    for (size_t i = n;; i -= at[i].len) {
         bool unknown = at[i].id == unk;
         if (!(was_unknown && unknown) && !idbuf_push(ids, at[i].id)) return false;
-        if (!at[i].from) return true;
+        if (at[i].len == i || !at[i].len) return true; /* 0: no sum led there, all being NaN */
         was_unknown = unknown;
     }
 }
@@ -458,7 +487,7 @@ static size_t sequence(const uint8_t *p, size_t n) {
     size_t len = utf8_lead_len(*p);
     if (*p >= 0xF8 || (*p >= 0x80 && len == 1) || len > n) return 0;
     for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xC0) != 0x80) return 0;
+        if (!utf8_continues(p[i])) return 0;
     }
     return len;
 }
@@ -572,10 +601,10 @@ static uint8_t find_kind(const ugm_model *m, const uint8_t *p, size_t len) {
 static inline size_t plain_char(ugm_run *r, const uint8_t *p) {
     size_t len;
     uint32_t cpt;
-    if (p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80) {
+    if (p[0] >= 0xC2 && p[0] < 0xE0 && utf8_continues(p[1])) {
         cpt = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3F);
         len = 2;
-    } else if ((p[0] & 0xF0) == 0xE0 && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80) {
+    } else if ((p[0] & 0xF0) == 0xE0 && utf8_continues(p[1]) && utf8_continues(p[2])) {
         cpt = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3F);
         len = 3;
         if (cpt < 0x800) return 0;

@@ -9,7 +9,7 @@
 #include "bits.h"
 #include "model.h"
 #include "piece_cache.h"
-#include "trie.h"
+#include "trie_long.h"
 #include "unicode.h"
 #include "utf8.h"
 
@@ -30,35 +30,45 @@ enum {
     PHANTOM = 3 /* length of the U+2581 before each word */
 };
 
+typedef struct wpm_model {
+    trie t;
+    trie_long longs;
+} wpm_model;
+
 typedef struct wpm_scratch {
     wpm_char *page[N_PAGES];
     bytebuf word; /* PHANTOM bytes, then the word; padded for piece_key_of */
     bytebuf tail; /* the end of a text, padded */
     idbuf ids;    /* of one word */
+    idbuf hits;   /* of trie_long_find */
     piece_cache cache;
 } wpm_scratch;
+
+static void wpm_free(void *model) {
+    wpm_model *m = model;
+    if (!m) return;
+    trie_free(&m->t);
+    trie_long_free(&m->longs);
+    mem_free(m);
+}
 
 static ggtok_status wpm_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
                               void **model, ggtok_error *err) {
     (void)g, (void)options;
-    trie *t = mem_zalloc(sizeof *t);
+    wpm_model *m = mem_zalloc(sizeof *m);
     uint32_t *ids = mem_alloc(mem_mul(v->n_tokens, sizeof *ids));
-    bool ok = t && ids;
+    bool ok = m && ids;
     for (uint32_t id = 0; ok && id < v->n_tokens; id++) ids[id] = id;
     /* All tokens, whatever their type: text_to_token makes no difference. */
-    ok = ok && trie_build(t, v->text, v->text_off, ids, v->n_tokens, true);
+    ok = ok && trie_build(&m->t, v->text, v->text_off, ids, v->n_tokens, true) &&
+         trie_long_build(&m->longs, v->text, v->text_off, ids, v->n_tokens);
     mem_free(ids);
     if (!ok) {
-        mem_free(t);
+        wpm_free(m);
         return error_memory(err);
     }
-    *model = t;
+    *model = m;
     return GGTOK_OK;
-}
-
-static void wpm_free(void *model) {
-    if (model) trie_free(model);
-    mem_free(model);
 }
 
 static void wpm_scratch_free(void *scratch) {
@@ -68,6 +78,7 @@ static void wpm_scratch_free(void *scratch) {
     mem_free(s->word.data);
     mem_free(s->tail.data);
     mem_free(s->ids.data);
+    mem_free(s->hits.data);
     piece_cache_free(&s->cache);
     mem_free(s);
 }
@@ -126,16 +137,21 @@ static void *wpm_scratch_new(const vocab *v, const void *model) {
  * Ids of the word in s->word, phantom included: the longest token at each place,
  * on bytes. If some place has none, the word as a whole is unknown.
  *
- * Cost: each place walks no further than the longest token that the vocabulary
- * has, and a walk that finds nothing ends the word.
+ * Cost: each place walks no further than TRIE_WALK, or than the longest token that
+ * the vocabulary has, and a walk that finds nothing ends the word.
  */
 static bool split_word(const model_call *call, wpm_scratch *s) {
-    const trie *t = call->model;
+    const wpm_model *m = call->model;
     const bytebuf *w = &s->word;
+    const int32_t *hits = NULL;
     s->ids.n = 0;
+    if (trie_long_for(&m->longs, w->n)) {
+        if (!trie_long_find(&m->longs, w->data, w->n, &s->hits)) return false;
+        hits = s->hits.data;
+    }
     for (size_t i = 0; i < w->n;) {
         int32_t id;
-        size_t len = trie_longest(t, w->data + i, w->n - i, &id);
+        size_t len = trie_longest_at(&m->t, &m->longs, hits, w->data, i, w->n, &id);
         if (!len) {
             s->ids.n = 0;
             break;

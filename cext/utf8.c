@@ -1,9 +1,5 @@
 #include "utf8.h"
 
-static bool is_continuation(uint8_t c) {
-    return (c & 0xC0) == 0x80;
-}
-
 size_t utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cpt) {
     uint32_t c = p[0];
     if (c < 0x80) return *cpt = c, 1;
@@ -12,7 +8,7 @@ size_t utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cpt) {
     if (n < 2 || c >= 0xF8 || (size_t)(end - p) < n) return 1;
     c &= 0x7Fu >> n;
     for (size_t i = 1; i < n; i++) {
-        if (!is_continuation(p[i])) return 1;
+        if (!utf8_continues(p[i])) return 1;
         c = c << 6 | (p[i] & 0x3F);
     }
     if (c > 0x10FFFF) return 1;
@@ -37,11 +33,11 @@ static size_t well_formed(const uint8_t *p, size_t n) {
     if (c < 0x80) return 1;
     if (c < 0xC2 || c > 0xF4) return 0;
     size_t len = utf8_lead_len(c);
-    if (n < len || !is_continuation(p[1])) return 0;
+    if (n < len || !utf8_continues(p[1])) return 0;
     if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xF0 && p[1] < 0x90) || (c == 0xF4 && p[1] > 0x8F))
         return 0;
     for (size_t i = 2; i < len; i++)
-        if (!is_continuation(p[i])) return 0;
+        if (!utf8_continues(p[i])) return 0;
     return len;
 }
 
@@ -60,9 +56,9 @@ size_t utf8_valid_prefix(const uint8_t *p, size_t n) {
             continue;
         }
         /* Runs of two- and three-byte characters, the rest one by one. */
-        while (n - i >= 2 && p[i] >= 0xC2 && p[i] < 0xE0 && is_continuation(p[i + 1])) i += 2;
-        while (n - i >= 3 && p[i] > 0xE0 && p[i] < 0xF0 && is_continuation(p[i + 1]) &&
-               is_continuation(p[i + 2]))
+        while (n - i >= 2 && p[i] >= 0xC2 && p[i] < 0xE0 && utf8_continues(p[i + 1])) i += 2;
+        while (n - i >= 3 && p[i] > 0xE0 && p[i] < 0xF0 && utf8_continues(p[i + 1]) &&
+               utf8_continues(p[i + 2]))
             i += 3;
         if (i == n) break;
         size_t len = well_formed(p + i, n - i);

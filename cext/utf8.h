@@ -18,6 +18,10 @@ static inline size_t utf8_lead_len(uint8_t c) {
     return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
 }
 
+static inline bool utf8_continues(uint8_t c) {
+    return (c & 0xC0) == 0x80;
+}
+
 /* Decodes one code point of well-formed text and advances *p. */
 static inline uint32_t utf8_next(const uint8_t **p) {
     const uint8_t *s = *p;

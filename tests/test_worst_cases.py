@@ -138,6 +138,38 @@ def test_growth_of_other_vocabulary(name: str, load_fixture: Load) -> None:
     check_growth(load_fixture(name))
 
 
+# ---- long tokens ----
+
+
+def with_long_token(name: str, size: int) -> ggtok.Tokenizer:
+    """A fixture and a token that `size` letters nearly match wherever they are met."""
+    gguf = GGUF.read(fixture(name))
+    tokens = gguf.strings("tokenizer.ggml.tokens")
+    longs = [b"a" * size + b"b", b"a" * (size // 2)]
+    if name.startswith("wpm"):
+        longs.append("\u2581".encode() + longs[0])
+    added = {"tokens": longs, "token_type": [1] * len(longs), "scores": [-1.0] * len(longs)}
+    for key, values in added.items():
+        key = f"tokenizer.ggml.{key}"
+        if key in gguf:
+            old = tokens if key.endswith("tokens") else gguf.array(key)
+            gguf.set(key, [*old, *values], gguf.type(key))
+    return ggtok.load(gguf.dump())
+
+
+@pytest.mark.parametrize("name", ["rwkv", "wpm", "ugm", "ugm-plain", "plamo2"])
+def test_growth_with_a_long_token(name: str) -> None:
+    """A walk through the trie from each place would be as long as the token."""
+    times = []
+    for size in (MB // 16, MB // 4):
+        tok = with_long_token(name, size)
+        text = b"a" * (size - 1)
+        times.append(min(seconds_of(tok, text) for _ in range(3)))
+        whole = tok.encode(text + b"ab", add_special=False)
+        assert len(whole) <= 2, name  # the token, and in some a space in front
+    assert times[1] < max(RATIO * times[0], LEAST), times
+
+
 # ---- special tokens ----
 
 

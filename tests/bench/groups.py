@@ -34,7 +34,7 @@ from tests.vocabularies import OTHERS, REAL, UGM, WPM, fixture_names
 ALL = (*DETAILED, *(name for name in (*REAL, *OTHERS) if name not in DETAILED))
 _PROMPTS = 64
 _WORST_SECONDS = 30.0
-_NOT_TEXT = ("none", "test", "big-endian", "version-2")  # fixtures that are no model of their own
+_NOT_TEXT = ("none", "big-endian", "version-2")  # fixtures that are no model of their own
 
 
 def _texts(suite: Suite) -> list[Corpus]:
