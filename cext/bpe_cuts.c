@@ -6,6 +6,10 @@ static uint32_t pack(const uint8_t *p, size_t n) {
     return key;
 }
 
+static uint32_t plain(uint32_t c) {
+    return c == PAIR_MARK ? ' ' : c;
+}
+
 void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
                   size_t n_right) {
     size_t tail = 1; /* bytes of left's last character, or what left has of it */
@@ -19,7 +23,9 @@ void bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t
         head = n_right;
         partial = true;
     }
-    pair_add(&c->set, pack(last, tail), pack(right, head));
+    uint32_t a = pack(last, tail), b = pack(right, head);
+    pair_add(&c->set, a, b);
+    pair_add(&c->set, plain(a), plain(b)); /* texts are searched with spaces for marks */
     if (partial) {
         c->partial[last[tail - 1]][right[0] >> 6] |= (uint64_t)1 << (right[0] & 63);
     }
@@ -35,24 +41,31 @@ bool bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b) {
     return false;
 }
 
-/* May a merge join character a (n_a bytes) to character b? */
-static inline bool joins(const bpe_cuts *c, uint32_t a, size_t n_a, uint32_t b) {
-    bool whole = pair_in(&c->set, a, b);
-    if (!bpe_cuts_partial(c, (uint8_t)(a >> 8 * (n_a - 1)), (uint8_t)b)) return whole; /* mostly */
-    return whole || bpe_cuts_joins_partial(c, a, b);
-}
-
 size_t bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from, size_t *ends,
                      size_t max) {
     size_t count = 0, len, next_len;
-    uint32_t a = char_at(word + from, n - from, &len);
-    for (size_t at = from + len; at < n; at += len) {
-        uint32_t b = char_at(word + at, n - at, &next_len);
-        ends[count] = at; /* overwritten unless it is one: that can't be predicted */
-        count += !joins(c, a, len, b);
-        if (count == max) return count;
-        a = b;
-        len = next_len;
+    uint32_t a = plain_char_at(word + from, n - from, &len);
+    for (size_t at = from + len; at < n;) {
+        if (word[at - 1] < 0x80 && n - at >= 8 && pair_eight_ascii(word + at)) {
+            count = pair_cut_eight(&c->set, word, at, a, ends, count);
+            at += 8;
+            a = word[at - 1];
+            len = 1;
+        } else {
+            uint32_t b = plain_char_at(word + at, n - at, &next_len);
+            bool joined = pair_in(&c->set, a, b);
+            if (bpe_cuts_partial(c, word[at - 1], word[at])) { /* seldom */
+                size_t same;
+                joined |= bpe_cuts_joins_partial(c, char_at(word + at - len, len, &same),
+                                                 char_at(word + at, next_len, &same));
+            }
+            ends[count] = at; /* overwritten unless it is one: that can't be predicted */
+            count += !joined;
+            at += next_len;
+            a = b;
+            len = next_len;
+        }
+        if (count > max - 8) return count;
     }
     ends[count] = n;
     return count + 1;

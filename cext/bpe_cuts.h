@@ -34,7 +34,7 @@ static inline bool bpe_cuts_partial(const bpe_cuts *c, uint8_t last, uint8_t fir
 /* Is there one that joins a to b, two whole characters? */
 bool bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b);
 
-/* Writes where the pieces of word[from..n), which is well-formed, end: at most `max` (>= 1)
+/* Writes where the pieces of word[from..n), which is well-formed, end: at most `max` (> 8)
  * of them, the last one at n if there are fewer. `from` < n begins one. */
 size_t bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from, size_t *ends,
                      size_t max);

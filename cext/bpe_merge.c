@@ -41,8 +41,21 @@ static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word
     return count;
 }
 
+/* What the pair becomes is fetched, since it is likely asked for next. */
 static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right) {
-    return left == BPE_NO_SYMBOL || right == BPE_NO_SYMBOL ? BPE_NO_RANK : bpe_rank(t, left, right);
+    if (left == BPE_NO_SYMBOL || right == BPE_NO_SYMBOL) return BPE_NO_RANK;
+    uint32_t rank = bpe_rank(t, left, right);
+#if defined(__GNUC__)
+    if (rank != BPE_NO_RANK) __builtin_prefetch(&t->merged[rank]);
+#endif
+    return rank;
+}
+
+/* The same for the word's i-th and next first symbol. */
+static inline uint32_t first_rank(const bpe_table *t, const uint8_t *word, const uint32_t *symbol,
+                                  size_t i) {
+    return t->raw_utf8 || PLAIN ? rank_of(t, symbol[i], symbol[i + 1])
+                                : t->byte_rank[word[i]][word[i + 1]];
 }
 
 /* Few symbols: look through all ranks for the least each time. */
@@ -53,7 +66,7 @@ static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, u
     for (size_t i = 0; i < count; i++) {
         next[i] = (uint8_t)(i + 1);
         prev[i + 1] = (uint8_t)i;
-        rank[i] = i + 1 < count ? rank_of(t, symbol[i], symbol[i + 1]) : BPE_NO_RANK;
+        rank[i] = i + 1 < count ? first_rank(t, word, symbol, i) : BPE_NO_RANK;
     }
     for (;;) {
         uint32_t least = BPE_NO_RANK;
@@ -132,7 +145,7 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
     for (size_t i = 0; i < count; i++) {
         next[i] = (uint32_t)i + 1;
         prev[i + 1] = (uint32_t)i;
-        rank[i] = i + 1 < count ? rank_of(t, symbol[i], symbol[i + 1]) : BPE_NO_RANK;
+        rank[i] = i + 1 < count ? first_rank(t, word, symbol, i) : BPE_NO_RANK;
         if (rank[i] != BPE_NO_RANK && !push(s, &n_heap, rank[i], i)) return false;
     }
     for (size_t i = n_heap / 2; i--;) sift_down(s->heap, n_heap, i);

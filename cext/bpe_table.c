@@ -1,6 +1,6 @@
 #include "bpe_table.h"
 
-#include "utf8.h"
+#include "bits.h"
 #include "vocab_keys.h"
 
 /* ---- GPT-2's byte map ---- */
@@ -10,13 +10,6 @@
 static uint32_t byte_char(uint8_t b) {
     if ((b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD)) return b;
     return b < 0x21 ? 0x100u + b : b < 0xA1 ? 0x100u + 0x21 + (b - 0x7Fu) : 0x143u;
-}
-
-int bpe_char_byte(uint32_t c) {
-    if ((c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD)) return (int)c;
-    if (c >= 0x100 && c <= 0x120) return (int)(c - 0x100);
-    if (c >= 0x121 && c <= 0x142) return (int)(c - 0x121 + 0x7F);
-    return c == 0x143 ? 0xAD : -1;
 }
 
 /* The character that stands for a byte, 1 or 2 bytes of UTF-8. */
@@ -81,17 +74,43 @@ typedef struct merge {
     uint32_t left_symbol, right_symbol, rank;
 } merge;
 
+/* Bytes of the file from p on. */
+static size_t room_at(const gguf *g, const uint8_t *p) {
+    return g->size - (size_t)(p - g->data);
+}
+
+/* The first space or NUL in p[i..n), or n; `room` (>= n) bytes may be read. */
+static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    for (; i < n && room - i >= 8; i += 8) {
+        uint64_t x, y;
+        memcpy(&x, p + i, 8);
+        y = x ^ ' ' * ones;
+        /* the lowest bit set is right; a borrow may set wrong ones above it */
+        uint64_t found = (((x - ones) & ~x) | ((y - ones) & ~y)) & high;
+        if (!found) continue;
+        i += bits_lowest(found) / 8;
+        return i < n ? i : n;
+    }
+#endif
+    while (i < n && p[i] != ' ' && p[i]) i++;
+    return i < n ? i : n;
+}
+
 /* A merge is split at its first space that isn't its first character. Without
  * one it is two empty strings, which no text ever asks for; like any merge with
- * an empty half it is left out. */
-static bool split_merge(gguf_view text, merge *m) {
-    size_t space = 0, n = 0; /* the text ends at its first NUL */
-    for (; n < text.n && text.p[n]; n++) {
-        if (text.p[n] == ' ' && n && !space) space = n;
-    }
-    if (!space || space + 1 == n) return false;
+ * an empty half it is left out. `room` bytes may be read. */
+static bool split_merge(gguf_view text, size_t room, merge *m) {
+    if (!text.n || !text.p[0]) return false;
+    size_t space = find_space(text.p, 1, text.n, room), end = space + 1;
+    if (space == text.n || text.p[space] != ' ') return false;
+    do { /* the text ends at its first NUL */
+        end = find_space(text.p, end, text.n, room);
+    } while (end < text.n && text.p[end] && ++end);
+    if (space + 1 == end) return false;
     m->left = (gguf_view){text.p, space};
-    m->right = (gguf_view){text.p + space + 1, n - space - 1};
+    m->right = (gguf_view){text.p + space + 1, end - space - 1};
     return true;
 }
 
@@ -139,8 +158,9 @@ static bool edge_bytes(const bpe_table *t, gguf_view text, bool last, uint8_t ou
     }
     for (*n = 0; p < end && *n < 4; ++*n) {
         uint32_t cpt;
-        p += utf8_decode(p, end, &cpt);
-        int byte = bpe_char_byte(cpt);
+        size_t len;
+        int byte = bpe_byte_at(p, end, &cpt, &len);
+        p += len;
         if (byte < 0) return false;
         out[*n] = (uint8_t)byte;
         if (byte < 0x80 && !last) return ++*n, true; /* no need to see more */
@@ -171,15 +191,31 @@ static void note_cut(bpe_table *t, const merge *m) {
     }
 }
 
+/* The byte that a single character stands for, or -1: of two merges of such the first
+ * is the one that counts. */
+static int only_byte(gguf_view text) {
+    uint32_t cpt;
+    size_t n;
+    if (text.n > 2 || (*text.p & 0xFE) == 0xC0) return -1; /* not in its shortest form */
+    int byte = bpe_byte_at(text.p, text.p + text.n, &cpt, &n);
+    return n == text.n ? byte : -1;
+}
+
+static void note_bytes(bpe_table *t, const merge *m) {
+    int a = only_byte(m->left), b = only_byte(m->right);
+    if (a >= 0 && b >= 0 && t->byte_rank[a][b] == BPE_NO_RANK) t->byte_rank[a][b] = m->rank;
+}
+
 /* Halves and results of one batch of merges, interned. */
-static bool intern_batch(bpe_table *t, const vocab *v, merge *batch, size_t n, bytebuf *joined,
-                         uint32_t *last) {
+static bool intern_batch(bpe_table *t, const vocab *v, const gguf *g, merge *batch, size_t n,
+                         bytebuf *joined, uint32_t *last) {
     uint64_t seed = v->by_text.seed;
     for (size_t i = 0; i < n; i++) {
-        batch[i].left_hash = hash_text(batch[i].left.p, batch[i].left.n, seed);
-        batch[i].right_hash = hash_text(batch[i].right.p, batch[i].right.n, seed);
-        textmap_prefetch_slot(&v->by_text, batch[i].left_hash);
-        textmap_prefetch_slot(&v->by_text, batch[i].right_hash);
+        merge *m = &batch[i];
+        m->left_hash = hash_text_within(m->left.p, m->left.n, room_at(g, m->left.p), seed);
+        m->right_hash = hash_text_within(m->right.p, m->right.n, room_at(g, m->right.p), seed);
+        textmap_prefetch_slot(&v->by_text, m->left_hash);
+        textmap_prefetch_slot(&v->by_text, m->right_hash);
     }
     for (size_t i = 0; i < n; i++) {
         textmap_prefetch_offset(&v->by_text, batch[i].left_hash);
@@ -201,6 +237,7 @@ static bool intern_batch(bpe_table *t, const vocab *v, merge *batch, size_t n, b
             return false;
         }
         note_cut(t, m);
+        if (m->left.n + m->right.n <= 4) note_bytes(t, m);
     }
     return true;
 }
@@ -246,7 +283,7 @@ static unsigned bits_for(uint64_t n) { /* to count from 0 to n - 1 */
 }
 
 static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggtok_error *err) {
-    unsigned bits = bits_for(2 * (uint64_t)n);
+    unsigned bits = bits_for((uint64_t)n + 2 * ((uint64_t)n / 3)); /* at most 0.6 full */
     if (bits < 6) bits = 6;
     t->symbol_bits = bits_for((uint64_t)t->n_tokens + t->extras.set.n);
     t->rank_bits = 64 - 2 * t->symbol_bits;
@@ -280,9 +317,10 @@ static bool read_merges(bpe_table *t, const vocab *v, const gguf *g, const gguf_
         for (; rank < kv->count && n < BATCH; rank++) {
             batch[n].rank = (uint32_t)rank;
             pairs[rank] = (halves){BPE_NO_SYMBOL, 0};
-            n += split_merge(gguf_next_string(g, &pos), &batch[n]);
+            gguf_view text = gguf_next_string(g, &pos);
+            n += split_merge(text, room_at(g, text.p), &batch[n]);
         }
-        ok = intern_batch(t, v, batch, n, &joined, &last);
+        ok = intern_batch(t, v, g, batch, n, &joined, &last);
         for (size_t i = 0; i < n; i++) {
             pairs[batch[i].rank] = (halves){batch[i].left_symbol, batch[i].right_symbol};
         }
@@ -333,6 +371,7 @@ static bool load_bytes(bpe_table *t, const vocab *v) {
 ggtok_status bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err) {
     t->n_tokens = v->n_tokens;
     t->raw_utf8 = (pretok_flags(v->pre) & PRETOK_RAW_UTF8) != 0;
+    memset(t->byte_rank, 0xFF, sizeof t->byte_rank); /* BPE_NO_RANK */
     if (!pair_set_init(&t->cuts.set, v->n_tokens)) return error_memory(err);
     /* bytes first: they may add symbols, whose number the pairs' layout depends on */
     return load_bytes(t, v) ? load_merges(t, v, g, err) : error_memory(err);

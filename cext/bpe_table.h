@@ -30,7 +30,7 @@ typedef struct bpe_table {
     uint32_t n_tokens;
     bool raw_utf8; /* symbols are characters as they are, not GPT-2-mapped bytes */
     bpe_extras extras;
-    /* Pair -> rank, open addressing, at most half full. A slot is
+    /* Pair -> rank, open addressing, at most 0.6 full. A slot is
      *     left : symbol_bits | right : symbol_bits | rank + 1 : rank_bits
      * and 0 when free: 8 bytes, so that a look-up is one cache line. */
     uint64_t *pairs;
@@ -39,6 +39,9 @@ typedef struct bpe_table {
     uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless pairs were made to collide */
     unsigned pair_shift, symbol_bits, rank_bits;
     uint32_t *merged; /* by rank: the symbol that the pair becomes */
+    /* The rank of the merge of two bytes, which a word begins with: for few of them the
+     * pairs need be looked at. Exact where `raw_utf8` isn't set, and not used where it is. */
+    uint32_t byte_rank[256][256];
     bpe_cuts cuts;
     uint8_t byte_char[256][2]; /* GPT-2's character for each byte, in UTF-8; [1] == 0: one byte */
     uint32_t byte_symbol[256]; /* first symbol of a byte (raw_utf8: of an ASCII character) */
@@ -54,7 +57,23 @@ void bpe_table_free(bpe_table *t);
 uint32_t bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, size_t n);
 
 /* GPT-2's byte map: the byte that a character stands for; -1: none. */
-int bpe_char_byte(uint32_t cpt);
+static inline int bpe_char_byte(uint32_t c) {
+    if ((c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xFF && c != 0xAD)) return (int)c;
+    if (c >= 0x100 && c <= 0x120) return (int)(c - 0x100);
+    if (c >= 0x121 && c <= 0x142) return (int)(c - 0x121 + 0x7F);
+    return c == 0x143 ? 0xAD : -1;
+}
+
+/* The same for the character at p < end (*cpt), whose length in bytes is *n. */
+static inline int bpe_byte_at(const uint8_t *p, const uint8_t *end, uint32_t *cpt, size_t *n) {
+    if (*p < 0x80 || *p > 0xC5 || *p < 0xC2 || end - p < 2 || !utf8_continues(p[1])) {
+        *n = utf8_decode(p, end, cpt);
+    } else { /* all that stand for bytes beyond ASCII */
+        *cpt = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+        *n = 2;
+    }
+    return bpe_char_byte(*cpt);
+}
 
 static inline uint64_t bpe_pair_key(const bpe_table *t, uint32_t left, uint32_t right) {
     return (uint64_t)left << t->symbol_bits | right;

@@ -21,8 +21,9 @@ static bool append_bytes_of(bytebuf *out, gguf_view text, uint64_t limit) {
             continue;
         }
         uint32_t c;
-        p += utf8_decode(p, end, &c);
-        int byte = bpe_char_byte(c);
+        size_t len;
+        int byte = bpe_byte_at(p, end, &c, &len);
+        p += len;
         if (byte >= 0) {
             out->data[out->n++] = (uint8_t)byte;
             continue;

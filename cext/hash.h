@@ -10,8 +10,8 @@
 
 #include "mem.h"
 
-/* Further than entries lie in tables that are at most half full, but by intent. */
-enum { HASH_REACH = 128 };
+/* Further than entries lie in tables that are at most 0.6 full, but by intent. */
+enum { HASH_REACH = 256 };
 
 /* How far entries may lie in the i-th table that is tried, the first being 1. */
 static inline size_t hash_reach(int i) {
@@ -47,22 +47,43 @@ static inline uint64_t hash_load32(const uint8_t *p) {
 
 /* The seed is in both factors of each product: who doesn't know it can make neither 0,
  * which would swallow the other. */
+#define HASH_K1(seed) (0xD1B54A32D192ED03u + (seed))
+#define HASH_START(n, seed) ((0x9E3779B97F4A7C15u ^ (n)) - (seed) * HASH_K2)
+#define HASH_K2 0x8CB92BA72F3D8DD7u
+
+/* The end of a text, at most 16 bytes: the first eight as `a`, the others as `b`. */
+static inline uint64_t hash_end(uint64_t a, uint64_t b, uint64_t h, uint64_t seed) {
+    return hash_fold(hash_fold(a ^ HASH_K1(seed), b ^ h), HASH_K2);
+}
+
 static inline uint64_t hash_text(const uint8_t *p, size_t n, uint64_t seed) {
-    const uint64_t k0 = 0x9E3779B97F4A7C15u, k2 = 0x8CB92BA72F3D8DD7u;
-    const uint64_t k1 = 0xD1B54A32D192ED03u + seed;
-    uint64_t h = (k0 ^ n) - seed * k2, a, b;
-    for (; n > 16; p += 16, n -= 16)
-        h = hash_fold(hash_load64(p) ^ k1, hash_load64(p + 8) ^ h) + (h ^ hash_load64(p + 8));
-    if (n >= 8) {
-        a = hash_load64(p), b = hash_load64(p + n - 8);
-    } else if (n >= 4) {
-        a = hash_load32(p), b = hash_load32(p + n - 4);
-    } else if (n) {
-        a = (uint64_t)p[0] << 16 | (uint64_t)p[n >> 1] << 8 | p[n - 1], b = 0;
-    } else {
-        a = b = 0;
+    uint64_t h = HASH_START(n, seed), a = 0, b = 0;
+    for (; n > 16; p += 16, n -= 16) {
+        h = hash_fold(hash_load64(p) ^ HASH_K1(seed), hash_load64(p + 8) ^ h) +
+            (h ^ hash_load64(p + 8));
     }
-    return hash_fold(hash_fold(a ^ k1, b ^ h), k2);
+    if (n > 8) {
+        a = hash_load64(p), b = hash_load64(p + n - 8) >> (128 - 8 * n);
+    } else if (n >= 4) {
+        a = hash_load32(p) | hash_load32(p + n - 4) << (8 * n - 32);
+    } else if (n) {
+        a = p[0] | (uint64_t)p[n >> 1] << 8 * (n >> 1) | (uint64_t)p[n - 1] << (8 * n - 8);
+    }
+    return hash_end(a, b, h, seed);
+}
+
+/* The same, where `room` bytes (>= n) may be read at p. For short texts, as most are,
+ * no branch depends on their length. */
+static inline uint64_t hash_text_within(const uint8_t *p, size_t n, size_t room, uint64_t seed) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (n <= 16 && room >= 16) {
+        uint64_t low = n < 8 ? ~(~(uint64_t)0 << 8 * (n & 7)) : ~(uint64_t)0;
+        uint64_t high = n > 8 ? ~(uint64_t)0 >> (128 - 8 * n) : 0;
+        return hash_end(hash_load64(p) & low, hash_load64(p + 8) & high, HASH_START(n, seed), seed);
+    }
+#endif
+    (void)room;
+    return hash_text(p, n, seed);
 }
 
 /* Odd; from the time and from where `p` and the stack lie. Only how long things take

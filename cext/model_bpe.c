@@ -46,8 +46,8 @@ static void find_longest(bpe_model *m, const vocab *v) {
         if (!m->table.raw_utf8) {
             if (t.p[0] > 0x20 && t.p[0] < 0x7F && n <= m->longest[t.p[0]]) continue;
             for (size_t i = 0; i < t.n; i++) n -= (t.p[i] & 0xC0) == 0x80;
-            utf8_decode(p, p + t.n, &cpt);
-            int byte = bpe_char_byte(cpt);
+            size_t len;
+            int byte = bpe_byte_at(p, p + t.n, &cpt, &len);
             if (byte < 0) continue;
             first = (uint8_t)byte;
         }

@@ -42,14 +42,6 @@ typedef struct spm_state { /* scratch */
 
 #define NO_SYMBOL SIZE_MAX
 
-/* The character at p, a space for the mark that stands for one: texts are cut, and
- * looked up, before their spaces are escaped. */
-static inline uint32_t plain_char_at(const uint8_t *p, size_t n, size_t *len) {
-    const uint32_t mark = 0x8196E2; /* U+2581, packed */
-    uint32_t c = char_at(p, n, len);
-    return c == mark ? ' ' : c;
-}
-
 /* A token's last character may be cut short: it then matches where the text ends
  * in the same way, and only there. */
 static void add_pairs(pair_set *pairs, gguf_view text) {
@@ -300,23 +292,26 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     return st;
 }
 
-/* Writes where the pieces of text[from..n) end, at most `max`; text[from] begins one. A
- * place that is none is written, too, and then overwritten: where to cut can't be
- * predicted, so no branch depends on it. */
+/* Writes where the pieces of text[from..n) end, at most `max` (> 8); text[from] begins one.
+ * A place that is none is written, too, and then overwritten: where to cut can't be
+ * predicted, so no branch depends on it. Texts are cut, and looked up, before their
+ * spaces are escaped. */
 static size_t cut_pieces(const pair_set *pairs, const uint8_t *text, size_t n, size_t from,
                          size_t *ends, size_t max) {
     size_t count = 0, len;
     uint32_t a = plain_char_at(text + from, n - from, &len), b;
-    for (size_t i = from + len; i < n; i += len, a = b) {
-        if ((a | text[i]) < 0x80) {
-            b = text[i];
-            len = 1;
+    for (size_t i = from + len; i < n; a = b) {
+        if (a < 0x80 && n - i >= 8 && pair_eight_ascii(text + i)) {
+            count = pair_cut_eight(pairs, text, i, a, ends, count);
+            i += 8;
+            b = text[i - 1];
         } else {
             b = plain_char_at(text + i, n - i, &len);
+            ends[count] = i;
+            count += !pair_in(pairs, a, b);
+            i += len;
         }
-        ends[count] = i;
-        count += !pair_in(pairs, a, b);
-        if (count == max) return count;
+        if (count > max - 8) return count;
     }
     ends[count] = n;
     return count + 1;

@@ -97,6 +97,7 @@ ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_spec
     const uint32_t special = control | GGTOK_ATTR_USER_DEFINED;
     size_t n = 0, bytes = 0;
     memset(set, 0, sizeof *set);
+    set->runs.byte = -1;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & special)) continue;
         n++;
@@ -124,6 +125,7 @@ ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_spec
             if (!(v->attr[set->ids[i]] & control)) set->ids[set->n++] = set->ids[i];
         }
     }
+    if (!special_runs_take(&set->runs, v, set->ids, &set->n)) goto fail;
     set->nodes[0] = (special_node){0};
     set->n_nodes = 1;
     for (size_t i = 0; i < set->n; i++) {
@@ -131,7 +133,8 @@ ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_spec
     }
     size_t n_first = 0;
     for (int b = 0; b < 256; b++) {
-        if (set->wide[0][b]) n_first++, set->only_first = b;
+        set->first[b] = set->wide[0][b] != 0;
+        if (set->first[b]) n_first++, set->only_first = b;
     }
     if (n_first != 1) set->only_first = -1;
     special_node *fitted = mem_realloc(set->nodes, mem_mul(set->n_nodes, sizeof *fitted));
@@ -147,6 +150,7 @@ void special_set_free(special_set *set) {
     mem_free(set->ids);
     mem_free(set->nodes);
     mem_free(set->wide);
+    special_runs_free(&set->runs);
     memset(set, 0, sizeof *set);
 }
 
@@ -169,7 +173,13 @@ static size_t next_start(const special_set *set, const uint8_t *text, size_t i, 
         const uint8_t *p = memchr(text + i, set->only_first, n - i);
         return p ? (size_t)(p - text) : n;
     }
-    while (i < n && !set->wide[0][text[i]]) i++;
+    const bool *f = set->first;
+    const uint8_t *t = text;
+    while (n - i >= 8 && !(f[t[i]] | f[t[i + 1]] | f[t[i + 2]] | f[t[i + 3]] | f[t[i + 4]] |
+                           f[t[i + 5]] | f[t[i + 6]] | f[t[i + 7]])) {
+        i += 8;
+    }
+    while (i < n && !f[t[i]]) i++;
     return i;
 }
 
@@ -289,20 +299,41 @@ static bool cut_fragment(partition_scratch *s, const fragment *raw, int32_t id, 
     return pos == end || push(out, pos, end - pos, GGTOK_NO_TOKEN);
 }
 
+static void swap(partition_scratch *s) {
+    fragments before = s->now;
+    s->now = s->next;
+    s->next = before;
+    s->next.n = 0;
+}
+
+/* Takes the tokens that are runs out of one raw fragment. */
+static bool cut_runs(partition_scratch *s, const special_runs *r, const fragment *raw,
+                     const uint8_t *text) {
+    size_t pos = raw->pos, end = raw->pos + raw->n, n;
+    for (size_t at = pos; (at = special_runs_next(r, text, at, end, &n)) < end; at += n) {
+        if (at > pos && !push(&s->next, pos, at - pos, GGTOK_NO_TOKEN)) return false;
+        for (uint32_t fit; (fit = r->fit[n < r->longest ? n : r->longest]); n -= fit, at += fit) {
+            if (!push(&s->next, at, fit, r->id[fit])) return false;
+        }
+        pos = at;
+    }
+    return pos == end || push(&s->next, pos, end - pos, GGTOK_NO_TOKEN);
+}
+
 bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
                     const uint8_t *text, size_t n) {
     size_t count = 0;
     s->now.n = 0;
     if (!n) return true;
     if (!push(&s->now, 0, n, GGTOK_NO_TOKEN)) return false;
-    if (!set->n) return true;
-    if (!(PLAIN ? all_tokens(s, set, &count) : find_tokens(s, set, text, n, &count))) return false;
+    s->next.n = 0;
+    if (set->n && !(PLAIN ? all_tokens(s, set, &count) : find_tokens(s, set, text, n, &count)))
+        return false;
     for (size_t i = 0; count; i++) {
         if (!s->seen[i]) continue;
         count--;
         int32_t id = set->ids[i];
         gguf_view word = vocab_text(v, (uint32_t)id);
-        s->next.n = 0;
         if (!long_borders(s, word)) return false;
         for (size_t k = 0; k < s->now.n; k++) {
             const fragment *f = &s->now.data[k];
@@ -310,10 +341,17 @@ bool partition_text(partition_scratch *s, const special_set *set, const vocab *v
                                               : push(&s->next, f->pos, f->n, f->id);
             if (!ok) return false;
         }
-        fragments swap = s->now;
-        s->now = s->next;
-        s->next = swap;
+        swap(s);
     }
+    if (set->runs.byte < 0) return true;
+    for (size_t k = 0; k < s->now.n; k++) {
+        const fragment *f = &s->now.data[k];
+        if (!(f->id == GGTOK_NO_TOKEN ? cut_runs(s, &set->runs, f, text)
+                                      : push(&s->next, f->pos, f->n, f->id))) {
+            return false;
+        }
+    }
+    swap(s);
     return true;
 }
 

@@ -8,7 +8,7 @@
 #ifndef GGTOK_PARTITION_H
 #define GGTOK_PARTITION_H
 
-#include "vocab.h"
+#include "partition_runs.h"
 
 /* The tokens to look for, in llama.cpp's order, and an automaton that tells in
  * one pass over a text which of them it holds at all. */
@@ -19,7 +19,9 @@ typedef struct special_set {
     size_t n_nodes;
     uint32_t (*wide)[256]; /* children by byte, 0: none; wide[0] is the root's */
     size_t n_wide, wide_cap;
-    int only_first; /* the byte that all texts begin with, or -1 */
+    bool first[256];   /* does a text begin with this byte? */
+    int only_first;    /* the byte that all texts begin with, or -1 */
+    special_runs runs; /* tokens that are not among `ids` */
 } special_set;
 
 /* All special tokens (parse_special), or only those always looked for. */

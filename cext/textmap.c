@@ -21,7 +21,8 @@ static bool fill(textmap *m, uint32_t n, size_t most, uint32_t *dup, uint32_t *f
         uint32_t count = n - base < BATCH ? n - base : BATCH;
         for (uint32_t i = 0; i < count; i++) {
             uint32_t id = base + i;
-            hash[i] = hash_text(m->arena + off[id], off[id + 1] - off[id], m->seed);
+            hash[i] = hash_text_within(m->arena + off[id], off[id + 1] - off[id], off[n] - off[id],
+                                       m->seed);
 #if defined(__GNUC__)
             __builtin_prefetch(&m->slots[hash[i] & m->mask], 1);
 #endif
