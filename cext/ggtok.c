@@ -79,7 +79,7 @@ static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, un
     }
     const special_set *set = flags & GGTOK_PARSE_SPECIAL ? &tok->all : &tok->always;
     if (!partition_text(&ctx->partition, set, &tok->v, text, n)) return error_memory(err);
-    model_call call = {&tok->v, tok->model, ctx->scratch, true, &ctx->ids, err};
+    model_call call = {&tok->v, tok->model, ctx->scratch, true, &ctx->ids, &ctx->counts, err};
     for (size_t i = 0; i < ctx->partition.now.n; i++) {
         const fragment *f = &ctx->partition.now.data[i];
         if (f->id != GGTOK_NO_TOKEN) {

@@ -200,6 +200,15 @@ ggtok_status ggtok_pool_new(const ggtok_tokenizer *tok, ggtok_pool **out, ggtok_
 ggtok_context *ggtok_pool_take(ggtok_pool *pool, ggtok_error *err);
 void ggtok_pool_give(ggtok_pool *pool, ggtok_context *ctx);
 void ggtok_pool_clear(ggtok_pool *pool);
+
+/* What the contexts at rest remember: words (and parts of words) that were found and
+ * that were not, since each was made, and the memory that takes. A context's caches grow
+ * while they fill, to 22 MB at most. */
+typedef struct ggtok_cache_info {
+    uint64_t hits, misses;
+    uint64_t bytes;
+} ggtok_cache_info;
+ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *pool);
 void ggtok_pool_free(ggtok_pool *pool); /* NULL is allowed */
 
 /* Asked by the calling thread, several times a second; false stops the batch. */

@@ -7,6 +7,11 @@
 
 #include "vocab.h"
 
+/* Words, or pieces, that a context's cache held, and those that had to be tokenized. */
+typedef struct cache_counts {
+    uint64_t hits, misses;
+} cache_counts;
+
 /* What one encode call hands to a model. */
 typedef struct model_call {
     const vocab *v;
@@ -14,6 +19,7 @@ typedef struct model_call {
     void *scratch;      /* what scratch_new() made; this thread's own */
     bool after_special; /* the text starts the input or follows a special token */
     idbuf *out;         /* ids are appended here */
+    cache_counts *counts;
     ggtok_error *err;
 } model_call;
 
@@ -26,6 +32,7 @@ typedef struct model_ops {
     void (*scratch_free)(void *scratch);                     /* NULL is allowed */
     /* Appends the ids of text[0..n), n >= 1, any bytes. */
     ggtok_status (*encode)(const model_call *call, const uint8_t *text, size_t n);
+    size_t (*cache_bytes)(const void *scratch); /* NULL: there is no cache */
 } model_ops;
 
 extern const model_ops model_bpe, model_spm, model_wpm, model_ugm, model_rwkv, model_plamo2,

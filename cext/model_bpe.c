@@ -89,6 +89,11 @@ static void scratch_free(void *scratch) {
     mem_free(s);
 }
 
+static size_t cache_bytes(const void *scratch) {
+    const bpe_state *s = scratch;
+    return wordcache_bytes(&s->words) + wordcache_bytes(&s->pieces);
+}
+
 static void *scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
     bpe_state *s = mem_zalloc(sizeof *s);
@@ -259,4 +264,11 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     return st;
 }
 
-const model_ops model_bpe = {model_build, model_free, scratch_new, scratch_free, encode};
+const model_ops model_bpe = {
+    .build = model_build,
+    .free = model_free,
+    .scratch_new = scratch_new,
+    .scratch_free = scratch_free,
+    .encode = encode,
+    .cache_bytes = cache_bytes,
+};

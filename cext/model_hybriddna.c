@@ -62,6 +62,11 @@ static void dna_scratch_free(void *scratch) {
     mem_free(s);
 }
 
+static size_t dna_cache_bytes(const void *scratch) {
+    const dna_scratch *s = scratch;
+    return model_bpe.cache_bytes(s->bpe);
+}
+
 static void *dna_scratch_new(const vocab *v, const void *model) {
     const dna_model *m = model;
     dna_scratch *s = mem_zalloc(sizeof *s);
@@ -159,4 +164,5 @@ const model_ops model_hybriddna = {
     .scratch_new = dna_scratch_new,
     .scratch_free = dna_scratch_free,
     .encode = dna_encode,
+    .cache_bytes = dna_cache_bytes,
 };

@@ -447,6 +447,11 @@ static ggtok_status plamo2_build_model(const vocab *v, const gguf *g,
 
 /* ---- encoding ---- */
 
+static size_t plamo2_cache_bytes(const void *scratch) {
+    const plamo2_scratch *s = scratch;
+    return piece_cache_bytes(&s->cache);
+}
+
 static void *plamo2_scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
     return mem_zalloc(sizeof(plamo2_scratch));
@@ -536,12 +541,14 @@ static bool push_piece(const model_call *call, const uint8_t *text, size_t n, bo
         hash = piece_hash(&key);
         const piece_slot *slot = piece_find(&s->cache, &key, hash);
         if (slot) {
+            call->counts->hits++;
             if (!idbuf_reserve(out, PIECE_IDS)) return false;
             memcpy(out->data + out->n, slot->id, sizeof slot->id);
             out->n += slot->n;
             return true;
         }
     }
+    call->counts->misses++;
     if (!find_path(m, s, text, n) || !idbuf_reserve(out, s->ids.n)) return false;
     memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *out->data);
     out->n += s->ids.n;
@@ -644,4 +651,5 @@ const model_ops model_plamo2 = {
     .scratch_new = plamo2_scratch_new,
     .scratch_free = plamo2_scratch_free,
     .encode = plamo2_encode,
+    .cache_bytes = plamo2_cache_bytes,
 };

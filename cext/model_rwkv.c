@@ -130,6 +130,11 @@ static void rwkv_scratch_free(void *scratch) {
     mem_free(s);
 }
 
+static size_t rwkv_cache_bytes(const void *scratch) {
+    const rwkv_scratch *s = scratch;
+    return wordcache_bytes(&s->cache);
+}
+
 static void *rwkv_scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
     rwkv_scratch *s = mem_zalloc(sizeof *s);
@@ -259,4 +264,5 @@ const model_ops model_rwkv = {
     .scratch_new = rwkv_scratch_new,
     .scratch_free = rwkv_scratch_free,
     .encode = rwkv_encode,
+    .cache_bytes = rwkv_cache_bytes,
 };

@@ -92,6 +92,11 @@ static void scratch_free(void *scratch) {
     mem_free(s);
 }
 
+static size_t cache_bytes(const void *scratch) {
+    const spm_state *s = scratch;
+    return wordcache_bytes(&s->cache);
+}
+
 static void *scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
     spm_state *s = mem_zalloc(sizeof *s);
@@ -353,4 +358,11 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     return st;
 }
 
-const model_ops model_spm = {model_build, model_free, scratch_new, scratch_free, encode};
+const model_ops model_spm = {
+    .build = model_build,
+    .free = model_free,
+    .scratch_new = scratch_new,
+    .scratch_free = scratch_free,
+    .encode = encode,
+    .cache_bytes = cache_bytes,
+};

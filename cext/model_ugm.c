@@ -226,6 +226,11 @@ static void ugm_scratch_free(void *scratch) {
     mem_free(s);
 }
 
+static size_t ugm_cache_bytes(const void *scratch) {
+    const ugm_scratch *s = scratch;
+    return piece_cache_bytes(&s->cache);
+}
+
 static void *ugm_scratch_new(const vocab *v, const void *model) {
     (void)model;
     ugm_scratch *s = mem_zalloc(sizeof *s);
@@ -363,6 +368,8 @@ static bool look_up(ugm_run *r) {
         const struct waiting *w = &b->piece[i];
         const piece_slot *slot =
             w->n <= PIECE_MAX ? piece_find(&r->s->cache, &w->key, w->hash) : NULL;
+        r->call->counts->hits += slot != NULL;
+        r->call->counts->misses += slot == NULL;
         if (!slot) {
             uint8_t word[3 + PIECE_MAX + 1] = {0xE2, 0x96, 0x81};
             if (w->bare) memcpy(word + 3, w->text, PIECE_MAX); /* WORD_ROOM is behind it */
@@ -714,4 +721,5 @@ const model_ops model_ugm = {
     .scratch_new = ugm_scratch_new,
     .scratch_free = ugm_scratch_free,
     .encode = ugm_encode,
+    .cache_bytes = ugm_cache_bytes,
 };

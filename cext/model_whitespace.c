@@ -28,6 +28,11 @@ static void ws_scratch_free(void *scratch) {
     mem_free(s);
 }
 
+static size_t ws_cache_bytes(const void *scratch) {
+    const ws_scratch *s = scratch;
+    return model_bpe.cache_bytes(s->bpe);
+}
+
 static void *ws_scratch_new(const vocab *v, const void *model) {
     ws_scratch *s = mem_zalloc(sizeof *s);
     if (s && !(s->bpe = model_bpe.scratch_new(v, model))) {
@@ -71,4 +76,5 @@ const model_ops model_whitespace = {
     .scratch_new = ws_scratch_new,
     .scratch_free = ws_scratch_free,
     .encode = ws_encode,
+    .cache_bytes = ws_cache_bytes,
 };

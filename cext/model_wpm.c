@@ -120,6 +120,11 @@ static wpm_char *new_page(const vocab *v, wpm_scratch *s, uint32_t number) {
     return s->page[number] = page;
 }
 
+static size_t wpm_cache_bytes(const void *scratch) {
+    const wpm_scratch *s = scratch;
+    return piece_cache_bytes(&s->cache);
+}
+
 static void *wpm_scratch_new(const vocab *v, const void *model) {
     static const uint8_t phantom[PHANTOM] = {0xE2, 0x96, 0x81};
     (void)model;
@@ -171,6 +176,7 @@ static inline bool push_slot(idbuf *out, const piece_slot *slot) {
 
 /* A word that the cache doesn't know; `key` is NULL for a long one. */
 static bool miss(const model_call *call, wpm_scratch *s, const piece_key *key, uint64_t hash) {
+    call->counts->misses++;
     if (!split_word(call, s) || !idbuf_reserve(call->out, s->ids.n)) return false;
     memcpy(call->out->data + call->out->n, s->ids.data, s->ids.n * sizeof *s->ids.data);
     call->out->n += s->ids.n;
@@ -189,6 +195,7 @@ static bool flush(const model_call *call, wpm_scratch *s) {
         piece_key key = piece_key_of(s->word.data + PHANTOM, n);
         uint64_t hash = piece_hash(&key);
         const piece_slot *slot = piece_find(&s->cache, &key, hash);
+        call->counts->hits += slot != NULL;
         ok = slot ? push_slot(call->out, slot) : miss(call, s, &key, hash);
     }
     s->word.n = PHANTOM;
@@ -250,6 +257,7 @@ static bool run(const model_call *call, wpm_scratch *s, const uint8_t *p, const 
                     uint64_t hash = piece_hash(&key);
                     const piece_slot *slot = piece_find(&s->cache, &key, hash);
                     if (slot) {
+                        call->counts->hits++;
                         if (!push_slot(call->out, slot)) return false;
                     } else {
                         for (size_t i = 0; i < n; i++) {
@@ -304,4 +312,5 @@ const model_ops model_wpm = {
     .scratch_new = wpm_scratch_new,
     .scratch_free = wpm_scratch_free,
     .encode = wpm_encode,
+    .cache_bytes = wpm_cache_bytes,
 };

@@ -39,3 +39,7 @@ void piece_cache_free(piece_cache *c) {
     mem_free(c->memory);
     *c = (piece_cache){0};
 }
+
+size_t piece_cache_bytes(const piece_cache *c) {
+    return c->slot ? 2 * (c->mask + 1) * sizeof *c->slot : 0;
+}

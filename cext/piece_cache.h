@@ -85,5 +85,6 @@ static inline void piece_prefetch(const piece_cache *c, uint64_t hash) {
 /* Remembers n ids (n <= PIECE_IDS, else nothing is). Out of memory is no failure here. */
 void piece_add(piece_cache *c, const piece_key *k, uint64_t hash, const int32_t *ids, size_t n);
 void piece_cache_free(piece_cache *c);
+size_t piece_cache_bytes(const piece_cache *c); /* of memory that it holds */
 
 #endif

@@ -53,3 +53,17 @@ void ggtok_pool_clear(ggtok_pool *p) {
     lock_give(&p->lock);
     free_all(idle);
 }
+
+ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *p) {
+    ggtok_cache_info info = {0, 0, 0};
+    lock_take(&p->lock);
+    for (const ggtok_context *ctx = p->idle; ctx; ctx = ctx->next) {
+        info.hits += ctx->counts.hits;
+        info.misses += ctx->counts.misses;
+        if (ctx->tok->ops && ctx->tok->ops->cache_bytes) {
+            info.bytes += ctx->tok->ops->cache_bytes(ctx->scratch);
+        }
+    }
+    lock_give(&p->lock);
+    return info;
+}

@@ -22,6 +22,7 @@ struct ggtok_context { /* one thread's */
     partition_scratch partition;
     idbuf ids;
     bytebuf bytes;
+    cache_counts counts;
     ggtok_context *next; /* of those at rest in a pool */
     unsigned round;      /* the pool's when it was made */
 };

@@ -201,3 +201,8 @@ bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf 
     }
     return false;
 }
+
+size_t wordcache_bytes(const wordcache *c) {
+    size_t shorts = ((size_t)2 << (64 - c->short_shift)) * sizeof *c->shorts;
+    return shorts + piece_cache_bytes(&c->pieces) + c->n_slots * sizeof *c->longs;
+}

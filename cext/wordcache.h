@@ -40,6 +40,7 @@ typedef struct wordcache {
 /* False: out of memory. */
 bool wordcache_init(wordcache *c);
 void wordcache_free(wordcache *c);
+size_t wordcache_bytes(const wordcache *c); /* of memory that it holds */
 
 /* Keeps word p[0..n) = ids[0..count), n >= 1, if it fits. May fail to; that only
  * costs time. */

@@ -27,9 +27,13 @@ static inline ggtok_status words_encode(const model_call *call, wordcache *cache
         if (done) from = ends[done - 1];
         ends += done;
         count -= done;
+        call->counts->hits += done;
         if (!count || done == WORD_GROUP) continue;
         if (!idbuf_reserve(call->out, WORD_LONG_IDS)) return error_memory(call->err);
-        if (!wordcache_get(cache, text + from, *ends - from, n - from, call->out)) {
+        if (wordcache_get(cache, text + from, *ends - from, n - from, call->out)) {
+            call->counts->hits++;
+        } else {
+            call->counts->misses++;
             ggtok_status s = encode(call, text + from, *ends - from, n - from);
             if (s) return s;
         }

@@ -24,12 +24,13 @@ from ggtok.errors import (
     VocabError,
     VocabWarning,
 )
-from ggtok.tokenizer import TokenAttr, Tokenizer, load
+from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
+    "CacheInfo",
     "FileError",
     "GGTokError",
     "GGUFError",

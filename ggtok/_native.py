@@ -304,6 +304,7 @@ class Native:
     decode: Callable[[object, object, object], bytes]
     decode_at: Callable[[int, int, object, object], bytes]
     clear: Callable[[], None]
+    cache_info: Callable[[], tuple[int, int, int]]
 
     def __init__(
         self,
@@ -343,7 +344,7 @@ class Native:
             lib.ggtok_free(self._tok)
             raise errors.OutOfMemoryError("out of memory")
         self.encode, self.encode_bytes, self.count, self.encode_batch, *rest = functions
-        self.decode, self.decode_at, self.clear = rest
+        self.decode, self.decode_at, self.clear, self.cache_info = rest
 
     @property
     def splits_in_python(self) -> bool:

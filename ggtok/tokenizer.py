@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import warnings
+from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
 from types import MappingProxyType
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _TEMPLATE_KEY = "tokenizer.chat_template"
 _MAX_THREADS = 256  # more are not started
+_CACHE_MAX = 22 << 20  # bytes, as ggtok.h says
 
 
 class TokenAttr(IntFlag):
@@ -41,6 +43,14 @@ class TokenAttr(IntFlag):
     LSTRIP = 1 << 7
     RSTRIP = 1 << 8
     SINGLE_WORD = 1 << 9
+
+
+CacheInfo = namedtuple("CacheInfo", ("hits", "misses", "maxsize", "currsize"))  # noqa: PYI024
+CacheInfo.__doc__ = """What :meth:`Tokenizer.cache_info` gives, like ``functools.lru_cache``'s.
+
+hits: words, and parts of words, that were known; misses: those that had to be tokenized;
+maxsize: bytes that a thread's cache grows to, at most; currsize: bytes that all take now.
+"""
 
 
 def load(
@@ -232,6 +242,21 @@ class Tokenizer:
             return self._native.count(text, add_special, parse_special)
         except Exception as e:
             return self._native.retry(self._native.count, e, text, add_special, parse_special)
+
+    # ---- what encoding remembers ----
+
+    def cache_info(self) -> CacheInfo:
+        """What is remembered of the texts encoded so far, to encode such texts faster.
+
+        Threads that encode at the same time have a cache each; those at work right now
+        are left out.
+        """
+        hits, misses, size = self._native.cache_info()
+        return CacheInfo(hits, misses, _CACHE_MAX, size)
+
+    def cache_clear(self) -> None:
+        """Forget all texts, and free the memory that they took. Ids never depend on it."""
+        self._native.clear()
 
     # ---- ids to text ----
 

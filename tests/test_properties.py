@@ -18,7 +18,7 @@ import ggtok
 from fixtures.samples import CODE, EMOJI, PROSE
 from tests.test_goldens import golden
 from tests.texts import ALPHABETS, BROKEN, texts
-from tests.vocabularies import fixture_names
+from tests.vocabularies import fixture, fixture_names
 
 Load = Callable[[str], ggtok.Tokenizer]
 
@@ -202,3 +202,21 @@ def test_long_texts(load_fixture: Load) -> None:
             if name == "bpe-qwen2":
                 assert tok.decode(ids) == text
             assert tok.count(text, add_special=False) == len(ids)
+
+
+@pytest.mark.parametrize("name", ["bpe-gpt2", "spm", "wpm", "ugm", "rwkv", "plamo2", "bpe-hybriddna"])
+def test_caches(load_fixture: Load, name: str) -> None:
+    """They count what they find, keep to their bound, and never decide an id."""
+    tok = ggtok.load(fixture(name))
+    assert tok.cache_info() == (0, 0, tok.cache_info().maxsize, 0)
+    text = "The quick brown fox jumps over the lazy dog, again and again. " * 30
+    expected = tok.encode(text)
+    first = tok.cache_info()
+    assert tok.encode(text) == expected
+    second = tok.cache_info()
+    assert second.hits > first.hits
+    assert second.misses >= first.misses > 0
+    assert 0 < second.currsize <= second.maxsize
+    tok.cache_clear()
+    assert tok.cache_info() == (0, 0, first.maxsize, 0)
+    assert tok.encode(text) == expected

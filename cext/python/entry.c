@@ -339,13 +339,22 @@ static PyObject *clear(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     Py_RETURN_NONE;
 }
 
+/* () -> (hits, misses, bytes) */
+static PyObject *cache_info(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)args, (void)n_args;
+    ggtok_cache_info info = ggtok_pool_cache_info(e->pool);
+    return Py_BuildValue("(KKK)", (unsigned long long)info.hits, (unsigned long long)info.misses,
+                         (unsigned long long)info.bytes);
+}
+
 /* ---- binding ---- */
 
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
     METHOD(encode), METHOD(encode_bytes), METHOD(count), METHOD(encode_batch),
-    METHOD(decode), METHOD(decode_at),    METHOD(clear),
+    METHOD(decode), METHOD(decode_at),    METHOD(clear), METHOD(cache_info),
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t list, uintptr_t error) {
