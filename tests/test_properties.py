@@ -204,7 +204,9 @@ def test_long_texts(load_fixture: Load) -> None:
             assert tok.count(text, add_special=False) == len(ids)
 
 
-@pytest.mark.parametrize("name", ["bpe-gpt2", "spm", "wpm", "ugm", "rwkv", "plamo2", "bpe-hybriddna"])
+@pytest.mark.parametrize(
+    "name", ["bpe-gpt2", "spm", "wpm", "ugm", "rwkv", "plamo2", "bpe-hybriddna"]
+)
 def test_caches(load_fixture: Load, name: str) -> None:
     """They count what they find, keep to their bound, and never decide an id."""
     tok = ggtok.load(fixture(name))
