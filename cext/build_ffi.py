@@ -4,6 +4,7 @@ setup.py runs this. `python cext/build_ffi.py OUT.c` writes the generated module
 to look at.
 """
 
+import os
 import sys
 from glob import glob
 
@@ -154,7 +155,10 @@ static const char *utf8_of(uintptr_t str, size_t *n) {
 if sys.platform == "win32":
     COMPILE_ARGS = ["/O2", "/std:c11", "/utf-8"]
 else:
-    COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden"]
+    COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden", "-fstack-protector-strong"]
+    if "-fsanitize" not in os.environ.get("CFLAGS", ""):  # it would hide calls from them
+        COMPILE_ARGS += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
+LINK_ARGS = ["-Wl,-z,relro,-z,now"] if sys.platform == "linux" else []
 
 ffibuilder = FFI()
 ffibuilder.cdef(CDEF)
@@ -165,6 +169,7 @@ ffibuilder.set_source(
     sources=sorted(glob("cext/*.c")),
     depends=sorted(glob("cext/*.h") + glob("cext/*.inc")),
     extra_compile_args=COMPILE_ARGS,
+    extra_link_args=LINK_ARGS,
 )
 
 if __name__ == "__main__":
