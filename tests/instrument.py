@@ -75,6 +75,7 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         "capi": (["-g"], [str(fixture("bpe-gpt2"))]),
         "oom": (["-DGGTOK_TEST_ALLOC"], files),
         "reach": ([], [str(fixture("bpe-gpt2"))]),
+        "stl_order": ([], []),
         "threads": ([], files),
         "pretok_twins": ([], ["500"]),
     }
@@ -90,11 +91,11 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         programs.append(folder / f"fuzz_{target}")
     profile = folder / "all.profdata"
     _run(f"llvm-profdata{SUFFIX}", "merge", "-o", profile, *folder.glob("*.profraw"))
-    objects = [f"-object={program}" for program in programs]
+    objects = [programs[0], *(f"-object={program}" for program in programs[1:])]
     what = ["show", "-show-branches=count"] if show else ["report", "-show-region-summary=false"]
     sources = sorted((ROOT / "cext").glob("*.[ch]"))
     subprocess.run(
-        [f"llvm-cov{SUFFIX}", *what, f"-instr-profile={profile}", *objects, *sources], check=True
+        [f"llvm-cov{SUFFIX}", *what, *objects, f"-instr-profile={profile}", *sources], check=True
     )
     return status
 
@@ -117,9 +118,10 @@ def main() -> int:
     )
     parser.add_argument("how", choices=("sanitize", "coverage"))
     parser.add_argument("--show", action="store_true", help="coverage: the lines themselves")
+    parser.add_argument("--work", type=Path, help="keep what is compiled and measured here")
     args, arguments = parser.parse_known_args()
     with tempfile.TemporaryDirectory(prefix="ggtok-instrument-") as name:
-        folder = Path(name)
+        folder = args.work or Path(name)
         if args.how == "sanitize":
             return sanitize(folder, arguments)
         if not shutil.which(f"llvm-cov{SUFFIX}"):

@@ -62,3 +62,14 @@ def test_threads_share_a_tokenizer(sanitized: bool, tmp_path: Path) -> None:
     done = subprocess.run([program, *FIXTURES], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not done.stderr  # where reports go
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have another C++ library")
+def test_orders_of_the_cpp_library(tmp_path: Path) -> None:
+    """std::sort and std::unordered_map themselves."""
+    if not shutil.which("g++"):
+        pytest.skip("needs g++")
+    program = tmp_path / "stl_order"
+    build(program, SANITIZERS if have_sanitizers("gcc") else (), cc="gcc", program="stl_order")
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr

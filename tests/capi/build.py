@@ -24,6 +24,7 @@ PROGRAMS = {
     "oom": ("*.c",),
     "reach": ("*.c",),
     "threads": ("*.c",),
+    "stl_order": ("stl_order.c", "mem.c"),
     "pretok_twins": ("pretok*.c", "unicode.c", "utf8.c", "mem.c"),
 }
 
@@ -32,11 +33,13 @@ def build(
     out: Path, flags: Sequence[str] = (), cc: str | None = None, program: str = "capi"
 ) -> None:
     """Writes the program to `out`; raises CalledProcessError if it doesn't compile."""
-    sources = [ROOT / "tests" / "capi" / f"{program}.c"]
+    sources = list((ROOT / "tests" / "capi").glob(f"{program}.c*"))
+    language = ["-std=c11"] if sources[0].suffix == ".c" else ["-lstdc++"]
     for pattern in PROGRAMS[program]:
         sources += sorted((ROOT / "cext").glob(pattern))
-    options = ["-std=c11", "-O1", "-g", *flags, f"-I{ROOT / 'cext'}", "-o", str(out)]
-    subprocess.run([*_compiler(cc), *options, *map(str, sources), "-lm", "-lpthread"], check=True)
+    options = ["-O1", "-g", *flags, f"-I{ROOT / 'cext'}", "-o", str(out)]
+    libraries = [*language, "-lm", "-lpthread"]
+    subprocess.run([*_compiler(cc), *options, *map(str, sources), *libraries], check=True)
 
 
 def have_sanitizers(cc: str | None = None, flags: Sequence[str] = SANITIZERS) -> bool:

@@ -33,7 +33,8 @@ static unsigned long long answers(const ggtok_tokenizer *tok, int from) {
         if (!copy) abort();
         if (ids.n) memcpy(copy, ids.data, ids.n * sizeof *copy);
         s = ggtok_decode(ctx, copy, ids.n, (unsigned)i % 4, &out, &err);
-        for (size_t j = 0; j < out.n; j++) one = (one ^ (unsigned char)out.data[j]) * 1099511628211u;
+        for (size_t j = 0; j < out.n; j++)
+            one = (one ^ (unsigned char)out.data[j]) * 1099511628211u;
         free(copy);
         sum += one * ((unsigned)i + 1); /* in any order */
     }
