@@ -53,3 +53,17 @@ def test_saved_files() -> None:
 def test_saved_corpora_are_there(target: str) -> None:
     inputs = saved(target)
     assert len(inputs) > 100 and min(map(len, inputs)) < 50
+
+
+@pytest.mark.parametrize("name", ["version-2", "big-endian"])
+def test_scalars_of_every_type(name: str) -> None:
+    values = {
+        **{"u8": 200, "i8": -100, "u16": 60_000, "i16": -30_000, "u32": 4_000_000_000},
+        **{"i32": -2_000_000_000, "f32": -0.5, "bool": True, "u64": 2**64 - 1, "i64": -(2**63)},
+        **{"f64": 1e300, "str": "\u4f60"},
+    }
+    gguf = GGUF.read(fixture(name))
+    for kind, value in values.items():
+        gguf.set(f"a.{kind}", value, kind)
+    metadata = ggtok.load(gguf.dump()).metadata
+    assert {kind: metadata[f"a.{kind}"] for kind in values} == values
