@@ -4,6 +4,7 @@ setup.py runs this. `python cext/build_ffi.py OUT.c` writes the generated module
 to look at.
 """
 
+import os
 import sys
 import sysconfig
 from glob import glob
@@ -115,7 +116,10 @@ SOURCE = """
 if sys.platform == "win32":
     COMPILE_ARGS = ["/O2", "/std:c11", "/utf-8"]
 else:
-    COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden"]
+    COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden", "-fstack-protector-strong"]
+    if "-fsanitize" not in os.environ.get("CFLAGS", ""):  # it would hide calls from them
+        COMPILE_ARGS += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
+LINK_ARGS = ["-Wl,-z,relro,-z,now"] if sys.platform == "linux" else []
 
 # Those builds of CPython have no limited API.
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
@@ -130,6 +134,7 @@ ffibuilder.set_source(
     depends=sorted(glob("cext/*.h") + glob("cext/*.inc") + glob("cext/python/*.h")),
     define_macros=[] if FREE_THREADED else [("Py_LIMITED_API", "0x030A0000")],
     extra_compile_args=COMPILE_ARGS,
+    extra_link_args=LINK_ARGS,
 )
 
 if __name__ == "__main__":

@@ -16,11 +16,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+THREADS = ("-fsanitize=thread",)
 
 # Each program and the sources of cext that it needs.
 PROGRAMS = {
     "capi": ("*.c",),
+    "oom": ("*.c",),
     "reach": ("*.c",),
+    "threads": ("*.c",),
+    "stl_order": ("stl_order.c", "mem.c"),
     "pretok_twins": ("pretok*.c", "unicode.c", "utf8.c", "mem.c"),
 }
 
@@ -29,20 +33,26 @@ def build(
     out: Path, flags: Sequence[str] = (), cc: str | None = None, program: str = "capi"
 ) -> None:
     """Writes the program to `out`; raises CalledProcessError if it doesn't compile."""
-    sources = [ROOT / "tests" / "capi" / f"{program}.c"]
+    sources = list((ROOT / "tests" / "capi").glob(f"{program}.c*"))
+    language = ["-std=c11"] if sources[0].suffix == ".c" else ["-lstdc++"]
     for pattern in PROGRAMS[program]:
         sources += sorted((ROOT / "cext").glob(pattern))
-    options = ["-std=c11", "-O1", "-g", *flags, f"-I{ROOT / 'cext'}", "-o", str(out)]
-    subprocess.run([*_compiler(cc), *options, *map(str, sources), "-lm", "-pthread"], check=True)
+    options = ["-O1", "-g", *flags, f"-I{ROOT / 'cext'}", "-o", str(out)]
+    libraries = [*language, "-lm", "-pthread"]
+    subprocess.run([*_compiler(cc), *options, *map(str, sources), *libraries], check=True)
 
 
-def have_sanitizers(cc: str | None = None) -> bool:
-    """Whether the compiler can link a program with them."""
+def have_sanitizers(cc: str | None = None, flags: Sequence[str] = SANITIZERS) -> bool:
+    """Whether the compiler can link a program with them, and the program runs."""
     with tempfile.TemporaryDirectory(prefix="ggtok-probe-") as folder:
         source = Path(folder) / "probe.c"
         source.write_text("int main(void) { return 0; }\n")
-        command = [*_compiler(cc), *SANITIZERS, str(source), "-o", str(source.with_suffix(""))]
-        return subprocess.run(command, capture_output=True).returncode == 0
+        program = source.with_suffix("")
+        command = [*_compiler(cc), *flags, str(source), "-o", str(program)]
+        return all(
+            subprocess.run(step, capture_output=True).returncode == 0
+            for step in (command, [str(program)])
+        )
 
 
 def _compiler(cc: str | None) -> list[str]:

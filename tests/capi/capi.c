@@ -216,13 +216,15 @@ static void check_errors(const char *path, const unsigned char *data, size_t n) 
     for (size_t i = 0; ggtok_pre_name(i); i++) CHECK(ggtok_pre_name(i)[0]);
 }
 
-/* A splitter that cuts at every byte, or fails: `user` says which. */
+/* A splitter that cuts at every byte, or does something wrong: `user` says what. */
+enum { CUT, FAIL, REPEAT, STOP_EARLY, N_FAULTS };
 static size_t split_bytes(void *user, const char *text, size_t n, size_t *ends, size_t max) {
+    int how = *(const int *)user;
     (void)text;
-    if (*(const bool *)user) return SIZE_MAX;
+    if (how == FAIL) return SIZE_MAX;
     if (n <= max)
-        for (size_t i = 0; i < n; i++) ends[i] = i + 1;
-    return n;
+        for (size_t i = 0; i < n; i++) ends[i] = how == REPEAT && i == n / 2 ? i : i + 1;
+    return how == STOP_EARLY && n <= max ? n - 1 : n;
 }
 
 static void check_splitter(const char *path) {
@@ -230,17 +232,18 @@ static void check_splitter(const char *path) {
     ggtok_tokenizer *tok;
     ggtok_context *ctx;
     ggtok_ids ids;
-    bool fail = false;
-    ggtok_load_options options = {.split = split_bytes, .split_user = &fail};
+    int how = CUT;
+    ggtok_load_options options = {.split = split_bytes, .split_user = &how};
     CHECK(!ggtok_load_file(path, &options, &tok, &err));
     CHECK(!ggtok_context_new(tok, &ctx, &err));
     char text[1000];
     memset(text, 'a', sizeof text);
     CHECK(!ggtok_encode(ctx, text, sizeof text, 0, &ids, &err));
     CHECK(ids.n == sizeof text);
-    fail = true;
-    CHECK(ggtok_encode(ctx, text, sizeof text, 0, &ids, &err) == GGTOK_ERR_ARGUMENT);
-    CHECK(ids.n == 0);
+    for (how = FAIL; how < N_FAULTS; how++) {
+        CHECK(ggtok_encode(ctx, text, sizeof text, 0, &ids, &err) == GGTOK_ERR_ARGUMENT);
+        CHECK(ids.n == 0 && err.message[0]);
+    }
     ggtok_context_free(ctx);
 
     /* In a batch, the first text that fails is named. */

@@ -7,6 +7,8 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.fuzz.seeds import take_words_as_they_are
+from tests.patch import GGUF
 from tests.vocabularies import fixture, fixture_names
 
 HERE = Path(__file__).resolve().parent
@@ -20,7 +22,10 @@ SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-reco
 def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> None:
     """Writes fuzz_gguf, fuzz_encode and fuzz_detok to the folder `out`."""
     library = [cc, "-std=c11", "-g", "-O1", *flags, f"-I{CEXT}"]
-    paths = ", ".join(f'"{fixture(name)}"' for name in fixture_names())
+    words = GGUF.read(fixture("ugm"))
+    take_words_as_they_are(words)
+    vocabularies = [*map(fixture, fixture_names()), words.write(out / "words.gguf")]
+    paths = ", ".join(f'"{path}"' for path in vocabularies)
     harness = [*library, f"-DFIXTURES={paths}", f'-DBASE="{fixture(BASE)}"']
     objects = _compile(library, sorted(CEXT.glob("*.c")), out / "library")
     plain = _plain([cc, "-std=c11", "-O2", "-DGGTOK_TEST_PLAIN", f"-I{CEXT}"], out / "plain")

@@ -14,6 +14,8 @@ TOKENS = "tokenizer.ggml.tokens"
 PER_TOKEN = ("tokenizer.ggml.token_type", "tokenizer.ggml.scores")
 MERGES = "tokenizer.ggml.merges"
 KEEP = 90  # tokens of a small file; what it says about each of them is a few bytes
+USER = 4  # the type of user-defined tokens
+WORDS = "the cat sat on  a mat,and went \u00e9t\u00e9 on there for an unbelievably long time"
 TEXT = "Hello the cat's 12\n\u00e9\u4f60 <s>"
 
 
@@ -24,6 +26,23 @@ def gguf_seeds() -> Iterator[bytes]:
         if TOKENS in gguf:
             _cut(gguf)
         yield gguf.dump() + TEXT.encode()
+        if gguf.get("tokenizer.ggml.model") == b"t5":
+            take_words_as_they_are(gguf)
+            yield gguf.dump() + WORDS.encode()
+
+
+def take_words_as_they_are(gguf: GGUF) -> None:
+    """What UGM does with nothing to look for in a text, and U+2581 only in front."""
+    tokens = gguf.strings(TOKENS)
+    gguf.set(TOKENS, [b"t%d" % i if _odd(t) else t for i, t in enumerate(tokens)])
+    gguf.set(PER_TOKEN[0], [1 if kind == USER else kind for kind in gguf.array(PER_TOKEN[0])])
+    gguf.remove("tokenizer.ggml.precompiled_charsmap")
+    gguf.set("tokenizer.ggml.remove_extra_whitespaces", True)
+
+
+def _odd(token: bytes) -> bool:
+    text = token.decode(errors="replace")
+    return "\ufffd" in text or "\u2581" in text[1:]
 
 
 def _cut(gguf: GGUF) -> None:

@@ -1,0 +1,133 @@
+"""python -m tests.instrument: the tests with an instrumented build of the C library.
+
+    python -m tests.instrument sanitize [PYTEST ARGUMENT ...]    # default: all tests
+    python -m tests.instrument coverage [PYTEST ARGUMENT ...]
+
+`sanitize` compiles the module with AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
+and runs pytest with it. `coverage` compiles with clang's source coverage, runs pytest, the
+C programs of tests/capi and the fuzzers' saved corpus, and prints lines and branches of
+cext/ that none of them reached; --show prints the lines themselves. Neither touches the
+installed package, which only gives its dependencies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.capi import build as capi
+from tests.fuzz import __main__ as fuzz
+from tests.fuzz.build import TARGETS
+from tests.fuzz.build import build as build_fuzzers
+from tests.vocabularies import fixture, fixture_names
+
+ROOT = Path(__file__).resolve().parents[1]
+COVERAGE = ("-fprofile-instr-generate", "-fcoverage-mapping")
+SUFFIX = os.environ.get("LLVM", "")  # of the names of LLVM's tools: "-14"
+
+
+def module(folder: Path, cc: str, flags: tuple[str, ...]) -> None:
+    """The package in `folder`, its C module compiled with the flags."""
+    joined = " ".join(flags)
+    compiler = {"CC": cc, "LDSHARED": f"{cc} -shared", "CFLAGS": f"{joined} -g -fPIC"}
+    environment = {**os.environ, **compiler, "LDFLAGS": joined}
+    build = ["setup.py", "-q", "build", "--build-base", folder / "build", "--build-lib", folder]
+    subprocess.run([sys.executable, *map(str, build)], cwd=ROOT, env=environment, check=True)
+
+
+def pytest(folder: Path, arguments: list[str], **environment: str) -> int:
+    """Runs pytest with the package of `folder` in front of the installed one."""
+    script = Path(sys.executable).with_name("pytest")
+    environment = {**os.environ, "PYTHONPATH": str(folder), **environment}
+    return subprocess.run([script, *arguments], cwd=ROOT, env=environment).returncode
+
+
+def _library(cc: str, name: str) -> str:
+    found = subprocess.run([cc, f"-print-file-name={name}"], check=True, capture_output=True)
+    return found.stdout.decode().strip()
+
+
+def sanitize(folder: Path, arguments: list[str]) -> int:
+    module(folder, "gcc", (*capi.SANITIZERS, "-fno-omit-frame-pointer"))
+    return pytest(
+        folder,
+        ["-q", "-p", "no:cacheprovider", *arguments],
+        # libstdc++ for the reference's own exceptions
+        LD_PRELOAD=f"{_library('gcc', 'libasan.so')} {_library('g++', 'libstdc++.so')}",
+        # Python keeps some of its memory to the end.
+        ASAN_OPTIONS="detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
+        UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1",
+    )
+
+
+def coverage(folder: Path, arguments: list[str], show: bool) -> int:
+    environment = {"LLVM_PROFILE_FILE": str(folder / "%p-%m.profraw")}
+    module(folder, "clang", COVERAGE)
+    status = pytest(folder, ["-q", *arguments], **environment)
+    programs = list((folder / "ggtok").glob("_ffi*.so"))
+    files = [str(fixture(name)) for name in fixture_names()]
+    runs = {
+        "capi": (["-g"], [str(fixture("bpe-gpt2"))]),
+        "oom": (["-DGGTOK_TEST_ALLOC"], files),
+        "reach": ([], [str(fixture("bpe-gpt2"))]),
+        "stl_order": ([], []),
+        "threads": ([], files),
+        "pretok_twins": ([], ["500"]),
+    }
+    for program, (flags, words) in runs.items():
+        capi.build(folder / program, [*COVERAGE, *flags], "clang", program)
+        _run(folder / program, *words, **environment)
+        programs.append(folder / program)
+    build_fuzzers(folder, flags=("-fsanitize=fuzzer-no-link", *COVERAGE))
+    for target in TARGETS:
+        inputs = folder / "inputs" / target
+        fuzz.unpack(target, inputs)
+        _run(folder / f"fuzz_{target}", "-runs=0", inputs, **environment)
+        programs.append(folder / f"fuzz_{target}")
+    profile = folder / "all.profdata"
+    _run(f"llvm-profdata{SUFFIX}", "merge", "-o", profile, *folder.glob("*.profraw"))
+    objects = [programs[0], *(f"-object={program}" for program in programs[1:])]
+    what = ["show", "-show-branches=count"] if show else ["report", "-show-region-summary=false"]
+    sources = sorted((ROOT / "cext").glob("*.[ch]"))
+    subprocess.run(
+        [f"llvm-cov{SUFFIX}", *what, *objects, f"-instr-profile={profile}", *sources], check=True
+    )
+    return status
+
+
+def _run(*command: str | Path, **environment: str) -> None:
+    subprocess.run(
+        [str(word) for word in command],
+        env={**os.environ, **environment},
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.instrument",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("how", choices=("sanitize", "coverage"))
+    parser.add_argument("--show", action="store_true", help="coverage: the lines themselves")
+    parser.add_argument("--work", type=Path, help="keep what is compiled and measured here")
+    args, arguments = parser.parse_known_args()
+    with tempfile.TemporaryDirectory(prefix="ggtok-instrument-") as name:
+        folder = args.work or Path(name)
+        if args.how == "sanitize":
+            return sanitize(folder, arguments)
+        if not shutil.which(f"llvm-cov{SUFFIX}"):
+            parser.error("llvm-cov isn't here (LLVM=-14 looks for llvm-cov-14)")
+        return coverage(folder, arguments, args.show)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""What fuzzing found, by name, and what it kept, loaded once more.
+
+`python -m tests.fuzz` goes on from there; it needs clang, this does not."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+import ggtok
+from tests.fuzz.__main__ import CORPUS
+from tests.fuzz.seeds import SEEDS
+from tests.patch import GGUF
+from tests.vocabularies import fixture
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def test_the_newline_of_a_vocabulary_that_is_too_small() -> None:
+    """fuzz_gguf: "\\n" was the unknown token by default, 2, in a vocabulary of one token.
+    llama.cpp refuses such a file."""
+    gguf = GGUF.read(fixture("ugm"))
+    gguf.remove("tokenizer.ggml.unknown_token_id")
+    for key in ("tokens", "token_type", "scores"):
+        gguf.set(f"tokenizer.ggml.{key}", gguf.array(f"tokenizer.ggml.{key}")[:1])
+    gguf.remove("tokenizer.ggml.precompiled_charsmap")
+    tok = ggtok.load(gguf.dump())
+    assert tok.n_tokens == 1 and tok.nl_id is None
+
+
+def saved(target: str) -> list[bytes]:
+    with zipfile.ZipFile(CORPUS / f"{target}.zip") as archive:
+        return [archive.read(name) for name in archive.namelist()]
+
+
+def test_saved_files() -> None:
+    loaded = refused = 0
+    for data in [*SEEDS["gguf"](), *saved("gguf")]:
+        try:
+            tok = ggtok.load(data)
+        except ggtok.GGTokError:
+            refused += 1
+            continue
+        loaded += 1
+        assert all(id is None or 0 <= id < tok.n_tokens for id in (tok.nl_id, tok.eos_id))
+        if tok.vocab_type != "NONE":
+            tok.count(data[-64:], add_special=False)
+    assert loaded > 50 and refused > 50
+
+
+@pytest.mark.parametrize("target", ["encode", "detok"])
+def test_saved_corpora_are_there(target: str) -> None:
+    inputs = saved(target)
+    assert len(inputs) > 100 and min(map(len, inputs)) < 50
+
+
+@pytest.mark.parametrize("name", ["version-2", "big-endian"])
+def test_scalars_of_every_type(name: str) -> None:
+    values = {
+        **{"u8": 200, "i8": -100, "u16": 60_000, "i16": -30_000, "u32": 4_000_000_000},
+        **{"i32": -2_000_000_000, "f32": -0.5, "bool": True, "u64": 2**64 - 1, "i64": -(2**63)},
+        **{"f64": 1e300, "str": "\u4f60"},
+    }
+    gguf = GGUF.read(fixture(name))
+    for kind, value in values.items():
+        gguf.set(f"a.{kind}", value, kind)
+    metadata = ggtok.load(gguf.dump()).metadata
+    assert {kind: metadata[f"a.{kind}"] for kind in values} == values
