@@ -84,7 +84,7 @@ def test_the_watch_sees(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         lambda command, **options: popen([sys.executable, "-c", code, *command[3:]], **options),
     )
     tally = watch.watch(row, tmp_path)
-    assert tally.inputs == 3
+    assert tally.inputs == 3, tally
     assert tally.outcomes[LOADED] == 2 + (what == "sound")
     assert tally.crashes == (what == "crash")
     assert tally.hangs == (what == "hang")
