@@ -154,11 +154,8 @@ static const char *utf8_of(uintptr_t str, size_t *n) {
 
 if sys.platform == "win32":
     COMPILE_ARGS = ["/O2", "/std:c11", "/utf-8"]
-    LINK_ARGS = []
 else:
-    COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden", "-fstack-protector-strong"]
-    COMPILE_ARGS += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
-    LINK_ARGS = ["-Wl,-z,relro,-z,now,-z,noexecstack"] if sys.platform == "linux" else []
+    COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden"]
 
 ffibuilder = FFI()
 ffibuilder.cdef(CDEF)
@@ -169,7 +166,6 @@ ffibuilder.set_source(
     sources=sorted(glob("cext/*.c")),
     depends=sorted(glob("cext/*.h") + glob("cext/*.inc")),
     extra_compile_args=COMPILE_ARGS,
-    extra_link_args=LINK_ARGS,
 )
 
 if __name__ == "__main__":

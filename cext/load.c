@@ -9,6 +9,7 @@
 #include "vocab_special.h"
 
 #include <errno.h>
+#include <time.h>
 
 static const model_ops *ops_of(const vocab *v) {
     switch (v->type) {
@@ -180,14 +181,17 @@ static ggtok_status read_up_to(file_handle f, const char *path, bytebuf *data, s
     return GGTOK_OK;
 }
 
-/* Whether what was read is one state of the file. If somebody wrote to it meanwhile (a
- * download that still grows does), its first `n` bytes are read again. */
+/* Whether what was read is one state of the file. Where somebody wrote to it meanwhile, or
+ * a moment before and perhaps still does (the time is that of a write's beginning), its first
+ * `n` bytes are read again: a download that grows behind them is fine. */
 static ggtok_status check_unchanged(file_handle f, const char *path, const file_state *before,
                                     const uint8_t *data, size_t n, ggtok_error *err) {
+    enum { MOMENT = 2 }; /* seconds */
     file_state now;
     bytebuf again = {0};
     if (!file_stat(f, &now)) return io_error(err, errno, path, "read");
-    if (!memcmp(&now, before, sizeof now)) return GGTOK_OK;
+    bool same = !memcmp(&now, before, sizeof now);
+    if (same && (int64_t)time(NULL) - now.seconds > MOMENT) return GGTOK_OK;
     ggtok_status s = read_up_to(f, path, &again, n, err);
     if (!s && memcmp(again.data, data, n)) {
         size_t at = 0;
