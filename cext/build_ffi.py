@@ -99,6 +99,7 @@ ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
 ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);
 int32_t ggtok_text_to_token(const ggtok_tokenizer *tok, const char *text, size_t n);
 const char *ggtok_pre_name(size_t i);
+size_t ggtok_metadata_size(const ggtok_tokenizer *tok);
 size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out, ggtok_error *err);
 

@@ -54,15 +54,21 @@ static const struct {
 
 static ggtok_status add_token(ggtok_context *ctx, added when, ggtok_special which,
                               ggtok_vocab_flag flag, ggtok_error *err) {
-    static const char *const names[] = {
-        [GGTOK_BOS] = "BOS", [GGTOK_EOS] = "EOS", [GGTOK_SEP] = "SEP"};
+    static const struct {
+        const char *name, *key;
+    } rows[] = {
+        [GGTOK_BOS] = {"BOS", "tokenizer.ggml.bos_token_id"},
+        [GGTOK_EOS] = {"EOS", "tokenizer.ggml.eos_token_id"},
+        [GGTOK_SEP] = {"SEP", "tokenizer.ggml.seperator_token_id"},
+    };
     const vocab *v = &ctx->tok->v;
     if (when == NOTHING || (when == BY_FLAG && !v->flag[flag])) return GGTOK_OK;
     if (v->special[which] < 0) {
-        return error_set(err, GGTOK_ERR_VOCAB,
-                         "the vocabulary asks for a %s token but has none; encode without "
-                         "add_special",
-                         names[which]);
+        return error_set_at(err, GGTOK_ERR_VOCAB, rows[which].key, strlen(rows[which].key),
+                            GGTOK_NO_OFFSET,
+                            "the vocabulary asks for a %s token but has none; encode without "
+                            "add_special",
+                            rows[which].name);
     }
     return idbuf_push(&ctx->ids, v->special[which]) ? GGTOK_OK : error_memory(err);
 }
@@ -221,6 +227,10 @@ const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i) {
 const char *ggtok_pre_name(size_t i) {
     const pretok_row *row = pretok_at(i);
     return row ? pretok_name(row) : NULL;
+}
+
+size_t ggtok_metadata_size(const ggtok_tokenizer *tok) {
+    return tok->meta.end;
 }
 
 size_t ggtok_n_kv(const ggtok_tokenizer *tok) {

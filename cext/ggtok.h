@@ -320,6 +320,9 @@ typedef struct ggtok_kv {
     ggtok_bytes str;            /* value of a string */
 } ggtok_kv;
 
+/* Bytes from the file's beginning to the end of its metadata: all that was read. */
+size_t ggtok_metadata_size(const ggtok_tokenizer *tok);
+
 /* The file's key/values in file order. Arrays keep their type and count only. */
 size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out, ggtok_error *err);

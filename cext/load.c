@@ -2,12 +2,14 @@
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
+#define _DARWIN_C_SOURCE /* st_mtimespec */
 #endif
 
 #include "tokenizer.h"
 #include "vocab_special.h"
 
 #include <errno.h>
+#include <time.h>
 
 static const model_ops *ops_of(const vocab *v) {
     switch (v->type) {
@@ -95,8 +97,13 @@ ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_o
 /* ---- files: read in growing blocks, never mapped, since a file that is cut
  * short under a mapping kills the process ---- */
 
+typedef struct file_state {
+    int64_t size, seconds, nanoseconds; /* of the last change */
+} file_state;
+
 #if defined(_WIN32)
 #include <stdio.h>
+#include <sys/stat.h>
 typedef FILE *file_handle;
 #define NO_FILE NULL
 #define file_close fclose
@@ -105,10 +112,12 @@ static file_handle file_open(const char *path) {
     return fopen(path, "rb");
 }
 
-/* The file's size, or a negative number (errno is set). */
-static int64_t file_size(file_handle f) {
-    if (_fseeki64(f, 0, SEEK_END)) return -1;
-    return _ftelli64(f);
+/* False: no file that can be read, and errno is set. */
+static bool file_stat(file_handle f, file_state *state) {
+    struct _stat64 st;
+    if (_fstat64(_fileno(f), &st)) return false;
+    *state = (file_state){st.st_size, st.st_mtime, 0};
+    return true;
 }
 
 static int64_t file_read(file_handle f, uint8_t *p, size_t n, uint64_t offset) {
@@ -129,12 +138,18 @@ static file_handle file_open(const char *path) {
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
 }
 
-static int64_t file_size(file_handle f) {
+static bool file_stat(file_handle f, file_state *state) {
     struct stat st;
-    if (fstat(f, &st)) return -1;
-    if (S_ISREG(st.st_mode)) return st.st_size;
+    if (fstat(f, &st)) return false;
+#if defined(__APPLE__)
+    struct timespec changed = st.st_mtimespec;
+#else
+    struct timespec changed = st.st_mtim;
+#endif
+    *state = (file_state){st.st_size, changed.tv_sec, changed.tv_nsec};
+    if (S_ISREG(st.st_mode)) return true;
     errno = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
-    return -1;
+    return false;
 }
 
 static int64_t file_read(file_handle f, uint8_t *p, size_t n, uint64_t offset) {
@@ -169,6 +184,30 @@ static ggtok_status read_up_to(file_handle f, const char *path, bytebuf *data, s
     return GGTOK_OK;
 }
 
+/* Whether what was read is one state of the file. Where somebody wrote to it meanwhile, or
+ * a moment before and perhaps still does (the time is that of a write's beginning), its first
+ * `n` bytes are read again: a download that grows behind them is fine. */
+static ggtok_status check_unchanged(file_handle f, const char *path, const file_state *before,
+                                    const uint8_t *data, size_t n, ggtok_error *err) {
+    enum { MOMENT = 2 }; /* seconds */
+    file_state now;
+    bytebuf again = {0};
+    if (!file_stat(f, &now)) return io_error(err, errno, path, "read");
+    bool same = !memcmp(&now, before, sizeof now);
+    if (same && (int64_t)time(NULL) - now.seconds > MOMENT) return GGTOK_OK;
+    ggtok_status s = read_up_to(f, path, &again, n, err);
+    if (!s && memcmp(again.data, data, n)) {
+        size_t at = 0;
+        while (again.data[at] == data[at]) at++;
+        s = error_set_at(
+            err, GGTOK_ERR_GGUF, NULL, 0, at,
+            "'%s' was changed while it was read, at byte %llu or before; load it again", path,
+            (unsigned long long)at);
+    }
+    mem_free(again.data);
+    return s;
+}
+
 static ggtok_status load_open_file(file_handle f, const char *path,
                                    const ggtok_load_options *options, ggtok_tokenizer **out,
                                    ggtok_error *err) {
@@ -176,18 +215,20 @@ static ggtok_status load_open_file(file_handle f, const char *path,
     bytebuf data = {0};
     gguf g = {0};
     ggtok_status s;
-    int64_t size = file_size(f);
-    if (size < 0) return io_error(err, errno, path, "read");
+    file_state state;
+    if (!file_stat(f, &state)) return io_error(err, errno, path, "read");
+    uint64_t size = (uint64_t)state.size;
     size_t want = FIRST_BLOCK, need = 1;
     do {
         if (want < need) want = need;
-        if ((uint64_t)want > (uint64_t)size) want = (size_t)size;
+        if (want > size) want = (size_t)size;
         if ((s = read_up_to(f, path, &data, want, err)) ||
-            (s = gguf_parse(&g, data.data, data.n, (uint64_t)size, &need, err))) {
+            (s = gguf_parse(&g, data.data, data.n, size, &need, err))) {
             goto done;
         }
         want = data.n < SIZE_MAX / 2 ? 2 * data.n : SIZE_MAX;
     } while (need);
+    if ((s = check_unchanged(f, path, &state, data.data, g.pos, err))) goto done;
     s = tokenizer_load(&g, options, out, err);
 done:
     gguf_close(&g);

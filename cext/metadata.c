@@ -16,6 +16,7 @@ bool metadata_copy(metadata *m, const gguf *g) {
     m->kv = mem_zalloc(mem_mul(g->n_parsed, sizeof *m->kv));
     m->bytes = mem_alloc(bytes);
     if (!m->kv || !m->bytes) return false;
+    m->end = g->pos;
     uint8_t *w = m->bytes;
     for (; m->n < g->n_parsed; m->n++) {
         const gguf_kv *kv = &g->kv[m->n];

@@ -9,6 +9,7 @@ typedef struct metadata {
     ggtok_kv *kv;
     size_t n;
     uint8_t *bytes; /* the keys and strings */
+    size_t end;     /* of the last key/value in the file */
 } metadata;
 
 bool metadata_copy(metadata *m, const gguf *g); /* false: out of memory */

@@ -18,6 +18,7 @@
 #include "trie.h"
 #include "unicode.h"
 #include "utf8.h"
+#include "vocab_keys.h"
 
 /* llama.cpp's scores, 1e4 to the unit. One that is INVALID or less is never used. */
 enum { SCORE_INVALID = -20000000, SCORE_UNKNOWN = -10000000 };
@@ -208,9 +209,9 @@ static ggtok_status read_byte_tokens(plamo2_build *b) {
     }
     for (unsigned c = 0; c < 256; c++) {
         if (!b->m->byte_id[c]) {
-            return error_set(b->err, GGTOK_ERR_VOCAB,
-                             "a %s vocabulary must have a byte token <0x%02X> (not as id 0)",
-                             b->v->model, c);
+            return error_set_at(
+                b->err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), GGTOK_NO_OFFSET,
+                "a %s vocabulary must have a byte token <0x%02X> (not as id 0)", b->v->model, c);
         }
     }
     return GGTOK_OK;
@@ -227,9 +228,10 @@ static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
         uint32_t cpt;
         size_t len = decode_wide(t.p + i, t.n - i, &cpt);
         if (cpt > 0x10FFFF) {
-            return error_set(b->err, GGTOK_ERR_VOCAB,
-                             "token %u of a %s vocabulary has a character above U+10FFFF",
-                             (unsigned)id, b->v->model);
+            return error_set_at(b->err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS),
+                                GGTOK_NO_OFFSET,
+                                "token %u of a %s vocabulary has a character above U+10FFFF",
+                                (unsigned)id, b->v->model);
         }
         if (!i) skip = len;
         i += len;

@@ -1,5 +1,6 @@
 /* test: llama.cpp's stand-in for a vocabulary, a hash of every five bytes. */
 #include "model.h"
+#include "vocab_keys.h"
 
 enum { CHUNK = 5 };
 
@@ -8,8 +9,9 @@ static ggtok_status test_build(const vocab *v, const gguf *g, const ggtok_load_o
     (void)g, (void)options;
     *model = NULL;
     /* The hash is taken modulo the number of tokens; llama.cpp dies of it here. */
-    if (!v->n_tokens) return error_set(err, GGTOK_ERR_VOCAB, "a 'test' vocabulary has no tokens");
-    return GGTOK_OK;
+    if (v->n_tokens) return GGTOK_OK;
+    return error_set_at(err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), GGTOK_NO_OFFSET,
+                        "a 'test' vocabulary has no tokens");
 }
 
 static void test_free(void *model) {

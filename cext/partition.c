@@ -1,6 +1,7 @@
 #include "partition.h"
 
 #include "stl_order.h"
+#include "vocab_keys.h"
 
 /*
  * The automaton is Aho and Corasick's over the special tokens' texts. Children hang on a
@@ -105,7 +106,8 @@ ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_spec
     }
     if (!n) return GGTOK_OK;
     if (bytes > UINT32_MAX - 1) {
-        return error_set(err, GGTOK_ERR_VOCAB, "the special tokens' texts hold more than 4 GiB");
+        return error_set_at(err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), GGTOK_NO_OFFSET,
+                            "the special tokens' texts hold more than 4 GiB");
     }
     uint32_t *length = mem_alloc(mem_mul(v->n_tokens, sizeof *length));
     set->ids = mem_alloc(mem_mul(n, sizeof *set->ids));

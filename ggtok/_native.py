@@ -69,8 +69,10 @@ class _Failure:
 
     def __init__(self, err: Any, filename: str | bytes | None, pre: str | None) -> None:
         self.status: int = err.status
-        self.message: str = _str(ffi.string(err.message)) or "unknown error"
+        self.message: str = _shown(ffi.string(err.message)) or "unknown error"
         self.key: str | None = _str(ffi.string(err.key)) or None
+        if self.key is not None and self.key not in self.message:
+            self.message += f" (key '{self.key}')"
         self.offset: int | None = None if err.offset == lib.GGTOK_NO_OFFSET else err.offset
         self.errno: int = err.os_error
         self.filename = filename
@@ -83,17 +85,15 @@ class _Failure:
             return self.message
         import os
 
-        return f"{os.fsdecode(self.filename)}: {self.message}"
+        return f"{_shown(os.fsencode(self.filename))}: {self.message}"
 
 
 def _io_error(f: _Failure) -> errors.GGTokError:
     import errno
+    import os
 
-    if f.errno and f.errno != errno.ESPIPE and f.filename is not None:
-        import os
-
-        return errors.file_error(f.errno, os.strerror(f.errno), f.filename)
-    return errors.FileError(f.message)
+    reason = "not a regular file" if f.errno == errno.ESPIPE else os.strerror(f.errno)
+    return errors.file_error(f.errno, reason, f.filename or "")
 
 
 def _pre_error(f: _Failure) -> errors.GGTokError:
@@ -141,6 +141,14 @@ def _error(
 
 def _str(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
+
+
+def _shown(data: bytes) -> str:
+    """For people to read: a file may be quoted in it, so what is no text or no print is escaped."""
+    text = data.decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _bytes(view: Any) -> bytes:
@@ -481,17 +489,19 @@ class Native:
     def warnings(self) -> Iterator[str]:
         i = 0
         while (sentence := lib.ggtok_warning(self._tok, i)) != ffi.NULL:
-            yield _str(ffi.string(sentence))
+            yield _shown(ffi.string(sentence))
             i += 1
+
+    def metadata_size(self) -> int:
+        size: int = lib.ggtok_metadata_size(self._tok)
+        return size
 
     # Key/values of the file.
 
     def _kvs(self) -> Iterator[Any]:
         kv = ffi.new("ggtok_kv *")
-        err = ffi.new("ggtok_error *")
         for i in range(lib.ggtok_n_kv(self._tok)):
-            if lib.ggtok_get_kv(self._tok, i, kv, err):
-                raise _error(err)
+            lib.ggtok_get_kv(self._tok, i, kv, ffi.NULL)  # fails only for a number out of range
             yield kv
 
     def scalars(self) -> dict[str, str | int | float | bool]:

@@ -67,8 +67,9 @@ def load(
 
     Args:
         source: a path, or the bytes of a GGUF file (or of its beginning, as far
-            as the metadata goes) in any bytes-like object. The memory isn't
-            referred to after the call.
+            as the metadata goes) in any bytes-like object. ``bytes`` are kept
+            with the tokenizer as far as the metadata goes, so that it can be
+            pickled; other memory isn't referred to after the call.
         pre: a pre-tokenizer name in place of the file's ``tokenizer.ggml.pre``.
             BPE vocabularies only.
         pre_patterns: regular expressions (of the ``regex`` package) that cut text
@@ -96,8 +97,11 @@ class Tokenizer:
     """The tokenizer of a GGUF file; :func:`load` makes them.
 
     It never changes, and any number of threads may use it at the same time; the
-    GIL is released while text is tokenized. Tokenizers loaded from a path can be
-    pickled: the path is, and the copy loads the file again.
+    GIL is released while text is tokenized.
+
+    Tokenizers can be pickled, with ``pre`` and ``pre_patterns``. Of one loaded from a
+    path, the absolute path is, and the copy loads that file again; of one loaded from
+    ``bytes``, the metadata's bytes are. One loaded from other memory can't be.
     """
 
     def __init__(self, source: object, pre: str | None, patterns: tuple[str, ...] | None) -> None:
@@ -111,7 +115,8 @@ class Tokenizer:
             from ggtok import _split
 
             split = _split.by_patterns(patterns)
-        self._path: str | None = None
+        # What a pickle holds; None: nothing that lasts.
+        self._source: str | bytes | None = None
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
             try:
@@ -120,10 +125,14 @@ class Tokenizer:
                 raise InvalidValueError(f"source: no path can hold it ({e})") from None
             if (b"\0" if isinstance(path, bytes) else "\0") in path:
                 raise InvalidValueError("source: a path with a NUL character")
-            self._path = os.path.abspath(os.fsdecode(path))
+            self._source = os.path.abspath(os.fsdecode(path))
             self._native = _native.Native(path=path, pre=pre, split=split)
         else:
             self._native = _native.Native(data=source, pre=pre, split=split)
+            if type(source) is bytes:
+                # The same object where it is mostly metadata; else weights are left behind.
+                size = self._native.metadata_size()
+                self._source = source if len(source) <= 2 * size else source[:size]
         self._encode = self._native.encode
         self._pre = pre
         self._patterns = patterns
@@ -531,11 +540,12 @@ class Tokenizer:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self._path is None:
+        if self._source is None:
             raise InvalidTypeError(
-                "only a tokenizer loaded from a path can be pickled, not one loaded from memory"
+                "this tokenizer was loaded from memory that may change, so it can't be pickled; "
+                "load it from a path or from bytes"
             )
-        return Tokenizer, (self._path, self._pre, self._patterns)
+        return Tokenizer, (self._source, self._pre, self._patterns)
 
 
 def _index(value: SupportsIndex, what: str) -> int:

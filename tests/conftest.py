@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+import sysconfig
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -18,8 +19,9 @@ from tests.vocabularies import fixture
 @pytest.fixture(scope="session")
 def llama() -> Iterator[LlamaCpp]:
     """The live reference, whose wheel is made for one platform only."""
-    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        pytest.skip("the reference's wheel is for Linux on x86-64")
+    here = sys.platform, platform.machine(), platform.libc_ver()[0]
+    if here != ("linux", "x86_64", "glibc") or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        pytest.skip("the reference's wheel is for CPython with a GIL, Linux on x86-64, glibc")
     with LlamaCpp() as process:
         yield process
 

@@ -175,6 +175,7 @@ static void check_vocabulary(const ggtok_tokenizer *tok) {
         CHECK(id >= GGTOK_NO_TOKEN && id < (int32_t)n);
     }
 
+    CHECK(ggtok_metadata_size(tok) > 24);
     size_t n_kv = ggtok_n_kv(tok);
     bool found = false;
     ggtok_kv kv;

@@ -1,0 +1,55 @@
+"""Tries hostile input of every kind, in child processes that it watches.
+
+    python -m tests.hostile                     # everything: about a quarter of an hour
+    python -m tests.hostile --every 100         # one input in a hundred
+    python -m tests.hostile --kind limits       # rows whose names hold this
+    python -m tests.hostile --large             # texts of 1 GB and at 2^31 bytes, alone
+
+Each input is judged (judge.py): loaded and used, refused with a clear error, or vague. The
+table tells how many of each a kind gave; "wrong" counts outcomes that the kind must not have,
+such as a file that loads although it was cut. Inputs that end their process, by a crash or
+because they take longer than a row's patience, are kept. Exit status 1 unless all is well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.hostile.table import ROWS
+from tests.hostile.watch import last_line, table, watch
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.hostile", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("--kind", default="", help="only rows whose names hold this")
+    parser.add_argument("--every", type=int, default=1, help="one input in so many")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=Path("hostile-findings"),
+        help="folder for inputs that end their process",
+    )
+    parser.add_argument("--large", action="store_true", help="texts of 1 GB and more instead")
+    args = parser.parse_args()
+    if args.large:
+        from tests.hostile.large import main as large
+
+        return large()
+    tallies = []
+    for row in ROWS:
+        if args.kind in row.name:
+            tallies.append(watch(row, args.keep, args.every))
+            for line in list(table(tallies[-1:]))[len(tallies) > 1 :]:
+                print(line, flush=True)
+    if not tallies:
+        parser.error(f"no row's name holds {args.kind!r}: {', '.join(row.name for row in ROWS)}")
+    print(last_line(tallies))
+    return 0 if all(tally.clean for tally in tallies) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""Files whose keys say odd things: llama.cpp takes and refuses the same ones.
+
+Where both load one, all that the vocabularies tell about themselves is compared. What
+llama.cpp dies of is its own affair (README), and so is what it refuses and ggtok has a use for:
+characters above U+10FFFF in a token, models that it can't run, and files without a vocabulary,
+of which it reads keys that have nothing to do with tokens.
+"""
+
+from __future__ import annotations
+
+import atexit
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import ggtok
+from tests import llamacpp, parity
+from tests.hostile.judge import GGUF_ERROR, LOADED, VAGUE, VOCAB_ERROR, Verdict
+from tests.hostile.kinds import KINDS, Input
+from tests.hostile.rows import ANY, Row
+
+STEP = 11  # one input in so many: the reference takes its time
+SECONDS = 5.0  # for which it may think about one
+ITS_OWN_AFFAIR = ("invalid codepoint", "unknown model architecture")
+
+
+class Agreement(Row):
+    def __init__(self) -> None:
+        super().__init__(
+            "odd files, against llama.cpp", allowed=ANY, sample=150, memory=0, patience=120
+        )
+
+    @cache  # noqa: B019 (there is one)
+    def _inputs(self) -> list[tuple[int, int]]:
+        return [
+            (k, i)
+            for k, kind in enumerate(KINDS)
+            if kind.agrees
+            for i in range(0, len(kind), STEP)
+            if not KINDS[k][i].what.startswith(("none", "big-endian"))
+        ]
+
+    def __len__(self) -> int:
+        return len(self._inputs())
+
+    def input(self, i: int) -> Input:
+        k, j = self._inputs()[i]
+        return KINDS[k][j]
+
+    def judge(self, i: int) -> Verdict:
+        return agreement(self.input(i).data)
+
+    def what(self, i: int) -> str:
+        return self.input(i).what
+
+    def keep(self, i: int) -> bytes:
+        return self.input(i).data
+
+
+@cache
+def reference() -> tuple[llamacpp.LlamaCpp, Path]:
+    llamacpp.REQUEST_SECONDS = SECONDS
+    llama = llamacpp.LlamaCpp()
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    atexit.register(llama.close)
+    return llama, Path(folder.name) / "odd.gguf"
+
+
+def agreement(data: bytes) -> Verdict:
+    llama, path = reference()
+    path.write_bytes(data)
+    try:
+        tok, ours = parity.load(path), "loads"
+        verdict = Verdict(LOADED)
+    except ggtok.GGTokError as error:
+        tok, ours = None, f"refuses ({error})"
+        verdict = Verdict(GGUF_ERROR if isinstance(error, ggtok.GGUFError) else VOCAB_ERROR)
+    try:
+        vocab = llama.load(path)
+        if tok is None:
+            vocab.free()
+            return Verdict(VAGUE, f"llama.cpp loads, ggtok {ours}")
+        result = parity.Result("")
+        parity.compare_vocabulary(vocab, tok, result)
+        vocab.free()
+        return Verdict(VAGUE, "; ".join(result.shown)) if result.differences else verdict
+    except llamacpp.LlamaCppDied:
+        return verdict
+    except llamacpp.LlamaCppError as error:
+        if tok is None or any(why in str(error) for why in ITS_OWN_AFFAIR):
+            return verdict
+        return Verdict(VAGUE, f"ggtok loads, llama.cpp refuses ({error})")

@@ -1,0 +1,65 @@
+"""The process that meets the hostile input: judges inputs START, START + STEP, ... of a row.
+
+    python -m tests.hostile.child KIND START STOP STEP BOARD
+
+BOARD is a file that the watching process maps too: the number of the input at hand and the
+tally so far, so that nothing is lost when this process dies. Remarks go to standard output,
+one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+import sys
+import warnings
+
+from tests.hostile.judge import OUTCOMES, VAGUE, Verdict
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+# The input at hand, then for each outcome how often it came, then wrong outcomes.
+BOARD = struct.Struct(f"<q{len(OUTCOMES) + 1}q")
+WRONG = len(OUTCOMES) + 1
+
+
+def limit_memory(more: int) -> None:
+    """An input of some kilobytes that asks for more gets a MemoryError: no answer to a file."""
+    if resource is None or sys.platform != "linux":
+        return
+    with open("/proc/self/statm") as statm:
+        now = int(statm.read().split()[0]) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (now + more, now + more))
+
+
+def main(name: str, start: str, stop: str, step: str, board_path: str) -> None:
+    from tests.hostile.table import row_of
+
+    row = row_of(name)
+    with open(board_path, "r+b") as file:
+        board = mmap.mmap(file.fileno(), BOARD.size)
+    counts = memoryview(board).cast("q")
+    warnings.simplefilter("ignore")
+    if row.memory:
+        limit_memory(row.memory)
+    for i in range(int(start), int(stop), int(step)):
+        counts[0] = i
+        try:
+            verdict = row.judge(i)
+        except Exception as error:
+            verdict = Verdict(VAGUE, f"{type(error).__name__}: {error}")
+        counts[1 + verdict.outcome] += 1
+        wrong = verdict.outcome not in row.allowed
+        counts[WRONG] += wrong
+        if verdict.note or wrong:
+            note = verdict.note or f"{OUTCOMES[verdict.outcome]} is not what this must give"
+            print(json.dumps([i, verdict.outcome == VAGUE, note]), flush=True)
+    counts[0] = -1  # done
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,114 @@
+"""What came of one input: which kind of outcome, and whether an error says enough.
+
+An error at load is clear if it is a GGUFError or a VocabError with a key or a byte offset
+that its sentence names too, and if a terminal can show the sentence. One raised later, by a
+vocabulary that loaded, must name a key, a token or the special token that is missing.
+Everything else is vague, MemoryError among it: no input here is short of memory.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+
+import ggtok
+
+OUTCOMES = ("loaded", "GGUFError", "VocabError", "other GGTokError", "vague")
+LOADED, GGUF_ERROR, VOCAB_ERROR, OTHER, VAGUE = range(len(OUTCOMES))
+
+# Words, special tokens, broken UTF-8, a NUL; characters of the charsmaps' keys.
+PROBE = (
+    b"the kettle\n\n  12345 \xe6\xbc\xa2\xe5\xad\x97 \xf0\x9f\x91\x8d <s></s><|endoftext|> [MASK] "
+    b"\xef\xbd\x81\xef\xbd\x9e\xe2\x91\xa0 \xff\xc3(\xe2\x82\xed\xa0\x80\xf5\x90\x80\x80\0"
+    b" ACGTACGTAC"
+)
+SAMPLED = 60  # tokens looked at in a vocabulary that loaded
+LONGEST = 1000  # characters of a sentence
+
+
+@dataclass(frozen=True)
+class Verdict:
+    outcome: int
+    note: str = ""  # what is wrong with it; "" for nothing
+
+
+def vagueness(error: BaseException, size: int) -> str:
+    """Why an error of ggtok.load on `size` bytes is vague, or ""."""
+    if not isinstance(error, ggtok.GGUFError | ggtok.VocabError):
+        return f"{type(error).__name__} is no answer to a file: {error}"
+    text = str(error)
+    if error.key is None and error.offset is None:
+        return f"neither key nor offset: {text}"
+    if error.key is not None and error.key not in text:
+        return f"the key {error.key!r} is not in the sentence: {text}"
+    if error.offset is not None and error.offset > size:
+        return f"byte {error.offset} of {size}: {text}"
+    if isinstance(error, ggtok.GGUFError) and error.offset is None:
+        return f"a malformed file without an offset: {text}"
+    if error.key is None and error.offset and str(error.offset) not in text:
+        return f"the offset {error.offset} is not in the sentence: {text}"
+    return unshowable(text)
+
+
+def unshowable(text: str) -> str:
+    if not text.isprintable():
+        return f"not printable: {text!a}"
+    return f"{len(text)} characters long" if len(text) > LONGEST else ""
+
+
+def of_error(error: BaseException, size: int) -> Verdict:
+    note = vagueness(error, size)
+    if note:
+        return Verdict(VAGUE, note)
+    return Verdict(GGUF_ERROR if isinstance(error, ggtok.GGUFError) else VOCAB_ERROR)
+
+
+def of_load(data: bytes) -> Verdict:
+    """Loads, and if that goes well, uses what was loaded."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            tok = ggtok.load(data)
+    except Exception as error:
+        return of_error(error, len(data))
+    notes = [unshowable(str(warning.message)) for warning in caught] + [use(tok)]
+    note = next(filter(None, notes), "")
+    return Verdict(VAGUE if note else LOADED, note)
+
+
+_NAMES_A_CULPRIT = re.compile(
+    r"tokenizer\.ggml\.|\btoken \d+|\b(BOS|EOS|SEP|CLS) token|no vocabulary"
+)
+
+
+def use(tok: ggtok.Tokenizer) -> str:
+    """Encodes, decodes, and asks for everything; what is vague about it, or ""."""
+    for parse_special in (False, True):
+        for add_special in (True, False):
+            try:
+                ids = tok.encode(PROBE, add_special=add_special, parse_special=parse_special)
+            except ggtok.VocabError as error:
+                if not _NAMES_A_CULPRIT.search(str(error)):
+                    return f"names no culprit: {error}"
+                if note := unshowable(str(error)):
+                    return note
+                continue
+            if any(not -1 <= id < tok.n_tokens for id in ids):
+                return f"an id outside the vocabulary: {ids}"
+            if -1 not in ids:  # no unknown token (README)
+                for flag in (False, True):
+                    tok.decode_bytes(ids, remove_special=flag, unparse_special=not flag)
+    n = tok.n_tokens if tok.vocab_type != "NONE" else 0
+    for id in range(0, n, n // SAMPLED + 1):
+        tok.token_to_piece(id)
+        tok.token_text(id)
+        tok.token_score(id)
+        tok.token_attr(id)
+    tok.decode(range(0, n, n // SAMPLED + 1))
+    for name in ("bos", "eos", "eot", "eom", "unk", "sep", "nl", "pad", "mask", "fim_pre"):
+        id = getattr(tok, f"{name}_id")
+        if id is not None and not 0 <= id < tok.n_tokens and n:
+            return f"{name}_id is {id} of {tok.n_tokens}"
+    dict(tok.metadata)
+    return ""

@@ -1,0 +1,113 @@
+"""Texts of 1 GB, and about 2^31 bytes: right ids, or an error before any work."""
+
+from __future__ import annotations
+
+import mmap
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import ggtok
+from tests.patch import GGUF
+from tests.vocabularies import fixture
+
+PIECE = 1 << 16  # bytes of the long token: texts of it cost few ids
+
+
+def cheap() -> ggtok.Tokenizer:
+    """A vocabulary that takes 64 kB of text for one token, beside its ordinary ones."""
+    gguf = GGUF.read(fixture("spm"))
+    for key, value in (
+        ("tokens", b"x" * PIECE),
+        ("scores", 0.0),
+        ("token_type", 4),
+    ):
+        gguf.set(f"tokenizer.ggml.{key}", [*gguf.array(f"tokenizer.ggml.{key}"), value])
+    return ggtok.load(gguf.dump())
+
+
+def peak() -> int:
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+
+def check(what: str, n: int, run: Callable[[], str]) -> bool:
+    began = time.monotonic()
+    with open("/proc/self/clear_refs", "w") as refs:
+        refs.write("5")  # forget the peak so far
+    try:
+        outcome, good = run(), True
+    except ggtok.GGTokError as error:
+        outcome, good = f"{type(error).__name__}: {error}", time.monotonic() - began < 1
+    except AssertionError as error:
+        outcome, good = f"WRONG: {error}", False
+    seconds = time.monotonic() - began
+    print(
+        f"{what:<44}{n:>14,} bytes {seconds:>8.1f} s {peak() / 1e9:>7.2f} GB at the peak  {outcome}"
+    )
+    return good
+
+
+def main() -> int:
+    tok = cheap()
+    long = tok.n_tokens - 1
+    good = True
+
+    def tail(text: object, n: int) -> str:
+        """The long token over and over, then what its last bytes give behind it."""
+        ids = tok.encode_array(text, add_special=False)  # type: ignore[arg-type]
+        whole, rest = divmod(n, PIECE)
+        assert (ids[:whole] == long).all(), "the long tokens"
+        behind = tok.encode("x" * (PIECE + rest), add_special=False)[1:]
+        assert ids[whole:].tolist() == behind, f"the end: {ids[whole:]}"
+        assert tok.count(text, add_special=False) == len(ids), "count"  # type: ignore[arg-type]
+        return f"{len(ids):,} ids"
+
+    for n in (10**9, 2**31 - 1, 2**31, 2**31 + 5, 2**32 + 3):
+        memory = mmap.mmap(-1, n)
+        for at in range(0, n, 1 << 24):
+            memory[at : min(at + (1 << 24), n)] = b"x" * (min(at + (1 << 24), n) - at)
+        with memoryview(memory).toreadonly() as text:
+            good &= check("one long token again and again", n, lambda t=text, n=n: tail(t, n))
+        memory.close()
+
+    good &= many_words(tok)
+    # As much text as llama.cpp can't give, whose sizes are int32.
+    ids = np.full(2**31 // PIECE + 1, long, np.int32)
+    good &= check("decode to 2^31 bytes", ids.nbytes, lambda: f"{decoded_size(tok, ids):,} bytes")
+    return 0 if good else 1
+
+
+def decoded_size(tok: ggtok.Tokenizer, ids: np.ndarray) -> int:
+    n = len(tok.decode_bytes(ids))
+    assert n == len(ids) * PIECE, n
+    return n
+
+
+def many_words(tok: ggtok.Tokenizer) -> bool:
+    """1 GB of ordinary words, as bytes and as str."""
+    n_words = 10**9 // 11
+    texts: list[bytes | str] = [b"the kettle " * n_words]
+    ten, twenty = (tok.encode(b"the kettle " * n, add_special=False) for n in (10, 20))
+    period = (len(twenty) - len(ten)) // 10
+    expected = len(ten) + period * (n_words - 10)
+
+    def encoded() -> str:
+        ids = tok.encode_array(texts[0], add_special=False)
+        assert len(ids) == expected, len(ids)
+        assert ids[: len(ten) - period].tolist() == ten[:-period], "the first ids"
+        for at in range(period, len(ids) - 2 * period, 1 << 24):  # the others repeat them
+            part = ids[at : min(at + (1 << 24), len(ids) - 2 * period)]
+            assert (part == ids[at + period : at + period + len(part)]).all(), at
+        return f"{len(ids):,} ids"
+
+    def counted() -> str:
+        n = tok.count(texts[0], add_special=False)
+        assert n == expected, n
+        return f"{n:,} ids"
+
+    good = check("words", len(texts[0]), encoded)
+    good &= check("count of words", len(texts[0]), counted)
+    texts[0] = bytes(texts[0]).decode()
+    return good & check("count of a str", len(texts[0]), counted)

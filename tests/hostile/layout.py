@@ -1,0 +1,76 @@
+"""Where a sound GGUF file keeps its lengths, counts, types, keys and values."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from tests.patch import FORMATS, TYPES
+
+STR, ARR = TYPES.index("str"), TYPES.index("arr")
+SHOWN = 3  # strings of an array whose lengths are told, at either end
+
+
+@dataclass(frozen=True)
+class Field:
+    what: str  # "n_kv", "key length", "type", ...
+    at: int
+    size: int
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    order: str  # "<" or ">"
+    fields: tuple[Field, ...]
+    end: int  # of the last key/value
+
+    def numbers(self) -> list[Field]:
+        """The lengths and counts."""
+        return [f for f in self.fields if f.what.startswith("n_") or f.what.endswith(" length")]
+
+    def heads(self) -> list[int]:
+        """The bytes of all fields but the contents of arrays."""
+        inside = [f for f in self.fields if f.at >= 24 and not f.what.startswith("string")]
+        return [at for f in inside for at in range(f.at, f.at + f.size)]
+
+    def contents(self) -> list[int]:
+        """The other bytes behind the header."""
+        return sorted(set(range(24, self.end)) - set(self.heads()))
+
+
+def layout(data: bytes) -> Layout:
+    order = "<" if data[4:6] != b"\0\0" else ">"
+    u32 = struct.Struct(order + "I").unpack_from
+    u64 = struct.Struct(order + "Q").unpack_from
+    fields = [Field("version", 4, 4), Field("n_tensors", 8, 8), Field("n_kv", 16, 8)]
+    at = 24
+    for _ in range(u64(data, 16)[0]):
+        (n,) = u64(data, at)
+        key = data[at + 8 : at + 8 + n].decode()
+        fields += [Field("key length", at, 8, key), Field("key", at + 8, n, key)]
+        at += 8 + n
+        (kind,) = u32(data, at)
+        fields.append(Field("type", at, 4, key))
+        at += 4
+        if kind == ARR:
+            (inner,), (count,) = u32(data, at), u64(data, at + 4)
+            fields += [Field("element type", at, 4, key), Field("n_elements", at + 4, 8, key)]
+            at += 12
+            if inner != STR:
+                at += count * struct.calcsize(FORMATS[TYPES[inner]])
+                continue
+            for i in range(count):
+                (n,) = u64(data, at)
+                if i < SHOWN or i >= count - SHOWN:
+                    fields.append(Field("string length", at, 8, key))
+                at += 8 + n
+        elif kind == STR:
+            (n,) = u64(data, at)
+            fields += [Field("value length", at, 8, key), Field("value", at + 8, n, key)]
+            at += 8 + n
+        else:
+            size = struct.calcsize(FORMATS[TYPES[kind]])
+            fields.append(Field("value", at, size, key))
+            at += size
+    return Layout(order, tuple(fields), at)

@@ -1,0 +1,84 @@
+"""What a row of the table is: numbered inputs, how each is judged, which outcomes are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from tests.hostile.judge import GGUF_ERROR, LOADED, OTHER, VOCAB_ERROR, Verdict
+
+ANY = frozenset((LOADED, GGUF_ERROR, VOCAB_ERROR))
+MALFORMED = frozenset((GGUF_ERROR,))
+NO_FILE = frozenset((OTHER,))
+
+
+class Row:
+    """A kind of hostile input.
+
+    Attributes:
+        allowed: the outcomes (of judge.OUTCOMES) that are right.
+        sample: how many inputs the reduced run tries.
+        memory: bytes that the judging process may take beyond those it starts with; 0: any.
+        patience: seconds after which an input hangs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        allowed: frozenset[int],
+        sample: int,
+        memory: int = 1 << 29,
+        patience: float = 20.0,
+    ) -> None:
+        self.name = name
+        self.allowed = allowed
+        self.sample = sample
+        self.memory = memory
+        self.patience = patience
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def judge(self, i: int) -> Verdict:
+        raise NotImplementedError
+
+    def what(self, i: int) -> str:
+        """The input in a few words."""
+        raise NotImplementedError
+
+    def keep(self, i: int) -> bytes:
+        """What to keep of an input that ended its process."""
+        raise NotImplementedError
+
+
+Trial = tuple[str, Callable[[], Verdict]]
+
+
+class Trials(Row):
+    """A row whose inputs are no files but things to do."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Sequence[Trial]],
+        *,
+        allowed: frozenset[int] = frozenset((LOADED,)),
+        sample: int = 20,
+        memory: int = 0,
+        patience: float = 60.0,
+    ) -> None:
+        super().__init__(name, allowed=allowed, sample=sample, memory=memory, patience=patience)
+        self._make = cache(make)
+
+    def __len__(self) -> int:
+        return len(self._make())
+
+    def judge(self, i: int) -> Verdict:
+        return self._make()[i][1]()
+
+    def what(self, i: int) -> str:
+        return self._make()[i][0]
+
+    def keep(self, i: int) -> bytes:
+        return self.what(i).encode()

@@ -1,0 +1,147 @@
+"""Runs a kind's inputs in child processes and survives whatever becomes of those."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.hostile.child import BOARD, WRONG
+from tests.hostile.judge import OUTCOMES
+from tests.hostile.table import Row
+
+ROOT = Path(__file__).resolve().parents[2]
+HANG_SECONDS = 20.0  # on one input; the slowest takes a few milliseconds
+REMARKS = 5  # shown of a kind
+
+
+@dataclass
+class Tally:
+    kind: str
+    inputs: int = 0
+    outcomes: list[int] = field(default_factory=lambda: [0] * len(OUTCOMES))
+    wrong: int = 0  # an outcome that this kind must not have
+    crashes: int = 0
+    hangs: int = 0
+    seconds: float = 0.0
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def vague(self) -> int:
+        return self.outcomes[-1]
+
+    @property
+    def clean(self) -> bool:
+        return not (self.wrong or self.crashes or self.hangs or self.vague)
+
+
+def watch(row: Row, keep: Path, step: int = 1) -> Tally:
+    """Every `step`-th input of a row; those that end the child are kept in `keep`."""
+    tally = Tally(row.name)
+    began = time.monotonic()
+    start, stop = 0, len(row)
+    while start < stop:
+        culprit, how = _one_child(row, start, stop, step, tally)
+        if culprit is None:
+            break
+        tally.inputs += 1
+        if how == "hang":
+            tally.hangs += 1
+        else:
+            tally.crashes += 1
+        keep.mkdir(parents=True, exist_ok=True)
+        path = keep / f"{row.name.replace(' ', '-').replace(':', '')}-{culprit}.gguf"
+        path.write_bytes(row.keep(culprit))
+        tally.remarks.append(f"{how} on {row.what(culprit)}: {path}")
+        start = culprit + step
+    tally.seconds = time.monotonic() - began
+    return tally
+
+
+def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tuple[int | None, str]:
+    """One child until its end; which input ended it, and how."""
+    with (
+        tempfile.NamedTemporaryFile() as file,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as complaints,
+    ):
+        file.write(bytes(BOARD.size))
+        file.flush()
+        board = mmap.mmap(file.fileno(), BOARD.size)
+        BOARD.pack_into(board, 0, start, *[0] * (len(OUTCOMES) + 1))
+        arguments = [row.name, str(start), str(stop), str(step), file.name]
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.hostile.child", *arguments],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=complaints,
+        )
+        how = _until_it_ends(child, board, row.patience)
+        at, *counts = BOARD.unpack_from(board)
+        for outcome in range(len(OUTCOMES)):
+            tally.outcomes[outcome] += counts[outcome]
+            tally.inputs += counts[outcome]
+        tally.wrong += counts[WRONG - 1]
+        output.seek(0)
+        for i, _, note in map(json.loads, output.read().splitlines()):
+            if len(tally.remarks) < REMARKS:
+                tally.remarks.append(f"{row.what(i)}: {note}")
+        complaints.seek(0)
+        said = complaints.read().decode("utf-8", "replace").strip()
+        if at == -1:
+            if said:  # the library prints nothing
+                tally.wrong += 1
+                tally.remarks.append(f"the child printed: {said[-500:]}")
+            return None, ""
+        return at, f"{how} ({said[-300:]})" if said and how != "hang" else how
+
+
+def _until_it_ends(child: subprocess.Popen[bytes], board: mmap.mmap, patience: float) -> str:
+    seen, since = None, time.monotonic()
+    while True:
+        try:
+            return f"exit status {child.wait(timeout=0.2)}"
+        except subprocess.TimeoutExpired:
+            pass
+        now = BOARD.unpack_from(board)
+        if now != seen:
+            seen, since = now, time.monotonic()
+        elif time.monotonic() - since > patience:
+            child.kill()
+            child.wait()
+            return "hang"
+
+
+def table(tallies: list[Tally]) -> Iterator[str]:
+    heads = [
+        "inputs",
+        "loaded",
+        "GGUFError",
+        "VocabError",
+        "other",
+        "vague",
+        "wrong",
+        "crash",
+        "hang",
+    ]
+    yield f"{'kind':<40}" + "".join(f"{head:>11}" for head in heads) + f"{'s':>8}"
+    for t in tallies:
+        numbers = [t.inputs, *t.outcomes, t.wrong, t.crashes, t.hangs]
+        yield f"{t.kind:<40}" + "".join(f"{n:>11,}" for n in numbers) + f"{t.seconds:>8.1f}"
+        for remark in t.remarks:
+            yield f"    {remark}"
+
+
+def last_line(tallies: list[Tally]) -> str:
+    total = [
+        sum(n)
+        for n in zip(*((t.inputs, t.crashes, t.hangs, t.vague) for t in tallies), strict=True)
+    ]
+    return "hostile: {:,} inputs, {} crashes, {} hangs, {} vague errors".format(*total)

@@ -1,0 +1,262 @@
+"""What rarely happens: memory runs out, signals arrive, modules are missing, types are odd."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ggtok
+from ggtok import cli
+from tests.patch import FORMATS, GGUF
+from tests.vocabularies import fixture
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and terminals")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as on Linux")
+
+
+def run(code: str, *arguments: object, **environment: str) -> str:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# ---- memory ----
+
+NO_MEMORY = """
+import mmap, resource, sys, ggtok
+tok, first = ggtok.load(sys.argv[1]), ggtok.load(sys.argv[1])
+text, ids = "the kettle " * 4_000_000, tok.encode_array("the kettle " * 3_000_000)
+want = tok.encode("still works")
+
+def limited(more, call):
+    with open("/proc/self/statm") as statm:
+        now = int(statm.read().split()[0]) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (now + more, resource.RLIM_INFINITY))
+    try:
+        call()
+    except MemoryError as error:  # ggtok's, or Python's own when it makes the list
+        print(isinstance(error, ggtok.GGTokError), end=" ")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+    assert tok.encode("still works") == want
+
+limited(8 << 20, lambda: first.count(text))
+limited(8 << 20, lambda: tok.encode(text))
+limited(8 << 20, lambda: tok.encode_array(text))
+limited(8 << 20, lambda: tok.decode_bytes(ids))
+limited(8 << 20, lambda: tok.encode_batch_arrays([text], threads=1))
+assert first.encode("still works") == want
+"""
+
+
+@linux
+def test_memory_runs_out() -> None:
+    """Every call says so, and works again when there is some."""
+    # A fixed threshold: large blocks go back to the system and can't be had again.
+    refused = run(NO_MEMORY, fixture("bpe-llama3"), MALLOC_MMAP_THRESHOLD_="65536").split()
+    assert len(refused) == 5
+    assert refused.count("True") >= 2
+
+
+def test_no_memory_for_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An allocation of some bytes, which no limit can make fail on its own."""
+    from ggtok import _native
+
+    class Failing:
+        def __getattr__(self, name: str) -> object:
+            return getattr(lib, name)
+
+        def ggtok_context_new(self, tok: object, out: object, err: Any) -> int:
+            err.status = lib.GGTOK_ERR_MEMORY
+            return int(lib.GGTOK_ERR_MEMORY)
+
+    lib = _native.lib
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    with monkeypatch.context() as patched:
+        patched.setattr(_native, "lib", Failing())
+        with pytest.raises(ggtok.OutOfMemoryError):
+            tok.encode("a")
+    assert tok.encode("a")
+
+
+# ---- signals ----
+
+
+class Stop(BaseException):
+    pass
+
+
+@posix
+def test_a_signal_while_patterns_cut_words() -> None:
+    """What its handler raises comes out of the call, and the tokenizer still works."""
+    tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\w+|\W"])
+    want = tok.encode("the kettle")
+
+    def stop(number: int, frame: object) -> None:
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for call in (tok.encode, tok.encode_array, tok.count):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(Stop):
+                call("the kettle " * 2_000_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert tok.encode("the kettle") == want
+
+
+def test_ctrl_c_before_the_command_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        cli.entry_point()
+    assert caught.value.code == 130
+
+
+# ---- surroundings ----
+
+
+def test_not_installed() -> None:
+    code = "import sys; sys.modules['ggtok._ffi'] = None\ntry: import ggtok\n"
+    assert "pip install" in run(code + "except ImportError as error: print(error)")
+
+
+def test_cffi_is_missing() -> None:
+    """It isn't blamed on the installation of ggtok."""
+    code = "import sys; sys.modules['_cffi_backend'] = None\ntry: import ggtok\n"
+    assert run(code + "except ImportError as error: print(error.name)") == "_cffi_backend\n"
+
+
+@posix
+def test_text_on_a_terminal_ends_with_a_newline() -> None:
+    import pty
+
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "ggtok", "detokenize", str(fixture("bpe-gpt2")), "64"]
+    subprocess.run(command, stdout=slave, check=True)
+    os.close(slave)
+    shown = b""
+    while not shown.endswith(b"\n"):
+        shown += os.read(master, 100)
+    os.close(master)
+    assert shown == b"a\r\n"
+
+
+def test_metadata_that_is_no_text_as_json(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    gguf.set("general.name", b"\xff\xfe")
+    path = gguf.write(tmp_path / "name.gguf")
+    assert cli.main(["inspect", str(path), "--json"]) == 0
+    assert rb"\udcff\udcfe" in capfdbinary.readouterr().out
+
+
+def test_cores_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    batch = ["the kettle " * 2000] * 20
+    assert tok.encode_batch(batch) == [tok.encode(text) for text in batch]
+
+
+# ---- values ----
+
+NUMBERS = {"u8": 255, "i8": -128, "u16": 65535, "i16": -32768, "u32": 2**32 - 1, "i32": -(2**31)}
+NUMBERS |= {"u64": 2**64 - 1, "i64": -(2**63)}
+VALUES: dict[str, int | float | bool] = {**NUMBERS, "f32": 0.5, "f64": 1e-300, "bool": True}
+
+
+def test_metadata_of_every_type() -> None:
+    assert set(VALUES) == set(FORMATS)
+    for name in ("version-2", "big-endian"):
+        gguf = GGUF.read(fixture(name))
+        for kind, value in VALUES.items():
+            gguf.set(f"a.{kind}", value, kind)
+        metadata = ggtok.load(gguf.dump()).metadata
+        for kind, value in VALUES.items():
+            assert metadata[f"a.{kind}"] == value
+            assert type(metadata[f"a.{kind}"]) is type(value)
+
+
+CALLS: dict[str, Callable[[ggtok.Tokenizer], object]] = {
+    "encode": lambda tok: tok.encode("a"),
+    "encode_array": lambda tok: tok.encode_array("a"),
+    "encode_batch": lambda tok: tok.encode_batch(["a"]),
+    "encode_batch_arrays": lambda tok: tok.encode_batch_arrays(["a"]),
+    "count": lambda tok: tok.count("a"),
+    "token_text": lambda tok: tok.token_text(5),
+    "token_score": lambda tok: tok.token_score(5),
+    "token_attr": lambda tok: tok.token_attr(5),
+    "token_to_piece": lambda tok: tok.token_to_piece(5),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_file_that_has_ids_but_no_vocabulary(call: str) -> None:
+    gguf = GGUF.read(fixture("none"))
+    gguf.set("llama.vocab_size", 10)
+    tok = ggtok.load(gguf.dump())
+    with pytest.raises(ggtok.VocabError, match="no vocabulary"):
+        CALLS[call](tok)
+
+
+class Odd:
+    """An integer that can't be had."""
+
+    def __index__(self) -> int:
+        raise TypeError("odd")
+
+
+def test_ids_that_raise() -> None:
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    with pytest.raises(TypeError, match="odd"):
+        tok.decode([1, Odd()])
+
+
+PATTERNS: dict[str, tuple[object, type[Exception], str]] = {
+    "a number": ([r"\w+", 5], TypeError, r"pre_patterns\[1\].*int"),
+    "no regular expression": (["a", "b", "("], ValueError, r"pre_patterns\[2\]"),
+    "a str": (r"\w+", TypeError, "list of regular expressions"),
+    "None in it": ([None], TypeError, r"pre_patterns\[0\].*NoneType"),
+}
+
+
+@pytest.mark.parametrize("row", PATTERNS)
+def test_patterns_that_are_none(row: str) -> None:
+    patterns, builtin, says = PATTERNS[row]
+    with pytest.raises(builtin, match=says) as caught:
+        ggtok.load(fixture("bpe-gpt2"), pre_patterns=patterns)  # type: ignore[arg-type]
+    assert isinstance(caught.value, ggtok.ArgumentError)
+
+
+def test_empty_matches_cut_nothing() -> None:
+    tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\d*", ""])
+    plain = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\d+"])
+    for text in ("kettle 12 and 3", "\u6f22\u5b57 7", "", "12"):
+        assert tok.encode(text) == plain.encode(text)
+
+
+def test_pre_with_a_nul() -> None:
+    with pytest.raises(ggtok.InvalidValueError, match="NUL"):
+        ggtok.load(fixture("bpe-gpt2"), pre="gpt-2\0")
+
+
+def test_scores_are_float32() -> None:
+    tok = ggtok.load(fixture("spm"))
+    scores = [tok.token_score(id) for id in range(tok.n_tokens)]
+    assert scores == [float(np.float32(score)) for score in scores]
+    assert len(set(scores)) > 100
