@@ -57,6 +57,9 @@ typedef enum {
 
 typedef struct { const int32_t *data; size_t n; ...; } ggtok_ids;
 typedef struct { const char *data; size_t n; ...; } ggtok_bytes;
+typedef struct { size_t begin, end; ...; } ggtok_range;
+typedef struct { size_t pos, n, first, n_ids; bool special; ...; } ggtok_part;
+typedef struct { const ggtok_part *data; size_t n; ...; } ggtok_parts;
 typedef struct {
     ggtok_bytes key;
     ggtok_value_type type;
@@ -89,6 +92,9 @@ ggtok_status ggtok_context_new(const ggtok_tokenizer *tok, ggtok_context **out, 
 void ggtok_context_free(ggtok_context *ctx);
 ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                           ggtok_ids *out, ggtok_error *err);
+ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                  const ggtok_range *trusted, size_t n_trusted, ggtok_ids *out,
+                                  ggtok_parts *parts, ggtok_error *err);
 ggtok_status ggtok_decode(ggtok_context *ctx, const int32_t *ids, size_t n, unsigned flags,
                           ggtok_bytes *out, ggtok_error *err);
 ggtok_status ggtok_token_to_piece(const ggtok_tokenizer *tok, int32_t id, int32_t lstrip,

@@ -215,11 +215,32 @@ static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view w
     }
 }
 
+/* The same, inside one of the ranges. */
+static size_t find_trusted(const uint8_t *text, size_t from, size_t to, gguf_view word,
+                           const trusted_ranges *trusted) {
+    size_t low = 0, high = trusted->n; /* the first range that ends behind `from` */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (trusted->data[middle].end <= from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < trusted->n && trusted->data[low].begin < to; low++) {
+        ggtok_range r = trusted->data[low];
+        size_t at = find_word(text, r.begin > from ? r.begin : from, r.end < to ? r.end : to, word);
+        if (at != SIZE_MAX) return at;
+    }
+    return SIZE_MAX;
+}
+
 /* Takes one token's occurrences out of one raw fragment. */
 static bool cut_fragment(fragments *out, const fragment *raw, int32_t id, gguf_view word,
-                         uint32_t attr, const uint8_t *text) {
+                         uint32_t attr, const uint8_t *text, const trusted_ranges *trusted) {
     size_t pos = raw->pos, end = raw->pos + raw->n, at;
-    while ((at = find_word(text, pos, end, word)) != SIZE_MAX) {
+    if (!(attr & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN))) trusted = NULL;
+    while ((at = trusted ? find_trusted(text, pos, end, word, trusted)
+                         : find_word(text, pos, end, word)) != SIZE_MAX) {
         size_t left = at;
         if (attr & GGTOK_ATTR_LSTRIP) {
             while (left > pos && is_space(text[left - 1])) left--;
@@ -235,7 +256,7 @@ static bool cut_fragment(fragments *out, const fragment *raw, int32_t id, gguf_v
 }
 
 bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
-                    const uint8_t *text, size_t n) {
+                    const uint8_t *text, size_t n, const trusted_ranges *trusted) {
     size_t count = 0;
     s->now.n = 0;
     if (!n) return true;
@@ -251,7 +272,7 @@ bool partition_text(partition_scratch *s, const special_set *set, const vocab *v
         for (size_t k = 0; k < s->now.n; k++) {
             const fragment *f = &s->now.data[k];
             bool ok = f->id == GGTOK_NO_TOKEN
-                          ? cut_fragment(&s->next, f, id, word, v->attr[id], text)
+                          ? cut_fragment(&s->next, f, id, word, v->attr[id], text, trusted)
                           : push(&s->next, f->pos, f->n, f->id);
             if (!ok) return false;
         }

@@ -457,6 +457,31 @@ class Native:
         finally:
             pool.append(context)
 
+    def encode_trusted(
+        self, text: str, flags: int, trusted: list[tuple[int, int]]
+    ) -> tuple[list[int], list[tuple[int, int, int, int, bool]]]:
+        """ggtok_encode_trusted: the ids, and a ggtok_part's fields for each part."""
+        data, size = utf8(text)
+        try:
+            context = self._pool.pop()
+        except IndexError:
+            context = self._new_context()
+        ctx, _, _, out, _, err = context
+        ranges = ffi.new("ggtok_range[]", trusted)
+        parts = ffi.new("ggtok_parts *")
+        try:
+            if lib.ggtok_encode_trusted(
+                ctx, data, size, flags, ranges, len(trusted), out, parts, err
+            ):
+                raise self._encode_error(err)
+            fields = [
+                (p.pos, p.n, p.first, p.n_ids, p.special)
+                for p in (parts.data[i] for i in range(parts.n))
+            ]
+            return list(_ints(out)), fields
+        finally:
+            self._pool.append(context)
+
     def decode(self, ids: object, flags: int) -> bytes:
         numbers = int32_array(ids)
         pool = self._pool
