@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    # The fields of a ggtok_part.
+    Part = tuple[int, int, int, int, bool]
     # A pooled context: the C context, a small buffer of ids and a view of that, a
     # ggtok_ids, a ggtok_bytes and a ggtok_error.
     _Context = tuple[Any, Any, memoryview, Any, Any, Any]
@@ -459,7 +461,7 @@ class Native:
 
     def encode_trusted(
         self, text: str, flags: int, trusted: list[tuple[int, int]]
-    ) -> tuple[list[int], list[tuple[int, int, int, int, bool]]]:
+    ) -> tuple[list[int], list[Part]]:
         """ggtok_encode_trusted: the ids, and a ggtok_part's fields for each part."""
         data, size = utf8(text)
         try:
