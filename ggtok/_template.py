@@ -86,6 +86,8 @@ class Fields(dict[Any, Any]):
 
 
 _WEIGHED = (Items, Pair, Fields)
+for _cls in _WEIGHED:  # jinja2's messages name the types of values
+    _cls.__name__, _cls.__module__ = _cls.__base__.__name__, "builtins"
 _ITERABLE = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
@@ -217,10 +219,13 @@ class _Generation(Extension):
 # ---- what templates may call ----
 
 _TEXT_METHODS = frozenset(
-    "capitalize casefold center count endswith expandtabs find format format_map index isalnum "
-    "isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle "
-    "isupper join ljust lower lstrip partition removeprefix removesuffix replace rfind rindex "
-    "rjust rpartition rsplit rstrip split splitlines startswith strip swapcase title upper zfill".split()
+    (
+        "capitalize casefold center count endswith expandtabs find format format_map index "
+        "isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable "
+        "isspace istitle isupper join ljust lower lstrip partition removeprefix removesuffix "
+        "replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip "
+        "swapcase title upper zfill"
+    ).split()
 )
 _METHODS: tuple[tuple[Any, frozenset[str]], ...] = (
     (str, _TEXT_METHODS),
@@ -270,6 +275,12 @@ def _number(value: object) -> Any:
     if isinstance(value, int) and abs(value) > _MAX_NUMBER:
         raise LimitError(f"a number is greater than {_MAX_NUMBER}")
     return value
+
+
+def _widths(format: str) -> int:
+    """The sum of the numbers in a conversion or a format spec."""
+    digits = "".join(c if c.isdigit() else " " for c in format).split()
+    return sum(_number(int(n) if len(n) < 10 else 10 * _MAX_NUMBER) for n in digits)
 
 
 def _capped(name: str) -> Any:
@@ -324,7 +335,7 @@ def _filter_indent(
 ) -> str:
     space = width if isinstance(width, str) else " " * _number(width)
     text = str(s) + "\n"  # else the last newline would be lost
-    lines = text.splitlines()
+    lines = env.split(text, "splitlines")
     if (len(lines) + 1) * len(space) + len(text) > env.limit:
         env.too_much()
     indented = [lines[0]]
@@ -381,13 +392,16 @@ class _Fields(SandboxedFormatter):
 
     def __init__(self, env: Any, **kwargs: Any) -> None:
         super().__init__(env, **kwargs)
+        self.env = env
         self.shown: list[tuple[object, str, str]] = []
+        self.size = 0
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        digits = "".join(c if c.isdigit() else " " for c in format_spec)
-        for number in digits.split():
-            _number(int(number) if len(number) < 10 else _MAX_NUMBER + 1)
+        _widths(format_spec)
         text: str = super().format_field(value, format_spec)
+        self.size += len(text)
+        if self.size > self.env.limit:
+            self.env.too_much()
         self.shown.append((value, format_spec, text))
         return text
 
@@ -497,24 +511,29 @@ class _Environment(ImmutableSandboxedEnvironment):
             return Traced.replace(text, old, new, count)  # type: ignore[arg-type]
         return text.replace(old, new, count)
 
+    def split(self, text: str, how: str, *args: Any, **kwargs: Any) -> list[str]:
+        """``text.split(...)``, ``text.rsplit(...)`` or ``text.splitlines(...)``."""
+        pieces: list[str] = getattr(str, how)(text, *args, **kwargs)
+        if len(pieces) * _ITEM > self.limit:
+            self.too_much()
+        return getattr(text, how)(*args, **kwargs) if type(text) is not str else pieces
+
     def percent(self, text: str, args: Any) -> str:
         """The % operator."""
         size = len(text)
         for match in _traced.PERCENT.finditer(text):
-            for number in match["how"].lstrip("#0- +").split("."):
-                if number == "*":
-                    raise LimitError("a format takes a width from its arguments")
-                _number(int(number) if len(number) < 10 and number else len(number))
+            if "*" in match["how"]:
+                raise LimitError("a format takes a width from its arguments")
+            size += _widths(match["how"])
             if match["key"] is not None and isinstance(args, Mapping):
                 size += weight(args.get(match["key"]), self.limit)[0]
-                if size > self.limit:
-                    self.too_much()
+            if size > self.limit:
+                self.too_much()
         if not isinstance(args, Mapping):
             weight(args, self.limit)
-        percent: Callable[[str, Any], str] = Traced.__mod__
-        if isinstance(text, Markup):
-            percent = Markup.__mod__  # type: ignore[assignment]
-        return percent(text, args)
+        percent: Any = Markup.__mod__ if isinstance(text, Markup) else Traced.__mod__
+        shown: str = percent(text, args)
+        return shown
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         if not isinstance(value, (MethodType, BuiltinMethodType)):
@@ -568,6 +587,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
             if len(left) + len(right) > self.limit:
                 self.too_much()
+        elif operator == "+" and type(left) is Traced:
+            left = str.__str__(left)  # its own rules or error messages
         elif operator == "*":
             for a, n in ((left, right), (right, left)):
                 if not isinstance(n, int):
@@ -609,6 +630,8 @@ class _Environment(ImmutableSandboxedEnvironment):
             return lambda parts: self.join(text, _texts(parts))
         elif name == "replace":
             return lambda old, new, count=-1: self.replace(text, old, new, count)
+        elif name in ("split", "rsplit", "splitlines"):
+            return lambda *args, **kwargs: self.split(text, name, *args, **kwargs)
         elif type(text) is str and name in vars(Traced):
             return lambda *args, **kwargs: getattr(Traced, name)(text, *args, **kwargs)
         for arg in (*args, *kwargs.values()):
@@ -642,7 +665,7 @@ def _compiled(source: str) -> CodeType:
     except jinja2.TemplateSyntaxError as e:
         raise TemplateError(e.message or "syntax error", e.lineno) from None
     except (RecursionError, MemoryError, SyntaxError, ValueError) as e:
-        raise TemplateError(f"can't be compiled: {e or type(e).__name__}") from None
+        raise TemplateError(f"can't be compiled: {str(e) or type(e).__name__}") from None
 
 
 def render(
@@ -669,6 +692,7 @@ def render(
             if trace.tb_frame.f_code.co_filename == "<template>":
                 line = template.get_corresponding_lineno(trace.tb_lineno)
             trace = trace.tb_next
-        kind = "" if isinstance(e, jinja2.TemplateError) else f"{type(e).__name__}: "
+        own = isinstance(e, (jinja2.TemplateError, TemplateError))
+        kind = "" if own else f"{type(e).__name__}: "
         error = TemplateError(f"{kind}{e}", line)
     raise error
