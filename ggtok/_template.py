@@ -87,7 +87,7 @@ class Fields(dict[Any, Any]):
 
 _WEIGHED = (Items, Pair, Fields)
 for _cls in _WEIGHED:  # jinja2's messages name the types of values
-    _cls.__name__, _cls.__module__ = _cls.__base__.__name__, "builtins"
+    _cls.__name__, _cls.__module__ = _cls.__mro__[1].__name__, "builtins"
 _ITERABLE = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
@@ -233,6 +233,34 @@ _METHODS: tuple[tuple[Any, frozenset[str]], ...] = (
     ((list, tuple, range), frozenset({"copy", "count", "index"})),
     ((int, float), frozenset({"bit_length", "is_integer"})),
 )
+
+
+class _Safe(Markup):
+    """What the filter ``safe`` gives, traced: adding to it escapes the rest, as with Markup."""
+
+    __slots__ = ("runs",)
+    runs: _traced.Runs
+
+    def __str__(self) -> str:
+        return _traced.with_runs(str.__str__(self), _traced.runs_of(self))
+
+
+def _safe(text: str) -> Markup:
+    safe = str.__new__(_Safe, text)
+    safe.runs = _traced.runs_of(text)
+    return safe
+
+
+def _escaped(text: str) -> str:
+    if isinstance(text, Markup):
+        return str(text)
+    plain = str.__str__(text)
+    return _traced.joined(
+        _traced.labelled(str(Markup.escape(plain[begin:end])), label)
+        for begin, end, label in _traced.spans(text)
+    )
+
+
 _NO_FILTERS = {"pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr"}
 
 
@@ -305,6 +333,10 @@ def _filter_join(
     if attribute is not None:
         value = map(make_attrgetter(env, attribute), value)
     return env.join(str(d), value)
+
+
+def _filter_safe(value: Any) -> Markup:
+    return _safe(str(value))
 
 
 @pass_environment
@@ -383,6 +415,7 @@ _FILTERS = {
     "join": _filter_join,
     "list": _filter_list,
     "replace": _filter_replace,
+    "safe": _filter_safe,
     "tojson": _filter_tojson,
 }
 
@@ -587,6 +620,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         if operator == "+" and isinstance(left, str) and isinstance(right, str):
             if len(left) + len(right) > self.limit:
                 self.too_much()
+            if isinstance(left, Markup) or isinstance(right, Markup):
+                return self.checked(_safe(self.joined((_escaped(left), _escaped(right)))))
         elif operator == "+" and type(left) is Traced:
             left = str.__str__(left)  # its own rules or error messages
         elif operator == "*":

@@ -36,9 +36,10 @@ PERCENT = re.compile(
 
 
 def runs_of(text: str) -> Runs:
-    if isinstance(text, Traced):
-        return text.runs
-    return ((len(text), 0),) if text else ()
+    runs: Runs | None = getattr(text, "runs", None)
+    if runs is None:
+        return ((len(text), 0),) if text else ()
+    return runs
 
 
 def _label(text: object) -> int | None:
@@ -59,7 +60,7 @@ def _put_together(text: str, parts: Iterable[str]) -> str:
                 runs.append((at + end, label))
         at += len(part)
     _check(len(runs))
-    return _with_runs(text, tuple(runs)) if at == len(text) else _plain(text)
+    return with_runs(text, tuple(runs)) if at == len(text) else _plain(text)
 
 
 def _check(n_runs: int) -> None:
@@ -67,7 +68,7 @@ def _check(n_runs: int) -> None:
         raise TemplateError(f"more than {_MAX_RUNS} stretches of the template's and other text")
 
 
-def _with_runs(text: str, runs: Runs) -> str:
+def with_runs(text: str, runs: Runs) -> str:
     if not any(label for _, label in runs):
         return _plain(text)
     new = str.__new__(Traced, text)
@@ -81,7 +82,7 @@ def _plain(text: str) -> str:
 
 def labelled(text: str, label: int) -> str:
     """The text with this label throughout."""
-    return _with_runs(_plain(text), ((len(text), label),)) if text else ""
+    return with_runs(_plain(text), ((len(text), label),)) if text else ""
 
 
 def add_label(text: str, label: int) -> str:
@@ -119,13 +120,13 @@ def _cut(text: str, begin: int, end: int) -> str:
         return cut
     runs = text.runs
     if len(runs) == 1:
-        return _with_runs(cut, ((len(cut), runs[0][1]),))
+        return with_runs(cut, ((len(cut), runs[0][1]),))
     i = bisect_right(runs, begin, key=lambda run: run[0])
     kept = []
     while True:
         kept.append((min(runs[i][0], end) - begin, runs[i][1]))
         if runs[i][0] >= end:
-            return _with_runs(cut, tuple(kept))
+            return with_runs(cut, tuple(kept))
         i += 1
 
 
@@ -168,7 +169,7 @@ def _cased(name: str) -> Any:
     def method(self: Traced) -> str:
         text: str = plain(self)
         if len(text) == len(self):
-            return _with_runs(text, self.runs)
+            return with_runs(text, self.runs)
         label = _label(self)
         return labelled(text, label) if label else text
 

@@ -8,7 +8,7 @@ WEATHER = {
     "type": "function",
     "function": {
         "name": "get_weather",
-        "description": "The weather of a place <now> & then, in \"°C\"",
+        "description": 'The weather of a place <now> & then, in "°C"',
         "parameters": {
             "type": "object",
             "properties": {
@@ -35,7 +35,7 @@ CALCULATE = {
 TOOLS = [WEATHER, CALCULATE]
 
 
-def says(role: str, content: str | None, **more: Any) -> dict[str, Any]:
+def says(role: str, content: object, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **more}
 
 
@@ -65,7 +65,7 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
     "no content": [says("user", "Hi"), says("assistant", None), {"role": "user", "content": WORD}],
     "unicode": [
         says("user", f"Grüße, 你好, \U0001f44d\u200d, e\u0301, \u00a0 {WORD} \u2028 end"),
-        says("assistant", "\ufeffна здоровье \U000e0041 \x00 \x07 \r\n"),
+        says("assistant", "\ufeff\u043c\u0438\u0440 \U000e0041 \x00 \x07 \r\n"),
         says("user", "\u0130I\u0131 ﬀ ß"),
     ],
     "reasoning": [
@@ -84,8 +84,12 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
         says("system", "Use tools."),
         says("user", f"Weather in {WORD}?"),
         says("assistant", "", tool_calls=[call("abcdefgh1", "get_weather", city=f"São {WORD}")]),
-        says("tool", '{"temperature": 21.5, "sky": "<clear>"}', tool_call_id="abcdefgh1",
-             name="get_weather"),
+        says(
+            "tool",
+            '{"temperature": 21.5, "sky": "<clear>"}',
+            tool_call_id="abcdefgh1",
+            name="get_weather",
+        ),
         says("assistant", f"It is 21.5 °C, {WORD}."),
         says("user", "And 2 + 2?"),
     ],
@@ -104,8 +108,8 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
         says("tool", "True", tool_call_id="abcdefgh2", name="calculate"),
     ],
     "blocks": [
-        says("user", [{"type": "text", "text": f"One, {WORD}"}, {"type": "text", "text": "two"}]),  # type: ignore[arg-type]
-        says("assistant", [{"type": "text", "text": "three"}]),  # type: ignore[arg-type]
+        says("user", [{"type": "text", "text": f"One, {WORD}"}, {"type": "text", "text": "two"}]),
+        says("assistant", [{"type": "text", "text": "three"}]),
         says("user", "four"),
     ],
     "wrong order": [says("assistant", "First"), says("assistant", WORD), says("user", "Last")],
@@ -120,3 +124,14 @@ SETTINGS: dict[str, tuple[list[dict[str, Any]] | None, dict[str, Any]]] = {
     "no thinking": (TOOLS, {"enable_thinking": False, "date_string": "1 Jan 2030"}),
     "documents": (None, {"documents": [{"title": WORD, "text": "Of <b>it</b>"}]}),
 }
+
+
+def replaced(value: Any, old: str, new: str) -> Any:
+    """The value with the texts in it changed."""
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, dict):
+        return {key: replaced(item, old, new) for key, item in value.items()}
+    if isinstance(value, list):
+        return [replaced(item, old, new) for item in value]
+    return value
