@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @cache
 def templates() -> dict[str, str]:
-    return {path.stem: path.read_text() for path in sorted(fetch("templates").iterdir())}
+    return {path.stem: path.read_text("utf-8") for path in sorted(fetch("templates").iterdir())}
 
 
 def renderings() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
@@ -163,6 +163,8 @@ def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str, load_fix
             text[:cut] for text in texts for cut in (1, -1)
         )
         for case, messages, settings in renderings():
+            if vocabulary != "bpe-gpt2" and not case.endswith(", tools"):
+                continue
             try:
                 text = tok.apply_chat_template(messages, **settings, **rest)
             except ggtok.TemplateError:
@@ -179,7 +181,7 @@ def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str, load_fix
                 tok.apply_chat_template(messages, **settings, **rest), parse_special=True
             )
             injected += sum(id in control for id in naive) > harmless.total()
-    assert compared > 5_000 and injected > 4_000
+    assert injected > 0.8 * compared > 700
 
 
 # ---- llama_chat_apply_template ----
@@ -207,8 +209,8 @@ def test_differences_from_llama_chat_apply_template(llama: LlamaCpp, load_fixtur
         else:
             row = "same but BOS" if ours == "[BOS]" + theirs else "other"
         listed[row] += f" {name}"
-    document = (ROOT / "docs" / "chat.md").read_text()
+    document = (ROOT / "docs" / "chat.md").read_text("utf-8")
     for row, names in listed.items():
-        match = re.search(rf"^\| {row} \| (\d+) \| [^|]* \|([^|]*)\|$", document, re.MULTILINE)
+        match = re.search(rf"^\| {row} \| (\d+) \|[^|]*\|([^|]*)\|$", document, re.MULTILINE)
         assert match, (row, len(names.split()), names)
         assert (int(match[1]), match[2].split()) == (len(names.split()), names.split()), row
