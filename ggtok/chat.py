@@ -11,7 +11,8 @@ traced (``_traced``, ``_template``): each character of the output is known to be
 template's or not, and a control token is one only if all of its characters are. What
 comes out of an operation that doesn't know about tracing counts as not the template's.
 So an error of tracing can lose a control token, never make one, and the tests hold each
-of llama.cpp's templates to losing none.
+of llama.cpp's templates to losing none. (A template that spells a message anew out of its own
+letters, one by one, does make the text its own; none is known to.)
 
 The template's: its text, its string constants, ``bos_token`` and the like, and a
 message's role if it is one of `ROLES`, for some templates write ``'<|' + role + '|>'``.

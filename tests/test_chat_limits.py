@@ -143,7 +143,7 @@ def render(templates: dict[str, str], seconds: float) -> dict[str, str]:
     return results
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_AS")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 def test_templates_that_make_too_much() -> None:
     results = render(TOO_MUCH, 120)
     assert results.keys() == TOO_MUCH.keys()
@@ -153,7 +153,7 @@ def test_templates_that_make_too_much() -> None:
     assert {name for name, result in results.items() if "MemoryError" in result} <= {"branches"}
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_AS")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 def test_templates_that_take_too_long() -> None:
     results = render(TOO_LONG, 0.5)
     assert {name: "takes more than 0.5 seconds" in text for name, text in results.items()} == (
