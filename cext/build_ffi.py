@@ -47,6 +47,9 @@ typedef enum {
     GGTOK_FLAG_ESCAPE_WHITESPACES, GGTOK_FLAG_LOWERCASE, GGTOK_FLAG_STRIP_ACCENTS, ...
 } ggtok_vocab_flag;
 
+#define GGTOK_ADD_SPECIAL ...
+#define GGTOK_PARSE_SPECIAL ...
+
 typedef enum {
     GGTOK_U8, GGTOK_I8, GGTOK_U16, GGTOK_I16, GGTOK_U32, GGTOK_I32, GGTOK_F32, GGTOK_BOOL,
     GGTOK_STRING, GGTOK_ARRAY, GGTOK_U64, GGTOK_I64, GGTOK_F64, ...
@@ -54,6 +57,9 @@ typedef enum {
 
 typedef struct { const int32_t *data; size_t n; ...; } ggtok_ids;
 typedef struct { const char *data; size_t n; ...; } ggtok_bytes;
+typedef struct { size_t begin, end; ...; } ggtok_range;
+typedef struct { size_t pos, n, first, n_ids; bool special; ...; } ggtok_part;
+typedef struct { const ggtok_part *data; size_t n; ...; } ggtok_parts;
 typedef struct {
     ggtok_bytes key;
     ggtok_value_type type;
@@ -67,6 +73,7 @@ typedef struct {
 } ggtok_kv;
 
 typedef ... ggtok_tokenizer;
+typedef ... ggtok_context;
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 typedef struct {
     const char *pre;
@@ -81,6 +88,9 @@ ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_o
                                ggtok_tokenizer **out, ggtok_error *err);
 void ggtok_free(ggtok_tokenizer *tok);
 const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i);
+ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                  const ggtok_range *trusted, size_t n_trusted, ggtok_ids *out,
+                                  ggtok_parts *parts, ggtok_error *err);
 ggtok_status ggtok_token_to_piece(const ggtok_tokenizer *tok, int32_t id, int32_t lstrip,
                                   bool special, ggtok_bytes *piece, ggtok_error *err);
 uint32_t ggtok_n_tokens(const ggtok_tokenizer *tok);

@@ -17,6 +17,7 @@ void ggtok_context_free(ggtok_context *ctx) {
     if (!ctx) return;
     if (ctx->tok->ops) ctx->tok->ops->scratch_free(ctx->scratch);
     partition_scratch_free(&ctx->partition);
+    mem_free(ctx->parts);
     mem_free(ctx->ids.data);
     mem_free(ctx->bytes.data);
     mem_free(ctx);
@@ -73,8 +74,44 @@ static ggtok_status add_token(ggtok_context *ctx, added when, ggtok_special whic
     return idbuf_push(&ctx->ids, v->special[which]) ? GGTOK_OK : error_memory(err);
 }
 
+static ggtok_status no_vocabulary(const ggtok_tokenizer *tok, ggtok_error *err) {
+    return error_set(err, GGTOK_ERR_UNSUPPORTED,
+                     "the file has no vocabulary (tokenizer model '%s'): nothing to encode with",
+                     tok->v.model);
+}
+
+static bool parts_reserve(ggtok_context *ctx, size_t n) {
+    if (n <= ctx->parts_cap) return true;
+    ggtok_part *parts = mem_realloc(ctx->parts, mem_mul(n, sizeof *parts));
+    if (!parts) return false;
+    ctx->parts = parts;
+    ctx->parts_cap = n;
+    return true;
+}
+
+/* Notes the ids that a fragment gave. RWKV and PLaMo keep the texts of control
+ * tokens among all others, so that raw text gives them too: an error. */
+static ggtok_status note_part(ggtok_context *ctx, size_t i, size_t first, ggtok_error *err) {
+    const fragment *f = &ctx->partition.now.data[i];
+    const vocab *v = &ctx->tok->v;
+    bool special = f->id != GGTOK_NO_TOKEN;
+    ctx->parts[i] = (ggtok_part){f->pos, f->n, first, ctx->ids.n - first, special};
+    for (size_t k = first; !special && k < ctx->ids.n; k++) {
+        int32_t id = ctx->ids.data[k];
+        if (id < 0 || !(v->attr[id] & GGTOK_ATTR_CONTROL)) continue;
+        gguf_view text = vocab_text(v, (uint32_t)id);
+        return error_set(
+            err, GGTOK_ERR_ARGUMENT,
+            "text that is not trusted holds '%.*s', which this kind of vocabulary makes "
+            "the control token %ld even so: take it out of the text",
+            (int)(text.n < 64 ? text.n : 64), (const char *)text.p, (long)id);
+    }
+    return GGTOK_OK;
+}
+
+/* `trusted` is ggtok_encode_trusted's, which also wants ctx->parts; else NULL. */
 static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, unsigned flags,
-                           ggtok_error *err) {
+                           const trusted_ranges *trusted, ggtok_error *err) {
     const ggtok_tokenizer *tok = ctx->tok;
     bool add_special = (flags & GGTOK_ADD_SPECIAL) != 0;
     ggtok_status s;
@@ -84,10 +121,12 @@ static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, un
         return s;
     }
     const special_set *set = flags & GGTOK_PARSE_SPECIAL ? &tok->all : &tok->always;
-    if (!partition_text(&ctx->partition, set, &tok->v, text, n)) return error_memory(err);
+    if (!partition_text(&ctx->partition, set, &tok->v, text, n, trusted)) return error_memory(err);
+    if (trusted && !parts_reserve(ctx, ctx->partition.now.n)) return error_memory(err);
     model_call call = {&tok->v, tok->model, ctx->scratch, true, &ctx->ids, &ctx->counts, err};
     for (size_t i = 0; i < ctx->partition.now.n; i++) {
         const fragment *f = &ctx->partition.now.data[i];
+        size_t first = ctx->ids.n;
         if (f->id != GGTOK_NO_TOKEN) {
             if (!idbuf_push(&ctx->ids, f->id)) return error_memory(err);
             call.after_special = true;
@@ -95,6 +134,7 @@ static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, un
             if ((s = tok->ops->encode(&call, text + f->pos, f->n))) return s;
             call.after_special = false;
         }
+        if (trusted && (s = note_part(ctx, i, first, err))) return s;
     }
     return add_special ? add_token(ctx, frames[tok->v.type].behind, frames[tok->v.type].last,
                                    frames[tok->v.type].last_flag, err)
@@ -104,15 +144,33 @@ static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, un
 ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                           ggtok_ids *out, ggtok_error *err) {
     *out = (ggtok_ids){NULL, 0};
-    if (!ctx->tok->ops) {
-        return error_set(
-            err, GGTOK_ERR_UNSUPPORTED,
-            "the file has no vocabulary (tokenizer model '%s'): nothing to encode with",
-            ctx->tok->v.model);
-    }
-    ggtok_status s = encode(ctx, (const uint8_t *)text, n, flags, err);
+    if (!ctx->tok->ops) return no_vocabulary(ctx->tok, err);
+    ggtok_status s = encode(ctx, (const uint8_t *)text, n, flags, NULL, err);
     if (!s) *out = (ggtok_ids){ctx->ids.data, ctx->ids.n};
     return s;
+}
+
+ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                  const ggtok_range *trusted, size_t n_trusted, ggtok_ids *out,
+                                  ggtok_parts *parts, ggtok_error *err) {
+    *out = (ggtok_ids){NULL, 0};
+    *parts = (ggtok_parts){NULL, 0};
+    for (size_t i = 0, from = 0; i < n_trusted; from = trusted[i++].end + 1) {
+        if (trusted[i].begin >= from && trusted[i].begin < trusted[i].end && trusted[i].end <= n) {
+            continue;
+        }
+        return error_set(
+            err, GGTOK_ERR_ARGUMENT,
+            "trusted range %lu is empty, outside the text or not behind the one before",
+            (unsigned long)i);
+    }
+    if (!ctx->tok->ops) return no_vocabulary(ctx->tok, err);
+    const trusted_ranges ranges = {trusted, n_trusted};
+    ggtok_status s = encode(ctx, (const uint8_t *)text, n, flags, &ranges, err);
+    if (s) return s;
+    *out = (ggtok_ids){ctx->ids.data, ctx->ids.n};
+    *parts = (ggtok_parts){ctx->parts, ctx->partition.now.n};
+    return GGTOK_OK;
 }
 
 /* ---- decode ---- */

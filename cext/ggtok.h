@@ -186,6 +186,37 @@ typedef struct ggtok_ids {
 ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                           ggtok_ids *out, ggtok_error *err);
 
+typedef struct ggtok_range {
+    size_t begin, end; /* bytes, end excluded */
+} ggtok_range;
+
+/* A stretch of a text that became tokens by itself: one special token, or raw text. */
+typedef struct ggtok_part {
+    size_t pos, n;       /* bytes of the text; what lies between parts, a special token stripped */
+    size_t first, n_ids; /* its ids */
+    bool special;
+} ggtok_part;
+
+typedef struct ggtok_parts {
+    const ggtok_part *data; /* owned by the context, valid until its next use */
+    size_t n;
+} ggtok_parts;
+
+/*
+ * ggtok_encode for a text of which only parts are trusted to hold control
+ * tokens, such as a chat template's output with users' messages in it. With
+ * GGTOK_PARSE_SPECIAL, control and unknown tokens are found only where their
+ * text lies inside one of the `trusted` ranges; elsewhere it is plain text, as
+ * without that flag. All else is as in ggtok_encode, so a text that holds no
+ * control token outside the ranges has the same ids. The ranges ascend, are not
+ * empty and don't touch. *parts tells which bytes gave which ids. Where a
+ * vocabulary makes control tokens of raw text (RWKV, PLaMo-2, PLaMo-3), text
+ * that would become one is GGTOK_ERR_ARGUMENT.
+ */
+ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                  const ggtok_range *trusted, size_t n_trusted, ggtok_ids *out,
+                                  ggtok_parts *parts, ggtok_error *err);
+
 /* ---- contexts for many threads ---- */
 
 /*

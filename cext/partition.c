@@ -281,12 +281,34 @@ static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view w
     return SIZE_MAX;
 }
 
+/* The same, inside one of the ranges. */
+static size_t find_trusted(const uint8_t *text, size_t from, size_t to, gguf_view word,
+                           const uint32_t *border, const trusted_ranges *trusted) {
+    size_t low = 0, high = trusted->n; /* the first range that ends behind `from` */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (trusted->data[middle].end <= from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < trusted->n && trusted->data[low].begin < to; low++) {
+        ggtok_range r = trusted->data[low];
+        size_t at =
+            find_word(text, r.begin > from ? r.begin : from, r.end < to ? r.end : to, word, border);
+        if (at != SIZE_MAX) return at;
+    }
+    return SIZE_MAX;
+}
+
 /* Takes one token's occurrences out of one raw fragment. */
 static bool cut_fragment(partition_scratch *s, const fragment *raw, int32_t id, gguf_view word,
-                         uint32_t attr, const uint8_t *text) {
+                         uint32_t attr, const uint8_t *text, const trusted_ranges *trusted) {
     fragments *out = &s->next;
     size_t pos = raw->pos, end = raw->pos + raw->n, at;
-    while ((at = find_word(text, pos, end, word, s->border)) != SIZE_MAX) {
+    if (!(attr & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN))) trusted = NULL;
+    while ((at = trusted ? find_trusted(text, pos, end, word, s->border, trusted)
+                         : find_word(text, pos, end, word, s->border)) != SIZE_MAX) {
         size_t left = at;
         if (attr & GGTOK_ATTR_LSTRIP) {
             while (left > pos && is_space(text[left - 1])) left--;
@@ -323,7 +345,7 @@ static bool cut_runs(partition_scratch *s, const special_runs *r, const fragment
 }
 
 bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
-                    const uint8_t *text, size_t n) {
+                    const uint8_t *text, size_t n, const trusted_ranges *trusted) {
     size_t count = 0;
     s->now.n = 0;
     if (!n) return true;
@@ -339,8 +361,9 @@ bool partition_text(partition_scratch *s, const special_set *set, const vocab *v
         if (!long_borders(s, word)) return false;
         for (size_t k = 0; k < s->now.n; k++) {
             const fragment *f = &s->now.data[k];
-            bool ok = f->id == GGTOK_NO_TOKEN ? cut_fragment(s, f, id, word, v->attr[id], text)
-                                              : push(&s->next, f->pos, f->n, f->id);
+            bool ok = f->id == GGTOK_NO_TOKEN
+                          ? cut_fragment(s, f, id, word, v->attr[id], text, trusted)
+                          : push(&s->next, f->pos, f->n, f->id);
             if (!ok) return false;
         }
         swap(s);

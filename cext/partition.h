@@ -10,6 +10,13 @@
 
 #include "partition_runs.h"
 
+/* Where a text may hold control tokens: ascending ranges, none empty, that don't
+ * touch each other. */
+typedef struct trusted_ranges {
+    const ggtok_range *data;
+    size_t n;
+} trusted_ranges;
+
 /* The tokens to look for, in llama.cpp's order, and an automaton that tells in
  * one pass over a text which of them it holds at all. */
 typedef struct special_set {
@@ -48,10 +55,11 @@ typedef struct partition_scratch {
     size_t border_cap;
 } partition_scratch;
 
-/* Sets s->now to the fragments of text[0..n), in text order, none empty.
+/* Sets s->now to the fragments of text[0..n), in text order, none empty. With
+ * `trusted`, control and unknown tokens are found only inside one of its ranges.
  * False: out of memory. */
 bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
-                    const uint8_t *text, size_t n);
+                    const uint8_t *text, size_t n, const trusted_ranges *trusted);
 void partition_scratch_free(partition_scratch *s);
 
 #endif

@@ -20,7 +20,8 @@ static int choose_byte(const vocab *v, const int32_t *ids, size_t n) {
         /* these take white space along that is not in their text */
         if (v->attr[id] & (GGTOK_ATTR_LSTRIP | GGTOK_ATTR_RSTRIP)) return -1;
         int byte = only_byte(text);
-        if (byte >= 0) {
+        /* control tokens aren't taken everywhere (trusted_ranges) */
+        if (byte >= 0 && !(v->attr[id] & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN))) {
             count[byte]++;
         } else {
             for (size_t k = 0; k < text.n; k++) mixed[text.p[k]] = true;

@@ -20,6 +20,8 @@ struct ggtok_context { /* one thread's */
     const ggtok_tokenizer *tok;
     void *scratch; /* the model's */
     partition_scratch partition;
+    ggtok_part *parts; /* ggtok_encode_trusted's */
+    size_t parts_cap;
     idbuf ids;
     bytebuf bytes;
     cache_counts counts;

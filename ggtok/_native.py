@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, TypeVar
 
     T = TypeVar("T")
+    # The fields of a ggtok_part.
+    Part = tuple[int, int, int, int, bool]
+
+ADD_SPECIAL: int = lib.GGTOK_ADD_SPECIAL
+PARSE_SPECIAL: int = lib.GGTOK_PARSE_SPECIAL
 
 # A function that cuts a text: the end offsets of its words in bytes.
 Split = Callable[[bytes], list[int]]
@@ -313,6 +318,8 @@ class Native:
     decode_at: Callable[[int, int, object, object], bytes]
     clear: Callable[[], None]
     cache_info: Callable[[], tuple[int, int, int]]
+    take: Callable[[], int]
+    give: Callable[[int], None]
 
     def __init__(
         self,
@@ -352,7 +359,7 @@ class Native:
             lib.ggtok_free(self._tok)
             raise errors.OutOfMemoryError("out of memory")
         self.encode, self.encode_bytes, self.count, self.encode_batch, *rest = functions
-        self.decode, self.decode_at, self.clear, self.cache_info = rest
+        self.decode, self.decode_at, self.clear, self.cache_info, self.take, self.give = rest
 
     @property
     def splits_in_python(self) -> bool:
@@ -417,6 +424,33 @@ class Native:
             if err.status == lib.GGTOK_ERR_ARGUMENT:
                 raise _id_error(ids, self.n_tokens()) from None
         self._raise(e)
+
+    def encode_trusted(
+        self, text: str, flags: int, trusted: list[tuple[int, int]]
+    ) -> tuple[list[int], list[Part]]:
+        """ggtok_encode_trusted: the ids, and a ggtok_part's fields for each part."""
+        data = text_bytes(text)
+        ranges = ffi.new("ggtok_range[]", trusted)
+        out = ffi.new("ggtok_ids *")
+        parts = ffi.new("ggtok_parts *")
+        err = ffi.new("ggtok_error *")
+        try:
+            address = self.take()
+        except Exception as e:
+            self._raise(e)
+        context = ffi.cast("ggtok_context *", address)
+        try:
+            if lib.ggtok_encode_trusted(
+                context, data, len(data), flags, ranges, len(trusted), out, parts, err
+            ):
+                raise (self._splitter and self._splitter.take_failure()) or _error(err)
+            fields = [
+                (p.pos, p.n, p.first, p.n_ids, p.special)
+                for p in (parts.data[i] for i in range(parts.n))
+            ]
+            return list(_ints(out)), fields
+        finally:
+            self.give(address)
 
     # One token. `id` is any int.
 

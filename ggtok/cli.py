@@ -1,4 +1,4 @@
-"""The command ``ggtok``: tokenize, detokenize, inspect.
+"""The command ``ggtok``: tokenize, detokenize, inspect, chat.
 
 All output is bytes on standard output, UTF-8 on every platform. Errors are one
 line on standard error and exit status 2.
@@ -132,7 +132,43 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     )
     inspect.add_argument("words", nargs="*", metavar="MODEL", help="GGUF file")
     inspect.set_defaults(run=_inspect)
-    return top, {"tokenize": tokenize, "detokenize": detokenize, "inspect": inspect}
+
+    chat = add(
+        "chat",
+        "chat messages to text or token ids",
+        "By the file's chat template\n(needs jinja2: the extra 'chat'). Control tokens that a "
+        "message holds become no tokens.",
+        [
+            "ggtok chat model.gguf messages.json",
+            "ggtok chat model.gguf messages.json --tools tools.json --ids",
+            """echo '[{"role": "user", "content": "Hi"}]' | ggtok chat model.gguf --json""",
+        ],
+    )
+    chat.add_argument(
+        "words",
+        nargs="*",
+        metavar="MODEL FILE",
+        help="GGUF file; JSON list of messages, - for standard input, which it is if left out",
+    )
+    chat.add_argument("--ids", action="store_true", help="print ids: [1, 2, 3]")
+    chat.add_argument(
+        "--template",
+        metavar="NAME",
+        help="a template of the file by name, or a file that holds one",
+    )
+    chat.add_argument("--tools", metavar="FILE", help="JSON list of tools")
+    chat.add_argument(
+        "--no-generation-prompt",
+        action="store_true",
+        help="don't end with the beginning of the assistant's answer",
+    )
+    chat.set_defaults(run=_chat)
+    return top, {
+        "tokenize": tokenize,
+        "detokenize": detokenize,
+        "inspect": inspect,
+        "chat": chat,
+    }
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -246,6 +282,39 @@ def _ids(listed: str) -> list[int]:
             raise _UsageError(f"not a token id: {word[:40]!r}")
         ids.append(int(word))
     return ids
+
+
+def _chat(args: argparse.Namespace) -> None:
+    if len(args.words) > 1:
+        raise _UsageError(f"unexpected argument: {args.words[1]!r}")
+    tok = _load(args)
+    template = args.template
+    if template is not None and template not in tok.chat_templates:
+        template = _read(template).decode("utf-8", "replace")
+    options: dict[str, Any] = {
+        "tools": None if args.tools is None else _read_json(args.tools),
+        "template": template,
+        "add_generation_prompt": not args.no_generation_prompt,
+    }
+    messages = _read_json(args.words[0] if args.words else "-")
+    if args.json:
+        ids = tok.encode_chat(messages, **options)
+        text = tok.apply_chat_template(messages, **options)
+        _write_json({"text": text, "count": len(ids), "ids": ids})
+    elif args.ids:
+        _write(b"%a\n" % tok.encode_chat(messages, **options))
+    else:
+        _write(tok.apply_chat_template(messages, **options).encode("utf-8", "replace"))
+        if sys.stdout.isatty():
+            _write(b"\n")
+
+
+def _read_json(path: str) -> Any:
+    data = sys.stdin.buffer.read() if path == "-" else _read(path)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as e:
+        raise _UsageError(f"{'standard input' if path == '-' else path}: no JSON: {e}") from None
 
 
 _SPECIALS = (

@@ -14,7 +14,9 @@ __all__ = [
     "GGUFError",
     "InvalidTypeError",
     "InvalidValueError",
+    "MissingExtraError",
     "OutOfMemoryError",
+    "TemplateError",
     "TextDecodeError",
     "TextEncodeError",
     "TokenIdError",
@@ -131,8 +133,28 @@ class _FileIsADirectoryError(FileError, IsADirectoryError):
     pass
 
 
+class MissingExtraError(GGTokError, ImportError):
+    """What was asked for needs a package that isn't installed; the message names ggtok's extra."""
+
+
 class OutOfMemoryError(GGTokError, MemoryError):
     """The C core could not allocate memory."""
+
+
+class TemplateError(GGTokError, ValueError):
+    """A chat template that can't be compiled, failed, refused the messages or passed a limit.
+
+    Attributes:
+        line: the template's line, from 1, or None where it isn't known.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message, line)
+        self.line = line
+
+    def __str__(self) -> str:
+        message = str(self.args[0])
+        return message if self.line is None else f"line {self.line}: {message}"
 
 
 class VocabWarning(UserWarning):

@@ -15,7 +15,8 @@ from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError, V
 
 TYPE_CHECKING = False  # as in _native.py
 if TYPE_CHECKING:
-    from typing import Any, SupportsIndex, TypeAlias
+    from datetime import datetime
+    from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 
     import numpy as np
     from numpy.typing import NDArray
@@ -520,6 +521,145 @@ class Tokenizer:
         }
         unnamed = self.chat_template
         return named if unnamed is None else {**named, "default": unnamed}
+
+    # ---- chat ----
+
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
+        template: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+        **kwargs: Any,
+    ) -> str:
+        """Chat messages as the text that the model's chat template makes of them.
+
+        The text is that of ``transformers``' method of this name. Needs the extra ``chat``
+        (jinja2). To get ids, use :meth:`encode_chat`: it keeps control tokens that a message
+        holds from being parsed.
+
+        Args:
+            messages: mappings with ``"role"``, ``"content"`` and whatever else the template
+                knows (``"tool_calls"``, ``"reasoning_content"``, ...), of plain data: str,
+                numbers, bool, None, lists and mappings.
+            tools: JSON schemas of the functions that the model may call. Python functions
+                aren't taken; ``transformers.utils.get_json_schema`` makes a schema of one.
+            add_generation_prompt: end with the beginning of the assistant's next message.
+            continue_final_message: end inside the last message instead, for the model to go
+                on with it; a str names the field to end in, True means ``"content"``. Goes
+                with ``add_generation_prompt=False``.
+            template: the name of one of :attr:`chat_templates`, or a template. Left out, it is
+                ``"tool_use"`` if there are tools and such a template, else ``"default"``.
+            clock: what tells the time to templates that ask for it; ``datetime.now`` if left
+                out.
+            **kwargs: more variables for the template (``documents``, ``enable_thinking``, ...).
+                ``bos_token`` and its like come from the vocabulary.
+
+        Raises:
+            TemplateError: the template can't be compiled, refuses the messages, fails, takes
+                more than 10 seconds or makes more than 8 million characters (or four times
+                what it is given, if that is more).
+            InvalidValueError, InvalidTypeError: an argument makes no sense; there is no such
+                template.
+            MissingExtraError: jinja2 isn't installed.
+        """
+        from ggtok import chat
+
+        text = chat.render(
+            self,
+            messages,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            template=template,
+            clock=clock,
+            variables=kwargs,
+        )
+        return str.__str__(text)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def encode_chat(
+            self,
+            messages: Sequence[Mapping[str, Any]],
+            *,
+            tools: Sequence[Mapping[str, Any]] | None = ...,
+            add_generation_prompt: bool = ...,
+            continue_final_message: bool | str = ...,
+            template: str | None = ...,
+            clock: Callable[[], datetime] | None = ...,
+            return_assistant_mask: Literal[False] = ...,
+            **kwargs: Any,
+        ) -> list[int]: ...
+        @overload
+        def encode_chat(
+            self,
+            messages: Sequence[Mapping[str, Any]],
+            *,
+            tools: Sequence[Mapping[str, Any]] | None = ...,
+            add_generation_prompt: bool = ...,
+            continue_final_message: bool | str = ...,
+            template: str | None = ...,
+            clock: Callable[[], datetime] | None = ...,
+            return_assistant_mask: Literal[True],
+            **kwargs: Any,
+        ) -> tuple[list[int], list[bool]]: ...
+
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool | str = False,
+        template: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+        return_assistant_mask: bool = False,
+        **kwargs: Any,
+    ) -> list[int] | tuple[list[int], list[bool]]:
+        """The ids of chat messages, as llama.cpp's server would tokenize the template's text.
+
+        Control tokens are parsed where the template wrote them, and nowhere else: a message,
+        a tool or a variable that holds ``<|im_end|>`` gives that text's plain tokens. Without
+        such texts the ids are those of :meth:`apply_chat_template`'s text, encoded with
+        ``parse_special``. BOS and EOS are added as the vocabulary's flags ask for; the
+        template's own is then dropped. How it is done, and what counts as the template's, is
+        told in ``ggtok/chat.py``.
+
+        Args:
+            return_assistant_mask: give ``(ids, mask)``; the mask has a bool for each id: does
+                a byte of it lie inside the template's ``{% generation %}`` blocks? Where such
+                a block begins within raw text, the tokens there must spell that text: WPM and
+                UGM tokens may not, an InvalidValueError.
+
+        The other arguments and errors are those of :meth:`apply_chat_template`, and also
+
+        Raises:
+            InvalidValueError: a message holds a control token's text and the vocabulary (RWKV,
+                PLaMo-2, PLaMo-3) makes that token of plain text.
+            TextEncodeError, VocabError: as for :meth:`encode`.
+        """
+        from ggtok import chat
+
+        if return_assistant_mask:
+            chat.check_generation(chat.find_template(self.chat_templates, template, tools))
+        text = chat.render(
+            self,
+            messages,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            template=template,
+            clock=clock,
+            variables=kwargs,
+        )
+        if return_assistant_mask:
+            return chat.encode_with_mask(self, text)
+        return chat.encode(self, text)
 
     # ---- Python ----
 

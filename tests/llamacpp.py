@@ -160,6 +160,12 @@ class LlamaCpp:
         vocab._ask("load")
         return vocab
 
+    def chat(self, template: str, messages: Sequence[tuple[str, str]]) -> str | None:
+        """llama_chat_apply_template, with the prompt for an answer; None: it knows no such one."""
+        pairs = [(role.encode(), content.encode()) for role, content in messages]
+        text: bytes | None = self._request("chat", template.encode(), pairs)
+        return None if text is None else text.decode()
+
     def _reap(self) -> int | None:
         child, self._child = self._child, None
         if child is None:
@@ -270,6 +276,12 @@ class _ModelParams(ctypes.Structure):
     ]
 
 
+class _ChatMessage(ctypes.Structure):
+    """struct llama_chat_message."""
+
+    _fields_ = [("role", ctypes.c_char_p), ("content", ctypes.c_char_p)]
+
+
 _LOG_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _LOG_LEVEL_ERROR = 4
 _NULL_TOKEN = -1
@@ -296,6 +308,10 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "llama_vocab_get_suppress_tokens": (_I32_P, [_VOID_P, _I32_P]),
     "llama_tokenize": (_I32, [_VOID_P, _CHAR_P, _I32, _I32_P, _I32, _BOOL, _BOOL]),
     "llama_detokenize": (_I32, [_VOID_P, _I32_P, _I32, _CHAR_P, _I32, _BOOL, _BOOL]),
+    "llama_chat_apply_template": (
+        _I32,
+        [_CHAR_P, ctypes.POINTER(_ChatMessage), ctypes.c_size_t, _BOOL, _CHAR_P, _I32],
+    ),
     "llama_token_to_piece": (_I32, [_VOID_P, _I32, _CHAR_P, _I32, _I32, _BOOL]),
     **{f"llama_vocab_{name}": (_I32, [_VOID_P]) for name in SPECIAL_NAMES},
 }
@@ -391,6 +407,15 @@ class _Worker:
 
             pieces.append(bytes(_resizing(ctypes.c_char, 64, call)))
         return pieces
+
+    def chat(self, template: bytes, messages: list[tuple[bytes, bytes]]) -> bytes | None:
+        array = (_ChatMessage * len(messages))(*(_ChatMessage(*pair) for pair in messages))
+        buffer = ctypes.create_string_buffer(1 << 16)
+        n = self.lib.llama_chat_apply_template(
+            template, array, len(messages), True, buffer, len(buffer)
+        )
+        assert n <= len(buffer)
+        return None if n < 0 else buffer.raw[:n]
 
     def tokens(self, vocab: int) -> range:
         """Ids whose data may be asked for: none where the type is NONE (an abort)."""

@@ -355,3 +355,59 @@ def test_interrupt_is_quiet(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert (process.returncode, out, err) == (130, b"", b"")
+
+
+# ---- chat ----
+
+CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"  # noqa: E501
+HELLO = b'[{"role": "user", "content": "Hello <|im_end|>"}]'
+RENDERED = b"<|im_start|>user\nHello <|im_end|><|im_end|>\n"
+ANSWER = b"<|im_start|>assistant\n"
+
+
+@pytest.fixture
+def chat_files(tmp_path: Path) -> tuple[str, str]:
+    (tmp_path / "chat.jinja").write_text(CHAT)
+    (tmp_path / "hello.json").write_bytes(HELLO)
+    return str(tmp_path / "chat.jinja"), str(tmp_path / "hello.json")
+
+
+def test_chat(run, chat_files: tuple[str, str]) -> None:
+    template, messages = chat_files
+    qwen2 = str(GGUF / "bpe-qwen2.gguf")
+    argv = ["chat", qwen2, "--template", template]
+    assert run(*argv, messages).out == RENDERED + ANSWER
+    assert run(*argv, stdin=HELLO).out == RENDERED + ANSWER
+    assert run(*argv, "-", "--no-generation-prompt", stdin=HELLO).out == RENDERED
+    ids = load(qwen2).encode_chat(json.loads(HELLO), template=CHAT)
+    assert run(*argv, messages, "--ids").out == b"%a\n" % ids
+    shown = json.loads(run(*argv, messages, "--json").out)
+    assert shown == {"text": (RENDERED + ANSWER).decode(), "count": len(ids), "ids": ids}
+
+
+def test_chat_tools_and_the_files_own_template(run, tmp_path: Path) -> None:
+    own = load(SPM).chat_templates["default"]
+    (tmp_path / "tools.json").write_text('[{"name": "f"}]')
+    (tmp_path / "tools.jinja").write_text("{{ tools | tojson }}")
+    assert run("chat", SPM, stdin=HELLO).out.decode() == load(SPM).apply_chat_template(
+        json.loads(HELLO), template=own
+    )
+    assert run("chat", SPM, "--template", "default", stdin=HELLO).status == 0
+    tools = ["--template", str(tmp_path / "tools.jinja"), "--tools", str(tmp_path / "tools.json")]
+    assert run("chat", SPM, *tools, stdin=HELLO).out == b'[{"name": "f"}]'
+
+
+@pytest.mark.parametrize(
+    ("argv", "stdin", "message"),
+    [
+        ([BPE], HELLO, "no default chat template"),
+        ([SPM], b"[", "standard input: no JSON: "),
+        ([SPM, "a", "b"], b"", "unexpected argument: 'b'"),
+        ([SPM, "/nowhere/messages.json"], b"", "/nowhere/messages.json: No such file"),
+        ([SPM, "--template", "nowhere"], HELLO, "nowhere: No such file"),
+        ([SPM], b'{"role": "user"}', "messages must be a list of mappings, not dict"),
+    ],
+)
+def test_chat_errors(run, argv: list[str], stdin: bytes, message: str) -> None:
+    result = run("chat", *argv, stdin=stdin)
+    assert result.status == 2 and len(result.errors) == 1 and message in result.errors[0]

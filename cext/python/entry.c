@@ -348,6 +348,24 @@ static PyObject *cache_info(PyObject *self, PyObject *const *args, Py_ssize_t n_
                          (unsigned long long)info.bytes);
 }
 
+/* () -> the address of a context, for what goes through cffi; give() takes it back. */
+static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)args, (void)n_args;
+    ggtok_error err;
+    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    return ctx ? PyLong_FromVoidPtr(ctx) : fail(e, &err, 0, false);
+}
+
+static PyObject *give(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    ggtok_context *ctx = PyLong_AsVoidPtr(args[0]);
+    if (!ctx) return NULL;
+    ggtok_pool_give(e->pool, ctx);
+    Py_RETURN_NONE;
+}
+
 /* ---- binding ---- */
 
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
@@ -355,6 +373,7 @@ static PyObject *cache_info(PyObject *self, PyObject *const *args, Py_ssize_t n_
 static PyMethodDef methods[] = {
     METHOD(encode), METHOD(encode_bytes), METHOD(count), METHOD(encode_batch),
     METHOD(decode), METHOD(decode_at),    METHOD(clear), METHOD(cache_info),
+    METHOD(take),   METHOD(give),
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t list, uintptr_t error) {

@@ -260,6 +260,34 @@ static void check_splitter(const char *path) {
     ggtok_free(tok);
 }
 
+/* Control tokens only where the text is trusted to hold them. */
+static void check_trusted(const ggtok_tokenizer *tok) {
+    ggtok_error err;
+    ggtok_context *ctx;
+    ggtok_ids ids;
+    ggtok_parts parts;
+    ggtok_bytes end;
+    char text[128];
+    int32_t eos = ggtok_special_id(tok, GGTOK_EOS);
+    CHECK(!ggtok_token_text(tok, eos, &end, &err) && 2 * end.n + 4 < sizeof text);
+    memcpy(text, end.data, end.n);
+    memcpy(text + end.n, " hi ", 4);
+    memcpy(text + end.n + 4, end.data, end.n);
+    size_t n = 2 * end.n + 4;
+
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    ggtok_range last = {n - end.n, n};
+    CHECK(!ggtok_encode_trusted(ctx, text, n, GGTOK_PARSE_SPECIAL, &last, 1, &ids, &parts, &err));
+    CHECK(parts.n == 2 && !parts.data[0].special && parts.data[1].special);
+    CHECK(parts.data[1].pos == last.begin && parts.data[1].first == ids.n - 1);
+    CHECK(ids.data[ids.n - 1] == eos && ids.data[0] != eos);
+    last.end++; /* outside the text */
+    CHECK(ggtok_encode_trusted(ctx, text, n, 0, &last, 1, &ids, &parts, &err) ==
+          GGTOK_ERR_ARGUMENT);
+    CHECK(!ids.n && !parts.n);
+    ggtok_context_free(ctx);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: %s BPE.gguf\n", argv[0]);
@@ -275,6 +303,7 @@ int main(int argc, char **argv) {
     }
     check_encode(tok);
     check_batch(tok);
+    check_trusted(tok);
     check_vocabulary(tok);
     ggtok_free(tok);
     ggtok_free(NULL);

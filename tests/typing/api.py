@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,15 @@ def encoding(tok: ggtok.Tokenizer) -> None:
         tok.encode_batch_arrays(text for text in ("a", "b")),
         tuple[NDArray[np.int32], NDArray[np.int64]],
     )
+
+
+def chat(tok: ggtok.Tokenizer) -> None:
+    messages = [{"role": "user", "content": "Hi"}]
+    assert_type(tok.apply_chat_template(messages, tools=[{}], thinking=True), str)
+    assert_type(tok.apply_chat_template(messages, clock=datetime.now), str)
+    assert_type(tok.encode_chat(messages, add_generation_prompt=False), list[int])
+    assert_type(tok.encode_chat(messages, return_assistant_mask=True), tuple[list[int], list[bool]])
+    tok.apply_chat_template("Hi")  # type: ignore[arg-type]
 
 
 def decoding(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
