@@ -14,6 +14,7 @@ __all__ = [
     "GGUFError",
     "InvalidTypeError",
     "InvalidValueError",
+    "MissingExtraError",
     "OutOfMemoryError",
     "TextDecodeError",
     "TextEncodeError",
@@ -131,12 +132,26 @@ class _FileIsADirectoryError(FileError, IsADirectoryError):
     pass
 
 
+class MissingExtraError(GGTokError, ImportError):
+    """What was asked for needs a package that isn't installed; the message names ggtok's extra."""
+
+
 class OutOfMemoryError(GGTokError, MemoryError):
     """The C core could not allocate memory."""
 
 
 class VocabWarning(UserWarning):
     """Something odd in a vocabulary that llama.cpp, too, only warns of."""
+
+
+def not_found(message: str) -> FileError:
+    """A FileError, also a FileNotFoundError, about something that isn't just one file."""
+    return _FileNotFoundError(message)
+
+
+def not_permitted(message: str) -> FileError:
+    """The same, also a PermissionError."""
+    return _FilePermissionError(message)
 
 
 def file_error(errno: int, reason: str, filename: str | bytes) -> FileError:

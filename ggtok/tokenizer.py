@@ -11,15 +11,23 @@ from enum import IntFlag
 from types import MappingProxyType
 
 from ggtok import _native
-from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError, VocabWarning
+from ggtok.errors import (
+    FileError,
+    InvalidTypeError,
+    InvalidValueError,
+    TextDecodeError,
+    VocabWarning,
+)
 
 TYPE_CHECKING = False  # as in _native.py
 if TYPE_CHECKING:
-    from typing import Any, SupportsIndex, TypeAlias, TypeVar
+    from typing import Any, BinaryIO, SupportsIndex, TypeAlias, TypeVar
 
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Buffer
+
+    from ggtok.sources import Source
 
     Text: TypeAlias = str | Buffer
     T = TypeVar("T")
@@ -49,10 +57,11 @@ class TokenAttr(IntFlag):
 
 
 def load(
-    source: str | os.PathLike[str] | Buffer,
+    source: str | os.PathLike[str] | Buffer | BinaryIO,
     *,
     pre: str | None = None,
     pre_patterns: Sequence[str] | None = None,
+    overrides: Mapping[str, int | float | bool | str] | None = None,
 ) -> Tokenizer:
     """Load the vocabulary of a GGUF file.
 
@@ -61,27 +70,45 @@ def load(
     ``vocab_only``.
 
     Args:
-        source: a path, or the bytes of a GGUF file (or of its beginning, as far
-            as the metadata goes) in any bytes-like object. The memory isn't
-            referred to after the call.
+        source: one of
+
+            - a path; of the files of a split model, any (the first is read, which
+              alone holds the vocabulary);
+            - the bytes of a GGUF file (or of its beginning, as far as the metadata
+              goes) in any bytes-like object, to which nothing refers after the call;
+            - a file opened for reading bytes, read from where it stands;
+            - if there is no file of that name, a model by the name that
+              ``user/repo[:quant]``, ``hf://user/repo[@revision]/file.gguf``,
+              ``https://...``, ``ollama:name[:tag]`` or ``lmstudio:publisher/model``
+              has where it lives: see :mod:`ggtok.sources`.
         pre: a pre-tokenizer name in place of the file's ``tokenizer.ggml.pre``.
             BPE vocabularies only.
         pre_patterns: regular expressions (of the ``regex`` package) that cut text
             into words in place of the pre-tokenizer. The first cuts the text, the
             second each of the pieces, and so on; what lies between matches is a
             piece too. BPE vocabularies only.
+        overrides: values in place of those that the file has, or lacks, under scalar
+            keys, such as ``{"tokenizer.ggml.add_bos_token": False}``: llama.cpp's
+            ``kv_overrides`` (``--override-kv``). Keys and strings have at most 127
+            bytes; a value of another type than the key's is ignored with a warning.
+            :attr:`Tokenizer.metadata` goes on giving what the file says.
 
     Raises:
-        FileError: the file can't be read (also an ``OSError``, ``FileNotFoundError``...).
+        FileError: the file can't be read (also an ``OSError``, ``FileNotFoundError``...),
+            or no model of that name can be found or fetched.
+        MissingExtraError: the source needs a package that isn't installed (also an
+            ``ImportError``).
         GGUFError: not a GGUF file, or a malformed one.
         VocabError: the vocabulary can't work; in particular
             UnknownPreTokenizerError: ggtok doesn't know the pre-tokenizer's name.
         InvalidTypeError, InvalidValueError: an argument makes no sense.
 
     Warns:
-        VocabWarning: what llama.cpp, too, warns of when loading.
+        VocabWarning: what llama.cpp, too, warns of when loading, and overrides of a
+            tokenizer's keys that nothing reads.
     """
-    tok = Tokenizer(source, pre, None if pre_patterns is None else _patterns(pre_patterns))
+    patterns = None if pre_patterns is None else _patterns(pre_patterns)
+    tok = Tokenizer(source, pre, patterns, overrides)
     for sentence in tok._native.warnings():
         warnings.warn(sentence, VocabWarning, stacklevel=2)
     return tok
@@ -91,11 +118,17 @@ class Tokenizer:
     """The tokenizer of a GGUF file; :func:`load` makes them.
 
     It never changes, and any number of threads may use it at the same time; the
-    GIL is released while text is tokenized. Tokenizers loaded from a path can be
-    pickled: the path is, and the copy loads the file again.
+    GIL is released while text is tokenized. Tokenizers loaded from a path or by a
+    model's name can be pickled: the name is, and the copy loads the file again.
     """
 
-    def __init__(self, source: object, pre: str | None, patterns: tuple[str, ...] | None) -> None:
+    def __init__(
+        self,
+        source: object,
+        pre: str | None,
+        patterns: tuple[str, ...] | None,
+        overrides: Mapping[str, int | float | bool | str] | None = None,
+    ) -> None:
         # Private: use load(), whose arguments these are.
         if pre is not None and not isinstance(pre, str):
             raise InvalidTypeError(f"pre must be str, not {type(pre).__name__}")
@@ -106,7 +139,13 @@ class Tokenizer:
             from ggtok import _split
 
             split = _split.by_patterns(patterns)
-        self._path: str | None = None
+        if overrides is not None and not isinstance(overrides, Mapping):
+            raise InvalidTypeError(
+                f"overrides must be a mapping of keys to values, not {type(overrides).__name__}"
+            )
+        options: Any = {"pre": pre, "split": split, "overrides": overrides}
+        self._path: str | None = None  # what a pickle says, and `source` comes from
+        self._source: Source | None = None
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
             try:
@@ -115,18 +154,45 @@ class Tokenizer:
                 raise InvalidValueError(f"source: no path can hold it ({e})") from None
             if (b"\0" if isinstance(path, bytes) else "\0") in path:
                 raise InvalidValueError("source: a path with a NUL character")
-            self._path = os.path.abspath(os.fsdecode(path))
-            self._native = _native.Native(path=path, pre=pre, split=split)
+            self._native = self._by_name(path, options)
         else:
-            self._native = _native.Native(data=source, pre=pre, split=split)
+            if hasattr(source, "read") and not _has_buffer(source):
+                from ggtok.sources.prefix import read_file
+
+                source = read_file(source)
+            self._native = _native.Native(data=source, **options)
         self._pre = pre
         self._patterns = patterns
+        self._overrides = dict(overrides) if overrides else None
         self._n_tokens = self._native.n_tokens()
         self._vocab_type = self._native.vocab_type()
         self._specials: dict[str, int | None] = {}
         self._flags = self._native.flags()
         self._eog_ids = frozenset(self._native.eog_ids())
         self._metadata: Mapping[str, str | int | float | bool] | None = None
+
+    def _by_name(self, path: str | bytes, options: Any) -> _native.Native:
+        name = os.fsdecode(path)
+        self._path = os.path.abspath(name)
+        if "-of-" in name:
+            from ggtok.sources.split import first_shard
+
+            path = first_shard(name)
+        try:
+            return _native.Native(path=path, **options)
+        except FileError:
+            if os.path.exists(path):
+                raise
+            # Only now, so that a file costs nothing more, and goes before a name.
+            from ggtok import sources
+
+            found = sources.find(name)
+            if found is None:
+                raise
+        self._path, self._source = name, found.source
+        if found.data is None:
+            return _native.Native(path=found.source.path, **options)
+        return _native.Native(data=found.data, name=name, **options)
 
     # ---- text to ids ----
 
@@ -471,6 +537,15 @@ class Tokenizer:
         unnamed = self.chat_template
         return named if unnamed is None else {**named, "default": unnamed}
 
+    @property
+    def source(self) -> Source | None:
+        """Where the vocabulary came from (:class:`ggtok.sources.Source`); None: from memory."""
+        if self._source is None and self._path is not None:
+            from ggtok.sources import Source
+
+            self._source = Source(name=self._path, kind="file", path=self._path)
+        return self._source
+
     # ---- Python ----
 
     def __len__(self) -> int:
@@ -494,7 +569,15 @@ class Tokenizer:
             raise InvalidTypeError(
                 "only a tokenizer loaded from a path can be pickled, not one loaded from memory"
             )
-        return Tokenizer, (self._path, self._pre, self._patterns)
+        return Tokenizer, (self._path, self._pre, self._patterns, self._overrides)
+
+
+def _has_buffer(source: object) -> bool:
+    try:
+        memoryview(source)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _flags(add_special: bool, parse_special: bool) -> int:
