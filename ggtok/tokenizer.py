@@ -180,15 +180,16 @@ class Tokenizer:
             path = first_shard(name)
         try:
             return _native.Native(path=path, **options)
-        except FileError:
+        except FileError as e:
             if os.path.exists(path):
                 raise
-            # Only now, so that a file costs nothing more, and goes before a name.
-            from ggtok import sources
+            missing = e
+        # Only now, so that a file costs nothing more, and goes before a name.
+        from ggtok import sources
 
-            found = sources.find(name)
-            if found is None:
-                raise
+        found = sources.find(name)
+        if found is None:
+            raise missing
         self._path, self._source = name, found.source
         if found.data is None:
             return _native.Native(path=found.source.path, **options)

@@ -31,7 +31,8 @@ _TIMEOUT_VARIABLE = "GGTOK_HTTP_TIMEOUT"
 _TIMEOUT = 30  # seconds without any byte
 _SLOWEST = 1024  # bytes a second, over the time of a request beyond that
 _REDIRECTS = 10
-# Requests in a row that get less than _PROGRESS bytes, and the pause before the second.
+# Requests in a row that get less than asked for and less than _PROGRESS bytes, before
+# it is given up, and the pause after the first that breaks, in seconds.
 _ATTEMPTS = 5
 _PROGRESS = 64 << 10
 _PAUSE = 0.25
@@ -120,7 +121,8 @@ class Reader:
         """The metadata; b"" if unchanged."""
         failures, restarts = 0, 0
         while not self.unchanged and (wanted := self._prefix.wanted()):
-            before = len(self._prefix.data)
+            before, wait = len(self._prefix.data), 0.0
+            said = "the server sends a few bytes at a time"
             try:
                 self._get(wanted)
             except _Changed:
@@ -128,13 +130,16 @@ class Reader:
                 if restarts > 1:
                     raise self._error("the file changes while it is read") from None
                 self._restart()
+                continue
             except _Broken as e:
-                if len(self._prefix.data) - before >= _PROGRESS:
-                    failures = 0
+                said, wait = str(e), max(e.wait, _PAUSE * 2**failures)
+            if len(self._prefix.data) - before >= min(_PROGRESS, wanted - before):
+                failures = 0
+            elif not self.unchanged:
                 failures += 1
                 if failures >= _ATTEMPTS:
-                    raise self._error(f"given up after {failures} attempts: {e}") from e
-                time.sleep(max(e.wait, _PAUSE * 2 ** (failures - 1)))
+                    raise self._error(f"given up after {failures} attempts: {said}")
+                time.sleep(wait)
         return b"" if self.unchanged else self._prefix.whole()
 
     def _restart(self) -> None:
@@ -164,8 +169,10 @@ class Reader:
             )
         if before is not None and local and not _is_local(before.host):
             raise self._error(f"it redirects into this machine, to {_shown(parsed)}")
-        if parsed.userinfo:
-            raise InvalidValueError(f"{self._name}: a URL with a user's name or password in it")
+        if not parsed.host or parsed.userinfo:
+            raise InvalidValueError(
+                f"{self._name}: a URL must have a host, and no user's name or password"
+            )
         return parsed.copy_with(fragment=None)
 
     @contextmanager
