@@ -25,7 +25,7 @@ def parse(arguments: Iterable[str]) -> dict[str, int | float | bool | str]:
     values: dict[str, int | float | bool | str] = {}
     for argument in arguments:
         try:
-            parts = next(csv.reader([argument]), [""])
+            parts = next(csv.reader([argument])) or [""]
         except csv.Error as e:
             raise InvalidValueError(f"override {argument!r}: {e}") from None
         for part in parts:
