@@ -22,6 +22,7 @@ from ggtok.errors import (
     TextEncodeError,
     TokenIdError,
     UnknownPreTokenizerError,
+    UnreachableError,
     VocabError,
     VocabWarning,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "TokenIdError",
     "Tokenizer",
     "UnknownPreTokenizerError",
+    "UnreachableError",
     "VocabError",
     "VocabWarning",
     "__version__",

@@ -20,6 +20,7 @@ __all__ = [
     "TextEncodeError",
     "TokenIdError",
     "UnknownPreTokenizerError",
+    "UnreachableError",
     "VocabError",
     "VocabWarning",
 ]
@@ -118,6 +119,10 @@ class TextDecodeError(GGTokError, UnicodeDecodeError):
 
 class FileError(GGTokError, OSError):
     """A file that can't be opened or read; ``errno`` and ``filename`` say why and which."""
+
+
+class UnreachableError(FileError):
+    """A server that can't be asked, or fails in the middle."""
 
 
 class _FileNotFoundError(FileError, FileNotFoundError):

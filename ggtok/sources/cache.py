@@ -90,7 +90,7 @@ def load(url: str) -> Entry | None:
 def _header(line: bytes) -> dict[str, object] | None:
     try:
         header = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return header if isinstance(header, dict) and header.get("format") == _FORMAT else None
 

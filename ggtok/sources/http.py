@@ -21,6 +21,7 @@ from ggtok.errors import (
     FileError,
     InvalidValueError,
     MissingExtraError,
+    UnreachableError,
     not_found,
     not_permitted,
 )
@@ -46,7 +47,8 @@ _UNSATISFIED_RANGE = re.compile(r"bytes \*/(\d+)")
 
 def find(url: str) -> Found:
     """The metadata of a GGUF file by its URL: from the cache if the server says that the
-    file is still the same (or HF_HUB_OFFLINE forbids to ask), else from the server."""
+    file is still the same, can't be reached, or HF_HUB_OFFLINE forbids to ask; else from
+    the server."""
     kept = cache.load(url)
     source = Source(url, "http", url=url)
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
@@ -55,9 +57,13 @@ def find(url: str) -> Found:
         return Found(source, kept.payload)
     with _client(url) as client:
         reader = Reader(client, url, url, {}, validator=kept.validator if kept else "")
-        data = reader.read()
-    if reader.unchanged:
-        assert kept is not None
+        try:
+            data = reader.read()
+        except UnreachableError:
+            if kept is None:
+                raise
+            return Found(source, kept.payload)
+    if kept is not None and reader.unchanged:
         return Found(source, kept.payload)
     if reader.validator:
         cache.store(cache.Entry(url, reader.validator, data))
@@ -110,7 +116,7 @@ class Reader:
         self._name = name
         self._url = self._checked(url)
         self._headers = dict(headers)
-        self._at = self._checked(resolved) if resolved else self._url
+        self._at = self._checked(resolved, self._url) if resolved else self._url
         self._prefix = Prefix(name)
         self._timeout = number(_TIMEOUT_VARIABLE, _TIMEOUT)
         self._kept_validator = validator
@@ -138,7 +144,9 @@ class Reader:
             elif not self.unchanged:
                 failures += 1
                 if failures >= _ATTEMPTS:
-                    raise self._error(f"given up after {failures} attempts: {said}")
+                    raise UnreachableError(
+                        f"{self._name}: given up after {failures} attempts: {said}"
+                    )
                 time.sleep(wait)
         return b"" if self.unchanged else self._prefix.whole()
 

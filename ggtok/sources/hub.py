@@ -1,20 +1,24 @@
 """Models of Hugging Face repositories: the caches of this machine, then the Hub.
 
 The Hub through huggingface_hub, with its settings: HF_ENDPOINT, HF_TOKEN (or the
-token that ``hf auth login`` saved), HF_HUB_OFFLINE.
+token that ``hf auth login`` saved), HF_HUB_OFFLINE. If it can't be reached, what was
+fetched from it before serves.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import ggtok
 from ggtok.errors import (
     FileError,
     GGTokError,
     InvalidValueError,
     MissingExtraError,
+    UnreachableError,
     not_found,
     not_permitted,
 )
@@ -64,7 +68,19 @@ def find(repo: Repo) -> Found:
     if cached := hfcache.find(repo):
         return Found(Source(repo.name, cached.kind, path=cached.path))
     hub = _Hub(repo)
-    return hub.kept() if hub.offline else hub.fetch()
+    if hub.offline:
+        if found := hub.kept():
+            return found
+        raise not_found(
+            f"{repo.name}: not in the caches of this machine, and HF_HUB_OFFLINE forbids to look "
+            "on the Hub"
+        )
+    try:
+        return hub.fetch()
+    except UnreachableError:
+        if found := hub.kept():
+            return found
+        raise
 
 
 def _huggingface_hub(name: str) -> Any:
@@ -87,23 +103,21 @@ class _Hub:
         self.repo = repo
         self.hf = _huggingface_hub(repo.name)
         self.offline: bool = self.hf.constants.HF_HUB_OFFLINE
+        self._agent = {"library_name": "ggtok", "library_version": ggtok.__version__}
 
     def _url(self, file: str) -> str:
         url: str = self.hf.hf_hub_url(self.repo.id, file, revision=self.repo.revision)
         return url
 
-    def kept(self) -> Found:
-        """Offline: what an earlier fetch left."""
+    def kept(self) -> Found | None:
+        """What an earlier fetch left."""
         prefix = self._url("x")[:-1]
         kept = {unquote(entry.url[len(prefix) :]): entry for entry in cache.entries(prefix)}
         file = self.repo.pick(sorted(kept))
-        data = cache.load(kept[file].url) if file else None
-        if file is None or data is None:
-            raise not_found(
-                f"{self.repo.name}: not in the caches of this machine, and HF_HUB_OFFLINE forbids "
-                "to look on the Hub"
-            )
-        return Found(Source(self.repo.name, "hf", url=kept[file].url), data.payload)
+        entry = cache.load(kept[file].url) if file else None
+        if entry is None:
+            return None
+        return Found(Source(self.repo.name, "hf", url=entry.url), entry.payload)
 
     def fetch(self) -> Found:
         repo = self.repo
@@ -111,15 +125,16 @@ class _Hub:
         url = self._url(file)
         kept = cache.load(url)
         if kept is None or not _COMMIT.fullmatch(repo.revision or ""):  # a commit never changes
-            meta = self._ask(lambda: self.hf.get_hf_file_metadata(url))
+            meta = self._ask(lambda: self.hf.get_hf_file_metadata(url, **self._agent))
             if kept is None or not meta.etag or kept.validator != meta.etag:
                 kept = cache.Entry(url, meta.etag or "", self._read(url, meta))
-                cache.store(kept)
+                if kept.validator:
+                    cache.store(kept)
         return Found(Source(repo.name, "hf", url=url), kept.payload)
 
     def _choose(self) -> str:
         repo = self.repo
-        api = self.hf.HfApi()
+        api = self.hf.HfApi(**self._agent)
         files = self._ask(lambda: api.list_repo_files(repo.id, revision=repo.revision))
         file = repo.pick(files)
         if file is None:
@@ -130,14 +145,17 @@ class _Hub:
         from ggtok.sources.http import Reader
 
         client = self.hf.get_session()
-        headers = self.hf.utils.build_hf_headers()
+        headers = self.hf.utils.build_hf_headers(**self._agent)
         reader = Reader(client, self.repo.name, url, headers, resolved=meta.location)
         data: bytes = self._ask(reader.read)
         return data
 
     def _ask(self, request: Callable[[], Any]) -> Any:
-        """request(), its errors ours."""
+        """request(), its errors ours; and nothing is printed about its attempts."""
         name, errors = self.repo.name, self.hf.errors
+        logger = logging.getLogger("huggingface_hub")
+        level = logger.level
+        logger.setLevel(logging.CRITICAL)
         try:
             return request()
         except GGTokError:
@@ -154,11 +172,16 @@ class _Hub:
             ) from e
         except errors.EntryNotFoundError as e:
             raise not_found(f"{name}: no such file in the repository: {_line(e)}") from e
+        except errors.HfHubHTTPError as e:
+            failed = FileError if e.response.status_code in range(400, 429) else UnreachableError
+            raise failed(f"{name}: the Hub refuses to answer: {_line(e)}") from e
         except errors.HFValidationError as e:
             raise InvalidValueError(f"{name}: {_line(e)}") from e
         except Exception as e:
             # Whatever the HTTP library of its release raises.
-            raise FileError(f"{name}: the Hub can't be asked: {_line(e)}") from e
+            raise UnreachableError(f"{name}: the Hub can't be asked: {_line(e)}") from e
+        finally:
+            logger.setLevel(level)
 
 
 def _line(error: Exception) -> str:

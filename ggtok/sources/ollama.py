@@ -22,7 +22,8 @@ from ggtok.errors import FileError, InvalidValueError, VocabError, not_found
 from ggtok.sources import Found, Source
 
 _HOST, _V2_HOST = "registry.ollama.ai", "ollama.com"
-_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_HOST_PART = re.compile(rf"{_PART.pattern}(:[0-9]+)?")
 _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 _MODEL = "application/vnd.ollama.image.model"
 _TEMPLATE = "application/vnd.ollama.image.template"
@@ -49,10 +50,9 @@ def _parts(name: str, rest: str) -> tuple[str, str, str, str]:
     parts = rest.split("/")
     if len(parts) <= 3:
         host, namespace, model = (_HOST, "library", "")[: 3 - len(parts)] + tuple(parts)
-        if all(map(_PART.fullmatch, (host, namespace, model))) and (
-            _PART.fullmatch(tag) or not colon
-        ):
-            return host, namespace, model, tag or "latest"
+        tag = tag if colon else "latest"
+        if _HOST_PART.fullmatch(host) and all(map(_PART.fullmatch, (namespace, model, tag))):
+            return host, namespace, model, tag
     raise InvalidValueError(f"{name}: Ollama's names are ollama:[host/][namespace/]model[:tag]")
 
 
