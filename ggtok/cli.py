@@ -307,6 +307,7 @@ def _inspect(args: argparse.Namespace) -> None:
         if tok.model != "whitespace":
             del flags["lowercase"]
     facts = {
+        "source": tok.source and (tok.source.path or tok.source.url),
         "model": tok.model,
         "type": tok.vocab_type,
         "pre": tok.pre,
@@ -337,6 +338,7 @@ def _report(facts: dict[str, Any]) -> list[str]:
         f"pre-tokenizer   {facts['pre'] or '-'}",
         f"tokens          {facts['n_tokens']}",
         f"chat templates  {', '.join(facts['chat_templates']) or '-'}",
+        f"source          {_name(facts['source'])}",
         "",
         "special tokens",
     ]

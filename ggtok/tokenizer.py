@@ -77,7 +77,7 @@ def load(
             - the bytes of a GGUF file (or of its beginning, as far as the metadata
               goes) in any bytes-like object, to which nothing refers after the call;
             - a file opened for reading bytes, read from where it stands;
-            - if there is no file of that name, a model by the name that
+            - of a ``str``, if there is no file of that name, a model by the name that
               ``user/repo[:quant]``, ``hf://user/repo[@revision]/file.gguf``,
               ``https://...``, ``ollama:name[:tag]`` or ``lmstudio:publisher/model``
               has where it lives: see :mod:`ggtok.sources`.
@@ -154,7 +154,7 @@ class Tokenizer:
                 raise InvalidValueError(f"source: no path can hold it ({e})") from None
             if (b"\0" if isinstance(path, bytes) else "\0") in path:
                 raise InvalidValueError("source: a path with a NUL character")
-            self._native = self._by_name(path, options)
+            self._native = self._by_name(path, isinstance(source, str), options)
         else:
             if hasattr(source, "read") and not _has_buffer(source):
                 from ggtok.sources.prefix import read_file
@@ -171,7 +171,7 @@ class Tokenizer:
         self._eog_ids = frozenset(self._native.eog_ids())
         self._metadata: Mapping[str, str | int | float | bool] | None = None
 
-    def _by_name(self, path: str | bytes, options: Any) -> _native.Native:
+    def _by_name(self, path: str | bytes, may_be_name: bool, options: Any) -> _native.Native:
         name = os.fsdecode(path)
         self._path = os.path.abspath(name)
         if "-of-" in name:
@@ -181,7 +181,7 @@ class Tokenizer:
         try:
             return _native.Native(path=path, **options)
         except FileError as e:
-            if os.path.exists(path):
+            if not may_be_name or os.path.exists(path):
                 raise
             missing = e
         # Only now, so that a file costs nothing more, and goes before a name.

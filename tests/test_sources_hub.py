@@ -125,6 +125,8 @@ def test_paths_that_are_no_names(name: str) -> None:
     assert hub.parse(name) is None
     with pytest.raises(FileNotFoundError):
         ggtok.load(name)
+    with pytest.raises(FileNotFoundError, match="user/repo"):
+        ggtok.load(Path("user/repo"))  # a path is a path
 
 
 @pytest.mark.parametrize(
@@ -290,6 +292,11 @@ def test_no_hub(here: Hub) -> None:
         ggtok.load("user/repo:Q8_0")
 
 
+def test_names_that_the_hub_has_not(here: Hub) -> None:
+    with pytest.raises(InvalidValueError, match="user/a--b: "):
+        ggtok.load("user/a--b")
+
+
 def test_a_store_that_breaks(here: Hub) -> None:
     for file in here.store.files.values():
         file.breaks = [10_000, 0, 500]
@@ -418,3 +425,8 @@ def test_llamacpps_older_cache(
         assert tok.pre == pre
         assert tok.source is not None
         assert tok.source.kind == "llama.cpp"
+    # With its address beside it, a file is not taken for another repository's.
+    for name in CACHED:
+        url = f"https://huggingface.co/user/repo_model/resolve/main/{name}"
+        (folder / f"user_repo_{name.replace('/', '_')}.json").write_text(json.dumps({"url": url}))
+    assert hfcache.find(hfcache.Repo("it", "user/repo")) is None

@@ -239,6 +239,15 @@ def test_ollamas_folder(store: Ollama, tmp_path: Path, monkeypatch: pytest.Monke
     assert ggtok.load("ollama:y").vocab_type == "SPM"
 
 
+def test_a_store_of_someone_else(store: Ollama, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(path: str) -> list[str]:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "listdir", forbidden)
+    with pytest.raises(PermissionError, match=r"ollama:x: .*\.ollama/models must not be read"):
+        ggtok.load("ollama:x")
+
+
 def test_ollamas_oldest_blobs(store: Ollama) -> None:
     store.model(f"{LIBRARY}/x/latest", LLAMA)
     for blob in (store.root / "blobs").iterdir():

@@ -63,7 +63,7 @@ def folder() -> str:
 
 
 def _path(url: str) -> str:
-    return os.path.join(folder(), hashlib.sha256(url.encode()).hexdigest()[:40] + _SUFFIX)
+    return os.path.join(folder(), hashlib.sha256(os.fsencode(url)).hexdigest()[:40] + _SUFFIX)
 
 
 def load(url: str) -> Entry | None:

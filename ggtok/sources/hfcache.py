@@ -9,7 +9,8 @@ dropped its own (huggingface_hub's "Understand caching", llama.cpp's
 
 and llama.cpp's own before (``common_params_handle_model`` of its older versions):
 
-    USER_REPO_FILE.gguf     each / of the three parts is a _ ; beside it .etag or .json
+    USER_REPO_FILE.gguf     each / of the three parts is a _
+    USER_REPO_FILE.gguf.json    {"url": ...}; later .etag, without an address
 
 Read directly, as llama.cpp does: what is here shall be found without the extra that
 fetches what is not, nor the time that importing it takes.
@@ -17,6 +18,7 @@ fetches what is not, nor the time that importing it takes.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -145,13 +147,24 @@ def _in_llamacpp_cache(folder: str, repo: Repo) -> Cached | None:
     names = {
         entry.name[len(prefix) :]: entry.path
         for entry in _scan(folder)
-        if entry.name.startswith(prefix) and entry.name.endswith(".gguf")
+        if entry.name.startswith(prefix) and entry.name.endswith(".gguf") and _is_of(entry, repo)
     }
     file = repo.file.replace("/", "_") if repo.file else choose(sorted(names), repo.quant)
     path = names.get(file) if file else None
     if not file or not path:
         return None
     return Cached(repo.id, "main", file, path, "llama.cpp")
+
+
+def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
+    """Whether a file is the repository's for all that is known: with USER_A_B, the repository
+    may be A, or A_B."""
+    try:
+        with open(entry.path + ".json", encoding="utf-8") as f:
+            url = json.load(f)["url"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
+    return f"/{repo.id}/resolve/" in str(url)
 
 
 # ---- listing ----

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -96,6 +97,32 @@ def _huggingface_hub(name: str) -> Any:
     return huggingface_hub
 
 
+class _Quiet:
+    """While any thread is inside, huggingface_hub logs nothing to standard error."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._level = logging.NOTSET
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                logger = logging.getLogger("huggingface_hub")
+                self._level = logger.level
+                logger.setLevel(logging.CRITICAL)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                logging.getLogger("huggingface_hub").setLevel(self._level)
+
+
+_quiet = _Quiet()
+
+
 class _Hub:
     """One look at the Hub for one file."""
 
@@ -106,7 +133,8 @@ class _Hub:
         self._agent = {"library_name": "ggtok", "library_version": ggtok.__version__}
 
     def _url(self, file: str) -> str:
-        url: str = self.hf.hf_hub_url(self.repo.id, file, revision=self.repo.revision)
+        repo = self.repo
+        url: str = self._ask(lambda: self.hf.hf_hub_url(repo.id, file, revision=repo.revision))
         return url
 
     def kept(self) -> Found | None:
@@ -153,11 +181,9 @@ class _Hub:
     def _ask(self, request: Callable[[], Any]) -> Any:
         """request(), its errors ours; and nothing is printed about its attempts."""
         name, errors = self.repo.name, self.hf.errors
-        logger = logging.getLogger("huggingface_hub")
-        level = logger.level
-        logger.setLevel(logging.CRITICAL)
         try:
-            return request()
+            with _quiet:
+                return request()
         except GGTokError:
             raise
         except errors.GatedRepoError as e:
@@ -180,8 +206,6 @@ class _Hub:
         except Exception as e:
             # Whatever the HTTP library of its release raises.
             raise UnreachableError(f"{name}: the Hub can't be asked: {_line(e)}") from e
-        finally:
-            logger.setLevel(level)
 
 
 def _line(error: Exception) -> str:

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ggtok.errors import FileError, InvalidValueError, VocabError, not_found
+from ggtok.errors import FileError, InvalidValueError, VocabError, not_found, not_permitted
 from ggtok.sources import Found, Source
 
 _HOST, _V2_HOST = "registry.ollama.ai", "ollama.com"
@@ -63,10 +63,24 @@ def find(name: str, rest: str) -> Found:
         for manifest in _manifests(store, parts):
             if os.path.isfile(manifest):
                 return Found(_source(name, store, manifest))
+        if _forbidden(store):
+            raise not_permitted(f"{name}: Ollama's store {store} must not be read by this user")
     raise not_found(
         f"{name}: Ollama has no such model ({' or '.join(stores())}): 'ollama pull' gets it, "
         "'ollama list' and 'ggtok list' show what is there"
     )
+
+
+def _forbidden(store: str) -> bool:
+    """Whether there may be something in a store that can't be looked into: on Linux the
+    service's own belongs to a user of its own."""
+    try:
+        os.listdir(os.path.join(store, "manifests"))
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def _manifests(store: str, parts: tuple[str, str, str, str]) -> Iterator[str]:
