@@ -235,6 +235,20 @@ def test_addresses_that_are_not_read(url: str) -> None:
 # ---- redirects ----
 
 
+def test_a_redirect_into_this_machine(server: Server) -> None:
+    """From elsewhere; which no test can be, so the check alone."""
+    import httpx2
+
+    with httpx2.Client() as client:
+        reader = http.Reader(client, "it", server.url("/model.gguf"), {})
+        for where in (server.url("/"), "https://localhost/x", "https://[::1]/", "//127.0.0.2/x"):
+            with pytest.raises(FileError, match="redirects into this machine"):
+                reader._checked(where, httpx2.URL("https://example.org/model.gguf"))
+        for where in ("http://example.org/x", "ftp://example.org/x", "file:///x"):
+            with pytest.raises(InvalidValueError, match="only https"):
+                reader._checked(where, httpx2.URL("https://example.org/model.gguf"))
+
+
 def test_redirects_are_resolved_once(server: Server) -> None:
     serve(server, File(MODEL), "/there.gguf")
     ggtok.load(serve(server, File(b"", redirect="/there.gguf?signature=1")))

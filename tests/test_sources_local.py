@@ -478,6 +478,15 @@ def test_only_beginnings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert next(iter(listing.models([str(tmp_path)]))).error
 
 
+def test_links_in_circles(tmp_path: Path) -> None:
+    real = write(tmp_path / "models" / "a" / "model.gguf", SPM)
+    for name in ("one", "two", "a/three"):
+        (tmp_path / "models" / name).symlink_to(tmp_path / "models", target_is_directory=True)
+    (tmp_path / "models" / "self").symlink_to("self")
+    (tmp_path / "models" / "nowhere.gguf").symlink_to("none.gguf")
+    assert [model.path for model in listing.models([str(tmp_path / "models")])] == [str(real)]
+
+
 def test_list_of_nothing(home: Path) -> None:
     run = [sys.executable, "-m", "ggtok", "list"]
     assert subprocess.check_output([*run, "--json"]) == b"[]\n"

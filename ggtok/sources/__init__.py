@@ -2,15 +2,15 @@
 
 :func:`ggtok.load` comes here with a ``str`` that is no file's path:
 
-==================================== ====================================================
-``user/repo[:quant]``                a Hugging Face repository; which of its files is
-                                     llama.cpp's choice (:mod:`ggtok.sources.choose`)
-``hf://user/repo[@revision][:quant]`` the same, a revision of it
-``hf://user/repo[@revision]/file``   one of its files
-``https://...``                      a GGUF file (``http://`` only from this machine)
-``ollama:name[:tag]``                a model in Ollama's store
-``lmstudio:publisher/model``         one that LM Studio has downloaded
-==================================== ====================================================
+===================================== ====================================================
+``user/repo[:quant]``                 a Hugging Face repository; which of its files is
+                                      llama.cpp's choice (:mod:`ggtok.sources.choose`)
+``hf://user/repo[@revision][:quant]`` the same, of a revision
+``hf://user/repo[@revision]/file``    one of its files
+``https://...``                       a GGUF file (``http://`` only from this machine)
+``ollama:name[:tag]``                 a model in Ollama's store
+``lmstudio:publisher/model[:quant]``  one that LM Studio has downloaded
+===================================== ====================================================
 
 What is on this machine goes before what is not. Of a file that is not, only the
 metadata is fetched, in growing ranges, and kept (:mod:`ggtok.sources.cache`).

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ggtok.sources.choose import choose
+from ggtok.sources.folders import files, scan
 from ggtok.sources.split import first
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -117,7 +118,7 @@ def _commit(repo_folder: str, revision: str | None) -> str | None:
         return revision
     names = [revision or "main"]
     if revision is None:
-        names += sorted(entry.name for entry in _scan(refs) if entry.is_file())
+        names += sorted(entry.name for entry in scan(refs) if entry.is_file())
     for name in names:
         try:
             with open(os.path.join(refs, *name.split("/")), encoding="ascii") as f:
@@ -135,7 +136,7 @@ def _in_hub_cache(folder: str, repo: Repo) -> Cached | None:
     if commit is None:
         return None
     snapshot = os.path.join(repo_folder, "snapshots", commit)
-    file = repo.pick(sorted(_files(snapshot)))
+    file = repo.pick(sorted(files(snapshot)))
     if file is None:
         return None
     path = os.path.join(snapshot, *file.split("/"))
@@ -146,7 +147,7 @@ def _in_llamacpp_cache(folder: str, repo: Repo) -> Cached | None:
     prefix = repo.id.replace("/", "_") + "_"
     names = {
         entry.name[len(prefix) :]: entry.path
-        for entry in _scan(folder)
+        for entry in scan(folder)
         if entry.name.startswith(prefix) and entry.name.endswith(".gguf") and _is_of(entry, repo)
     }
     file = repo.file.replace("/", "_") if repo.file else choose(sorted(names), repo.quant)
@@ -173,7 +174,7 @@ def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
 def models() -> Iterator[tuple[str, str, str]]:
     """Every file in the caches that may be a model: kind, name to load it by, path."""
     for folder in hub_folders():
-        for entry in _scan(folder):
+        for entry in scan(folder):
             if not entry.name.startswith("models--"):
                 continue
             commit = _commit(entry.path, None)
@@ -181,32 +182,10 @@ def models() -> Iterator[tuple[str, str, str]]:
                 continue
             id = entry.name[len("models--") :].replace("--", "/")
             snapshot = os.path.join(entry.path, "snapshots", commit)
-            for file in sorted(_files(snapshot)):
+            for file in sorted(files(snapshot)):
                 if file == first(file) and file.endswith(".gguf"):
                     yield "hf", f"hf://{id}/{file}", os.path.join(snapshot, *file.split("/"))
-    for entry in _scan(llamacpp_folder()):
+    for entry in scan(llamacpp_folder()):
         # Which _ was a / can't be told.
         if entry.name.endswith(".gguf") and entry.name == first(entry.name):
             yield "llama.cpp", entry.path, entry.path
-
-
-# ---- folders ----
-
-
-def _scan(folder: str) -> list[os.DirEntry[str]]:
-    """A folder's entries by name; none if it can't be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def _files(folder: str, below: str = "") -> Iterator[str]:
-    """The files in a folder and its subfolders, with / on every platform. A link that
-    leads nowhere is no file."""
-    for entry in _scan(folder):
-        if entry.is_dir():
-            yield from _files(entry.path, f"{below}{entry.name}/")
-        elif entry.is_file():
-            yield below + entry.name

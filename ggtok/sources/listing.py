@@ -14,6 +14,7 @@ from itertools import chain
 from ggtok import _native
 from ggtok.errors import GGTokError
 from ggtok.sources import hfcache, lmstudio, ollama
+from ggtok.sources.folders import files
 from ggtok.sources.split import first
 
 _FIRST = 64 << 10
@@ -46,7 +47,7 @@ def models(folders: Iterable[str] = ()) -> Iterator[Model]:
     folders = list(folders)
     if folders:
         for folder in folders:
-            for file in hfcache._files(folder):
+            for file in files(folder):
                 if file.endswith(".gguf") and file == first(file):
                     path = os.path.join(folder, *file.split("/"))
                     yield _summed_up("file", path, path)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from ggtok.errors import InvalidValueError, not_found
 from ggtok.sources import Found, Source
 from ggtok.sources.choose import choose, no_model
-from ggtok.sources.hfcache import _files, _scan
+from ggtok.sources.folders import files, scan
 from ggtok.sources.split import first
 
 
@@ -66,7 +66,7 @@ def find(name: str, rest: str) -> Found:
         place = _below(_below(folder, publisher), model)
         if place is None:
             continue
-        there = sorted(_files(place))
+        there = sorted(files(place))
         chosen = first(file[0]) if file else choose(there, quant)
         if chosen in there:
             return Found(Source(name, "lmstudio", path=os.path.join(place, *chosen.split("/"))))
@@ -80,7 +80,7 @@ def _below(folder: str | None, name: str) -> str | None:
     """A subfolder by its name; in any case, as LM Studio writes names in lower case."""
     if folder is None:
         return None
-    entries = [entry for entry in _scan(folder) if entry.is_dir()]
+    entries = [entry for entry in scan(folder) if entry.is_dir()]
     for same in (str, str.lower):
         for entry in entries:
             if same(entry.name) == same(name):
@@ -91,6 +91,6 @@ def _below(folder: str | None, name: str) -> str | None:
 def models() -> Iterator[tuple[str, str, str]]:
     """Every file that may be a model: kind, name to load it by, path."""
     for folder in folders():
-        for file in _files(folder):
+        for file in files(folder):
             if file.endswith(".gguf") and file == first(file) and file.count("/") >= 2:
                 yield "lmstudio", f"lmstudio:{file}", os.path.join(folder, *file.split("/"))
