@@ -75,17 +75,44 @@ typedef struct {
 typedef ... ggtok_tokenizer;
 typedef ... ggtok_context;
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
+typedef enum {
+    GGTOK_OVERRIDE_INT, GGTOK_OVERRIDE_FLOAT, GGTOK_OVERRIDE_BOOL, GGTOK_OVERRIDE_STR, ...
+} ggtok_override_type;
+typedef struct {
+    const char *key;
+    ggtok_override_type type;
+    int64_t i64;
+    double f64;
+    bool boolean;
+    const char *str;
+    ...;
+} ggtok_override;
 typedef struct {
     const char *pre;
     ggtok_split_fn split;
     void *split_user;
+    const ggtok_override *overrides;
+    size_t n_overrides;
     ...;
 } ggtok_load_options;
+typedef struct {
+    uint64_t size;
+    bool known;
+    ggtok_vocab_type type;
+    char model[...];
+    char pre[...];
+    uint64_t n_tokens;
+    ...;
+} ggtok_summary;
 
 ggtok_status ggtok_load_file(const char *path, const ggtok_load_options *options,
                              ggtok_tokenizer **out, ggtok_error *err);
 ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_options *options,
                                ggtok_tokenizer **out, ggtok_error *err);
+ggtok_status ggtok_metadata_size(const void *prefix, size_t n, uint64_t file_size, uint64_t *size,
+                                 ggtok_error *err);
+ggtok_status ggtok_peek(const void *prefix, size_t n, uint64_t file_size, ggtok_summary *out,
+                        ggtok_error *err);
 void ggtok_free(ggtok_tokenizer *tok);
 const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i);
 ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
@@ -109,7 +136,7 @@ ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
 ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);
 int32_t ggtok_text_to_token(const ggtok_tokenizer *tok, const char *text, size_t n);
 const char *ggtok_pre_name(size_t i);
-size_t ggtok_metadata_size(const ggtok_tokenizer *tok);
+size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok);
 size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out, ggtok_error *err);
 

@@ -287,7 +287,7 @@ const char *ggtok_pre_name(size_t i) {
     return row ? pretok_name(row) : NULL;
 }
 
-size_t ggtok_metadata_size(const ggtok_tokenizer *tok) {
+size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok) {
     return tok->meta.end;
 }
 

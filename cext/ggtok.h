@@ -136,10 +136,39 @@ typedef struct ggtok_context ggtok_context;
  */
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 
+/* The values of llama_model_kv_override_type. */
+typedef enum ggtok_override_type {
+    GGTOK_OVERRIDE_INT = 0,
+    GGTOK_OVERRIDE_FLOAT = 1,
+    GGTOK_OVERRIDE_BOOL = 2,
+    GGTOK_OVERRIDE_STR = 3
+} ggtok_override_type;
+
+enum { GGTOK_OVERRIDE_MAX = 127 }; /* bytes of a key, and of a string */
+
+/*
+ * A value in place of the one that the file has (or lacks) under a key: what
+ * llama_model_kv_override is to llama.cpp, with its rules. It counts where the
+ * vocabulary reads a scalar of that type (int: the unsigned integers); where
+ * the types differ the file's value stays and a warning says so. Arrays can't
+ * be overridden, and ggtok_get_kv goes on giving what the file says. Of two
+ * with the same key the first counts.
+ */
+typedef struct ggtok_override {
+    const char *key;
+    ggtok_override_type type; /* which of the following is meant */
+    int64_t i64;
+    double f64;
+    bool boolean;
+    const char *str;
+} ggtok_override;
+
 typedef struct ggtok_load_options {
     const char *pre;      /* overrides tokenizer.ggml.pre (BPE only); NULL: the file's */
     ggtok_split_fn split; /* replaces the pre-tokenizer's word splitting (BPE only); NULL: none */
     void *split_user;
+    const ggtok_override *overrides; /* `pre` goes before one of tokenizer.ggml.pre */
+    size_t n_overrides;
 } ggtok_load_options;
 
 /*
@@ -155,6 +184,36 @@ ggtok_status ggtok_load_file(const char *path, const ggtok_load_options *options
  * not referred to after the call. */
 ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_options *options,
                                ggtok_tokenizer **out, ggtok_error *err);
+
+/*
+ * How much of a file ggtok_load_buffer needs, for reading from elsewhere than a
+ * path: `prefix` holds the first n of the file's file_size bytes (UINT64_MAX:
+ * unknown). *size becomes the size of its metadata in bytes when the prefix
+ * holds all of that (*size <= n), else the least that must be read, from the
+ * file's start, to get any further (*size > n). GGTOK_ERR_GGUF when what is
+ * there can't begin a GGUF file of that size.
+ */
+ggtok_status ggtok_metadata_size(const void *prefix, size_t n, uint64_t file_size, uint64_t *size,
+                                 ggtok_error *err);
+
+/* What a file's vocabulary is, without loading it. */
+typedef struct ggtok_summary {
+    uint64_t size; /* as from ggtok_metadata_size */
+    bool known;    /* the rest is filled; if not, read as far as `size` says */
+    ggtok_vocab_type type;
+    char model[64];    /* tokenizer.ggml.model */
+    char pre[64];      /* the pre-tokenizer that would be in effect, known or not; "" outside BPE */
+    uint64_t n_tokens; /* as the file claims */
+} ggtok_summary;
+
+/*
+ * Sums up a vocabulary from a prefix of its file, arguments as above. The keys
+ * that matter stand before the token texts in most files, so that the first
+ * 64 kB tell. GGTOK_ERR_VOCAB when the file has no vocabulary, or one of a kind
+ * that llama.cpp does not know.
+ */
+ggtok_status ggtok_peek(const void *prefix, size_t n, uint64_t file_size, ggtok_summary *out,
+                        ggtok_error *err);
 
 /* Frees a tokenizer; NULL is allowed. */
 void ggtok_free(ggtok_tokenizer *tok);
@@ -352,7 +411,7 @@ typedef struct ggtok_kv {
 } ggtok_kv;
 
 /* Bytes from the file's beginning to the end of its metadata: all that was read. */
-size_t ggtok_metadata_size(const ggtok_tokenizer *tok);
+size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok);
 
 /* The file's key/values in file order. Arrays keep their type and count only. */
 size_t ggtok_n_kv(const ggtok_tokenizer *tok);

@@ -125,15 +125,30 @@ static ggtok_status string_length(const parse *p, size_t pos, uint64_t *n, const
     return *n > MAX_STRING ? bad(p, pos, what) : GGTOK_OK;
 }
 
+/* Asks for what is left of a string array at the least: a string of n bytes, and the
+ * lengths of it and of those behind it. */
+static void need_lengths(const parse *p, const gguf_kv *kv, uint64_t n) {
+    uint64_t left = n + 8 * (kv->count - p->g->array_i);
+    uint64_t room = p->file_size - p->g->array_pos;
+    if (left > room) left = room; /* truncated, and found to be once that is read */
+    if (left <= PTRDIFF_MAX - p->g->array_pos) *p->need = p->g->array_pos + (size_t)left;
+}
+
 /* Walks a string array's elements from g->array_pos on. */
 static ggtok_status parse_strings(parse *p, gguf_kv *kv) {
     gguf *g = p->g;
     ggtok_status s;
     while (g->array_i < kv->count) {
         uint64_t n;
-        if (!have(p, g->array_pos, 8, &s)) return s;
-        if ((s = string_length(p, g->array_pos, &n, "a string is longer than 1 GiB"))) return s;
-        if (!have(p, g->array_pos, 8 + n, &s)) return s;
+        n = 0;
+        if (have(p, g->array_pos, 8, &s)) {
+            s = string_length(p, g->array_pos, &n, "a string is longer than 1 GiB");
+            if (s) return s;
+        }
+        if (!have(p, g->array_pos, 8 + n, &s)) {
+            if (!s) need_lengths(p, kv, n);
+            return s;
+        }
         g->array_pos += 8 + (size_t)n;
         g->array_i++;
     }
@@ -204,6 +219,7 @@ static ggtok_status parse_kv(parse *p) {
     if (type >= N_TYPES) return bad(p, pos, "unknown value type");
     kv.type = (ggtok_value_type)type;
     s = type == GGTOK_ARRAY ? parse_array(p, &kv, pos + 4) : parse_scalar(p, &kv, pos + 4);
+    if (!s && *p->need && type == GGTOK_ARRAY && kv.value) g->open = kv;
     if (s || *p->need) return s;
     if (!reserve_kv(g)) return error_memory(p->err);
     g->kv[g->n_parsed] = kv;
@@ -256,6 +272,7 @@ ggtok_status gguf_parse(gguf *g, const uint8_t *data, size_t size, uint64_t file
     ggtok_status s;
     g->data = data;
     g->size = size;
+    g->open.key_n = 0;
     *need = 0;
     if (!g->pos && ((s = parse_header(&p)) || *need)) return s;
     while (g->n_parsed < g->n_kv) {
@@ -295,6 +312,12 @@ double gguf_float(const gguf *g, const gguf_kv *kv) {
 
 gguf_view gguf_string(const gguf *g, const gguf_kv *kv) {
     return (gguf_view){g->data + kv->value + 8, kv->end - kv->value - 8};
+}
+
+gguf_view gguf_until_nul(gguf_view v) {
+    const uint8_t *nul = v.n ? memchr(v.p, 0, v.n) : NULL;
+    if (nul) v.n = (size_t)(nul - v.p);
+    return v;
 }
 
 gguf_view gguf_next_string(const gguf *g, size_t *pos) {

@@ -40,6 +40,7 @@ typedef struct gguf {
     size_t pos;       /* start of the first key/value not parsed yet; 0: nothing yet */
     size_t array_pos; /* within that, if it is a string array: offset of the next element */
     uint64_t array_i; /* and how many were walked before it */
+    gguf_kv open;     /* the array in which the prefix ends, its count known; key_n 0: none */
 } gguf;
 
 /* Starts with a zeroed *g. Parses on from where the last call stopped; `data`
@@ -53,6 +54,9 @@ void gguf_close(gguf *g);
 
 const gguf_kv *gguf_find(const gguf *g, const char *key); /* NULL: no such key */
 gguf_view gguf_key(const gguf *g, const gguf_kv *kv);
+
+/* A string as llama.cpp reads it, a C string: up to its first NUL. */
+gguf_view gguf_until_nul(gguf_view v);
 
 /* Typed reads; the caller has checked the type. */
 uint64_t gguf_uint(const gguf *g, const gguf_kv *kv); /* U8..U64, BOOL (0 or 1) */

@@ -6,6 +6,7 @@
 #endif
 
 #include "tokenizer.h"
+#include "vocab_keys.h"
 #include "vocab_special.h"
 
 #include <errno.h>
@@ -54,15 +55,15 @@ static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
     return GGTOK_OK;
 }
 
-static ggtok_status load(ggtok_tokenizer *tok, const gguf *g, const ggtok_load_options *options,
+static ggtok_status load(ggtok_tokenizer *tok, vocab_keys *k, const ggtok_load_options *options,
                          ggtok_error *err) {
     ggtok_status s;
-    if (!metadata_copy(&tok->meta, g)) return error_memory(err);
-    if ((s = vocab_load_tokens(&tok->v, g, options, err))) return s;
+    if (!metadata_copy(&tok->meta, k->g)) return error_memory(err);
+    if ((s = vocab_load_tokens(&tok->v, k, options, err))) return s;
     tok->ops = ops_of(&tok->v);
     if (!tok->ops) return GGTOK_OK;
-    if ((s = tok->ops->build(&tok->v, g, options, &tok->model, err)) ||
-        (s = find_newline(tok, err)) || (s = vocab_load_special(&tok->v, g, err)) ||
+    if ((s = tok->ops->build(&tok->v, k->g, options, &tok->model, err)) ||
+        (s = find_newline(tok, err)) || (s = vocab_load_special(&tok->v, k, err)) ||
         (s = special_set_build(&tok->always, &tok->v, false, err)) ||
         (s = special_set_build(&tok->all, &tok->v, true, err))) {
         return s;
@@ -74,7 +75,11 @@ ggtok_status tokenizer_load(const gguf *g, const ggtok_load_options *options, gg
                             ggtok_error *err) {
     ggtok_tokenizer *tok = mem_zalloc(sizeof *tok);
     if (!tok) return error_memory(err);
-    ggtok_status s = load(tok, g, options, err);
+    vocab_keys k = {.g = g, .v = &tok->v};
+    ggtok_status s = vocab_keys_open(&k, options, err);
+    if (!s) s = load(tok, &k, options, err);
+    if (!s) s = vocab_keys_close(&k, err);
+    vocab_keys_free(&k);
     if (s) {
         ggtok_free(tok);
         tok = NULL;
@@ -90,6 +95,32 @@ ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_o
     *out = NULL;
     ggtok_status s = gguf_parse(&g, data, size, size, &need, err);
     if (!s) s = tokenizer_load(&g, options, out, err);
+    gguf_close(&g);
+    return s;
+}
+
+/* ---- prefixes ---- */
+
+ggtok_status ggtok_metadata_size(const void *prefix, size_t n, uint64_t file_size, uint64_t *size,
+                                 ggtok_error *err) {
+    gguf g = {0};
+    size_t need;
+    ggtok_status s = gguf_parse(&g, prefix, n, file_size, &need, err);
+    *size = s ? 0 : need ? need : g.pos;
+    gguf_close(&g);
+    return s;
+}
+
+ggtok_status ggtok_peek(const void *prefix, size_t n, uint64_t file_size, ggtok_summary *out,
+                        ggtok_error *err) {
+    gguf g = {0};
+    size_t need;
+    memset(out, 0, sizeof *out);
+    ggtok_status s = gguf_parse(&g, prefix, n, file_size, &need, err);
+    if (!s) {
+        out->size = need ? need : g.pos;
+        s = vocab_summarize(&g, !need, out, err);
+    }
     gguf_close(&g);
     return s;
 }

@@ -33,57 +33,6 @@ static const model_row model_rows[] = {
 };
 /* clang-format on */
 
-/* ---- reading keys: absent is fine, a wrong type is an error, as in llama.cpp ---- */
-
-static ggtok_status wrong_type(const gguf *g, const gguf_kv *kv, const char *want,
-                               ggtok_error *err) {
-    gguf_view key = gguf_key(g, kv);
-    return error_set_at(err, GGTOK_ERR_VOCAB, key.p, key.n, kv->value,
-                        "key '%.*s' has type %s%s%s, but must be %s", (int)key.n,
-                        (const char *)key.p, gguf_type_name(kv->type),
-                        kv->type == GGTOK_ARRAY ? " of " : "",
-                        kv->type == GGTOK_ARRAY ? gguf_type_name(kv->elem) : "", want);
-}
-
-ggtok_status vocab_key_of(const gguf *g, const char *key, ggtok_value_type type, const gguf_kv **kv,
-                          ggtok_error *err) {
-    *kv = gguf_find(g, key);
-    if (*kv && (*kv)->type != type) return wrong_type(g, *kv, gguf_type_name(type), err);
-    return GGTOK_OK;
-}
-
-ggtok_status vocab_array_of(const gguf *g, const char *key, unsigned elems, const char *want,
-                            const gguf_kv **kv, ggtok_error *err) {
-    *kv = gguf_find(g, key);
-    if (*kv && ((*kv)->type != GGTOK_ARRAY || !(elems >> (*kv)->elem & 1))) {
-        return wrong_type(g, *kv, want, err);
-    }
-    return GGTOK_OK;
-}
-
-ggtok_status vocab_key_bool(const gguf *g, const char *key, bool *value, ggtok_error *err) {
-    const gguf_kv *kv;
-    ggtok_status s = vocab_key_of(g, key, GGTOK_BOOL, &kv, err);
-    if (!s && kv) *value = gguf_uint(g, kv) != 0;
-    return s;
-}
-
-/* llama.cpp reads strings as C strings: they end at their first NUL. */
-static gguf_view until_nul(gguf_view v) {
-    const uint8_t *nul = v.n ? memchr(v.p, 0, v.n) : NULL;
-    if (nul) v.n = (size_t)(nul - v.p);
-    return v;
-}
-
-ggtok_status vocab_key_string(const gguf *g, const char *key, gguf_view *value, bool *found,
-                              ggtok_error *err) {
-    const gguf_kv *kv;
-    ggtok_status s = vocab_key_of(g, key, GGTOK_STRING, &kv, err);
-    *found = !s && kv;
-    *value = *found ? until_nul(gguf_string(g, kv)) : (gguf_view){(const uint8_t *)"", 0};
-    return s;
-}
-
 static ggtok_status missing(const char *key, const char *what, ggtok_error *err) {
     return error_set_at(err, GGTOK_ERR_VOCAB, key, strlen(key), GGTOK_NO_OFFSET,
                         "the file has no key '%s': %s", key, what);
@@ -110,10 +59,10 @@ static void apply_model(vocab *v, const model_row *row) {
     v->flag[GGTOK_FLAG_STRIP_ACCENTS] = true;
 }
 
-static ggtok_status load_model(vocab *v, const gguf *g, ggtok_error *err) {
+static ggtok_status load_model(vocab *v, vocab_keys *k, ggtok_error *err) {
     gguf_view name;
     bool found;
-    ggtok_status s = vocab_key_string(g, KEY_MODEL, &name, &found, err);
+    ggtok_status s = vocab_key_string(k, KEY_MODEL, &name, &found, err);
     if (s) return s;
     if (!found) return missing(KEY_MODEL, "it holds no vocabulary", err);
     for (size_t i = 0; i < sizeof model_rows / sizeof model_rows[0]; i++) {
@@ -128,11 +77,11 @@ static ggtok_status load_model(vocab *v, const gguf *g, ggtok_error *err) {
                         KEY_MODEL, (int)(name.n > 64 ? 64 : name.n), (const char *)name.p);
 }
 
-static ggtok_status load_pre(vocab *v, const gguf *g, const ggtok_load_options *options,
+static ggtok_status load_pre(vocab *v, vocab_keys *k, const ggtok_load_options *options,
                              ggtok_error *err) {
     gguf_view name;
     bool found;
-    ggtok_status s = vocab_key_string(g, KEY_PRE, &name, &found, err);
+    ggtok_status s = vocab_key_string(k, KEY_PRE, &name, &found, err);
     if (s) return s;
     if (options && options->pre) {
         name = (gguf_view){(const uint8_t *)options->pre, strlen(options->pre)};
@@ -168,17 +117,14 @@ static ggtok_status load_pre(vocab *v, const gguf *g, const ggtok_load_options *
 }
 
 /* A file without a vocabulary may still say how many ids its model has. */
-static ggtok_status load_none(vocab *v, const gguf *g, ggtok_error *err) {
+static ggtok_status load_none(vocab *v, vocab_keys *k, ggtok_error *err) {
     gguf_view arch;
     bool found;
-    ggtok_status s = vocab_key_string(g, KEY_ARCHITECTURE, &arch, &found, err);
+    ggtok_status s = vocab_key_string(k, KEY_ARCHITECTURE, &arch, &found, err);
     if (s || arch.n > 64) return s;
     char key[96];
     snprintf(key, sizeof key, "%.*s.vocab_size", (int)arch.n, (const char *)arch.p);
-    const gguf_kv *kv;
-    s = vocab_key_of(g, key, GGTOK_U32, &kv, err);
-    if (!s && kv) v->n_tokens = (uint32_t)gguf_uint(g, kv);
-    return s;
+    return vocab_key_u32(k, key, &v->n_tokens, &found, err);
 }
 
 /* ---- tokens ---- */
@@ -204,7 +150,7 @@ static ggtok_status load_texts(vocab *v, const gguf *g, const gguf_kv *tokens, g
     uint8_t *out = v->text;
     pos = tokens->value;
     for (uint32_t i = 0; i < n; i++) {
-        gguf_view t = until_nul(gguf_next_string(g, &pos));
+        gguf_view t = gguf_until_nul(gguf_next_string(g, &pos));
         v->text_off[i] = (uint32_t)(out - v->text);
         if (t.n) {
             memcpy(out, t.p, t.n);
@@ -277,22 +223,25 @@ static ggtok_status load_types(vocab *v, const gguf *g, ggtok_error *err) {
     return GGTOK_OK;
 }
 
-ggtok_status vocab_load_tokens(vocab *v, const gguf *g, const ggtok_load_options *options,
+ggtok_status vocab_load_tokens(vocab *v, vocab_keys *k, const ggtok_load_options *options,
                                ggtok_error *err) {
+    const gguf *g = k->g;
     const gguf_kv *kv;
+    uint32_t type_count;
+    bool found;
     ggtok_status s;
-    if ((s = load_model(v, g, err))) return s;
-    if ((s = vocab_key_of(g, KEY_TYPE_COUNT, GGTOK_U32, &kv, err))) return s;
-    if (v->type == GGTOK_VOCAB_NONE) return load_none(v, g, err);
-    if (v->type == GGTOK_VOCAB_BPE && (s = load_pre(v, g, options, err))) return s;
+    if ((s = load_model(v, k, err))) return s;
+    if ((s = vocab_key_u32(k, KEY_TYPE_COUNT, &type_count, &found, err))) return s;
+    if (v->type == GGTOK_VOCAB_NONE) return load_none(v, k, err);
+    if (v->type == GGTOK_VOCAB_BPE && (s = load_pre(v, k, options, err))) return s;
     if (v->type != GGTOK_VOCAB_BPE && options && (options->pre || options->split)) {
         return error_set(err, GGTOK_ERR_ARGUMENT,
                          "a pre-tokenizer was given, but only BPE vocabularies have one (this one "
                          "is '%s')",
                          v->model);
     }
-    if ((s = vocab_key_bool(g, KEY_ADD_SPACE_PREFIX, &v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX], err)) ||
-        (s = vocab_key_bool(g, KEY_REMOVE_EXTRA_WS, &v->flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES],
+    if ((s = vocab_key_bool(k, KEY_ADD_SPACE_PREFIX, &v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX], err)) ||
+        (s = vocab_key_bool(k, KEY_REMOVE_EXTRA_WS, &v->flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES],
                             err)) ||
         (s = vocab_array_of(g, KEY_TOKENS, 1u << GGTOK_STRING, "array of string", &kv, err))) {
         return s;
@@ -312,6 +261,45 @@ ggtok_status vocab_load_tokens(vocab *v, const gguf *g, const ggtok_load_options
         int32_t oov = vocab_find(v, "<oov>", 5); /* its k-mers are the block behind it */
         if (oov >= 0) v->kmer_from = (uint32_t)oov + 1;
     }
+    return GGTOK_OK;
+}
+
+/* ---- summing up ---- */
+
+ggtok_status vocab_summarize(const gguf *g, bool whole, ggtok_summary *out, ggtok_error *err) {
+    vocab v = {0};
+    vocab_keys k = {.g = g, .v = &v};
+    const gguf_kv *tokens = gguf_find(g, KEY_TOKENS);
+    gguf_view pre;
+    bool found;
+    if (!tokens && g->open.key_n == strlen(KEY_TOKENS) &&
+        !memcmp(gguf_key(g, &g->open).p, KEY_TOKENS, g->open.key_n)) {
+        tokens = &g->open;
+    }
+    out->known = false;
+    if (!whole && (!tokens || !gguf_find(g, KEY_MODEL))) return GGTOK_OK;
+    ggtok_status s = load_model(&v, &k, err);
+    if (!s) s = vocab_key_string(&k, KEY_PRE, &pre, &found, err);
+    if (s) return s;
+    if (v.type == GGTOK_VOCAB_NONE) {
+        if (!whole) return GGTOK_OK;
+        if ((s = load_none(&v, &k, err))) return s;
+        out->n_tokens = v.n_tokens;
+    } else if (!tokens) {
+        return missing(KEY_TOKENS, "it holds no tokens", err);
+    } else {
+        out->n_tokens = tokens->count;
+    }
+    out->pre[0] = 0;
+    if (v.type == GGTOK_VOCAB_BPE) {
+        bool forced = !strcmp(v.model, "gemma4");
+        if (!found && !forced && !whole) return GGTOK_OK;
+        const char *name = forced ? "gemma4" : pre.n ? (const char *)pre.p : "default";
+        snprintf(out->pre, sizeof out->pre, "%.*s", forced || !pre.n ? 63 : (int)pre.n, name);
+    }
+    snprintf(out->model, sizeof out->model, "%s", v.model);
+    out->type = v.type;
+    out->known = true;
     return GGTOK_OK;
 }
 

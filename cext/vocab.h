@@ -11,6 +11,8 @@
 #include "pretok.h"
 #include "textmap.h"
 
+typedef struct vocab_keys vocab_keys; /* vocab_keys.h */
+
 typedef struct vocab {
     ggtok_vocab_type type;
     const char *model;     /* tokenizer.ggml.model: one of a fixed set */
@@ -52,9 +54,13 @@ bool vocab_warn(vocab *v, const char *format, ...) GGTOK_PRINTF(2, 3); /* false:
 
 /* Loading, in llama.cpp's order; the model is built (and the newline tokenized)
  * between the two, before special ids are known. */
-ggtok_status vocab_load_tokens(vocab *v, const gguf *g, const ggtok_load_options *options,
+ggtok_status vocab_load_tokens(vocab *v, vocab_keys *k, const ggtok_load_options *options,
                                ggtok_error *err);
-ggtok_status vocab_load_special(vocab *v, const gguf *g, ggtok_error *err);
+ggtok_status vocab_load_special(vocab *v, vocab_keys *k, ggtok_error *err);
+
+/* Fills *out but for its size, or leaves `known` false where a file's beginning
+ * (`whole`: all its metadata) tells too little. ggtok_peek. */
+ggtok_status vocab_summarize(const gguf *g, bool whole, ggtok_summary *out, ggtok_error *err);
 void vocab_free(vocab *v);
 
 #endif

@@ -1,9 +1,8 @@
-/* The GGUF keys of a vocabulary, and typed reads of them. */
+/* The GGUF keys of a vocabulary, and typed reads of them under the caller's overrides. */
 #ifndef GGTOK_VOCAB_KEYS_H
 #define GGTOK_VOCAB_KEYS_H
 
-#include "error.h"
-#include "gguf.h"
+#include "vocab.h"
 
 #define KEY_ARCHITECTURE "general.architecture"
 #define KEY_NAME "general.name"
@@ -24,15 +23,31 @@
 #define KEY_STRIP_ACCENTS "tokenizer.ggml.normalizer.strip_accents"
 #define KEY_SUPPRESS "tokenizer.ggml.suppress_tokens"
 
-/* Each succeeds with nothing found (*kv == NULL, *value unchanged) when the key is
- * absent, and is GGTOK_ERR_VOCAB when its value has another type. */
-ggtok_status vocab_key_of(const gguf *g, const char *key, ggtok_value_type type, const gguf_kv **kv,
-                          ggtok_error *err);
-ggtok_status vocab_key_bool(const gguf *g, const char *key, bool *value, ggtok_error *err);
+/* Where keys are read: the file, and what the caller puts in the place of its
+ * scalars. Warnings go to *v. Starts zeroed but for g and v. */
+struct vocab_keys {
+    const gguf *g;
+    vocab *v;
+    const ggtok_override *overrides;
+    size_t n_overrides;
+    bool *met; /* by override: a key was read that it is about */
+};
+
+/* Takes the caller's overrides; closing warns of those that nothing came to read. */
+ggtok_status vocab_keys_open(vocab_keys *k, const ggtok_load_options *options, ggtok_error *err);
+ggtok_status vocab_keys_close(vocab_keys *k, ggtok_error *err);
+void vocab_keys_free(vocab_keys *k);
+
+/* Each succeeds with nothing found (*value unchanged) when the key is absent, and
+ * is GGTOK_ERR_VOCAB when its value has another type. */
+ggtok_status vocab_key_u32(vocab_keys *k, const char *key, uint32_t *value, bool *found,
+                           ggtok_error *err);
+ggtok_status vocab_key_bool(vocab_keys *k, const char *key, bool *value, ggtok_error *err);
 /* Cut at the first NUL; "" when absent. */
-ggtok_status vocab_key_string(const gguf *g, const char *key, gguf_view *value, bool *found,
+ggtok_status vocab_key_string(vocab_keys *k, const char *key, gguf_view *value, bool *found,
                               ggtok_error *err);
-/* An array whose element type has its bit in `elems`; `want` names those in the error. */
+/* An array whose element type has its bit in `elems`; `want` names those in the
+ * error. *kv == NULL: absent. */
 ggtok_status vocab_array_of(const gguf *g, const char *key, unsigned elems, const char *want,
                             const gguf_kv **kv, ggtok_error *err);
 

@@ -32,33 +32,33 @@ static const struct {
     {"tokenizer.ggml.middle_token_id", GGTOK_FIM_MID},
 };
 
-static ggtok_status load_ids(vocab *v, const gguf *g, ggtok_error *err) {
+static ggtok_status load_ids(vocab *v, vocab_keys *k, ggtok_error *err) {
     for (size_t i = 0; i < sizeof id_keys / sizeof *id_keys; i++) {
         int32_t *id = &v->special[id_keys[i].which];
         if (*id >= 0 && (uint32_t)*id >= v->n_tokens) *id = GGTOK_NO_TOKEN; /* a default */
-        const gguf_kv *kv;
-        ggtok_status s = vocab_key_of(g, id_keys[i].key, GGTOK_U32, &kv, err);
+        uint32_t given;
+        bool found;
+        ggtok_status s = vocab_key_u32(k, id_keys[i].key, &given, &found, err);
         if (s) return s;
-        if (!kv) continue;
-        uint64_t given = gguf_uint(g, kv);
+        if (!found) continue;
         if (given < v->n_tokens) {
             *id = (int32_t)given;
         } else if (!vocab_warn(v,
-                               "key '%s' is %llu, but the vocabulary has %lu tokens; the "
+                               "key '%s' is %lu, but the vocabulary has %lu tokens; the "
                                "default, %ld, is used",
-                               id_keys[i].key, (unsigned long long)given,
-                               (unsigned long)v->n_tokens, (long)*id)) {
+                               id_keys[i].key, (unsigned long)given, (unsigned long)v->n_tokens,
+                               (long)*id)) {
             return error_memory(err);
         }
     }
     return GGTOK_OK;
 }
 
-static ggtok_status load_flags(vocab *v, const gguf *g, ggtok_error *err) {
+static ggtok_status load_flags(vocab *v, vocab_keys *k, ggtok_error *err) {
     ggtok_status s;
-    if ((s = vocab_key_bool(g, KEY_ADD_BOS, &v->flag[GGTOK_FLAG_ADD_BOS], err)) ||
-        (s = vocab_key_bool(g, KEY_ADD_EOS, &v->flag[GGTOK_FLAG_ADD_EOS], err)) ||
-        (s = vocab_key_bool(g, KEY_ADD_SEP, &v->flag[GGTOK_FLAG_ADD_SEP], err))) {
+    if ((s = vocab_key_bool(k, KEY_ADD_BOS, &v->flag[GGTOK_FLAG_ADD_BOS], err)) ||
+        (s = vocab_key_bool(k, KEY_ADD_EOS, &v->flag[GGTOK_FLAG_ADD_EOS], err)) ||
+        (s = vocab_key_bool(k, KEY_ADD_SEP, &v->flag[GGTOK_FLAG_ADD_SEP], err))) {
         return s;
     }
     if (v->pre && (pretok_flags(v->pre) & PRETOK_FORCE_BOS) && !v->flag[GGTOK_FLAG_ADD_BOS]) {
@@ -67,9 +67,9 @@ static ggtok_status load_flags(vocab *v, const gguf *g, ggtok_error *err) {
             return error_memory(err);
         }
     }
-    if ((s = vocab_key_bool(g, KEY_LOWERCASE, &v->flag[GGTOK_FLAG_LOWERCASE], err))) return s;
+    if ((s = vocab_key_bool(k, KEY_LOWERCASE, &v->flag[GGTOK_FLAG_LOWERCASE], err))) return s;
     v->flag[GGTOK_FLAG_STRIP_ACCENTS] = v->flag[GGTOK_FLAG_LOWERCASE];
-    return vocab_key_bool(g, KEY_STRIP_ACCENTS, &v->flag[GGTOK_FLAG_STRIP_ACCENTS], err);
+    return vocab_key_bool(k, KEY_STRIP_ACCENTS, &v->flag[GGTOK_FLAG_STRIP_ACCENTS], err);
 }
 
 static ggtok_status load_suppress(vocab *v, const gguf *g, ggtok_error *err) {
@@ -358,13 +358,13 @@ static ggtok_status rstrip_phi3(vocab *v, ggtok_error *err) {
     return GGTOK_OK;
 }
 
-static ggtok_status set_strips(vocab *v, const gguf *g, ggtok_error *err) {
+static ggtok_status set_strips(vocab *v, vocab_keys *k, ggtok_error *err) {
     gguf_view name, pre, arch;
     bool found;
     ggtok_status s;
-    if ((s = vocab_key_string(g, KEY_NAME, &name, &found, err)) ||
-        (s = vocab_key_string(g, KEY_PRE, &pre, &found, err)) ||
-        (s = vocab_key_string(g, KEY_ARCHITECTURE, &arch, &found, err))) {
+    if ((s = vocab_key_string(k, KEY_NAME, &name, &found, err)) ||
+        (s = vocab_key_string(k, KEY_PRE, &pre, &found, err)) ||
+        (s = vocab_key_string(k, KEY_ARCHITECTURE, &arch, &found, err))) {
         return s;
     }
     if (v->type == GGTOK_VOCAB_BPE && strcmp(v->model, "gemma4") != 0) { /* a user's own counts */
@@ -383,14 +383,14 @@ static ggtok_status set_strips(vocab *v, const gguf *g, ggtok_error *err) {
     return GGTOK_OK;
 }
 
-ggtok_status vocab_load_special(vocab *v, const gguf *g, ggtok_error *err) {
+ggtok_status vocab_load_special(vocab *v, vocab_keys *k, ggtok_error *err) {
     ggtok_status s;
-    if ((s = load_ids(v, g, err)) || (s = load_flags(v, g, err)) ||
-        (s = load_suppress(v, g, err))) {
+    if ((s = load_ids(v, k, err)) || (s = load_flags(v, k, err)) ||
+        (s = load_suppress(v, k->g, err))) {
         return s;
     }
     if (!detect_ids(v)) return error_memory(err);
     mark_unused(v);
     if (!collect_eog(v)) return error_memory(err);
-    return set_strips(v, g, err);
+    return set_strips(v, k, err);
 }

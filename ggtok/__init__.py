@@ -23,6 +23,7 @@ from ggtok.errors import (
     TextEncodeError,
     TokenIdError,
     UnknownPreTokenizerError,
+    UnreachableError,
     VocabError,
     VocabWarning,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "TokenIdError",
     "Tokenizer",
     "UnknownPreTokenizerError",
+    "UnreachableError",
     "VocabError",
     "VocabWarning",
     "__version__",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ggtok import errors
 
@@ -258,6 +258,74 @@ def _id_error(ids: Any, n_tokens: int) -> errors.GGTokError:
     return errors.TokenIdError("a token id is outside the vocabulary")
 
 
+# ---- prefixes of files ----
+
+
+_UNKNOWN_SIZE: int = 2**64 - 1
+
+
+def metadata_size(prefix: bytearray, file_size: int | None, name: str) -> int:
+    """ggtok_metadata_size, of a prefix that nobody else writes to."""
+    size, err = ffi.new("uint64_t *"), ffi.new("ggtok_error *")
+    n = _UNKNOWN_SIZE if file_size is None else file_size
+    with ffi.from_buffer("char[]", prefix) as view:
+        if lib.ggtok_metadata_size(view, len(view), n, size, err):
+            raise _error(err, filename=name)
+    needed: int = size[0]
+    return needed
+
+
+def peek(prefix: bytearray, file_size: int, name: str) -> tuple[str, str, str | None, int] | int:
+    """ggtok_peek: type, model, pre (None outside BPE) and number of tokens, or else how
+    far the file must be read to tell."""
+    out, err = ffi.new("ggtok_summary *"), ffi.new("ggtok_error *")
+    with ffi.from_buffer("char[]", prefix) as view:
+        if lib.ggtok_peek(view, len(view), file_size, out, err):
+            raise _error(err, filename=name)
+    if not out.known:
+        size: int = out.size
+        return size
+    pre = _str(ffi.string(out.pre)) or None
+    return VOCAB_TYPES[out.type], _str(ffi.string(out.model)), pre, out.n_tokens
+
+
+# ---- overrides ----
+
+
+def _overrides(values: Mapping[str, object], keep: list[Any]) -> Any:
+    """An array of ggtok_override, whose strings `keep` keeps alive."""
+
+    def string(text: str, what: str) -> Any:
+        data = text.encode("utf-8", "surrogateescape")
+        if b"\0" in data:
+            raise errors.InvalidValueError(f"overrides: {what} holds a NUL character")
+        keep.append(ffi.new("char[]", data))
+        return keep[-1]
+
+    array = ffi.new("ggtok_override[]", len(values))
+    keep.append(array)
+    for override, (key, value) in zip(array, values.items(), strict=True):
+        if not isinstance(key, str):
+            raise errors.InvalidTypeError(f"overrides: a key must be str, not {key!r}")
+        override.key = string(key, "a key")
+        if isinstance(value, bool):
+            override.type, override.boolean = lib.GGTOK_OVERRIDE_BOOL, value
+        elif isinstance(value, int):
+            if not -(2**63) <= value < 2**63:
+                raise errors.InvalidValueError(f"overrides[{key!r}]: {value} exceeds 64 bits")
+            override.type, override.i64 = lib.GGTOK_OVERRIDE_INT, value
+        elif isinstance(value, float):
+            override.type, override.f64 = lib.GGTOK_OVERRIDE_FLOAT, value
+        elif isinstance(value, str):
+            override.type = lib.GGTOK_OVERRIDE_STR
+            override.str = string(value, f"the value of {key!r}")
+        else:
+            raise errors.InvalidTypeError(
+                f"overrides[{key!r}] must be int, float, bool or str, not {type(value).__name__}"
+            )
+    return array
+
+
 # ---- word splitting in Python ----
 
 
@@ -326,10 +394,13 @@ class Native:
         *,
         path: str | bytes | None = None,
         data: object = None,
+        name: str | None = None,
         pre: str | None = None,
         split: Split | None = None,
+        overrides: Mapping[str, object] | None = None,
     ) -> None:
-        keep = []
+        # `name` is what errors call the source of `data`.
+        keep: list[Any] = []
         options = ffi.new("ggtok_load_options *")
         if pre is not None:
             keep.append(ffi.new("char[]", pre.encode("utf-8", "surrogatepass")))
@@ -340,6 +411,9 @@ class Native:
             self._handle = ffi.new_handle(self._splitter)
             options.split = lib.ggtok_py_split
             options.split_user = self._handle
+        if overrides:
+            options.overrides = _overrides(overrides, keep)
+            options.n_overrides = len(overrides)
         out = ffi.new("ggtok_tokenizer **")
         err = ffi.new("ggtok_error *")
         if path is not None:
@@ -351,7 +425,7 @@ class Native:
             status = lib.ggtok_load_buffer(view, len(view), options, out, err)
         if status:
             cause = self._splitter.take_failure() if self._splitter else None
-            raise cause or _error(err, filename=path, pre=pre)
+            raise cause or _error(err, filename=path or name, pre=pre)
         self._tok = out[0]
         functions: list[Any] = []
         if not lib.entry_bind(self._tok, id(functions), id(_Failed)):
@@ -526,8 +600,8 @@ class Native:
             yield _shown(ffi.string(sentence))
             i += 1
 
-    def metadata_size(self) -> int:
-        size: int = lib.ggtok_metadata_size(self._tok)
+    def metadata_bytes(self) -> int:
+        size: int = lib.ggtok_metadata_bytes(self._tok)
         return size
 
     # Key/values of the file.

@@ -1,4 +1,4 @@
-"""The command ``ggtok``: tokenize, detokenize, inspect, chat.
+"""The command ``ggtok``: tokenize, detokenize, inspect, chat, list, cache.
 
 All output is bytes on standard output, UTF-8 on every platform. Errors are one
 line on standard error and exit status 2.
@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TextIO
@@ -45,8 +46,9 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     top = _Parser(
         prog="ggtok",
         description="The tokenizer inside a GGUF file: llama.cpp's ids, without llama.cpp.",
-        epilog="'ggtok COMMAND --help' tells more. MODEL is any GGUF file with a vocabulary; its "
-        "weights, if it has any, are not read.",
+        epilog="'ggtok COMMAND --help' tells more. MODEL is any GGUF file with a vocabulary, or "
+        "what 'ggtok list' shows, or user/repo[:quant], hf://user/repo/file.gguf or an https "
+        "address; its weights, if it has any, are not read.",
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"ggtok {ggtok.__version__}")
@@ -61,12 +63,23 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        parser.add_argument("-m", "--model", metavar="MODEL", help="GGUF file")
-        parser.add_argument("--pre", metavar="NAME", help="pre-tokenizer, in place of the file's")
         parser.add_argument("--json", action="store_true", help="print JSON")
         return parser
 
-    tokenize = add(
+    def add_for_model(name: str, summary: str, details: str, examples: Sequence[str]) -> _Parser:
+        parser = add(name, summary, details, examples)
+        parser.add_argument("-m", "--model", metavar="MODEL", help="GGUF file, or a model's name")
+        parser.add_argument("--pre", metavar="NAME", help="pre-tokenizer, in place of the file's")
+        parser.add_argument(
+            "--override-kv",
+            metavar="KEY=TYPE:VALUE,...",
+            action="append",
+            default=[],
+            help="values in place of the file's; TYPE is int, float, bool or str",
+        )
+        return parser
+
+    tokenize = add_for_model(
         "tokenize",
         "text to token ids",
         "Options and output are those of\nllama-tokenize.",
@@ -102,7 +115,7 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     )
     tokenize.set_defaults(run=_tokenize)
 
-    detokenize = add(
+    detokenize = add_for_model(
         "detokenize",
         "token ids to text",
         "The text's bytes are written as they are;\na terminal gets a newline behind them.",
@@ -124,7 +137,7 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     )
     detokenize.set_defaults(run=_detokenize)
 
-    inspect = add(
+    inspect = add_for_model(
         "inspect",
         "what a file says about its vocabulary",
         "Flags and special\ntokens are shown as llama.cpp's defaults and corrections leave them.",
@@ -163,6 +176,26 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
         help="don't end with the beginning of the assistant's answer",
     )
     chat.set_defaults(run=_chat)
+
+    listing = add(
+        "list",
+        "the models on this machine",
+        "Those in the caches of the\nHugging Face Hub and of llama.cpp, in Ollama's store and "
+        "LM Studio's folders;\nor those in the folders given.",
+        ["ggtok list", "ggtok list ~/models --json"],
+    )
+    listing.add_argument("folders", nargs="*", metavar="FOLDER", help="folder of GGUF files")
+    listing.set_defaults(run=_list)
+
+    cache = add(
+        "cache",
+        "the vocabularies that were fetched",
+        "'ls' lists them,\n'clear' removes them. They are in GGTOK_CACHE, else in the "
+        "platform's folder for\ncaches.",
+        ["ggtok cache ls", "ggtok cache clear"],
+    )
+    cache.add_argument("action", choices=["ls", "clear"], help="what to do")
+    cache.set_defaults(run=_cache)
     return top, {
         "tokenize": tokenize,
         "detokenize": detokenize,
@@ -180,7 +213,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     args = parser.parse_intermixed_args(argv[1:])
     if args.model is None:
         if not args.words:
-            parser.error("which model? give a GGUF file")
+            parser.error("which model? give a GGUF file or a name")
         args.model = args.words.pop(0)
     return args
 
@@ -191,7 +224,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 def _load(args: argparse.Namespace) -> ggtok.Tokenizer:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tok = ggtok.load(args.model, pre=args.pre)
+        overrides = None
+        if args.override_kv:
+            from ggtok import override_kv
+
+            overrides = override_kv.parse(args.override_kv)
+        tok = ggtok.load(args.model, pre=args.pre, overrides=overrides)
     for warning in caught:
         _say("warning", warning.message)
     return tok
@@ -338,6 +376,7 @@ def _inspect(args: argparse.Namespace) -> None:
         if tok.model != "whitespace":
             del flags["lowercase"]
     facts = {
+        "source": tok.source and (tok.source.path or tok.source.url),
         "model": tok.model,
         "type": tok.vocab_type,
         "pre": tok.pre,
@@ -368,6 +407,7 @@ def _report(facts: dict[str, Any]) -> list[str]:
         f"pre-tokenizer   {facts['pre'] or '-'}",
         f"tokens          {facts['n_tokens']}",
         f"chat templates  {', '.join(facts['chat_templates']) or '-'}",
+        f"source          {_name(facts['source'])}",
         "",
         "special tokens",
     ]
@@ -393,6 +433,73 @@ def _name(key: str) -> str:
 def _short(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 100 else f"{shown[:80]}... ({len(str(value))} characters)"
+
+
+def _list(args: argparse.Namespace) -> None:
+    from dataclasses import asdict
+
+    from ggtok.sources import listing
+
+    for folder in args.folders:
+        if not os.path.isdir(folder):
+            raise _UsageError(f"not a folder: {folder}")
+    models = list(listing.models(args.folders))
+    if args.json:
+        _write_json([asdict(model) for model in models], indent=2)
+        return
+    rows = [("SOURCE", "NAME", "SIZE", "TYPE", "PRE", "TOKENS")]
+    rows += [
+        (
+            m.source,
+            _name(m.name),
+            "-" if m.size is None else _bytes(m.size),
+            m.vocab_type or "-",
+            _name(m.pre or "-"),
+            str(m.n_tokens) if m.n_tokens is not None else f"({m.error})",
+        )
+        for m in models
+    ]
+    _write_table(rows, right=(2,))
+
+
+def _cache(args: argparse.Namespace) -> None:
+    from ggtok.sources import cache
+
+    if args.action == "clear":
+        n, size = cache.clear()
+        if args.json:
+            _write_json({"removed": n, "bytes": size})
+        else:
+            _write(f"removed {n} vocabularies, {_bytes(size)}\n".encode())
+        return
+    kept = cache.entries()
+    if args.json:
+        listed = [{"url": e.url, "size": e.size, "used": int(e.used)} for e in kept]
+        _write_json({"folder": cache.folder(), "entries": listed}, indent=2)
+        return
+    used = [time.strftime("%Y-%m-%d %H:%M", time.localtime(e.used)) for e in kept]
+    rows = [(_bytes(e.size), when, _name(e.url)) for e, when in zip(kept, used, strict=True)]
+    _write_table([("SIZE", "USED", "URL"), *rows], right=(0,))
+
+
+def _bytes(n: int) -> str:
+    """A size for people."""
+    size, unit = float(n), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{n} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _write_table(rows: Sequence[tuple[str, ...]], right: Sequence[int]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        _write(("  ".join(cells).rstrip() + "\n").encode("utf-8", "surrogateescape"))
 
 
 # ---- input and output ----

@@ -21,6 +21,7 @@ __all__ = [
     "TextEncodeError",
     "TokenIdError",
     "UnknownPreTokenizerError",
+    "UnreachableError",
     "VocabError",
     "VocabWarning",
 ]
@@ -121,6 +122,10 @@ class FileError(GGTokError, OSError):
     """A file that can't be opened or read; ``errno`` and ``filename`` say why and which."""
 
 
+class UnreachableError(FileError):
+    """A server that can't be asked, or fails in the middle."""
+
+
 class _FileNotFoundError(FileError, FileNotFoundError):
     pass
 
@@ -159,6 +164,16 @@ class TemplateError(GGTokError, ValueError):
 
 class VocabWarning(UserWarning):
     """Something odd in a vocabulary that llama.cpp, too, only warns of."""
+
+
+def not_found(message: str) -> FileError:
+    """A FileError, also a FileNotFoundError, about something that isn't just one file."""
+    return _FileNotFoundError(message)
+
+
+def not_permitted(message: str) -> FileError:
+    """The same, also a PermissionError."""
+    return _FilePermissionError(message)
 
 
 def file_error(errno: int, reason: str, filename: str | bytes) -> FileError:

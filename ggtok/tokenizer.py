@@ -11,16 +11,25 @@ from enum import IntFlag
 from types import MappingProxyType
 
 from ggtok import _native
-from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError, VocabWarning
+from ggtok.errors import (
+    FileError,
+    InvalidTypeError,
+    InvalidValueError,
+    TextDecodeError,
+    VocabWarning,
+)
 
 TYPE_CHECKING = False  # as in _native.py
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
-    from typing import Any, Literal, SupportsIndex, TypeAlias, overload
+    from typing import Any, BinaryIO, Literal, SupportsIndex, TypeAlias, overload
 
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Buffer
+
+    from ggtok.sources import Source
 
     Text: TypeAlias = str | Buffer
     Ids: TypeAlias = Iterable[SupportsIndex] | NDArray[np.integer[Any]]
@@ -55,10 +64,11 @@ maxsize: bytes that a thread's cache grows to, at most; currsize: bytes that all
 
 
 def load(
-    source: str | os.PathLike[str] | Buffer,
+    source: str | os.PathLike[str] | Buffer | BinaryIO,
     *,
     pre: str | None = None,
     pre_patterns: Sequence[str] | None = None,
+    overrides: Mapping[str, int | float | bool | str] | None = None,
 ) -> Tokenizer:
     """Load the vocabulary of a GGUF file.
 
@@ -67,28 +77,47 @@ def load(
     ``vocab_only``.
 
     Args:
-        source: a path, or the bytes of a GGUF file (or of its beginning, as far
-            as the metadata goes) in any bytes-like object. ``bytes`` are kept
-            with the tokenizer as far as the metadata goes, so that it can be
-            pickled; other memory isn't referred to after the call.
+        source: one of
+
+            - a path; of the files of a split model, any (the first is read, which
+              alone holds the vocabulary);
+            - the bytes of a GGUF file (or of its beginning, as far as the metadata
+              goes) in any bytes-like object; ``bytes`` are kept with the tokenizer as
+              far as the metadata goes, so that it can be pickled, nothing refers to other
+              memory after the call;
+            - a file opened for reading bytes, read from where it stands;
+            - of a ``str``, if there is no file of that name, a model by the name that
+              ``user/repo[:quant]``, ``hf://user/repo[@revision]/file.gguf``,
+              ``https://...``, ``ollama:name[:tag]`` or ``lmstudio:publisher/model``
+              has where it lives: see :mod:`ggtok.sources`.
         pre: a pre-tokenizer name in place of the file's ``tokenizer.ggml.pre``.
             BPE vocabularies only.
         pre_patterns: regular expressions (of the ``regex`` package) that cut text
             into words in place of the pre-tokenizer. The first cuts the text, the
             second each of the pieces, and so on; what lies between matches is a
             piece too. BPE vocabularies only.
+        overrides: values in place of those that the file has, or lacks, under scalar
+            keys, such as ``{"tokenizer.ggml.add_bos_token": False}``: llama.cpp's
+            ``kv_overrides`` (``--override-kv``). Keys and strings have at most 127
+            bytes; a value of another type than the key's is ignored with a warning.
+            :attr:`Tokenizer.metadata` goes on giving what the file says.
 
     Raises:
-        FileError: the file can't be read (also an ``OSError``, ``FileNotFoundError``...).
+        FileError: the file can't be read (also an ``OSError``, ``FileNotFoundError``...),
+            or no model of that name can be found or fetched.
+        MissingExtraError: the source needs a package that isn't installed (also an
+            ``ImportError``).
         GGUFError: not a GGUF file, or a malformed one.
         VocabError: the vocabulary can't work; in particular
             UnknownPreTokenizerError: ggtok doesn't know the pre-tokenizer's name.
         InvalidTypeError, InvalidValueError: an argument makes no sense.
 
     Warns:
-        VocabWarning: what llama.cpp, too, warns of when loading.
+        VocabWarning: what llama.cpp, too, warns of when loading, and overrides of a
+            tokenizer's keys that nothing reads.
     """
-    tok = Tokenizer(source, pre, None if pre_patterns is None else _patterns(pre_patterns))
+    patterns = None if pre_patterns is None else _patterns(pre_patterns)
+    tok = Tokenizer(source, pre, patterns, overrides)
     for sentence in tok._native.warnings():
         warnings.warn(sentence, VocabWarning, stacklevel=2)
     return tok
@@ -100,12 +129,19 @@ class Tokenizer:
     It never changes, and any number of threads may use it at the same time; the
     GIL is released while text is tokenized.
 
-    Tokenizers can be pickled, with ``pre`` and ``pre_patterns``. Of one loaded from a
-    path, the absolute path is, and the copy loads that file again; of one loaded from
-    ``bytes``, the metadata's bytes are. One loaded from other memory can't be.
+    Tokenizers can be pickled, with ``pre``, ``pre_patterns`` and ``overrides``. Of one loaded
+    from a path or by a model's name, the absolute path or the name is, and the copy loads
+    that file again; of one loaded from ``bytes``, the metadata's bytes are. One loaded from
+    other memory can't be.
     """
 
-    def __init__(self, source: object, pre: str | None, patterns: tuple[str, ...] | None) -> None:
+    def __init__(
+        self,
+        source: object,
+        pre: str | None,
+        patterns: tuple[str, ...] | None,
+        overrides: Mapping[str, int | float | bool | str] | None = None,
+    ) -> None:
         # Private: use load(), whose arguments these are.
         if pre is not None and not isinstance(pre, str):
             raise InvalidTypeError(f"pre must be str, not {type(pre).__name__}")
@@ -116,8 +152,14 @@ class Tokenizer:
             from ggtok import _split
 
             split = _split.by_patterns(patterns)
-        # What a pickle holds; None: nothing that lasts.
-        self._source: str | bytes | None = None
+        if overrides is not None and not isinstance(overrides, Mapping):
+            raise InvalidTypeError(
+                f"overrides must be a mapping of keys to values, not {type(overrides).__name__}"
+            )
+        options: Any = {"pre": pre, "split": split, "overrides": overrides}
+        self._path: str | None = None  # or the name, from which `source` comes
+        self._pickled: str | bytes | None = None  # what a pickle holds of it
+        self._source: Source | None = None
         if isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
             try:
@@ -126,23 +168,53 @@ class Tokenizer:
                 raise InvalidValueError(f"source: no path can hold it ({e})") from None
             if (b"\0" if isinstance(path, bytes) else "\0") in path:
                 raise InvalidValueError("source: a path with a NUL character")
-            self._source = os.path.abspath(os.fsdecode(path))
-            self._native = _native.Native(path=path, pre=pre, split=split)
+            self._native = self._by_name(path, isinstance(source, str), options)
         else:
-            self._native = _native.Native(data=source, pre=pre, split=split)
+            if hasattr(source, "read") and not _has_buffer(source):
+                from ggtok.sources.prefix import read_file
+
+                source = read_file(source)
+            self._native = _native.Native(data=source, **options)
             if type(source) is bytes:
                 # The same object where it is mostly metadata; else weights are left behind.
-                size = self._native.metadata_size()
-                self._source = source if len(source) <= 2 * size else source[:size]
+                size = self._native.metadata_bytes()
+                self._pickled = source if len(source) <= 2 * size else source[:size]
+        if self._path is not None:
+            self._pickled = self._path
         self._encode = self._native.encode
         self._pre = pre
         self._patterns = patterns
+        self._overrides = dict(overrides) if overrides else None
         self._n_tokens = self._native.n_tokens()
         self._vocab_type = self._native.vocab_type()
         self._specials: dict[str, int | None] = {}
         self._flags = self._native.flags()
         self._eog_ids = frozenset(self._native.eog_ids())
         self._metadata: Mapping[str, str | int | float | bool] | None = None
+
+    def _by_name(self, path: str | bytes, may_be_name: bool, options: Any) -> _native.Native:
+        name = os.fsdecode(path)
+        self._path = os.path.abspath(name)
+        if "-of-" in name:
+            from ggtok.sources.split import first_shard
+
+            path = first_shard(name)
+        try:
+            return _native.Native(path=path, **options)
+        except FileError as e:
+            if not may_be_name or os.path.exists(path):
+                raise
+            missing = e
+        # Only now, so that a file costs nothing more, and goes before a name.
+        from ggtok import sources
+
+        found = sources.find(name)
+        if found is None:
+            raise missing
+        self._path, self._source = name, found.source
+        if found.data is None:
+            return _native.Native(path=found.source.path, **options)
+        return _native.Native(data=found.data, name=name, **options)
 
     # ---- text to ids ----
 
@@ -661,6 +733,15 @@ class Tokenizer:
             return chat.encode_with_mask(self, text)
         return chat.encode(self, text)
 
+    @property
+    def source(self) -> Source | None:
+        """Where the vocabulary came from (:class:`ggtok.sources.Source`); None: from memory."""
+        if self._source is None and self._path is not None:
+            from ggtok.sources import Source
+
+            self._source = Source(name=self._path, kind="file", path=self._path)
+        return self._source
+
     # ---- Python ----
 
     def __len__(self) -> int:
@@ -680,12 +761,20 @@ class Tokenizer:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self._source is None:
+        if self._pickled is None:
             raise InvalidTypeError(
                 "this tokenizer was loaded from memory that may change, so it can't be pickled; "
                 "load it from a path or from bytes"
             )
-        return Tokenizer, (self._source, self._pre, self._patterns)
+        return Tokenizer, (self._pickled, self._pre, self._patterns, self._overrides)
+
+
+def _has_buffer(source: object) -> bool:
+    try:
+        memoryview(source)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _index(value: SupportsIndex, what: str) -> int:

@@ -21,7 +21,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -32,6 +32,8 @@ SPECIAL_NAMES = (
 VOCAB_TYPES = ("NONE", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLAMO2", "TEST", "PLAMO3")
 
 REQUEST_SECONDS = 600.0
+
+Override = int | float | bool | str
 
 
 class LlamaCppError(Exception):
@@ -129,6 +131,11 @@ class Vocab:
     def facts(self) -> Facts:
         return Facts(**self._ask("facts"))
 
+    def warnings(self) -> list[str]:
+        """What was logged as a warning when it was loaded."""
+        warnings: list[str] = self._ask("load_warnings")
+        return warnings
+
     def free(self) -> None:
         """Frees the worker's copy; the next request loads it again."""
         self._ask("free")
@@ -143,6 +150,7 @@ class LlamaCpp:
     def __init__(self, library: Path | None = None) -> None:
         self._library = library
         self._child: subprocess.Popen[bytes] | None = None
+        self._overrides: dict[str, dict[str, Override]] = {}
 
     def __enter__(self) -> LlamaCpp:
         return self
@@ -155,9 +163,14 @@ class LlamaCpp:
             self._child.kill()
             self._reap()
 
-    def load(self, path: str | os.PathLike[str]) -> Vocab:
+    def load(
+        self, path: str | os.PathLike[str], overrides: Mapping[str, Override] | None = None
+    ) -> Vocab:
+        """Loads a file, with values in place of its own (``kv_overrides``). A file is loaded
+        once at a time: what was loaded from it before has these values now, too."""
         vocab = Vocab(self, os.fspath(Path(path).resolve()))
-        vocab._ask("load")
+        self._overrides[vocab.path] = dict(overrides or {})
+        self._request(*self._load_request(vocab.path))
         return vocab
 
     def chat(self, template: str, messages: Sequence[tuple[str, str]]) -> str | None:
@@ -165,6 +178,9 @@ class LlamaCpp:
         pairs = [(role.encode(), content.encode()) for role, content in messages]
         text: bytes | None = self._request("chat", template.encode(), pairs)
         return None if text is None else text.decode()
+
+    def _load_request(self, path: str) -> tuple[Any, ...]:
+        return "load", path, self._overrides.get(path, {})
 
     def _reap(self) -> int | None:
         child, self._child = self._child, None
@@ -204,7 +220,7 @@ class LlamaCpp:
             self._exchange((what, path, items, *flags), len(items), answers)
         except LlamaCppDied as death:
             # The load can die as well, and then no item is to blame.
-            self._request("load", path)
+            self._request(*self._load_request(path))
             killer = items[len(answers) - before]
             raise LlamaCppDied(repr((what, path, killer, *flags)), death.status) from None
 
@@ -282,7 +298,39 @@ class _ChatMessage(ctypes.Structure):
     _fields_ = [("role", ctypes.c_char_p), ("content", ctypes.c_char_p)]
 
 
+class _OverrideValue(ctypes.Union):
+    _fields_ = [
+        ("int", ctypes.c_int64),
+        ("float", ctypes.c_double),
+        ("bool", ctypes.c_bool),
+        ("str", ctypes.c_char * 128),
+    ]
+
+
+class _Override(ctypes.Structure):
+    """struct llama_model_kv_override; the last of an array has an empty key."""
+
+    _fields_ = [
+        ("tag", ctypes.c_int),
+        ("key", ctypes.c_char * 128),
+        ("value", _OverrideValue),
+    ]
+
+
+_OVERRIDE_TAGS = {int: 0, float: 1, bool: 2, str: 3}
+
+
+def _override_array(overrides: Mapping[str, Override]) -> Any:
+    array = (_Override * (len(overrides) + 1))()
+    for item, (key, value) in zip(array, overrides.items(), strict=False):
+        item.tag, item.key = _OVERRIDE_TAGS[type(value)], key.encode()
+        field = value.encode() if isinstance(value, str) else value
+        setattr(item.value, type(value).__name__, field)
+    return array
+
+
 _LOG_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_LOG_LEVEL_WARN = 3
 _LOG_LEVEL_ERROR = 4
 _NULL_TOKEN = -1
 
@@ -339,29 +387,41 @@ class _Worker:
         self.callback = _LOG_CALLBACK(self.log)
         self.lib.llama_log_set(self.callback, None)
         self.models: dict[str, int] = {}
+        self.warned: list[str] = []
+        self.warnings: dict[str, list[str]] = {}
 
     def log(self, level: int, text: bytes, _: object) -> None:
         if level == _LOG_LEVEL_ERROR:
             self.errors.append(text.decode("utf-8", "replace").strip())
+        elif level == _LOG_LEVEL_WARN:
+            self.warned.append(text.decode("utf-8", "replace").strip())
 
-    def model(self, path: str) -> int:
+    def model(self, path: str, overrides: Mapping[str, Override] | None = None) -> int:
         if path not in self.models:
             params = self.lib.llama_model_default_params()
             params.vocab_only = True
+            array = _override_array(overrides or {})
+            params.kv_overrides = ctypes.addressof(array)
             self.errors.clear()
+            self.warned.clear()
             model = self.lib.llama_model_load_from_file(os.fsencode(path), params)
             if not model:
                 raise LlamaCppLoadError("; ".join(self.errors))
             self.models[path] = model
+            self.warnings[path] = list(self.warned)
         return self.models[path]
 
     def vocab(self, path: str) -> int:
         vocab: int = self.lib.llama_model_get_vocab(self.model(path))
         return vocab
 
-    def load(self, path: str) -> None:
+    def load(self, path: str, overrides: Mapping[str, Override]) -> None:
         self.free(path)  # the file may have changed since
+        self.model(path, overrides)
+
+    def load_warnings(self, path: str) -> list[str]:
         self.model(path)
+        return self.warnings[path]
 
     def free(self, path: str) -> None:
         if path in self.models:

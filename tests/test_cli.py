@@ -236,6 +236,7 @@ def test_inspect_json(run) -> None:
     tok = load(LLAMA3)
     shown = json.loads(run("inspect", LLAMA3, "--json").out)
     assert (shown["type"], shown["pre"]) == ("BPE", tok.pre)
+    assert shown["source"] == os.path.abspath(LLAMA3)
     assert shown["n_tokens"] == tok.n_tokens
     assert shown["special_tokens"]["bos"]["id"] == tok.bos_id
     assert {t["id"] for t in shown["eog_tokens"]} == tok.eog_ids

@@ -175,7 +175,7 @@ static void check_vocabulary(const ggtok_tokenizer *tok) {
         CHECK(id >= GGTOK_NO_TOKEN && id < (int32_t)n);
     }
 
-    CHECK(ggtok_metadata_size(tok) > 24);
+    CHECK(ggtok_metadata_bytes(tok) > 24);
     size_t n_kv = ggtok_n_kv(tok);
     bool found = false;
     ggtok_kv kv;
@@ -288,6 +288,89 @@ static void check_trusted(const ggtok_tokenizer *tok) {
     ggtok_context_free(ctx);
 }
 
+/* A file read in pieces, each as long as the last one said. */
+static void check_prefixes(const unsigned char *data, size_t n) {
+    ggtok_error err;
+    uint64_t size = 0;
+    size_t have = 0, rounds = 0;
+    ggtok_tokenizer *tok;
+    ggtok_summary sum;
+    do {
+        unsigned char *copy = malloc(have + 1); /* so that a sanitizer sees reads past the end */
+        memcpy(copy, data, have);
+        CHECK(!ggtok_metadata_size(copy, have, rounds % 2 ? n : UINT64_MAX, &size, &err));
+        CHECK(size <= n);
+        CHECK(!ggtok_peek(copy, have, n, &sum, &err) && sum.size == size);
+        if (sum.known) {
+            CHECK(sum.type == GGTOK_VOCAB_BPE && !strcmp(sum.model, "gpt2"));
+            CHECK(!strcmp(sum.pre, "gpt-2") && sum.n_tokens > 256);
+        }
+        free(copy);
+        if (size <= have) break;
+        have = (size_t)size;
+    } while (++rounds < 100000);
+    CHECK(size == have && sum.known);
+    CHECK(!ggtok_load_buffer(data, have, NULL, &tok, &err));
+    CHECK(sum.n_tokens == ggtok_n_tokens(tok));
+    ggtok_free(tok);
+
+    /* A shorter file than its metadata is an error as soon as that shows, and sizes are never
+     * beyond the file's. */
+    for (size_t cut = 0; cut < have; cut += 1 + cut / 16) {
+        ggtok_status s = GGTOK_OK;
+        size_t at = 0;
+        while (!(s = ggtok_metadata_size(data, at, cut, &size, &err)) && size > at && size <= cut) {
+            at = (size_t)size;
+        }
+        CHECK(s == GGTOK_ERR_GGUF);
+        ggtok_peek(data, cut, cut, &sum, NULL);
+    }
+    CHECK(ggtok_metadata_size("GGUX", 4, UINT64_MAX, &size, &err) == GGTOK_ERR_GGUF);
+    CHECK(ggtok_metadata_size(NULL, 0, UINT64_MAX, &size, &err) == GGTOK_OK && size == 24);
+    static const char empty[24] = "GGUF\3"; /* no key/values: no vocabulary */
+    CHECK(ggtok_metadata_size(empty, 24, 24, &size, &err) == GGTOK_OK && size == 24);
+    CHECK(ggtok_peek(empty, 24, 24, &sum, &err) == GGTOK_ERR_VOCAB && !sum.known);
+}
+
+static void check_overrides(const char *path) {
+    ggtok_error err;
+    ggtok_tokenizer *tok;
+    ggtok_override o[] = {
+        {.key = "tokenizer.ggml.bos_token_id", .type = GGTOK_OVERRIDE_INT, .i64 = 5},
+        {.key = "tokenizer.ggml.bos_token_id", .type = GGTOK_OVERRIDE_INT, .i64 = 6},
+        {.key = "tokenizer.ggml.add_bos_token", .type = GGTOK_OVERRIDE_BOOL, .boolean = true},
+        {.key = "tokenizer.ggml.pre", .type = GGTOK_OVERRIDE_STR, .str = "qwen2"},
+        {.key = "tokenizer.ggml.eos_token_id", .type = GGTOK_OVERRIDE_FLOAT, .f64 = 1.5},
+    };
+    ggtok_load_options options = {.overrides = o, .n_overrides = sizeof o / sizeof *o};
+    CHECK(!ggtok_load_file(path, &options, &tok, &err));
+    CHECK(ggtok_special_id(tok, GGTOK_BOS) == 5 && ggtok_flag(tok, GGTOK_FLAG_ADD_BOS));
+    CHECK(!strcmp(ggtok_pre(tok), "qwen2"));
+    bool misfit = false, unread = false;
+    for (size_t i = 0; ggtok_warning(tok, i); i++) {
+        misfit = misfit || strstr(ggtok_warning(tok, i), "eos_token_id' must be of type int");
+        unread = unread || strstr(ggtok_warning(tok, i), "bos_token_id' has no effect");
+    }
+    CHECK(misfit && unread);
+    ggtok_free(tok);
+
+    char name[GGTOK_OVERRIDE_MAX + 2];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = 0;
+    const ggtok_override bad[] = {
+        {.key = NULL, .type = GGTOK_OVERRIDE_INT},
+        {.key = "", .type = GGTOK_OVERRIDE_INT},
+        {.key = name, .type = GGTOK_OVERRIDE_INT},
+        {.key = "x", .type = (ggtok_override_type)4},
+        {.key = "x", .type = GGTOK_OVERRIDE_STR},
+        {.key = "x", .type = GGTOK_OVERRIDE_STR, .str = name},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        options = (ggtok_load_options){.overrides = &bad[i], .n_overrides = 1};
+        CHECK(ggtok_load_file(path, &options, &tok, &err) == GGTOK_ERR_ARGUMENT && !tok);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: %s BPE.gguf\n", argv[0]);
@@ -311,11 +394,13 @@ int main(int argc, char **argv) {
     /* From memory, which is free again right after. */
     CHECK(!ggtok_load_buffer(data, n, NULL, &tok, &err));
     check_errors(argv[1], data, n);
+    check_prefixes(data, n);
     free(data);
     check_encode(tok);
     ggtok_free(tok);
 
     check_splitter(argv[1]);
+    check_overrides(argv[1]);
     printf("%s\n", failures ? "FAILED" : "ok");
     return failures != 0;
 }

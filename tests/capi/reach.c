@@ -8,7 +8,7 @@
  *     pairs 8 0         BPE only
  */
 #include "bpe_table.h"
-#include "vocab.h"
+#include "vocab_keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,11 +28,12 @@ static uint8_t *read_all(const char *path, size_t *n) {
 int main(int argc, char **argv) {
     gguf g = {0};
     vocab v = {0};
+    vocab_keys k = {.g = &g, .v = &v};
     bpe_table t = {0};
     ggtok_error err = {0};
     size_t n, need;
     uint8_t *data = argc == 2 ? read_all(argv[1], &n) : NULL;
-    if (!data || gguf_parse(&g, data, n, n, &need, &err) || vocab_load_tokens(&v, &g, NULL, &err) ||
+    if (!data || gguf_parse(&g, data, n, n, &need, &err) || vocab_load_tokens(&v, &k, NULL, &err) ||
         (v.type == GGTOK_VOCAB_BPE && bpe_table_build(&t, &v, &g, &err))) {
         printf("%s\n", err.message);
         return 1;

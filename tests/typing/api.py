@@ -23,6 +23,10 @@ def loading(mapped: mmap.mmap) -> None:
     ggtok.load(bytearray())
     ggtok.load(memoryview(b""))
     ggtok.load(mapped)
+    with open("model.gguf", "rb") as file:
+        ggtok.load(file)
+    ggtok.load("user/repo:Q8_0", overrides={"a": False, "b": 1, "c": 0.5, "d": "text"})
+    ggtok.load("model.gguf", overrides={"a": None})  # type: ignore[dict-item]
     ggtok.load(3)  # type: ignore[arg-type]
     ggtok.load("model.gguf", "llama-bpe")  # type: ignore[call-arg]
 

@@ -1,0 +1,179 @@
+"""The vocabularies that were fetched, on disk.
+
+GGTOK_CACHE, else the platform's cache folder, holds a file for each URL: a line of
+JSON (URL, validator, length and SHA-256 of what follows), then the file's metadata
+as it was read. An entry is written under another name and renamed, so that readers
+see all of it or nothing; what doesn't fit its checksum is dropped and fetched again.
+The least recently used go first when all together exceed GGTOK_CACHE_SIZE (bytes,
+1 GiB by default; 0: nothing is kept). A cache that can't be written is no error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ggtok.sources.prefix import number
+
+_FORMAT = "ggtok-vocabulary-1"
+_SUFFIX = ".vocabulary"
+_TEMPORARY = ".writing"
+_SIZE = 1 << 30
+_HEADER_MOST = 1 << 16
+_ABANDONED = 3600  # seconds after which no one is writing a temporary file any more
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file's metadata, and what tells whether the file is still the same (ETag)."""
+
+    url: str
+    validator: str
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the cache's listing knows of an entry: its URL, size on disk in bytes, and when
+    it was last used (seconds since 1970)."""
+
+    url: str
+    size: int
+    used: float
+
+
+def folder() -> str:
+    """GGTOK_CACHE, or the platform's cache folder for ggtok."""
+    if chosen := os.environ.get("GGTOK_CACHE"):
+        return os.path.expanduser(chosen)
+    home = os.path.expanduser("~")
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+        return os.path.join(base, "ggtok", "Cache")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Caches", "ggtok")
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "ggtok")
+
+
+def _path(url: str) -> str:
+    return os.path.join(folder(), hashlib.sha256(os.fsencode(url)).hexdigest()[:40] + _SUFFIX)
+
+
+def load(url: str) -> Entry | None:
+    """The entry of a URL, or None. One that is damaged is removed."""
+    path = _path(url)
+    try:
+        with open(path, "rb") as f:
+            header = _header(f.readline(_HEADER_MOST))
+            payload = f.read()
+    except OSError:
+        return None
+    if (
+        header is None
+        or header.get("url") != url
+        or header.get("sha256") != hashlib.sha256(payload).hexdigest()
+    ):
+        _remove(path)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # used just now
+    return Entry(url, str(header.get("validator", "")), payload)
+
+
+def _header(line: bytes) -> dict[str, object] | None:
+    try:
+        header = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return header if isinstance(header, dict) and header.get("format") == _FORMAT else None
+
+
+def store(entry: Entry) -> None:
+    """Keeps an entry in the place of any other of its URL, as long as there is room."""
+    limit = number("GGTOK_CACHE_SIZE", _SIZE)
+    if len(entry.payload) > limit:
+        return
+    header = {
+        "format": _FORMAT,
+        "url": entry.url,
+        "validator": entry.validator,
+        "size": len(entry.payload),
+        "sha256": hashlib.sha256(entry.payload).hexdigest(),
+    }
+    temporary = None
+    try:
+        os.makedirs(folder(), mode=0o700, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(suffix=_TEMPORARY, dir=folder())
+        with os.fdopen(handle, "wb") as f:
+            f.write(json.dumps(header).encode() + b"\n")
+            f.write(entry.payload)
+        os.replace(temporary, _path(entry.url))
+    except OSError:
+        if temporary is not None:
+            _remove(temporary)
+        return
+    _shrink(limit)
+
+
+def _files() -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder()) as entries:
+            yield from entries
+    except OSError:
+        return
+
+
+def _shrink(limit: int) -> None:
+    found = []
+    for file in _files():
+        # Another process may have removed it meanwhile.
+        with contextlib.suppress(OSError):
+            stat = file.stat()
+            if file.name.endswith(_SUFFIX):
+                found.append((stat.st_mtime, stat.st_size, file.path))
+            elif file.name.endswith(_TEMPORARY) and time.time() - stat.st_mtime > _ABANDONED:
+                _remove(file.path)
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= limit:
+            break
+        _remove(path)
+        total -= size
+
+
+def entries(prefix: str = "") -> list[Stored]:
+    """The entries whose URL begins with `prefix`, in the order of their URLs."""
+    found = []
+    for file in _files():
+        if not file.name.endswith(_SUFFIX):
+            continue
+        with contextlib.suppress(OSError), open(file.path, "rb") as f:
+            header = _header(f.readline(_HEADER_MOST))
+            stat = os.fstat(f.fileno())
+            if header is not None and str(header.get("url", "")).startswith(prefix):
+                found.append(Stored(str(header["url"]), stat.st_size, stat.st_mtime))
+    return sorted(found, key=lambda entry: entry.url)
+
+
+def clear() -> tuple[int, int]:
+    """Removes everything; how many entries that were, and how many bytes."""
+    n = size = 0
+    for file in list(_files()):
+        if file.name.endswith((_SUFFIX, _TEMPORARY)):
+            with contextlib.suppress(OSError):
+                size += file.stat().st_size
+                os.remove(file.path)
+                n += file.name.endswith(_SUFFIX)
+    return n, size
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.remove(path)

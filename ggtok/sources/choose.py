@@ -1,0 +1,51 @@
+"""Which file of a repository is the model: llama.cpp's rule.
+
+``find_best_model`` and ``gguf_filename_is_model`` of its ``common/download.cpp``,
+b11549: the first file, in the order of the listing, whose path has the quantization
+and then a ``.`` or ``-``, in any case; with none asked for Q4_K_M, then Q8_0, then
+any file. Files of a split model but the first don't count, nor do those that go
+with a model (projectors, importance matrices, draft heads). llama.cpp takes the
+quantization for a regular expression; here it is plain text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ggtok.sources.split import shard
+
+_DEFAULTS = ("Q4_K_M", "Q8_0")
+_NO_MODELS = ("mmproj", "imatrix", "mtp-", "eagle3-", "dflash-", "dspark-")
+
+
+def is_model(path: str) -> bool:
+    """Whether a path (with ``/``) is that of a model, or of its first file."""
+    if not path.endswith(".gguf"):
+        return False
+    name = path.rpartition("/")[2]
+    if any(word in name for word in _NO_MODELS):
+        return False
+    split = shard(path)
+    return split is None or split[2] <= 1 or split[1] == 1
+
+
+def choose(paths: Iterable[str], quant: str | None) -> str | None:
+    """The model among the paths of a repository, or None."""
+    models = [path for path in paths if is_model(path)]
+    for wanted in (quant,) if quant else _DEFAULTS:
+        pattern = re.compile(re.escape(wanted) + "[.-]", re.IGNORECASE)
+        for path in models:
+            if pattern.search(path):
+                return path
+    return models[0] if models and not quant else None
+
+
+def no_model(name: str, paths: Iterable[str], quant: str | None) -> str:
+    """What to say when there is none."""
+    models = sorted(path for path in paths if is_model(path))
+    what = f"no GGUF model of quantization {quant!r}" if quant else "no GGUF model"
+    if not models:
+        return f"{name}: {what} there"
+    shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
+    return f"{name}: {what} there, but {shown}"

@@ -1,0 +1,191 @@
+"""Models of Hugging Face repositories that are on this machine already.
+
+Two layouts. That of huggingface_hub's cache, which llama.cpp writes too since it
+dropped its own (huggingface_hub's "Understand caching", llama.cpp's
+``common/hf-cache.cpp``):
+
+    models--USER--REPO/refs/REVISION            a commit's hash
+    models--USER--REPO/snapshots/COMMIT/FILE    a link to ../../blobs/HASH, or a file
+
+and llama.cpp's own before (``common_params_handle_model`` of its older versions):
+
+    USER_REPO_FILE.gguf     each / of the three parts is a _
+    USER_REPO_FILE.gguf.json    {"url": ...}; later .etag, without an address
+
+Read directly, as llama.cpp does: what is here shall be found without the extra that
+fetches what is not, nor the time that importing it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ggtok.sources.choose import choose
+from ggtok.sources.folders import files, scan
+from ggtok.sources.split import first
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Repo:
+    """What is asked for: of a repository's revision one file, or the model of a quantization."""
+
+    name: str
+    id: str  # USER/REPO
+    revision: str | None = None
+    file: str | None = None
+    quant: str | None = None
+
+    def pick(self, paths: list[str]) -> str | None:
+        """The file among a repository's."""
+        if self.file is None:
+            return choose(paths, self.quant)
+        return self.file if self.file in paths else None
+
+
+@dataclass(frozen=True)
+class Cached:
+    """A file of a repository on this machine."""
+
+    repo: str
+    revision: str
+    file: str
+    path: str
+    kind: str
+
+
+# ---- where ----
+
+
+def _variable(name: str, *below: str) -> str | None:
+    value = os.environ.get(name)
+    return os.path.join(os.path.expanduser(value), *below) if value else None
+
+
+def _home(*below: str) -> str:
+    return os.path.join(os.path.expanduser("~"), *below)
+
+
+def hub_folders() -> list[str]:
+    """The caches in huggingface_hub's layout: llama.cpp's, if it has one of its own, and the
+    Hub's. The first variable that is set counts."""
+    hub = (
+        _variable("HF_HUB_CACHE")
+        or _variable("HUGGINGFACE_HUB_CACHE")
+        or _variable("HF_HOME", "hub")
+        or _variable("XDG_CACHE_HOME", "huggingface", "hub")
+        or _home(".cache", "huggingface", "hub")
+    )
+    llama = _variable("LLAMA_CACHE")
+    return [llama, hub] if llama and llama != hub else [hub]
+
+
+def llamacpp_folder() -> str:
+    """llama.cpp's own cache: ``fs_get_cache_directory``."""
+    if sys.platform == "win32":
+        base = _variable("LOCALAPPDATA", "llama.cpp")
+    elif sys.platform == "darwin":
+        base = _home("Library", "Caches", "llama.cpp")
+    else:
+        base = _variable("XDG_CACHE_HOME", "llama.cpp")
+    return _variable("LLAMA_CACHE") or base or _home(".cache", "llama.cpp")
+
+
+# ---- finding ----
+
+
+def find(repo: Repo) -> Cached | None:
+    """The file asked for, if a cache has it."""
+    for folder in hub_folders():
+        if cached := _in_hub_cache(folder, repo):
+            return cached
+    if repo.revision is None:
+        return _in_llamacpp_cache(llamacpp_folder(), repo)
+    return None
+
+
+def _commit(repo_folder: str, revision: str | None) -> str | None:
+    """A revision's commit: as the ref says; a hash is its own. With none asked for,
+    that of main, else (llama.cpp's get_cached_ref) of any."""
+    refs = os.path.join(repo_folder, "refs")
+    if revision is not None and _COMMIT.fullmatch(revision):
+        return revision
+    names = [revision or "main"]
+    if revision is None:
+        names += sorted(entry.name for entry in scan(refs) if entry.is_file())
+    for name in names:
+        try:
+            with open(os.path.join(refs, *name.split("/")), encoding="ascii") as f:
+                commit = f.readline().strip()
+        except (OSError, ValueError):
+            continue
+        if _COMMIT.fullmatch(commit):
+            return commit
+    return None
+
+
+def _in_hub_cache(folder: str, repo: Repo) -> Cached | None:
+    repo_folder = os.path.join(folder, "models--" + repo.id.replace("/", "--"))
+    commit = _commit(repo_folder, repo.revision)
+    if commit is None:
+        return None
+    snapshot = os.path.join(repo_folder, "snapshots", commit)
+    file = repo.pick(sorted(files(snapshot)))
+    if file is None:
+        return None
+    path = os.path.join(snapshot, *file.split("/"))
+    return Cached(repo.id, repo.revision or "main", file, path, "hf")
+
+
+def _in_llamacpp_cache(folder: str, repo: Repo) -> Cached | None:
+    prefix = repo.id.replace("/", "_") + "_"
+    names = {
+        entry.name[len(prefix) :]: entry.path
+        for entry in scan(folder)
+        if entry.name.startswith(prefix) and entry.name.endswith(".gguf") and _is_of(entry, repo)
+    }
+    file = repo.file.replace("/", "_") if repo.file else choose(sorted(names), repo.quant)
+    path = names.get(file) if file else None
+    if not file or not path:
+        return None
+    return Cached(repo.id, "main", file, path, "llama.cpp")
+
+
+def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
+    """Whether a file is the repository's for all that is known: with USER_A_B, the repository
+    may be A, or A_B."""
+    try:
+        with open(entry.path + ".json", encoding="utf-8") as f:
+            url = json.load(f)["url"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
+    return f"/{repo.id}/resolve/" in str(url)
+
+
+# ---- listing ----
+
+
+def models() -> Iterator[tuple[str, str, str]]:
+    """Every file in the caches that may be a model: kind, name to load it by, path."""
+    for folder in hub_folders():
+        for entry in scan(folder):
+            if not entry.name.startswith("models--"):
+                continue
+            commit = _commit(entry.path, None)
+            if commit is None:
+                continue
+            id = entry.name[len("models--") :].replace("--", "/")
+            snapshot = os.path.join(entry.path, "snapshots", commit)
+            for file in sorted(files(snapshot)):
+                if file == first(file) and file.endswith(".gguf"):
+                    yield "hf", f"hf://{id}/{file}", os.path.join(snapshot, *file.split("/"))
+    for entry in scan(llamacpp_folder()):
+        # Which _ was a / can't be told.
+        if entry.name.endswith(".gguf") and entry.name == first(entry.name):
+            yield "llama.cpp", entry.path, entry.path

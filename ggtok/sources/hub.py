@@ -1,0 +1,212 @@
+"""Models of Hugging Face repositories: the caches of this machine, then the Hub.
+
+The Hub through huggingface_hub, with its settings: HF_ENDPOINT, HF_TOKEN (or the
+token that ``hf auth login`` saved), HF_HUB_OFFLINE. If it can't be reached, what was
+fetched from it before serves.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import ggtok
+from ggtok.errors import (
+    FileError,
+    GGTokError,
+    InvalidValueError,
+    MissingExtraError,
+    UnreachableError,
+    not_found,
+    not_permitted,
+)
+from ggtok.sources import Found, Source, cache, hfcache
+from ggtok.sources.choose import no_model
+from ggtok.sources.hfcache import Repo
+from ggtok.sources.split import first
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
+_ID = re.compile(rf"{_PART}/{_PART}")
+_NAME = re.compile(rf"({_ID.pattern})(?::([A-Za-z0-9_.-]+))?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SYNTAX = "hf://user/repo[@revision]/file.gguf or hf://user/repo[@revision][:quant]"
+
+
+def parse(name: str) -> Repo | None:
+    """The repository that a name means, or None if it means none."""
+    if not name.startswith("hf://"):
+        match = _NAME.fullmatch(name)
+        if not match or ".gguf/" in name or match[1].endswith(".gguf"):
+            return None  # models/file.gguf is a path that leads nowhere
+        return Repo(name, match[1], quant=match[2])
+    parts = name[len("hf://") :].split("/", 2)
+    repo = "/".join(parts[:2])
+    file = parts[2] if len(parts) > 2 else None
+    quant = None
+    if file is None:
+        repo, colon, quant = repo.partition(":")
+        if colon and not quant:
+            raise InvalidValueError(f"{name}: a quantization is missing behind ':' ({_SYNTAX})")
+    repo, at, revision = repo.partition("@")
+    # A revision such as refs/pr/1 is written with %2F.
+    revision = revision.replace("%2F", "/").replace("%2f", "/")
+    if not _ID.fullmatch(repo) or (at and not revision) or file == "":
+        raise InvalidValueError(f"{name}: this is no file of a repository ({_SYNTAX})")
+    for path in (file or "", revision):
+        if path.startswith("/") or ".." in path.split("/"):
+            raise InvalidValueError(f"{name}: '..' and empty names lead nowhere ({_SYNTAX})")
+    return Repo(name, repo, revision or None, first(file) if file else None, quant or None)
+
+
+def find(repo: Repo) -> Found:
+    """The model on this machine, else the metadata of the one on the Hub."""
+    if cached := hfcache.find(repo):
+        return Found(Source(repo.name, cached.kind, path=cached.path))
+    hub = _Hub(repo)
+    if hub.offline:
+        if found := hub.kept():
+            return found
+        raise not_found(
+            f"{repo.name}: not in the caches of this machine, and HF_HUB_OFFLINE forbids to look "
+            "on the Hub"
+        )
+    try:
+        return hub.fetch()
+    except UnreachableError:
+        if found := hub.kept():
+            return found
+        raise
+
+
+def _huggingface_hub(name: str) -> Any:
+    try:
+        import huggingface_hub.constants
+        import huggingface_hub.errors
+        import huggingface_hub.utils
+    except ImportError:
+        raise MissingExtraError(
+            f"{name}: there is no such file, nor such a model in the caches of this machine; to "
+            "look on the Hugging Face Hub install the extra: pip install 'ggtok[hub]'"
+        ) from None
+    return huggingface_hub
+
+
+class _Quiet:
+    """While any thread is inside, huggingface_hub logs nothing to standard error."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._level = logging.NOTSET
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                logger = logging.getLogger("huggingface_hub")
+                self._level = logger.level
+                logger.setLevel(logging.CRITICAL)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                logging.getLogger("huggingface_hub").setLevel(self._level)
+
+
+_quiet = _Quiet()
+
+
+class _Hub:
+    """One look at the Hub for one file."""
+
+    def __init__(self, repo: Repo) -> None:
+        self.repo = repo
+        self.hf = _huggingface_hub(repo.name)
+        self.offline: bool = self.hf.constants.HF_HUB_OFFLINE
+        self._agent = {"library_name": "ggtok", "library_version": ggtok.__version__}
+
+    def _url(self, file: str) -> str:
+        repo = self.repo
+        url: str = self._ask(lambda: self.hf.hf_hub_url(repo.id, file, revision=repo.revision))
+        return url
+
+    def kept(self) -> Found | None:
+        """What an earlier fetch left."""
+        prefix = self._url("x")[:-1]
+        kept = {unquote(entry.url[len(prefix) :]): entry for entry in cache.entries(prefix)}
+        file = self.repo.pick(sorted(kept))
+        entry = cache.load(kept[file].url) if file else None
+        if entry is None:
+            return None
+        return Found(Source(self.repo.name, "hf", url=entry.url), entry.payload)
+
+    def fetch(self) -> Found:
+        repo = self.repo
+        file = repo.file or self._choose()
+        url = self._url(file)
+        kept = cache.load(url)
+        if kept is None or not _COMMIT.fullmatch(repo.revision or ""):  # a commit never changes
+            meta = self._ask(lambda: self.hf.get_hf_file_metadata(url, **self._agent))
+            if kept is None or not meta.etag or kept.validator != meta.etag:
+                kept = cache.Entry(url, meta.etag or "", self._read(url, meta))
+                if kept.validator:
+                    cache.store(kept)
+        return Found(Source(repo.name, "hf", url=url), kept.payload)
+
+    def _choose(self) -> str:
+        repo = self.repo
+        api = self.hf.HfApi(**self._agent)
+        files = self._ask(lambda: api.list_repo_files(repo.id, revision=repo.revision))
+        file = repo.pick(files)
+        if file is None:
+            raise not_found(no_model(repo.name, files, repo.quant))
+        return file
+
+    def _read(self, url: str, meta: Any) -> bytes:
+        from ggtok.sources.http import Reader
+
+        client = self.hf.get_session()
+        headers = self.hf.utils.build_hf_headers(**self._agent)
+        reader = Reader(client, self.repo.name, url, headers, resolved=meta.location)
+        data: bytes = self._ask(reader.read)
+        return data
+
+    def _ask(self, request: Callable[[], Any]) -> Any:
+        """request(), its errors ours; and nothing is printed about its attempts."""
+        name, errors = self.repo.name, self.hf.errors
+        try:
+            with _quiet:
+                return request()
+        except GGTokError:
+            raise
+        except errors.GatedRepoError as e:
+            raise not_permitted(
+                f"{name}: access to this repository must be granted on the Hub first, and a token "
+                f"sent (HF_TOKEN, or 'hf auth login'): {_line(e)}"
+            ) from e
+        except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as e:
+            raise not_found(
+                f"{name}: no such file, nor such a repository or revision on the Hub (a private "
+                f"one needs a token: HF_TOKEN, or 'hf auth login'): {_line(e)}"
+            ) from e
+        except errors.EntryNotFoundError as e:
+            raise not_found(f"{name}: no such file in the repository: {_line(e)}") from e
+        except errors.HfHubHTTPError as e:
+            failed = FileError if e.response.status_code in range(400, 429) else UnreachableError
+            raise failed(f"{name}: the Hub refuses to answer: {_line(e)}") from e
+        except errors.HFValidationError as e:
+            raise InvalidValueError(f"{name}: {_line(e)}") from e
+        except Exception as e:
+            # Whatever the HTTP library of its release raises.
+            raise UnreachableError(f"{name}: the Hub can't be asked: {_line(e)}") from e
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

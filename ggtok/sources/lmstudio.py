@@ -1,0 +1,96 @@
+"""Models that LM Studio has downloaded: MODELS/PUBLISHER/MODEL/FILE.gguf.
+
+LM Studio's home is what ``~/.lmstudio-home-pointer`` says, else ``~/.cache/lm-studio``
+(older versions), else ``~/.lmstudio`` (``findLMStudioHome`` of its ``lms`` tool); the
+models are in the folder ``downloadsFolder`` of its ``settings.json``, else in
+``models``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+from ggtok.errors import InvalidValueError, not_found
+from ggtok.sources import Found, Source
+from ggtok.sources.choose import choose, no_model
+from ggtok.sources.folders import files, scan
+from ggtok.sources.split import first
+
+
+def folders() -> list[str]:
+    """Where models may be, the likeliest first."""
+    user = os.path.expanduser("~")
+    homes = [os.path.join(user, ".lmstudio"), os.path.join(user, ".cache", "lm-studio")]
+    try:
+        with open(os.path.join(user, ".lmstudio-home-pointer"), encoding="utf-8") as f:
+            homes.insert(0, f.read().strip())
+    except (OSError, ValueError):
+        pass
+    found: list[str] = []
+    for home in homes:
+        for folder in (_chosen(home), os.path.join(home, "models")):
+            if folder and folder not in found and os.path.isdir(folder):
+                found.append(folder)
+    return found
+
+
+def _chosen(home: str) -> str | None:
+    try:
+        with open(os.path.join(home, "settings.json"), encoding="utf-8") as f:
+            folder = json.load(f)["downloadsFolder"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return folder if isinstance(folder, str) and folder else None
+
+
+def find(name: str, rest: str) -> Found:
+    """The model ``publisher/model``, of several files the one of a quantization behind ``:`` or
+    LM Studio's ``@`` (else llama.cpp's choice), or ``publisher/model/file.gguf``."""
+    parts = rest.split("/", 2)
+    if len(parts) < 2 or not all(parts) or ".." in rest.split("/") or "\\" in rest:
+        raise InvalidValueError(
+            f"{name}: LM Studio's models are lmstudio:publisher/model[:quant] or "
+            "lmstudio:publisher/model/file.gguf"
+        )
+    publisher, model, *file = parts
+    quant = None
+    if not file:
+        for mark in "@:":
+            model, _, quant = model.partition(mark)
+            if quant:
+                break
+    there: list[str] = []
+    for folder in folders():
+        place = _below(_below(folder, publisher), model)
+        if place is None:
+            continue
+        there = sorted(files(place))
+        chosen = first(file[0]) if file else choose(there, quant)
+        if chosen in there:
+            return Found(Source(name, "lmstudio", path=os.path.join(place, *chosen.split("/"))))
+    if there:
+        raise not_found(no_model(name, there, quant or (file[0] if file else None)))
+    where = " or ".join(folders()) or "there is no folder of its models"
+    raise not_found(f"{name}: LM Studio has no such model ({where})")
+
+
+def _below(folder: str | None, name: str) -> str | None:
+    """A subfolder by its name; in any case, as LM Studio writes names in lower case."""
+    if folder is None:
+        return None
+    entries = [entry for entry in scan(folder) if entry.is_dir()]
+    for same in (str, str.lower):
+        for entry in entries:
+            if same(entry.name) == same(name):
+                return entry.path
+    return None
+
+
+def models() -> Iterator[tuple[str, str, str]]:
+    """Every file that may be a model: kind, name to load it by, path."""
+    for folder in folders():
+        for file in files(folder):
+            if file.endswith(".gguf") and file == first(file) and file.count("/") >= 2:
+                yield "lmstudio", f"lmstudio:{file}", os.path.join(folder, *file.split("/"))

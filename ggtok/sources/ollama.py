@@ -1,0 +1,210 @@
+"""Models in Ollama's store.
+
+Ollama's ``manifest/paths.go``, ``manifest/manifest.go`` and ``types/model/name.go``:
+
+    manifests/HOST/NAMESPACE/MODEL/TAG      JSON: layers by media type and digest
+    manifests-v2/ollama.com/...             newer versions: a link to the manifest's blob
+    blobs/sha256-HEX                        a layer (sha256:HEX in the oldest versions)
+
+A newer manifest may be a list of manifests, one for each engine that runs models.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from ggtok.errors import FileError, InvalidValueError, VocabError, not_found, not_permitted
+from ggtok.sources import Found, Source
+
+_HOST, _V2_HOST = "registry.ollama.ai", "ollama.com"
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_HOST_PART = re.compile(rf"{_PART.pattern}(:[0-9]+)?")
+_DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
+_MODEL = "application/vnd.ollama.image.model"
+_TEMPLATE = "application/vnd.ollama.image.template"
+_LIST = "application/vnd.ollama.manifest.list.v2+json"
+# Engines whose models are GGUF files, in Ollama's order.
+_RUNNERS = ("ollama", "llamacpp")
+_MANIFEST_MOST = 1 << 20
+_TEMPLATE_MOST = 1 << 20
+
+
+def stores() -> list[str]:
+    """OLLAMA_MODELS, else the user's store and the system service's."""
+    if chosen := os.environ.get("OLLAMA_MODELS"):
+        return [os.path.expanduser(chosen)]
+    own = os.path.join(os.path.expanduser("~"), ".ollama", "models")
+    if sys.platform in ("win32", "darwin"):
+        return [own]
+    return [own, "/usr/share/ollama/.ollama/models", "/var/lib/ollama/models"]
+
+
+def _parts(name: str, rest: str) -> tuple[str, str, str, str]:
+    """Host, namespace, model and tag of ``[host/][namespace/]model[:tag]``."""
+    rest, colon, tag = rest.rpartition(":") if ":" in rest.rpartition("/")[2] else (rest, "", "")
+    parts = rest.split("/")
+    if len(parts) <= 3:
+        host, namespace, model = (_HOST, "library", "")[: 3 - len(parts)] + tuple(parts)
+        tag = tag if colon else "latest"
+        if _HOST_PART.fullmatch(host) and all(map(_PART.fullmatch, (namespace, model, tag))):
+            return host, namespace, model, tag
+    raise InvalidValueError(f"{name}: Ollama's names are ollama:[host/][namespace/]model[:tag]")
+
+
+def find(name: str, rest: str) -> Found:
+    """The model that Ollama knows as `rest`."""
+    parts = _parts(name, rest)
+    for store in stores():
+        for manifest in _manifests(store, parts):
+            if os.path.isfile(manifest):
+                return Found(_source(name, store, manifest))
+        if _forbidden(store):
+            raise not_permitted(f"{name}: Ollama's store {store} must not be read by this user")
+    raise not_found(
+        f"{name}: Ollama has no such model ({' or '.join(stores())}): 'ollama pull' gets it, "
+        "'ollama list' and 'ggtok list' show what is there"
+    )
+
+
+def _forbidden(store: str) -> bool:
+    """Whether there may be something in a store that can't be looked into: on Linux the
+    service's own belongs to a user of its own."""
+    try:
+        os.listdir(os.path.join(store, "manifests"))
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def _manifests(store: str, parts: tuple[str, str, str, str]) -> Iterator[str]:
+    """Where the manifest may be, in Ollama's order. The names of folders and files may
+    differ in case from the model's, which is the same model to Ollama."""
+    host, *below = parts
+    public = host.lower() in (_HOST, _V2_HOST)
+    yield _any_case(os.path.join(store, "manifests-v2"), [_V2_HOST if public else host, *below])
+    for alias in (host, _V2_HOST if host.lower() == _HOST else _HOST) if public else (host,):
+        yield _any_case(os.path.join(store, "manifests"), [alias, *below])
+
+
+def _any_case(folder: str, parts: list[str]) -> str:
+    for part in parts:
+        path = os.path.join(folder, part)
+        if not os.path.exists(path):
+            try:
+                names = sorted(os.listdir(folder))
+            except OSError:
+                names = []
+            same = [name for name in names if name.lower() == part.lower()]
+            path = os.path.join(folder, same[0] if same else part)
+        folder = path
+    return folder
+
+
+def _source(name: str, store: str, path: str) -> Source:
+    manifest = _runnable(name, store, _json(name, path))
+    layers = manifest.get("layers")
+    digests: dict[str, str] = {}
+    for layer in layers if isinstance(layers, list) else []:
+        if isinstance(layer, dict):
+            # The first of a kind; parameters such as "; name=x" may follow the type.
+            kind = str(layer.get("mediaType", "")).partition(";")[0]
+            digests.setdefault(kind, str(layer.get("digest", "")))
+    if _MODEL not in digests:
+        kinds = ", ".join(sorted(kind.rpartition(".")[2] for kind in digests)) or "none"
+        raise VocabError(
+            f"{name}: the model has no GGUF layer (layers: {kinds}): it runs elsewhere, or is in "
+            "another format"
+        )
+    blob = _blob(name, store, digests[_MODEL])
+    template = None
+    if _TEMPLATE in digests:
+        with open(_blob(name, store, digests[_TEMPLATE]), "rb") as f:
+            template = f.read(_TEMPLATE_MOST).decode("utf-8", "replace")
+    return Source(name, "ollama", path=blob, template=template)
+
+
+def _runnable(name: str, store: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest itself; of a list the one for an engine that reads GGUF."""
+    if manifest.get("mediaType") != _LIST:
+        return manifest
+    children = manifest.get("manifests")
+    runners = {
+        str(child.get("runner", "")).lower(): child
+        for child in (reversed(children) if isinstance(children, list) else [])
+        if isinstance(child, dict)
+    }
+    for runner in _RUNNERS:
+        child = runners.get(runner)
+        if child and "layers" not in child and child.get("digest"):
+            return _json(name, _blob(name, store, str(child["digest"])))
+        if child:
+            return child
+    raise VocabError(
+        f"{name}: the model has no GGUF layer (it is there for {', '.join(sorted(runners))} alone)"
+    )
+
+
+def _json(name: str, path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as f:
+            manifest = json.loads(f.read(_MANIFEST_MOST))
+    except (OSError, ValueError, RecursionError) as e:
+        raise FileError(f"{name}: the manifest {path} can't be read: {e}") from e
+    if not isinstance(manifest, dict):
+        raise FileError(f"{name}: the manifest {path} is no JSON object")
+    return manifest
+
+
+def _blob(name: str, store: str, digest: str) -> str:
+    match = _DIGEST.fullmatch(digest)
+    if not match:
+        raise FileError(f"{name}: the manifest names a layer {digest[:80]!r}: no SHA-256")
+    for separator in "-:":
+        path = os.path.join(store, "blobs", f"sha256{separator}{match[1].lower()}")
+        if os.path.isfile(path):
+            return path
+    raise not_found(f"{name}: the store lacks the blob {digest}: 'ollama pull' the model again")
+
+
+def models() -> Iterator[tuple[str, str, str | Exception]]:
+    """Every model in the stores: kind, name to load it by, path or what is wrong."""
+    for store in stores():
+        seen = set()
+        for root in ("manifests-v2", "manifests"):
+            for parts, path in _tree(os.path.join(store, root)):
+                name = _shortest(*parts)
+                if name in seen:
+                    continue
+                seen.add(name)
+                try:
+                    yield "ollama", name, _source(name, store, path).path or ""
+                except (FileError, VocabError, OSError) as e:
+                    yield "ollama", name, e
+
+
+def _tree(folder: str, parts: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in found:
+        below = (*parts, entry.name)
+        if len(below) == 4 and entry.is_file():
+            yield below, entry.path
+        elif len(below) < 4 and entry.is_dir():
+            yield from _tree(entry.path, below)
+
+
+def _shortest(host: str, namespace: str, model: str, tag: str) -> str:
+    """The name that `ollama list` shows."""
+    if host.lower() not in (_HOST, _V2_HOST):
+        return f"ollama:{host}/{namespace}/{model}:{tag}"
+    return f"ollama:{'' if namespace == 'library' else namespace + '/'}{model}:{tag}"

@@ -1,0 +1,98 @@
+"""The beginning of a GGUF file, read until it holds all the metadata.
+
+How far that is shows only on the way: ``ggtok_metadata_size`` says what is needed
+at the least, given what is there. Whoever reads from elsewhere than a path (the
+library does that itself) appends to `data` until :meth:`Prefix.needed` is satisfied.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ggtok import _native
+from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
+
+# Bytes of the first read; most of a small vocabulary.
+FIRST = 1 << 20
+# Bytes by which a read may go beyond what is known to be needed. Together with the
+# parts of requests and answers that aren't the file, less than 2 MB too much.
+STEP = 7 << 18
+
+_LIMIT_VARIABLE = "GGTOK_METADATA_LIMIT"
+_LIMIT = 256 << 20
+
+
+def number(variable: str, default: int) -> int:
+    """A number of bytes or seconds from the environment."""
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit():
+        raise InvalidValueError(f"{variable} must be a number, not {text!r}")
+    return int(text)
+
+
+class Prefix:
+    """The first bytes of a file.
+
+    Attributes:
+        data: what was read so far, from the file's start.
+        file_size: the file's, once it is known.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.data = bytearray()
+        self.file_size: int | None = None
+        self._limit = number(_LIMIT_VARIABLE, _LIMIT)
+
+    def size(self) -> int:
+        """The metadata's size if `data` holds all of it, else how far to read at the least.
+
+        Raises:
+            GGUFError: it can't be a GGUF file, or the file ends too early.
+            FileError: the metadata is larger than GGTOK_METADATA_LIMIT (default: 256 MiB).
+        """
+        size = _native.metadata_size(self.data, self.file_size, self.name)
+        if size > self._limit:
+            raise FileError(
+                f"{self.name}: the metadata takes more than {self._limit} bytes "
+                f"({_LIMIT_VARIABLE} sets that limit)"
+            )
+        return size
+
+    def wanted(self) -> int:
+        """How far to read next; 0: the metadata is whole."""
+        size = self.size()
+        have = len(self.data)
+        if size <= have:
+            return 0
+        wanted = max(size, have + STEP if have else FIRST)
+        return wanted if self.file_size is None else min(wanted, self.file_size)
+
+    def whole(self) -> bytes:
+        """The metadata, nothing behind it."""
+        return bytes(memoryview(self.data)[: self.size()])
+
+
+def read_file(file: Any) -> bytes:
+    """The metadata from an object with ``read(n)``, from where it stands.
+
+    A few MB behind the metadata may be consumed too.
+    """
+    name = str(getattr(file, "name", "the open file"))
+    prefix = Prefix(name)
+    while wanted := prefix.wanted():
+        try:
+            block = file.read(wanted - len(prefix.data))
+        except OSError as e:
+            raise FileError(f"{name}: {e}") from e
+        if isinstance(block, str):
+            raise InvalidTypeError("source: the file must be opened for bytes: open(path, 'rb')")
+        if block is None:
+            raise FileError(f"{name}: no bytes there yet (a file that doesn't block)")
+        if not block:  # the end: what is there is all, and size() says what is wrong with it
+            prefix.file_size = len(prefix.data)
+        prefix.data += block
+    return prefix.whole()
