@@ -30,6 +30,7 @@ CORPUS = HERE / "corpus"
 OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
 MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600}
 MOST = 90_000  # bytes of a saved corpus
+LISTED = 50  # of which the archive's list takes so many for each input
 
 
 def unpack(target: str, folder: Path) -> None:
@@ -79,7 +80,7 @@ def save(work: Path, target: str) -> None:
     """Keeps the inputs that together reach everything, short ones first, as many as may be kept."""
     inputs = work / "inputs" / target
     with tempfile.TemporaryDirectory() as folder:
-        merge = [work / f"fuzz_{target}", "-merge=1", folder, inputs]
+        merge = [work / f"fuzz_{target}", "-set_cover_merge=1", folder, inputs]
         subprocess.run(merge, check=True, capture_output=True)
         files = sorted(Path(folder).iterdir(), key=lambda file: (file.stat().st_size, file.name))
         CORPUS.mkdir(exist_ok=True)
@@ -87,11 +88,11 @@ def save(work: Path, target: str) -> None:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             kept = 0
             for file in files:
-                if archive.fp is not None and archive.fp.tell() > MOST:
-                    break
                 entry = zipfile.ZipInfo(f"{kept:04}")  # the same bytes give the same archive
                 archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
                 kept += 1
+                if archive.fp is None or archive.fp.tell() + kept * LISTED > MOST:
+                    break
         print(f"{path.name}: {kept} of {len(files)} inputs, {path.stat().st_size} bytes")
 
 
