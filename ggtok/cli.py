@@ -146,7 +146,7 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     inspect.add_argument("words", nargs="*", metavar="MODEL", help="GGUF file")
     inspect.set_defaults(run=_inspect)
 
-    chat = add(
+    chat = add_for_model(
         "chat",
         "chat messages to text or token ids",
         "By the file's chat template\n(needs jinja2: the extra 'chat'). Control tokens that a "
