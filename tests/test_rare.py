@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
@@ -253,6 +254,18 @@ def test_empty_matches_cut_nothing() -> None:
 def test_pre_with_a_nul() -> None:
     with pytest.raises(ggtok.InvalidValueError, match="NUL"):
         ggtok.load(fixture("bpe-gpt2"), pre="gpt-2\0")
+
+
+def test_what_python_asks_of_an_object() -> None:
+    tok, spm = ggtok.load(fixture("bpe-gpt2")), ggtok.load(fixture("spm"))
+    assert len(tok) == tok.n_tokens == 757
+    assert ggtok.load(fixture("none"))  # true, though it has no tokens
+    assert repr(tok) == "<ggtok.Tokenizer BPE pre='gpt-2' n_tokens=757>"
+    assert repr(spm) == f"<ggtok.Tokenizer SPM n_tokens={len(spm)}>"
+    assert copy.copy(tok) is tok  # it never changes
+    assert copy.deepcopy([tok])[0] is tok
+    assert spm.add_space_prefix
+    assert not tok.add_space_prefix
 
 
 def test_scores_are_float32() -> None:
