@@ -248,6 +248,7 @@ static void check_splitter(const char *path) {
     ggtok_context_free(ctx);
 
     /* In a batch, the first text that fails is named. */
+    how = FAIL;
     ggtok_pool *pool;
     ggtok_batch *batch;
     size_t failed;
