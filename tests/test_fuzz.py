@@ -58,9 +58,18 @@ def test_saved_corpora_are_there(target: str) -> None:
 @pytest.mark.parametrize("name", ["version-2", "big-endian"])
 def test_scalars_of_every_type(name: str) -> None:
     values = {
-        **{"u8": 200, "i8": -100, "u16": 60_000, "i16": -30_000, "u32": 4_000_000_000},
-        **{"i32": -2_000_000_000, "f32": -0.5, "bool": True, "u64": 2**64 - 1, "i64": -(2**63)},
-        **{"f64": 1e300, "str": "\u4f60"},
+        "u8": 200,
+        "i8": -100,
+        "u16": 60_000,
+        "i16": -30_000,
+        "u32": 4_000_000_000,
+        "i32": -2_000_000_000,
+        "f32": -0.5,
+        "bool": True,
+        "u64": 2**64 - 1,
+        "i64": -(2**63),
+        "f64": 1e300,
+        "str": "\u4f60",
     }
     gguf = GGUF.read(fixture(name))
     for kind, value in values.items():
