@@ -69,25 +69,34 @@ def test_memory_runs_out() -> None:
     assert refused.count("True") >= 2
 
 
-def test_no_memory_for_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An allocation of some bytes, which no limit can make fail on its own."""
+@pytest.mark.parametrize("by_python", [False, True])
+def test_no_memory_to_encode(by_python: bool) -> None:
+    """Allocations of some bytes, which no limit can make fail on their own: what becomes of
+    the failures that the C functions raise."""
     from ggtok import _native
 
-    class Failing:
-        def __getattr__(self, name: str) -> object:
-            return getattr(lib, name)
+    err = _native.ffi.new("ggtok_error *")
+    err.status = _native.lib.GGTOK_ERR_MEMORY
+    failure = MemoryError() if by_python else _native._Failed(bytes(_native.ffi.buffer(err)), None)
 
-        def ggtok_context_new(self, tok: object, out: object, err: Any) -> int:
-            err.status = lib.GGTOK_ERR_MEMORY
-            return int(lib.GGTOK_ERR_MEMORY)
+    def failing(*args: object) -> Any:
+        raise failure
 
-    lib = _native.lib
     tok = ggtok.load(fixture("bpe-gpt2"))
-    with monkeypatch.context() as patched:
-        patched.setattr(_native, "lib", Failing())
+    tok._encode = failing  # type: ignore[method-assign, assignment]
+    for name in ("encode_bytes", "count", "encode_batch", "decode", "take"):
+        setattr(tok._native, name, failing)
+    calls: list[Callable[[], object]] = [
+        lambda: tok.encode("a"),
+        lambda: tok.encode_array("a"),
+        lambda: tok.count("a"),
+        lambda: tok.encode_batch(["a"]),
+        lambda: tok.decode([1]),
+        lambda: tok._native.encode_trusted("a", 0, []),
+    ]
+    for call in calls:
         with pytest.raises(ggtok.OutOfMemoryError):
-            tok.encode("a")
-    assert tok.encode("a")
+            call()
 
 
 # ---- signals ----
