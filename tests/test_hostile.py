@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from tests.hostile import judge, watch
+from tests.hostile import TESTS, judge, watch
 from tests.hostile.judge import LOADED, VAGUE, Verdict
 from tests.hostile.kinds import keys_read
 from tests.hostile.rows import Trials
@@ -71,7 +71,7 @@ def test_the_watch_sees(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     row = Trials("made up", lambda: [sound, (what, BAD[what]), sound], patience=1.5)
     # The child finds its row by name, in its own copy of the table.
     code = (
-        "import sys; from tests.hostile import child, table, rows;"
+        f"{TESTS}; from tests.hostile import child, table, rows;"
         "from tests.test_hostile import BAD;"
         f"trials = [('', BAD[what]) for what in ('sound', {what!r}, 'sound')];"
         "table.ROWS.append(rows.Trials('made up', lambda: trials));"
@@ -100,9 +100,10 @@ def test_every_key_of_the_library_is_tried() -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.hostile", "--kind", "duplicate keys", "--every", "9"]
+    code = f"{TESTS}; import runpy; runpy.run_module('tests.hostile', run_name='__main__')"
+    command = [sys.executable, "-c", code, "--kind", "duplicate keys", "--every", "9"]
     done = subprocess.run(
-        [*command, "--keep", str(tmp_path)], cwd=watch.ROOT, capture_output=True, text=True
+        [*command, "--keep", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.splitlines()[-1]

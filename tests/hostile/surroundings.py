@@ -15,14 +15,13 @@ from functools import cache
 from pathlib import Path
 
 import ggtok
+from tests.hostile import TESTS
 from tests.hostile.judge import LOADED, OTHER, VAGUE, VOCAB_ERROR, Verdict, of_error
 from tests.hostile.rows import ANY, NO_FILE, Trial, Trials
 from tests.patch import GGUF, TYPES
 from tests.vocabularies import fixture
 
 TEXT = "the kettle 12345"
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
@@ -388,8 +387,9 @@ def heavy(shape: str) -> bytes:
 
 
 # A process of its own: memory that another input took and gave back hides what this one takes.
-MEASURE = """
-import sys, ggtok
+MEASURE = f"""
+{TESTS}
+import ggtok
 from pathlib import Path
 from tests.hostile.judge import vagueness
 from tests.hostile.surroundings import status
@@ -420,7 +420,7 @@ def peak_of_refusal(data: bytes) -> tuple[int, str]:
     path = folder() / "heavy.gguf"
     path.write_bytes(data)
     command = [sys.executable, "-c", MEASURE, str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True)
     if done.returncode:
         return 0, f"exit status {done.returncode}: {done.stderr[-300:]}"
     taken, _, note = done.stdout.strip().partition(" ")

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.hostile import TESTS
 from tests.hostile.child import BOARD, WRONG
 from tests.hostile.judge import OUTCOMES
 from tests.hostile.table import Row
 
-ROOT = Path(__file__).resolve().parents[2]
+CHILD = f"{TESTS}; from tests.hostile import child; child.main(*sys.argv[1:])"
 HANG_SECONDS = 20.0  # on one input; the slowest takes a few milliseconds
 REMARKS = 5  # shown of a kind
 
@@ -77,8 +78,8 @@ def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tupl
         BOARD.pack_into(board, 0, start, *[0] * (len(OUTCOMES) + 1))
         arguments = [row.name, str(start), str(stop), str(step), file.name]
         child = subprocess.Popen(
-            [sys.executable, "-m", "tests.hostile.child", *arguments],
-            cwd=ROOT,
+            [sys.executable, "-c", CHILD, *arguments],
+            cwd=tempfile.gettempdir(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=complaints,
