@@ -62,16 +62,19 @@ static inline uint64_t piece_hash(const piece_key *k) {
     return (h ^ h >> 32) * 0xC2B2AE3D27D4EB4Fu >> 20;
 }
 
-static inline bool piece_same(const piece_key *a, const piece_key *b) {
-    return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) | (a->w[3] ^ b->w[3]));
+/* 1 or 0, without a branch. */
+static inline size_t piece_same(const piece_key *a, const piece_key *b) {
+    uint64_t x =
+        (a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) | (a->w[3] ^ b->w[3]);
+    return (size_t)(((x | (0 - x)) >> 63) ^ 1);
 }
 
 static inline const piece_slot *piece_find(const piece_cache *c, const piece_key *k,
                                            uint64_t hash) {
     if (!c->slot) return NULL;
     const piece_slot *s = c->slot + 2 * (hash & c->mask);
-    if (piece_same(&s[0].key, k)) return s;
-    return piece_same(&s[1].key, k) ? s + 1 : NULL;
+    size_t first = piece_same(&s[0].key, k), second = piece_same(&s[1].key, k);
+    return first + second ? s + second : NULL; /* which of the two is a toss-up */
 }
 
 static inline void piece_prefetch(const piece_cache *c, uint64_t hash) {

@@ -47,14 +47,23 @@ enum {
     PRETOK_NO_MEMO = 0xFFFF
 };
 
+/* What characters beyond ASCII are to a pattern: letters like 'b', marks like '#', or
+ * something else. */
+typedef struct pretok_high {
+    uint64_t leads;        /* bit b: the byte 0xC0 + b begins nothing but letters */
+    uint64_t planes[2048]; /* bit i of [2 * b]: code point 64 * b + i is a letter; of the next: it
+                              is something else */
+} pretok_high;
+
 struct pretok_scanner {
     pretok_cut *cut;
     /* Automata only. */
     const uint16_t *next;
-    const uint8_t *ascii;  /* column of each byte; 0, the column of STOP_DECODE, from 0x80 on */
-    const uint8_t *class_; /* column of each class of code points */
-    unsigned begin;        /* from this state on, copies that say that a match has just ended */
-    unsigned memo_state;   /* loop whose failures are noted in the stage, or PRETOK_NO_MEMO */
+    const uint8_t *ascii;    /* column of each byte; 0, the column of STOP_DECODE, from 0x80 on */
+    const uint8_t *class_;   /* column of each class of code points */
+    unsigned begin;          /* from this state on, copies that say that a match has just ended */
+    unsigned memo_state;     /* loop whose failures are noted in the stage, or PRETOK_NO_MEMO */
+    const pretok_high *high; /* if it has a twin */
     /* Twins only (pretok_simd.c): the automaton for what they leave. */
     const pretok_scanner *plain;
 };

@@ -34,8 +34,9 @@ enum { WINDOW = 64 };
 /* ---- classes ---- */
 
 typedef struct classes {
-    uint64_t letter, upper, digit, space, other_white, newline, quote, slash, control, high;
-} classes; /* white space is space | other_white | newline, three disjoint sets */
+    uint64_t letter, upper, digit, space, other_white, newline, quote, slash, control;
+    uint64_t high, inner; /* bytes from 0x80 on; those among them that continue a character */
+} classes;                /* white space is space | other_white | newline, three disjoint sets */
 
 #if defined(__SSE2__) || defined(_M_X64)
 
@@ -49,11 +50,21 @@ ALWAYS_INLINE uint64_t bits(__m128i x, int at) {
     return (uint64_t)(uint32_t)_mm_movemask_epi8(x) << at;
 }
 
+ALWAYS_INLINE uint64_t equal_bytes(const uint8_t *p, uint8_t byte) {
+    uint64_t equal = 0;
+    for (int i = 0; i < WINDOW; i += 16) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+        equal |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8((char)byte)), i);
+    }
+    return equal;
+}
+
 ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls) {
     classes c = {0};
     for (int i = 0; i < WINDOW; i += 16) {
         __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
         c.high |= bits(x, i);
+        c.inner |= bits(_mm_cmplt_epi8(x, _mm_set1_epi8((char)0xC0)), i);
         c.letter |= bits(in_range(_mm_or_si128(x, _mm_set1_epi8(0x20)), 'a', 26), i);
         if (cased) c.upper |= bits(in_range(x, 'A', 26), i);
         c.digit |= bits(in_range(x, '0', 10), i);
@@ -88,6 +99,12 @@ ALWAYS_INLINE uint8x16_t in_range(uint8x16_t x, uint8_t lo, uint8_t n) {
     return vcltq_u8(vsubq_u8(x, vdupq_n_u8(lo)), vdupq_n_u8(n));
 }
 
+ALWAYS_INLINE uint64_t equal_bytes(const uint8_t *p, uint8_t byte) {
+    const uint8x16_t b = vdupq_n_u8(byte);
+    return bits(vceqq_u8(vld1q_u8(p), b), vceqq_u8(vld1q_u8(p + 16), b),
+                vceqq_u8(vld1q_u8(p + 32), b), vceqq_u8(vld1q_u8(p + 48), b));
+}
+
 ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls) {
     uint8x16_t x[4], letter[4];
     for (int i = 0; i < 4; i++) {
@@ -96,6 +113,7 @@ ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool 
     }
 #define EACH(f) bits(f(x[0]), f(x[1]), f(x[2]), f(x[3]))
 #define HIGH(v) vcgeq_u8(v, vdupq_n_u8(0x80))
+#define INNER(v) in_range(v, 0x80, 0x40)
 #define UPPER(v) in_range(v, 'A', 26)
 #define DIGIT(v) in_range(v, '0', 10)
 #define SPACE(v) vceqq_u8(v, vdupq_n_u8(' '))
@@ -105,6 +123,7 @@ ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool 
 #define SLASH(v) vceqq_u8(v, vdupq_n_u8('/'))
 #define CONTROL(v) vorrq_u8(in_range(v, 0, 0x20), vceqq_u8(v, vdupq_n_u8(0x7F)))
     classes c = {.high = EACH(HIGH),
+                 .inner = EACH(INNER),
                  .digit = EACH(DIGIT),
                  .space = EACH(SPACE),
                  .newline = EACH(NEWLINE),
@@ -156,12 +175,62 @@ ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
     return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-/* Where words start in the window at p, as far as it tells; never bit 0. */
-ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
+/* Bits 0 to n - 1, n <= 64. */
+ALWAYS_INLINE uint64_t first_bits(unsigned n) {
+    return n < 64 ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
+}
+
+/* Gives the letters beyond ASCII among the window's first `known` bytes their bits.
+ * Returns where the first character is that is neither letter nor mark, or that the
+ * window cuts. */
+ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, classes *c,
+                                unsigned known) {
+    uint64_t leads = c->high & ~c->inner & first_bits(known);
+    uint64_t mixed = 0, letter = 0, strange = 0, at_once = leads;
+    if (!leads) return known;
+    unsigned last = bits_highest(leads);
+    if (utf8_lead_len(p[last]) > known - last) {
+        leads ^= (uint64_t)1 << last;
+        known = last;
+    }
+    while (at_once) { /* by lead byte, of which a window has few */
+        uint8_t lead = p[bits_lowest(at_once)];
+        uint64_t same = equal_bytes(p, lead);
+        at_once &= ~same;
+        if (high->leads >> (lead - 0xC0) & 1) {
+            letter |= same;
+        } else {
+            mixed |= same;
+        }
+    }
+    /* No branch depends on what a character is: punctuation can't be predicted. */
+    for (mixed &= leads; mixed; mixed &= mixed - 1) {
+        unsigned at = bits_lowest(mixed);
+        const uint8_t *q = p + at;
+        uint32_t cpt = utf8_next(&q);
+        if (cpt > 0xFFFF) { /* rare: left to the automaton */
+            strange |= (uint64_t)1 << at;
+            break;
+        }
+        const uint64_t *planes = &high->planes[2 * (cpt >> 6)];
+        letter |= (planes[0] >> (cpt & 63) & 1) << at;
+        strange |= (planes[1] >> (cpt & 63) & 1) << at;
+    }
+    for (int i = 1; i < 4; i++) letter |= letter << 1 & c->inner;
+    c->letter |= letter;
+    return strange ? bits_lowest(strange) : known;
+}
+
+/* Where words start in the window at p, of which `known` bytes are text, as far as it
+ * tells; never bit 0. If none does, and what is known ends with a letter, *last_letter is where that begins. */
+ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned known,
+                                   shape s, unsigned *last_letter) {
     classes c = classify(p, s.cased, s.slashes, s.no_controls);
-    uint64_t strange = c.high;
-    if (s.no_controls) strange |= c.control & ~c.other_white & ~c.newline;
-    unsigned known = strange ? bits_lowest(strange) : WINDOW; /* bytes */
+    if (s.no_controls) {
+        uint64_t strange = c.control & ~c.other_white & ~c.newline & first_bits(known);
+        if (strange) known = bits_lowest(strange);
+    }
+    if (c.high) known = add_high(high, p, &c, known);
     const uint64_t letter = c.letter, digit = c.digit, newline = c.newline;
     const uint64_t blank = c.space | c.other_white; /* white, but no newline */
     const uint64_t white = blank | newline;
@@ -173,11 +242,19 @@ ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
     uint64_t letter_start = letter & ~(letter << 1);
     if (s.any_prefix) {
         uint64_t lone_mark = mark_start & ~(c.space << 1); /* begins a word of its own */
+        if (c.high) {
+            for (int i = 1; i < 4; i++)
+                lone_mark |= lone_mark << 1 & c.inner & mark; /* all of it */
+        }
         letter_start &= ~((blank | lone_mark) << 1);
     } else {
         letter_start &= ~(c.space << 1);
     }
-    if (s.cased) letter_start |= c.upper & (letter & ~c.upper) << 1;
+    if (s.cased) {
+        letter_start |= c.upper & (letter & ~c.upper) << 1;
+        uint64_t doubt = c.upper & (letter & c.high) << 1; /* behind a letter of no case */
+        if (doubt && bits_lowest(doubt) < known) known = bits_lowest(doubt);
+    }
     starts = letter_start | (mark_start & ~(c.space << 1));
 
     /* numbers */
@@ -214,11 +291,12 @@ ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
     }
 
     /* contractions: an apostrophe where a word may start */
+    unsigned done = 0;
     if (s.contractions) {
         const bool suffix = s.contractions == SUFFIX;
         uint64_t quotes = c.quote & mark_start & ~(c.space << 1);
         quotes &= suffix ? letter << 1 : letter >> 1;
-        for (unsigned done = 0; quotes; quotes &= quotes - 1) {
+        for (; quotes; quotes &= quotes - 1) {
             unsigned at = bits_lowest(quotes), n;
             if (at > WINDOW - 4) { /* can't be read here */
                 if (at < known) known = at;
@@ -235,13 +313,17 @@ ALWAYS_INLINE uint64_t word_starts(const uint8_t *p, shape s) {
 
     /* A white run that reaches the end of what is known may go on: of it, only
      * the start counts. */
-    uint64_t in_sight = known == WINDOW ? ~(uint64_t)0 : ((uint64_t)1 << known) - 1;
+    uint64_t in_sight = first_bits(known);
     if (known && white >> (known - 1) & 1) {
         uint64_t before = ~white & in_sight;
         unsigned run = before ? bits_highest(before) + 1 : 0;
         in_sight = ((uint64_t)2 << run) - 1;
     }
-    return starts & in_sight & ~(uint64_t)1;
+    starts &= in_sight & ~(uint64_t)1;
+    if (!starts && !done && known && letter >> (known - 1) & 1) {
+        *last_letter = bits_highest(in_sight & ~c.inner);
+    }
+    return starts;
 }
 
 /* Appends the places of the set bits, which are offsets from `at`. `ends` has
@@ -263,19 +345,25 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *tex
     enum { SLOW_WORDS = 4, LEAST = 8 };
     size_t n = 0;
     while (st->pos < st->end) {
-        while (max - n >= WINDOW && st->end - st->pos >= LEAST && text[st->pos + 1] < 0x80 &&
-               !st->match_end) {
-            const uint8_t *p = text + st->pos;
+        size_t pos = st->pos; /* the next window's: where a word begins, or in its letters */
+        while (max - n >= WINDOW && st->end - pos >= LEAST && !st->match_end) {
+            const uint8_t *p = text + pos;
             uint8_t last[WINDOW];
-            size_t left = st->end - st->pos;
-            if (left < WINDOW) { /* behind the end nothing is known, as behind any strange byte */
-                memset(last, 0xFF, sizeof last);
+            size_t left = st->end - pos;
+            unsigned known = left < WINDOW ? (unsigned)left : WINDOW, last_letter = 0;
+            if (left < WINDOW) {
+                memset(last, 0, sizeof last);
                 p = memcpy(last, p, left);
             }
-            uint64_t starts = word_starts(p, s);
-            if (!starts) break;
-            n += write_ends(starts, st->pos, ends + n);
-            st->pos += bits_highest(starts);
+            uint64_t starts = word_starts(self->plain->high, p, known, s, &last_letter);
+            if (starts) {
+                n += write_ends(starts, pos, ends + n);
+                st->pos = pos += bits_highest(starts);
+            } else if (last_letter) {
+                pos += last_letter;
+            } else {
+                break;
+            }
         }
         if (n && max - n < WINDOW) break;
         size_t most = max - n < SLOW_WORDS ? max - n : SLOW_WORDS;

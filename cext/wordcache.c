@@ -54,44 +54,91 @@ static piece_key longer_key(const uint64_t key[2]) {
     return longer;
 }
 
-/* Three words that share a set must not push each other out for good, so the one
- * that goes (the older) stays in the piece cache, which the set notes: most words
- * that are not in their set are nowhere, and so need not be looked for. */
-static void put_short(wordcache *c, word_short *set, const word_short *e) {
-    uint16_t more = set[0].more;
-    if (set[1].key[1]) {
-        piece_key key = longer_key(set[1].key);
-        put_piece(c, &key, set[1].ids, set[1].n);
-        c->n_moved++;
-        more = true;
-    }
-    set[1] = set[0];
-    set[0] = *e;
-    set[0].more = more;
+static word_short *set_of_key(const wordcache *c, const uint64_t key[2]) {
+    return (word_short *)word_short_set(c, key);
 }
 
-/* A larger table, the older entry of each old set first. Failing keeps the old. */
+/* Replaces an entry, but for what a set's first one tells of the set. */
+static void set_entry(word_short *to, const word_short *e) {
+    uint32_t where = to->ids[3] & ~(uint32_t)WORD_ID_MASK;
+    *to = *e;
+    to->ids[3] |= where;
+}
+
+/* An entry's copy without what it tells of a set. */
+static word_short plain_entry(const word_short *e) {
+    word_short copy = *e;
+    copy.ids[3] &= WORD_ID_MASK;
+    return copy;
+}
+
+static void put_far(wordcache *c, const word_short *e) {
+    int32_t ids[WORD_SHORT_IDS];
+    piece_key key = longer_key(e->key);
+    word_short_ids(e, ids);
+    put_piece(c, &key, ids, word_short_n(e));
+    set_of_key(c, e->key)->ids[3] |= WORD_FAR;
+}
+
+/* The words that a text is made of come early, so the first ones keep their places.
+ * Most words that are not in their set are nowhere: sets tell, so that it isn't
+ * searched for them. */
+static void put_short(wordcache *c, const word_short *e) {
+    word_short *set = set_of_key(c, e->key);
+    for (int i = 0; i < 2; i++) {
+        if (!set[i].key[1]) {
+            set_entry(&set[i], e);
+            return;
+        }
+    }
+    c->n_moved++;
+    word_short *near = (word_short *)word_short_next(c, set);
+    for (int i = 0; i < 2; i++) {
+        if (!near[i].key[1]) {
+            set_entry(&near[i], e);
+            set->ids[3] |= WORD_NEAR;
+            return;
+        }
+    }
+    put_far(c, e);
+}
+
+/* Of words that are found far from their set now and then one comes into it, so that
+ * those that are often asked for do, and don't push each other out at each turn. */
+static void bring_back(wordcache *c, const word_short *e) {
+    enum { SELDOM = 4 };
+    if (++c->n_back % SELDOM) return;
+    word_short *to = set_of_key(c, e->key) + c->n_back / SELDOM % 2;
+    if (to->key[1]) {
+        word_short gone = plain_entry(to);
+        put_far(c, &gone);
+    }
+    set_entry(to, e);
+}
+
+/* A larger table. Failing keeps the old. */
 static void grow(wordcache *c) {
     unsigned log2 = 64 - c->short_shift;
     const word_short *old = c->shorts;
     void *block, *old_block = c->block;
     word_short *sets = alloc_sets(&block, log2 + GROWTH);
-    c->n_moved = 0;
-    if (!sets) return;
+    if (!sets) {
+        c->n_moved = 0;
+        return;
+    }
     c->shorts = sets;
     c->block = block;
     c->short_shift -= GROWTH;
-    for (size_t set = 0; set < (size_t)1 << log2; set++, old += 2) {
-        if (old[0].more) { /* of which of its parts is not known */
-            for (size_t i = 0; i < (size_t)1 << GROWTH; i++) {
-                sets[2 * ((set << GROWTH) + i)].more = true;
+    for (size_t i = 0; i < (size_t)2 << log2; i++) {
+        if (i % 2 == 0 && old[i].ids[3] & WORD_FAR) { /* of which of its parts is not known */
+            for (size_t k = 0; k < (size_t)1 << GROWTH; k++) {
+                sets[2 * ((i / 2 << GROWTH) + k)].ids[3] |= WORD_FAR;
             }
         }
-        for (int i = 1; i >= 0; i--) {
-            if (old[i].key[1])
-                put_short(c, &sets[2 * (word_hash(old[i].key) >> c->short_shift)], &old[i]);
-        }
+        word_short e = plain_entry(&old[i]);
+        if (e.key[1]) put_short(c, &e);
     }
+    c->n_moved = 0;
     mem_free(old_block);
 }
 
@@ -142,26 +189,37 @@ static void put_long(wordcache *c, const uint8_t *p, size_t n, const int32_t *id
 
 /* ---- any word ---- */
 
-/* The set where a short word would be; its key. */
-static word_short *set_of(const wordcache *c, const uint8_t *p, size_t n, size_t room,
-                          uint64_t key[2]) {
+/* Makes a short word's key. */
+static void key_of(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
     uint8_t padded[16] = {0};
     word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
-    return &c->shorts[2 * (word_hash(key) >> c->short_shift)];
+}
+
+/* Makes a short word's entry of its ids; false: they don't fit. Its key is there. */
+static bool make_entry(word_short *e, const int32_t *ids, size_t count) {
+    if (count > WORD_SHORT_IDS) return false;
+    uint32_t all = 0;
+    for (size_t i = 0; i < WORD_SHORT_IDS; i++) {
+        e->ids[i] = i < count ? (uint32_t)ids[i] : 0;
+        all |= e->ids[i];
+    }
+    e->ids[0] |= (uint32_t)count << WORD_ID_BITS;
+    return all <= WORD_ID_MASK;
 }
 
 void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
     if (PLAIN) return;
-    word_short e = {{0, 0}, {0, 0, 0}, (uint16_t)count, false};
-    word_short *set = n <= WORD_SHORT ? set_of(c, p, n, n, e.key) : NULL;
-    if (set && count <= WORD_SHORT_IDS) {
-        memcpy(e.ids, ids, count * sizeof *ids);
-        put_short(c, set, &e);
-        unsigned log2 = 64 - c->short_shift;
-        if (c->n_moved > (size_t)1 << log2 >> 4 && log2 < MAX_LOG2) grow(c);
-        return;
+    if (n <= WORD_SHORT) {
+        word_short e;
+        key_of(e.key, p, n, n);
+        if (make_entry(&e, ids, count)) {
+            put_short(c, &e);
+            unsigned log2 = 64 - c->short_shift;
+            if (c->n_moved > (size_t)1 << log2 >> 4 && log2 < MAX_LOG2) grow(c);
+            return;
+        }
+        set_of_key(c, e.key)->ids[3] |= WORD_FAR;
     }
-    if (set) set->more = true;
     if (n <= PIECE_MAX && count <= PIECE_IDS) {
         piece_key key = piece_key_within(p, n, n);
         put_piece(c, &key, ids, count);
@@ -176,23 +234,33 @@ static bool append(idbuf *out, const int32_t *ids, size_t count) {
     return true;
 }
 
+/* The short word's entry in its set or the one next to it. */
+static bool get_short(const wordcache *c, const uint64_t key[2], idbuf *out) {
+    const word_short *set = word_short_set(c, key), *e = word_short_find(set, key);
+    if (!e) e = word_short_near(c, set, key);
+    if (!e) return false;
+    word_short_ids(e, out->data + out->n);
+    out->n += word_short_n(e);
+    return true;
+}
+
 bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf *out) {
+    word_short back;
     if (n <= WORD_SHORT) {
-        uint64_t key[2];
-        const word_short *set = set_of(c, p, n, room, key), *e = word_short_find(set, key);
-        if (e) return append(out, e->ids, e->n);
-        if (!set->more) return false;
+        key_of(back.key, p, n, room);
+        if (get_short(c, back.key, out)) return true;
+        if (!(word_short_set(c, back.key)->ids[3] & WORD_FAR)) return false;
     }
     if (n <= PIECE_MAX) {
         piece_key key = piece_key_within(p, n, room);
         const piece_slot *e = piece_find(&c->pieces, &key, piece_hash(&key));
         if (e) {
-            size_t count = e->n; /* e is gone when the cache grows */
-            append(out, e->id, count);
-            if (n <= WORD_SHORT && count <= WORD_SHORT_IDS) { /* back in front */
-                wordcache_put(c, p, n, out->data + out->n - count, count);
+            if (n <= WORD_SHORT && make_entry(&back, e->id, e->n)) {
+                append(out, e->id, e->n);
+                bring_back(c, &back); /* which may move e */
+                return true;
             }
-            return true;
+            return append(out, e->id, e->n);
         }
     }
     if (n <= WORD_LONG && c->longs) {

@@ -2,34 +2,44 @@
  * Words that were tokenized before: bytes -> ids, exact, bounded, one thread's.
  *
  *   short  32 bytes an entry: key of at most 15 bytes with its length in the
- *          sixteenth, up to 3 ids                      - nearly all look-ups
+ *          sixteenth, up to 4 ids                      - nearly all look-ups
  *   piece  64 bytes: at most 31 bytes, up to 7 ids; see piece_cache.h
  *   long   256 bytes: at most 128 bytes, up to 30 ids  - rules of dashes and such
  *
- * Longer words are not kept. Sets have two entries. What is pushed out of a set of
- * the short table goes to the piece cache, where the slow path finds it and
- * brings it back. Tables start small and grow while they fill.
+ * Longer words are not kept. Sets have two entries. A short word whose set is full
+ * lies in the set next to it, or in the piece cache, from where words that are
+ * asked for again come into their sets. Tables start small and grow while they fill.
  */
 #ifndef GGTOK_WORDCACHE_H
 #define GGTOK_WORDCACHE_H
 
 #include "piece_cache.h"
 
-enum { WORD_SHORT = 15, WORD_SHORT_IDS = 3, WORD_LONG = 128, WORD_LONG_IDS = 30 };
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#define WORD_SSE2 1
+#endif
 
+enum { WORD_SHORT = 15, WORD_SHORT_IDS = 4, WORD_LONG = 128, WORD_LONG_IDS = 30 };
+
+/* An id has 29 bits, so that others fit beside: ids[0] has how many ids there are, and
+ * ids[3] of a set's first entry tells where the set's other words may be. */
 typedef struct word_short {
     uint64_t key[2]; /* key[1] == 0: free (a length is never 0) */
-    int32_t ids[WORD_SHORT_IDS];
-    uint16_t n;
-    uint16_t more; /* of a set's first entry: are there short words of this set in other tables? */
+    uint32_t ids[WORD_SHORT_IDS];
 } word_short;
+
+enum { WORD_ID_BITS = 29, WORD_ID_MASK = (1 << WORD_ID_BITS) - 1 };
+#define WORD_NEAR ((uint32_t)1 << WORD_ID_BITS) /* in the set next to it */
+#define WORD_FAR ((uint32_t)2 << WORD_ID_BITS)  /* in the piece cache */
 
 typedef struct word_long word_long;
 
 typedef struct wordcache {
     word_short *shorts;
     unsigned short_shift; /* 64 - log2(sets) */
-    size_t n_moved;       /* entries that had to leave since the table's last growth */
+    size_t n_moved;       /* words that found their set full since the table's last growth */
+    unsigned n_back;      /* words found in the piece cache */
     void *block;
     piece_cache pieces;
     word_long *longs; /* NULL until there is one */
@@ -86,13 +96,45 @@ static inline void word_prefetch(const void *p) {
 #endif
 }
 
+/* 1 if the keys are the same, else 0; compilers make no branch of it. */
+static inline unsigned word_same(const uint64_t a[2], const uint64_t b[2]) {
+#ifdef WORD_SSE2
+    __m128i same = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)a),
+                                  _mm_loadu_si128((const __m128i *)(const void *)b));
+    return ((unsigned)_mm_movemask_epi8(same) + 1) >> 16;
+#else
+    return !((a[0] ^ b[0]) | (a[1] ^ b[1]));
+#endif
+}
+
 /* The key's entry in its set, or NULL. No branch depends on which of the two it
  * is: that is a toss-up. */
 static inline const word_short *word_short_find(const word_short *set, const uint64_t key[2]) {
-    uint64_t no0 = (set[0].key[0] ^ key[0]) | (set[0].key[1] ^ key[1]);
-    uint64_t no1 = (set[1].key[0] ^ key[0]) | (set[1].key[1] ^ key[1]);
-    if ((no0 != 0) & (no1 != 0)) return NULL;
-    return set + (no0 != 0);
+    unsigned first = word_same(set[0].key, key), second = word_same(set[1].key, key);
+    return first + second ? set + second : NULL;
+}
+
+static inline size_t word_short_n(const word_short *e) {
+    return e->ids[0] >> WORD_ID_BITS;
+}
+
+/* Writes the entry's ids; what is behind them, up to WORD_SHORT_IDS, is overwritten. */
+static inline void word_short_ids(const word_short *e, int32_t *ids) {
+    uint32_t id[WORD_SHORT_IDS]; /* may lie where ids do, for all that compilers know */
+    memcpy(id, e->ids, sizeof id);
+    for (int i = 0; i < WORD_SHORT_IDS; i++) id[i] &= WORD_ID_MASK;
+    memcpy(ids, id, sizeof id);
+}
+
+/* A set and the one next to it lie side by side in 128 bytes. */
+static inline const word_short *word_short_next(const wordcache *c, const word_short *set) {
+    return c->shorts + ((set - c->shorts) ^ 2);
+}
+
+/* The key's entry in the set next to its own, or NULL. */
+static inline const word_short *word_short_near(const wordcache *c, const word_short *set,
+                                                const uint64_t key[2]) {
+    return set->ids[3] & WORD_NEAR ? word_short_find(word_short_next(c, set), key) : NULL;
 }
 
 #endif

@@ -18,25 +18,40 @@ typedef ggtok_status (*word_fn)(const model_call *call, const uint8_t *word, siz
 
 enum { WORDS_GROUP = 32, WORDS_GROUP_IDS = WORDS_GROUP * (WORD_SHORT_IDS + 1) };
 
+/* What a word is looked for with. Words that are not for the short table have a key that
+ * it never holds, as no length is 255, and their piece_hash in its other half. */
 typedef struct words_probe {
     uint64_t key[2];
     const word_short *set;
 } words_probe;
 
-/* The keys of a group of words, whose sets are fetched meanwhile. Words that are not for
- * the short table get a key that it never holds, as no length is 255. */
+#define WORDS_NOT_SHORT UINT64_MAX /* key[1] */
+
+/* The probes of a group of words, whose entries are fetched meanwhile. */
 static inline void words_prepare(const wordcache *cache, words_probe *probe, const uint8_t *text,
                                  size_t n, size_t from, const size_t *ends, size_t count) {
     for (size_t i = 0; i < count; from = ends[i++]) {
-        if (ends[i] - from <= WORD_SHORT && n - from >= 16) {
-            word_short_key(probe[i].key, text + from, ends[i] - from);
+        size_t length = ends[i] - from, room = n - from;
+        if (length <= WORD_SHORT && room >= 16) {
+            word_short_key(probe[i].key, text + from, length);
         } else {
-            probe[i].key[0] = probe[i].key[1] = UINT64_MAX;
+            probe[i].key[0] = 0;
+            probe[i].key[1] = WORDS_NOT_SHORT;
+            if (length > WORD_SHORT && length <= PIECE_MAX && room > PIECE_MAX) {
+                piece_key key = piece_key_of(text + from, length);
+                probe[i].key[0] = piece_hash(&key);
+                piece_prefetch(&cache->pieces, probe[i].key[0]);
+            }
         }
         probe[i].set = word_short_set(cache, probe[i].key);
         word_prefetch(probe[i].set);
     }
 }
+
+/* Appends the ids of a word whose set doesn't hold it. Its place in `out` is reserved
+ * there. */
+ggtok_status words_other(const model_call *call, wordcache *cache, word_fn encode,
+                         const words_probe *probe, const uint8_t *word, size_t n, size_t room);
 
 /* Words text[from..ends[0]), text[ends[0]..ends[1]), ...; `n` bytes of the text are
  * readable, which may be more than its words take. */
@@ -53,21 +68,18 @@ static inline ggtok_status words_encode(const model_call *call, wordcache *cache
         call->counts->hits += group;
         for (size_t i = 0; i < group; i++) {
             const word_short *e = word_short_find(probe[i].set, probe[i].key);
+            if (!e) e = word_short_near(cache, probe[i].set, probe[i].key);
             if (e) {
-                memcpy(w, e->ids, 16); /* one move; what is behind the ids is overwritten */
-                w += e->n;
+                word_short_ids(e, w);
+                w += word_short_n(e);
                 continue;
             }
             const word_short *before = cache->shorts;
             size_t start = i ? ends[i - 1] : from;
             out->n = (size_t)(w - out->data);
-            if (!idbuf_reserve(out, WORD_LONG_IDS)) return error_memory(call->err);
-            if (!wordcache_get(cache, text + start, ends[i] - start, n - start, out)) {
-                call->counts->hits--;
-                call->counts->misses++;
-                ggtok_status s = encode(call, text + start, ends[i] - start, n - start);
-                if (s) return s;
-            }
+            ggtok_status s = words_other(call, cache, encode, &probe[i], text + start,
+                                         ends[i] - start, n - start);
+            if (s) return s;
             for (size_t k = i + 1; cache->shorts != before && k < group; k++) { /* it grew */
                 probe[k].set = word_short_set(cache, probe[k].key);
             }

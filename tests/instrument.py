@@ -78,6 +78,7 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         "stl_order": ([], []),
         "threads": ([], files),
         "pretok_twins": ([], ["500"]),
+        "utf8_valid": ([], []),
     }
     for program, (flags, words) in runs.items():
         capi.build(folder / program, [*COVERAGE, *flags], "clang", program)

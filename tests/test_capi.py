@@ -42,6 +42,16 @@ def test_fast_chains_give_the_words_of_the_plain_ones(sanitized: bool, tmp_path:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("sanitized", [False, True])
+def test_well_formed_texts_are_told(sanitized: bool, tmp_path: Path) -> None:
+    if sanitized and not have_sanitizers():
+        pytest.skip("the compiler has no sanitizers")
+    program = tmp_path / "utf8_valid"
+    build(program, SANITIZERS if sanitized else ["-O2"], program="utf8_valid")
+    done = subprocess.run([str(program)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_allocations_that_fail(tmp_path: Path) -> None:
     """Each in turn, in load, encode and decode of every fixture: a clean error, no leak, the
     same ids afterwards."""

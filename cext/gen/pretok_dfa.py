@@ -12,11 +12,22 @@ Pre-tokenizers, has the argument and the encoding.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pretok_patterns import BOUNDED, FAST_PATTERNS, FUSED, MEMO, PATTERNS, Fused, Pattern
+from pretok_patterns import (
+    BOUNDED,
+    CASED_TWINS,
+    FAST_PATTERNS,
+    FUSED,
+    MEMO,
+    PATTERNS,
+    TWINS,
+    Fused,
+    Pattern,
+)
 from pretok_regex import Alt, Chars, CharSet, End, Look, Node, Parser, Repeat, Seq
 from unicode_tables import classes, header, main, props, table
 
@@ -25,7 +36,7 @@ OUTPUT = Path(__file__).parents[1] / "pretok_dfa.inc"
 # Letters of the alphabet that all patterns start from: ASCII characters one by
 # one, then classes of code points, then the end of the text. Sets are bit masks.
 N_ASCII = 128
-_, CLASS_FIRST = classes()
+CLASS_OF, CLASS_FIRST = classes()
 # Code points that stand for each letter. (Classes of ASCII characters are never looked up.)
 LETTERS = [*range(N_ASCII), *CLASS_FIRST]
 END = len(LETTERS)
@@ -327,8 +338,50 @@ def unsure(dfa: Dfa) -> list[bool]:
         result = more
 
 
-def encode(pattern: Pattern | Fused, dfa: Dfa) -> tuple[str, int]:
-    """The C text and the size in bytes of the automaton's tables."""
+def symbol_of(c: str) -> int:
+    """Index in LETTERS of what stands for the character."""
+    return ord(c) if ord(c) < N_ASCII else N_ASCII + CLASS_OF[ord(c)]
+
+
+# ---- what twins know of characters beyond ASCII (pretok_scan.h, struct pretok_high) ----
+
+
+class High(NamedTuple):
+    leads: int
+    planes: tuple[int, ...]
+
+
+def high(name: str, column: Callable[[str], int], by_class: Sequence[int]) -> High:
+    """Letters are what has b's column, or in cased patterns that of all letters beyond
+    ASCII, which have no case there."""
+    letter = column("\u0436") if name in CASED_TWINS else column("b")
+    kind = {letter: 1, column("#"): 0}
+    kinds = [kind.get(by_class[c], 2) if cpt > 0x7F else 0 for cpt, c in enumerate(CLASS_OF)]
+    planes = []
+    for block in range(0, 0x10000, 64):
+        for bit in (1, 2):
+            planes.append(sum(1 << i for i, k in enumerate(kinds[block : block + 64]) if k == bit))
+    two = {0xC0 + i: range(0x40 * i, 0x40 * i + 0x40) for i in range(2, 0x20)}
+    three = {0xE0 + i: range(max(0x1000 * i, 0x800), 0x1000 * i + 0x1000) for i in range(0x10)}
+    leads = sum(
+        1 << (lead - 0xC0)
+        for lead, cpts in {**two, **three}.items()
+        if all(kinds[cpt] == 1 for cpt in cpts)
+    )
+    return High(leads, tuple(planes))
+
+
+def encode_high(name: str, h: High) -> str:
+    words = table(f"0x{word:X}" for word in h.planes)
+    return (
+        f"static const pretok_high {name} = {{\n"
+        f"    .leads = 0x{h.leads:016X},\n    .planes = {{\n{words}\n}}}};\n"
+    )
+
+
+def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[list[str], int]:
+    """The C text and the size in bytes of the automaton's tables. Tables of twins that are
+    in `highs` already are shared."""
     end = dfa.symbol[END]
     others = [x for x in range(len(dfa.next[0])) if x != end]
     column = {x: COLUMN_FIRST + i for i, x in enumerate(others)} | {end: COLUMN_END}
@@ -375,7 +428,15 @@ def encode(pattern: Pattern | Fused, dfa: Dfa) -> tuple[str, int]:
         for i, cpt in enumerate(CLASS_FIRST)
     ]
     memo_row = "PRETOK_NO_MEMO" if memo == DEAD else str(memo * width)
-    text = [
+    text = []
+    twin = ""
+    if name in TWINS:
+        h = high(name, lambda c: column[dfa.symbol[symbol_of(c)]], by_class)
+        if h not in highs:
+            highs[h] = f"{name}_high"
+            text.append(encode_high(highs[h], h))
+        twin = f", .high = &{highs[h]}"
+    text += [
         f"/* {name}: {len(dfa.next)} states and {len(begins)} copies, {width} columns */",
         f"static const uint16_t {name}_next[{len(cells)}] = {{",
         table(cells),
@@ -388,10 +449,11 @@ def encode(pattern: Pattern | Fused, dfa: Dfa) -> tuple[str, int]:
         "};",
         f"static const pretok_scanner {name} = {{",
         f"    .cut = pretok_dfa_cut, .next = {name}_next, .ascii = {name}_ascii,",
-        f"    .class_ = {name}_class, .begin = {len(dfa.next) * width}, .memo_state = {memo_row}",
+        f"    .class_ = {name}_class, .begin = {len(dfa.next) * width}, .memo_state = {memo_row}"
+        + twin,
         "};\n",
     ]
-    return "\n".join(text), 2 * len(cells) + 256 + len(by_class)
+    return text, 2 * len(cells) + 256 + len(by_class)
 
 
 def generate() -> str:
@@ -409,10 +471,12 @@ def generate() -> str:
         for dfa in reversed(outer):
             inner = fuse(dfa, inner)
         dfas[fused.name] = inner
+    highs: dict[High, str] = {}
     for row in (*PATTERNS, *FUSED):
-        c, size = encode(row, dfas[row.name])
-        text.append(c)
+        c, size = encode(row, dfas[row.name], highs)
+        text += c
         total += size
+    total += sum(8 + 8 * len(h.planes) for h in highs)
     return header("pretok_dfa.py", f"{total} bytes of tables.") + "\n" + "\n".join(text)
 
 
