@@ -6,7 +6,8 @@
  */
 #include <stdlib.h>
 
-#include "pool.h"
+#include "threads.h"
+#include "tokenizer.h"
 
 enum {
     CHUNKS = 8,          /* per thread: more even out unequal texts, fewer cost less */
