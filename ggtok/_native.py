@@ -243,6 +243,11 @@ def int32_array(ids: object) -> Any:
         raise
 
 
+def on_main_thread() -> bool:
+    """Whether this is the thread on which Python's signal handlers run."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
 def _about_text(e: Exception, i: int | None) -> Exception:
     """`e`, which says that it is about texts[i]."""
     if i is not None and hasattr(e, "add_note"):  # Python 3.11

@@ -305,11 +305,12 @@ class Tokenizer:
         threads: int,
         lists: bool,
     ) -> Any:
-        args = tuple(_iterable(texts)), add_special, parse_special, self._threads(threads), lists
+        batch = tuple(_iterable(texts))
+        args = add_special, parse_special, self._threads(threads), lists, _native.on_main_thread()
         try:
-            return self._native.encode_batch(*args)
+            return self._native.encode_batch(batch, *args)
         except Exception as e:
-            return self._native.retry_batch(e, *args)
+            return self._native.retry_batch(e, batch, *args)
 
     def _threads(self, threads: int) -> int:
         threads = _index(threads, "threads")

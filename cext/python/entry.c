@@ -193,7 +193,12 @@ static double now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* Lets Python handle signals: false once a handler has raised (KeyboardInterrupt). */
+/*
+ * Lets Python handle signals: false once a handler has raised (KeyboardInterrupt). Only on
+ * the main thread, where handlers run. Another may never come back from here: once the
+ * interpreter is going down, CPython ends it (3.13 and earlier), stack and all, and the batch's
+ * other threads would go on with what was there.
+ */
 static bool may_go_on(void *user) {
     poll_state *p = user;
     double now = now_ms();
@@ -218,8 +223,9 @@ static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, 
     return lists;
 }
 
-/* (tuple of texts, add_special, parse_special, threads, lists) -> lists, or a bytearray of
- * int32 and one of int64 offsets. TypeError for a text that is neither str nor bytes. */
+/* (tuple of texts, add_special, parse_special, threads, lists, is this the main thread) ->
+ * lists, or a bytearray of int32 and one of int64 offsets. TypeError for a text that is
+ * neither str nor bytes. */
 static PyObject *encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -238,12 +244,13 @@ static PyObject *encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t 
         texts[i].n = (size_t)size;
     }
     size_t failed;
+    ggtok_go_on_fn go_on = args[5] == Py_True ? may_go_on : NULL;
     poll_state state = {PyEval_SaveThread(), now_ms() + POLL_MS};
-    ggtok_status s = ggtok_encode_batch(e->pool, texts, (size_t)n, flags, threads, may_go_on,
-                                        &state, &batch, &failed, &err);
+    ggtok_status s = ggtok_encode_batch(e->pool, texts, (size_t)n, flags, threads, go_on, &state,
+                                        &batch, &failed, &err);
     PyEval_RestoreThread(state.thread);
-    if (s) {
-        if (s != GGTOK_ERR_STOPPED) fail(e, &err, failed, failed < (size_t)n);
+    if (s) { /* a text may fail, too, after a signal handler has raised */
+        if (!PyErr_Occurred()) fail(e, &err, failed, failed < (size_t)n);
         goto done;
     }
     ids = bytearray_of(NULL, ggtok_batch_n_ids(batch) * sizeof(int32_t));
