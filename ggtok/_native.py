@@ -379,6 +379,11 @@ class _Failed(Exception):
     """What entry.c raises: a ggtok_error's bytes, and which text of a batch or None."""
 
 
+# What entry.c raises for a text that it can't read. Signal handlers raise these too, whatever
+# the texts: all that it can read, and it is no text's error.
+_UNREADABLE = TypeError, UnicodeEncodeError
+
+
 class Native:
     """A loaded ggtok_tokenizer. Any number of threads may use one."""
 
@@ -457,9 +462,11 @@ class Native:
 
     def retry(self, function: Callable[..., T], e: Exception, text: object, *flags: object) -> T:
         """function(text, *flags), which raised `e`, with a text that it can read."""
-        if not isinstance(e, (TypeError, UnicodeEncodeError)) or isinstance(text, bytes):
+        if not isinstance(e, _UNREADABLE):
             self._raise(e)
         data = text_bytes(text)
+        if isinstance(text, (str, bytes)):
+            self._raise(e)
         try:
             return function(data, *flags)
         except Exception as again:
@@ -467,21 +474,24 @@ class Native:
 
     def retry_batch(self, e: Exception, texts: tuple[object, ...], *args: object) -> Any:
         """encode_batch(texts, *args), which raised `e`, likewise."""
-        if isinstance(e, (TypeError, UnicodeEncodeError)):
+        if isinstance(e, _UNREADABLE):
             readable = []
             for i, text in enumerate(texts):
                 try:
                     readable.append(text_bytes(text))
                 except errors.GGTokError as unreadable:
                     raise _about_text(unreadable, i) from None
-            try:
-                return self.encode_batch(tuple(readable), *args)
-            except Exception as again:
-                e = again
+            if not all(isinstance(text, (str, bytes)) for text in texts):
+                try:
+                    return self.encode_batch(tuple(readable), *args)
+                except Exception as again:
+                    e = again
+        if not isinstance(e, _Failed):
+            self._raise(e)
         try:
             self._raise(e)
         except Exception as cause:
-            raise _about_text(cause, e.args[1] if isinstance(e, _Failed) else None) from None
+            raise _about_text(cause, e.args[1]) from None
 
     def retry_decode(self, e: Exception, ids: object, *flags: object) -> bytes:
         """decode(ids, *flags), which raised `e`, likewise, or what is wrong with the ids."""

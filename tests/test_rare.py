@@ -127,6 +127,34 @@ def test_a_signal_while_patterns_cut_words() -> None:
     assert tok.encode("the kettle") == want
 
 
+@posix
+@pytest.mark.parametrize(
+    "error", [TypeError("stop"), UnicodeEncodeError("utf-8", "x", 0, 1, "stop")], ids=repr
+)
+def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception) -> None:
+    """It comes out all the same: the texts are fine."""
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    text = "the kettle " * 100_000
+
+    def stop(number: int, frame: object) -> None:
+        raise error from ZeroDivisionError()
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for call in (
+            lambda: tok.encode(text * 20),
+            lambda: tok.encode_batch([text] * 500, threads=1),
+        ):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            with pytest.raises(type(error)) as caught:
+                call()
+            assert caught.value is error
+            assert isinstance(error.__cause__, ZeroDivisionError)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_ctrl_c_before_the_command_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> int:
         raise KeyboardInterrupt
