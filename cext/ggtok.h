@@ -128,11 +128,11 @@ typedef struct ggtok_context ggtok_context;
 /*
  * Cuts one raw fragment into words, for ggtok_load_options.split. `text` is
  * well-formed UTF-8 (bad bytes already replaced by U+FFFD; surrogates may
- * occur). Write the end offset of each word, ascending, the last equal to n,
- * into ends[0 .. max) and return how many there are; when there are more than
- * max, write nothing that matters and return the number needed: the call is
- * repeated with room for it. Return SIZE_MAX to fail the encode call with
- * GGTOK_ERR_ARGUMENT. Called on the thread that encodes.
+ * occur). Write the end offset of each word, ascending, none inside a character,
+ * the last equal to n, into ends[0 .. max) and return how many there are; when
+ * there are more than max, write nothing that matters and return the number
+ * needed: the call is repeated with room for it. Return SIZE_MAX to fail the
+ * encode call with GGTOK_ERR_ARGUMENT, as other offsets do. Called on the thread that encodes.
  */
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 
