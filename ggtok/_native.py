@@ -396,8 +396,7 @@ class Native:
     decode_at: Callable[[int, int, object, object], bytes]
     clear: Callable[[], None]
     cache_info: Callable[[], tuple[int, int, int]]
-    take: Callable[[], int]
-    give: Callable[[int], None]
+    take: Callable[[], tuple[int, object]]
 
     def __init__(
         self,
@@ -443,7 +442,7 @@ class Native:
             lib.ggtok_free(self._tok)
             raise errors.OutOfMemoryError("out of memory")
         self.encode, self.encode_bytes, self.count, self.encode_batch, *rest = functions
-        self.decode, self.decode_at, self.clear, self.cache_info, self.take, self.give = rest
+        self.decode, self.decode_at, self.clear, self.cache_info, self.take = rest
 
     @property
     def splits_in_python(self) -> bool:
@@ -524,7 +523,7 @@ class Native:
         parts = ffi.new("ggtok_parts *")
         err = ffi.new("ggtok_error *")
         try:
-            address = self.take()
+            address, loan = self.take()
         except Exception as e:
             self._raise(e)
         context = ffi.cast("ggtok_context *", address)
@@ -539,7 +538,7 @@ class Native:
             ]
             return list(_ints(out)), fields
         finally:
-            self.give(address)
+            del loan  # now, not when the last traceback is gone
 
     # One token. `id` is any int.
 

@@ -155,6 +155,21 @@ def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception
         signal.signal(signal.SIGALRM, before)
 
 
+def test_a_context_on_loan_comes_back_however_the_loan_ends() -> None:
+    """A signal handler may raise before the caller has so much as a name for it."""
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    tok.encode("the kettle")
+    at_rest = tok.cache_info()
+    assert at_rest.currsize
+    loan = tok._native.take()
+    assert not tok.cache_info().currsize
+    del loan
+    assert tok.cache_info() == at_rest
+    loan = tok._native.take()
+    del tok
+    del loan  # which kept the tokenizer alive
+
+
 def test_ctrl_c_before_the_command_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> int:
         raise KeyboardInterrupt

@@ -355,22 +355,35 @@ static PyObject *cache_info(PyObject *self, PyObject *const *args, Py_ssize_t n_
                          (unsigned long long)info.bytes);
 }
 
-/* () -> the address of a context, for what goes through cffi; give() takes it back. */
+/* ---- a context on loan ---- */
+
+#define LOAN "ggtok.loan"
+
+static void loan_free(PyObject *loan) {
+    PyObject *self = PyCapsule_GetContext(loan);
+    SELF;
+    ggtok_pool_give(e->pool, PyCapsule_GetPointer(loan, LOAN));
+    Py_DECREF(self);
+}
+
+/* () -> (the address of a context, for what goes through cffi; what gives the context back when
+ * it is freed). A call to give it back might not be reached: a signal handler may raise between
+ * any two steps of Python's. */
 static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)args, (void)n_args;
     ggtok_error err;
     ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
-    return ctx ? PyLong_FromVoidPtr(ctx) : fail(e, &err, 0, false);
-}
-
-static PyObject *give(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
-    SELF;
-    (void)n_args;
-    ggtok_context *ctx = PyLong_AsVoidPtr(args[0]);
-    if (!ctx) return NULL;
-    ggtok_pool_give(e->pool, ctx);
-    Py_RETURN_NONE;
+    if (!ctx) return fail(e, &err, 0, false);
+    PyObject *loan = PyCapsule_New(ctx, LOAN, NULL);
+    if (!loan) {
+        ggtok_pool_give(e->pool, ctx);
+        return NULL;
+    }
+    Py_INCREF(self);
+    PyCapsule_SetContext(loan, self);
+    PyCapsule_SetDestructor(loan, loan_free);
+    return Py_BuildValue("(NN)", PyLong_FromVoidPtr(ctx), loan);
 }
 
 /* ---- binding ---- */
@@ -378,9 +391,9 @@ static PyObject *give(PyObject *self, PyObject *const *args, Py_ssize_t n_args) 
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(encode), METHOD(encode_bytes), METHOD(count), METHOD(encode_batch),
-    METHOD(decode), METHOD(decode_at),    METHOD(clear), METHOD(cache_info),
-    METHOD(take),   METHOD(give),
+    METHOD(encode),       METHOD(encode_bytes), METHOD(count),
+    METHOD(encode_batch), METHOD(decode),       METHOD(decode_at),
+    METHOD(clear),        METHOD(cache_info),   METHOD(take),
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t list, uintptr_t error) {
