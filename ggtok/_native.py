@@ -362,6 +362,17 @@ class _Splitter:
     def take_failure(self) -> BaseException | None:
         return self.failed.pop(threading.get_ident(), None)
 
+    def afresh(self, function: Callable[..., T]) -> Callable[..., T]:
+        """`function`, which encodes, without what a call before may have left behind: one that a
+        signal handler's exception ended does not get to take its failure."""
+
+        def call(*args: object) -> T:
+            self.unread.pop(threading.get_ident(), None)
+            self.take_failure()
+            return function(*args)
+
+        return call
+
 
 _SIZE_MAX: int = 2 ** (8 * ffi.sizeof("size_t")) - 1
 
@@ -441,6 +452,8 @@ class Native:
             functions.clear()
             lib.ggtok_free(self._tok)
             raise errors.OutOfMemoryError("out of memory")
+        if self._splitter:
+            functions = [self._splitter.afresh(function) for function in functions]
         self.encode, self.encode_bytes, self.count, self.encode_batch, *rest = functions
         self.decode, self.decode_at, self.clear, self.cache_info, self.take = rest
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,18 @@ def test_a_signal_while_patterns_cut_words() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert tok.encode("the kettle") == want
+
+
+def test_what_failed_in_a_call_that_a_signal_ended_is_forgotten() -> None:
+    """The failure of a pattern, which that call did not get to raise."""
+    gguf = GGUF.read(fixture("bpe-gemma4"))
+    gguf.remove("tokenizer.ggml.bos_token_id")
+    tok = ggtok.load(gguf.dump(), pre_patterns=[r"\w+|\W"])
+    assert tok._native._splitter is not None
+    for call in (tok.encode, tok.count, lambda text: tok.encode_batch([text])):
+        tok._native._splitter.failed[threading.get_ident()] = Stop()
+        with pytest.raises(ggtok.VocabError, match="BOS"):
+            call("the kettle")
 
 
 @posix
