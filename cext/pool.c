@@ -73,7 +73,23 @@ ggtok_context *ggtok_pool_take(ggtok_pool *p, ggtok_error *err) {
     return ctx;
 }
 
+/* A context at rest keeps what it learned, but not the room that its largest result took: with
+ * many threads that adds up. Room for a text of some 2 MB stays; beyond, new pages cost up
+ * to half as much again as encoding a text that the caches know. */
+static void shed(ggtok_context *ctx) {
+    enum { KEPT = 2 << 20 }; /* bytes */
+    if (ctx->ids.cap > KEPT / sizeof *ctx->ids.data) {
+        mem_free(ctx->ids.data);
+        ctx->ids = (idbuf){NULL, 0, 0};
+    }
+    if (ctx->bytes.cap > KEPT) {
+        mem_free(ctx->bytes.data);
+        ctx->bytes = (bytebuf){NULL, 0, 0};
+    }
+}
+
 void ggtok_pool_give(ggtok_pool *p, ggtok_context *ctx) {
+    shed(ctx);
     lock_take(&pools);
     bool current = ctx->round == p->round;
     if (current) {

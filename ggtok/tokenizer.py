@@ -332,7 +332,8 @@ class Tokenizer:
         """What is remembered of the texts encoded so far, to encode such texts faster.
 
         Threads that encode at the same time have a cache each; those at work right now
-        are left out.
+        are left out. So is the room for results that each keeps, 4 MB at most, and for a
+        copy of its largest text, which many vocabularies need.
         """
         hits, misses, size = self._native.cache_info()
         return CacheInfo(hits, misses, _CACHE_MAX, size)

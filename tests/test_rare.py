@@ -100,6 +100,29 @@ def test_no_memory_to_encode(by_python: bool) -> None:
             call()
 
 
+AFTER_A_LARGE_TEXT = """
+import resource, sys, ggtok
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+tok, text = ggtok.load(sys.argv[1]), b"the kettle" * 2_000_000
+tok.count(b"small")
+before = resident()
+n = tok.count(text)
+print(n, resident() - before)
+ids = tok.encode_array(text)
+before = resident()
+tok.decode_bytes(ids)
+print(len(text), resident() - before)
+"""
+
+
+@linux
+def test_room_for_a_large_result_is_not_kept() -> None:
+    for line in run(AFTER_A_LARGE_TEXT, fixture("bpe-gpt2")).splitlines():
+        size, kept = map(int, line.split())
+        assert size > 10_000_000 and kept < 4_000_000
+
+
 # ---- signals ----
 
 
