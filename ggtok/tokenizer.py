@@ -126,8 +126,10 @@ def load(
 class Tokenizer:
     """The tokenizer of a GGUF file; :func:`load` makes them.
 
-    It never changes, and any number of threads may use it at the same time; the
-    GIL is released while text is tokenized.
+    It never changes, and any number of threads may use it at the same time. The GIL is
+    released for batches and for texts of 2048 bytes or more; shorter ones take less time
+    than handing it over. It works after ``os.fork``, except in a signal handler that forks
+    inside a batch: the child would wait for threads that it doesn't have.
 
     Tokenizers can be pickled, with ``pre``, ``pre_patterns`` and ``overrides``. Of one loaded
     from a path or by a model's name, the absolute path or the name is, and the copy loads
