@@ -6,7 +6,8 @@
  */
 #include <stdlib.h>
 
-#include "pool.h"
+#include "threads.h"
+#include "tokenizer.h"
 
 enum {
     CHUNKS = 8,          /* per thread: more even out unequal texts, fewer cost less */
@@ -222,6 +223,7 @@ void ggtok_batch_copy(const ggtok_batch *b, int32_t *ids, int64_t *offsets, unsi
     worker workers[MAX_THREADS] = {{0}};
     ggtok_batch shared = *b;
     job j = {.batch = &shared, .ids = ids};
+    if (threads > b->n_chunks) threads = (unsigned)b->n_chunks;
     if (threads < 1 || b->n_ids < ALONE) threads = 1;
     if (threads > MAX_THREADS) threads = MAX_THREADS;
     lock_init(&j.lock);

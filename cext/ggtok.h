@@ -128,11 +128,11 @@ typedef struct ggtok_context ggtok_context;
 /*
  * Cuts one raw fragment into words, for ggtok_load_options.split. `text` is
  * well-formed UTF-8 (bad bytes already replaced by U+FFFD; surrogates may
- * occur). Write the end offset of each word, ascending, the last equal to n,
- * into ends[0 .. max) and return how many there are; when there are more than
- * max, write nothing that matters and return the number needed: the call is
- * repeated with room for it. Return SIZE_MAX to fail the encode call with
- * GGTOK_ERR_ARGUMENT. Called on the thread that encodes.
+ * occur). Write the end offset of each word, ascending, none inside a character,
+ * the last equal to n, into ends[0 .. max) and return how many there are; when
+ * there are more than max, write nothing that matters and return the number
+ * needed: the call is repeated with room for it. Return SIZE_MAX to fail the
+ * encode call with GGTOK_ERR_ARGUMENT, as other offsets do. Called on the thread that encodes.
  */
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 
@@ -280,9 +280,13 @@ ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n
 
 /*
  * Contexts that are not in use. Any thread takes one and gives it back, at any
- * time; a context is made when none is there (NULL: out of memory). Clearing
- * frees the caches: contexts at rest at once, the others when they come back.
- * All contexts must be back when the pool is freed.
+ * time; a context is made when none is there (NULL: out of memory). One that is
+ * given back no longer owns its results: room for ids and for text is kept up to
+ * 2 MB each. (What a model needed besides for its largest text stays; for most that
+ * is no more than a copy of it.) Clearing frees the contexts with their caches:
+ * those at rest at once, the others when they come back. All contexts must be back
+ * when the pool is freed. A process may fork at any time, and the child use the
+ * pool, but see ggtok_go_on_fn.
  */
 typedef struct ggtok_pool ggtok_pool;
 
@@ -301,7 +305,8 @@ typedef struct ggtok_cache_info {
 ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *pool);
 void ggtok_pool_free(ggtok_pool *pool); /* NULL is allowed */
 
-/* Asked by the calling thread, several times a second; false stops the batch. */
+/* Asked by the calling thread, several times a second; false stops the batch. It must not
+ * fork: the child would go on with a batch whose other threads it doesn't have. */
 typedef bool (*ggtok_go_on_fn)(void *user);
 
 typedef struct ggtok_bytes {

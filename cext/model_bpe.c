@@ -214,6 +214,11 @@ static ggtok_status user_words(const model_call *call, const uint8_t *text, size
                              "the word splitter's offset %llu is out of order",
                              (unsigned long long)i);
         }
+        if (s->ends[i] < n && utf8_continues(text[s->ends[i]])) { /* bpe_cuts.h knows whole ones */
+            return error_set(call->err, GGTOK_ERR_ARGUMENT,
+                             "the word splitter's offset %llu is inside a character",
+                             (unsigned long long)i);
+        }
     }
     if (!want || s->ends[want - 1] != n) {
         return error_set(call->err, GGTOK_ERR_ARGUMENT,

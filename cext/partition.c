@@ -17,6 +17,8 @@ typedef struct special_node {
     uint8_t byte;
 } special_node;
 
+static const special_set no_tokens = {.runs = {.byte = -1}};
+
 enum { FEW = 16 }; /* children of a node without a table: 64 bytes of table a child at most */
 
 static uint32_t child_of(const special_set *set, uint32_t node, uint8_t byte) {
@@ -97,8 +99,7 @@ ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_spec
     const uint32_t control = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN;
     const uint32_t special = control | GGTOK_ATTR_USER_DEFINED;
     size_t n = 0, bytes = 0;
-    memset(set, 0, sizeof *set);
-    set->runs.byte = -1;
+    *set = no_tokens;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & special)) continue;
         n++;
@@ -153,7 +154,7 @@ void special_set_free(special_set *set) {
     mem_free(set->nodes);
     mem_free(set->wide);
     special_runs_free(&set->runs);
-    memset(set, 0, sizeof *set);
+    *set = no_tokens;
 }
 
 /* ---- which tokens does the text hold? ---- */

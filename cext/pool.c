@@ -1,10 +1,50 @@
-#include "pool.h"
+/* See ggtok.h for what a pool is. */
+#include "threads.h"
+#include "tokenizer.h"
+
+struct ggtok_pool {
+    const ggtok_tokenizer *tok;
+    ggtok_context *idle; /* linked by their `next`, the one used last in front */
+    unsigned round;      /* contexts of earlier rounds are freed when they come back */
+};
+
+/* Of all pools: held for a few instructions, so that nobody gains by one lock each, and a
+ * fork has only this one to take. */
+static lock pools = LOCK_STATIC;
+
+/*
+ * A child process has the forking thread alone. If another one held the lock, nobody would give
+ * it back there, and a list might be half changed; hence a fork waits for the lock, and
+ * both processes give it back.
+ */
+#ifdef _WIN32
+static bool guard_forks(void) {
+    return true;
+}
+#else
+static int not_guarded; /* errno */
+
+static void before_fork(void) {
+    lock_take(&pools);
+}
+static void after_fork(void) {
+    lock_give(&pools);
+}
+static void guard(void) {
+    not_guarded = pthread_atfork(before_fork, after_fork, after_fork);
+}
+/* False: out of memory. */
+static bool guard_forks(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, guard);
+    return !not_guarded;
+}
+#endif
 
 ggtok_status ggtok_pool_new(const ggtok_tokenizer *tok, ggtok_pool **out, ggtok_error *err) {
-    ggtok_pool *p = *out = mem_zalloc(sizeof *p);
+    ggtok_pool *p = *out = guard_forks() ? mem_zalloc(sizeof *p) : NULL;
     if (!p) return error_memory(err);
     p->tok = tok;
-    lock_init(&p->lock);
     return GGTOK_OK;
 }
 
@@ -19,44 +59,59 @@ static void free_all(ggtok_context *ctx) {
 void ggtok_pool_free(ggtok_pool *p) {
     if (!p) return;
     free_all(p->idle);
-    lock_free(&p->lock);
     mem_free(p);
 }
 
 ggtok_context *ggtok_pool_take(ggtok_pool *p, ggtok_error *err) {
-    lock_take(&p->lock);
+    lock_take(&pools);
     ggtok_context *ctx = p->idle;
     unsigned round = p->round;
     if (ctx) p->idle = ctx->next;
-    lock_give(&p->lock);
+    lock_give(&pools);
     if (ctx || ggtok_context_new(p->tok, &ctx, err)) return ctx;
     ctx->round = round;
     return ctx;
 }
 
+/* A context at rest keeps what it learned, but not the room that its largest result took: with
+ * many threads that adds up. Room for a text of some 2 MB stays; beyond, new pages cost up
+ * to half as much again as encoding a text that the caches know. */
+static void shed(ggtok_context *ctx) {
+    enum { KEPT = 2 << 20 }; /* bytes */
+    if (ctx->ids.cap > KEPT / sizeof *ctx->ids.data) {
+        mem_free(ctx->ids.data);
+        ctx->ids = (idbuf){NULL, 0, 0};
+    }
+    if (ctx->bytes.cap > KEPT) {
+        mem_free(ctx->bytes.data);
+        ctx->bytes = (bytebuf){NULL, 0, 0};
+    }
+}
+
 void ggtok_pool_give(ggtok_pool *p, ggtok_context *ctx) {
-    lock_take(&p->lock);
+    shed(ctx);
+    lock_take(&pools);
     bool current = ctx->round == p->round;
     if (current) {
         ctx->next = p->idle;
         p->idle = ctx;
     }
-    lock_give(&p->lock);
+    lock_give(&pools);
     if (!current) ggtok_context_free(ctx);
 }
 
 void ggtok_pool_clear(ggtok_pool *p) {
-    lock_take(&p->lock);
+    lock_take(&pools);
     ggtok_context *idle = p->idle;
     p->idle = NULL;
     p->round++;
-    lock_give(&p->lock);
+    lock_give(&pools);
     free_all(idle);
 }
 
 ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *p) {
     ggtok_cache_info info = {0, 0, 0};
-    lock_take(&p->lock);
+    lock_take(&pools);
     for (const ggtok_context *ctx = p->idle; ctx; ctx = ctx->next) {
         info.hits += ctx->counts.hits;
         info.misses += ctx->counts.misses;
@@ -64,6 +119,6 @@ ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *p) {
             info.bytes += ctx->tok->ops->cache_bytes(ctx->scratch);
         }
     }
-    lock_give(&p->lock);
+    lock_give(&pools);
     return info;
 }

@@ -12,6 +12,7 @@
 
 typedef SRWLOCK lock;
 typedef HANDLE thread;
+#define LOCK_STATIC SRWLOCK_INIT
 #define THREAD_BODY(name, arg) static unsigned __stdcall name(void *arg)
 
 static inline void lock_init(lock *l) {
@@ -43,6 +44,7 @@ static inline void thread_join(thread t) {
 
 typedef pthread_mutex_t lock;
 typedef pthread_t thread;
+#define LOCK_STATIC PTHREAD_MUTEX_INITIALIZER
 #define THREAD_BODY(name, arg) static void *name(void *arg)
 
 static inline void lock_init(lock *l) {

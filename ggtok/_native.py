@@ -243,6 +243,11 @@ def int32_array(ids: object) -> Any:
         raise
 
 
+def on_main_thread() -> bool:
+    """Whether this is the thread on which Python's signal handlers run."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
 def _about_text(e: Exception, i: int | None) -> Exception:
     """`e`, which says that it is about texts[i]."""
     if i is not None and hasattr(e, "add_note"):  # Python 3.11
@@ -357,6 +362,17 @@ class _Splitter:
     def take_failure(self) -> BaseException | None:
         return self.failed.pop(threading.get_ident(), None)
 
+    def afresh(self, function: Callable[..., T]) -> Callable[..., T]:
+        """`function`, which encodes, without what a call before may have left behind: one that a
+        signal handler's exception ended does not get to take its failure."""
+
+        def call(*args: object) -> T:
+            self.unread.pop(threading.get_ident(), None)
+            self.take_failure()
+            return function(*args)
+
+        return call
+
 
 _SIZE_MAX: int = 2 ** (8 * ffi.sizeof("size_t")) - 1
 
@@ -374,6 +390,11 @@ class _Failed(Exception):
     """What entry.c raises: a ggtok_error's bytes, and which text of a batch or None."""
 
 
+# What entry.c raises for a text that it can't read. Signal handlers raise these too, whatever
+# the texts: all that it can read, and it is no text's error.
+_UNREADABLE = TypeError, UnicodeEncodeError
+
+
 class Native:
     """A loaded ggtok_tokenizer. Any number of threads may use one."""
 
@@ -386,8 +407,7 @@ class Native:
     decode_at: Callable[[int, int, object, object], bytes]
     clear: Callable[[], None]
     cache_info: Callable[[], tuple[int, int, int]]
-    take: Callable[[], int]
-    give: Callable[[int], None]
+    take: Callable[[], tuple[int, object]]
 
     def __init__(
         self,
@@ -432,8 +452,10 @@ class Native:
             functions.clear()
             lib.ggtok_free(self._tok)
             raise errors.OutOfMemoryError("out of memory")
+        if self._splitter:
+            functions = [self._splitter.afresh(function) for function in functions]
         self.encode, self.encode_bytes, self.count, self.encode_batch, *rest = functions
-        self.decode, self.decode_at, self.clear, self.cache_info, self.take, self.give = rest
+        self.decode, self.decode_at, self.clear, self.cache_info, self.take = rest
 
     @property
     def splits_in_python(self) -> bool:
@@ -452,9 +474,11 @@ class Native:
 
     def retry(self, function: Callable[..., T], e: Exception, text: object, *flags: object) -> T:
         """function(text, *flags), which raised `e`, with a text that it can read."""
-        if not isinstance(e, (TypeError, UnicodeEncodeError)) or isinstance(text, bytes):
+        if not isinstance(e, _UNREADABLE):
             self._raise(e)
         data = text_bytes(text)
+        if isinstance(text, (str, bytes)):
+            self._raise(e)
         try:
             return function(data, *flags)
         except Exception as again:
@@ -462,21 +486,24 @@ class Native:
 
     def retry_batch(self, e: Exception, texts: tuple[object, ...], *args: object) -> Any:
         """encode_batch(texts, *args), which raised `e`, likewise."""
-        if isinstance(e, (TypeError, UnicodeEncodeError)):
+        if isinstance(e, _UNREADABLE):
             readable = []
             for i, text in enumerate(texts):
                 try:
                     readable.append(text_bytes(text))
                 except errors.GGTokError as unreadable:
                     raise _about_text(unreadable, i) from None
-            try:
-                return self.encode_batch(tuple(readable), *args)
-            except Exception as again:
-                e = again
+            if not all(isinstance(text, (str, bytes)) for text in texts):
+                try:
+                    return self.encode_batch(tuple(readable), *args)
+                except Exception as again:
+                    e = again
+        if not isinstance(e, _Failed):
+            self._raise(e)
         try:
             self._raise(e)
         except Exception as cause:
-            raise _about_text(cause, e.args[1] if isinstance(e, _Failed) else None) from None
+            raise _about_text(cause, e.args[1]) from None
 
     def retry_decode(self, e: Exception, ids: object, *flags: object) -> bytes:
         """decode(ids, *flags), which raised `e`, likewise, or what is wrong with the ids."""
@@ -509,7 +536,7 @@ class Native:
         parts = ffi.new("ggtok_parts *")
         err = ffi.new("ggtok_error *")
         try:
-            address = self.take()
+            address, loan = self.take()
         except Exception as e:
             self._raise(e)
         context = ffi.cast("ggtok_context *", address)
@@ -524,7 +551,7 @@ class Native:
             ]
             return list(_ints(out)), fields
         finally:
-            self.give(address)
+            del loan  # now, not when the last traceback is gone
 
     # One token. `id` is any int.
 

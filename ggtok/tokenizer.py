@@ -126,8 +126,10 @@ def load(
 class Tokenizer:
     """The tokenizer of a GGUF file; :func:`load` makes them.
 
-    It never changes, and any number of threads may use it at the same time; the
-    GIL is released while text is tokenized.
+    It never changes, and any number of threads may use it at the same time. The GIL is
+    released for batches and for texts of 2048 bytes or more; shorter ones take less time
+    than handing it over. It works after ``os.fork``, except in a signal handler that forks
+    inside a batch: the child would wait for threads that it doesn't have.
 
     Tokenizers can be pickled, with ``pre``, ``pre_patterns`` and ``overrides``. Of one loaded
     from a path or by a model's name, the absolute path or the name is, and the copy loads
@@ -305,11 +307,12 @@ class Tokenizer:
         threads: int,
         lists: bool,
     ) -> Any:
-        args = tuple(_iterable(texts)), add_special, parse_special, self._threads(threads), lists
+        batch = tuple(_iterable(texts))
+        args = add_special, parse_special, self._threads(threads), lists, _native.on_main_thread()
         try:
-            return self._native.encode_batch(*args)
+            return self._native.encode_batch(batch, *args)
         except Exception as e:
-            return self._native.retry_batch(e, *args)
+            return self._native.retry_batch(e, batch, *args)
 
     def _threads(self, threads: int) -> int:
         threads = _index(threads, "threads")
@@ -331,7 +334,8 @@ class Tokenizer:
         """What is remembered of the texts encoded so far, to encode such texts faster.
 
         Threads that encode at the same time have a cache each; those at work right now
-        are left out.
+        are left out. So is the room for results that each keeps, 4 MB at most, and for a
+        copy of its largest text, which many vocabularies need.
         """
         hits, misses, size = self._native.cache_info()
         return CacheInfo(hits, misses, _CACHE_MAX, size)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,29 @@ def test_no_memory_to_encode(by_python: bool) -> None:
             call()
 
 
+AFTER_A_LARGE_TEXT = """
+import resource, sys, ggtok
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+tok, text = ggtok.load(sys.argv[1]), b"the kettle" * 2_000_000
+tok.count(b"small")
+before = resident()
+n = tok.count(text)
+print(n, resident() - before)
+ids = tok.encode_array(text)
+before = resident()
+tok.decode_bytes(ids)
+print(len(text), resident() - before)
+"""
+
+
+@linux
+def test_room_for_a_large_result_is_not_kept() -> None:
+    for line in run(AFTER_A_LARGE_TEXT, fixture("bpe-gpt2")).splitlines():
+        size, kept = map(int, line.split())
+        assert size > 10_000_000 and kept < 4_000_000
+
+
 # ---- signals ----
 
 
@@ -125,6 +149,61 @@ def test_a_signal_while_patterns_cut_words() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert tok.encode("the kettle") == want
+
+
+def test_what_failed_in_a_call_that_a_signal_ended_is_forgotten() -> None:
+    """The failure of a pattern, which that call did not get to raise."""
+    gguf = GGUF.read(fixture("bpe-gemma4"))
+    gguf.remove("tokenizer.ggml.bos_token_id")
+    tok = ggtok.load(gguf.dump(), pre_patterns=[r"\w+|\W"])
+    assert tok._native._splitter is not None
+    for call in (tok.encode, tok.count, lambda text: tok.encode_batch([text])):
+        tok._native._splitter.failed[threading.get_ident()] = Stop()
+        with pytest.raises(ggtok.VocabError, match="BOS"):
+            call("the kettle")
+
+
+@posix
+@pytest.mark.parametrize(
+    "error", [TypeError("stop"), UnicodeEncodeError("utf-8", "x", 0, 1, "stop")], ids=repr
+)
+def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception) -> None:
+    """It comes out all the same: the texts are fine."""
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    text = "the kettle " * 100_000
+
+    def stop(number: int, frame: object) -> None:
+        raise error from ZeroDivisionError()
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for call in (
+            lambda: tok.encode(text * 20),
+            lambda: tok.encode_batch([text] * 500, threads=1),
+        ):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            with pytest.raises(type(error)) as caught:
+                call()
+            assert caught.value is error
+            assert isinstance(error.__cause__, ZeroDivisionError)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_context_on_loan_comes_back_however_the_loan_ends() -> None:
+    """A signal handler may raise before the caller has so much as a name for it."""
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    tok.encode("the kettle")
+    at_rest = tok.cache_info()
+    assert at_rest.currsize
+    loan = tok._native.take()
+    assert not tok.cache_info().currsize
+    del loan
+    assert tok.cache_info() == at_rest
+    loan = tok._native.take()
+    del tok
+    del loan  # which kept the tokenizer alive
 
 
 def test_ctrl_c_before_the_command_begins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,6 +162,34 @@ def test_fork(name: str, before: str) -> None:
     assert tok.encode_batch(batch, threads=4) == want
 
 
+# ---- the end of the process ----
+
+# The interpreter takes a while to go down, with a batch under way on a thread that nobody joins.
+ABANDONED = """
+import sys, threading, time, ggtok
+tok = ggtok.load(sys.argv[1])
+text = "".join(chr(97 + i * i % 23) + " " * (i % 5 == 0) for i in range(30_000))
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.5)
+
+def deep(n):  # so far down the C stack that the system takes that part from an ended thread
+    max([0, 1], key=lambda _: n and deep(n - 1) or tok.encode_batch(batch, threads=4))
+
+sys.modules["slow"] = Slow()
+batch = [f"{i}{text}" for i in range(300)] * 200
+threading.Thread(target=deep, args=(60,), daemon=True).start()
+time.sleep(0.2)
+"""
+
+
+def test_exit_while_a_daemon_thread_is_busy() -> None:
+    command = [sys.executable, "-c", ABANDONED, str(fixture("bpe-llama3"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # ---- pickles ----
 
 BYTES = fixture("bpe-gpt2").read_bytes()

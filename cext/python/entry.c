@@ -193,7 +193,12 @@ static double now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* Lets Python handle signals: false once a handler has raised (KeyboardInterrupt). */
+/*
+ * Lets Python handle signals: false once a handler has raised (KeyboardInterrupt). Only on
+ * the main thread, where handlers run. Another may never come back from here: once the
+ * interpreter is going down, CPython ends it (3.13 and earlier), stack and all, and the batch's
+ * other threads would go on with what was there.
+ */
 static bool may_go_on(void *user) {
     poll_state *p = user;
     double now = now_ms();
@@ -218,8 +223,9 @@ static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, 
     return lists;
 }
 
-/* (tuple of texts, add_special, parse_special, threads, lists) -> lists, or a bytearray of
- * int32 and one of int64 offsets. TypeError for a text that is neither str nor bytes. */
+/* (tuple of texts, add_special, parse_special, threads, lists, is this the main thread) ->
+ * lists, or a bytearray of int32 and one of int64 offsets. TypeError for a text that is
+ * neither str nor bytes. */
 static PyObject *encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -238,12 +244,13 @@ static PyObject *encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t 
         texts[i].n = (size_t)size;
     }
     size_t failed;
+    ggtok_go_on_fn go_on = args[5] == Py_True ? may_go_on : NULL;
     poll_state state = {PyEval_SaveThread(), now_ms() + POLL_MS};
-    ggtok_status s = ggtok_encode_batch(e->pool, texts, (size_t)n, flags, threads, may_go_on,
-                                        &state, &batch, &failed, &err);
+    ggtok_status s = ggtok_encode_batch(e->pool, texts, (size_t)n, flags, threads, go_on, &state,
+                                        &batch, &failed, &err);
     PyEval_RestoreThread(state.thread);
-    if (s) {
-        if (s != GGTOK_ERR_STOPPED) fail(e, &err, failed, failed < (size_t)n);
+    if (s) { /* a text may fail, too, after a signal handler has raised */
+        if (!PyErr_Occurred()) fail(e, &err, failed, failed < (size_t)n);
         goto done;
     }
     ids = bytearray_of(NULL, ggtok_batch_n_ids(batch) * sizeof(int32_t));
@@ -348,22 +355,35 @@ static PyObject *cache_info(PyObject *self, PyObject *const *args, Py_ssize_t n_
                          (unsigned long long)info.bytes);
 }
 
-/* () -> the address of a context, for what goes through cffi; give() takes it back. */
+/* ---- a context on loan ---- */
+
+#define LOAN "ggtok.loan"
+
+static void loan_free(PyObject *loan) {
+    PyObject *self = PyCapsule_GetContext(loan);
+    SELF;
+    ggtok_pool_give(e->pool, PyCapsule_GetPointer(loan, LOAN));
+    Py_DECREF(self);
+}
+
+/* () -> (the address of a context, for what goes through cffi; what gives the context back when
+ * it is freed). A call to give it back might not be reached: a signal handler may raise between
+ * any two steps of Python's. */
 static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)args, (void)n_args;
     ggtok_error err;
     ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
-    return ctx ? PyLong_FromVoidPtr(ctx) : fail(e, &err, 0, false);
-}
-
-static PyObject *give(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
-    SELF;
-    (void)n_args;
-    ggtok_context *ctx = PyLong_AsVoidPtr(args[0]);
-    if (!ctx) return NULL;
-    ggtok_pool_give(e->pool, ctx);
-    Py_RETURN_NONE;
+    if (!ctx) return fail(e, &err, 0, false);
+    PyObject *loan = PyCapsule_New(ctx, LOAN, NULL);
+    if (!loan) {
+        ggtok_pool_give(e->pool, ctx);
+        return NULL;
+    }
+    Py_INCREF(self);
+    PyCapsule_SetContext(loan, self);
+    PyCapsule_SetDestructor(loan, loan_free);
+    return Py_BuildValue("(NN)", PyLong_FromVoidPtr(ctx), loan);
 }
 
 /* ---- binding ---- */
@@ -371,9 +391,9 @@ static PyObject *give(PyObject *self, PyObject *const *args, Py_ssize_t n_args) 
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(encode), METHOD(encode_bytes), METHOD(count), METHOD(encode_batch),
-    METHOD(decode), METHOD(decode_at),    METHOD(clear), METHOD(cache_info),
-    METHOD(take),   METHOD(give),
+    METHOD(encode),       METHOD(encode_bytes), METHOD(count),
+    METHOD(encode_batch), METHOD(decode),       METHOD(decode_at),
+    METHOD(clear),        METHOD(cache_info),   METHOD(take),
 };
 
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t list, uintptr_t error) {

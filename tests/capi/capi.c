@@ -245,6 +245,9 @@ static void check_splitter(const char *path) {
         CHECK(ggtok_encode(ctx, text, sizeof text, 0, &ids, &err) == GGTOK_ERR_ARGUMENT);
         CHECK(ids.n == 0 && err.message[0]);
     }
+    how = CUT; /* of a character of several bytes, too */
+    CHECK(ggtok_encode(ctx, "a\xC3\xA9", 3, 0, &ids, &err) == GGTOK_ERR_ARGUMENT && ids.n == 0);
+    CHECK(strstr(err.message, "offset 1 is inside a character"));
     ggtok_context_free(ctx);
 
     /* In a batch, the first text that fails is named. */
