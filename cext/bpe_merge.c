@@ -1,5 +1,6 @@
 #include "bpe_merge.h"
 
+#include "newer.h"
 #include "utf8.h"
 
 /*
@@ -41,13 +42,19 @@ static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word
     return count;
 }
 
+static inline void fetch(const void *p) {
+#if defined(__GNUC__)
+    __builtin_prefetch(p);
+#else
+    (void)p;
+#endif
+}
+
 /* What the pair becomes is fetched, since it is likely asked for next. */
 static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right) {
     if (left == BPE_NO_SYMBOL || right == BPE_NO_SYMBOL) return BPE_NO_RANK;
     uint32_t rank = bpe_rank(t, left, right);
-#if defined(__GNUC__)
-    if (rank != BPE_NO_RANK) __builtin_prefetch(&t->merged[rank]);
-#endif
+    if (t->merged && rank != BPE_NO_RANK) fetch(&t->merged[rank]);
     return rank;
 }
 
@@ -76,7 +83,7 @@ static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, u
         }
         if (least == BPE_NO_RANK) break;
         size_t gone = next[i], after = next[gone];
-        symbol[i] = t->merged[least];
+        symbol[i] = bpe_merged(t, least);
         rank[gone] = BPE_NO_RANK;
         next[i] = (uint8_t)after;
         prev[after] = (uint8_t)i;
@@ -157,7 +164,7 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
         /* A rank names its pair, so an equal rank means the pair is still there. */
         if (rank[i] != top) continue;
         size_t gone = next[i], after = next[gone];
-        symbol[i] = t->merged[top];
+        symbol[i] = bpe_merged(t, top);
         rank[gone] = BPE_NO_RANK;
         next[i] = (uint32_t)after;
         prev[after] = (uint32_t)i;
@@ -178,6 +185,185 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
         }
     }
     return true;
+}
+
+/* ---- many words at a time ---- */
+
+/*
+ * Each merge needs two look-ups in a table larger than the caches, so most of its time is
+ * spent waiting. A word is therefore left when it has asked for them, and taken up again
+ * when the others had their turn. What is done to it is what merge_short does.
+ */
+enum { PLACE_BITS = 5, RANK_BITS = 32 - PLACE_BITS, NOWHERE = BPE_JOB_MAX };
+
+typedef struct in_merge {
+    bpe_job *job;
+    /* Of each pair: its rank and, in the last bits, its place; so the least of them is
+     * the leftmost of those of lowest rank. [NOWHERE]: what is written there is not read. */
+    uint32_t order[BPE_JOB_MAX + 1];
+    uint32_t symbol[BPE_JOB_MAX + 1];
+    uint8_t next[BPE_JOB_MAX + 1], prev[BPE_JOB_MAX + 1]; /* prev of the first is NOWHERE */
+    uint8_t n;
+    uint8_t at; /* the symbol that was merged last, whose neighbours' slots were fetched */
+} in_merge;
+
+static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* or more: no merge */
+
+bool bpe_merges_many(const bpe_table *t) {
+    return !PLAIN && !t->raw_utf8 && !t->merged && t->symbol_bits + t->again_bits < RANK_BITS;
+}
+
+/* What of the table is needed here, by value: of what lies elsewhere, compilers have to
+ * think that it changes with each byte that is written. */
+typedef struct pairs {
+    const uint64_t *slots;
+    size_t mask;
+    uint64_t factor;
+    unsigned shift, symbol_bits, rank_bits, again_bits;
+} pairs;
+
+ALWAYS_INLINE size_t slot_of(pairs t, uint64_t key) {
+    return (size_t)(((key ^ key >> 15) * t.factor) >> t.shift);
+}
+
+/* The pair that begins at a place of the word; 0 if there is none. Neither is a branch
+ * here: where in a word something is merged can't be predicted. */
+ALWAYS_INLINE uint64_t pair_at(pairs t, const in_merge *m, size_t at, bool is_one) {
+    uint64_t key = (uint64_t)m->symbol[at] << t.symbol_bits | m->symbol[m->next[at]];
+    return key & (0 - (uint64_t)is_one);
+}
+
+/* bpe_rank, of whose two first slots one nearly always tells. */
+ALWAYS_INLINE uint32_t rank_of_key(pairs t, uint64_t key) {
+    size_t i = slot_of(t, key);
+    for (;; i = (i + 2) & t.mask) {
+        uint64_t a = t.slots[i], b = t.slots[(i + 1) & t.mask];
+        bool is_a = a >> t.rank_bits == key, is_b = b >> t.rank_bits == key;
+        if (!(is_a | is_b | !a | !b)) continue;
+        uint64_t slot = (a & (0 - (uint64_t)is_a)) | (b & (0 - (uint64_t)is_b));
+        return (uint32_t)(slot & (((uint64_t)1 << t.rank_bits) - 1)) - 1;
+    }
+}
+
+ALWAYS_INLINE uint32_t order_of(uint32_t rank, bool is_one, size_t at) {
+    return (rank | ((uint32_t)is_one - 1)) << PLACE_BITS | (uint32_t)at;
+}
+
+/* The least order. What was written just now would have to be waited for, since all are
+ * read at once: it is not among them. */
+ALWAYS_INLINE uint32_t least_order(const in_merge *m) {
+    uint32_t least = no_order;
+    for (size_t k = 0; k < BPE_JOB_MAX; k++) least = m->order[k] < least ? m->order[k] : least;
+    return least;
+}
+
+/* Merges the pair of that order and asks for those that it is now part of. */
+ALWAYS_INLINE void merge_pair(pairs t, in_merge *m, uint32_t order) {
+    size_t i = order % BPE_JOB_MAX, gone = m->next[i], after = m->next[gone], before = m->prev[i];
+    m->symbol[i] = (order >> PLACE_BITS) >> t.again_bits;
+    m->order[i] = m->order[gone] = m->order[before] = no_order;
+    m->next[i] = (uint8_t)after;
+    m->prev[after] = (uint8_t)i;
+    m->at = (uint8_t)i;
+    fetch(&t.slots[slot_of(t, pair_at(t, m, i, after < m->n))]);
+    fetch(&t.slots[slot_of(t, pair_at(t, m, before, before != NOWHERE))]);
+}
+
+/* False: nothing is merged. */
+ALWAYS_INLINE bool begin_job(const bpe_table *table, pairs t, in_merge *m, bpe_job *job) {
+    const uint8_t *word = job->word;
+    uint32_t least = no_order;
+    m->job = job;
+    m->n = (uint8_t)job->n;
+    for (size_t i = 0; i <= BPE_JOB_MAX; i++) {
+        m->order[i] = no_order;
+        m->symbol[i] = 0;
+        m->next[i] = (uint8_t)(i + 1);
+        m->prev[i] = (uint8_t)(i - 1);
+    }
+    m->prev[0] = m->next[NOWHERE] = NOWHERE;
+    m->symbol[0] = table->byte_symbol[word[0]];
+    for (size_t i = 1; i < job->n; i++) {
+        uint32_t order = order_of(table->byte_rank[word[i - 1]][word[i]], true, i - 1);
+        m->symbol[i] = table->byte_symbol[word[i]];
+        m->order[i - 1] = order;
+        least = order < least ? order : least;
+    }
+    if (least == no_order) return false;
+    merge_pair(t, m, least);
+    return true;
+}
+
+/* Looks up the pairs beside the symbol that was merged last, and merges the next one. False:
+ * there is none. */
+ALWAYS_INLINE bool go_on(pairs t, in_merge *m) {
+    size_t i = m->at, before = m->prev[i];
+    bool has_after = m->next[i] < m->n, has_before = before != NOWHERE;
+    uint32_t least = least_order(m);
+    uint32_t left = order_of(rank_of_key(t, pair_at(t, m, before, has_before)), has_before, before);
+    uint32_t right = order_of(rank_of_key(t, pair_at(t, m, i, has_after)), has_after, i);
+    m->order[before] = left;
+    m->order[i] = right;
+    least = left < least ? left : least;
+    least = right < least ? right : least;
+    if (least >= no_order) return false;
+    merge_pair(t, m, least);
+    return true;
+}
+
+static void end_job(const bpe_table *t, const in_merge *m) {
+    bpe_job *job = m->job;
+    idbuf out = {job->ids, 0, BPE_JOB_IDS};
+    for (size_t i = 0; i < job->n; i = m->next[i]) {
+        if (m->symbol[i] < t->n_tokens) {
+            out.data[out.n++] = (int32_t)m->symbol[i];
+        } else {
+            emit_bytes(t, job->word + i, m->next[i] - i, &out);
+        }
+    }
+    job->n_ids = (uint32_t)out.n;
+}
+
+ALWAYS_INLINE void merge_jobs(const bpe_table *table, bpe_job *jobs, size_t n) {
+    enum { AT_A_TIME = 16 };
+    const pairs t = {table->pairs,       table->pair_mask, table->pair_factor, table->pair_shift,
+                     table->symbol_bits, table->rank_bits, table->again_bits};
+    in_merge turns[AT_A_TIME];
+    size_t begun = 0, n_turns = 0;
+    while (n_turns || begun < n) {
+        while (n_turns < AT_A_TIME && begun < n) {
+            in_merge *m = &turns[n_turns];
+            if (begin_job(table, t, m, &jobs[begun++])) {
+                n_turns++;
+            } else {
+                end_job(table, m);
+            }
+        }
+        for (size_t i = 0; i < n_turns;) {
+            if (go_on(t, &turns[i])) {
+                i++;
+            } else {
+                end_job(table, &turns[i]);
+                turns[i] = turns[--n_turns];
+            }
+        }
+    }
+}
+
+#ifdef NEWER
+static NEWER void merge_jobs_newer(const bpe_table *t, bpe_job *jobs, size_t n) {
+    merge_jobs(t, jobs, n);
+}
+#endif
+
+void bpe_merge_many(const bpe_table *t, bpe_job *jobs, size_t n) {
+#ifdef NEWER
+    if (newer_machine()) {
+        merge_jobs_newer(t, jobs, n);
+        return;
+    }
+#endif
+    merge_jobs(t, jobs, n);
 }
 
 ggtok_status bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s, const uint8_t *word,

@@ -17,4 +17,20 @@ ggtok_status bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s, 
                             size_t n, idbuf *out, ggtok_error *err);
 void bpe_scratch_free(bpe_scratch *s);
 
+/* A word of at most BPE_JOB_MAX bytes, and the ids that it becomes. */
+enum { BPE_JOB_MAX = 32, BPE_JOB_IDS = 2 * BPE_JOB_MAX };
+
+typedef struct bpe_job {
+    const uint8_t *word;
+    uint32_t n, n_ids;
+    int32_t ids[BPE_JOB_IDS];
+} bpe_job;
+
+/* Can bpe_merge_many be used with this table? */
+bool bpe_merges_many(const bpe_table *t);
+
+/* The same as bpe_merge_word for each of the words: several at a time, since each step of
+ * a merge waits for memory. */
+void bpe_merge_many(const bpe_table *t, bpe_job *jobs, size_t n);
+
 #endif

@@ -248,8 +248,54 @@ typedef struct halves {
     uint32_t left, right; /* left == BPE_NO_SYMBOL: no merge has this rank */
 } halves;
 
-/* Fills the empty table. False: a pair lies further than `most` slots from its own. */
-static bool add_pairs(bpe_table *t, const halves *pairs, size_t n, size_t most) {
+/* ---- ranks that tell what pairs become ---- */
+
+static unsigned bits_for(uint64_t n) { /* to count from 0 to n - 1 */
+    unsigned bits = 1;
+    while (bits < 63 && (uint64_t)1 << bits < n) bits++;
+    return bits;
+}
+
+/* The most merges that make one symbol, or 0: the symbols that they make descend. */
+static uint64_t most_again(const uint32_t *merged, const halves *pairs, size_t n) {
+    uint64_t again = 0, most = 1;
+    uint32_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (pairs[i].left == BPE_NO_SYMBOL) continue;
+        if (merged[i] < last) return 0;
+        again = merged[i] == last ? again + 1 : 1;
+        if (again > most) most = again;
+        last = merged[i];
+    }
+    return most;
+}
+
+/* Puts the ranks into t->merged that tell what pairs become, if there can be such. */
+static bool make_ranks(bpe_table *t, const halves *pairs, size_t n) {
+    uint64_t most = PLAIN ? 0 : most_again(t->merged, pairs, n);
+    unsigned again_bits = most > 1 ? bits_for(most) : 0;
+    if (!most || 3 * t->symbol_bits + again_bits >= 64 || t->symbol_bits + again_bits >= 32) {
+        return false;
+    }
+    uint32_t last = BPE_NO_SYMBOL, again = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (pairs[i].left == BPE_NO_SYMBOL) continue;
+        again = t->merged[i] == last ? again + 1 : 0;
+        last = t->merged[i];
+        t->merged[i] = last << again_bits | again;
+    }
+    for (size_t i = 0; i < 256 * 256; i++) {
+        uint32_t *rank = &t->byte_rank[i >> 8][i & 255];
+        if (*rank != BPE_NO_RANK) *rank = t->merged[*rank];
+    }
+    t->again_bits = again_bits;
+    return true;
+}
+
+/* Fills the empty table. `rank`: of each pair, or NULL if that is its place in `pairs`.
+ * False: a pair lies further than `most` slots from its own. */
+static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, size_t n,
+                      size_t most) {
     t->pair_reach = 0;
     for (size_t base = 0; base < n; base += BATCH) {
         size_t count = n - base < BATCH ? n - base : BATCH;
@@ -268,18 +314,12 @@ static bool add_pairs(bpe_table *t, const halves *pairs, size_t n, size_t most) 
                 s = (s + 1) & t->pair_mask;
             }
             if (t->pairs[s]) continue; /* a pair that is there already keeps its first rank */
-            t->pairs[s] = key << t->rank_bits | (base + i + 1);
+            t->pairs[s] = key << t->rank_bits | ((rank ? rank[base + i] : base + i) + 1);
             if (steps > t->pair_reach) t->pair_reach = steps;
         }
         if (t->pair_reach > most) return false;
     }
     return true;
-}
-
-static unsigned bits_for(uint64_t n) { /* to count from 0 to n - 1 */
-    unsigned bits = 1;
-    while (bits < 63 && (uint64_t)1 << bits < n) bits++;
-    return bits;
 }
 
 static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggtok_error *err) {
@@ -298,9 +338,14 @@ static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggt
     t->pairs = mem_zalloc(mem_mul((size_t)1 << bits, sizeof *t->pairs));
     if (!t->pairs) return error_memory(err);
     t->pair_factor = BPE_PAIR_FACTOR;
-    for (int i = 1; !add_pairs(t, pairs, n, hash_reach(i)); i++) {
+    uint32_t *rank = make_ranks(t, pairs, n) ? t->merged : NULL;
+    for (int i = 1; !add_pairs(t, pairs, rank, n, hash_reach(i)); i++) {
         memset(t->pairs, 0, ((size_t)1 << bits) * sizeof *t->pairs);
         t->pair_factor = hash_new_seed(t->pairs);
+    }
+    if (rank) {
+        mem_free(t->merged);
+        t->merged = NULL;
     }
     return GGTOK_OK;
 }

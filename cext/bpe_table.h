@@ -32,13 +32,18 @@ typedef struct bpe_table {
     bpe_extras extras;
     /* Pair -> rank, open addressing, at most 0.6 full. A slot is
      *     left : symbol_bits | right : symbol_bits | rank + 1 : rank_bits
-     * and 0 when free: 8 bytes, so that a look-up is one cache line. */
+     * and 0 when free: 8 bytes, so that a look-up is one cache line.
+     *
+     * Ranks need not be the numbers of the merges, as long as they have their order. If
+     * the symbols that merges make never descend (trainers number them so), a rank is
+     *     symbol | which of the merges that make it : again_bits
+     * and tells what the pair becomes, without another look-up. */
     uint64_t *pairs;
     size_t pair_mask;
     size_t pair_reach;    /* see hash.h */
     uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless pairs were made to collide */
-    unsigned pair_shift, symbol_bits, rank_bits;
-    uint32_t *merged; /* by rank: the symbol that the pair becomes */
+    unsigned pair_shift, symbol_bits, rank_bits, again_bits;
+    uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL if ranks tell it */
     /* The rank of the merge of two bytes, which a word begins with: for few of them the
      * pairs need be looked at. Exact where `raw_utf8` isn't set, and not used where it is. */
     uint32_t byte_rank[256][256];
@@ -85,15 +90,19 @@ static inline size_t bpe_pair_slot(const bpe_table *t, uint64_t key) {
 
 /* Rank of the merge of two symbols, or BPE_NO_RANK. */
 static inline uint32_t bpe_rank(const bpe_table *t, uint32_t left, uint32_t right) {
-    uint64_t key = bpe_pair_key(t, left, right);
+    uint64_t key = bpe_pair_key(t, left, right), mask = ((uint64_t)1 << t->rank_bits) - 1;
     size_t i = bpe_pair_slot(t, key);
     for (size_t more = t->pair_reach;; i = (i + 1) & t->pair_mask) {
         uint64_t slot = t->pairs[i];
-        if (slot >> t->rank_bits == key && slot) {
-            return (uint32_t)(slot & (((uint64_t)1 << t->rank_bits) - 1)) - 1;
-        }
-        if (!slot || !more--) return BPE_NO_RANK;
+        /* a free slot's rank is BPE_NO_RANK */
+        if ((slot >> t->rank_bits == key) | !slot) return (uint32_t)(slot & mask) - 1;
+        if (!more--) return BPE_NO_RANK;
     }
+}
+
+/* The symbol that the pair of this rank becomes. */
+static inline uint32_t bpe_merged(const bpe_table *t, uint32_t rank) {
+    return t->merged ? t->merged[rank] : rank >> t->again_bits;
 }
 
 #endif

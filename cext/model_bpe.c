@@ -3,30 +3,10 @@
  *
  * A word's ids depend on its bytes alone, so words met before come from a cache.
  */
-#include "bpe_merge.h"
-#include "model.h"
+#include "model_bpe.h"
+
 #include "spaces.h"
 #include "utf8.h"
-#include "words.h"
-
-typedef struct bpe_model {
-    bpe_table table;
-    unsigned pre_flags;
-    uint32_t longest[256]; /* by first byte: bytes of the longest word that is one token */
-    ggtok_split_fn split;  /* the caller's own words, instead of the pre-tokenizer's */
-    void *split_user;
-} bpe_model;
-
-typedef struct bpe_state { /* scratch */
-    wordcache words;
-    wordcache pieces; /* parts of words: never looked up whole in the vocabulary */
-    bpe_scratch merge;
-    bytebuf text;   /* the fragment, made well-formed */
-    bytebuf spaced; /* the same with spaces escaped */
-    bytebuf mapped; /* a word in GPT-2's characters */
-    size_t *ends;   /* words of the caller's splitter */
-    size_t ends_cap;
-} bpe_state;
 
 static void model_free(void *model) {
     bpe_model *m = model;
@@ -35,23 +15,40 @@ static void model_free(void *model) {
     mem_free(m);
 }
 
-/* Fills m->longest. A token's text has one character for each byte of the word
- * (or is the word); texts that spell no word only make the bound less sharp. */
+/* The first three bytes of the word that a token's text spells, and how long it is. False: it
+ * spells none. A text has one character for each byte of the word, or is the word; the
+ * length of one that goes on with other characters only makes a bound less sharp. */
+static bool spelled(const bpe_model *m, gguf_view text, uint8_t start[3], uint32_t *n) {
+    *n = (uint32_t)text.n;
+    if (m->table.raw_utf8) {
+        for (size_t i = 0; i < 3; i++) start[i] = i < text.n ? text.p[i] : 0;
+        return true;
+    }
+    const uint8_t *p = text.p, *end = p + text.n;
+    for (size_t i = 0; i < text.n; i++) *n -= utf8_continues(p[i]);
+    for (size_t i = 0; i < 3; i++) {
+        uint32_t cpt;
+        size_t len;
+        int byte = p < end ? bpe_byte_at(p, end, &cpt, &len) : 0;
+        if (byte < 0) return false;
+        start[i] = (uint8_t)byte;
+        if (byte < 0x80) break; /* the others don't matter */
+        p += len;
+    }
+    return true;
+}
+
 static void find_longest(bpe_model *m, const vocab *v) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         gguf_view t = vocab_key(v, id);
-        const uint8_t *p = t.p;
-        uint32_t cpt, n = (uint32_t)t.n;
-        uint8_t first = t.p[0];
-        if (!m->table.raw_utf8) {
-            if (t.p[0] > 0x20 && t.p[0] < 0x7F && n <= m->longest[t.p[0]]) continue;
-            for (size_t i = 0; i < t.n; i++) n -= (t.p[i] & 0xC0) == 0x80;
-            size_t len;
-            int byte = bpe_byte_at(p, p + t.n, &cpt, &len);
-            if (byte < 0) continue;
-            first = (uint8_t)byte;
-        }
-        if (n > m->longest[first]) m->longest[first] = n;
+        uint8_t start[3] = {0};
+        uint32_t n;
+        if (t.p[0] > 0x20 && t.p[0] < 0x7F && t.n <= m->longest[t.p[0]]) continue;
+        if (!spelled(m, t, start, &n)) continue;
+        if (n > m->longest[start[0]]) m->longest[start[0]] = n;
+        if ((start[0] & start[1] & start[2]) < 0x80) continue;
+        uint32_t *longest = &m->longest_high[bpe_start(start)];
+        if (n > *longest) *longest = n;
     }
 }
 
@@ -106,30 +103,30 @@ static void *scratch_new(const vocab *v, const void *model) {
 
 /* ---- one word ---- */
 
+bool bpe_may_be_token(const bpe_model *m, const vocab *v, const uint8_t *word, size_t n) {
+    if (n > m->longest[word[0]]) return false;
+    if (n >= 3 && (word[0] & word[1] & word[2]) >= 0x80 && n > m->longest_high[bpe_start(word)]) {
+        return false;
+    }
+    if (v->flag[GGTOK_FLAG_IGNORE_MERGES]) return true;
+    for (size_t i = 0; i < n; i++) {
+        if (word[i] != '\n') return false;
+    }
+    return m->pre_flags & PRETOK_NEWLINE_WORDS;
+}
+
 /* Sets *id to the token whose text is the word as the vocabulary spells it, or
  * to -1. False: out of memory. */
 static bool whole_word(const bpe_model *m, bpe_state *s, const vocab *v, const uint8_t *word,
                        size_t n, int32_t *id) {
     *id = GGTOK_NO_TOKEN;
-    if (n > m->longest[word[0]]) return true;
+    if (!bpe_may_be_token(m, v, word, n)) return true;
     if (m->table.raw_utf8) {
         *id = vocab_find(v, word, n);
         return true;
     }
     if (s->mapped.cap < 2 * n && !bytebuf_reserve(&s->mapped, 2 * n)) return false;
-    uint8_t *w = s->mapped.data;
-    for (size_t i = 0; i < n; i++) { /* always two bytes, of which one may be overwritten */
-        memcpy(w, m->table.byte_char[word[i]], 2);
-        w += 1 + (w[1] != 0);
-    }
-    *id = vocab_find(v, s->mapped.data, (size_t)(w - s->mapped.data));
-    return true;
-}
-
-static bool only_newlines(const uint8_t *p, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] != '\n') return false;
-    }
+    *id = vocab_find(v, s->mapped.data, bpe_spell(&m->table, word, n, s->mapped.data));
     return true;
 }
 
@@ -142,17 +139,18 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *piece, s
     size_t before = out->n;
     (void)room;
     ggtok_status st = bpe_merge_word(&m->table, call->v, &s->merge, piece, n, out, call->err);
+    s->n_new++;
     if (!st) wordcache_put(&s->pieces, piece, n, out->data + before, out->n - before);
     return st;
 }
 
 /* Merges a word in the pieces that merges don't join, most of which were met before. */
 static ggtok_status merge_word(const model_call *call, const uint8_t *word, size_t n, size_t room) {
-    enum { WHOLE = 12 /* bytes: not worth cutting */, BATCH = 64 };
+    enum { BATCH = 64 };
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     size_t ends[BATCH];
-    if (n <= WHOLE) {
+    if (n <= BPE_WHOLE) {
         return bpe_merge_word(&m->table, call->v, &s->merge, word, n, call->out, call->err);
     }
     for (size_t from = 0, count; from < n; from = ends[count - 1]) {
@@ -171,11 +169,9 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     bpe_state *s = call->scratch;
     idbuf *out = call->out;
     size_t before = out->n;
-    int32_t id = GGTOK_NO_TOKEN;
-    if (call->v->flag[GGTOK_FLAG_IGNORE_MERGES] ||
-        ((m->pre_flags & PRETOK_NEWLINE_WORDS) && only_newlines(word, n))) {
-        if (!whole_word(m, s, call->v, word, n, &id)) return error_memory(call->err);
-    }
+    int32_t id;
+    s->n_new += n <= PIECE_MAX; /* others are never kept */
+    if (!whole_word(m, s, call->v, word, n, &id)) return error_memory(call->err);
     if (id >= 0) {
         if (!idbuf_push(out, id)) return error_memory(call->err);
     } else {
@@ -229,7 +225,7 @@ static ggtok_status user_words(const model_call *call, const uint8_t *text, size
 }
 
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
-    enum { BATCH = 512 };
+    enum { BATCH = BPE_LEARN_MAX, FEW = 64 };
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     ggtok_status st = GGTOK_OK;
@@ -263,7 +259,10 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     pretok_walk walk;
     pretok_begin(&walk, call->v->pre, text, n);
     while (!st && (count = pretok_next(&walk, ends, BATCH))) {
+        s->n_new = 0;
+        if (s->learning) bpe_learn(call, text, room, from, ends, count);
         st = words_encode(call, &s->words, encode_word, text, room, from, ends, count);
+        s->learning = s->n_new > count / FEW;
         from = ends[count - 1];
     }
     return st;

@@ -12,6 +12,7 @@
 #include "pretok_simd.h"
 
 #include "bits.h"
+#include "newer.h"
 
 #if defined(__SSE2__) || defined(_M_X64)
 #include <emmintrin.h>
@@ -19,12 +20,6 @@
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
 #define PRETOK_WINDOWS 1
-#endif
-
-#if defined(__GNUC__)
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-#else
-#define ALWAYS_INLINE static inline
 #endif
 
 #ifdef PRETOK_WINDOWS
@@ -380,10 +375,7 @@ enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX };
 
 #endif
 
-/* On x86-64, machines of the last ten years count bits and find them in one
- * instruction each; code for those is chosen when it runs. */
-#if defined(PRETOK_WINDOWS) && defined(__GNUC__) && defined(__x86_64__)
-#define NEWER __attribute__((target("avx2,bmi,popcnt")))
+#if defined(PRETOK_WINDOWS) && defined(NEWER)
 #define PATTERN(name, ...) \
     static NEWER size_t name##_newer(const pretok_scanner *self, const uint8_t *text, \
                                      pretok_stage *st, size_t *ends, size_t max) { \
@@ -391,10 +383,7 @@ enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX };
     } \
     size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st, \
                              size_t *ends, size_t max) { \
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && \
-            __builtin_cpu_supports("popcnt")) { \
-            return name##_newer(self, text, st, ends, max); \
-        } \
+        if (newer_machine()) return name##_newer(self, text, st, ends, max); \
         return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max); \
     }
 #else

@@ -1,4 +1,5 @@
 /* Is it UTF-8? Character by character, or 32 bytes at a time where AVX2 is there. */
+#include "newer.h"
 #include "utf8.h"
 
 /* Length of the well-formed sequence at p, or 0. The second byte's bounds rule
@@ -16,7 +17,7 @@ static size_t well_formed(const uint8_t *p, size_t n) {
     return len;
 }
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#ifdef NEWER
 #include <immintrin.h>
 
 /*
@@ -37,14 +38,13 @@ enum {
 };
 
 #define TWICE(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
-#define AVX2 __attribute__((target("avx2")))
 
-AVX2 static inline __m256i load(const uint8_t *p) {
+NEWER static inline __m256i load(const uint8_t *p) {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
 /* The faults in the 32 bytes at p, three bytes in front of which can be read. */
-AVX2 static inline __m256i faults(const uint8_t *p) {
+NEWER static inline __m256i faults(const uint8_t *p) {
     const __m256i first_upper =
         TWICE(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, (char)SECOND, (char)SECOND,
               (char)SECOND, (char)SECOND, SHORT | C0, SHORT, SHORT | E0, SHORT | F4 | F0);
@@ -74,7 +74,7 @@ AVX2 static inline __m256i faults(const uint8_t *p) {
 
 /* Length of a prefix that is well-formed: of whole blocks, but for the character at their
  * end. */
-AVX2 static size_t valid_blocks_avx2(const uint8_t *p, size_t n) {
+NEWER static size_t valid_blocks_avx2(const uint8_t *p, size_t n) {
     enum { BLOCK = 32 };
     size_t i = 0;
     while (i < 3) {
@@ -94,7 +94,7 @@ AVX2 static size_t valid_blocks_avx2(const uint8_t *p, size_t n) {
 
 static size_t valid_blocks(const uint8_t *p, size_t n) {
     enum { WORTH_IT = 64 };
-    return n >= WORTH_IT && __builtin_cpu_supports("avx2") ? valid_blocks_avx2(p, n) : 0;
+    return n >= WORTH_IT && newer_machine() ? valid_blocks_avx2(p, n) : 0;
 }
 
 #else

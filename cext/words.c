@@ -12,9 +12,8 @@ ggtok_status words_other(const model_call *call, wordcache *cache, word_fn encod
             out->n += e->n;
             return GGTOK_OK;
         }
-    } else if (wordcache_get(cache, word, n, room, out)) {
-        return GGTOK_OK;
     }
+    if (wordcache_get(cache, word, n, room, out)) return GGTOK_OK;
     call->counts->hits--;
     call->counts->misses++;
     return encode(call, word, n, room);

@@ -1,0 +1,62 @@
+/* BPE's own, for its two parts: one word after the other (model_bpe.c), and new words in
+ * advance (bpe_learn.c). */
+#ifndef GGTOK_MODEL_BPE_H
+#define GGTOK_MODEL_BPE_H
+
+#include "bpe_merge.h"
+#include "model.h"
+#include "words.h"
+
+typedef struct bpe_model {
+    bpe_table table;
+    unsigned pre_flags;
+    uint32_t longest[256]; /* by first byte: bytes of the longest word that is one token */
+    /* The same by bpe_start(word), for words that begin with three bytes from 0x80 on: a
+     * sentence in Chinese is one word, and seldom begins like a token of its length. */
+    uint32_t longest_high[4096];
+    ggtok_split_fn split; /* the caller's own words, instead of the pre-tokenizer's */
+    void *split_user;
+} bpe_model;
+
+typedef struct bpe_state { /* scratch */
+    wordcache words;
+    wordcache pieces; /* parts of words: never looked up whole in the vocabulary */
+    bpe_scratch merge;
+    bytebuf text;   /* the fragment, made well-formed */
+    bytebuf spaced; /* the same with spaces escaped */
+    bytebuf mapped; /* a word in GPT-2's characters */
+    size_t *ends;   /* words of the caller's splitter */
+    size_t ends_cap;
+    size_t n_new;  /* words and pieces that were not in the caches, of the words at hand */
+    bool learning; /* so many of the last words were new that the next are learned first */
+} bpe_state;
+
+static inline uint32_t bpe_start(const uint8_t *word) {
+    uint32_t three = (uint32_t)word[0] << 16 | (uint32_t)word[1] << 8 | word[2];
+    return three * 0x9E3779B1u >> 20;
+}
+
+enum { BPE_WHOLE = 12 }; /* bytes: words of no more are not worth cutting into pieces */
+
+/* Is the word looked for in the vocabulary before it is merged, and not too long? */
+bool bpe_may_be_token(const bpe_model *m, const vocab *v, const uint8_t *word, size_t n);
+
+/* Writes the word as the vocabulary spells it, by GPT-2's byte map, to `out`, which has
+ * room for 2 * n bytes. Returns how many they are. */
+static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n, uint8_t *out) {
+    uint8_t *w = out;
+    for (size_t i = 0; i < n; i++) { /* always two bytes, of which one may be overwritten */
+        memcpy(w, t->byte_char[word[i]], 2);
+        w += 1 + (w[1] != 0);
+    }
+    return (size_t)(w - out);
+}
+
+enum { BPE_LEARN_MAX = 512 };
+
+/* Puts words that the caches don't hold into them, where that pays; nothing else changes.
+ * The words are given as to words_encode; at most BPE_LEARN_MAX. */
+void bpe_learn(const model_call *call, const uint8_t *text, size_t n, size_t from,
+               const size_t *ends, size_t count);
+
+#endif
