@@ -216,10 +216,12 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
     return strange ? bits_lowest(strange) : known;
 }
 
-/* Where words start in the window at p, of which `known` bytes are text, as far as it
- * tells; never bit 0. If none does, and what is known ends with a letter, *last_letter is where that begins. */
-ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned known,
+/* Where words start in the window at p, of which `left` bytes are text, with spaces behind
+ * them, as far as it tells; never bit 0. At the text's end a word starts, too. If none
+ * does, and what is known ends with a letter, *last_letter is where that begins. */
+ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned left,
                                    shape s, unsigned *last_letter) {
+    unsigned known = left;
     classes c = classify(p, s.cased, s.slashes, s.no_controls);
     if (s.no_controls) {
         uint64_t strange = c.control & ~c.other_white & ~c.newline & first_bits(known);
@@ -307,9 +309,13 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     }
 
     /* A white run that reaches the end of what is known may go on: of it, only
-     * the start counts. */
+     * the start counts. Those that reach the text's end don't: as if there were nothing
+     * but space behind it. */
     uint64_t in_sight = first_bits(known);
-    if (known && white >> (known - 1) & 1) {
+    if (known == left && left < WINDOW) {
+        in_sight |= (uint64_t)1 << left;
+        starts |= (uint64_t)1 << left;
+    } else if (known && white >> (known - 1) & 1) {
         uint64_t before = ~white & in_sight;
         unsigned run = before ? bits_highest(before) + 1 : 0;
         in_sight = ((uint64_t)2 << run) - 1;
@@ -337,20 +343,20 @@ ALWAYS_INLINE size_t write_ends(uint64_t starts, size_t at, size_t *ends) {
 
 ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *text, pretok_stage *st,
                          size_t *ends, size_t max) {
-    enum { SLOW_WORDS = 4, LEAST = 8 };
+    enum { SLOW_WORDS = 4, LEAST = 2 };
     size_t n = 0;
     while (st->pos < st->end) {
         size_t pos = st->pos; /* the next window's: where a word begins, or in its letters */
         while (max - n >= WINDOW && st->end - pos >= LEAST && !st->match_end) {
             const uint8_t *p = text + pos;
             uint8_t last[WINDOW];
-            size_t left = st->end - pos;
-            unsigned known = left < WINDOW ? (unsigned)left : WINDOW, last_letter = 0;
+            unsigned left = st->end - pos < WINDOW ? (unsigned)(st->end - pos) : WINDOW;
+            unsigned last_letter = 0;
             if (left < WINDOW) {
-                memset(last, 0, sizeof last);
+                memset(last, ' ', sizeof last);
                 p = memcpy(last, p, left);
             }
-            uint64_t starts = word_starts(self->plain->high, p, known, s, &last_letter);
+            uint64_t starts = word_starts(self->plain->high, p, left, s, &last_letter);
             if (starts) {
                 n += write_ends(starts, pos, ends + n);
                 st->pos = pos += bits_highest(starts);
