@@ -203,8 +203,8 @@ typedef struct in_merge {
     uint32_t order[BPE_JOB_MAX + 1];
     uint32_t symbol[BPE_JOB_MAX + 1];
     uint8_t next[BPE_JOB_MAX + 1], prev[BPE_JOB_MAX + 1]; /* prev of the first is NOWHERE */
-    uint8_t n;
-    uint8_t at; /* the symbol that was merged last, whose neighbours' slots were fetched */
+    uint8_t at;                                           /* the symbol that was merged last */
+    uint64_t left, right; /* the pairs that it is now part of, whose slots were fetched */
 } in_merge;
 
 static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* or more: no merge */
@@ -226,11 +226,11 @@ ALWAYS_INLINE size_t slot_of(pairs t, uint64_t key) {
     return (size_t)(((key ^ key >> 15) * t.factor) >> t.shift);
 }
 
-/* The pair that begins at a place of the word; 0 if there is none. Neither is a branch
- * here: where in a word something is merged can't be predicted. */
+/* The pair that begins at a place of the word, or a key that no pair has: that is looked
+ * for like any other, as where in a word something is merged can't be predicted. */
 ALWAYS_INLINE uint64_t pair_at(pairs t, const in_merge *m, size_t at, bool is_one) {
     uint64_t key = (uint64_t)m->symbol[at] << t.symbol_bits | m->symbol[m->next[at]];
-    return key & (0 - (uint64_t)is_one);
+    return key | ((uint64_t)is_one - 1);
 }
 
 /* bpe_rank, of whose two first slots one nearly always tells. */
@@ -245,8 +245,8 @@ ALWAYS_INLINE uint32_t rank_of_key(pairs t, uint64_t key) {
     }
 }
 
-ALWAYS_INLINE uint32_t order_of(uint32_t rank, bool is_one, size_t at) {
-    return (rank | ((uint32_t)is_one - 1)) << PLACE_BITS | (uint32_t)at;
+ALWAYS_INLINE uint32_t order_of(uint32_t rank, size_t at) {
+    return rank << PLACE_BITS | (uint32_t)at;
 }
 
 /* The least order. What was written just now would have to be waited for, since all are
@@ -265,26 +265,30 @@ ALWAYS_INLINE void merge_pair(pairs t, in_merge *m, uint32_t order) {
     m->next[i] = (uint8_t)after;
     m->prev[after] = (uint8_t)i;
     m->at = (uint8_t)i;
-    fetch(&t.slots[slot_of(t, pair_at(t, m, i, after < m->n))]);
-    fetch(&t.slots[slot_of(t, pair_at(t, m, before, before != NOWHERE))]);
+    m->left = pair_at(t, m, before, before != NOWHERE);
+    m->right = pair_at(t, m, i, after < m->job->n);
+    fetch(&t.slots[slot_of(t, m->left)]);
+    fetch(&t.slots[slot_of(t, m->right)]);
 }
+
+#define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
+static const uint8_t first_next[BPE_JOB_MAX + 1] = {EIGHT(1), EIGHT(9), EIGHT(17), EIGHT(25),
+                                                    NOWHERE};
+static const uint8_t first_prev[BPE_JOB_MAX + 1] = {NOWHERE, EIGHT(0), EIGHT(8), EIGHT(16),
+                                                    EIGHT(24)};
 
 /* False: nothing is merged. */
 ALWAYS_INLINE bool begin_job(const bpe_table *table, pairs t, in_merge *m, bpe_job *job) {
     const uint8_t *word = job->word;
     uint32_t least = no_order;
     m->job = job;
-    m->n = (uint8_t)job->n;
-    for (size_t i = 0; i <= BPE_JOB_MAX; i++) {
-        m->order[i] = no_order;
-        m->symbol[i] = 0;
-        m->next[i] = (uint8_t)(i + 1);
-        m->prev[i] = (uint8_t)(i - 1);
-    }
-    m->prev[0] = m->next[NOWHERE] = NOWHERE;
+    memcpy(m->next, first_next, sizeof first_next);
+    memcpy(m->prev, first_prev, sizeof first_prev);
+    for (size_t i = 0; i < BPE_JOB_MAX; i++) m->order[i] = no_order;
+    m->symbol[job->n] = m->symbol[NOWHERE] = 0;
     m->symbol[0] = table->byte_symbol[word[0]];
     for (size_t i = 1; i < job->n; i++) {
-        uint32_t order = order_of(table->byte_rank[word[i - 1]][word[i]], true, i - 1);
+        uint32_t order = order_of(table->byte_rank[word[i - 1]][word[i]], i - 1);
         m->symbol[i] = table->byte_symbol[word[i]];
         m->order[i - 1] = order;
         least = order < least ? order : least;
@@ -298,10 +302,9 @@ ALWAYS_INLINE bool begin_job(const bpe_table *table, pairs t, in_merge *m, bpe_j
  * there is none. */
 ALWAYS_INLINE bool go_on(pairs t, in_merge *m) {
     size_t i = m->at, before = m->prev[i];
-    bool has_after = m->next[i] < m->n, has_before = before != NOWHERE;
     uint32_t least = least_order(m);
-    uint32_t left = order_of(rank_of_key(t, pair_at(t, m, before, has_before)), has_before, before);
-    uint32_t right = order_of(rank_of_key(t, pair_at(t, m, i, has_after)), has_after, i);
+    uint32_t left = order_of(rank_of_key(t, m->left), before);
+    uint32_t right = order_of(rank_of_key(t, m->right), i);
     m->order[before] = left;
     m->order[i] = right;
     least = left < least ? left : least;
@@ -324,28 +327,28 @@ static void end_job(const bpe_table *t, const in_merge *m) {
     job->n_ids = (uint32_t)out.n;
 }
 
+/* Begins the next job in which something is merged. False: there is none. */
+ALWAYS_INLINE bool begin_next(const bpe_table *table, pairs t, in_merge *m, bpe_job *jobs, size_t n,
+                              size_t *begun) {
+    while (*begun < n) {
+        if (begin_job(table, t, m, &jobs[(*begun)++])) return true;
+        end_job(table, m);
+    }
+    return false;
+}
+
 ALWAYS_INLINE void merge_jobs(const bpe_table *table, bpe_job *jobs, size_t n) {
     enum { AT_A_TIME = 16 };
     const pairs t = {table->pairs,       table->pair_mask, table->pair_factor, table->pair_shift,
                      table->symbol_bits, table->rank_bits, table->again_bits};
     in_merge turns[AT_A_TIME];
     size_t begun = 0, n_turns = 0;
-    while (n_turns || begun < n) {
-        while (n_turns < AT_A_TIME && begun < n) {
-            in_merge *m = &turns[n_turns];
-            if (begin_job(table, t, m, &jobs[begun++])) {
-                n_turns++;
-            } else {
-                end_job(table, m);
-            }
-        }
-        for (size_t i = 0; i < n_turns;) {
-            if (go_on(t, &turns[i])) {
-                i++;
-            } else {
-                end_job(table, &turns[i]);
-                turns[i] = turns[--n_turns];
-            }
+    while (n_turns < AT_A_TIME && begin_next(table, t, &turns[n_turns], jobs, n, &begun)) n_turns++;
+    while (n_turns) {
+        for (size_t i = 0; i < n_turns; i++) {
+            if (go_on(t, &turns[i])) continue;
+            end_job(table, &turns[i]);
+            if (!begin_next(table, t, &turns[i], jobs, n, &begun)) turns[i--] = turns[--n_turns];
         }
     }
 }
