@@ -437,10 +437,9 @@ static ggtok_status drain(ugm_run *r, bool all) {
             }
         }
     }
-    bool uncut = !start && !count;
     if (!status) status = push_pieces(r, n + ROOM, &start, ends, &count);
     if (!status && all && start < n) {
-        if (!r->cut || (r->kept && uncut)) {
+        if (!r->cut) {
             status = push_path(r, p, n);
         } else {
             ends[count++] = n;
