@@ -78,8 +78,10 @@ def some_texts(chooser: random.Random, alphabet: str, tokens: list[bytes]) -> li
 def fill(gguf: GGUF, tokens: list[bytes], types: list[int], chooser: random.Random) -> None:
     gguf.set("tokenizer.ggml.tokens", tokens)
     gguf.set("tokenizer.ggml.token_type", types, "i32")
-    # Few scores, for ties; sums of them are exact, or not.
-    scores = chooser.choice(([-1.0, -2.0, -2.5], [-0.1, -7.3, 1.0, -2.7]))
+    # Few scores, for ties; sums of them are exact, or not, or only those of some 20 bytes.
+    scores = chooser.choice(
+        ([-1.0, -2.0, -2.5], [-0.1, -7.3, 1.0, -2.7], [-1.0, -2.0, -(2.0**-45)])
+    )
     gguf.set("tokenizer.ggml.scores", chooser.choices(scores, k=len(tokens)), "f32")
 
 
