@@ -2,18 +2,20 @@
  * UGM: the text is normalized, then cut into the tokens with the greatest sum of
  * scores (unigram language model, Viterbi).
  *
- *   text -> normalize (user-defined tokens, charsmap, white space) -> pieces
+ *   text -> spans between spaces, remembered
+ *        -> normalize (user-defined tokens, charsmap, white space) -> pieces
  *        -> best path of each piece, remembered -> ids, runs of unknowns fused
  *
- * Cutting into pieces is exact when sums of scores are (see DESIGN.md); a
+ * Cutting into spans and pieces is exact when sums of scores are (see DESIGN.md); a
  * vocabulary or a text for which that can't be shown is one piece.
  */
 #include "bits.h"
 #include "model.h"
 #include "pairset.h"
-#include "piece_cache.h"
+#include "spans.h"
 #include "trie_long.h"
 #include "ugm_charsmap.h"
+#include "ugm_spans.h"
 #include "vocab_keys.h"
 
 #include <float.h>
@@ -28,7 +30,8 @@ typedef struct ugm_model {
     double exact_len; /* texts up to this many bytes have exact sums; 0: none */
     bool plain[256];  /* an ASCII byte that stays itself if another follows */
     bool all_plain;   /* all from 20 to 7E are */
-    bool space_first; /* no token holds a U+2581 behind its first character */
+    bool words;       /* a text may be cut at spaces: see words_apart */
+    bool newlines;    /* and at tabs and ends of lines, too */
 } ugm_model;
 
 typedef struct best { /* the best way to a place in the piece */
@@ -41,45 +44,32 @@ typedef struct ugm_scratch {
     bytebuf norm;
     best *best;
     size_t best_cap;
-    idbuf ids;  /* of one piece, last to first */
-    idbuf hits; /* of trie_long_find */
-    piece_cache cache;
-    uint8_t *kind; /* of each character below U+10000, once met: see plain_char */
-    bool any_user; /* some token is user-defined, now that types are final */
+    idbuf ids;        /* of one piece, last to first */
+    idbuf hits;       /* of trie_long_find */
+    wordcache spans;  /* as they stand in the text */
+    wordcache pieces; /* normalized */
+    ugm_spans found;
+    bytebuf padded; /* a short text */
+    double excess;  /* by which spans were longer, normalized, than SPAN_MORE allows */
+    uint8_t *kind;  /* of each character below U+10000, once met: see plain_char */
+    bool by_span;   /* see words_apart */
+    bool any_user;  /* some token is user-defined, now that types are final */
 } ugm_scratch;
 
-/*
- * Pieces wait in a batch before they are looked up, so that their cache lines are
- * fetched side by side: a line takes longer to come than a piece to find.
- */
-enum { BATCH = 24 };
-
-typedef struct batch {
-    struct waiting {
-        piece_key key;
-        uint64_t hash;
-        const uint8_t *text; /* without its U+2581 if `bare` */
-        bool bare;
-        size_t n;
-    } piece[BATCH];
-    size_t n;
-} batch;
-
-/* One encode call. */
+/* One text, or one span of it. */
 typedef struct ugm_run {
     const model_call *call;
     const ugm_model *m;
     ugm_scratch *s;
-    bool cut;         /* pieces, not the whole text */
-    bool in_word;     /* the last byte was no space */
-    bool prefixed;    /* a space has been put before a word */
-    bool was_unknown; /* the last id is the unknown one, which a run gives once */
-    double drained;   /* normalized bytes tokenized so far */
-    bool by_word;     /* see plain_words */
-    batch waiting;
+    bool cut;       /* pieces, not the whole text */
+    bool in_word;   /* the last byte was no space */
+    bool prefixed;  /* a space has been put before a word */
+    bool kept;      /* the text is a span that is remembered as a whole */
+    double drained; /* normalized bytes tokenized so far */
 } ugm_run;
 
 enum { BLOCK = 1 << 15 }; /* normalized bytes that are gathered before they are tokenized */
+enum { SPAN_MORE = 3 };   /* bytes by which a span that is kept may grow: its U+2581 */
 
 static void ugm_free(void *model) {
     ugm_model *m = model;
@@ -165,16 +155,15 @@ static bool build_tries(const vocab *v, ugm_model *m) {
         return false;
     }
     score_range range = {INT32_MAX, 0, 0, true};
-    float lowest = FLT_MAX; /* what llama.cpp has where no token is NORMAL */
-    bool whole = true;
-    m->space_first = true;
+    float lowest = FLT_MAX;                /* what llama.cpp has where no token is NORMAL */
+    bool whole = true, space_first = true; /* no token holds a U+2581 behind its first character */
     size_t n = 0;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & MATCHED)) continue;
         gguf_view text = vocab_text(v, id);
         ids[n++] = id;
         whole &= pair_set_add(&m->pairs, text.p, text.n);
-        if (m->space_first) m->space_first = !holds_space(text.p, text.n);
+        if (space_first) space_first = !holds_space(text.p, text.n);
         widen(&range, v->score[id], text.n && text.n == utf8_lead_len(text.p[0]));
         if ((v->attr[id] & GGTOK_ATTR_NORMAL) && v->score[id] < lowest) lowest = v->score[id];
     }
@@ -182,6 +171,7 @@ static bool build_tries(const vocab *v, ugm_model *m) {
     widen(&range, unknown, true);
     m->unknown = unknown;
     m->exact_len = whole ? exact_length(&range) : 0;
+    m->words = m->exact_len > 0 && space_first;
     bool ok = trie_build(&m->tokens, v->text, v->text_off, ids, n, true) &&
               trie_long_build(&m->longs, v->text, v->text_off, ids, n);
     n = 0;
@@ -191,6 +181,16 @@ static bool build_tries(const vocab *v, ugm_model *m) {
     ok = ok && trie_build(&m->user, v->text, v->text_off, ids, n, false);
     mem_free(ids);
     return ok;
+}
+
+/* Is this byte one space, whatever stands around it, to normalizing? */
+static bool parts_words(const vocab *v, const ugm_model *m, uint8_t c) {
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        gguf_view text = vocab_text(v, id);
+        bool user = v->attr[id] & GGTOK_ATTR_USER_DEFINED;
+        if (user && text.n && memchr(text.p, c, text.n)) return false;
+    }
+    return charsmap_is_space(&m->map, c);
 }
 
 static ggtok_status ugm_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
@@ -210,6 +210,8 @@ static ggtok_status ugm_build(const vocab *v, const gguf *g, const ggtok_load_op
     }
     m->all_plain = true;
     for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
+    m->words = m->words && parts_words(v, m, ' ');
+    m->newlines = parts_words(v, m, '\t') && parts_words(v, m, '\n') && parts_words(v, m, '\r');
     *model = m;
     return GGTOK_OK;
 }
@@ -222,20 +224,46 @@ static void ugm_scratch_free(void *scratch) {
     mem_free(s->kind);
     mem_free(s->ids.data);
     mem_free(s->hits.data);
-    piece_cache_free(&s->cache);
+    mem_free(s->padded.data);
+    wordcache_free(&s->spans);
+    wordcache_free(&s->pieces);
     mem_free(s);
 }
 
 static size_t ugm_cache_bytes(const void *scratch) {
     const ugm_scratch *s = scratch;
-    return piece_cache_bytes(&s->cache);
+    return wordcache_bytes(&s->spans) + wordcache_bytes(&s->pieces);
+}
+
+/*
+ * May the text be cut into spans? Each is normalized to words that begin with U+2581, and
+ * no token holds that behind its first character: so there is a cut in front of each. And
+ * no span begins with the unknown id, so that runs of it end with their span: U+2581 is a
+ * token, and what else begins like it isn't the unknown one.
+ */
+static bool words_apart(const vocab *v, const ugm_model *m) {
+    static const uint8_t mark[3] = {0xE2, 0x96, 0x81};
+    int32_t id, unk = v->special[GGTOK_UNK];
+    if (!m->words || !v->flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES] ||
+        !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] ||
+        trie_longest(&m->tokens, mark, sizeof mark, &id) != sizeof mark) {
+        return false;
+    }
+    if (unk < 0) return true;
+    gguf_view text = vocab_text(v, (uint32_t)unk);
+    return !text.n || text.p[0] != mark[0];
 }
 
 static void *ugm_scratch_new(const vocab *v, const void *model) {
-    (void)model;
     ugm_scratch *s = mem_zalloc(sizeof *s);
-    for (uint32_t id = 0; s && id < v->n_tokens; id++) {
+    if (!s) return NULL;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
         s->any_user |= (v->attr[id] & GGTOK_ATTR_USER_DEFINED) != 0;
+    }
+    s->by_span = words_apart(v, model);
+    if (!wordcache_init(&s->spans) || !wordcache_init(&s->pieces)) {
+        ugm_scratch_free(s);
+        return NULL;
     }
     return s;
 }
@@ -334,74 +362,49 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
     }
 }
 
-/* Appends ids of a piece, without a first unknown if the last id is one. */
-static bool push_ids(ugm_run *r, const int32_t *ids, size_t n) {
-    idbuf *out = r->call->out;
-    int32_t unk = r->call->v->special[GGTOK_UNK];
-    size_t skip = r->was_unknown && ids[0] == unk;
-    if (!idbuf_reserve(out, n)) return false;
-    memcpy(out->data + out->n, ids + skip, (n - skip) * sizeof *ids);
-    out->n += n - skip;
-    r->was_unknown = ids[n - 1] == unk;
-    return true;
+/* Appends the path of a piece. */
+static ggtok_status push_path(const ugm_run *r, const uint8_t *text, size_t n) {
+    idbuf *out = r->call->out, *ids = &r->s->ids;
+    if (!find_path(r, text, n) || !idbuf_reserve(out, ids->n)) return error_memory(r->call->err);
+    for (size_t i = ids->n; i-- > 0;) out->data[out->n++] = ids->data[i];
+    return GGTOK_OK;
 }
 
-/* The path of a piece that the cache doesn't know, first id first. */
-static bool push_path(ugm_run *r, const uint8_t *text, size_t n, const piece_key *key,
-                      uint64_t hash) {
-    idbuf *ids = &r->s->ids;
-    if (!find_path(r, text, n)) return false;
-    for (size_t i = 0, k = ids->n; i < k / 2; i++) {
-        int32_t swap = ids->data[i];
-        ids->data[i] = ids->data[k - 1 - i];
-        ids->data[k - 1 - i] = swap;
-    }
-    if (key) piece_add(&r->s->cache, key, hash, ids->data, ids->n);
-    return push_ids(r, ids->data, ids->n);
+/* A piece that the cache doesn't know. */
+static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
+                                 size_t room) {
+    const ugm_run r = {.call = call, .m = call->model, .s = call->scratch};
+    idbuf *out = call->out;
+    size_t before = out->n;
+    (void)room;
+    ggtok_status status = push_path(&r, text, n);
+    if (!status) wordcache_put(&r.s->pieces, text, n, out->data + before, out->n - before);
+    return status;
 }
 
-static bool look_up(ugm_run *r) {
-    batch *b = &r->waiting;
-    idbuf *out = r->call->out;
-    int32_t unk = r->call->v->special[GGTOK_UNK];
-    for (size_t i = 0; i < b->n; i++) {
-        const struct waiting *w = &b->piece[i];
-        const piece_slot *slot =
-            w->n <= PIECE_MAX ? piece_find(&r->s->cache, &w->key, w->hash) : NULL;
-        r->call->counts->hits += slot != NULL;
-        r->call->counts->misses += slot == NULL;
-        if (!slot) {
-            uint8_t word[3 + PIECE_MAX + 1] = {0xE2, 0x96, 0x81};
-            if (w->bare) memcpy(word + 3, w->text, PIECE_MAX); /* WORD_ROOM is behind it */
-            if (!push_path(r, w->bare ? word : w->text, w->n, w->n <= PIECE_MAX ? &w->key : NULL,
-                           w->hash)) {
-                return false;
-            }
-        } else if (slot->id[0] == unk) {
-            if (!push_ids(r, slot->id, slot->n)) return false;
-        } else {
-            if (!idbuf_reserve(out, PIECE_IDS)) return false;
-            memcpy(out->data + out->n, slot->id, sizeof slot->id); /* a fixed size is faster */
-            out->n += slot->n;
-            r->was_unknown = slot->id[slot->n - 1] == unk;
-        }
+/* Of neighbours among the ids from `first` on that are the unknown one, one stays. */
+static void fuse_unknown(const model_call *call, size_t first) {
+    idbuf *out = call->out;
+    int32_t unk = call->v->special[GGTOK_UNK];
+    size_t n = first;
+    bool was_unknown = false;
+    for (size_t i = first; i < out->n; i++) {
+        bool unknown = out->data[i] == unk;
+        out->data[n] = out->data[i];
+        n += !(was_unknown & unknown);
+        was_unknown = unknown;
     }
-    b->n = 0;
-    return true;
+    out->n = n;
 }
 
-/* 32 bytes at `text` must be readable. */
-static inline bool push_piece(ugm_run *r, const uint8_t *text, size_t n) {
-    struct waiting *w = &r->waiting.piece[r->waiting.n++];
-    w->text = text;
-    w->bare = false;
-    w->n = n;
-    if (n <= PIECE_MAX) {
-        w->key = piece_key_of(text, n);
-        w->hash = piece_hash(&w->key);
-        piece_prefetch(&r->s->cache, w->hash);
-    }
-    return r->waiting.n < BATCH || look_up(r);
+/* Appends the ids of pieces of s->norm, the first from *start on, and moves that. */
+static ggtok_status push_pieces(ugm_run *r, size_t room, size_t *start, const size_t *ends,
+                                size_t *count) {
+    size_t from = *start, n = *count;
+    if (!n) return GGTOK_OK;
+    *start = ends[n - 1];
+    *count = 0;
+    return words_encode(r->call, &r->s->pieces, encode_piece, r->s->norm.data, room, from, ends, n);
 }
 
 /*
@@ -409,15 +412,16 @@ static inline bool push_piece(ugm_run *r, const uint8_t *text, size_t n) {
  * moves the rest to the front. A cut lies between two characters that no token
  * holds side by side.
  */
-static bool drain(ugm_run *r, bool all) {
+static ggtok_status drain(ugm_run *r, bool all) {
+    enum { ENDS = 256, ROOM = PIECE_MAX + 1 };
     bytebuf *norm = &r->s->norm;
-    if (!bytebuf_reserve(norm, PIECE_MAX + 1)) return false; /* for piece_key_of */
+    size_t ends[ENDS], count = 0, start = 0, n = norm->n, i = 0, len;
+    ggtok_status status = GGTOK_OK;
+    if (!bytebuf_reserve(norm, ROOM)) return error_memory(r->call->err);
     const uint8_t *p = norm->data;
-    size_t n = norm->n, start = 0;
     if (r->cut && n) {
-        size_t len, i = 0;
         uint32_t c = char_at(p, n, &len);
-        for (i = len; i < n; i += len) {
+        for (i = len; !status && i < n; i += len) {
             /* The last characters may not all be there yet. */
             if (!all && n - i < 4) break;
             uint32_t next = p[i];
@@ -425,25 +429,28 @@ static bool drain(ugm_run *r, bool all) {
                 len = 1;
             else
                 next = char_at(p + i, n - i, &len);
-            if (!pair_in(&r->m->pairs, c, next)) {
-                if (!push_piece(r, p + start, i - start)) return false;
-                start = i;
-            }
+            ends[count] = i;
+            count += !pair_in(&r->m->pairs, c, next);
             c = next;
+            if (count == ENDS) {
+                status = push_pieces(r, n + ROOM, &start, ends, &count);
+            }
         }
     }
-    if (!look_up(r)) return false;
-    if (all && start < n) {
-        if (!(r->cut ? push_piece(r, p + start, n - start) && look_up(r)
-                     : push_path(r, p + start, n - start, NULL, 0))) {
-            return false;
+    if (!status) status = push_pieces(r, n + ROOM, &start, ends, &count);
+    if (!status && all && start < n) {
+        if (!r->cut) {
+            status = push_path(r, p, n);
+        } else {
+            ends[count++] = n;
+            status = push_pieces(r, n + ROOM, &start, ends, &count);
         }
         start = n;
     }
     r->drained += (double)start;
     norm->n = n - start;
     memmove(norm->data, p + start, norm->n);
-    return true;
+    return status;
 }
 
 /* ---- normalizing ---- */
@@ -544,53 +551,6 @@ static inline size_t graphic_run(const uint8_t *p, uint64_t *bytes) {
 #endif
 }
 
-/*
- * A short way for most of a Latin text: words of graphic ASCII between spaces that
- * are merged. Such a word comes out of normalizing as it is with a U+2581 before
- * it, and where no token crosses a U+2581 there is a cut on either side. So its
- * key is made from the text itself. Takes as many words as come one behind the
- * other from text[*i]; WORD_ROOM bytes behind that are readable up to `stop`.
- */
-enum { WORD_ROOM = 40 };
-
-static inline bool plain_words(ugm_run *r, const uint8_t *text, size_t *at, size_t stop) {
-    size_t i = *at;
-    while (i < stop) {
-        uint64_t x[4] = {0};
-        size_t n = 0, k = 0;
-        do {
-            size_t m = graphic_run(text + i + n, &x[k]);
-            n += m;
-            if (m == 8) continue;
-            x[k] &= ((uint64_t)1 << (8 * m)) - 1;
-            break;
-        } while (++k < 4);
-        if (!n || n > PIECE_MAX - 3 || text[i + n] != ' ') break;
-        struct waiting *w = &r->waiting.piece[r->waiting.n++];
-        w->key.w[0] = x[0] << 24 | 0x8196E2;
-        w->key.w[1] = x[1] << 24 | x[0] >> 40;
-        w->key.w[2] = x[2] << 24 | x[1] >> 40;
-        w->key.w[3] = x[3] << 24 | x[2] >> 40 | (uint64_t)(n + 3) << 56;
-        w->hash = piece_hash(&w->key);
-        piece_prefetch(&r->s->cache, w->hash);
-        w->text = text + i;
-        w->bare = true;
-        w->n = n + 3;
-        r->drained += (double)(n + 3);
-        r->prefixed = true;
-        i += n;
-        *at = i;
-        if (r->waiting.n == BATCH && !look_up(r)) return false;
-        /* The space behind is the charsmap's if it could combine with what follows. */
-        if (text[i + 1] >= 0x80) {
-            r->in_word = true;
-            break;
-        }
-        *at = ++i;
-    }
-    return true;
-}
-
 /* What becomes of a character of two or three bytes; nothing is known at first. */
 enum { KIND_UNKNOWN, KIND_PLAIN, KIND_OTHER, N_KINDS = 0x10000 };
 
@@ -632,18 +592,11 @@ static ggtok_status run(ugm_run *r, const uint8_t *text, size_t n, bool *exact) 
     norm->n = 0;
     for (size_t i = 0; i < n;) {
         if (r->cut && norm->n >= drain_at) {
-            if (!drain(r, false)) return error_memory(r->call->err);
+            ggtok_status status = drain(r, false);
+            if (status) return status;
             /* What is left is scanned again: twice as much next time keeps that linear. */
             drain_at = 2 * norm->n + BLOCK;
             if (r->drained + (double)norm->n > r->m->exact_len) break;
-        }
-        if (r->by_word && !r->in_word && n - i > WORD_ROOM && text[i] > ' ' && text[i] < 0x7F) {
-            /* What has been gathered is whole words, and a U+2581 comes next: a cut. */
-            size_t before = i;
-            if (norm->n && !drain(r, true)) return error_memory(r->call->err);
-            if (!plain_words(r, text, &i, n - WORD_ROOM)) return error_memory(r->call->err);
-            if (r->drained > r->m->exact_len) break;
-            if (i > before) continue;
         }
         if (!bytebuf_reserve(norm, 1024 + 16)) return error_memory(r->call->err);
         /* Plain bytes, as many as the room just made holds at four for one. */
@@ -677,18 +630,65 @@ static ggtok_status run(ugm_run *r, const uint8_t *text, size_t n, bool *exact) 
     }
     *exact = r->drained + (double)norm->n <= r->m->exact_len;
     if (r->cut && !*exact) return GGTOK_OK;
-    return drain(r, true) ? GGTOK_OK : error_memory(r->call->err);
+    return drain(r, true);
 }
 
-/* The batch's pieces, a few kilobytes, are left as they are. */
-static void begin(ugm_run *r, const model_call *call, bool cut) {
-    r->call = call;
-    r->m = call->model;
-    r->s = call->scratch;
-    r->cut = cut;
-    r->in_word = r->prefixed = r->was_unknown = r->by_word = false;
-    r->drained = 0;
-    r->waiting.n = 0;
+/* A span that the cache doesn't know. */
+static ggtok_status encode_span(const model_call *call, const uint8_t *span, size_t n,
+                                size_t room) {
+    ugm_scratch *s = call->scratch;
+    idbuf *out = call->out;
+    size_t before = out->n;
+    ugm_run r = {call, call->model, s, .cut = true, .kept = n <= PIECE_MAX};
+    bool exact;
+    (void)room;
+    ggtok_status status = run(&r, span, n, &exact);
+    if (status) return status;
+    fuse_unknown(call, before);
+    double more = exact ? r.drained - (double)(n + SPAN_MORE) : DBL_MAX;
+    if (more > 0) {
+        s->excess += more; /* each time it comes: it isn't kept */
+    } else if (r.kept) {
+        wordcache_put(&s->spans, span, n, out->data + before, out->n - before);
+    }
+    return GGTOK_OK;
+}
+
+/* The ids of all spans of the text; *exact becomes false if it turned out, or may be, longer
+ * than cutting allows. */
+static ggtok_status encode_spans(const model_call *call, const uint8_t *text, size_t n,
+                                 bool *exact) {
+    const ugm_model *m = call->model;
+    ugm_scratch *s = call->scratch;
+    ugm_spans *f = &s->found;
+    ggtok_status status = GGTOK_OK;
+    double spans = 0;
+    size_t room = n;
+    s->excess = 0;
+    *exact = true;
+    if (n < WORDS_SHORT) {
+        s->padded.n = 0;
+        if (!bytebuf_reserve(&s->padded, WORDS_SHORT + WORDS_PAD)) return error_memory(call->err);
+        text = memcpy(s->padded.data, text, n);
+        room = n + WORDS_PAD;
+        memset(s->padded.data + n, 0, WORDS_PAD);
+    }
+    for (ugm_spans_begin(f, m->newlines); !status && *exact && ugm_spans_next(f, text, n);) {
+        status = spans_encode(call, &s->spans, encode_span, text, room, f->start, f->end, f->n);
+        spans += (double)f->n;
+        *exact = (double)f->at + SPAN_MORE * spans + s->excess <= m->exact_len;
+    }
+    return status;
+}
+
+/* The text as a whole, or cut into pieces behind normalizing. */
+static ggtok_status encode_text(const model_call *call, const uint8_t *text, size_t n, bool cut,
+                                bool *exact) {
+    ugm_run r = {call, call->model, call->scratch, .cut = cut};
+    size_t before = call->out->n;
+    ggtok_status status = run(&r, text, n, exact);
+    fuse_unknown(call, before);
+    return status;
 }
 
 static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size_t n) {
@@ -697,20 +697,15 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
     model_call own = *call;
     if (!own.err) own.err = &unwanted; /* run() needs the status that is in it */
     size_t before = call->out->n;
-    const bool *flag = call->v->flag;
     ugm_scratch *s = call->scratch;
     if (!s->kind && !(s->kind = mem_zalloc(N_KINDS))) return error_memory(call->err);
-    ugm_run r;
-    begin(&r, &own, m->exact_len > 0);
-    r.by_word = r.cut && m->all_plain && m->space_first &&
-                flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES] && flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
-    bool exact, cut = r.cut;
-    ggtok_status status = run(&r, text, n, &exact);
+    bool exact, cut = m->exact_len > 0;
+    ggtok_status status =
+        s->by_span ? encode_spans(&own, text, n, &exact) : encode_text(&own, text, n, cut, &exact);
     if (!status && cut && !exact) {
         /* Too long for sums to be exact (70 MB, for a usual vocabulary): once more, whole. */
         call->out->n = before;
-        begin(&r, &own, false);
-        status = run(&r, text, n, &exact);
+        status = encode_text(&own, text, n, false, &exact);
     }
     return status;
 }

@@ -220,6 +220,18 @@ static bool push(builder *b, range r) {
     return true;
 }
 
+/* The link of a tail unit reached over the byte at `depth`: as many bytes of the rest as it
+ * has room for and the text's key still shows. */
+static uint32_t tail_link(const entry *e, uint32_t depth) {
+    uint32_t rest = e->len - depth - 1, n = 7 - (depth & 7), link = TRIE_TAIL;
+    if (n > TRIE_HEAD) n = TRIE_HEAD;
+    if (n > rest) n = rest;
+    if (n == rest) link |= TRIE_WHOLE;
+    uint64_t next = e->key << 8 * (depth & 7) << 8;
+    for (uint32_t k = 0; k < n; k++) link |= (uint32_t)(next >> (56 - 8 * k) & 255) << 8 * k;
+    return link | n << TRIE_HEAD_N;
+}
+
 static bool split(builder *b, range r) {
     trie *t = b->t;
     entry *e = b->entry;
@@ -244,7 +256,7 @@ static bool split(builder *b, range r) {
     for (size_t k = n; k-- > 0;) {
         range child = {k ? end[k - 1] : r.lo, end[k], r.depth + 1, base ^ label[k]};
         if (b->tails && child.hi - child.lo == 1) {
-            t->unit[child.unit].link = TRIE_TAIL;
+            t->unit[child.unit].link = tail_link(&e[child.lo], r.depth);
             t->value[child.unit] = (int32_t)b->ids[e[child.lo].at];
         } else if (!push(b, child)) {
             return false;

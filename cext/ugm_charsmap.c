@@ -114,3 +114,33 @@ bool charsmap_keeps(const charsmap *m, const uint8_t *p, size_t len) {
     }
     return true;
 }
+
+/* Has the unit, entered over its label, a child for byte c, or one out of the array? */
+static bool has_child(const charsmap *m, size_t unit, uint8_t c) {
+    size_t child = unit ^ base_of(m->unit[unit]) ^ c;
+    return child >= m->n_units || (m->unit[child] & (1u << 31 | 0xFF)) == c;
+}
+
+bool charsmap_is_space(const charsmap *m, uint8_t c) {
+    const uint8_t *with;
+    const char *fault = NULL;
+    size_t with_n;
+    if (!m->n_units) return c == ' ';
+    size_t own = base_of(m->unit[0]) ^ c;
+    if (own >= m->n_units) return false;
+    if ((m->unit[own] & (1u << 31 | 0xFF)) == c) {
+        if (charsmap_match(m, &c, 1, &with, &with_n, &fault) != 1) return false;
+        if (with_n != 1 || *with != ' ') return false;
+        for (unsigned next = 1; next < 256; next++) {
+            if (has_child(m, own, (uint8_t)next)) return false;
+        }
+    } else if (c != ' ') {
+        return false;
+    }
+    /* Of all units that could be entered, whether or not something leads there. */
+    for (size_t i = 0; i < m->n_units; i++) {
+        uint32_t label = m->unit[i] & (1u << 31 | 0xFF);
+        if (label && !(label >> 31) && has_child(m, i, c)) return false;
+    }
+    return true;
+}

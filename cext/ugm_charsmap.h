@@ -46,4 +46,8 @@ bool charsmap_keeps_ascii(const charsmap *m, uint8_t c);
  * match anything, nor begin to match something in another way? */
 bool charsmap_keeps(const charsmap *m, const uint8_t *p, size_t len);
 
+/* Is byte c (not 0) one space to the map, whatever stands around it: a space that it leaves
+ * alone, or what it replaces by one, and part of no longer sequence? May say no wrongly. */
+bool charsmap_is_space(const charsmap *m, uint8_t c);
+
 #endif

@@ -2,7 +2,7 @@
 
 /* ---- short words ---- */
 
-enum { MIN_LOG2 = 9, MAX_LOG2 = 15, GROWTH = 2 }; /* of the number of sets */
+enum { MIN_LOG2 = 9, MAX_LOG2 = 17, GROWTH = 2 }; /* of the number of sets */
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define BYTES(n) ((n) >= 8 ? ~(uint64_t)0 : ~(~(uint64_t)0 >> 8 * (n)))

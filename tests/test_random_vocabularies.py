@@ -78,8 +78,10 @@ def some_texts(chooser: random.Random, alphabet: str, tokens: list[bytes]) -> li
 def fill(gguf: GGUF, tokens: list[bytes], types: list[int], chooser: random.Random) -> None:
     gguf.set("tokenizer.ggml.tokens", tokens)
     gguf.set("tokenizer.ggml.token_type", types, "i32")
-    # Few scores, for ties; sums of them are exact, or not.
-    scores = chooser.choice(([-1.0, -2.0, -2.5], [-0.1, -7.3, 1.0, -2.7]))
+    # Few scores, for ties; sums of them are exact, or not, or only those of some 20 bytes.
+    scores = chooser.choice(
+        ([-1.0, -2.0, -2.5], [-0.1, -7.3, 1.0, -2.7], [-1.0, -2.0, -(2.0**-45)])
+    )
     gguf.set("tokenizer.ggml.scores", chooser.choices(scores, k=len(tokens)), "f32")
 
 
@@ -118,6 +120,24 @@ def ugm(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
         gguf.set(f"tokenizer.ggml.{flag}", chooser.random() < 0.5, "bool")
 
 
+def ugm_words(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+    """No token holds a space but as its first character, so texts are cut at spaces."""
+    mark = "\u2581".encode()
+    parts = [part for data in made for part in data.split(b" ") if part]
+    words = [(mark if chooser.random() < 0.5 else b"") + part for part in parts]
+    # Without a token for the mark alone, the unknown one is tried there.
+    alone = [mark] if chooser.random() < 0.8 else []
+    unknown = chooser.choice([b"<unk>", b"<unk>", mark + b"a"])
+    tokens = list(dict.fromkeys([b"<pad>", b"</s>", unknown, b"<s>", *alone, *words]))
+    types = chooser.choices([NORMAL, USER_DEFINED], [20, chooser.randrange(2)], k=len(tokens))
+    types[:4] = [3, 3, NORMAL if unknown[:1] == mark[:1] else UNKNOWN, 3]
+    fill(gguf, tokens, types, chooser)
+    for name, id in (("padding", 0), ("eos", 1), ("unknown", 2), ("bos", 3)):
+        gguf.set(f"tokenizer.ggml.{name}_token_id", id, "u32")
+    if chooser.random() < 0.5:
+        gguf.remove("tokenizer.ggml.precompiled_charsmap")
+
+
 def plamo2(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
     names = [b"<0x%02X>" % byte for byte in range(256)]
     own = list(dict.fromkeys(made))
@@ -127,7 +147,7 @@ def plamo2(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
         gguf.set(f"tokenizer.ggml.{name}_token_id", 0, "u32")
 
 
-KINDS = {"rwkv": rwkv, "wpm": wpm, "ugm-plain": ugm, "plamo2": plamo2}
+KINDS = {"rwkv": rwkv, "wpm": wpm, "ugm-plain": ugm, "ugm": ugm_words, "plamo2": plamo2}
 
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")

@@ -1,0 +1,81 @@
+/*
+ * 64 bytes of text as masks: bit i tells of byte i. Where a word begins and ends then
+ * follows from shifts, without a branch for each byte.
+ */
+#ifndef GGTOK_WINDOW_H
+#define GGTOK_WINDOW_H
+
+#include "bits.h"
+
+#include <stddef.h>
+
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+enum { WINDOW = 64 };
+
+/* On x86-64, machines of the last ten years count bits and find them in one instruction
+ * each; functions with WINDOW_NEWER are for those, and all of them are inlined there. */
+#if defined(__GNUC__)
+#define WINDOW_INLINE static inline __attribute__((always_inline))
+#else
+#define WINDOW_INLINE static inline
+#endif
+#if defined(__GNUC__) && defined(__x86_64__)
+#define WINDOW_NEWER __attribute__((target("avx2,bmi,popcnt")))
+#define window_newer() \
+    (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && \
+     __builtin_cpu_supports("popcnt"))
+#else
+#define WINDOW_NEWER
+#define window_newer() 0
+#endif
+
+/* The bytes in [lo, lo + n), n >= 1, of the 64 at p. */
+WINDOW_INLINE uint64_t window_range(const uint8_t *p, uint8_t lo, uint8_t n) {
+#if defined(__SSE2__) || defined(_M_X64)
+    /* Comparisons are signed: the range is moved down to -128. */
+    const __m128i by = _mm_set1_epi8((char)(0x80 - lo)), end = _mm_set1_epi8((char)(0x80 + n));
+    uint64_t mask = 0;
+    for (int i = 0; i < WINDOW; i += 16) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+        __m128i in = _mm_cmplt_epi8(_mm_add_epi8(x, by), end);
+        mask |= (uint64_t)(uint32_t)_mm_movemask_epi8(in) << i;
+    }
+    return mask;
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+    const uint8x16_t weight = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    uint8x16_t in[4];
+    for (int i = 0; i < 4; i++) {
+        uint8x16_t moved = vsubq_u8(vld1q_u8(p + 16 * i), vdupq_n_u8(lo));
+        in[i] = vandq_u8(vcltq_u8(moved, vdupq_n_u8(n)), weight);
+    }
+    uint8x16_t sum = vpaddq_u8(vpaddq_u8(in[0], in[1]), vpaddq_u8(in[2], in[3]));
+    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(sum, sum)), 0);
+#else
+    uint64_t mask = 0;
+    for (int i = 0; i < WINDOW; i++) mask |= (uint64_t)((uint8_t)(p[i] - lo) < n) << i;
+    return mask;
+#endif
+}
+
+/* Bits 0 to n - 1, n <= 64. */
+WINDOW_INLINE uint64_t window_first(unsigned n) {
+    return n < WINDOW ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
+}
+
+/* Writes the places of the n set bits, counted from `at`. `places` has room for 64. In
+ * eights: how many there are can't be predicted, so few branches depend on it. */
+WINDOW_INLINE void window_places(uint64_t set, unsigned n, size_t at, size_t *places) {
+    for (unsigned i = 0; i < n; i += 8) {
+        for (unsigned k = 0; k < 8; k++) {
+            places[i + k] = at + bits_lowest(set | (uint64_t)1 << 63);
+            set &= set - 1;
+        }
+    }
+}
+
+#endif
