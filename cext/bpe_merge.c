@@ -353,20 +353,16 @@ ALWAYS_INLINE void merge_jobs(const bpe_table *table, bpe_job *jobs, size_t n) {
     }
 }
 
-#ifdef NEWER
 static NEWER void merge_jobs_newer(const bpe_table *t, bpe_job *jobs, size_t n) {
     merge_jobs(t, jobs, n);
 }
-#endif
 
 void bpe_merge_many(const bpe_table *t, bpe_job *jobs, size_t n) {
-#ifdef NEWER
     if (newer_machine()) {
         merge_jobs_newer(t, jobs, n);
-        return;
+    } else {
+        merge_jobs(t, jobs, n);
     }
-#endif
-    merge_jobs(t, jobs, n);
 }
 
 ggtok_status bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s, const uint8_t *word,

@@ -12,11 +12,11 @@
 #include "bits.h"
 #include "model.h"
 #include "pairset.h"
-#include "spans.h"
 #include "trie_long.h"
 #include "ugm_charsmap.h"
 #include "ugm_spans.h"
 #include "vocab_keys.h"
+#include "words.h"
 
 #include <float.h>
 

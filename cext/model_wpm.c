@@ -5,9 +5,9 @@
  * as they stand in the text: only a new one is normalized.
  */
 #include "model.h"
-#include "spans.h"
 #include "trie_long.h"
 #include "utf8.h"
+#include "words.h"
 #include "wpm_text.h"
 
 enum { PHANTOM = 3 /* length of the U+2581 before each word */ };

@@ -21,7 +21,7 @@ typedef struct piece_slot { /* one cache line */
 } piece_slot;
 
 /* Two slots a set; the set's first is the one used last of those added. Starts
- * small and doubles while it fills, to 8 MB. */
+ * small and doubles while it fills, to 4 MB. */
 typedef struct piece_cache {
     piece_slot *slot; /* aligned to its size; NULL: nothing allocated yet */
     void *memory;

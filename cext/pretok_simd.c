@@ -11,8 +11,7 @@
  */
 #include "pretok_simd.h"
 
-#include "bits.h"
-#include "newer.h"
+#include "window.h"
 
 #if defined(__SSE2__) || defined(_M_X64)
 #include <emmintrin.h>
@@ -23,8 +22,6 @@
 #endif
 
 #ifdef PRETOK_WINDOWS
-
-enum { WINDOW = 64 };
 
 /* ---- classes ---- */
 
@@ -170,17 +167,12 @@ ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
     return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-/* Bits 0 to n - 1, n <= 64. */
-ALWAYS_INLINE uint64_t first_bits(unsigned n) {
-    return n < 64 ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
-}
-
 /* Gives the letters beyond ASCII among the window's first `known` bytes their bits.
  * Returns where the first character is that is neither letter nor mark, or that the
  * window cuts. */
 ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, classes *c,
                                 unsigned known) {
-    uint64_t leads = c->high & ~c->inner & first_bits(known);
+    uint64_t leads = c->high & ~c->inner & window_first(known);
     uint64_t mixed = 0, letter = 0, strange = 0, at_once = leads;
     if (!leads) return known;
     unsigned last = bits_highest(leads);
@@ -224,7 +216,7 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     unsigned known = left;
     classes c = classify(p, s.cased, s.slashes, s.no_controls);
     if (s.no_controls) {
-        uint64_t strange = c.control & ~c.other_white & ~c.newline & first_bits(known);
+        uint64_t strange = c.control & ~c.other_white & ~c.newline & window_first(known);
         if (strange) known = bits_lowest(strange);
     }
     if (c.high) known = add_high(high, p, &c, known);
@@ -311,7 +303,7 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     /* A white run that reaches the end of what is known may go on: of it, only
      * the start counts. Those that reach the text's end don't: as if there were nothing
      * but space behind it. */
-    uint64_t in_sight = first_bits(known);
+    uint64_t in_sight = window_first(known);
     if (known == left && left < WINDOW) {
         in_sight |= (uint64_t)1 << left;
         starts |= (uint64_t)1 << left;
@@ -325,20 +317,6 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
         *last_letter = bits_highest(in_sight & ~c.inner);
     }
     return starts;
-}
-
-/* Appends the places of the set bits, which are offsets from `at`. `ends` has
- * room for 64. In eights: how many there are is hard to predict, so few branches
- * depend on it. */
-ALWAYS_INLINE size_t write_ends(uint64_t starts, size_t at, size_t *ends) {
-    unsigned n = bits_count(starts);
-    for (unsigned i = 0; i < n; i += 8) {
-        for (unsigned k = 0; k < 8; k++) {
-            ends[i + k] = at + bits_lowest(starts | (uint64_t)1 << 63);
-            starts &= starts - 1;
-        }
-    }
-    return n;
 }
 
 ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *text, pretok_stage *st,
@@ -358,7 +336,9 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *tex
             }
             uint64_t starts = word_starts(self->plain->high, p, left, s, &last_letter);
             if (starts) {
-                n += write_ends(starts, pos, ends + n);
+                unsigned found = bits_count(starts);
+                window_places(starts, found, pos, ends + n);
+                n += found;
                 st->pos = pos += bits_highest(starts);
             } else if (last_letter) {
                 pos += last_letter;
@@ -381,7 +361,7 @@ enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX };
 
 #endif
 
-#if defined(PRETOK_WINDOWS) && defined(NEWER)
+#if defined(PRETOK_WINDOWS) && defined(NEWER_AVX2)
 #define PATTERN(name, ...) \
     static NEWER size_t name##_newer(const pretok_scanner *self, const uint8_t *text, \
                                      pretok_stage *st, size_t *ends, size_t max) { \

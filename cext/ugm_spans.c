@@ -11,7 +11,7 @@ void ugm_spans_begin(ugm_spans *s, bool newlines) {
 }
 
 /* Takes the window at p, 64 bytes of text[s->at..]. */
-WINDOW_INLINE void add(ugm_spans *s, const uint8_t *p) {
+ALWAYS_INLINE void add(ugm_spans *s, const uint8_t *p) {
     uint64_t white = window_range(p, ' ', 1);
     if (s->newlines) white |= window_range(p, '\t', 2) | window_range(p, '\r', 1);
     uint64_t behind = ~white << 1 | s->open; /* what lies behind a byte of a span */
@@ -23,7 +23,7 @@ WINDOW_INLINE void add(ugm_spans *s, const uint8_t *p) {
     s->open = !(white >> 63);
 }
 
-WINDOW_INLINE bool next(ugm_spans *s, const uint8_t *text, size_t n) {
+ALWAYS_INLINE bool next(ugm_spans *s, const uint8_t *text, size_t n) {
     if (s->at >= n) return false;
     if (s->open) s->start[0] = s->start[s->n];
     s->n = 0;
@@ -47,10 +47,10 @@ WINDOW_INLINE bool next(ugm_spans *s, const uint8_t *text, size_t n) {
     return true;
 }
 
-static WINDOW_NEWER bool next_newer(ugm_spans *s, const uint8_t *text, size_t n) {
+static NEWER bool next_newer(ugm_spans *s, const uint8_t *text, size_t n) {
     return next(s, text, n);
 }
 
 bool ugm_spans_next(ugm_spans *s, const uint8_t *text, size_t n) {
-    return window_newer() ? next_newer(s, text, n) : next(s, text, n);
+    return newer_machine() ? next_newer(s, text, n) : next(s, text, n);
 }

@@ -6,6 +6,7 @@
 #define GGTOK_WINDOW_H
 
 #include "bits.h"
+#include "newer.h"
 
 #include <stddef.h>
 
@@ -17,25 +18,8 @@
 
 enum { WINDOW = 64 };
 
-/* On x86-64, machines of the last ten years count bits and find them in one instruction
- * each; functions with WINDOW_NEWER are for those, and all of them are inlined there. */
-#if defined(__GNUC__)
-#define WINDOW_INLINE static inline __attribute__((always_inline))
-#else
-#define WINDOW_INLINE static inline
-#endif
-#if defined(__GNUC__) && defined(__x86_64__)
-#define WINDOW_NEWER __attribute__((target("avx2,bmi,popcnt")))
-#define window_newer() \
-    (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && \
-     __builtin_cpu_supports("popcnt"))
-#else
-#define WINDOW_NEWER
-#define window_newer() 0
-#endif
-
 /* The bytes in [lo, lo + n), n >= 1, of the 64 at p. */
-WINDOW_INLINE uint64_t window_range(const uint8_t *p, uint8_t lo, uint8_t n) {
+ALWAYS_INLINE uint64_t window_range(const uint8_t *p, uint8_t lo, uint8_t n) {
 #if defined(__SSE2__) || defined(_M_X64)
     /* Comparisons are signed: the range is moved down to -128. */
     const __m128i by = _mm_set1_epi8((char)(0x80 - lo)), end = _mm_set1_epi8((char)(0x80 + n));
@@ -63,13 +47,13 @@ WINDOW_INLINE uint64_t window_range(const uint8_t *p, uint8_t lo, uint8_t n) {
 }
 
 /* Bits 0 to n - 1, n <= 64. */
-WINDOW_INLINE uint64_t window_first(unsigned n) {
+ALWAYS_INLINE uint64_t window_first(unsigned n) {
     return n < WINDOW ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
 }
 
 /* Writes the places of the n set bits, counted from `at`. `places` has room for 64. In
  * eights: how many there are can't be predicted, so few branches depend on it. */
-WINDOW_INLINE void window_places(uint64_t set, unsigned n, size_t at, size_t *places) {
+ALWAYS_INLINE void window_places(uint64_t set, unsigned n, size_t at, size_t *places) {
     for (unsigned i = 0; i < n; i += 8) {
         for (unsigned k = 0; k < 8; k++) {
             places[i + k] = at + bits_lowest(set | (uint64_t)1 << 63);

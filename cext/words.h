@@ -6,6 +6,7 @@
 #define GGTOK_WORDS_H
 
 #include "model.h"
+#include "newer.h"
 #include "wordcache.h"
 
 /* Short texts are copied, so that WORDS_PAD bytes behind them may be read: their last
@@ -53,16 +54,22 @@ static inline void words_prepare(const wordcache *cache, words_probe *probe, con
 ggtok_status words_other(const model_call *call, wordcache *cache, word_fn encode,
                          const words_probe *probe, const uint8_t *word, size_t n, size_t room);
 
-/* Words text[from..ends[0]), text[ends[0]..ends[1]), ...; `n` bytes of the text are
- * readable, which may be more than its words take. */
-static inline ggtok_status words_encode(const model_call *call, wordcache *cache, word_fn encode,
-                                        const uint8_t *text, size_t n, size_t from,
-                                        const size_t *ends, size_t count) {
+/* words_encode and spans_encode; without `starts`, each word begins where the one before it
+ * ends. */
+ALWAYS_INLINE ggtok_status words_at(const model_call *call, wordcache *cache, word_fn encode,
+                                    const uint8_t *text, size_t n, size_t from,
+                                    const size_t *starts, const size_t *ends, size_t count) {
     words_probe probe[WORDS_GROUP];
     idbuf *out = call->out;
     for (size_t group; count; ends += group, count -= group) {
         group = count < WORDS_GROUP ? count : WORDS_GROUP;
-        words_prepare(cache, probe, text, n, from, ends, group);
+        if (starts) {
+            for (size_t i = 0; i < group; i++) {
+                words_prepare(cache, &probe[i], text, n, starts[i], &ends[i], 1);
+            }
+        } else {
+            words_prepare(cache, probe, text, n, from, ends, group);
+        }
         if (!idbuf_reserve(out, WORDS_GROUP_IDS)) return error_memory(call->err);
         int32_t *w = out->data + out->n;
         call->counts->hits += group;
@@ -75,7 +82,7 @@ static inline ggtok_status words_encode(const model_call *call, wordcache *cache
                 continue;
             }
             const word_short *before = cache->shorts;
-            size_t start = i ? ends[i - 1] : from;
+            size_t start = starts ? starts[i] : i ? ends[i - 1] : from;
             out->n = (size_t)(w - out->data);
             ggtok_status s = words_other(call, cache, encode, &probe[i], text + start,
                                          ends[i] - start, n - start);
@@ -88,8 +95,25 @@ static inline ggtok_status words_encode(const model_call *call, wordcache *cache
         }
         out->n = (size_t)(w - out->data);
         from = ends[group - 1];
+        if (starts) starts += group;
     }
     return GGTOK_OK;
+}
+
+/* Words text[from..ends[0]), text[ends[0]..ends[1]), ...; `n` bytes of the text are
+ * readable, which may be more than its words take. */
+static inline ggtok_status words_encode(const model_call *call, wordcache *cache, word_fn encode,
+                                        const uint8_t *text, size_t n, size_t from,
+                                        const size_t *ends, size_t count) {
+    return words_at(call, cache, encode, text, n, from, NULL, ends, count);
+}
+
+/* Words text[starts[0]..ends[0]), text[starts[1]..ends[1]), ..., what is between them
+ * (white space) giving no ids. */
+static inline ggtok_status spans_encode(const model_call *call, wordcache *cache, word_fn encode,
+                                        const uint8_t *text, size_t n, const size_t *starts,
+                                        const size_t *ends, size_t count) {
+    return words_at(call, cache, encode, text, n, 0, starts, ends, count);
 }
 
 #endif

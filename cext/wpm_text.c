@@ -74,7 +74,7 @@ typedef struct kinds {
 
 /* Takes those characters out of `leads` that are parts of words as all are that have
  * their lead byte, of which a window has few. */
-WINDOW_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint64_t leads,
+ALWAYS_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint64_t leads,
                                        uint64_t two) {
     for (two &= leads; two;) {
         uint8_t lead = p[bits_lowest(two)];
@@ -87,7 +87,7 @@ WINDOW_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint
 
 /* Adds the characters beyond ASCII. Bytes that decode to none are dropped, one by one,
  * and so parts of words. False: out of memory. */
-WINDOW_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
+ALWAYS_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
     uint64_t inner = window_range(p, 0x80, 0x40);
     uint64_t two = window_range(p, 0xC0, 0x20), three = window_range(p, 0xE0, 0x10);
     uint64_t four = window_range(p, 0xF0, 8);
@@ -118,7 +118,7 @@ WINDOW_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds
 }
 
 /* ASCII's kinds are the same for all vocabularies. */
-WINDOW_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
+ALWAYS_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
     uint64_t graphic = window_range(p, '!', '~' - '!' + 1);
     uint64_t letter = window_range(p, 'a', 26) | window_range(p, 'A', 26);
     k->space = window_range(p, '\t', 5) | window_range(p, ' ', 1);
@@ -132,7 +132,7 @@ WINDOW_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds
  * ends are in sight. Returns where the next window begins, 0 if this one tells nothing
  * as its first word is too long for it; SIZE_MAX: out of memory.
  */
-WINDOW_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, size_t at,
+ALWAYS_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, size_t at,
                                wpm_spans *spans) {
     kinds k;
     if (!classify(t, v, p, &k)) return SIZE_MAX;
@@ -171,7 +171,7 @@ static bool add_word(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
     return true;
 }
 
-WINDOW_INLINE bool find_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
+ALWAYS_INLINE bool find_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
                               size_t *at, wpm_spans *spans) {
     spans->n = 0;
     while (*at < n && spans->n <= WPM_SPANS - WINDOW) {
@@ -190,13 +190,13 @@ WINDOW_INLINE bool find_words(wpm_text *t, const vocab *v, const uint8_t *text, 
     return true;
 }
 
-static WINDOW_NEWER bool find_words_newer(wpm_text *t, const vocab *v, const uint8_t *text,
-                                          size_t n, size_t *at, wpm_spans *spans) {
+static NEWER bool find_words_newer(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
+                                   size_t *at, wpm_spans *spans) {
     return find_words(t, v, text, n, at, spans);
 }
 
 bool wpm_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n, size_t *at,
                wpm_spans *spans) {
-    return window_newer() ? find_words_newer(t, v, text, n, at, spans)
-                          : find_words(t, v, text, n, at, spans);
+    return newer_machine() ? find_words_newer(t, v, text, n, at, spans)
+                           : find_words(t, v, text, n, at, spans);
 }
