@@ -182,7 +182,7 @@ static void put_long(wordcache *c, const uint8_t *p, size_t n, const int32_t *id
     word_long *e = long_slot(c, p, n);
     c->n_over += e->n_bytes != 0;
     memcpy(e->bytes, p, n);
-    memcpy(e->ids, ids, count * sizeof *ids);
+    if (count) memcpy(e->ids, ids, count * sizeof *ids); /* there may be no array yet */
     e->n_bytes = (uint32_t)n;
     e->n = (uint32_t)count;
 }

@@ -29,6 +29,14 @@ def test_the_newline_of_a_vocabulary_that_is_too_small() -> None:
     assert tok.n_tokens == 1 and tok.nl_id is None
 
 
+def test_the_first_word_has_no_ids() -> None:
+    """fuzz_encode: 64 bad bytes, which WPM drops, were remembered as no ids from no array.
+    (Only the sanitizers saw it.)"""
+    tok = ggtok.load(fixture("wpm"))
+    for _ in range(2):
+        assert tok.encode(b"\xbd" * 64, add_special=False) == []
+
+
 def saved(target: str) -> list[bytes]:
     with zipfile.ZipFile(CORPUS / f"{target}.zip") as archive:
         return [archive.read(name) for name in archive.namelist()]
