@@ -20,7 +20,7 @@ static bool known(wordcache *cache, const words_probe *probe, const new_word *w)
     idbuf out = {ids, 0, WORD_LONG_IDS};
     const uint64_t *key = probe->key;
     if (word_short_find(probe->set, key) || word_short_near(cache, probe->set, key)) return true;
-    if (w->n <= WORD_SHORT && !(probe->set->ids[3] & WORD_FAR)) return false;
+    if (key[1] != WORDS_NOT_SHORT && !(probe->set->ids[3] & WORD_FAR)) return false;
     return wordcache_get(cache, w->p, w->n, w->room, &out);
 }
 

@@ -217,7 +217,7 @@ bool bpe_merges_many(const bpe_table *t) {
  * think that it changes with each byte that is written. */
 typedef struct pairs {
     const uint64_t *slots;
-    size_t mask;
+    size_t mask, reach;
     uint64_t factor;
     unsigned shift, symbol_bits, rank_bits, again_bits;
 } pairs;
@@ -236,10 +236,10 @@ ALWAYS_INLINE uint64_t pair_at(pairs t, const in_merge *m, size_t at, bool is_on
 /* bpe_rank, of whose two first slots one nearly always tells. */
 ALWAYS_INLINE uint32_t rank_of_key(pairs t, uint64_t key) {
     size_t i = slot_of(t, key);
-    for (;; i = (i + 2) & t.mask) {
+    for (size_t steps = 1;; i = (i + 2) & t.mask, steps += 2) {
         uint64_t a = t.slots[i], b = t.slots[(i + 1) & t.mask];
         bool is_a = a >> t.rank_bits == key, is_b = b >> t.rank_bits == key;
-        if (!(is_a | is_b | !a | !b)) continue;
+        if (!(is_a | is_b | !a | !b) && steps < t.reach) continue;
         uint64_t slot = (a & (0 - (uint64_t)is_a)) | (b & (0 - (uint64_t)is_b));
         return (uint32_t)(slot & (((uint64_t)1 << t.rank_bits) - 1)) - 1;
     }
@@ -339,8 +339,8 @@ ALWAYS_INLINE bool begin_next(const bpe_table *table, pairs t, in_merge *m, bpe_
 
 ALWAYS_INLINE void merge_jobs(const bpe_table *table, bpe_job *jobs, size_t n) {
     enum { AT_A_TIME = 16 };
-    const pairs t = {table->pairs,       table->pair_mask, table->pair_factor, table->pair_shift,
-                     table->symbol_bits, table->rank_bits, table->again_bits};
+    const pairs t = {table->pairs,      table->pair_mask,   table->pair_reach, table->pair_factor,
+                     table->pair_shift, table->symbol_bits, table->rank_bits,  table->again_bits};
     in_merge turns[AT_A_TIME];
     size_t begun = 0, n_turns = 0;
     while (n_turns < AT_A_TIME && begin_next(table, t, &turns[n_turns], jobs, n, &begun)) n_turns++;

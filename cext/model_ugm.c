@@ -64,7 +64,6 @@ typedef struct ugm_run {
     bool cut;       /* pieces, not the whole text */
     bool in_word;   /* the last byte was no space */
     bool prefixed;  /* a space has been put before a word */
-    bool kept;      /* the text is a span that is remembered as a whole */
     double drained; /* normalized bytes tokenized so far */
 } ugm_run;
 
@@ -536,17 +535,16 @@ static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
 #define EACH(x) ((uint64_t)(x) * 0x0101010101010101u)
 
 /* How many of the 8 bytes at p, from the first on, are graphic ASCII characters. */
-static inline size_t graphic_run(const uint8_t *p, uint64_t *bytes) {
+static inline size_t graphic_run(const uint8_t *p) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     uint64_t x, y;
     memcpy(&x, p, 8);
-    *bytes = x;
     /* Sums that carry into a byte's top bit: at least 21, and not 7F. */
     y = x & EACH(0x7F);
     uint64_t stop = ~((y + EACH(0x80 - 0x21)) & ~(y + EACH(1)) & ~x) & EACH(0x80);
     return stop ? bits_lowest(stop) / 8 : 8;
 #else
-    (void)p, (void)bytes;
+    (void)p;
     return 0;
 #endif
 }
@@ -607,8 +605,7 @@ static ggtok_status run(ugm_run *r, const uint8_t *text, size_t n, bool *exact) 
                 put(r, norm, text[i++]);
                 if (r->m->all_plain && r->in_word && stop - i >= 8) {
                     /* Up to eight more in one go; `stop` counted four for one. */
-                    uint64_t bytes;
-                    size_t run = graphic_run(text + i, &bytes);
+                    size_t run = graphic_run(text + i);
                     if (run && text[i + run] >= 0x80) run--;
                     memcpy(norm->data + norm->n, text + i, 8);
                     norm->n += run;
@@ -639,7 +636,7 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     ugm_scratch *s = call->scratch;
     idbuf *out = call->out;
     size_t before = out->n;
-    ugm_run r = {call, call->model, s, .cut = true, .kept = n <= PIECE_MAX};
+    ugm_run r = {call, call->model, s, .cut = true};
     bool exact;
     (void)room;
     ggtok_status status = run(&r, span, n, &exact);
@@ -648,7 +645,7 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     double more = exact ? r.drained - (double)(n + SPAN_MORE) : DBL_MAX;
     if (more > 0) {
         s->excess += more; /* each time it comes: it isn't kept */
-    } else if (r.kept) {
+    } else if (n <= PIECE_MAX) {
         wordcache_put(&s->spans, span, n, out->data + before, out->n - before);
     }
     return GGTOK_OK;

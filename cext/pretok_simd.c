@@ -42,15 +42,6 @@ ALWAYS_INLINE uint64_t bits(__m128i x, int at) {
     return (uint64_t)(uint32_t)_mm_movemask_epi8(x) << at;
 }
 
-ALWAYS_INLINE uint64_t equal_bytes(const uint8_t *p, uint8_t byte) {
-    uint64_t equal = 0;
-    for (int i = 0; i < WINDOW; i += 16) {
-        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
-        equal |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8((char)byte)), i);
-    }
-    return equal;
-}
-
 ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls) {
     classes c = {0};
     for (int i = 0; i < WINDOW; i += 16) {
@@ -89,12 +80,6 @@ ALWAYS_INLINE uint64_t bits(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t
 
 ALWAYS_INLINE uint8x16_t in_range(uint8x16_t x, uint8_t lo, uint8_t n) {
     return vcltq_u8(vsubq_u8(x, vdupq_n_u8(lo)), vdupq_n_u8(n));
-}
-
-ALWAYS_INLINE uint64_t equal_bytes(const uint8_t *p, uint8_t byte) {
-    const uint8x16_t b = vdupq_n_u8(byte);
-    return bits(vceqq_u8(vld1q_u8(p), b), vceqq_u8(vld1q_u8(p + 16), b),
-                vceqq_u8(vld1q_u8(p + 32), b), vceqq_u8(vld1q_u8(p + 48), b));
 }
 
 ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls) {
@@ -182,7 +167,7 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
     }
     while (at_once) { /* by lead byte, of which a window has few */
         uint8_t lead = p[bits_lowest(at_once)];
-        uint64_t same = equal_bytes(p, lead);
+        uint64_t same = window_range(p, lead, 1);
         at_once &= ~same;
         if (high->leads >> (lead - 0xC0) & 1) {
             letter |= same;

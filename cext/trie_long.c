@@ -1,7 +1,7 @@
 #include "trie_long.h"
 
 typedef struct link { /* a unit to be given its failure link */
-    uint32_t unit, parent, depth;
+    uint32_t unit, parent;
     uint8_t byte; /* leads from parent to unit */
 } link;
 
@@ -14,37 +14,39 @@ static inline uint32_t advance(const trie_long *l, uint32_t s, uint8_t c) {
     }
 }
 
-/* All units but the root, those of less depth first; *n of them, at most n_bytes.
- * NULL: out of memory. */
+/* All units but the root, those of less depth first; *n of them. Two walks, one to count
+ * and one to place them: files can make this table large. NULL: out of memory. */
 static link *list_units(trie_long *l, const uint8_t *reversed, const uint32_t *off, size_t n_texts,
                         size_t *n) {
-    size_t found = 0, deepest = 0, *count = NULL;
-    link *all = mem_alloc(mem_mul(off[n_texts], sizeof *all)), *sorted = NULL;
-    if (!all) return NULL;
+    const uint32_t counted = 0; /* in l->fail, for now */
+    size_t deepest = 0;
     for (size_t i = 0; i < n_texts; i++) {
+        if (off[i + 1] - off[i] > deepest) deepest = off[i + 1] - off[i];
+    }
+    size_t *place = mem_zalloc(mem_mul(deepest + 2, sizeof *place)); /* by depth */
+    if (!place) return NULL;
+    for (size_t i = 0; i < n_texts; i++) {
+        uint32_t s = 0;
+        for (uint32_t k = off[i], depth = 1; k < off[i + 1]; k++, depth++) {
+            s = trie_child(&l->t, s, reversed[k]);
+            place[depth + 1] += l->fail[s] == TRIE_FREE; /* else another text leads here too */
+            l->fail[s] = counted;
+        }
+    }
+    for (size_t d = 1; d <= deepest + 1; d++) place[d] += place[d - 1];
+    *n = place[deepest + 1];
+    link *sorted = mem_alloc(mem_mul(*n, sizeof *sorted));
+    for (size_t i = 0; sorted && i < n_texts; i++) {
         uint32_t s = 0;
         for (uint32_t k = off[i], depth = 1; k < off[i + 1]; k++, depth++) {
             uint32_t parent = s;
             s = trie_child(&l->t, s, reversed[k]);
-            if (l->fail[s] != TRIE_FREE) continue; /* another text leads here too */
-            l->fail[s] = 0;
-            all[found++] = (link){s, parent, depth, reversed[k]};
-            if (depth > deepest) deepest = depth;
+            if (l->fail[s] != counted) continue;
+            l->fail[s] = TRIE_FREE;
+            sorted[place[depth]++] = (link){s, parent, reversed[k]};
         }
     }
-    count = mem_zalloc((deepest + 2) * sizeof *count);
-    sorted = mem_alloc(mem_mul(found, sizeof *sorted));
-    if (count && sorted) {
-        for (size_t i = 0; i < found; i++) count[all[i].depth + 1]++;
-        for (size_t d = 1; d <= deepest + 1; d++) count[d] += count[d - 1];
-        for (size_t i = 0; i < found; i++) sorted[count[all[i].depth]++] = all[i];
-    } else {
-        mem_free(sorted);
-        sorted = NULL;
-    }
-    mem_free(all);
-    mem_free(count);
-    *n = found;
+    mem_free(place);
     return sorted;
 }
 

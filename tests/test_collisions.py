@@ -21,7 +21,7 @@ from tests.vocabularies import fixture, fixture_names
 TOKENS, TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 MERGES = "tokenizer.ggml.merges"
 
-REACH = 128  # cext/hash.h
+REACH = 256  # cext/hash.h
 N = 120_000  # of what collides; n squared steps take half a minute
 
 # The first 8 bytes of 9 to 16: cext/hash.h multiplies by 0 then, as long as its seed is 0.
@@ -133,6 +133,59 @@ def seconds(data: bytes) -> float:
         ggtok.load(data)
         best = min(best, time.perf_counter() - started)
     return best
+
+
+LETTERS = [bytes([c]) for c in b"abcdefghijklmnopqrstuvwxyz"]
+
+
+def run_of_slots(hostile: bool) -> GGUF:
+    """Merges of letters, and 300,000 of tokens: any, or one for each slot in front of where a
+    key that no pair has (all ones) is looked for. None lies far from its place, so nothing
+    starts over, but there is no free slot for long."""
+    n_tokens, n = 4000, 300_000
+    words = [b"Z%03x" % i for i in range(n_tokens)]
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    old = gguf.strings(TOKENS)
+    gguf.set(TOKENS, [*old, *words])
+    gguf.set(TYPES, [*gguf.array(TYPES), *[1] * n_tokens])
+    symbol_bits, slot_bits = 19, 19
+    assert 1 << 18 < len(old) + n_tokens + n < 1 << symbol_bits and n > 0.5 * (1 << slot_bits)
+
+    def slot(key: np.ndarray) -> np.ndarray:
+        return (key ^ key >> np.uint64(15)) * FACTOR >> np.uint64(64 - slot_bits)
+
+    pair = np.arange(n_tokens * n_tokens, dtype=np.uint64)
+    left, right = np.divmod(pair, np.uint64(n_tokens))
+    first = np.uint64(len(old))
+    place = slot((left + first) << np.uint64(symbol_bits) | (right + first))
+    if hostile:
+        id_of = {text: np.uint64(i) for i, text in enumerate(old)}
+        heads = np.array(
+            [id_of[a] << np.uint64(symbol_bits) | id_of[b] for a in LETTERS for b in LETTERS]
+        )
+        end = int(slot(np.array([2**64 - 1], dtype=np.uint64))[0])
+        wanted = (np.arange(n, dtype=np.uint64) + np.uint64(end - 10)) % np.uint64(1 << slot_bits)
+        wanted = np.setdiff1d(wanted, slot(heads))
+        slots, where = np.unique(place, return_index=True)
+        chosen = where[np.isin(slots, wanted)]
+    else:
+        chosen = np.random.default_rng(1).choice(len(pair), n, replace=False)
+    merges = [a + b" " + b for a in LETTERS for b in LETTERS if a + b not in old]
+    merges += [words[int(left[i])] + b" " + words[int(right[i])] for i in chosen]
+    gguf.set(MERGES, merges)
+    return gguf
+
+
+def test_no_search_goes_on_along_a_run_of_slots() -> None:
+    rng = np.random.default_rng(2)
+    text = " ".join("".join(chr(c) for c in rng.integers(97, 123, 10)) for _ in range(60_000))
+    took = []
+    for hostile in (True, False):
+        tok = ggtok.load(run_of_slots(hostile).dump())
+        started = time.perf_counter()
+        tok.count(text)
+        took.append(time.perf_counter() - started)
+    assert took[0] < 5 * took[1] + 0.3, took  # two seconds if it does
 
 
 def test_ids_do_not_depend_on_the_seed() -> None:

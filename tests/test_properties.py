@@ -222,3 +222,16 @@ def test_caches(load_fixture: Load, name: str) -> None:
     tok.cache_clear()
     assert tok.cache_info() == (0, 0, first.maxsize, 0)
     assert tok.encode(text) == expected
+
+
+def test_the_same_text_fills_the_cache_once() -> None:
+    """After new words the next are learned in advance; the last one, of which no 16 bytes can
+    be read, was learned again each time."""
+    tok = ggtok.load(fixture("bpe-llama3"))
+    long = " ".join("".join(chr(97 + (i * i + k * k) % 26) for k in range(70)) for i in range(16))
+    text = long + " zq"
+    assert len(text) > 1024
+    held = [tok.cache_info().currsize for _ in range(2) if tok.encode(text)]
+    for _ in range(20_000):
+        tok.count(text)
+    assert tok.cache_info().currsize == held[-1]

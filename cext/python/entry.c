@@ -74,7 +74,7 @@ static const char *text_of(PyObject *text, Py_ssize_t *n) {
 
 /* Two truth values as the bits 1 and 2 of *flags. False: an exception is set. */
 static bool flags_of(PyObject *first, PyObject *second, unsigned *flags) {
-    int a = PyObject_IsTrue(first), b = PyObject_IsTrue(second);
+    int a = PyObject_IsTrue(first), b = a < 0 ? -1 : PyObject_IsTrue(second);
     *flags = (unsigned)a | (unsigned)b << 1;
     return a >= 0 && b >= 0;
 }

@@ -320,8 +320,9 @@ def sparse_files() -> Sequence[Trial]:
 # ---- memory taken while refusing ----
 
 # Peak memory of a refusal, as a multiple of the file's size. PLaMo's automaton has a state for
-# each byte of each token's text, of up to 70 bytes while it is built.
-MULTIPLE, PLAMO_MULTIPLE = 16, 80
+# each byte of each token's text, of up to 70 bytes while it is built. So has that of the texts
+# of more than 256 bytes in the tries of the others (trie_long.h).
+MULTIPLE, PLAMO_MULTIPLE, LONG_MULTIPLE = 16, 80, 48
 
 
 def string(text: bytes) -> bytes:
@@ -430,7 +431,12 @@ def peak_of_refusal(data: bytes) -> tuple[int, str]:
 def refusal(shape: str) -> Verdict:
     data = heavy(shape)
     taken, note = peak_of_refusal(data)
-    most = PLAMO_MULTIPLE if shape.startswith("plamo") else MULTIPLE
+    model, _, tokens = shape.partition(": ")
+    most = MULTIPLE
+    if model.startswith("plamo"):
+        most = PLAMO_MULTIPLE
+    elif model in ("bert", "t5", "rwkv") and tokens == "long":
+        most = LONG_MULTIPLE
     if not note and taken > most * len(data):
         note = f"{taken / len(data):.1f} times its {len(data)} bytes taken while refusing it"
     return Verdict(VAGUE, note) if note else Verdict(VOCAB_ERROR)
