@@ -16,12 +16,12 @@ typedef struct new_word {
 
 /* Is the word kept? (It is then brought to where the next look at it goes.) */
 static bool known(wordcache *cache, const words_probe *probe, const new_word *w) {
-    int32_t ids[WORD_LONG_IDS];
-    idbuf out = {ids, 0, WORD_LONG_IDS};
+    int32_t ids[LONG_MAX_IDS];
+    idbuf out = {ids, 0, LONG_MAX_IDS};
     const uint64_t *key = probe->key;
     if (word_short_find(probe->set, key) || word_short_near(cache, probe->set, key)) return true;
     if (key[1] != WORDS_NOT_SHORT && !(probe->set->ids[3] & WORD_FAR)) return false;
-    return wordcache_get(cache, w->p, w->n, w->room, &out);
+    return words_find(cache, probe, w->p, w->n, w->room, &out);
 }
 
 static size_t find_new(wordcache *cache, const uint8_t *text, size_t n, size_t from,

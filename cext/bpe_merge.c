@@ -1,6 +1,7 @@
 #include "bpe_merge.h"
 
 #include "newer.h"
+#include "spaces.h"
 #include "utf8.h"
 
 /*
@@ -13,6 +14,10 @@ enum { SHORT = 32 };
 
 static void emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out) {
     for (size_t i = 0; i < n; i++) {
+        if (p[i] == ' ' && t->escapes) {
+            emit_bytes(t, (const uint8_t *)SPACE_MARK, 3, out);
+            continue;
+        }
         for (int k = 0; k < 2; k++) {
             if (t->fallback[p[i]][k] >= 0) out->data[out->n++] = t->fallback[p[i]][k];
         }
@@ -367,7 +372,8 @@ void bpe_merge_many(const bpe_table *t, bpe_job *jobs, size_t n) {
 
 ggtok_status bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s, const uint8_t *word,
                             size_t n, idbuf *out, ggtok_error *err) {
-    if (!idbuf_reserve(out, mem_mul(n, 2))) return error_memory(err);
+    /* By bytes, a space's mark has three. */
+    if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return error_memory(err);
     if (n <= SHORT && !PLAIN) {
         uint32_t symbol[SHORT], start[SHORT + 1];
         size_t count = split_word(t, v, word, n, symbol, start);

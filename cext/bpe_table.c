@@ -1,6 +1,7 @@
 #include "bpe_table.h"
 
 #include "bits.h"
+#include "spaces.h"
 #include "vocab_keys.h"
 
 /* ---- GPT-2's byte map ---- */
@@ -402,7 +403,11 @@ static bool load_bytes(bpe_table *t, const vocab *v) {
             static const char hex[] = "0123456789ABCDEF";
             char name[6] = {'<', '0', 'x', hex[b >> 4], hex[b & 15], '>'};
             t->byte_symbol[b] = BPE_NO_SYMBOL; /* no character starts with 80 to BF */
-            if (b < 0x80 && !intern(t, v, c, 1, &t->byte_symbol[b])) return false;
+            bool ok =
+                b >= 0x80 || (b == ' ' && t->escapes
+                                  ? intern(t, v, (const uint8_t *)SPACE_MARK, 3, &t->byte_symbol[b])
+                                  : intern(t, v, c, 1, &t->byte_symbol[b]));
+            if (!ok) return false;
             t->fallback[b][0] = vocab_find(v, name, sizeof name);
         } else {
             size_t n = utf8_of_byte((uint8_t)b, c);
@@ -416,6 +421,8 @@ static bool load_bytes(bpe_table *t, const vocab *v) {
 ggtok_status bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err) {
     t->n_tokens = v->n_tokens;
     t->raw_utf8 = (pretok_flags(v->pre) & PRETOK_RAW_UTF8) != 0;
+    t->escapes = !PLAIN && t->raw_utf8 && (pretok_flags(v->pre) & PRETOK_LINES) &&
+                 v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && !v->flag[GGTOK_FLAG_IGNORE_MERGES];
     memset(t->byte_rank, 0xFF, sizeof t->byte_rank); /* BPE_NO_RANK */
     if (!pair_set_init(&t->cuts.set, v->n_tokens)) return error_memory(err);
     /* bytes first: they may add symbols, whose number the pairs' layout depends on */

@@ -29,6 +29,7 @@ typedef struct bpe_extras {
 typedef struct bpe_table {
     uint32_t n_tokens;
     bool raw_utf8; /* symbols are characters as they are, not GPT-2-mapped bytes */
+    bool escapes;  /* a space in a word is a U+2581 */
     bpe_extras extras;
     /* Pair -> rank, open addressing, at most 0.6 full. A slot is
      *     left : symbol_bits | right : symbol_bits | rank + 1 : rank_bits

@@ -297,7 +297,7 @@ void ggtok_pool_clear(ggtok_pool *pool);
 
 /* What the contexts at rest remember: words (and parts of words) that were found and
  * that were not, since each was made, and the memory that takes. A context's caches grow
- * while they fill, to 26 MB at most. */
+ * while they fill, to 29 MB at most. */
 typedef struct ggtok_cache_info {
     uint64_t hits, misses;
     uint64_t bytes;

@@ -170,7 +170,7 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     idbuf *out = call->out;
     size_t before = out->n;
     int32_t id;
-    s->n_new += n <= PIECE_MAX; /* others are never kept */
+    s->n_new += n <= PIECE_MAX; /* of others, their pieces are learned */
     if (!whole_word(m, s, call->v, word, n, &id)) return error_memory(call->err);
     if (id >= 0) {
         if (!idbuf_push(out, id)) return error_memory(call->err);
@@ -178,8 +178,7 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
         ggtok_status st = merge_word(call, word, n, room);
         if (st) return st;
     }
-    /* Of longer ones, their pieces are kept. */
-    if (n <= PIECE_MAX) wordcache_put(&s->words, word, n, out->data + before, out->n - before);
+    wordcache_put(&s->words, word, n, out->data + before, out->n - before);
     return GGTOK_OK;
 }
 
@@ -243,7 +242,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
         room = n + WORDS_PAD;
         memset(s->text.data + n, 0, WORDS_PAD);
     }
-    if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) {
+    if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && (!m->table.escapes || m->split)) {
         s->spaced.n = 0;
         if (!(m->pre_flags & PRETOK_MARK_LINES ? spaces_escape_lines(&s->spaced, text, n)
                                                : spaces_escape(&s->spaced, text, n))) {

@@ -645,7 +645,7 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     double more = exact ? r.drained - (double)(n + SPAN_MORE) : DBL_MAX;
     if (more > 0) {
         s->excess += more; /* each time it comes: it isn't kept */
-    } else if (n <= PIECE_MAX) {
+    } else {
         wordcache_put(&s->spans, span, n, out->data + before, out->n - before);
     }
     return GGTOK_OK;

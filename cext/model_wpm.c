@@ -140,8 +140,7 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     if (!idbuf_reserve(out, s->ids.n)) return error_memory(call->err);
     if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *s->ids.data);
     out->n += s->ids.n;
-    /* Words of many ids are mostly spelt in letters, which takes no longer than to keep them. */
-    if (s->ids.n <= PIECE_IDS) wordcache_put(&s->words, word, n, s->ids.data, s->ids.n);
+    wordcache_put(&s->words, word, n, s->ids.data, s->ids.n);
     return GGTOK_OK;
 }
 

@@ -1,9 +1,10 @@
 #include "piece_cache.h"
 
-enum { MIN_SETS = 256, MAX_SETS = 1 << 15 };
+enum { MIN_SETS = 256, MAX_SETS = 1 << 15, MANY = 16 };
 
 static void put(piece_cache *c, uint64_t hash, const piece_slot *s) {
     piece_slot *set = c->slot + 2 * (hash & c->mask);
+    c->n_lost += set[1].n != 0;
     if (set[0].n) set[1] = set[0];
     set[0] = *s;
 }
@@ -12,7 +13,7 @@ static void put(piece_cache *c, uint64_t hash, const piece_slot *s) {
 static void grow(piece_cache *c) {
     size_t n_old = c->slot ? 2 * (c->mask + 1) : 0, sets = c->slot ? n_old : MIN_SETS;
     void *memory = mem_zalloc(sets * 2 * sizeof(piece_slot) + sizeof(piece_slot));
-    c->n_added = 0;
+    c->n_lost = 0;
     if (!memory) return;
     piece_slot *old = c->slot;
     size_t skew = (uintptr_t)memory % sizeof(piece_slot);
@@ -27,12 +28,11 @@ static void grow(piece_cache *c) {
 
 void piece_add(piece_cache *c, const piece_key *k, uint64_t hash, const int32_t *ids, size_t n) {
     if (!n || n > PIECE_IDS || PLAIN) return;
-    if (!c->slot || (c->n_added > c->mask && c->mask + 1 < MAX_SETS)) grow(c);
+    if (!c->slot || (c->n_lost > c->mask / MANY && c->mask + 1 < MAX_SETS)) grow(c);
     if (!c->slot) return;
     piece_slot s = {.key = *k, .n = (uint32_t)n};
     memcpy(s.id, ids, n * sizeof *ids);
     put(c, hash, &s);
-    c->n_added++;
 }
 
 void piece_cache_free(piece_cache *c) {

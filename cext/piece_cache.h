@@ -21,12 +21,12 @@ typedef struct piece_slot { /* one cache line */
 } piece_slot;
 
 /* Two slots a set; the set's first is the one used last of those added. Starts
- * small and doubles while it fills, to 4 MB. */
+ * small and doubles while sets overflow, to 4 MB. */
 typedef struct piece_cache {
     piece_slot *slot; /* aligned to its size; NULL: nothing allocated yet */
     void *memory;
-    size_t mask;    /* number of sets - 1 */
-    size_t n_added; /* since it last grew */
+    size_t mask;   /* number of sets - 1 */
+    size_t n_lost; /* pieces driven out since it last grew */
 } piece_cache;
 
 /* Packs p[0..n), 1 <= n <= PIECE_MAX. PIECE_MAX + 1 bytes at p must be readable. */

@@ -29,7 +29,9 @@ enum {
                                           whole */
     PRETOK_FORCE_BOS = 1 << 8,          /* gemma4: add_bos, whatever the file says */
     PRETOK_CASED = 1 << 9,              /* whitespace: no lower-casing by default */
-    PRETOK_MARK_LINES = 1 << 10         /* mmbert: each line begins with a U+2581 */
+    PRETOK_MARK_LINES = 1 << 10,        /* mmbert: each line begins with a U+2581 */
+    PRETOK_LINES = 1 << 11              /* words are lines and runs of newlines: escaped or not,
+                                          spaces don't matter to them */
 };
 
 typedef struct pretok_row pretok_row;

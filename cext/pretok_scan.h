@@ -50,7 +50,7 @@ enum {
 /* What characters beyond ASCII are to a pattern: letters like 'b', marks like '#', or
  * something else. */
 typedef struct pretok_high {
-    uint64_t leads;        /* bit b: the byte 0xC0 + b begins nothing but letters */
+    uint8_t leads[16];     /* bit r of [b]: the byte 0xC0 + 16 * r + b begins nothing but letters */
     uint64_t planes[2048]; /* bit i of [2 * b]: code point 64 * b + i is a letter; of the next: it
                               is something else */
 } pretok_high;

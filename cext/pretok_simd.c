@@ -13,6 +13,9 @@
 
 #include "window.h"
 
+#ifdef NEWER_AVX2
+#include <immintrin.h>
+#endif
 #if defined(__SSE2__) || defined(_M_X64)
 #include <emmintrin.h>
 #define PRETOK_WINDOWS 1
@@ -152,41 +155,74 @@ ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
     return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
+/* ---- characters beyond ASCII ---- */
+
+/* Those of `leads` that begin nothing but letters: by byte, of which a window has few. */
+ALWAYS_INLINE uint64_t letters_only(const pretok_high *high, const uint8_t *p, uint64_t leads) {
+    uint64_t letters = 0;
+    while (leads) {
+        uint8_t lead = p[bits_lowest(leads)];
+        uint64_t same = window_range(p, lead, 1);
+        leads &= ~same;
+        if (high->leads[lead & 15] >> (lead >> 4 & 3) & 1) letters |= same;
+    }
+    return letters;
+}
+
+#ifdef NEWER_AVX2
+
+/* The same of all bytes, by looking up both their halves. */
+static NEWER uint64_t letters_only_newer(const pretok_high *high, const uint8_t *p) {
+    const __m256i rows =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)high->leads));
+    const __m256i row =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8));
+    const __m256i low_half = _mm256_set1_epi8(15);
+    uint64_t others = 0;
+    for (int i = 0; i < WINDOW; i += 32) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(p + i));
+        __m256i high_half = _mm256_and_si256(_mm256_srli_epi16(x, 4), low_half);
+        __m256i both = _mm256_and_si256(_mm256_shuffle_epi8(rows, _mm256_and_si256(x, low_half)),
+                                        _mm256_shuffle_epi8(row, high_half));
+        __m256i none = _mm256_cmpeq_epi8(both, _mm256_setzero_si256());
+        others |= (uint64_t)(uint32_t)_mm256_movemask_epi8(none) << i;
+    }
+    return ~others;
+}
+
+#else
+#define letters_only_newer(high, p) 0
+#endif
+
 /* Gives the letters beyond ASCII among the window's first `known` bytes their bits.
  * Returns where the first character is that is neither letter nor mark, or that the
  * window cuts. */
 ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, classes *c,
-                                unsigned known) {
+                                unsigned known, bool newer) {
     uint64_t leads = c->high & ~c->inner & window_first(known);
-    uint64_t mixed = 0, letter = 0, strange = 0, at_once = leads;
     if (!leads) return known;
     unsigned last = bits_highest(leads);
     if (utf8_lead_len(p[last]) > known - last) {
         leads ^= (uint64_t)1 << last;
         known = last;
     }
-    while (at_once) { /* by lead byte, of which a window has few */
-        uint8_t lead = p[bits_lowest(at_once)];
-        uint64_t same = window_range(p, lead, 1);
-        at_once &= ~same;
-        if (high->leads >> (lead - 0xC0) & 1) {
-            letter |= same;
-        } else {
-            mixed |= same;
-        }
-    }
+    uint64_t letter = newer ? letters_only_newer(high, p) : letters_only(high, p, leads);
+    uint64_t two = leads & ~letter & window_range(p, 0xC0, 0x20);
+    uint64_t more = leads & ~letter & ~two, strange = 0;
+    letter &= leads;
     /* No branch depends on what a character is: punctuation can't be predicted. */
-    for (mixed &= leads; mixed; mixed &= mixed - 1) {
-        unsigned at = bits_lowest(mixed);
-        const uint8_t *q = p + at;
-        uint32_t cpt = utf8_next(&q);
-        if (cpt > 0xFFFF) { /* rare: left to the automaton */
-            strange |= (uint64_t)1 << at;
-            break;
-        }
-        const uint64_t *planes = &high->planes[2 * (cpt >> 6)];
-        letter |= (planes[0] >> (cpt & 63) & 1) << at;
-        strange |= (planes[1] >> (cpt & 63) & 1) << at;
+    for (; two; two &= two - 1) {
+        unsigned at = bits_lowest(two), bit = p[at + 1] & 0x3F;
+        const uint64_t *planes = &high->planes[2 * (p[at] & 0x1F)];
+        letter |= (planes[0] >> bit & 1) << at;
+        strange |= (planes[1] >> bit & 1) << at;
+    }
+    for (; more; more &= more - 1) {
+        unsigned at = bits_lowest(more), bit = p[at + 2] & 0x3F;
+        unsigned beyond = p[at] >= 0xF0; /* rare: left to the automaton */
+        const uint64_t *planes = &high->planes[2 * ((p[at] & 0xF) << 6 | (p[at + 1] & 0x3F))];
+        letter |= (planes[0] >> bit & 1) << at;
+        strange |= ((planes[1] >> bit & 1) | beyond) << at;
     }
     for (int i = 1; i < 4; i++) letter |= letter << 1 & c->inner;
     c->letter |= letter;
@@ -197,14 +233,14 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
  * them, as far as it tells; never bit 0. At the text's end a word starts, too. If none
  * does, and what is known ends with a letter, *last_letter is where that begins. */
 ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned left,
-                                   shape s, unsigned *last_letter) {
+                                   shape s, bool newer, unsigned *last_letter) {
     unsigned known = left;
     classes c = classify(p, s.cased, s.slashes, s.no_controls);
     if (s.no_controls) {
         uint64_t strange = c.control & ~c.other_white & ~c.newline & window_first(known);
         if (strange) known = bits_lowest(strange);
     }
-    if (c.high) known = add_high(high, p, &c, known);
+    if (c.high) known = add_high(high, p, &c, known, newer);
     const uint64_t letter = c.letter, digit = c.digit, newline = c.newline;
     const uint64_t blank = c.space | c.other_white; /* white, but no newline */
     const uint64_t white = blank | newline;
@@ -304,8 +340,8 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     return starts;
 }
 
-ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *text, pretok_stage *st,
-                         size_t *ends, size_t max) {
+ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, bool newer, const uint8_t *text,
+                         pretok_stage *st, size_t *ends, size_t max) {
     enum { SLOW_WORDS = 4, LEAST = 2 };
     size_t n = 0;
     while (st->pos < st->end) {
@@ -319,7 +355,7 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *tex
                 memset(last, ' ', sizeof last);
                 p = memcpy(last, p, left);
             }
-            uint64_t starts = word_starts(self->plain->high, p, left, s, &last_letter);
+            uint64_t starts = word_starts(self->plain->high, p, left, s, newer, &last_letter);
             if (starts) {
                 unsigned found = bits_count(starts);
                 window_places(starts, found, pos, ends + n);
@@ -342,7 +378,8 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, const uint8_t *tex
 #else
 
 enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX };
-#define cut(self, shape, text, st, ends, max) pretok_dfa_cut((self)->plain, text, st, ends, max)
+#define cut(self, shape, newer, text, st, ends, max) \
+    pretok_dfa_cut((self)->plain, text, st, ends, max)
 
 #endif
 
@@ -350,18 +387,18 @@ enum { NO_CONTRACTIONS, OWN_WORD, SUFFIX };
 #define PATTERN(name, ...) \
     static NEWER size_t name##_newer(const pretok_scanner *self, const uint8_t *text, \
                                      pretok_stage *st, size_t *ends, size_t max) { \
-        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max); \
+        return cut(self, ((shape){__VA_ARGS__}), true, text, st, ends, max); \
     } \
     size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st, \
                              size_t *ends, size_t max) { \
         if (newer_machine()) return name##_newer(self, text, st, ends, max); \
-        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max); \
+        return cut(self, ((shape){__VA_ARGS__}), false, text, st, ends, max); \
     }
 #else
 #define PATTERN(name, ...) \
     size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st, \
                              size_t *ends, size_t max) { \
-        return cut(self, ((shape){__VA_ARGS__}), text, st, ends, max); \
+        return cut(self, ((shape){__VA_ARGS__}), false, text, st, ends, max); \
     }
 #endif
 

@@ -35,8 +35,8 @@ bool wordcache_init(wordcache *c) {
 
 void wordcache_free(wordcache *c) {
     mem_free(c->block);
-    mem_free(c->longs);
     piece_cache_free(&c->pieces);
+    long_cache_free(&c->longs);
     memset(c, 0, sizeof *c);
 }
 
@@ -142,51 +142,6 @@ static void grow(wordcache *c) {
     mem_free(old_block);
 }
 
-/* ---- long words: one entry a slot, the last one put there ---- */
-
-enum { LONG_MIN = 128, LONG_MAX = 4096, LONG_GROWTH = 4 }; /* slots */
-
-struct word_long {
-    uint8_t bytes[WORD_LONG];
-    int32_t ids[WORD_LONG_IDS];
-    uint32_t n_bytes, n; /* n_bytes == 0: free */
-};
-
-static word_long *long_slot(const wordcache *c, const uint8_t *p, size_t n) {
-    uint64_t h = n;
-    for (size_t i = 0; i + 8 <= n; i += 8) { /* long words are rare: their ends may be left out */
-        uint64_t x;
-        memcpy(&x, p + i, 8);
-        h = (h ^ x) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 29;
-    }
-    return &c->longs[(h >> 32) & (c->n_slots - 1)];
-}
-
-/* A larger table, once half of it was overwritten; what it held is forgotten. */
-static bool grow_longs(wordcache *c) {
-    size_t n = c->longs ? LONG_GROWTH * c->n_slots : LONG_MIN;
-    word_long *longs = mem_zalloc(n * sizeof *longs);
-    if (!longs) return c->longs != NULL;
-    mem_free(c->longs);
-    c->longs = longs;
-    c->n_slots = n;
-    c->n_over = 0;
-    return true;
-}
-
-static void put_long(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
-    if ((!c->longs || (c->n_over > c->n_slots / 2 && c->n_slots < LONG_MAX)) && !grow_longs(c)) {
-        return;
-    }
-    word_long *e = long_slot(c, p, n);
-    c->n_over += e->n_bytes != 0;
-    memcpy(e->bytes, p, n);
-    if (count) memcpy(e->ids, ids, count * sizeof *ids); /* there may be no array yet */
-    e->n_bytes = (uint32_t)n;
-    e->n = (uint32_t)count;
-}
-
 /* ---- any word ---- */
 
 /* Makes a short word's key. */
@@ -223,15 +178,9 @@ void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids,
     if (n <= PIECE_MAX && count <= PIECE_IDS) {
         piece_key key = piece_key_within(p, n, n);
         put_piece(c, &key, ids, count);
-    } else if (n <= WORD_LONG && count <= WORD_LONG_IDS) {
-        put_long(c, p, n, ids, count);
+    } else {
+        long_add(&c->longs, p, n, ids, count);
     }
-}
-
-static bool append(idbuf *out, const int32_t *ids, size_t count) {
-    memcpy(out->data + out->n, ids, count * sizeof *ids);
-    out->n += count;
-    return true;
 }
 
 /* The short word's entry in its set or the one next to it. */
@@ -244,33 +193,54 @@ static bool get_short(const wordcache *c, const uint64_t key[2], idbuf *out) {
     return true;
 }
 
+bool wordcache_get_long(const wordcache *c, const uint8_t *p, size_t n, uint64_t hash, idbuf *out) {
+    const uint32_t *e = long_find(&c->longs, p, n, hash);
+    if (!e) return false;
+    memcpy(out->data + out->n, e + 1, long_n(e) * sizeof *e);
+    out->n += long_n(e);
+    return true;
+}
+
+/* A piece, or one of more ids than those have. */
+static bool get_piece(const wordcache *c, const piece_key *key, uint64_t hash, const uint8_t *p,
+                      size_t n, idbuf *out) {
+    const piece_slot *e = piece_find(&c->pieces, key, hash);
+    if (!e) return wordcache_get_long(c, p, n, long_hash(p, n), out);
+    memcpy(out->data + out->n, e->id, sizeof e->id); /* what is behind is overwritten */
+    out->n += e->n;
+    return true;
+}
+
+bool wordcache_get_piece(const wordcache *c, const uint8_t *p, size_t n, uint64_t hash,
+                         idbuf *out) {
+    piece_key key = piece_key_of(p, n);
+    return get_piece(c, &key, hash, p, n, out);
+}
+
+bool wordcache_get_far(wordcache *c, const uint64_t key[2], const uint8_t *p, size_t n,
+                       idbuf *out) {
+    piece_key longer = longer_key(key);
+    size_t before = out->n;
+    if (!(word_short_set(c, key)->ids[3] & WORD_FAR)) return false;
+    if (!get_piece(c, &longer, piece_hash(&longer), p, n, out)) return false;
+    word_short back = {.key = {key[0], key[1]}};
+    if (make_entry(&back, out->data + before, out->n - before)) bring_back(c, &back);
+    return true;
+}
+
 bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf *out) {
-    word_short back;
-    if (n <= WORD_SHORT) {
-        key_of(back.key, p, n, room);
-        if (get_short(c, back.key, out)) return true;
-        if (!(word_short_set(c, back.key)->ids[3] & WORD_FAR)) return false;
-    }
-    if (n <= PIECE_MAX) {
+    if (n > LONG_MAX_BYTES) return false;
+    if (n > PIECE_MAX) return wordcache_get_long(c, p, n, long_hash(p, n), out);
+    if (n > WORD_SHORT) {
         piece_key key = piece_key_within(p, n, room);
-        const piece_slot *e = piece_find(&c->pieces, &key, piece_hash(&key));
-        if (e) {
-            if (n <= WORD_SHORT && make_entry(&back, e->id, e->n)) {
-                append(out, e->id, e->n);
-                bring_back(c, &back); /* which may move e */
-                return true;
-            }
-            return append(out, e->id, e->n);
-        }
+        return get_piece(c, &key, piece_hash(&key), p, n, out);
     }
-    if (n <= WORD_LONG && c->longs) {
-        const word_long *e = long_slot(c, p, n);
-        if (e->n_bytes == n && !memcmp(e->bytes, p, n)) return append(out, e->ids, e->n);
-    }
-    return false;
+    uint64_t key[2];
+    key_of(key, p, n, room);
+    return get_short(c, key, out) || wordcache_get_far(c, key, p, n, out);
 }
 
 size_t wordcache_bytes(const wordcache *c) {
     size_t shorts = ((size_t)2 << (64 - c->short_shift)) * sizeof *c->shorts;
-    return shorts + piece_cache_bytes(&c->pieces) + c->n_slots * sizeof *c->longs;
+    return shorts + piece_cache_bytes(&c->pieces) + long_cache_bytes(&c->longs);
 }

@@ -4,7 +4,7 @@
  *   short  32 bytes an entry: key of at most 15 bytes with its length in the
  *          sixteenth, up to 4 ids                      - nearly all look-ups
  *   piece  64 bytes: at most 31 bytes, up to 7 ids; see piece_cache.h
- *   long   256 bytes: at most 128 bytes, up to 30 ids  - rules of dashes and such
+ *   long   at most 255 bytes, any number of ids; see long_cache.h
  *
  * Longer words are not kept. Sets have two entries. A short word whose set is full
  * lies in the set next to it, or in the piece cache, from where words that are
@@ -13,6 +13,7 @@
 #ifndef GGTOK_WORDCACHE_H
 #define GGTOK_WORDCACHE_H
 
+#include "long_cache.h"
 #include "piece_cache.h"
 
 #if defined(__SSE2__) || defined(_M_X64)
@@ -20,7 +21,7 @@
 #define WORD_SSE2 1
 #endif
 
-enum { WORD_SHORT = 15, WORD_SHORT_IDS = 4, WORD_LONG = 128, WORD_LONG_IDS = 30 };
+enum { WORD_SHORT = 15, WORD_SHORT_IDS = 4 };
 
 /* An id has 29 bits, so that others fit beside: ids[0] has how many ids there are, and
  * ids[3] of a set's first entry tells where the set's other words may be. */
@@ -33,8 +34,6 @@ enum { WORD_ID_BITS = 29, WORD_ID_MASK = (1 << WORD_ID_BITS) - 1 };
 #define WORD_NEAR ((uint32_t)1 << WORD_ID_BITS) /* in the set next to it */
 #define WORD_FAR ((uint32_t)2 << WORD_ID_BITS)  /* in the piece cache */
 
-typedef struct word_long word_long;
-
 typedef struct wordcache {
     word_short *shorts;
     unsigned short_shift; /* 64 - log2(sets) */
@@ -42,9 +41,7 @@ typedef struct wordcache {
     unsigned n_back;      /* words found in the piece cache */
     void *block;
     piece_cache pieces;
-    word_long *longs; /* NULL until there is one */
-    size_t n_slots;   /* of longs: a power of two */
-    size_t n_over;    /* long words that overwrote another since the table last grew */
+    long_cache longs;
 } wordcache;
 
 /* False: out of memory. */
@@ -57,8 +54,15 @@ size_t wordcache_bytes(const wordcache *c); /* of memory that it holds */
 void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count);
 
 /* Appends the ids of word p[0..n), n >= 1, if they are kept; `room` (>= n) bytes
- * may be read at p, and *out has room for WORD_LONG_IDS ids. */
+ * may be read at p, and *out has room for LONG_MAX_IDS ids. */
 bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf *out);
+
+/* The same for those of WORD_SHORT bytes and less that are not in their sets, given their
+ * key; up to PIECE_MAX, which may be read and one more, given their piece_hash; up to
+ * LONG_MAX_BYTES, given their long_hash. */
+bool wordcache_get_far(wordcache *c, const uint64_t key[2], const uint8_t *p, size_t n, idbuf *out);
+bool wordcache_get_piece(const wordcache *c, const uint8_t *p, size_t n, uint64_t hash, idbuf *out);
+bool wordcache_get_long(const wordcache *c, const uint8_t *p, size_t n, uint64_t hash, idbuf *out);
 
 /* ---- the hot path: short words, 16 bytes readable ---- */
 

@@ -20,7 +20,8 @@ typedef ggtok_status (*word_fn)(const model_call *call, const uint8_t *word, siz
 enum { WORDS_GROUP = 32, WORDS_GROUP_IDS = WORDS_GROUP * (WORD_SHORT_IDS + 1) };
 
 /* What a word is looked for with. Words that are not for the short table have a key that
- * it never holds, as no length is 255, and their piece_hash in its other half. */
+ * it never holds, as no length is 255, and their piece_hash or long_hash in its other
+ * half. */
 typedef struct words_probe {
     uint64_t key[2];
     const word_short *set;
@@ -42,6 +43,9 @@ static inline void words_prepare(const wordcache *cache, words_probe *probe, con
                 piece_key key = piece_key_of(text + from, length);
                 probe[i].key[0] = piece_hash(&key);
                 piece_prefetch(&cache->pieces, probe[i].key[0]);
+            } else if (length > PIECE_MAX && length <= LONG_MAX_BYTES) {
+                probe[i].key[0] = long_hash(text + from, length);
+                long_prefetch(&cache->longs, probe[i].key[0]);
             }
         }
         probe[i].set = word_short_set(cache, probe[i].key);
@@ -49,8 +53,11 @@ static inline void words_prepare(const wordcache *cache, words_probe *probe, con
     }
 }
 
-/* Appends the ids of a word whose set doesn't hold it. Its place in `out` is reserved
- * there. */
+/* wordcache_get of a word whose set and the one next to it don't hold it. */
+bool words_find(wordcache *cache, const words_probe *probe, const uint8_t *word, size_t n,
+                size_t room, idbuf *out);
+
+/* Appends the ids of such a word. Its place in `out` is reserved there. */
 ggtok_status words_other(const model_call *call, wordcache *cache, word_fn encode,
                          const words_probe *probe, const uint8_t *word, size_t n, size_t room);
 

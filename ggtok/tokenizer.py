@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _TEMPLATE_KEY = "tokenizer.chat_template"
 _MAX_THREADS = 256  # more are not started
-_CACHE_MAX = 22 << 20  # bytes, as ggtok.h says
+_CACHE_MAX = 29 << 20  # bytes, as ggtok.h says
 
 
 class TokenAttr(IntFlag):

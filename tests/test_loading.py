@@ -172,6 +172,12 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     "gemma4 has its own": ("bpe-gemma4", [keys(pre="no such name")]),
     "pre outside bpe": ("spm", [keys(pre="no such name")]),
     "whitespace tokenizer without merges of spaces": ("bpe-gemma4", [keys(pre="whitespace")]),
+    "gemma4 without a mark": ("bpe-gemma4", [rename("\u2581", b"zz2581")]),
+    "gemma4 without a mark, nor all of its bytes": (
+        "bpe-gemma4",
+        [rename("\u2581", b"zz2581"), rename("<0x96>", b"zz96")],
+    ),
+    "gemma4 with a token of a space": ("bpe-gemma4", [tokens(" ", " a", "b ", type=NORMAL)]),
     "sarvam-moe on raw text": (
         "bpe-gemma4",
         [keys(pre="sarvam-moe"), as_gpt2],

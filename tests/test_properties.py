@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import warnings
 from array import array
 from collections.abc import Callable
@@ -222,6 +223,23 @@ def test_caches(load_fixture: Load, name: str) -> None:
     tok.cache_clear()
     assert tok.cache_info() == (0, 0, first.maxsize, 0)
     assert tok.encode(text) == expected
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "spm", "wpm", "ugm", "rwkv"])
+def test_long_words(name: str) -> None:
+    """More than a cache has room for, and some that are seen again before it is full."""
+    rng = random.Random(name)
+    tok = ggtok.load(fixture(name))
+    words = ["".join(rng.choices("abcdefghij\u00e9\u4e2d", k=n % 280)) for n in range(9_000)]
+    expected = [tok.encode(word) for word in words]
+    assert [tok.encode(word) for word in words + words[:100]] == expected + expected[:100]
+    for text in (" ".join(words), " ".join(words[:100] * 10)):
+        ids = tok.encode(text)
+        assert [tok.encode(text) for _ in range(3)] == [ids] * 3
+        tok.cache_clear()
+        assert tok.encode(text) == ids
+    info = tok.cache_info()
+    assert info.currsize <= info.maxsize
 
 
 def test_the_same_text_fills_the_cache_once() -> None:

@@ -347,7 +347,7 @@ def symbol_of(c: str) -> int:
 
 
 class High(NamedTuple):
-    leads: int
+    leads: tuple[int, ...]
     planes: tuple[int, ...]
 
 
@@ -363,19 +363,21 @@ def high(name: str, column: Callable[[str], int], by_class: Sequence[int]) -> Hi
             planes.append(sum(1 << i for i, k in enumerate(kinds[block : block + 64]) if k == bit))
     two = {0xC0 + i: range(0x40 * i, 0x40 * i + 0x40) for i in range(2, 0x20)}
     three = {0xE0 + i: range(max(0x1000 * i, 0x800), 0x1000 * i + 0x1000) for i in range(0x10)}
-    leads = sum(
-        1 << (lead - 0xC0)
-        for lead, cpts in {**two, **three}.items()
-        if all(kinds[cpt] == 1 for cpt in cpts)
+    whole = {
+        lead for lead, cpts in {**two, **three}.items() if all(kinds[cpt] == 1 for cpt in cpts)
+    }
+    leads = tuple(
+        sum(1 << row for row in range(4) if 0xC0 + 16 * row + low in whole) for low in range(16)
     )
     return High(leads, tuple(planes))
 
 
 def encode_high(name: str, h: High) -> str:
     words = table(f"0x{word:X}" for word in h.planes)
+    leads = ", ".join(map(str, h.leads))
     return (
         f"static const pretok_high {name} = {{\n"
-        f"    .leads = 0x{h.leads:016X},\n    .planes = {{\n{words}\n}}}};\n"
+        f"    .leads = {{{leads}}},\n    .planes = {{\n{words}\n}}}};\n"
     )
 
 

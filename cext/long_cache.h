@@ -1,0 +1,70 @@
+/*
+ * Longer texts that were tokenized before: bytes -> ids, exact, bounded, one thread's.
+ * Most of them never come again, so one is kept when it comes for the second time.
+ */
+#ifndef GGTOK_LONG_CACHE_H
+#define GGTOK_LONG_CACHE_H
+
+#include "mem.h"
+
+enum { LONG_MAX_BYTES = 255, LONG_MAX_IDS = LONG_MAX_BYTES };
+
+/* A text's tag and where its entry is in the arena; 0: it came once and is not kept, or
+ * none did. */
+typedef struct long_slot {
+    uint32_t tag, place;
+} long_slot;
+
+/* Sets of two slots; entries one behind the other. Both start small and grow, to 256 KB
+ * and 2 MB; when there is no more room for an entry, all are forgotten. */
+typedef struct long_cache {
+    long_slot *slots; /* NULL: nothing allocated yet */
+    unsigned shift;   /* 64 - log2(sets) */
+    size_t n_seen;    /* texts that came and were not there, since the table last grew */
+    uint32_t *arena;  /* NULL: nothing kept yet */
+    size_t used, cap; /* of the arena */
+} long_cache;
+
+/* An entry: bytes, ids << 16; the ids; the bytes, padded. */
+static inline size_t long_bytes(const uint32_t *e) {
+    return *e & 0xFFFF;
+}
+
+static inline size_t long_n(const uint32_t *e) {
+    return *e >> 16;
+}
+
+uint64_t long_hash(const uint8_t *p, size_t n); /* n >= 1 */
+
+static inline const long_slot *long_set(const long_cache *c, uint64_t hash) {
+    return &c->slots[2 * (hash >> c->shift)];
+}
+
+/* The text's entry, or NULL. */
+static inline const uint32_t *long_find(const long_cache *c, const uint8_t *p, size_t n,
+                                        uint64_t hash) {
+    if (!c->slots) return NULL;
+    const long_slot *set = long_set(c, hash);
+    for (int i = 0; i < 2; i++) {
+        const uint32_t *e = c->arena + set[i].place;
+        if (set[i].tag != (uint32_t)(hash >> 32) || !set[i].place || long_bytes(e) != n) continue;
+        if (!memcmp(e + 1 + long_n(e), p, n)) return e;
+    }
+    return NULL;
+}
+
+static inline void long_prefetch(const long_cache *c, uint64_t hash) {
+#if defined(__GNUC__)
+    if (c->slots) __builtin_prefetch(long_set(c, hash));
+#else
+    (void)c, (void)hash;
+#endif
+}
+
+/* Remembers that p[0..n) came, and its ids if it came before; not if n > LONG_MAX_BYTES or
+ * count > LONG_MAX_IDS. Out of memory is no failure here. */
+void long_add(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count);
+void long_cache_free(long_cache *c);
+size_t long_cache_bytes(const long_cache *c); /* of memory that it holds */
+
+#endif
