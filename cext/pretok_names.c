@@ -31,6 +31,8 @@ TWIN(fast_youtu, youtu);
 TWIN(fast_starcoder, starcoder);
 TWIN(fast_minicpm5, minicpm5);
 TWIN(fast_deepseek_v3, deepseek_v3);
+TWIN(fast_default, default);
+TWIN(fast_falcon, falcon);
 
 enum {
     IGNORE = PRETOK_IGNORE_MERGES,
@@ -49,7 +51,7 @@ enum {
 
 /* Chains as llama.cpp has them, and where it pays the same in fewer scanners. */
 /* clang-format off */
-#define CHAIN_DEFAULT {&default_punctuation, &gpt2, &numbers, &digits_3}, {&fast_default}
+#define CHAIN_DEFAULT {&default_punctuation, &gpt2, &numbers, &digits_3}, {&win_fast_default}
 #define CHAIN_GPT2 {&gpt2}, {&win_gpt2}
 #define CHAIN_LLAMA3 {&llama3}, {&win_llama3}
 #define CHAIN_QWEN2 {&qwen2}, {&win_qwen2}
@@ -71,7 +73,7 @@ enum {
     {&fast_deepseek_coder}
 #define CHAIN_SPARK2_5 {&numbers_3, &cjk_kana, &spark, &number}, {&fast_spark}
 #define CHAIN_YOUTU {&youtu_scripts, &youtu}, {&win_fast_youtu}
-#define CHAIN_FALCON {&falcon_punctuation, &gpt2, &digits_3}, {&fast_falcon}
+#define CHAIN_FALCON {&falcon_punctuation, &gpt2, &digits_3}, {&win_fast_falcon}
 #define CHAIN_JAIS2 {&jais2}, {NULL}
 #define CHAIN_WORDS {&words}, {NULL}
 #define CHAIN_QWEN35 {&qwen35}, {&win_qwen35}

@@ -45,7 +45,8 @@ ALWAYS_INLINE uint64_t bits(__m128i x, int at) {
     return (uint64_t)(uint32_t)_mm_movemask_epi8(x) << at;
 }
 
-ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls) {
+ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls,
+                               bool backtick) {
     classes c = {0};
     for (int i = 0; i < WINDOW; i += 16) {
         __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
@@ -65,6 +66,7 @@ ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool 
             c.control |=
                 bits(_mm_or_si128(in_range(x, 0, 0x20), _mm_cmpeq_epi8(x, _mm_set1_epi8(0x7F))), i);
         }
+        if (backtick) c.control |= bits(_mm_cmpeq_epi8(x, _mm_set1_epi8('`')), i);
     }
     c.other_white &= ~c.newline;
     return c;
@@ -85,7 +87,8 @@ ALWAYS_INLINE uint8x16_t in_range(uint8x16_t x, uint8_t lo, uint8_t n) {
     return vcltq_u8(vsubq_u8(x, vdupq_n_u8(lo)), vdupq_n_u8(n));
 }
 
-ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls) {
+ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool controls,
+                               bool backtick) {
     uint8x16_t x[4], letter[4];
     for (int i = 0; i < 4; i++) {
         x[i] = vld1q_u8(p + 16 * i);
@@ -101,6 +104,7 @@ ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool 
 #define NEWLINE(v) vorrq_u8(vceqq_u8(v, vdupq_n_u8('\n')), vceqq_u8(v, vdupq_n_u8('\r')))
 #define QUOTE(v) vceqq_u8(v, vdupq_n_u8('\''))
 #define SLASH(v) vceqq_u8(v, vdupq_n_u8('/'))
+#define BACKTICK(v) vceqq_u8(v, vdupq_n_u8('`'))
 #define CONTROL(v) vorrq_u8(in_range(v, 0, 0x20), vceqq_u8(v, vdupq_n_u8(0x7F)))
     classes c = {.high = EACH(HIGH),
                  .inner = EACH(INNER),
@@ -112,6 +116,7 @@ ALWAYS_INLINE classes classify(const uint8_t *p, bool cased, bool slashes, bool 
     if (cased) c.upper = EACH(UPPER);
     if (slashes) c.slash = EACH(SLASH);
     if (controls) c.control = EACH(CONTROL);
+    if (backtick) c.control |= EACH(BACKTICK);
     c.other_white = EACH(WHITE) & ~c.newline;
     return c;
 }
@@ -135,6 +140,9 @@ typedef struct shape {
     bool joined;        /* newlines join the marks in front of them */
     bool slashes;       /* ... and so do slashes behind those */
     bool no_controls;   /* control characters are in no class: left to the automaton */
+    bool no_backtick;   /* nor are backticks */
+    bool marks_apart;   /* marks are pieces of their own: no space leads them, and white space
+                            in front of them is one word */
     bool cased;         /* a lower-case letter ends a word in front of an upper-case one */
     enum {
         NO_CONTRACTIONS,
@@ -144,6 +152,7 @@ typedef struct shape {
                             front */
     bool either_case;  /* ... in either case */
     unsigned digits;   /* most digits a word has; 0: no limit */
+    bool led_digits;   /* ... and a space leads those that are fewer */
     bool digits_apart; /* numbers are pieces of their own: white space ends in front of one */
 } shape;
 
@@ -235,7 +244,7 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
 ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned left,
                                    shape s, bool newer, unsigned *last_letter) {
     unsigned known = left;
-    classes c = classify(p, s.cased, s.slashes, s.no_controls);
+    classes c = classify(p, s.cased, s.slashes, s.no_controls, s.no_backtick);
     if (s.no_controls) {
         uint64_t strange = c.control & ~c.other_white & ~c.newline & window_first(known);
         if (strange) known = bits_lowest(strange);
@@ -265,7 +274,7 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
         uint64_t doubt = c.upper & (letter & c.high) << 1; /* behind a letter of no case */
         if (doubt && bits_lowest(doubt) < known) known = bits_lowest(doubt);
     }
-    starts = letter_start | (mark_start & ~(c.space << 1));
+    starts = letter_start | (s.marks_apart ? mark_start : mark_start & ~(c.space << 1));
 
     /* numbers */
     uint64_t digit_start = digit & ~(digit << 1);
@@ -277,7 +286,10 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     } else {
         starts |= digit_start & ~(c.space << 1);
     }
-    const uint64_t followed = s.digits_apart ? ~(white | digit) : ~white;
+    if (s.led_digits) { /* a run that may go on is in the window's last word */
+        starts &= ~(digit_start & c.space << 1 & ~(digit >> 1 & digit >> 2));
+    }
+    const uint64_t followed = ~(white | (s.digits_apart ? digit : 0) | (s.marks_apart ? mark : 0));
 
     /* white space */
     uint64_t last_blank = blank & followed >> 1; /* in front of something else */
@@ -417,4 +429,6 @@ PATTERN(kimi_k2, LLAMA, .contractions = SUFFIX, EITHER, .digits = 3)
 PATTERN(gpt4o, LLAMA, .slashes = true, .cased = true, .contractions = SUFFIX, EITHER, .digits = 3)
 PATTERN(tekken, LLAMA, .slashes = true, .cased = true, .digits = 1)
 PATTERN(youtu, LLAMA, .slashes = true, .contractions = SUFFIX, EITHER, .digits = 1)
+PATTERN(default, .no_controls = true, .no_backtick = true, .marks_apart = true, .digits = 3)
+PATTERN(falcon, .no_controls = true, .marks_apart = true, .digits = 3, .led_digits = true)
 PATTERN(deepseek_v3, LLAMA, .no_controls = true, .digits = 3, .digits_apart = true)

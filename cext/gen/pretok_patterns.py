@@ -273,6 +273,7 @@ FUSED = (
 # Those with twins in pretok_simd.c, and which of them end words in front of upper-case letters.
 TWINS = frozenset(
     """gpt2 llama3 k2_horizon qwen2 qwen35 bailing seed_coder ufakzeka kimi_k2 gpt4o granite_multi
-    tekken fast_youtu fast_starcoder fast_minicpm5 fast_deepseek_v3""".split()
+    tekken fast_youtu fast_starcoder fast_minicpm5 fast_deepseek_v3 fast_default
+    fast_falcon""".split()
 )
 CASED_TWINS = frozenset({"gpt4o", "granite_multi", "tekken"})
