@@ -1,52 +1,28 @@
 /*
- * New words in advance, many at a time.
+ * New words, many at a time.
  *
  * A word that was not met before costs a look-up in the vocabulary and some merges, all
  * of them in tables that are larger than the processor's caches: it does little and waits
- * a lot. The words of a batch wait together here. What is found goes into the caches, and
- * words_encode then finds it there, so that ids depend on nothing that happens here.
+ * a lot. The new words of a batch wait together here. What comes of it goes into the
+ * caches, and is found there, so that ids depend on nothing that happens here.
  */
 #include "model_bpe.h"
 #include "utf8.h"
 
-typedef struct new_word {
-    const uint8_t *p;
-    size_t n, room; /* bytes of it, and of the text from p on */
-} new_word;
-
 /* Is the word kept? (It is then brought to where the next look at it goes.) */
-static bool known(wordcache *cache, const words_probe *probe, const new_word *w) {
+static bool known(const words_probe *probe, const bpe_new *w) {
     int32_t ids[LONG_MAX_IDS];
     idbuf out = {ids, 0, LONG_MAX_IDS};
     const uint64_t *key = probe->key;
-    if (word_short_find(probe->set, key) || word_short_near(cache, probe->set, key)) return true;
-    if (key[1] != WORDS_NOT_SHORT && !(probe->set->ids[3] & WORD_FAR)) return false;
-    return words_find(cache, probe, w->p, w->n, w->room, &out);
+    if (word_short_find(probe->set, key) || word_short_near(w->cache, probe->set, key)) return true;
+    return words_find(w->cache, probe, w->p, w->n, w->room, &out);
 }
 
-static size_t find_new(wordcache *cache, const uint8_t *text, size_t n, size_t from,
-                       const size_t *ends, size_t count, new_word *found) {
-    words_probe probe[WORDS_GROUP];
-    size_t n_found = 0;
-    for (size_t group; count; ends += group, count -= group) {
-        group = count < WORDS_GROUP ? count : WORDS_GROUP;
-        words_prepare(cache, probe, text, n, from, ends, group);
-        for (size_t i = 0; i < group; from = ends[i++]) {
-            new_word w = {text + from, ends[i] - from, n - from};
-            if (!known(cache, &probe[i], &w)) found[n_found++] = w;
-        }
-    }
-    return n_found;
-}
-
-/* Keeps a word that was new, unless the batch had it twice. */
-static void learn(bpe_state *s, wordcache *cache, const new_word *w, const int32_t *ids, size_t n) {
+/* Keeps what was new, unless the batch had it twice. */
+static void learn(const bpe_new *w, const int32_t *ids, size_t n) {
     words_probe probe;
-    size_t end = w->n;
-    words_prepare(cache, &probe, w->p, w->room, 0, &end, 1);
-    if (known(cache, &probe, w)) return;
-    wordcache_put(cache, w->p, w->n, ids, n);
-    s->n_new++;
+    words_prepare(w->cache, &probe, w->p, w->room, 0, &w->n, 1);
+    if (!known(&probe, w)) wordcache_put(w->cache, w->p, w->n, ids, n);
 }
 
 /* ---- words that are tokens ---- */
@@ -54,7 +30,7 @@ static void learn(bpe_state *s, wordcache *cache, const new_word *w, const int32
 enum { SPELLED_MAX = 2 * BPE_JOB_MAX };
 
 /* Learns those words that are tokens; returns how many others it left in `words`. */
-static size_t learn_tokens(const model_call *call, new_word *words, size_t n_words) {
+static size_t learn_tokens(const model_call *call, bpe_new *words, size_t n_words) {
     enum { BATCH = 32 };
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
@@ -62,12 +38,13 @@ static size_t learn_tokens(const model_call *call, new_word *words, size_t n_wor
     size_t left = 0;
     for (size_t at = 0; at < n_words;) {
         uint8_t text[BATCH][SPELLED_MAX];
-        new_word asked[BATCH];
+        bpe_new asked[BATCH];
         uint64_t hash[BATCH];
         size_t length[BATCH], n = 0;
         for (; at < n_words && n < BATCH; at++) {
-            const new_word *w = &words[at];
-            if (w->n > BPE_JOB_MAX || !bpe_may_be_token(m, call->v, w->p, w->n)) {
+            const bpe_new *w = &words[at];
+            if (w->cache == &s->pieces || w->n > BPE_JOB_MAX ||
+                !bpe_may_be_token(m, call->v, w->p, w->n)) {
                 words[left++] = *w;
                 continue;
             }
@@ -83,7 +60,7 @@ static size_t learn_tokens(const model_call *call, new_word *words, size_t n_wor
             if (id < 0) {
                 words[left++] = asked[i];
             } else {
-                learn(s, &s->words, &asked[i], &id, 1);
+                learn(&asked[i], &id, 1);
             }
         }
     }
@@ -95,62 +72,56 @@ static size_t learn_tokens(const model_call *call, new_word *words, size_t n_wor
 typedef struct job_list {
     enum { JOBS = 64 } size;
     bpe_job job[JOBS];
-    wordcache *cache[JOBS]; /* where the result goes */
-    size_t room[JOBS];
+    bpe_new word[JOBS];
     size_t n;
 } job_list;
 
-static void run_jobs(const model_call *call, job_list *list) {
-    const bpe_model *m = call->model;
-    bpe_state *s = call->scratch;
-    bpe_merge_many(&m->table, list->job, list->n);
+static void run_jobs(const bpe_table *t, job_list *list) {
+    bpe_merge_many(t, list->job, list->n);
     for (size_t i = 0; i < list->n; i++) {
-        const bpe_job *job = &list->job[i];
-        new_word w = {job->word, job->n, list->room[i]};
-        learn(s, list->cache[i], &w, job->ids, job->n_ids);
+        learn(&list->word[i], list->job[i].ids, list->job[i].n_ids);
     }
     list->n = 0;
 }
 
-static void add_job(const model_call *call, job_list *list, wordcache *cache, const new_word *w) {
+static void add_job(const bpe_table *t, job_list *list, const bpe_new *w) {
     if (w->n > BPE_JOB_MAX) return;
     list->job[list->n].word = w->p;
     list->job[list->n].n = (uint32_t)w->n;
-    list->cache[list->n] = cache;
-    list->room[list->n] = w->room;
-    if (++list->n == JOBS) run_jobs(call, list);
+    list->word[list->n] = *w;
+    if (++list->n == JOBS) run_jobs(t, list);
 }
 
-/* Longer words: the pieces that merges don't join. */
-static void add_pieces(const model_call *call, job_list *list, const new_word *word) {
-    enum { BATCH = 64 };
-    const bpe_model *m = call->model;
-    bpe_state *s = call->scratch;
+/* A longer word: those of the pieces that merges don't join which are not kept. */
+static void add_pieces(const bpe_table *t, job_list *list, wordcache *cache, const bpe_new *word) {
+    enum { BATCH = WORDS_GROUP };
+    words_probe probe[BATCH];
     size_t ends[BATCH];
-    new_word found[BATCH];
-    for (size_t from = 0, count; from < word->n; from = ends[count - 1]) {
-        count = bpe_cuts_find(&m->table.cuts, word->p, word->n, from, ends, BATCH);
-        size_t n = find_new(&s->pieces, word->p, word->room, from, ends, count, found);
-        for (size_t i = 0; i < n; i++) add_job(call, list, &s->pieces, &found[i]);
-    }
-}
-
-void bpe_learn(const model_call *call, const uint8_t *text, size_t n, size_t from,
-               const size_t *ends, size_t count) {
-    const bpe_model *m = call->model;
-    bpe_state *s = call->scratch;
-    new_word words[BPE_LEARN_MAX];
-    job_list list;
-    if (!bpe_merges_many(&m->table)) return;
-    size_t n_words = find_new(&s->words, text, n, from, ends, count, words);
-    n_words = learn_tokens(call, words, n_words);
-    list.n = 0;
-    for (size_t i = 0; i < n_words; i++) {
-        if (words[i].n <= BPE_WHOLE) {
-            add_job(call, &list, &s->words, &words[i]);
-        } else {
-            add_pieces(call, &list, &words[i]);
+    for (size_t from = 0, count; from < word->n;) {
+        count = bpe_cuts_find(&t->cuts, word->p, word->n, from, ends, BATCH);
+        words_prepare(cache, probe, word->p, word->room, from, ends, count);
+        for (size_t i = 0; i < count; from = ends[i++]) {
+            bpe_new piece = {cache, word->p + from, ends[i] - from, word->room - from, 0};
+            if (!known(&probe[i], &piece)) add_job(t, list, &piece);
         }
     }
-    run_jobs(call, &list);
+}
+
+void bpe_learn(const model_call *call, const bpe_new *words, size_t n) {
+    const bpe_table *t = &((const bpe_model *)call->model)->table;
+    bpe_state *s = call->scratch;
+    bpe_new left[BPE_BATCH];
+    job_list list;
+    if (!bpe_merges_many(t)) return;
+    memcpy(left, words, n * sizeof *words);
+    n = learn_tokens(call, left, n);
+    list.n = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (left[i].cache == &s->pieces || left[i].n <= BPE_WHOLE) {
+            add_job(t, &list, &left[i]);
+        } else {
+            add_pieces(t, &list, &s->pieces, &left[i]);
+        }
+    }
+    run_jobs(t, &list);
 }

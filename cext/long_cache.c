@@ -62,28 +62,36 @@ static bool reserve(long_cache *c, size_t n) {
     return true;
 }
 
+/* The slot of a text that came before. NULL: it didn't, but is noted now. */
+static long_slot *slot_of(long_cache *c, uint64_t hash) {
+    if (!c->slots || (c->n_seen >> (64 - c->shift) && 64 - c->shift < MAX_LOG2)) grow(c);
+    if (!c->slots) return NULL;
+    long_slot *set = (long_slot *)long_set(c, hash);
+    uint32_t tag = (uint32_t)(hash >> 32);
+    for (int i = 0; i < 2; i++) {
+        if (set[i].tag == tag) return &set[i];
+    }
+    put(c, (long_slot){tag, 0});
+    c->n_seen++;
+    return NULL;
+}
+
+bool long_came(long_cache *c, const uint8_t *p, size_t n) {
+    return slot_of(c, long_hash(p, n)) != NULL;
+}
+
 void long_add(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
     if (n > LONG_MAX_BYTES || count > LONG_MAX_IDS) return;
-    if (!c->slots || (c->n_seen >> (64 - c->shift) && 64 - c->shift < MAX_LOG2)) grow(c);
-    if (!c->slots) return;
-    uint64_t hash = long_hash(p, n);
-    long_slot slot = {(uint32_t)(hash >> 32), 0};
-    const long_slot *set = long_set(c, hash);
-    if (set[0].tag != slot.tag && set[1].tag != slot.tag) {
-        put(c, slot);
-        c->n_seen++;
-        return;
-    }
+    long_slot *slot = slot_of(c, long_hash(p, n));
     size_t taken = 1 + count + (n + 3) / 4;
-    if (!reserve(c, taken)) return;
+    if (!slot || !reserve(c, taken)) return; /* where all is forgotten, slots stay where they are */
     uint32_t *e = c->arena + c->used;
     e[0] = (uint32_t)n | (uint32_t)count << 16;
     e[taken - 1] = 0;
     if (count) memcpy(e + 1, ids, count * sizeof *ids);
     memcpy(e + 1 + count, p, n);
-    slot.place = (uint32_t)c->used;
+    *slot = (long_slot){(uint32_t)(long_hash(p, n) >> 32), (uint32_t)c->used};
     c->used += taken;
-    *(long_slot *)&set[set[0].tag == slot.tag ? 0 : 1] = slot;
 }
 
 void long_cache_free(long_cache *c) {

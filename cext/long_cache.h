@@ -61,6 +61,9 @@ static inline void long_prefetch(const long_cache *c, uint64_t hash) {
 #endif
 }
 
+/* Did it come before? If not, it has now. */
+bool long_came(long_cache *c, const uint8_t *p, size_t n);
+
 /* Remembers that p[0..n) came, and its ids if it came before; not if n > LONG_MAX_BYTES or
  * count > LONG_MAX_IDS. Out of memory is no failure here. */
 void long_add(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count);

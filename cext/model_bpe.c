@@ -83,6 +83,7 @@ static void scratch_free(void *scratch) {
     mem_free(s->spaced.data);
     mem_free(s->mapped.data);
     mem_free(s->ends);
+    mem_free(s->late_ids.data);
     mem_free(s);
 }
 
@@ -139,13 +140,13 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *piece, s
     size_t before = out->n;
     (void)room;
     ggtok_status st = bpe_merge_word(&m->table, call->v, &s->merge, piece, n, out, call->err);
-    s->n_new++;
     if (!st) wordcache_put(&s->pieces, piece, n, out->data + before, out->n - before);
     return st;
 }
 
 /* Merges a word in the pieces that merges don't join, most of which were met before. */
-static ggtok_status merge_word(const model_call *call, const uint8_t *word, size_t n, size_t room) {
+static ggtok_status merge_word(const model_call *call, word_fn encode, const uint8_t *word,
+                               size_t n, size_t room) {
     enum { BATCH = 64 };
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
@@ -155,8 +156,7 @@ static ggtok_status merge_word(const model_call *call, const uint8_t *word, size
     }
     for (size_t from = 0, count; from < n; from = ends[count - 1]) {
         count = bpe_cuts_find(&m->table.cuts, word, n, from, ends, BATCH);
-        ggtok_status st =
-            words_encode(call, &s->pieces, encode_piece, word, room, from, ends, count);
+        ggtok_status st = words_encode(call, &s->pieces, encode, word, room, from, ends, count);
         if (st) return st;
     }
     return GGTOK_OK;
@@ -170,15 +170,87 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     idbuf *out = call->out;
     size_t before = out->n;
     int32_t id;
-    s->n_new += n <= PIECE_MAX; /* of others, their pieces are learned */
     if (!whole_word(m, s, call->v, word, n, &id)) return error_memory(call->err);
     if (id >= 0) {
         if (!idbuf_push(out, id)) return error_memory(call->err);
     } else {
-        ggtok_status st = merge_word(call, word, n, room);
+        ggtok_status st = merge_word(call, encode_piece, word, n, room);
         if (st) return st;
     }
     wordcache_put(&s->words, word, n, out->data + before, out->n - before);
+    return GGTOK_OK;
+}
+
+/* ---- a batch of words ---- */
+
+static ggtok_status leave_out_piece(const model_call *call, const uint8_t *piece, size_t n,
+                                    size_t room) {
+    bpe_state *s = call->scratch;
+    if (s->n_late == BPE_BATCH || n > LONG_MAX_BYTES) return encode_piece(call, piece, n, room);
+    s->late[s->n_late++] = (bpe_new){&s->pieces, piece, n, room, call->out->n};
+    return GGTOK_OK;
+}
+
+/* A word that the cache does not hold is left out, to be learned with the batch's others.
+ * Long ones are kept when they come again; until then, only their pieces are. */
+static ggtok_status leave_out(const model_call *call, const uint8_t *word, size_t n, size_t room) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    if (s->n_late == BPE_BATCH || n > LONG_MAX_BYTES) return encode_word(call, word, n, room);
+    if (n > PIECE_MAX) {
+        if (long_came(&s->words.longs, word, n)) return encode_word(call, word, n, room);
+        int32_t id;
+        if (!whole_word(m, s, call->v, word, n, &id)) return error_memory(call->err);
+        if (id < 0) return merge_word(call, leave_out_piece, word, n, room);
+        return idbuf_push(call->out, id) ? GGTOK_OK : error_memory(call->err);
+    }
+    s->late[s->n_late++] = (bpe_new){&s->words, word, n, room, call->out->n};
+    return GGTOK_OK;
+}
+
+/* The ids of what was left out, to s->late_ids; end[i] is where the i-th's end. */
+static ggtok_status encode_late(const model_call *call, size_t *end) {
+    bpe_state *s = call->scratch;
+    model_call own = *call;
+    own.out = &s->late_ids;
+    own.out->n = 0;
+    for (size_t i = 0; i < s->n_late; i++) {
+        const bpe_new *w = &s->late[i];
+        if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return error_memory(call->err);
+        if (!wordcache_get(w->cache, w->p, w->n, w->room, own.out)) {
+            word_fn encode = w->cache == &s->words ? encode_word : encode_piece;
+            ggtok_status st = encode(&own, w->p, w->n, w->room);
+            if (st) return st;
+        }
+        end[i] = own.out->n;
+    }
+    return GGTOK_OK;
+}
+
+/* Words text[from..ends[0]), text[ends[0]..ends[1]), ..., at most BPE_BATCH: those in the
+ * cache first, and then the others, for whose ids the former's make room. */
+static ggtok_status encode_batch(const model_call *call, const uint8_t *text, size_t room,
+                                 size_t from, const size_t *ends, size_t count) {
+    enum { FEW = 4 };
+    bpe_state *s = call->scratch;
+    idbuf *out = call->out;
+    size_t end[BPE_BATCH];
+    s->n_late = 0;
+    ggtok_status st = words_encode(call, &s->words, leave_out, text, room, from, ends, count);
+    if (st || !s->n_late) return st;
+    if (s->n_late > FEW) bpe_learn(call, s->late, s->n_late);
+    if ((st = encode_late(call, end))) return st;
+    if (!idbuf_reserve(out, s->late_ids.n)) return error_memory(call->err);
+    size_t left = out->n, to = out->n + s->late_ids.n;
+    out->n = to;
+    for (size_t i = s->n_late; i--;) {
+        size_t behind = left - s->late[i].at, begin = i ? end[i - 1] : 0, n = end[i] - begin;
+        left -= behind;
+        to -= behind;
+        memmove(out->data + to, out->data + left, behind * sizeof *out->data);
+        to -= n;
+        memcpy(out->data + to, s->late_ids.data + begin, n * sizeof *out->data);
+    }
     return GGTOK_OK;
 }
 
@@ -224,11 +296,10 @@ static ggtok_status user_words(const model_call *call, const uint8_t *text, size
 }
 
 static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
-    enum { BATCH = BPE_LEARN_MAX, FEW = 64 };
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     ggtok_status st = GGTOK_OK;
-    size_t ends[BATCH], count = 0, from = 0;
+    size_t ends[BPE_BATCH], count = 0, from = 0;
     size_t room = n;
     if (utf8_valid_prefix(text, n) < n) {
         s->text.n = 0;
@@ -257,11 +328,8 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     }
     pretok_walk walk;
     pretok_begin(&walk, call->v->pre, text, n);
-    while (!st && (count = pretok_next(&walk, ends, BATCH))) {
-        s->n_new = 0;
-        if (s->learning) bpe_learn(call, text, room, from, ends, count);
-        st = words_encode(call, &s->words, encode_word, text, room, from, ends, count);
-        s->learning = s->n_new > count / FEW;
+    while (!st && (count = pretok_next(&walk, ends, BPE_BATCH))) {
+        st = encode_batch(call, text, room, from, ends, count);
         from = ends[count - 1];
     }
     return st;

@@ -1,5 +1,5 @@
-/* BPE's own, for its two parts: one word after the other (model_bpe.c), and new words in
- * advance (bpe_learn.c). */
+/* BPE's own, for its two parts: a text's words (model_bpe.c), and those that are new, many
+ * at a time (bpe_learn.c). */
 #ifndef GGTOK_MODEL_BPE_H
 #define GGTOK_MODEL_BPE_H
 
@@ -18,6 +18,15 @@ typedef struct bpe_model {
     void *split_user;
 } bpe_model;
 
+enum { BPE_BATCH = 512 }; /* words */
+
+typedef struct bpe_new { /* a word or piece that its cache doesn't hold */
+    wordcache *cache;
+    const uint8_t *p;
+    size_t n, room; /* bytes of it, and of the text from p on */
+    size_t at;      /* where its ids belong: in front of out->data[at] */
+} bpe_new;
+
 typedef struct bpe_state { /* scratch */
     wordcache words;
     wordcache pieces; /* parts of words: never looked up whole in the vocabulary */
@@ -27,8 +36,9 @@ typedef struct bpe_state { /* scratch */
     bytebuf mapped; /* a word in GPT-2's characters */
     size_t *ends;   /* words of the caller's splitter */
     size_t ends_cap;
-    size_t n_new;  /* words and pieces that were not in the caches, of the words at hand */
-    bool learning; /* so many of the last words were new that the next are learned first */
+    bpe_new late[BPE_BATCH]; /* what is new of the batch, left out so far */
+    size_t n_late;
+    idbuf late_ids;
 } bpe_state;
 
 static inline uint32_t bpe_start(const uint8_t *word) {
@@ -52,11 +62,7 @@ static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n
     return (size_t)(w - out);
 }
 
-enum { BPE_LEARN_MAX = 512 };
-
-/* Puts words that the caches don't hold into them, where that pays; nothing else changes.
- * The words are given as to words_encode; at most BPE_LEARN_MAX. */
-void bpe_learn(const model_call *call, const uint8_t *text, size_t n, size_t from,
-               const size_t *ends, size_t count);
+/* Puts what is new, at most BPE_BATCH, into the caches, where that pays; nothing else changes. */
+void bpe_learn(const model_call *call, const bpe_new *words, size_t n);
 
 #endif

@@ -221,7 +221,6 @@ bool wordcache_get_far(wordcache *c, const uint64_t key[2], const uint8_t *p, si
                        idbuf *out) {
     piece_key longer = longer_key(key);
     size_t before = out->n;
-    if (!(word_short_set(c, key)->ids[3] & WORD_FAR)) return false;
     if (!get_piece(c, &longer, piece_hash(&longer), p, n, out)) return false;
     word_short back = {.key = {key[0], key[1]}};
     if (make_entry(&back, out->data + before, out->n - before)) bring_back(c, &back);
@@ -237,7 +236,8 @@ bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf 
     }
     uint64_t key[2];
     key_of(key, p, n, room);
-    return get_short(c, key, out) || wordcache_get_far(c, key, p, n, out);
+    if (get_short(c, key, out)) return true;
+    return word_is_far(word_short_set(c, key)) && wordcache_get_far(c, key, p, n, out);
 }
 
 size_t wordcache_bytes(const wordcache *c) {

@@ -57,8 +57,8 @@ void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids,
  * may be read at p, and *out has room for LONG_MAX_IDS ids. */
 bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf *out);
 
-/* The same for those of WORD_SHORT bytes and less that are not in their sets, given their
- * key; up to PIECE_MAX, which may be read and one more, given their piece_hash; up to
+/* The same for those of WORD_SHORT bytes and less that are not in their sets but may be
+ * far, given their key; up to PIECE_MAX, which may be read and one more, given their piece_hash; up to
  * LONG_MAX_BYTES, given their long_hash. */
 bool wordcache_get_far(wordcache *c, const uint64_t key[2], const uint8_t *p, size_t n, idbuf *out);
 bool wordcache_get_piece(const wordcache *c, const uint8_t *p, size_t n, uint64_t hash, idbuf *out);
@@ -128,6 +128,11 @@ static inline void word_short_ids(const word_short *e, int32_t *ids) {
     memcpy(id, e->ids, sizeof id);
     for (int i = 0; i < WORD_SHORT_IDS; i++) id[i] &= WORD_ID_MASK;
     memcpy(ids, id, sizeof id);
+}
+
+/* May words of the set be in the other caches? */
+static inline bool word_is_far(const word_short *set) {
+    return set->ids[3] & WORD_FAR;
 }
 
 /* A set and the one next to it lie side by side in 128 bytes. */

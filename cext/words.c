@@ -3,7 +3,9 @@
 bool words_find(wordcache *cache, const words_probe *probe, const uint8_t *word, size_t n,
                 size_t room, idbuf *out) {
     const uint64_t *key = probe->key;
-    if (key[1] != WORDS_NOT_SHORT) return wordcache_get_far(cache, key, word, n, out);
+    if (key[1] != WORDS_NOT_SHORT) {
+        return word_is_far(probe->set) && wordcache_get_far(cache, key, word, n, out);
+    }
     if (n > LONG_MAX_BYTES) return false;
     if (n > PIECE_MAX) return wordcache_get_long(cache, word, n, key[0], out);
     if (n > WORD_SHORT && room > PIECE_MAX) {

@@ -243,8 +243,7 @@ def test_long_words(name: str) -> None:
 
 
 def test_the_same_text_fills_the_cache_once() -> None:
-    """After new words the next are learned in advance; the last one, of which no 16 bytes can
-    be read, was learned again each time."""
+    """The last word, of which no 16 bytes can be read, was learned again each time."""
     tok = ggtok.load(fixture("bpe-llama3"))
     long = " ".join("".join(chr(97 + (i * i + k * k) % 26) for k in range(70)) for i in range(16))
     text = long + " zq"
