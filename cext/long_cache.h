@@ -46,9 +46,9 @@ static inline const uint32_t *long_find(const long_cache *c, const uint8_t *p, s
     if (!c->slots) return NULL;
     const long_slot *set = long_set(c, hash);
     for (int i = 0; i < 2; i++) {
+        if (set[i].tag != (uint32_t)(hash >> 32) || !set[i].place) continue;
         const uint32_t *e = c->arena + set[i].place;
-        if (set[i].tag != (uint32_t)(hash >> 32) || !set[i].place || long_bytes(e) != n) continue;
-        if (!memcmp(e + 1 + long_n(e), p, n)) return e;
+        if (long_bytes(e) == n && !memcmp(e + 1 + long_n(e), p, n)) return e;
     }
     return NULL;
 }

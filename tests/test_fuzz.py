@@ -37,6 +37,15 @@ def test_the_first_word_has_no_ids() -> None:
         assert tok.encode(b"\xbd" * 64, add_special=False) == []
 
 
+@pytest.mark.parametrize("name", ["rwkv", "bpe-llama3"])
+def test_a_long_word_is_asked_for_before_one_is_kept(name: str) -> None:
+    """fuzz_encode: its entry was looked for in no array, at offset 0. (Only the sanitizers saw
+    it.)"""
+    tok = ggtok.load(fixture(name))
+    word = "qx" * 30
+    assert tok.encode(word) == tok.encode(word) == tok.encode(word)
+
+
 def saved(target: str) -> list[bytes]:
     with zipfile.ZipFile(CORPUS / f"{target}.zip") as archive:
         return [archive.read(name) for name in archive.namelist()]
