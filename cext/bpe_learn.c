@@ -9,25 +9,30 @@
 #include "model_bpe.h"
 #include "utf8.h"
 
-/* Is the word kept? (It is then brought to where the next look at it goes.) */
+/* Is it in its set or the one next to it? */
+static bool near_by(const words_probe *probe, const bpe_new *w) {
+    const uint64_t *key = probe->key;
+    return word_short_find(probe->set, key) || word_short_near(w->cache, probe->set, key);
+}
+
+/* Is it kept? (It is then brought to where the next look at it goes.) */
 static bool known(const words_probe *probe, const bpe_new *w) {
     int32_t ids[LONG_MAX_IDS];
     idbuf out = {ids, 0, LONG_MAX_IDS};
-    const uint64_t *key = probe->key;
-    if (word_short_find(probe->set, key) || word_short_near(w->cache, probe->set, key)) return true;
-    return words_find(w->cache, probe, w->p, w->n, w->room, &out);
+    return near_by(probe, w) || words_find(w->cache, probe, w->p, w->n, w->room, &out);
 }
 
-/* Keeps what was new, unless the batch had it twice. */
+/* Keeps what was new, once if the batch had it twice: caches of others than short words
+ * look for themselves. */
 static void learn(const bpe_new *w, const int32_t *ids, size_t n) {
     words_probe probe;
     words_prepare(w->cache, &probe, w->p, w->room, 0, &w->n, 1);
-    if (!known(&probe, w)) wordcache_put(w->cache, w->p, w->n, ids, n);
+    if (!near_by(&probe, w)) wordcache_put(w->cache, w->p, w->n, ids, n);
 }
 
 /* ---- words that are tokens ---- */
 
-enum { SPELLED_MAX = 2 * BPE_JOB_MAX };
+enum { SPELLED_MAX = 2 * PIECE_MAX }; /* words that are left out have no more bytes */
 
 /* Learns those words that are tokens; returns how many others it left in `words`. */
 static size_t learn_tokens(const model_call *call, bpe_new *words, size_t n_words) {
@@ -43,8 +48,7 @@ static size_t learn_tokens(const model_call *call, bpe_new *words, size_t n_word
         size_t length[BATCH], n = 0;
         for (; at < n_words && n < BATCH; at++) {
             const bpe_new *w = &words[at];
-            if (w->cache == &s->pieces || w->n > BPE_JOB_MAX ||
-                !bpe_may_be_token(m, call->v, w->p, w->n)) {
+            if (w->cache == &s->pieces || !bpe_may_be_token(m, call->v, w->p, w->n)) {
                 words[left++] = *w;
                 continue;
             }
@@ -96,14 +100,18 @@ static void add_job(const bpe_table *t, job_list *list, const bpe_new *w) {
 static void add_pieces(const bpe_table *t, job_list *list, wordcache *cache, const bpe_new *word) {
     enum { BATCH = WORDS_GROUP };
     words_probe probe[BATCH];
+    bpe_new found[BATCH];
     size_t ends[BATCH];
     for (size_t from = 0, count; from < word->n;) {
+        size_t n = 0;
         count = bpe_cuts_find(&t->cuts, word->p, word->n, from, ends, BATCH);
         words_prepare(cache, probe, word->p, word->room, from, ends, count);
         for (size_t i = 0; i < count; from = ends[i++]) {
             bpe_new piece = {cache, word->p + from, ends[i] - from, word->room - from, 0};
-            if (!known(&probe[i], &piece)) add_job(t, list, &piece);
+            if (!known(&probe[i], &piece)) found[n++] = piece;
         }
+        /* Not before: what a full list learns moves the tables that probes point to. */
+        for (size_t i = 0; i < n; i++) add_job(t, list, &found[i]);
     }
 }
 

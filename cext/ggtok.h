@@ -296,8 +296,9 @@ void ggtok_pool_give(ggtok_pool *pool, ggtok_context *ctx);
 void ggtok_pool_clear(ggtok_pool *pool);
 
 /* What the contexts at rest remember: words (and parts of words) that were found and
- * that were not, since each was made, and the memory that takes. A context's caches grow
- * while they fill, to 29 MB at most. */
+ * that were not (the same one again, as long as it isn't remembered yet), since each was
+ * made, and the memory that takes. A context's caches grow while they fill, to 29 MB at
+ * most. */
 typedef struct ggtok_cache_info {
     uint64_t hits, misses;
     uint64_t bytes;

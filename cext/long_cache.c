@@ -1,6 +1,6 @@
 #include "long_cache.h"
 
-enum { MIN_LOG2 = 7, MAX_LOG2 = 14, GROWTH = 2 };  /* of the number of sets */
+enum { MIN_LOG2 = 8, MAX_LOG2 = 14, GROWTH = 2 };  /* of the number of sets */
 enum { MIN_ARENA = 1 << 10, MAX_ARENA = 1 << 19 }; /* in 4 bytes */
 
 uint64_t long_hash(const uint8_t *p, size_t n) {
@@ -27,11 +27,12 @@ static void forget(long_cache *c) {
     c->used = 1; /* no entry is at 0 */
 }
 
-static void put(long_cache *c, long_slot slot) {
+static long_slot *put(long_cache *c, long_slot slot) {
     long_slot *set = (long_slot *)long_set(c, (uint64_t)slot.tag << 32);
     /* Of two that are kept the first stays, however many others come once. */
-    int to = !set[0].tag || (!set[0].place && set[1].place) ? 0 : 1;
-    set[to] = slot;
+    long_slot *to = set + (!set[0].tag || (!set[0].place && set[1].place) ? 0 : 1);
+    *to = slot;
+    return to;
 }
 
 /* A larger table, or the first. Failing keeps the old. */
@@ -62,35 +63,42 @@ static bool reserve(long_cache *c, size_t n) {
     return true;
 }
 
-/* The slot of a text that came before. NULL: it didn't, but is noted now. */
-static long_slot *slot_of(long_cache *c, uint64_t hash) {
+/* The text's slot, new if it didn't come before. NULL: out of memory. */
+static long_slot *slot_of(long_cache *c, uint64_t hash, bool *came) {
     if (!c->slots || (c->n_seen >> (64 - c->shift) && 64 - c->shift < MAX_LOG2)) grow(c);
+    *came = false;
     if (!c->slots) return NULL;
     long_slot *set = (long_slot *)long_set(c, hash);
     uint32_t tag = (uint32_t)(hash >> 32);
     for (int i = 0; i < 2; i++) {
-        if (set[i].tag == tag) return &set[i];
+        *came = set[i].tag == tag;
+        if (*came) return &set[i];
     }
-    put(c, (long_slot){tag, 0});
     c->n_seen++;
-    return NULL;
+    return put(c, (long_slot){tag, 0});
 }
 
 bool long_came(long_cache *c, const uint8_t *p, size_t n) {
-    return slot_of(c, long_hash(p, n)) != NULL;
+    bool came;
+    return slot_of(c, long_hash(p, n), &came) && came;
 }
 
-void long_add(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
+void long_add(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count,
+              bool at_once) {
     if (n > LONG_MAX_BYTES || count > LONG_MAX_IDS) return;
-    long_slot *slot = slot_of(c, long_hash(p, n));
+    bool came;
+    uint64_t hash = long_hash(p, n);
+    long_slot *slot = slot_of(c, hash, &came);
     size_t taken = 1 + count + (n + 3) / 4;
-    if (!slot || !reserve(c, taken)) return; /* where all is forgotten, slots stay where they are */
+    if (came && long_find(c, p, n, hash)) return;
+    /* Where all is forgotten, slots stay where they are. */
+    if (!slot || !(came || at_once) || !reserve(c, taken)) return;
     uint32_t *e = c->arena + c->used;
     e[0] = (uint32_t)n | (uint32_t)count << 16;
     e[taken - 1] = 0;
     if (count) memcpy(e + 1, ids, count * sizeof *ids);
     memcpy(e + 1 + count, p, n);
-    *slot = (long_slot){(uint32_t)(long_hash(p, n) >> 32), (uint32_t)c->used};
+    *slot = (long_slot){(uint32_t)(hash >> 32), (uint32_t)c->used};
     c->used += taken;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Longer texts that were tokenized before: bytes -> ids, exact, bounded, one thread's.
- * Most of them never come again, so one is kept when it comes for the second time.
+ * Most of them never come again, so they are kept when they come for the second time, if
+ * the caller doesn't say otherwise.
  */
 #ifndef GGTOK_LONG_CACHE_H
 #define GGTOK_LONG_CACHE_H
@@ -64,9 +65,10 @@ static inline void long_prefetch(const long_cache *c, uint64_t hash) {
 /* Did it come before? If not, it has now. */
 bool long_came(long_cache *c, const uint8_t *p, size_t n);
 
-/* Remembers that p[0..n) came, and its ids if it came before; not if n > LONG_MAX_BYTES or
- * count > LONG_MAX_IDS. Out of memory is no failure here. */
-void long_add(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count);
+/* Remembers that p[0..n) came, and its ids if it came before or `at_once`; not if n >
+ * LONG_MAX_BYTES or count > LONG_MAX_IDS. Out of memory is no failure here. */
+void long_add(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count,
+              bool at_once);
 void long_cache_free(long_cache *c);
 size_t long_cache_bytes(const long_cache *c); /* of memory that it holds */
 

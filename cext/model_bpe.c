@@ -329,7 +329,8 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     pretok_walk walk;
     pretok_begin(&walk, call->v->pre, text, n);
     while (!st && (count = pretok_next(&walk, ends, BPE_BATCH))) {
-        st = encode_batch(call, text, room, from, ends, count);
+        st = PLAIN ? words_encode(call, &s->words, encode_word, text, room, from, ends, count)
+                   : encode_batch(call, text, room, from, ends, count);
         from = ends[count - 1];
     }
     return st;

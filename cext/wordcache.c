@@ -179,7 +179,7 @@ void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids,
         piece_key key = piece_key_within(p, n, n);
         put_piece(c, &key, ids, count);
     } else {
-        long_add(&c->longs, p, n, ids, count);
+        long_add(&c->longs, p, n, ids, count, n <= PIECE_MAX);
     }
 }
 

@@ -4,7 +4,7 @@
  *   short  32 bytes an entry: key of at most 15 bytes with its length in the
  *          sixteenth, up to 4 ids                      - nearly all look-ups
  *   piece  64 bytes: at most 31 bytes, up to 7 ids; see piece_cache.h
- *   long   at most 255 bytes, any number of ids; see long_cache.h
+ *   long   at most 255 bytes, up to 255 ids; see long_cache.h
  *
  * Longer words are not kept. Sets have two entries. A short word whose set is full
  * lies in the set next to it, or in the piece cache, from where words that are
@@ -32,7 +32,7 @@ typedef struct word_short {
 
 enum { WORD_ID_BITS = 29, WORD_ID_MASK = (1 << WORD_ID_BITS) - 1 };
 #define WORD_NEAR ((uint32_t)1 << WORD_ID_BITS) /* in the set next to it */
-#define WORD_FAR ((uint32_t)2 << WORD_ID_BITS)  /* in the piece cache */
+#define WORD_FAR ((uint32_t)2 << WORD_ID_BITS)  /* in the piece cache, or the long one */
 
 typedef struct wordcache {
     word_short *shorts;
@@ -49,17 +49,17 @@ bool wordcache_init(wordcache *c);
 void wordcache_free(wordcache *c);
 size_t wordcache_bytes(const wordcache *c); /* of memory that it holds */
 
-/* Keeps word p[0..n) = ids[0..count), n >= 1, if it fits. May fail to; that only
- * costs time. */
+/* Keeps word p[0..n) = ids[0..count), n >= 1, if it fits; of more than PIECE_MAX bytes when
+ * it comes for the second time. May fail to; that only costs time. */
 void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count);
 
 /* Appends the ids of word p[0..n), n >= 1, if they are kept; `room` (>= n) bytes
  * may be read at p, and *out has room for LONG_MAX_IDS ids. */
 bool wordcache_get(wordcache *c, const uint8_t *p, size_t n, size_t room, idbuf *out);
 
-/* The same for those of WORD_SHORT bytes and less that are not in their sets but may be
- * far, given their key; up to PIECE_MAX, which may be read and one more, given their piece_hash; up to
- * LONG_MAX_BYTES, given their long_hash. */
+/* The same for those of at most WORD_SHORT bytes that are not in their sets but may be far,
+ * given their key; of at most PIECE_MAX bytes, of which one more may be read, given their
+ * piece_hash; and of at most LONG_MAX_BYTES, given their long_hash. */
 bool wordcache_get_far(wordcache *c, const uint64_t key[2], const uint8_t *p, size_t n, idbuf *out);
 bool wordcache_get_piece(const wordcache *c, const uint8_t *p, size_t n, uint64_t hash, idbuf *out);
 bool wordcache_get_long(const wordcache *c, const uint8_t *p, size_t n, uint64_t hash, idbuf *out);

@@ -242,6 +242,19 @@ def test_long_words(name: str) -> None:
     assert info.currsize <= info.maxsize
 
 
+def test_pieces_are_learned_while_their_cache_grows(load_fixture: Load) -> None:
+    """Of words too short to be cut apart from the text, and too long to be merged whole."""
+    rng = random.Random(1)
+    words = ["".join(chr(rng.randrange(0x4E00, 0x9FA0)) for _ in range(9)) for _ in range(3_000)]
+    for name in ("bpe-llama3", "bpe-gpt2", "bpe-qwen2"):
+        ids = ggtok.load(fixture(name)).encode(" ".join(words), add_special=False)
+        tok = load_fixture(name)
+        parts = [
+            tok.encode(" " * (i > 0) + word, add_special=False) for i, word in enumerate(words)
+        ]
+        assert ids == [id for part in parts for id in part]
+
+
 def test_the_same_text_fills_the_cache_once() -> None:
     """The last word, of which no 16 bytes can be read, was learned again each time."""
     tok = ggtok.load(fixture("bpe-llama3"))
