@@ -8,6 +8,7 @@ import warnings
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
+from functools import cache
 from types import MappingProxyType
 
 from ggtok import _native
@@ -37,6 +38,14 @@ if TYPE_CHECKING:
 _TEMPLATE_KEY = "tokenizer.chat_template"
 _MAX_THREADS = 256  # more are not started
 _CACHE_MAX = 29 << 20  # bytes, as ggtok.h says
+
+
+@cache
+def _numpy() -> tuple[Callable[..., Any], Any, Any]:
+    """What makes arrays; imported with the first, since it takes longer than to load a file."""
+    import numpy as np
+
+    return np.frombuffer, np.dtype(np.int32), np.dtype(np.int64)
 
 
 class TokenAttr(IntFlag):
@@ -251,14 +260,14 @@ class Tokenizer:
 
         For large texts this is much the faster way.
         """
-        import numpy as np
-
         encode = self._native.encode_bytes
         try:
             ids = encode(text, add_special, parse_special)
         except Exception as e:
             ids = self._native.retry(encode, e, text, add_special, parse_special)
-        return np.frombuffer(ids, np.int32)
+        frombuffer, int32, _ = _numpy()
+        array: NDArray[np.int32] = frombuffer(ids, int32)
+        return array
 
     def encode_batch(
         self,
@@ -294,10 +303,9 @@ class Tokenizer:
             ``(n_texts + 1,)``; the i-th text's ids are
             ``ids[offsets[i]:offsets[i + 1]]``.
         """
-        import numpy as np
-
         ids, offsets = self._batch(texts, add_special, parse_special, threads, False)
-        return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
+        frombuffer, int32, int64 = _numpy()
+        return frombuffer(ids, int32), frombuffer(offsets, int64)
 
     def _batch(
         self,
