@@ -185,9 +185,9 @@ static bool build_tries(const vocab *v, ugm_model *m) {
 /* Is this byte one space, whatever stands around it, to normalizing? */
 static bool parts_words(const vocab *v, const ugm_model *m, uint8_t c) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
+        if (!(v->attr[id] & GGTOK_ATTR_USER_DEFINED)) continue; /* most of 250,000 */
         gguf_view text = vocab_text(v, id);
-        bool user = v->attr[id] & GGTOK_ATTR_USER_DEFINED;
-        if (user && text.n && memchr(text.p, c, text.n)) return false;
+        if (text.n && memchr(text.p, c, text.n)) return false;
     }
     return charsmap_is_space(&m->map, c);
 }

@@ -35,13 +35,15 @@ bool spaces_escape_lines(bytebuf *out, const uint8_t *p, size_t n) {
 
 bool spaces_unescape(bytebuf *out, const uint8_t *p, size_t n) {
     if (!bytebuf_reserve(out, n)) return false;
+    uint8_t *w = out->data + out->n;
     for (size_t i = 0; i < n;) {
-        if (marked(p + i, n - i)) {
-            out->data[out->n++] = ' ';
+        if (p[i] == (uint8_t)SPACE_MARK[0] && marked(p + i, n - i)) {
+            *w++ = ' ';
             i += 3;
         } else {
-            out->data[out->n++] = p[i++];
+            *w++ = p[i++];
         }
     }
+    out->n = (size_t)(w - out->data);
     return true;
 }
