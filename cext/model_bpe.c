@@ -306,12 +306,8 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
         if (!utf8_sanitize(&s->text, text, n)) return error_memory(call->err);
         text = s->text.data;
         room = n = s->text.n;
-    } else if (n < WORDS_SHORT) {
-        s->text.n = 0;
-        if (!bytebuf_reserve(&s->text, WORDS_SHORT + WORDS_PAD)) return error_memory(call->err);
-        text = memcpy(s->text.data, text, n);
-        room = n + WORDS_PAD;
-        memset(s->text.data + n, 0, WORDS_PAD);
+    } else if (!(text = words_pad(&s->text, text, n, &room))) {
+        return error_memory(call->err);
     }
     if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && (!m->table.escapes || m->split)) {
         s->spaced.n = 0;

@@ -660,16 +660,10 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
     ugm_spans *f = &s->found;
     ggtok_status status = GGTOK_OK;
     double spans = 0;
-    size_t room = n;
+    size_t room;
     s->excess = 0;
     *exact = true;
-    if (n < WORDS_SHORT) {
-        s->padded.n = 0;
-        if (!bytebuf_reserve(&s->padded, WORDS_SHORT + WORDS_PAD)) return error_memory(call->err);
-        text = memcpy(s->padded.data, text, n);
-        room = n + WORDS_PAD;
-        memset(s->padded.data + n, 0, WORDS_PAD);
-    }
+    if (!(text = words_pad(&s->padded, text, n, &room))) return error_memory(call->err);
     for (ugm_spans_begin(f, m->newlines); !status && *exact && ugm_spans_next(f, text, n);) {
         status = spans_encode(call, &s->spans, encode_span, text, room, f->start, f->end, f->n);
         spans += (double)f->n;

@@ -147,14 +147,8 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
 static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size_t n) {
     wpm_scratch *s = call->scratch;
     ggtok_status status = GGTOK_OK;
-    size_t room = n;
-    if (n < WORDS_SHORT) {
-        s->padded.n = 0;
-        if (!bytebuf_reserve(&s->padded, WORDS_SHORT + WORDS_PAD)) return error_memory(call->err);
-        text = memcpy(s->padded.data, text, n);
-        room = n + WORDS_PAD;
-        memset(s->padded.data + n, 0, WORDS_PAD);
-    }
+    size_t room;
+    if (!(text = words_pad(&s->padded, text, n, &room))) return error_memory(call->err);
     for (size_t at = 0; !status && at < n;) {
         wpm_spans *f = &s->spans;
         if (!wpm_words(&s->text, call->v, text, n, &at, f)) return error_memory(call->err);

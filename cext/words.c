@@ -1,5 +1,15 @@
 #include "words.h"
 
+const uint8_t *words_pad(bytebuf *pad, const uint8_t *text, size_t n, size_t *room) {
+    *room = n;
+    if (n >= WORDS_SHORT) return text;
+    pad->n = 0;
+    if (!bytebuf_reserve(pad, WORDS_SHORT + WORDS_PAD)) return NULL;
+    memset(pad->data + n, 0, WORDS_PAD);
+    *room = n + WORDS_PAD;
+    return memcpy(pad->data, text, n);
+}
+
 bool words_find(wordcache *cache, const words_probe *probe, const uint8_t *word, size_t n,
                 size_t room, idbuf *out) {
     const uint64_t *key = probe->key;

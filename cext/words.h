@@ -13,6 +13,10 @@
  * words then take the hot path, too. */
 enum { WORDS_SHORT = 1024, WORDS_PAD = 32 };
 
+/* The text, or its copy in `pad` if it is short. *room: how many bytes may be read, from n on.
+ * NULL: out of memory. */
+const uint8_t *words_pad(bytebuf *pad, const uint8_t *text, size_t n, size_t *room);
+
 /* Appends the ids of one word, which the cache doesn't hold; `room` (>= n) bytes may be
  * read. */
 typedef ggtok_status (*word_fn)(const model_call *call, const uint8_t *word, size_t n, size_t room);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -12,7 +13,7 @@ MALFORMED = frozenset((GGUF_ERROR,))
 NO_FILE = frozenset((OTHER,))
 
 
-class Row:
+class Row(ABC):
     """A kind of hostile input.
 
     Attributes:
@@ -37,19 +38,19 @@ class Row:
         self.memory = memory
         self.patience = patience
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
-    def judge(self, i: int) -> Verdict:
-        raise NotImplementedError
+    @abstractmethod
+    def judge(self, i: int) -> Verdict: ...
 
+    @abstractmethod
     def what(self, i: int) -> str:
         """The input in a few words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keep(self, i: int) -> bytes:
         """What to keep of an input that ended its process."""
-        raise NotImplementedError
 
 
 Trial = tuple[str, Callable[[], Verdict]]
