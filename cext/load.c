@@ -242,7 +242,7 @@ static ggtok_status check_unchanged(file_handle f, const char *path, const file_
 static ggtok_status load_open_file(file_handle f, const char *path,
                                    const ggtok_load_options *options, ggtok_tokenizer **out,
                                    ggtok_error *err) {
-    enum { FIRST_BLOCK = 1 << 20 };
+    enum { FIRST_BLOCK = 1 << 20, ROOM = 16 << 20 }; /* room that isn't read into costs nothing */
     bytebuf data = {0};
     gguf g = {0};
     ggtok_status s;
@@ -250,6 +250,7 @@ static ggtok_status load_open_file(file_handle f, const char *path,
     if (!file_stat(f, &state)) return io_error(err, errno, path, "read");
     uint64_t size = (uint64_t)state.size;
     size_t want = FIRST_BLOCK, need = 1;
+    if (!bytebuf_reserve(&data, size < ROOM ? (size_t)size : ROOM)) return error_memory(err);
     do {
         if (want < need) want = need;
         if (want > size) want = (size_t)size;

@@ -147,7 +147,20 @@ def plamo2(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
         gguf.set(f"tokenizer.ggml.{name}_token_id", 0, "u32")
 
 
-KINDS = {"rwkv": rwkv, "wpm": wpm, "ugm-plain": ugm, "ugm": ugm_words, "plamo2": plamo2}
+def numbered(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+    """A vocabulary whose ids are a hash modulo the number of its tokens."""
+    n = chooser.choice((1, 2, 3, 7, 255, 256, 257, 1000, 65537, chooser.randrange(1, 100_000)))
+    fill(gguf, [b"%x" % id for id in range(n)], [NORMAL] * n, chooser)
+
+
+KINDS = {
+    "rwkv": rwkv,
+    "wpm": wpm,
+    "ugm-plain": ugm,
+    "ugm": ugm_words,
+    "plamo2": plamo2,
+    "test": numbered,
+}
 
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
