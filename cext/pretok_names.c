@@ -33,6 +33,10 @@ TWIN(fast_minicpm5, minicpm5);
 TWIN(fast_deepseek_v3, deepseek_v3);
 TWIN(fast_default, default);
 TWIN(fast_falcon, falcon);
+TWIN(fast_deepseek_coder, deepseek_coder);
+TWIN(fast_deepseek_llm, deepseek_llm);
+TWIN(fast_afmoe, afmoe);
+TWIN(tiny_aya, tiny_aya);
 
 enum {
     IGNORE = PRETOK_IGNORE_MERGES,
@@ -62,22 +66,22 @@ enum {
 #define CHAIN_MARKED_WORDS {&marked_words}, {NULL}
 #define CHAIN_BLOOM {&bloom}, {NULL}
 #define CHAIN_BAILING {&bailing}, {&win_bailing}
-#define CHAIN_TINY_AYA {&pretok_groups_right, &tiny_aya}, {NULL}
+#define CHAIN_TINY_AYA {&pretok_groups_right, &tiny_aya}, {&pretok_groups_right, &win_tiny_aya}
 #define CHAIN_MINICPM5 {&numbers_3, &minicpm5}, {&win_fast_minicpm5}
 #define CHAIN_DEEPSEEK_LLM \
     {&line_end, &deepseek_letters, &deepseek_punctuation, \
      &trailing_spaces, &deepseek_cjk, &numbers}, \
-    {&fast_deepseek_llm}
+    {&win_fast_deepseek_llm}
 #define CHAIN_DEEPSEEK_CODER \
     {&line_end, &space_letters, &space_punctuation, &deepseek_cjk, &number}, \
-    {&fast_deepseek_coder}
+    {&win_fast_deepseek_coder}
 #define CHAIN_SPARK2_5 {&numbers_3, &cjk_kana, &spark, &number}, {&fast_spark}
 #define CHAIN_YOUTU {&youtu_scripts, &youtu}, {&win_fast_youtu}
 #define CHAIN_FALCON {&falcon_punctuation, &gpt2, &digits_3}, {&win_fast_falcon}
 #define CHAIN_JAIS2 {&jais2}, {NULL}
 #define CHAIN_WORDS {&words}, {NULL}
 #define CHAIN_QWEN35 {&qwen35}, {&win_qwen35}
-#define CHAIN_VIKING {&bloom, &number}, {NULL}
+#define CHAIN_VIKING {&bloom, &number}, {&fast_viking}
 #define CHAIN_TEKKEN {&tekken}, {&win_tekken}
 #define CHAIN_EXAONE_MOE {&exaone_moe}, {NULL}
 #define CHAIN_CHAMELEON \
@@ -92,7 +96,7 @@ enum {
 #define CHAIN_UFAKZEKA {&ufakzeka}, {&win_ufakzeka}
 #define CHAIN_AFMOE \
     {&pretok_groups_right, &afmoe_scripts, &deepseek_v3}, \
-    {&pretok_groups_right, &fast_afmoe}
+    {&pretok_groups_right, &win_fast_afmoe}
 #define CHAIN_LAGUNA {&newlines, &qwen2}, {&fast_laguna}
 /* clang-format on */
 

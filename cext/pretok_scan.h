@@ -47,12 +47,12 @@ enum {
     PRETOK_NO_MEMO = 0xFFFF
 };
 
-/* What characters beyond ASCII are to a pattern: letters like 'b', marks like '#', or
- * something else. */
+/* What characters beyond ASCII are to a pattern: letters, marks, letters of a third class
+ * (see han in pretok_simd.c), or something else. */
 typedef struct pretok_high {
     uint8_t leads[16];     /* bit r of [b]: the byte 0xC0 + 16 * r + b begins nothing but letters */
     uint64_t planes[2048]; /* bit i of [2 * b]: code point 64 * b + i is a letter; of the next: it
-                              is something else */
+                              is something else; of both: it is of the third class */
 } pretok_high;
 
 struct pretok_scanner {

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from pretok_patterns import (
     BOUNDED,
-    CASED_TWINS,
     FAST_PATTERNS,
     FUSED,
     MEMO,
@@ -27,6 +26,7 @@ from pretok_patterns import (
     TWINS,
     Fused,
     Pattern,
+    Twin,
 )
 from pretok_regex import Alt, Chars, CharSet, End, Look, Node, Parser, Repeat, Seq
 from unicode_tables import classes, header, main, props, table
@@ -351,16 +351,16 @@ class High(NamedTuple):
     planes: tuple[int, ...]
 
 
-def high(name: str, column: Callable[[str], int], by_class: Sequence[int]) -> High:
-    """Letters are what has b's column, or in cased patterns that of all letters beyond
-    ASCII, which have no case there."""
-    letter = column("\u0436") if name in CASED_TWINS else column("b")
-    kind = {letter: 1, column("#"): 0}
+def high(twin: Twin, column: Callable[[str], int], by_class: Sequence[int]) -> High:
+    """A character is what the one is whose column it has."""
+    kind = {column(twin.letter): 1, column(twin.mark): 0}
+    if twin.han:
+        kind[column(twin.han)] = 3
     kinds = [kind.get(by_class[c], 2) if cpt > 0x7F else 0 for cpt, c in enumerate(CLASS_OF)]
     planes = []
     for block in range(0, 0x10000, 64):
         for bit in (1, 2):
-            planes.append(sum(1 << i for i, k in enumerate(kinds[block : block + 64]) if k == bit))
+            planes.append(sum(1 << i for i, k in enumerate(kinds[block : block + 64]) if k & bit))
     two = {0xC0 + i: range(0x40 * i, 0x40 * i + 0x40) for i in range(2, 0x20)}
     three = {0xE0 + i: range(max(0x1000 * i, 0x800), 0x1000 * i + 0x1000) for i in range(0x10)}
     whole = {
@@ -433,7 +433,7 @@ def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[
     text = []
     twin = ""
     if name in TWINS:
-        h = high(name, lambda c: column[dfa.symbol[symbol_of(c)]], by_class)
+        h = high(TWINS[name], lambda c: column[dfa.symbol[symbol_of(c)]], by_class)
         if h not in highs:
             highs[h] = f"{name}_high"
             text.append(encode_high(highs[h], h))

@@ -45,6 +45,8 @@ def _cased(upper: str, lower: str, suffix: str) -> str:
     return f"{_PREFIX}{upper}*{lower}+{suffix}|{_PREFIX}{upper}+{lower}*{suffix}"
 
 
+# Read as written: the class holds "(", "|", ")" and the space class.
+_BLOOM = r"[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]"
 _MARKS_SLASH = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 _V3_WORD = _ASCII_PUNCT_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
 _DEEPSEEK_V3 = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_NEWLINES}|{_SPACES}"
@@ -134,8 +136,7 @@ PATTERNS = (
     Pattern("falcon_punctuation", r"[\p{P}\$\+<=>\^~\|`]+", BOUNDED),
     Pattern("default_punctuation", r"[\p{P}\$\+<=>\^~\|]+", BOUNDED),
     Pattern("digits_3", r"[0-9][0-9][0-9]", BOUNDED),
-    # Read as written: the class holds "(", "|", ")" and the space class.
-    Pattern("bloom", r" ?[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+", BOUNDED),
+    Pattern("bloom", rf" ?{_BLOOM}+", BOUNDED),
     Pattern(
         "tekken",
         rf"{_cased(_UPPER, _LOWER, '')}|\p{{N}}|{_MARKS_SLASH}|{_NEWLINES}|{_SPACES}",
@@ -251,6 +252,8 @@ FAST_PATTERNS = (
     # The same with their gaps as matches.
     Pattern("deepseek_v3_whole", _DEEPSEEK_V3 + _GAP),
     Pattern("spark_whole", _SPARK + _GAP, BOUNDED),
+    # bloom's words with numbers cut out; a space that led one is left alone.
+    Pattern("viking_words", rf" ?(?:(?!\p{{N}}){_BLOOM})+| (?=\p{{N}})|\p{{N}}", BOUNDED),
     Pattern("newline_runs", r"\n+", BOUNDED),  # its gaps are the rest of "newlines"
 )
 
@@ -268,12 +271,33 @@ FUSED = (
     Fused("fast_deepseek_coder", ("line_end", "coder_words"), BOUNDED),
     Fused("fast_deepseek_llm", ("line_end", "llm_words")),
     Fused("fast_laguna", ("newline_runs", "qwen2")),
+    Fused("fast_viking", ("viking_words",), BOUNDED),
 )
 
-# Those with twins in pretok_simd.c, and which of them end words in front of upper-case letters.
-TWINS = frozenset(
-    """gpt2 llama3 k2_horizon qwen2 qwen35 bailing seed_coder ufakzeka kimi_k2 gpt4o granite_multi
-    tekken fast_youtu fast_starcoder fast_minicpm5 fast_deepseek_v3 fast_default
-    fast_falcon""".split()
-)
-CASED_TWINS = frozenset({"gpt4o", "granite_multi", "tekken"})
+
+class Twin(NamedTuple):
+    """Characters that behave as all do which a twin in pretok_simd.c takes, beyond ASCII,
+    for a letter, for a mark, and for a letter of the third class, if it has one."""
+
+    letter: str = "b"
+    mark: str = "#"
+    han: str = ""
+
+
+# By the automaton's name. Those that tell cases apart do so in ASCII only; deepseek-v3 lets
+# marks of ASCII lead letters of ASCII, and deepseek-llm tells these from other letters.
+_CASED = Twin(letter="\u0436")
+TWINS = {
+    **dict.fromkeys(
+        """gpt2 llama3 k2_horizon qwen2 qwen35 bailing seed_coder ufakzeka fast_youtu
+        fast_starcoder fast_minicpm5 fast_default fast_falcon tiny_aya""".split(),
+        Twin(),
+    ),
+    **dict.fromkeys(("gpt4o", "granite_multi", "tekken"), _CASED),
+    "kimi_k2": Twin(han="\u4f60"),
+    **dict.fromkeys(
+        ("fast_deepseek_v3", "fast_afmoe"), Twin(letter="\u0436", mark="\u00ab", han="\u4f60")
+    ),
+    "fast_deepseek_coder": Twin(han="\u4f60"),
+    "fast_deepseek_llm": Twin(letter="\u0436", han="\u4f60"),
+}

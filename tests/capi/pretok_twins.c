@@ -52,6 +52,9 @@ static const char *const alphabets[] = {
     "\u0378\ue000\U000e0001\U0010ffff a.", /* no letters, no marks: unassigned, private */
     "\xed\xa0\x80 a1.\n",                  /* a surrogate */
     "<sentinel:0>IMGAZ ",
+    "ab\u00e9\u0436'.\u00ab\u2014 \n", /* letters and marks of ASCII and beyond */
+    "\u4f60\u3042.a1 \n'\u30fb",
+    "$+ a.\u4f60\u2603 \t1\n",
 };
 
 /* What a character by character choice seldom makes. */
