@@ -138,9 +138,8 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *piece, s
     bpe_state *s = call->scratch;
     idbuf *out = call->out;
     size_t before = out->n;
-    (void)room;
     ggtok_status st = bpe_merge_word(&m->table, call->v, &s->merge, piece, n, out, call->err);
-    if (!st) wordcache_put(&s->pieces, piece, n, out->data + before, out->n - before);
+    if (!st) wordcache_put(&s->pieces, piece, n, room, out->data + before, out->n - before);
     return st;
 }
 
@@ -177,7 +176,7 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
         ggtok_status st = merge_word(call, encode_piece, word, n, room);
         if (st) return st;
     }
-    wordcache_put(&s->words, word, n, out->data + before, out->n - before);
+    wordcache_put(&s->words, word, n, room, out->data + before, out->n - before);
     return GGTOK_OK;
 }
 
@@ -187,7 +186,7 @@ static ggtok_status leave_out_piece(const model_call *call, const uint8_t *piece
                                     size_t room) {
     bpe_state *s = call->scratch;
     if (s->n_late == BPE_BATCH || n > LONG_MAX_BYTES) return encode_piece(call, piece, n, room);
-    s->late[s->n_late++] = (bpe_new){&s->pieces, piece, n, room, call->out->n};
+    s->late[s->n_late++] = (bpe_new){&s->pieces, piece, n, room, call->out->n, 0, 0, false};
     return GGTOK_OK;
 }
 
@@ -204,25 +203,26 @@ static ggtok_status leave_out(const model_call *call, const uint8_t *word, size_
         if (id < 0) return merge_word(call, leave_out_piece, word, n, room);
         return idbuf_push(call->out, id) ? GGTOK_OK : error_memory(call->err);
     }
-    s->late[s->n_late++] = (bpe_new){&s->words, word, n, room, call->out->n};
+    s->late[s->n_late++] = (bpe_new){&s->words, word, n, room, call->out->n, 0, 0, false};
     return GGTOK_OK;
 }
 
-/* The ids of what was left out, to s->late_ids; end[i] is where the i-th's end. */
-static ggtok_status encode_late(const model_call *call, size_t *end) {
+/* The ids of what was left out and is not known yet. */
+static ggtok_status encode_late(const model_call *call) {
     bpe_state *s = call->scratch;
     model_call own = *call;
     own.out = &s->late_ids;
-    own.out->n = 0;
     for (size_t i = 0; i < s->n_late; i++) {
-        const bpe_new *w = &s->late[i];
+        bpe_new *w = &s->late[i];
+        if (w->known) continue;
+        w->first = own.out->n;
         if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return error_memory(call->err);
         if (!wordcache_get(w->cache, w->p, w->n, w->room, own.out)) {
             word_fn encode = w->cache == &s->words ? encode_word : encode_piece;
             ggtok_status st = encode(&own, w->p, w->n, w->room);
             if (st) return st;
         }
-        end[i] = own.out->n;
+        w->last = own.out->n;
     }
     return GGTOK_OK;
 }
@@ -234,22 +234,22 @@ static ggtok_status encode_batch(const model_call *call, const uint8_t *text, si
     enum { FEW = 4 };
     bpe_state *s = call->scratch;
     idbuf *out = call->out;
-    size_t end[BPE_BATCH];
-    s->n_late = 0;
+    s->n_late = s->late_ids.n = 0;
     ggtok_status st = words_encode(call, &s->words, leave_out, text, room, from, ends, count);
     if (st || !s->n_late) return st;
     if (s->n_late > FEW) bpe_learn(call, s->late, s->n_late);
-    if ((st = encode_late(call, end))) return st;
+    if ((st = encode_late(call))) return st;
     if (!idbuf_reserve(out, s->late_ids.n)) return error_memory(call->err);
     size_t left = out->n, to = out->n + s->late_ids.n;
     out->n = to;
     for (size_t i = s->n_late; i--;) {
-        size_t behind = left - s->late[i].at, begin = i ? end[i - 1] : 0, n = end[i] - begin;
+        const bpe_new *w = &s->late[i];
+        size_t behind = left - w->at, n = w->last - w->first;
         left -= behind;
         to -= behind;
         memmove(out->data + to, out->data + left, behind * sizeof *out->data);
         to -= n;
-        memcpy(out->data + to, s->late_ids.data + begin, n * sizeof *out->data);
+        memcpy(out->data + to, s->late_ids.data + w->first, n * sizeof *out->data);
     }
     return GGTOK_OK;
 }

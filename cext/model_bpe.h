@@ -23,8 +23,10 @@ enum { BPE_BATCH = 512 }; /* words */
 typedef struct bpe_new { /* a word or piece that its cache doesn't hold */
     wordcache *cache;
     const uint8_t *p;
-    size_t n, room; /* bytes of it, and of the text from p on */
-    size_t at;      /* where its ids belong: in front of out->data[at] */
+    size_t n, room;     /* bytes of it, and of the text from p on */
+    size_t at;          /* where its ids belong: in front of out->data[at] */
+    size_t first, last; /* they are late_ids.data[first..last), if they are `known` */
+    bool known;
 } bpe_new;
 
 typedef struct bpe_state { /* scratch */
@@ -38,7 +40,7 @@ typedef struct bpe_state { /* scratch */
     size_t ends_cap;
     bpe_new late[BPE_BATCH]; /* what is new of the batch, left out so far */
     size_t n_late;
-    idbuf late_ids;
+    idbuf late_ids; /* of those, in any order */
 } bpe_state;
 
 static inline uint32_t bpe_start(const uint8_t *word) {
@@ -62,7 +64,7 @@ static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n
     return (size_t)(w - out);
 }
 
-/* Puts what is new, at most BPE_BATCH, into the caches, where that pays; nothing else changes. */
-void bpe_learn(const model_call *call, const bpe_new *words, size_t n);
+/* Makes what is new known where that pays, and puts it into the caches. */
+void bpe_learn(const model_call *call, bpe_new *words, size_t n);
 
 #endif

@@ -155,7 +155,6 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     rwkv_scratch *s = call->scratch;
     idbuf *out = call->out;
     int32_t unknown = call->v->special[GGTOK_UNK];
-    (void)room;
     if (!idbuf_reserve(out, n)) return error_memory(call->err);
     const int32_t *hits = NULL;
     if (trie_long_for(&m->longs, n)) {
@@ -169,7 +168,7 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
         i += len ? len : 1;
         out->data[out->n++] = id;
     }
-    wordcache_put(&s->cache, text, n, out->data + before, out->n - before);
+    wordcache_put(&s->cache, text, n, room, out->data + before, out->n - before);
     return GGTOK_OK;
 }
 

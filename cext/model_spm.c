@@ -288,12 +288,12 @@ static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
     spm_state *s = call->scratch;
-    (void)room;
     size_t before = call->out->n;
     s->piece.n = 0;
     if (!spaces_escape(&s->piece, text, n)) return error_memory(call->err);
     ggtok_status st = merge_piece(call, s->piece.data, s->piece.n);
-    if (!st) wordcache_put(&s->cache, text, n, call->out->data + before, call->out->n - before);
+    if (!st)
+        wordcache_put(&s->cache, text, n, room, call->out->data + before, call->out->n - before);
     return st;
 }
 

@@ -375,9 +375,8 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     const ugm_run r = {.call = call, .m = call->model, .s = call->scratch};
     idbuf *out = call->out;
     size_t before = out->n;
-    (void)room;
     ggtok_status status = push_path(&r, text, n);
-    if (!status) wordcache_put(&r.s->pieces, text, n, out->data + before, out->n - before);
+    if (!status) wordcache_put(&r.s->pieces, text, n, room, out->data + before, out->n - before);
     return status;
 }
 
@@ -638,7 +637,6 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     size_t before = out->n;
     ugm_run r = {call, call->model, s, .cut = true};
     bool exact;
-    (void)room;
     ggtok_status status = run(&r, span, n, &exact);
     if (status) return status;
     fuse_unknown(call, before);
@@ -646,7 +644,7 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     if (more > 0) {
         s->excess += more; /* each time it comes: it isn't kept */
     } else {
-        wordcache_put(&s->spans, span, n, out->data + before, out->n - before);
+        wordcache_put(&s->spans, span, n, room, out->data + before, out->n - before);
     }
     return GGTOK_OK;
 }

@@ -132,7 +132,6 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
                                 size_t room) {
     wpm_scratch *s = call->scratch;
     idbuf *out = call->out;
-    (void)room;
     s->ids.n = 0;
     if (!normalize_word(call, s, word, n)) return error_memory(call->err);
     /* A word of nothing but dropped characters is none. */
@@ -140,7 +139,7 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     if (!idbuf_reserve(out, s->ids.n)) return error_memory(call->err);
     if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *s->ids.data);
     out->n += s->ids.n;
-    wordcache_put(&s->words, word, n, s->ids.data, s->ids.n);
+    wordcache_put(&s->words, word, n, room, s->ids.data, s->ids.n);
     return GGTOK_OK;
 }
 

@@ -86,20 +86,23 @@ static void put_far(wordcache *c, const word_short *e) {
 static void put_short(wordcache *c, const word_short *e) {
     word_short *set = set_of_key(c, e->key);
     for (int i = 0; i < 2; i++) {
+        if (word_same(set[i].key, e->key)) return;
         if (!set[i].key[1]) {
             set_entry(&set[i], e);
             return;
         }
     }
-    c->n_moved++;
     word_short *near = (word_short *)word_short_next(c, set);
     for (int i = 0; i < 2; i++) {
+        if (word_same(near[i].key, e->key)) return;
         if (!near[i].key[1]) {
+            c->n_moved++;
             set_entry(&near[i], e);
             set->ids[3] |= WORD_NEAR;
             return;
         }
     }
+    c->n_moved++;
     put_far(c, e);
 }
 
@@ -162,11 +165,12 @@ static bool make_entry(word_short *e, const int32_t *ids, size_t count) {
     return all <= WORD_ID_MASK;
 }
 
-void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count) {
+void wordcache_put(wordcache *c, const uint8_t *p, size_t n, size_t room, const int32_t *ids,
+                   size_t count) {
     if (PLAIN) return;
     if (n <= WORD_SHORT) {
         word_short e;
-        key_of(e.key, p, n, n);
+        key_of(e.key, p, n, room);
         if (make_entry(&e, ids, count)) {
             put_short(c, &e);
             unsigned log2 = 64 - c->short_shift;
@@ -176,7 +180,7 @@ void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids,
         set_of_key(c, e.key)->ids[3] |= WORD_FAR;
     }
     if (n <= PIECE_MAX && count <= PIECE_IDS) {
-        piece_key key = piece_key_within(p, n, n);
+        piece_key key = piece_key_within(p, n, room);
         put_piece(c, &key, ids, count);
     } else {
         long_add(&c->longs, p, n, ids, count, n <= PIECE_MAX);

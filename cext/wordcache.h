@@ -49,9 +49,11 @@ bool wordcache_init(wordcache *c);
 void wordcache_free(wordcache *c);
 size_t wordcache_bytes(const wordcache *c); /* of memory that it holds */
 
-/* Keeps word p[0..n) = ids[0..count), n >= 1, if it fits; of more than PIECE_MAX bytes when
- * it comes for the second time. May fail to; that only costs time. */
-void wordcache_put(wordcache *c, const uint8_t *p, size_t n, const int32_t *ids, size_t count);
+/* Keeps word p[0..n) = ids[0..count), n >= 1, if it fits and isn't there; of more than
+ * PIECE_MAX bytes when it comes for the second time. May fail to; that only costs time. `room`
+ * (>= n) bytes may be read at p. */
+void wordcache_put(wordcache *c, const uint8_t *p, size_t n, size_t room, const int32_t *ids,
+                   size_t count);
 
 /* Appends the ids of word p[0..n), n >= 1, if they are kept; `room` (>= n) bytes
  * may be read at p, and *out has room for LONG_MAX_IDS ids. */
