@@ -238,15 +238,41 @@ ALWAYS_INLINE uint64_t pair_at(pairs t, const in_merge *m, size_t at, bool is_on
     return key | ((uint64_t)is_one - 1);
 }
 
-/* bpe_rank, of whose two first slots one nearly always tells. */
+#ifdef NEWER_AVX2
+#include <immintrin.h>
+
+/* bpe_rank, of whose first bucket nearly always tells. */
+static NEWER inline uint32_t rank_of_key_newer(pairs t, uint64_t key) {
+    const __m128i shift = _mm_cvtsi32_si128((int)t.rank_bits);
+    const __m256i keys = _mm256_set1_epi64x((int64_t)key);
+    size_t i = slot_of(t, key) & ~(size_t)(BPE_BUCKET - 1);
+    for (size_t steps = BPE_BUCKET;; i = (i + BPE_BUCKET) & t.mask, steps += BPE_BUCKET) {
+        __m256i slots = _mm256_load_si256((const __m256i *)(const void *)&t.slots[i]);
+        __m256i found = _mm256_cmpeq_epi64(_mm256_srl_epi64(slots, shift), keys);
+        __m256i is_free = _mm256_cmpeq_epi64(slots, _mm256_setzero_si256());
+        __m256i ends = _mm256_or_si256(found, is_free);
+        if (_mm256_testz_si256(ends, ends) && steps <= t.reach) continue;
+        __m256i slot = _mm256_and_si256(slots, found); /* of one at most */
+        __m128i half =
+            _mm_or_si128(_mm256_castsi256_si128(slot), _mm256_extracti128_si256(slot, 1));
+        half = _mm_or_si128(half, _mm_unpackhi_epi64(half, half));
+        return (uint32_t)((uint64_t)_mm_cvtsi128_si64(half) & (((uint64_t)1 << t.rank_bits) - 1)) -
+               1;
+    }
+}
+#else
+#define rank_of_key_newer rank_of_key
+#endif
+
+/* bpe_rank. */
 ALWAYS_INLINE uint32_t rank_of_key(pairs t, uint64_t key) {
-    size_t i = slot_of(t, key);
-    for (size_t steps = 1;; i = (i + 2) & t.mask, steps += 2) {
-        uint64_t a = t.slots[i], b = t.slots[(i + 1) & t.mask];
-        bool is_a = a >> t.rank_bits == key, is_b = b >> t.rank_bits == key;
-        if (!(is_a | is_b | !a | !b) && steps < t.reach) continue;
-        uint64_t slot = (a & (0 - (uint64_t)is_a)) | (b & (0 - (uint64_t)is_b));
-        return (uint32_t)(slot & (((uint64_t)1 << t.rank_bits) - 1)) - 1;
+    size_t own = slot_of(t, key);
+    for (size_t steps = 0;; steps++) {
+        uint64_t slot = t.slots[bpe_pair_at(own, steps, t.mask)];
+        if ((slot >> t.rank_bits == key) | !slot | (steps == t.reach)) {
+            bool found = slot >> t.rank_bits == key;
+            return found ? (uint32_t)(slot & (((uint64_t)1 << t.rank_bits) - 1)) - 1 : BPE_NO_RANK;
+        }
     }
 }
 
@@ -305,11 +331,13 @@ ALWAYS_INLINE bool begin_job(const bpe_table *table, pairs t, in_merge *m, bpe_j
 
 /* Looks up the pairs beside the symbol that was merged last, and merges the next one. False:
  * there is none. */
-ALWAYS_INLINE bool go_on(pairs t, in_merge *m) {
+ALWAYS_INLINE bool go_on(pairs t, in_merge *m, bool newer) {
     size_t i = m->at, before = m->prev[i];
     uint32_t least = least_order(m);
-    uint32_t left = order_of(rank_of_key(t, m->left), before);
-    uint32_t right = order_of(rank_of_key(t, m->right), i);
+    uint32_t left = newer ? rank_of_key_newer(t, m->left) : rank_of_key(t, m->left);
+    uint32_t right = newer ? rank_of_key_newer(t, m->right) : rank_of_key(t, m->right);
+    left = order_of(left, before);
+    right = order_of(right, i);
     m->order[before] = left;
     m->order[i] = right;
     least = left < least ? left : least;
@@ -342,7 +370,7 @@ ALWAYS_INLINE bool begin_next(const bpe_table *table, pairs t, in_merge *m, bpe_
     return false;
 }
 
-ALWAYS_INLINE void merge_jobs(const bpe_table *table, bpe_job *jobs, size_t n) {
+ALWAYS_INLINE void merge_jobs(const bpe_table *table, bpe_job *jobs, size_t n, bool newer) {
     enum { AT_A_TIME = 16 };
     const pairs t = {table->pairs,      table->pair_mask,   table->pair_reach, table->pair_factor,
                      table->pair_shift, table->symbol_bits, table->rank_bits,  table->again_bits};
@@ -351,7 +379,7 @@ ALWAYS_INLINE void merge_jobs(const bpe_table *table, bpe_job *jobs, size_t n) {
     while (n_turns < AT_A_TIME && begin_next(table, t, &turns[n_turns], jobs, n, &begun)) n_turns++;
     while (n_turns) {
         for (size_t i = 0; i < n_turns; i++) {
-            if (go_on(t, &turns[i])) continue;
+            if (go_on(t, &turns[i], newer)) continue;
             end_job(table, &turns[i]);
             if (!begin_next(table, t, &turns[i], jobs, n, &begun)) turns[i--] = turns[--n_turns];
         }
@@ -359,14 +387,14 @@ ALWAYS_INLINE void merge_jobs(const bpe_table *table, bpe_job *jobs, size_t n) {
 }
 
 static NEWER void merge_jobs_newer(const bpe_table *t, bpe_job *jobs, size_t n) {
-    merge_jobs(t, jobs, n);
+    merge_jobs(t, jobs, n, true);
 }
 
 void bpe_merge_many(const bpe_table *t, bpe_job *jobs, size_t n) {
     if (newer_machine()) {
         merge_jobs_newer(t, jobs, n);
     } else {
-        merge_jobs(t, jobs, n);
+        merge_jobs(t, jobs, n, false);
     }
 }
 

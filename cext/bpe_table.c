@@ -310,9 +310,9 @@ static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, s
         for (size_t i = 0; i < count; i++) {
             if (p[i].left == BPE_NO_SYMBOL) continue;
             uint64_t key = bpe_pair_key(t, p[i].left, p[i].right);
-            size_t s = bpe_pair_slot(t, key), steps = 0;
-            for (; t->pairs[s] && t->pairs[s] >> t->rank_bits != key; steps++) {
-                s = (s + 1) & t->pair_mask;
+            size_t own = bpe_pair_slot(t, key), s = own, steps = 0;
+            while (t->pairs[s] && t->pairs[s] >> t->rank_bits != key) {
+                s = bpe_pair_at(own, ++steps, t->pair_mask);
             }
             if (t->pairs[s]) continue; /* a pair that is there already keeps its first rank */
             t->pairs[s] = key << t->rank_bits | ((rank ? rank[base + i] : base + i) + 1);
@@ -336,7 +336,7 @@ static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggt
     }
     t->pair_shift = 64 - bits;
     t->pair_mask = ((size_t)1 << bits) - 1;
-    t->pairs = mem_zalloc(mem_mul((size_t)1 << bits, sizeof *t->pairs));
+    t->pairs = mem_lines(mem_mul((size_t)1 << bits, sizeof *t->pairs), &t->pair_block);
     if (!t->pairs) return error_memory(err);
     t->pair_factor = BPE_PAIR_FACTOR;
     uint32_t *rank = make_ranks(t, pairs, n) ? t->merged : NULL;
@@ -434,6 +434,6 @@ void bpe_table_free(bpe_table *t) {
     mem_free(t->extras.text.data);
     mem_free(t->extras.off);
     textset_free(&t->extras.set);
-    mem_free(t->pairs);
+    mem_free(t->pair_block);
     mem_free(t->merged);
 }

@@ -39,7 +39,8 @@ typedef struct bpe_table {
      * the symbols that merges make never descend (trainers number them so), a rank is
      *     symbol | which of the merges that make it : again_bits
      * and tells what the pair becomes, without another look-up. */
-    uint64_t *pairs;
+    uint64_t *pairs; /* in buckets, see bpe_pair_at */
+    void *pair_block;
     size_t pair_mask;
     size_t pair_reach;    /* see hash.h */
     uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless pairs were made to collide */
@@ -89,15 +90,22 @@ static inline size_t bpe_pair_slot(const bpe_table *t, uint64_t key) {
     return (size_t)(((key ^ key >> 15) * t->pair_factor) >> t->pair_shift);
 }
 
+/* Where a pair is that isn't in its own slot nor in those of fewer steps: in the others of
+ * the bucket first, then in the next bucket. So a bucket that isn't full tells all. */
+enum { BPE_BUCKET = 4 };
+static inline size_t bpe_pair_at(size_t own, size_t steps, size_t mask) {
+    return ((own + steps / BPE_BUCKET * BPE_BUCKET) & mask) ^ steps % BPE_BUCKET;
+}
+
 /* Rank of the merge of two symbols, or BPE_NO_RANK. */
 static inline uint32_t bpe_rank(const bpe_table *t, uint32_t left, uint32_t right) {
     uint64_t key = bpe_pair_key(t, left, right), mask = ((uint64_t)1 << t->rank_bits) - 1;
-    size_t i = bpe_pair_slot(t, key);
-    for (size_t more = t->pair_reach;; i = (i + 1) & t->pair_mask) {
-        uint64_t slot = t->pairs[i];
+    size_t own = bpe_pair_slot(t, key);
+    for (size_t steps = 0;; steps++) {
+        uint64_t slot = t->pairs[bpe_pair_at(own, steps, t->pair_mask)];
         /* a free slot's rank is BPE_NO_RANK */
         if ((slot >> t->rank_bits == key) | !slot) return (uint32_t)(slot & mask) - 1;
-        if (!more--) return BPE_NO_RANK;
+        if (steps == t->pair_reach) return BPE_NO_RANK;
     }
 }
 

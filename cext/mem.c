@@ -54,6 +54,13 @@ void *mem_zalloc(size_t n) {
 #endif
 }
 
+void *mem_lines(size_t n, void **block) {
+    enum { LINE = 64 };
+    *block = n > PTRDIFF_MAX - LINE ? NULL : mem_zalloc(n + LINE);
+    size_t skew = (uintptr_t)*block % LINE;
+    return *block ? (uint8_t *)*block + (skew ? LINE - skew : 0) : NULL;
+}
+
 void mem_free(void *p) {
     SYS_FREE(p);
 }

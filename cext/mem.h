@@ -14,6 +14,9 @@ void *mem_alloc(size_t n);
 void *mem_zalloc(size_t n); /* zeroed, by the system where it can */
 void mem_free(void *p);
 
+/* n zeroed bytes that begin a cache line; *block is what is to be freed. */
+void *mem_lines(size_t n, void **block);
+
 /* Test builds can do without every short cut: no caches, no cuts, no fused automata, no
  * guesses. Tests hold what they give against what the others give. */
 #ifdef GGTOK_TEST_PLAIN

@@ -12,12 +12,11 @@ static void put(piece_cache *c, uint64_t hash, const piece_slot *s) {
 /* Doubles the sets (or makes the first ones), keeping what is there. */
 static void grow(piece_cache *c) {
     size_t n_old = c->slot ? 2 * (c->mask + 1) : 0, sets = c->slot ? n_old : MIN_SETS;
-    void *memory = mem_zalloc(sets * 2 * sizeof(piece_slot) + sizeof(piece_slot));
+    void *memory;
+    piece_slot *old = c->slot, *slot = mem_lines(sets * 2 * sizeof *slot, &memory);
     c->n_lost = 0;
-    if (!memory) return;
-    piece_slot *old = c->slot;
-    size_t skew = (uintptr_t)memory % sizeof(piece_slot);
-    c->slot = (piece_slot *)((uint8_t *)memory + (skew ? sizeof(piece_slot) - skew : 0));
+    if (!slot) return;
+    c->slot = slot;
     c->mask = sets - 1;
     for (size_t i = n_old; i-- > 0;) { /* backwards: a set's first slot is put last */
         if (old[i].n) put(c, piece_hash(&old[i].key), &old[i]);

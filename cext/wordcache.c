@@ -18,12 +18,9 @@ const uint64_t word_mask[WORD_SHORT + 1][2] = {
 };
 /* clang-format on */
 
-/* Sets must not straddle cache lines: align the first one. */
+/* Sets must not straddle cache lines. */
 static word_short *alloc_sets(void **block, unsigned log2) {
-    enum { LINE = 64 };
-    *block = mem_zalloc(((size_t)2 << log2) * sizeof(word_short) + LINE);
-    size_t skew = (uintptr_t)*block % LINE;
-    return *block ? (word_short *)((uint8_t *)*block + (skew ? LINE - skew : 0)) : NULL;
+    return mem_lines(((size_t)2 << log2) * sizeof(word_short), block);
 }
 
 bool wordcache_init(wordcache *c) {
