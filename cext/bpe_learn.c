@@ -131,7 +131,7 @@ void bpe_learn(const model_call *call, bpe_new *words, size_t n) {
     list.n = 0;
     for (size_t i = 0; i < n; i++) {
         bpe_new *w = left[i];
-        if (w->cache == &s->pieces || w->n <= BPE_WHOLE) {
+        if (w->cache == &s->pieces || bpe_is_whole(w->p, w->n)) {
             add_job(t, s, &list, w, w->p, w->n);
         } else {
             add_pieces(t, s, &list, w);

@@ -150,7 +150,7 @@ static ggtok_status merge_word(const model_call *call, word_fn encode, const uin
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     size_t ends[BATCH];
-    if (n <= BPE_WHOLE) {
+    if (bpe_is_whole(word, n)) {
         return bpe_merge_word(&m->table, call->v, &s->merge, word, n, call->out, call->err);
     }
     for (size_t from = 0, count; from < n; from = ends[count - 1]) {

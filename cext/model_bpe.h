@@ -48,7 +48,12 @@ static inline uint32_t bpe_start(const uint8_t *word) {
     return three * 0x9E3779B1u >> 20;
 }
 
-enum { BPE_WHOLE = 12 }; /* bytes: words of no more are not worth cutting into pieces */
+/* Is a word not worth cutting into pieces that merges don't join? Where characters have
+ * three bytes, as in Chinese, pieces are few and come again and again. */
+static inline bool bpe_is_whole(const uint8_t *word, size_t n) {
+    enum { WHOLE = 31, WHOLE_WIDE = 20, WIDE = 0xE0 };
+    return n <= WHOLE_WIDE || (n <= WHOLE && word[0] < WIDE && word[1] < WIDE);
+}
 
 /* Is the word looked for in the vocabulary before it is merged, and not too long? */
 bool bpe_may_be_token(const bpe_model *m, const vocab *v, const uint8_t *word, size_t n);
