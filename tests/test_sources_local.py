@@ -18,6 +18,7 @@ import pytest
 import ggtok
 from ggtok.errors import FileError, GGUFError, InvalidTypeError, InvalidValueError, VocabError
 from ggtok.sources import listing, lmstudio, ollama, split
+from tests.patch import GGUF
 from tests.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -476,6 +477,45 @@ def test_only_beginnings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert bad.error == "not a GGUF file: it does not begin with 'GGUF'"
     path.write_bytes(b"")
     assert next(iter(listing.models([str(tmp_path)]))).error
+
+
+def with_a_long_text(size: int) -> bytes:
+    """A model whose vocabulary stands behind a text."""
+    gguf = GGUF.parse(LLAMA)
+    vocabulary, gguf.raw = gguf.raw, {}
+    gguf.set("general.description", "x" * size, "str")
+    gguf.raw |= vocabulary
+    return gguf.dump()
+
+
+def test_a_vocabulary_far_behind_the_beginning(tmp_path: Path) -> None:
+    write(tmp_path / "model.gguf", with_a_long_text(200_000))
+    (model,) = listing.models([str(tmp_path)])
+    assert (model.pre, model.n_tokens) == ("llama-bpe", ggtok.load(LLAMA).n_tokens)
+
+
+def test_a_file_that_shrinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "model.gguf", with_a_long_text(200_000))
+
+    class Shrinking(io.FileIO):
+        def read(self, n: int = -1) -> bytes:  # type: ignore[override]
+            os.truncate(path, 100_000)
+            return super().read(n)
+
+    monkeypatch.setattr(listing, "open", lambda path, *_, **__: Shrinking(path), raising=False)
+    (model,) = listing.models([str(tmp_path)])
+    assert (model.pre, model.error) == (None, "the file became shorter while it was read")
+
+
+def test_a_file_that_goes_away_meanwhile(tmp_path: Path) -> None:
+    for name in ("a.gguf", "b.gguf"):
+        write(tmp_path / name, SPM)
+    found = listing.models([str(tmp_path)])
+    assert next(found).vocab_type == "SPM"
+    (tmp_path / "b.gguf").unlink()
+    gone = next(found)
+    assert (gone.name, gone.vocab_type) == (str(tmp_path / "b.gguf"), None)
+    assert gone.error == "No such file or directory"
 
 
 def test_links_in_circles(tmp_path: Path) -> None:

@@ -66,14 +66,15 @@ def _summed_up(source: str, name: str, path: str) -> Model:
             size = os.fstat(f.fileno()).st_size
             data, wanted = bytearray(), _FIRST
             while True:
-                while len(data) < min(wanted, size) and (block := f.read(wanted - len(data))):
+                while len(data) < min(wanted, size):
+                    block = f.read(wanted - len(data))
+                    if not block:
+                        raise GGTokError("the file became shorter while it was read")
                     data += block
                 summary = _native.peek(data, size, path)
                 if isinstance(summary, tuple):
                     return Model(source, name, path, size, *summary)
                 wanted = max(summary, 2 * len(data))
-                if len(data) >= size:
-                    raise GGTokError("the file became shorter while it was read")
     except (GGTokError, OSError) as e:
         return Model(source, name, path, size, error=_said(e, path))
 
