@@ -245,13 +245,14 @@ def _tag(chat: list[dict[str, Any]], source: str, field: str, tag: str) -> str:
     if isinstance(value, str):
         tagged: Any = value + tag
     elif isinstance(value, list):
-        at = next((i for i in reversed(range(len(value))) if "text" in value[i]), None)
-        if at is None or not isinstance(value[at]["text"], str):
+        blocks = list(value)
+        texts = [i for i, b in enumerate(blocks) if isinstance(b, Mapping) and "text" in b]
+        value = blocks[texts[-1]]["text"] if texts else None
+        if not isinstance(value, str):
             raise InvalidValueError("continue_final_message: the last message has no text")
-        blocks = [dict(block) if isinstance(block, Mapping) else block for block in value]
-        value = blocks[at]["text"]
-        blocks[at]["text"] += tag
-        tagged = _template.weighed([_template.weighed(b, float("inf")) for b in blocks], 1e18)
+        final = {**blocks[texts[-1]], "text": value + tag}
+        blocks[texts[-1]] = _template.weighed(final, float("inf"))
+        tagged = _template.weighed(blocks, float("inf"))
     else:
         raise InvalidValueError(
             f"continue_final_message: {field!r} is {type(value).__name__}, not text"

@@ -175,11 +175,36 @@ def test_continue_final_message() -> None:
     thought = [*HI, {"role": "assistant", "content": "A", "reasoning": "Hm"}]
     options["continue_final_message"] = "thinking"
     assert tok.apply_chat_template(thought, template=whole, **options) == "[Hi][AHm"
-    for broken in ([], HI, [{"role": "user", "content": 3, "thinking": 3}]):
-        with pytest.raises(ggtok.InvalidValueError, match="continue_final_message"):
-            tok.apply_chat_template(broken, template=whole, **options)
     with pytest.raises(ggtok.TemplateError, match="leaves out"):
         tok.apply_chat_template(thought, template="{% if thinking %}{% endif %}", **options)
+
+
+def test_continue_a_message_of_several_blocks(load_fixture: Load) -> None:
+    blocks = ["One", {"text": "Two"}, {"text": "Three"}, "Four", 5]
+    text = load_fixture("bpe-qwen2").apply_chat_template(
+        [{"role": "assistant", "content": blocks}],
+        template="{% for b in messages[0].content %}{{ b.text or b }};{% endfor %}",
+        add_generation_prompt=False,
+        continue_final_message=True,
+    )
+    assert text == "One;Two;Three"
+
+
+@pytest.mark.parametrize(
+    ("messages", "field", "says"),
+    [
+        ([], True, "there are no messages"),
+        (HI, "thinking", "the last message has no 'thinking'"),
+        ([{"name": "x"}], "name", "the template doesn't use 'name'"),
+        ([{"content": 3}], True, "'content' is int, not text"),
+        ([{"content": [{"image": "x"}, "text", 3]}], True, "the last message has no text"),
+        ([{"content": [{"text": "x"}, {"text": 3}]}], True, "the last message has no text"),
+    ],
+)
+def test_what_cannot_be_continued(messages: Any, field: bool | str, says: str) -> None:
+    tok = templated("bpe-qwen2", default="{{ messages[0].content }}{{ messages[0].thinking }}")
+    with pytest.raises(ggtok.InvalidValueError, match=f"continue_final_message: {says}"):
+        tok.apply_chat_template(messages, add_generation_prompt=False, continue_final_message=field)
 
 
 # ---- ids ----
