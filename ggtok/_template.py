@@ -15,8 +15,9 @@ can write runs or grows without a check:
   ``limit`` (a character is 1, an item `_ITEM`). What could multiply (``*``, ``**``,
   ``replace``, ``join``, widths in formats...) is computed beforehand. Weighing
   containers when they are made also stops ``x = [x, x]``, repeated: 2**n items in n
-  lists, over which printing or comparing would not end. All text together that is made
-  in one rendering may weigh `_TOTAL` times the limit.
+  lists, over which printing or comparing would not end. The arguments of a call are
+  weighed together, for a macro has them as ``varargs``. Lazy filters run at once (`Lazy`).
+  All text together that is made in one rendering may weigh `_TOTAL` times the limit.
 - Constants aren't folded, so compiling runs nothing of the template.
 - Filters of HTML and of debugging, ``lipsum``, ``{% autoescape %}`` and methods that no
   prompt needs (`_METHODS` has those that remain) are errors.
@@ -33,7 +34,7 @@ import time
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from datetime import datetime
 from functools import lru_cache
-from types import BuiltinMethodType, CodeType, MethodType
+from types import BuiltinMethodType, CodeType, GeneratorType, MethodType
 from typing import Any, NoReturn
 
 import jinja2
@@ -85,9 +86,39 @@ class Fields(dict[Any, Any]):
     _ggtok_weight: tuple[int, int]
 
 
-_WEIGHED = (Items, Pair, Fields)
-for _cls in _WEIGHED:  # jinja2's messages name the types of values
-    _cls.__name__, _cls.__module__ = _cls.__mro__[1].__name__, "builtins"
+class Lazy(Iterator[Any]):
+    """What jinja2 gives as a generator: ``map``, ``select``, ``batch``... It has run, for many on
+    top of each other would take the stack, and knows its weight. An error waits for its turn,
+    which may never come."""
+
+    _ggtok_weight: tuple[int, int]
+
+    def __init__(self, items: Iterator[Any], limit: float) -> None:
+        found: list[Any] = []
+        self._error: Exception | None = None
+
+        def taken() -> Iterator[Any]:
+            try:
+                for item in items:
+                    found.append(item)
+                    yield item
+            except LimitError:
+                raise
+            except (jinja2.TemplateError, TypeError) as e:
+                self._error = e
+
+        self._ggtok_weight = _weight_of(taken(), limit)
+        self._left = iter(found)
+
+    def __next__(self) -> Any:
+        for item in self._left:
+            return item
+        raise self._error or StopIteration
+
+
+_WEIGHED = (Items, Pair, Fields, Lazy)
+for _cls, _name in zip(_WEIGHED, ("list", "tuple", "dict", "generator"), strict=True):
+    _cls.__name__, _cls.__module__ = _name, "builtins"  # for jinja2's messages
 _ITERABLE = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 
 
@@ -103,6 +134,11 @@ def weight(value: object, limit: float, level: int = 0) -> tuple[int, int]:
         items = value
     else:
         return _ITEM, 0
+    return _weight_of(items, limit, level)
+
+
+def _weight_of(items: Iterable[object], limit: float, level: int = 0) -> tuple[int, int]:
+    """That of a container with these items."""
     if level > _MAX_HEIGHT:
         raise LimitError(f"lists or mappings are nested more than {_MAX_HEIGHT} deep")
     total, height = _ITEM, 0
@@ -128,12 +164,12 @@ def weighed(value: Any, limit: float) -> Any:
 # ---- compiling ----
 
 
-def _checked(name: str) -> Any:
+def _checked(name: str, check: str = "checked") -> Any:
     """A visitor whose expression's value is checked."""
     visit = getattr(CodeGenerator, name)
 
     def visitor(self: _Generator, node: nodes.Node, frame: Frame, **kwargs: Any) -> None:
-        self.write("environment.checked(")
+        self.write(f"environment.{check}(")
         visit(self, node, frame, **kwargs)
         self.write(")")
 
@@ -194,7 +230,7 @@ class _Generator(CodeGenerator):
         self.fail("'autoescape' has no place in a chat template", node.lineno)
 
     visit_ScopedEvalContextModifier = visit_EvalContextModifier  # noqa: N815
-    visit_Filter = _checked("visit_Filter")  # noqa: N815
+    visit_Filter = _checked("visit_Filter", "filtered")  # noqa: N815
     visit_Test = _checked("visit_Test")  # noqa: N815
     visit_Compare = _checked("visit_Compare")  # noqa: N815
     visit_List = _made("visit_List")  # noqa: N815
@@ -350,6 +386,28 @@ def _filter_list(env: _Environment, value: Iterable[Any]) -> list[Any]:
 
 
 @pass_environment
+def _filter_sum(
+    env: _Environment, value: Iterable[Any], attribute: str | int | None = None, start: Any = 0
+) -> Any:
+    if attribute is not None:
+        value = map(make_attrgetter(env, attribute), value)
+    total = sum((), start)  # an error if it is a text
+    for item in value:
+        total = env.call_binop(None, "+", total, item)
+    return total
+
+
+@pass_environment
+def _filter_groupby(
+    env: _Environment, value: Iterable[Any], attribute: str | int, default: Any = None, *args: Any
+) -> Any:
+    items = _filter_list(env, value)
+    if len(items) * weight(default, env.limit)[0] > env.limit:  # as many keys
+        env.too_much()
+    return FILTERS["groupby"](env, items, attribute, default, *args)
+
+
+@pass_environment
 def _filter_replace(env: _Environment, s: Any, old: Any, new: Any, count: int | None = None) -> str:
     return env.replace(str(s), str(old), str(new), -1 if count is None else count)
 
@@ -411,11 +469,13 @@ _FILTERS = {
     **{name: filter for name, filter in FILTERS.items() if name not in _NO_FILTERS},
     **{name: _capped(name) for name in ("batch", "center", "round", "slice", "truncate")},
     "format": _filter_format,
+    "groupby": _filter_groupby,
     "indent": _filter_indent,
     "join": _filter_join,
     "list": _filter_list,
     "replace": _filter_replace,
     "safe": _filter_safe,
+    "sum": _filter_sum,
     "tojson": _filter_tojson,
 }
 
@@ -504,6 +564,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         elif isinstance(value, int) and value.bit_length() > _MAX_NUMBER:
             raise LimitError(f"an integer has more than {_MAX_NUMBER} bits")
         return value
+
+    def filtered(self, value: Any) -> Any:
+        """What a filter gives."""
+        self.tick()
+        return Lazy(value, self.limit) if type(value) is GeneratorType else self.checked(value)
 
     def made(self, container: Any) -> Any:
         self.tick()
@@ -643,6 +708,8 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         self.tick()
+        weight(args, self.limit)
+        weight(kwargs, self.limit)
         if isinstance(obj, (MethodType, BuiltinMethodType)):
             owner, name = obj.__self__, obj.__name__
             for cls, names in _METHODS:
@@ -675,7 +742,10 @@ class _Environment(ImmutableSandboxedEnvironment):
         return method
 
     def call_filter(self, *args: Any, **kwargs: Any) -> Any:
-        return self.checked(super().call_filter(*args, **kwargs))
+        return self.filtered(super().call_filter(*args, **kwargs))
+
+    def call_test(self, *args: Any, **kwargs: Any) -> Any:
+        return self.checked(super().call_test(*args, **kwargs))
 
 
 def _texts(parts: Iterable[Any]) -> Iterator[str]:

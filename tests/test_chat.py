@@ -106,6 +106,11 @@ def test_variables(load_fixture: Load) -> None:
         ({"template": "a\n\n{{ raise_exception('No!') }}"}, ggtok.TemplateError, "line 3: No!"),
         ({"template": "{{ 1 + 'a' }}"}, ggtok.TemplateError, "line 1: TypeError: "),
         ({"template": "{{ a.b.c }}"}, ggtok.TemplateError, "'a' is undefined"),
+        ({"template": "{{ [1, 'a'] | select('gt', 0) | list }}"}, ggtok.TemplateError, "'>' not"),
+        ({"template": "{{ ['a'] | sum(start='') }}"}, ggtok.TemplateError, "can't sum strings"),
+        ({"template": "{{ '%s' | format(1, a=2) }}"}, ggtok.TemplateError, "keyword arguments"),
+        ({"template": "{{ '{a}'.format_map() }}"}, ggtok.TemplateError, "exactly one argument"),
+        ({"template": "{{ ','.join(['a', 1]) }}"}, ggtok.TemplateError, "item 1: expected str"),
     ],
 )
 def test_errors(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -159,6 +164,58 @@ def test_jinja2_is_an_extra() -> None:
     argv = [sys.executable, "-c", code, str(fixture("bpe-gpt2"))]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert "pip install 'ggtok[chat]'" in done.stdout
+
+
+# ---- what templates compute ----
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[1, 2, 3] | batch(2, 0) | list",
+        "[1, 2, 3] | slice(2) | list",
+        "'ab' | center(6)",
+        "1.25 | round(1, 'floor')",
+        "'one two three' | truncate(9, leeway=0)",
+        "messages | join(', ', attribute='role')",
+        "'a\\nb\\n\\nc' | indent(2)",
+        "'a\\nb\\n\\nc' | indent('> ', true, true)",
+        "'%s has %d%%' | format('it', 3)",
+        "'{} {!r} {:>4} {:{}}.'.format('a', 'b', 3, 4, 5)",
+        "'{a} {b:.2f}'.format_map({'a': messages[0].content, 'b': 1.5})",
+        "('{} ' ~ messages[0].content).format(1)",
+        "dict.fromkeys('ab', 1)",
+        "','.join(['a', 'b'])",
+        "'stra\u00dfe' | upper",
+        "[1, 2.5] | sum",
+        "[{'a': [1]}, {'a': [2]}] | sum('a', start=[0])",
+        "[{'a': 1}, {}, {'a': 0}] | groupby('a', default=1)",
+        "messages | map(attribute='role') | map('upper') | list",
+        "[1, 2, 'a'] | select('gt', 0) | first",  # no further
+        "'lazy' if [1] | select('odd') | reject('odd') and [] | map('abs') is not sequence",
+        "'abc'[::-1]",
+    ],
+)
+def test_expressions_give_what_jinja2_gives(expression: str, load_fixture: Load) -> None:
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    template = f"{{{{ {expression} }}}}"
+    expected = ImmutableSandboxedEnvironment().from_string(template).render(messages=HI)
+    assert load_fixture("bpe-qwen2").apply_chat_template(HI, template=template) == expected
+
+
+def test_a_namespace_does_not_show_what_it_holds(load_fixture: Load) -> None:
+    """It may be itself."""
+    template = "{% set ns = namespace(a=1) %}{% set ns.b = ns %}{{ ns }}"
+    assert load_fixture("bpe-qwen2").apply_chat_template(HI, template=template) == "<Namespace>"
+
+
+def test_lazy_filters_on_top_of_each_other_take_no_stack(load_fixture: Load) -> None:
+    template = (
+        "{% set ns = namespace(x=['a']) %}{% for i in range(20000) %}"
+        "{% set ns.x = ns.x | map('string') %}{% endfor %}{{ ns.x | first }}"
+    )
+    assert load_fixture("bpe-qwen2").apply_chat_template(HI, template=template) == "a"
 
 
 # ---- continuing ----

@@ -32,6 +32,16 @@ TOO_MUCH = {
     "dicts": GROW % ("{}", "dict(a=ns.x, b=ns.x)", "{{ ns.x | tojson }}"),
     "a long list": GROW % ("[1]", "ns.x + ns.x", ""),
     "deep": "{% set ns = namespace(x=()) %}{% " + LONG + " %}{% set ns.x = (ns.x,) %}{% endfor %}",
+    "deep, of plain lists": "{% set ns = namespace(x=[] * 1) %}{% "
+    + LONG
+    + " %}{% set ns.x = [ns.x] * 1 %}{% endfor %}",
+    "varargs": "{% macro f(n) %}{% if n %}{{ f(n-1, varargs, varargs) }}{% else %}{{ varargs }}"
+    "{% endif %}{% endmacro %}{{ f(60) }}",
+    "kwargs": "{% macro f(n) %}{% if n %}{{ f(n-1, a=kwargs, b=kwargs) }}{% else %}{{ kwargs }}"
+    "{% endif %}{% endmacro %}{{ f(60) }}",
+    "deep varargs": "{% macro f(n) %}{% if n %}{{ f(n-1, varargs) }}{% endif %}{% endmacro %}"
+    "{{ f(110) }}",
+    "cycler": GROW % ("1", "cycler(ns.x, ns.x).items", "{{ ns.x }}"),
     "namespaces": "{% set ns = namespace(l=[]) %}{% "
     + LONG
     + " %}{% set ns.l = ns.l + [namespace(a='a' * 7000000)] %}{% endfor %}",
@@ -43,7 +53,7 @@ TOO_MUCH = {
     "format width inside": "{{ '{:{}}'.format(1, 10000000000) }}",
     "format precision": "{{ '{0:.1000000000f}'.format(1.5) }}",
     "format fields": BIG + "{{ ('{0}' * 1000000).format(x) }}",
-    "format widths": "{{ ('{:9999}' * 700000).format(*range(100000)) }}",
+    "format widths": "{{ ('{:9999}' * 900).format(*range(900)) }}",
     "format safe": "{{ ('{:10000000000}' | safe).format(1) }}",
     "format map": "{{ '{a:10000000000}'.format_map({'a': 1}) }}",
     "format by attr": "{{ ('{:10000000000}' | attr('format'))(1) }}",
@@ -64,9 +74,21 @@ TOO_MUCH = {
     "range": "{{ range(10**10) | list }}",
     "batch": "{{ [1] | batch(10**10, 'a') | list }}",
     "slice": "{{ [1] | slice(10**10) | list }}",
+    "batch of batches": "{% set ns = namespace(x=1) %}{% for i in range(60) %}"
+    "{% for b in [1] | batch(3, ns.x) %}{% set ns.x = b %}{% endfor %}{% endfor %}{{ ns.x }}",
+    "batch fill": BIG + "{{ [1] | batch(10000, x) | map('string') | list }}",
+    "batches": "{{ (['a'] * 200000) | map('batch', 10000, 0) | list }}",
+    "slice fill": BIG + "{{ [1] | slice(10000, x) | map('string') | list }}",
+    "map default": BIG + "{{ range(100000) | map(attribute='a', default=x) | sort }}",
+    "map of maps": BIG + "{% for y in [range(100000)] | map('map', attribute='a', default=x) %}"
+    "{{ y | sort }}{% endfor %}",
+    "groupby default": BIG + "{{ range(100000) | groupby('a', default=x) }}",
+    "sum": "{% set x = [1] * 400000 %}"
+    "{{ range(100000) | map(attribute='a', default=x) | sum(start=[]) | length }}",
     "round": "{{ 1.5 | round(10**9, 'ceil') }}",
     "truncate": "{{ 'a' | truncate(10**10) }}",
     "indent": "{{ 'a\nb' | indent(10**10) }}",
+    "indent widths": "{{ ('\n' * 1000) | indent(10000) }}",
     "indent lines": "{{ ('\n' * 1000000) | indent(10000, true, true) }}",
     "tojson indent": "{{ [1] | tojson(indent=10**9) }}",
     "tojson size": "{{ ([[[[1]]]] * 100000) | tojson(indent=64) }}",
@@ -102,6 +124,9 @@ TOO_LONG = {
     "macros": "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}"
     "{{ f(60) }}",
     "sorting": f"{{% {LONG} %}}{{{{ range(100000) | map('string') | sort }}}}{{% endfor %}}",
+    "sum": "{{ ([[1]] * 200000) | sum(start=[]) }}",
+    "select": "{% set x = 'a' * 7000000 %}"
+    "{{ range(100000) | map('string') | select('in', x) | list }}",
     "lists": f"{{% {LONG} %}}{{% set x = [1] * 400000 %}}{{% endfor %}}",
     "dicts": "{% set n = namespace(d={}) %}{% "
     + LONG
