@@ -196,8 +196,8 @@ ggtok_status detok_text(const piece_table *t, const vocab *v, const int32_t *ids
         int32_t id = ids[i];
         if (id < 0 || (uint32_t)id >= v->n_tokens) {
             return error_set(err, GGTOK_ERR_ARGUMENT,
-                             "id %ld, at index %llu, is not in the vocabulary of %lu tokens",
-                             (long)id, (unsigned long long)i, (unsigned long)v->n_tokens);
+                             "ids[%llu] is %ld: not a token id of this vocabulary of %lu tokens",
+                             (unsigned long long)i, (long)id, (unsigned long)v->n_tokens);
         }
         gguf_view piece = piece_of(t, v, (uint32_t)id, lstrip, unparse);
         if (!bytebuf_append(out, piece.p, piece.n)) return error_memory(err);

@@ -8,6 +8,7 @@ imports ``ggtok._ffi``.
 
 from __future__ import annotations
 
+import operator
 import threading
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -232,15 +233,22 @@ def int32_array(ids: object) -> Any:
             ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)  # type: ignore[call-overload]
     try:
         return array("i", ids)  # type: ignore[call-overload]
-    except OverflowError:
-        raise _id_error(ids, 2**31) from None
-    except TypeError:
-        for i, id in enumerate(ids):  # type: ignore[arg-type, var-annotated]
-            if not hasattr(id, "__index__"):
-                raise errors.InvalidTypeError(
-                    f"ids[{i}] must be an integer, not {type(id).__name__}"
-                ) from None
-        raise
+    except (OverflowError, TypeError):
+        return array("i", _int32s(ids))
+
+
+def _int32s(ids: Any) -> Iterator[int]:
+    """The ids one by one, to find which is none."""
+    for i, id in enumerate(ids):
+        try:
+            number = operator.index(id)
+        except TypeError:
+            raise errors.InvalidTypeError(
+                f"ids[{i}] must be an integer, not {type(id).__name__}"
+            ) from None
+        if not 0 <= number < 2**31:
+            raise errors.TokenIdError(f"ids[{i}] is {number}: not a token id of any vocabulary")
+        yield number
 
 
 def on_main_thread() -> bool:
@@ -253,14 +261,6 @@ def _about_text(e: Exception, i: int | None) -> Exception:
     if i is not None and hasattr(e, "add_note"):  # Python 3.11
         e.add_note(f"in texts[{i}]")
     return e
-
-
-def _id_error(ids: Any, n_tokens: int) -> errors.GGTokError:
-    """Which of `ids` is no token."""
-    for i, id in enumerate(ids):
-        if not 0 <= id.__index__() < n_tokens:
-            return errors.TokenIdError(f"ids[{i}] is {id}: not a token id of this vocabulary")
-    return errors.TokenIdError("a token id is outside the vocabulary")
 
 
 # ---- prefixes of files ----
@@ -508,7 +508,7 @@ class Native:
     def retry_decode(self, e: Exception, ids: object, *flags: object) -> bytes:
         """decode(ids, *flags), which raised `e`, likewise, or what is wrong with the ids."""
         if not isinstance(e, (TypeError, OverflowError)):
-            self._raise_decode(e, ids)
+            self._raise_decode(e)
         return self.decode_array(int32_array(ids), *flags)
 
     def decode_array(self, numbers: Any, *flags: object) -> bytes:
@@ -517,13 +517,13 @@ class Native:
         try:
             return self.decode_at(int(ffi.cast("uintptr_t", view)), len(view), *flags)
         except Exception as e:
-            self._raise_decode(e, numbers)
+            self._raise_decode(e)
 
-    def _raise_decode(self, e: Exception, ids: Any) -> NoReturn:
+    def _raise_decode(self, e: Exception) -> NoReturn:
         if isinstance(e, _Failed):
             err = ffi.from_buffer("ggtok_error *", e.args[0])
-            if err.status == lib.GGTOK_ERR_ARGUMENT:
-                raise _id_error(ids, self.n_tokens()) from None
+            if err.status == lib.GGTOK_ERR_ARGUMENT:  # the only one is an id
+                raise errors.TokenIdError(_Failure(err, None, None).message) from None
         self._raise(e)
 
     def encode_trusted(

@@ -242,6 +242,11 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
     "decode: 2-d": (lambda t: t.decode(np.zeros((2, 2), np.int32)), ValueError, "dimension"),
     "decode: floats": (lambda t: t.decode([1.0]), TypeError, r"ids\[0\].*float"),  # type: ignore[list-item]
     "decode: float array": (lambda t: t.decode(np.array([1.0])), TypeError, "float"),
+    "decode: an array of arrays": (
+        lambda t: t.decode([1, np.zeros(2, np.int32)]),  # type: ignore[list-item]
+        TypeError,
+        r"ids\[1\].*ndarray",
+    ),
     "decode: a str": (lambda t: t.decode("12"), TypeError, "str"),  # type: ignore[arg-type]
     "decode: an int": (lambda t: t.decode(5), TypeError, "int"),  # type: ignore[arg-type]
     "decode: None": (lambda t: t.decode(None), TypeError, "NoneType"),  # type: ignore[arg-type]

@@ -312,7 +312,7 @@ class Odd:
 
 def test_ids_that_raise() -> None:
     tok = ggtok.load(fixture("bpe-gpt2"))
-    with pytest.raises(TypeError, match="odd"):
+    with pytest.raises(ggtok.InvalidTypeError, match=r"ids\[1\] must be an integer, not Odd"):
         tok.decode([1, Odd()])
 
 
