@@ -198,9 +198,6 @@ class _Generator(CodeGenerator):
         else:
             super().visit_Const(node, frame)
 
-    def visit_TemplateData(self, node: nodes.TemplateData, frame: Frame) -> None:  # noqa: N802
-        self.write(f"environment.own({node.data!r})")
-
     def _output_const_repr(self, group: Iterable[Any]) -> str:
         return f"environment.own({''.join(group)!r})"
 
@@ -254,13 +251,13 @@ class _Generation(Extension):
 
 # ---- what templates may call ----
 
+# Without format and format_map, for which `wrap_str_format` gives others.
 _TEXT_METHODS = frozenset(
     (
-        "capitalize casefold center count endswith expandtabs find format format_map index "
-        "isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable "
-        "isspace istitle isupper join ljust lower lstrip partition removeprefix removesuffix "
-        "replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip "
-        "swapcase title upper zfill"
+        "capitalize casefold center count endswith expandtabs find index isalnum isalpha isascii "
+        "isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper "
+        "join ljust lower lstrip partition removeprefix removesuffix replace rfind rindex rjust "
+        "rpartition rsplit rstrip split splitlines startswith strip swapcase title upper zfill"
     ).split()
 )
 _METHODS: tuple[tuple[Any, frozenset[str]], ...] = (
@@ -723,8 +720,6 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _text_method(self, text: str, name: str, method: Any, args: Any, kwargs: Any) -> Any:
         """A method of a text, bounded, and one that keeps labels."""
-        if name in ("format", "format_map"):
-            return self.wrap_str_format(method)
         if isinstance(text, Markup):
             if name == "join":
                 raise LimitError("'join' of safe text: use the filter")

@@ -59,10 +59,8 @@ if TYPE_CHECKING:
 try:
     from ggtok import _template
 except ModuleNotFoundError as e:
-    if e.name not in ("jinja2", "markupsafe"):
-        raise
     raise MissingExtraError(
-        "chat templates need jinja2, which is not installed: pip install 'ggtok[chat]'", name=e.name
+        f"chat templates need jinja2: pip install 'ggtok[chat]' ({e})", name=e.name
     ) from None
 
 # Roles that count as the template's text.

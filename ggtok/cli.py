@@ -307,9 +307,7 @@ def _detokenize(args: argparse.Namespace) -> None:
     if args.json:
         _write_json({"text": data.decode("utf-8", "replace"), "bytes": len(data)})
         return
-    _write(data)
-    if sys.stdout.isatty():
-        _write(b"\n")
+    _write_text(data)
 
 
 def _ids(listed: str) -> list[int]:
@@ -342,9 +340,7 @@ def _chat(args: argparse.Namespace) -> None:
     elif args.ids:
         _write(b"%a\n" % tok.encode_chat(messages, **options))
     else:
-        _write(tok.apply_chat_template(messages, **options).encode("utf-8", "replace"))
-        if sys.stdout.isatty():
-            _write(b"\n")
+        _write_text(tok.apply_chat_template(messages, **options).encode("utf-8", "replace"))
 
 
 def _read_json(path: str) -> Any:
@@ -514,6 +510,12 @@ def _write(data: bytes) -> None:
     left = memoryview(data)
     while left:  # with PYTHONUNBUFFERED, one call may write a part
         left = left[sys.stdout.buffer.write(left) or 0 :]
+
+
+def _write_text(text: bytes) -> None:
+    _write(text)
+    if sys.stdout.isatty():  # the prompt comes on a line of its own
+        _write(b"\n")
 
 
 def _write_json(value: object, indent: int | None = None) -> None:

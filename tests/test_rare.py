@@ -231,12 +231,18 @@ def test_cffi_is_missing() -> None:
 
 
 @posix
-def test_text_on_a_terminal_ends_with_a_newline() -> None:
+@pytest.mark.parametrize(
+    ("command", "arguments"), [("detokenize", ["64"]), ("chat", ["--template", "a.jinja"])]
+)
+def test_text_on_a_terminal_ends_with_a_newline(
+    command: str, arguments: list[str], tmp_path: Path
+) -> None:
     import pty
 
+    (tmp_path / "a.jinja").write_text("{{ messages[0].content }}")
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "ggtok", "detokenize", str(fixture("bpe-gpt2")), "64"]
-    subprocess.run(command, stdout=slave, check=True)
+    argv = [sys.executable, "-m", "ggtok", command, str(fixture("bpe-gpt2")), *arguments]
+    subprocess.run(argv, input=b'[{"content": "a"}]', stdout=slave, cwd=tmp_path, check=True)
     os.close(slave)
     shown = b""
     while not shown.endswith(b"\n"):

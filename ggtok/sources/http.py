@@ -207,10 +207,8 @@ class Reader:
                     if response.status_code not in _REDIRECT or where is None:
                         yield response
                         return
-            except httpx2.TransportError as e:
-                raise _Broken(_line(e)) from e
             except httpx2.HTTPError as e:
-                raise self._error(_line(e)) from e
+                raise _Broken(_line(e)) from e
             self._at = self._checked(where, self._at)
         raise self._error(f"more than {_REDIRECTS} redirects")
 
@@ -254,7 +252,6 @@ class Reader:
             raise self._error(f"the server has {size} bytes and refuses to send them")
         self._prefix.file_size = len(self._prefix.data)
         self._prefix.size()  # raises: the file ends inside the metadata
-        raise self._error("the server says that there is nothing to read")
 
     def _check_validator(self, response: Any) -> None:
         headers = response.headers
