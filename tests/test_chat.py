@@ -74,6 +74,7 @@ def test_variables(load_fixture: Load) -> None:
     assert show("{{ strftime_now('%d %b %Y') }}", clock=lambda: datetime(2031, 5, 6)) == (
         "06 May 2031"
     )
+    assert show("{{ x }}{{ x[1][0] }}", x=(1, ["a", None])) == "(1, ['a', None])a"
     assert show("{{ strftime_now('%Y') }}") == str(datetime.now().year)
     tok = load_fixture("test")
     assert tok.bos_id is None and tok.eos_id is None
@@ -309,6 +310,31 @@ def test_no_control_token_out_of_content(template: str, content: str) -> None:
     ids = tok.encode_chat([{"role": "user", "content": content}])
     assert not any(tok.is_control(id) for id in ids)
     assert tok.decode(ids) == tok.apply_chat_template([{"role": "user", "content": content}])
+
+
+@pytest.mark.parametrize(
+    ("template", "found"),
+    [
+        ("{{ '<|reserved_special_token_{}|>'.format(0) }}", True),
+        ("{{ '<|reserved_special_token_{}|>'.format('0') }}", True),
+        ("{{ '<|reserved_special_token_{!s}|>'.format('0') }}", True),
+        ("{{ '<|reserved_special_token_%d|>' % 0 }}", True),
+        ("{{ '<|reserved_special_token_{}|>'.format(messages[0].content) }}", False),
+        ("{{ '<|reserved_special_token_{!s}|>'.format(messages[0].content) }}", False),
+        ("{{ '<|reserved_special_token_{:c}|>'.format(48) }}", False),
+        # The template's, but in ways that are not followed.
+        ("{{ '{!r}'.format('<|eot_id|>') }}", False),
+        ("{{ '{:{}}'.format('<|eot_id|>', 10) }}", False),
+        ("{{ (messages[0].content ~ '<|eot_id|>{}').format('') }}", False),
+    ],
+)
+def test_control_tokens_by_format(template: str, found: bool, load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    messages = [{"role": "user", "content": "0"}]
+    text = tok.apply_chat_template(messages, template=template)
+    ids = tok.encode_chat(messages, template=template)
+    assert ids == tok.encode(text, parse_special=found)
+    assert ids != tok.encode(text, parse_special=not found)
 
 
 def test_ids_of_plain_text_are_those_without_parsing(load_fixture: Load) -> None:

@@ -139,6 +139,8 @@ def test_batches(
     one_by_one = [tok.encode(text, **flags) for text in batch]
     assert tok.encode_batch(batch, threads=threads, **flags) == one_by_one
     assert tok.encode_batch(iter(batch), threads=threads, **flags) == one_by_one
+    views = [text if i % 3 else memoryview(text) for i, text in enumerate(batch)]
+    assert tok.encode_batch(views, threads=threads, **flags) == one_by_one
     ids, offsets = tok.encode_batch_arrays(batch, threads=threads, **flags)
     assert ids.dtype == np.int32
     assert offsets.dtype == np.int64

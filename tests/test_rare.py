@@ -100,6 +100,30 @@ def test_no_memory_to_encode(by_python: bool) -> None:
             call()
 
 
+def test_no_memory_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the functions of a tokenizer: it is freed."""
+    from ggtok import _native
+
+    class Library:
+        freed = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(library, name)
+
+        def entry_bind(self, *args: object) -> bool:
+            return False
+
+        def ggtok_free(self, tokenizer: object) -> None:
+            self.freed += 1
+            library.ggtok_free(tokenizer)
+
+    library, short = _native.lib, Library()
+    monkeypatch.setattr(_native, "lib", short)
+    with pytest.raises(ggtok.OutOfMemoryError):
+        ggtok.load(fixture("bpe-gpt2"))
+    assert short.freed == 1
+
+
 AFTER_A_LARGE_TEXT = """
 import resource, sys, ggtok
 def resident():
@@ -170,7 +194,8 @@ def test_what_failed_in_a_call_that_a_signal_ended_is_forgotten() -> None:
 def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception) -> None:
     """It comes out all the same: the texts are fine."""
     tok = ggtok.load(fixture("bpe-gpt2"))
-    text = "the kettle " * 100_000
+    text = "the kettle " * 2_000_000  # made before the clock runs
+    batch = [text[: len(text) // 20]] * 500
 
     def stop(number: int, frame: object) -> None:
         raise error from ZeroDivisionError()
@@ -178,8 +203,8 @@ def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception
     before = signal.signal(signal.SIGALRM, stop)
     try:
         for call in (
-            lambda: tok.encode(text * 20),
-            lambda: tok.encode_batch([text] * 500, threads=1),
+            lambda: tok.encode(text),
+            lambda: tok.encode_batch(batch, threads=1),
         ):
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             with pytest.raises(type(error)) as caught:
@@ -289,8 +314,10 @@ def test_metadata_of_every_type() -> None:
 
 CALLS: dict[str, Callable[[ggtok.Tokenizer], object]] = {
     "encode": lambda tok: tok.encode("a"),
+    "encode a view": lambda tok: tok.encode(memoryview(b"a")),
     "encode_array": lambda tok: tok.encode_array("a"),
     "encode_batch": lambda tok: tok.encode_batch(["a"]),
+    "encode_batch of views": lambda tok: tok.encode_batch([memoryview(b"a")]),
     "encode_batch_arrays": lambda tok: tok.encode_batch_arrays(["a"]),
     "count": lambda tok: tok.count("a"),
     "token_text": lambda tok: tok.token_text(5),

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,6 +40,34 @@ def test_kept_and_found(folder: Path) -> None:
     assert len(list(folder.iterdir())) == 1
     if os.name == "posix":
         assert folder.stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "where"),
+    [
+        ("linux", {}, ".cache/ggtok"),
+        ("linux", {"XDG_CACHE_HOME": "~/xdg"}, "xdg/ggtok"),
+        ("darwin", {"XDG_CACHE_HOME": "~/xdg"}, "Library/Caches/ggtok"),
+        ("win32", {}, "AppData/Local/ggtok/Cache"),
+        ("win32", {"LOCALAPPDATA": "~/local"}, "local/ggtok/Cache"),
+        ("win32", {"LOCALAPPDATA": "~/local", "GGTOK_CACHE": "~/own"}, "own"),
+    ],
+)
+def test_the_platforms_folder(
+    platform: str,
+    variables: dict[str, str],
+    where: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("GGTOK_CACHE", "LOCALAPPDATA", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, os.path.expanduser(value))
+    monkeypatch.setattr(cache, "sys", SimpleNamespace(platform=platform))
+    assert Path(cache.folder()) == tmp_path / where
 
 
 @pytest.mark.parametrize("at", [0, 5, 60, -1, None])
@@ -106,6 +135,7 @@ def test_what_a_writer_left_behind(folder: Path) -> None:
     os.utime(old, (time.time() - 7200,) * 2)
     (folder / "a stranger's").write_bytes(b"keep")
     cache.store(Entry(URL, "x", b"z"))
+    assert [entry.url for entry in cache.entries()] == [URL]
     assert not old.exists()
     assert new.exists()
     cache.clear()

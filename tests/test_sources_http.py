@@ -59,6 +59,13 @@ GOOD = {
     ),
     "breaks, ranges": File(MODEL, breaks=[3000, 0, 1, 500]),
     "breaks, no ranges": File(MODEL, ranges=False, breaks=[9000, 1, 0, 12000]),
+    "breaks, ranges, no length": File(MODEL, length=False, breaks=[3000, 0, 1, 500]),
+    "breaks, no ranges, a length at first": File(
+        MODEL,
+        ranges=False,
+        breaks=[5000, 7000],
+        before=lambda file: setattr(file, "length", len(file.breaks) == 2),
+    ),
     "the metadata alone": File(fixture("bpe-llama3").read_bytes()),
     "busy at first": File(MODEL, statuses=[(503, {"Retry-After": "0"}), (429, {}), (500, {})]),
     "slow": File(MODEL, pause=0.002, block=512),
@@ -122,6 +129,11 @@ BAD: dict[str, tuple[File, type[Exception], str]] = {
     "a range backwards": (content_range("bytes 0--1/50"), FileError, "no range"),
     "not a range": (content_range("lines 0-4095/50"), FileError, "no range"),
     "a length that isn't the range's": (header("Content-Length", "17"), FileError, "a range of"),
+    "more than the range": (
+        File(MODEL, chunked=True, lie=header("Content-Range", "bytes 0-99/100000").lie),
+        FileError,
+        "sends more than it says",
+    ),
     "compressed": (header("Content-Encoding", "gzip"), FileError, "gzip-encoded"),
     "a size that is too small": (content_range("bytes 0-4095/4096"), GGUFError, "room for"),
     "breaks every time": (File(MODEL, breaks=[0] * 9), FileError, "after 5 attempts"),
@@ -180,14 +192,21 @@ def test_a_file_that_changes_is_read_again(server: Server) -> None:
         )
 
 
-def test_a_file_that_changes_unsaid_between_attempts(server: Server) -> None:
-    """Without ranges and ETag the bytes themselves tell."""
-
+@pytest.mark.parametrize(
+    "file",
+    [
+        # The bytes themselves tell, or the size.
+        File(MODEL, ranges=False, etag=None, chunked=True, breaks=[5000]),
+        File(MODEL, etag=None),
+    ],
+    ids=["no ranges", "ranges"],
+)
+def test_a_file_that_changes_unsaid(server: Server, file: File) -> None:
     def before(file: File) -> None:
         if len(server.requests) == 2:
             file.content = fixture("bpe-qwen2").read_bytes()
 
-    file = File(MODEL, ranges=False, etag=None, chunked=True, before=before, breaks=[5000])
+    file.before = before
     assert ggtok.load(serve(server, file)).pre == "qwen2"
 
 
@@ -319,6 +338,15 @@ def test_a_date_is_a_validator_too(server: Server) -> None:
 def test_nothing_is_kept_that_cannot_be_checked(server: Server) -> None:
     ggtok.load(serve(server, File(MODEL, etag=None)))
     assert not cache.entries()
+
+
+def test_what_was_kept_serves_while_the_server_is_away(server: Server) -> None:
+    url = serve(server, File(MODEL))
+    ggtok.load(url)
+    server.__exit__()
+    assert ggtok.load(url).encode("Hello, world") == IDS
+    with pytest.raises(ggtok.UnreachableError, match="after 5 attempts"):
+        ggtok.load(server.url("/other.gguf"))
 
 
 def test_offline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

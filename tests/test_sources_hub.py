@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -254,6 +255,11 @@ def test_what_the_hub_says(served: Hub, status: int, code: str, says: str) -> No
         assert says in failure(served, "user/none")
 
 
+def test_a_file_that_is_no_model(served: Hub) -> None:
+    says = failure(served, "hf://user/repo/README.md")
+    assert "hf://user/repo/README.md: not a GGUF file" in says
+
+
 def test_no_such_quantization(served: Hub) -> None:
     says = failure(served, "user/repo:Q5_0")
     assert "no GGUF model of quantization 'Q5_0'" in says
@@ -400,15 +406,24 @@ def test_huggingface_hub_finds_the_layout(home: Path) -> None:
     assert Path(path).read_bytes() == QWEN
 
 
-@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="Linux's folders")
-@pytest.mark.parametrize("variable", [None, "LLAMA_CACHE", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize(
+    ("platform", "variable", "where"),
+    [
+        ("linux", None, ".cache/llama.cpp"),
+        ("linux", "LLAMA_CACHE", "other"),
+        ("linux", "XDG_CACHE_HOME", "other/llama.cpp"),
+        ("darwin", "XDG_CACHE_HOME", "Library/Caches/llama.cpp"),
+        ("win32", "LOCALAPPDATA", "other/llama.cpp"),
+        ("win32", "LLAMA_CACHE", "other"),
+    ],
+)
 def test_llamacpps_older_cache(
-    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None
+    home: Path, monkeypatch: pytest.MonkeyPatch, platform: str, variable: str | None, where: str
 ) -> None:
-    folder = home / ".cache" / "llama.cpp"
+    monkeypatch.setattr(hfcache, "sys", SimpleNamespace(platform=platform))
     if variable:
         monkeypatch.setenv(variable, str(home / "other"))
-        folder = home / "other" / ("" if variable == "LLAMA_CACHE" else "llama.cpp")
+    folder = home / where
     folder.mkdir(parents=True)
     for name, content in CACHED.items():
         flat = folder / f"user_repo_{name.replace('/', '_')}"

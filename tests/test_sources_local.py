@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -158,6 +159,25 @@ def test_open_files_that_are_wrong(tmp_path: Path) -> None:
         ggtok.load(file)
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [(OSError(5, "Input/output error"), "Input/output error"), (None, "no bytes there yet")],
+)
+def test_open_files_that_stop_giving(answer: OSError | None, says: str) -> None:
+    class Stopping(Pipe):
+        name = "the pipe"
+
+        def read(self, n: int | None = -1) -> bytes:
+            if self.left:
+                return super().read(n)
+            if answer is not None:
+                raise answer
+            return None  # type: ignore[return-value]  # as files that don't block do
+
+    with pytest.raises(FileError, match=f"the pipe: .*{says}"):
+        ggtok.load(Stopping(LLAMA[:5000]))  # type: ignore[arg-type]
+
+
 # ---- Ollama ----
 
 
@@ -240,6 +260,21 @@ def test_ollamas_folder(store: Ollama, tmp_path: Path, monkeypatch: pytest.Monke
     assert ggtok.load("ollama:y").vocab_type == "SPM"
 
 
+@pytest.mark.parametrize(
+    ("platform", "services"),
+    [
+        ("linux", ["/usr/share/ollama/.ollama/models", "/var/lib/ollama/models"]),
+        ("darwin", []),
+        ("win32", []),
+    ],
+)
+def test_ollamas_folders(
+    home: Path, monkeypatch: pytest.MonkeyPatch, platform: str, services: list[str]
+) -> None:
+    monkeypatch.setattr(ollama, "sys", SimpleNamespace(platform=platform))
+    assert ollama.stores() == [str(home / ".ollama" / "models"), *services]
+
+
 def test_a_store_of_someone_else(store: Ollama, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(path: str) -> list[str]:
         raise PermissionError(13, "Permission denied", path)
@@ -276,6 +311,10 @@ def test_ollamas_second_layout(store: Ollama) -> None:
     link.symlink_to(os.path.relpath(store.root / "blobs" / parent, link.parent))
     store.model(f"{LIBRARY}/x/latest", SPM)  # what an older version left
     assert ggtok.load("ollama:x").pre == "qwen2"
+    assert [name for _, name, _ in ollama.models()] == ["ollama:x:latest"]
+    listed["manifests"] = [tensors, qwen]
+    store.add("ollama.com/library/z/latest", listed, "manifests-v2")
+    assert ggtok.load("ollama:z").pre == "qwen2"
     listed["manifests"] = [tensors]
     store.add("ollama.com/library/y/latest", listed, "manifests-v2")
     with pytest.raises(VocabError, match=r"no GGUF layer .*mlx alone"):
@@ -390,10 +429,14 @@ def test_list(home: Path, store: Ollama) -> None:
     from tests.test_sources_hub import COMMIT, hub_cache
 
     store.model(f"{LIBRARY}/llama3.2/3b", LLAMA)
+    store.model("hf.co/user/repo-GGUF/Q4_K_M", QWEN)
     store.add(f"{LIBRARY}/cloud/latest", store.manifest([]))
     for name, data in PUBLISHED.items():
         write(home / ".lmstudio" / "models" / name, data)
-    hub_cache(home / ".cache" / "huggingface" / "hub", "user/repo", {"a/x.gguf": QWEN, "y": b"y"})
+    hub = home / ".cache" / "huggingface" / "hub"
+    hub_cache(hub, "user/repo", {"a/x.gguf": QWEN, "y": b"y"})
+    for name in ("models--user--begun", "datasets--user--data", ".locks"):
+        (hub / name).mkdir()
     flat = home / ".cache" / "llama.cpp" / "user_repo_x-Q8_0.gguf"
     if sys.platform not in ("win32", "darwin"):
         write(flat, SPM[: len(SPM) // 2] + bytes(1 << 20))
@@ -406,9 +449,7 @@ def test_list(home: Path, store: Ollama) -> None:
     assert hf == {
         "source": "hf",
         "name": "hf://user/repo/a/x.gguf",
-        "path": str(
-            home / ".cache/huggingface/hub/models--user--repo/snapshots" / COMMIT / "a/x.gguf"
-        ),
+        "path": str(hub / "models--user--repo" / "snapshots" / COMMIT / "a" / "x.gguf"),
         "size": len(QWEN),
         "vocab_type": "BPE",
         "model": "gpt2",
@@ -416,7 +457,9 @@ def test_list(home: Path, store: Ollama) -> None:
         "n_tokens": ggtok.load(QWEN).n_tokens,
         "error": None,
     }
+    assert [name for name in listed if name.startswith("hf:")] == [hf["name"]]
     assert listed["ollama:llama3.2:3b"]["pre"] == "llama-bpe"
+    assert listed["ollama:hf.co/user/repo-GGUF:Q4_K_M"]["pre"] == "qwen2"
     assert "no GGUF layer" in listed["ollama:cloud:latest"]["error"]
     assert listed["lmstudio:other/large/large-00001-of-00002.gguf"]["vocab_type"] == "SPM"
     assert not any("00002-of" in name for name in listed)

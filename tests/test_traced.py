@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from ggtok import _traced
 from ggtok._traced import GENERATED, TEMPLATE, Traced
@@ -69,8 +70,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         [a.replace(b, c, i), a.replace("a", c), a.replace("A", b)] if b else ""
     ),
     "join": lambda a, b, c, i, j: a.join([b, c, b]),
-    "%": lambda a, b, c, i, j: (a + "%s" + b + "%%" + "%s") % (b, c),
-    "% name": lambda a, b, c, i, j: (a + "%(x)s%(y)s") % {"x": b, "y": c},
 }
 
 
@@ -82,13 +81,16 @@ def test_operations(name: str, data: st.DataObject) -> None:
     i, j = (data.draw(st.integers(-3, 8)) for _ in "ij")
     plain = [str.__str__(text) for text in (a, b, c)]
     assert all(type(text) is str for text in plain)
-    if name.startswith("%"):
-        mod: Any = Traced.__mod__
-        args: Any = (b, c) if name == "%" else {"x": b, "y": c}
-        form = _traced.joined([a.replace("%", ""), "%s%s" if name == "%" else "%(x)s-%(y)s"])
-        check(mod(form, args), str.__str__(form) % args)
-        return
     check(OPERATIONS[name](a, b, c, i, j), OPERATIONS[name](*plain, i, j))
+
+
+@given(traced(), traced(), traced())
+@pytest.mark.parametrize("conversions", ["%s%%%s", "%(x)s-%(y)s"])
+def test_percent(conversions: str, a: str, b: str, c: str) -> None:
+    form = _traced.joined([_traced.labelled("A", TEMPLATE), a, conversions])
+    args: Any = {"x": b, "y": c} if "x" in conversions else (b, c)
+    mod: Any = Traced.__mod__
+    check(mod(form, args), str.__str__(form) % args)
 
 
 @given(traced())
@@ -97,6 +99,35 @@ def test_letters_change_one_for_one(text: str) -> None:
         result = getattr(text, method)()
         assert result == getattr(str.__str__(text), method)()
         assert _traced.runs_of(result) == _traced.runs_of(text)
+
+
+OWN = _traced.labelled("A\u00dfB", TEMPLATE)
+MIXED = _traced.joined([OWN, "x"])
+UNTRACED: dict[str, tuple[Callable[[str], str], bool]] = {
+    "a step": (lambda a: a[::-1], True),
+    "one letter becomes two": (lambda a: a.upper(), True),
+    "an empty text replaced": (lambda a: a.replace("", "-"), False),
+    "a width from the arguments": (lambda a: (a + "%*d") % (3, 7), False),
+}
+
+
+@pytest.mark.parametrize("name", UNTRACED)
+@pytest.mark.parametrize("text", [OWN, MIXED], ids=["the template's", "mixed"])
+def test_what_is_not_followed(name: str, text: str) -> None:
+    """What is made of several labels has none; of one, that one where nothing else goes in."""
+    operation, keeps = UNTRACED[name]
+    result = operation(text)
+    assert result == operation(str.__str__(text))
+    label = TEMPLATE if keeps and text is OWN else 0
+    assert _traced.runs_of(result) == ((len(result), label),)
+
+
+def test_what_is_added_keeps_its_own_rules() -> None:
+    safe = OWN + Markup("<b>")
+    assert type(safe) is Markup and safe == "A\u00dfB<b>"
+    other: Any = 5
+    with pytest.raises(TypeError, match="int"):
+        OWN + other
 
 
 def test_labels_of_made_text() -> None:
