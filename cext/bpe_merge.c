@@ -1,5 +1,6 @@
 #include "bpe_merge.h"
 
+#include "heap.h"
 #include "newer.h"
 #include "spaces.h"
 #include "utf8.h"
@@ -122,22 +123,6 @@ static bool reserve(bpe_scratch *s, size_t n) {
     return true;
 }
 
-static void sift_up(uint64_t *heap, size_t i) {
-    uint64_t x = heap[i];
-    for (; i && heap[(i - 1) / 2] > x; i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
-    heap[i] = x;
-}
-
-static void sift_down(uint64_t *heap, size_t n, size_t i) {
-    uint64_t x = heap[i];
-    for (size_t c; (c = 2 * i + 1) < n; i = c) {
-        if (c + 1 < n && heap[c + 1] < heap[c]) c++;
-        if (heap[c] >= x) break;
-        heap[i] = heap[c];
-    }
-    heap[i] = x;
-}
-
 static bool push(bpe_scratch *s, size_t *n, uint32_t rank, size_t pos) {
     if (*n == s->heap_cap) {
         size_t cap = s->heap_cap ? s->heap_cap * 2 : 256;
@@ -160,12 +145,12 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
         rank[i] = i + 1 < count ? first_rank(t, word, symbol, i) : BPE_NO_RANK;
         if (rank[i] != BPE_NO_RANK && !push(s, &n_heap, rank[i], i)) return false;
     }
-    for (size_t i = n_heap / 2; i--;) sift_down(s->heap, n_heap, i);
+    heap_make(s->heap, n_heap);
     while (n_heap) {
         uint32_t top = (uint32_t)(s->heap[0] >> 32);
         size_t i = (uint32_t)s->heap[0];
         s->heap[0] = s->heap[--n_heap];
-        if (n_heap) sift_down(s->heap, n_heap, 0);
+        heap_down(s->heap, n_heap, 0);
         /* A rank names its pair, so an equal rank means the pair is still there. */
         if (rank[i] != top) continue;
         size_t gone = next[i], after = next[gone];
@@ -179,7 +164,7 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
             rank[p] = q < count ? rank_of(t, symbol[p], symbol[q]) : BPE_NO_RANK;
             if (rank[p] == BPE_NO_RANK) continue;
             if (!push(s, &n_heap, rank[p], p)) return false;
-            sift_up(s->heap, n_heap - 1);
+            heap_up(s->heap, n_heap - 1);
         }
     }
     for (size_t i = 0; i < count; i = next[i]) {

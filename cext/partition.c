@@ -1,173 +1,64 @@
 #include "partition.h"
 
-#include "stl_order.h"
-#include "vocab_keys.h"
+#include "heap.h"
 
-/*
- * The automaton is Aho and Corasick's over the special tokens' texts. Children hang on a
- * list; where there are many, and at the root, there is a table of them too.
- */
-typedef struct special_node {
-    uint32_t child, sibling; /* 0: none (the root is nobody's child) */
-    uint32_t wide;           /* its table of children, or 0 (the root's is that) */
-    uint32_t fail;           /* the longest proper suffix that is a node */
-    uint32_t report;         /* nearest node on the fail chain, this one included, that ends a
-                                token; 0: none */
-    uint32_t token;          /* 1 + its index in ids, or 0 */
-    uint8_t byte;
-} special_node;
-
-static const special_set no_tokens = {.runs = {.byte = -1}};
-
-enum { FEW = 16 }; /* children of a node without a table: 64 bytes of table a child at most */
-
-static uint32_t child_of(const special_set *set, uint32_t node, uint8_t byte) {
-    const special_node *n = &set->nodes[node];
-    if (!node || n->wide) return set->wide[n->wide][byte];
-    uint32_t c = n->child;
-    while (c && set->nodes[c].byte != byte) c = set->nodes[c].sibling;
-    return c;
-}
-
-/* One more table; false: out of memory. */
-static bool add_wide(special_set *set) {
-    if (set->n_wide == set->wide_cap) {
-        size_t cap = set->wide_cap ? 2 * set->wide_cap : 1;
-        void *wide = mem_realloc(set->wide, mem_mul(cap, sizeof *set->wide));
-        if (!wide) return false;
-        set->wide = wide;
-        set->wide_cap = cap;
+static bool push(fragments *f, size_t pos, size_t n, int32_t id) {
+    if (f->n == f->cap) {
+        size_t cap = f->cap ? f->cap * 2 : 16;
+        fragment *data = mem_realloc(f->data, mem_mul(cap, sizeof *data));
+        if (!data) return false;
+        f->data = data;
+        f->cap = cap;
     }
-    memset(set->wide[set->n_wide++], 0, sizeof *set->wide);
+    f->data[f->n++] = (fragment){pos, n, id};
     return true;
 }
 
-static bool add_child(special_set *set, uint32_t node, uint8_t byte, uint32_t *child) {
-    special_node *n = &set->nodes[node];
-    uint32_t count = 0, c = *child = (uint32_t)set->n_nodes++;
-    set->nodes[c] = (special_node){.byte = byte, .sibling = n->child};
-    n->child = c;
-    if (!node || n->wide) {
-        set->wide[n->wide][byte] = c;
-        return true;
-    }
-    for (uint32_t i = c; i; i = set->nodes[i].sibling) count++;
-    if (count <= FEW) return true;
-    if (!add_wide(set)) return false;
-    n->wide = (uint32_t)set->n_wide - 1;
-    for (; c; c = set->nodes[c].sibling) set->wide[n->wide][set->nodes[c].byte] = c;
-    return true;
+static void swap(partition_scratch *s) {
+    fragments before = s->now;
+    s->now = s->spare;
+    s->spare = before;
+    s->spare.n = 0;
 }
 
-static bool add_text(special_set *set, gguf_view text, uint32_t token) {
-    uint32_t node = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        uint32_t c = child_of(set, node, text.p[i]);
-        if (!c && !add_child(set, node, text.p[i], &c)) return false;
-        node = c;
-    }
-    /* Of equal texts (hybriddna has such) the first takes all there is. */
-    if (!set->nodes[node].token) set->nodes[node].token = token;
-    return true;
+static bool is_space(uint8_t c) { /* C's isspace, as llama.cpp uses it */
+    return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Fail links, breadth first: a node's are known once all shorter ones are. */
-static bool link_nodes(special_set *set) {
-    uint32_t *queue = mem_alloc(mem_mul(set->n_nodes, sizeof *queue));
-    if (!queue) return false;
-    size_t head = 0, tail = 0;
-    queue[tail++] = 0;
-    while (head < tail) {
-        uint32_t parent = queue[head++];
-        for (uint32_t c = set->nodes[parent].child; c; c = set->nodes[c].sibling) {
-            special_node *node = &set->nodes[c];
-            if (parent) {
-                uint32_t f = set->nodes[parent].fail, next;
-                while (!(next = child_of(set, f, node->byte)) && f) f = set->nodes[f].fail;
-                node->fail = next;
-            }
-            node->report = node->token ? c : set->nodes[node->fail].report;
-            queue[tail++] = c;
-        }
+/* ---- where tokens end ---- */
+
+typedef struct walk {
+    const special_set *set;
+    const trusted_ranges *trusted; /* NULL: all of the text */
+    size_t range;                  /* the first of them that doesn't end in front of it */
+    uint32_t node;                 /* the automaton's, begun with the trusted range */
+    uint32_t open;                 /* and in any text, if not all of it is trusted */
+} walk;
+
+static walk walk_from(const special_set *set, const trusted_ranges *trusted, size_t from) {
+    size_t low = 0, high = trusted ? trusted->n : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (trusted->data[middle].end <= from)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    mem_free(queue);
-    return true;
+    return (walk){set, trusted, low, 0, 0};
 }
 
-ggtok_status special_set_build(special_set *set, const vocab *v, bool parse_special,
-                               ggtok_error *err) {
-    const uint32_t control = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN;
-    const uint32_t special = control | GGTOK_ATTR_USER_DEFINED;
-    size_t n = 0, bytes = 0;
-    *set = no_tokens;
-    for (uint32_t id = 0; id < v->n_tokens; id++) {
-        if (!(v->attr[id] & special)) continue;
-        n++;
-        bytes += vocab_text(v, id).n;
-    }
-    if (!n) return GGTOK_OK;
-    if (bytes > UINT32_MAX - 1) {
-        return error_set_at(err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), GGTOK_NO_OFFSET,
-                            "the special tokens' texts hold more than 4 GiB");
-    }
-    uint32_t *length = mem_alloc(mem_mul(v->n_tokens, sizeof *length));
-    set->ids = mem_alloc(mem_mul(n, sizeof *set->ids));
-    set->nodes = mem_alloc(mem_mul(bytes + 1, sizeof *set->nodes));
-    if (!length || !set->ids || !set->nodes || !add_wide(set)) goto fail;
-    for (uint32_t id = 0; id < v->n_tokens; id++) {
-        if (!(v->attr[id] & special)) continue;
-        length[id] = (uint32_t)vocab_text(v, id).n;
-        set->ids[set->n++] = (int32_t)id;
-    }
-    stl_sort_descending(set->ids, n, length);
-    mem_free(length);
-    length = NULL;
-    if (!parse_special) { /* sorted with the others, since the sort isn't stable */
-        set->n = 0;
-        for (size_t i = 0; i < n; i++) {
-            if (!(v->attr[set->ids[i]] & control)) set->ids[set->n++] = set->ids[i];
-        }
-    }
-    if (!special_runs_take(&set->runs, v, set->ids, &set->n)) goto fail;
-    set->nodes[0] = (special_node){0};
-    set->n_nodes = 1;
-    for (size_t i = 0; i < set->n; i++) {
-        if (!add_text(set, vocab_text(v, (uint32_t)set->ids[i]), (uint32_t)i + 1)) goto fail;
-    }
-    size_t n_first = 0;
-    for (int b = 0; b < 256; b++) {
-        set->first[b] = set->wide[0][b] != 0;
-        if (set->first[b]) n_first++, set->only_first = b;
-    }
-    if (n_first != 1) set->only_first = -1;
-    special_node *fitted = mem_realloc(set->nodes, mem_mul(set->n_nodes, sizeof *fitted));
-    if (fitted) set->nodes = fitted;
-    if (link_nodes(set)) return GGTOK_OK;
-fail:
-    mem_free(length);
-    special_set_free(set);
-    return error_memory(err);
-}
-
-void special_set_free(special_set *set) {
-    mem_free(set->ids);
-    mem_free(set->nodes);
-    mem_free(set->wide);
-    special_runs_free(&set->runs);
-    *set = no_tokens;
-}
-
-/* ---- which tokens does the text hold? ---- */
-
-static bool none_seen(partition_scratch *s, const special_set *set) {
-    if (s->seen_cap < set->n) {
-        uint8_t *seen = mem_realloc(s->seen, set->n);
-        if (!seen) return false;
-        s->seen = seen;
-        s->seen_cap = set->n;
-    }
-    memset(s->seen, 0, set->n);
-    return true;
+/* Over text[i]. The first in llama.cpp's order of the tokens that end behind it, lie
+ * where they may and begin where the walk did or later; 0: none. */
+static inline uint32_t walk_over(walk *w, const uint8_t *text, size_t i) {
+    const special_set *set = w->set;
+    const trusted_ranges *t = w->trusted;
+    if (!t) return set->nodes[w->node = special_step(set, w->node, text[i])].token;
+    while (w->range < t->n && t->data[w->range].end <= i) w->range++;
+    bool inside = w->range < t->n && t->data[w->range].begin <= i;
+    w->node = inside ? special_step(set, w->node, text[i]) : 0;
+    w->open = special_step(set, w->open, text[i]);
+    uint32_t any = set->nodes[w->node].token, open = set->open[set->nodes[w->open].token];
+    return any && (!open || any < open) ? any : open;
 }
 
 /* The first place in text[i..n) where a token may begin, or n. */
@@ -186,194 +77,232 @@ static size_t next_start(const special_set *set, const uint8_t *text, size_t i, 
     return i;
 }
 
-/* Sets seen[i] for each token i that occurs; *count of them. Linear: a token
- * that was seen before ends the walk along the report links, for all behind it
- * on that chain were seen with it. */
-static bool find_tokens(partition_scratch *s, const special_set *set, const uint8_t *text, size_t n,
-                        size_t *count) {
-    uint32_t node = 0;
-    *count = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!node && (i = next_start(set, text, i, n)) == n) break;
-        uint32_t c = child_of(set, node, text[i]);
-        while (!c && node) {
-            node = set->nodes[node].fail;
-            c = child_of(set, node, text[i]);
-        }
-        node = c;
-        for (uint32_t r = set->nodes[node].report; r; r = set->nodes[set->nodes[r].fail].report) {
-            if (!*count && !none_seen(s, set)) return false;
-            uint8_t *seen = &s->seen[set->nodes[r].token - 1];
-            if (*seen) break;
-            *seen = 1;
-            ++*count;
-        }
+/* ---- which of them take their text ---- */
+
+/* What is given to partition_text. */
+typedef struct task {
+    partition_scratch *s;
+    const special_set *set;
+    const vocab *v;
+    const uint8_t *text;
+    size_t n;
+    const trusted_ranges *trusted;
+} task;
+
+/* Candidates are fragments whose id is an index in set->ids, or GGTOK_NO_TOKEN for one
+ * that is out; there is one at most for each place where tokens end. */
+static fragment candidate(const task *t, size_t end, uint32_t token) {
+    size_t n = token ? vocab_text(t->v, (uint32_t)t->set->ids[token - 1]).n : 0;
+    return (fragment){end - n, n, (int32_t)token - 1};
+}
+
+static size_t end_of(const fragment *f) {
+    return f->pos + f->n;
+}
+
+/* Into s->spare, from left to right; *overlap: do two of them? */
+static bool find_candidates(const task *t, bool *overlap) {
+    fragments *found = &t->s->spare;
+    walk w = walk_from(t->set, t->trusted, 0);
+    size_t last = 0;
+    *overlap = false;
+    for (size_t i = 0; i < t->n; i++) {
+        if (!(w.node | w.open) && (i = next_start(t->set, t->text, i, t->n)) == t->n) break;
+        uint32_t token = walk_over(&w, t->text, i);
+        if (!token) continue;
+        fragment c = candidate(t, i + 1, token);
+        if (!push(found, c.pos, c.n, c.id)) return false;
+        *overlap |= c.pos < last;
+        last = i + 1;
     }
     return true;
 }
 
-/* The rule's own answer: who knows. */
-static bool all_tokens(partition_scratch *s, const special_set *set, size_t *count) {
-    if (!none_seen(s, set)) return false;
-    memset(s->seen, 1, *count = set->n);
+static bool is_edge(const task *t, size_t at) {
+    return t->s->edges.data[at / 8] >> at % 8 & 1;
+}
+
+static void set_edge(const task *t, size_t at) {
+    t->s->edges.data[at / 8] |= (uint8_t)(1 << at % 8);
+}
+
+/* The white space that a token takes along, into *left and *right. */
+static void strip(const task *t, const fragment *token, size_t *left, size_t *right) {
+    uint32_t attr = t->v->attr[t->set->ids[token->id]];
+    if (attr & GGTOK_ATTR_LSTRIP) {
+        while (*left && !is_edge(t, *left) && is_space(t->text[*left - 1])) --*left;
+    }
+    if (attr & GGTOK_ATTR_RSTRIP) {
+        while (*right < t->n && !is_edge(t, *right) && is_space(t->text[*right])) ++*right;
+    }
+    set_edge(t, token->pos);
+    set_edge(t, end_of(token));
+}
+
+/* The i-th candidate takes its text. Those that end in it are out; those that begin in it
+ * become the longest that don't, or are out: none is longer, so they end close behind. */
+static void take(const task *t, size_t i) {
+    fragment *c = t->s->spare.data, token = c[i];
+    size_t n = t->s->spare.n, left = token.pos, right = end_of(&token), to, k;
+    if (t->set->strips) strip(t, &token, &left, &right);
+    for (k = i; k && end_of(&c[k - 1]) > left; k--) c[k - 1] = candidate(t, end_of(&c[k - 1]), 0);
+    for (k = i + 1; k < n && end_of(&c[k]) <= right; k++) c[k] = candidate(t, end_of(&c[k]), 0);
+    to = right;
+    for (size_t j = k; j < n && end_of(&c[j]) < right + token.n; j++) {
+        if (c[j].pos < right) to = end_of(&c[j]);
+    }
+    walk w = walk_from(t->set, t->trusted, right);
+    for (size_t at = right; at < to; at++) {
+        uint32_t longest = walk_over(&w, t->text, at);
+        if (end_of(&c[k]) == at + 1) c[k++] = candidate(t, at + 1, longest);
+    }
+}
+
+/* Candidates to tokens and those that are out. The heap's numbers are a candidate's token,
+ * perhaps by now a shorter one, and its index: llama.cpp's order. */
+static bool settle(const task *t) {
+    partition_scratch *s = t->s;
+    const fragment *c = s->spare.data;
+    size_t n = s->spare.n;
+    if (n > UINT32_MAX) return false; /* they have 100 GB */
+    if (n > s->heap_cap) {
+        uint64_t *heap = mem_realloc(s->heap, mem_mul(n, sizeof *heap));
+        if (!heap) return false;
+        s->heap = heap;
+        s->heap_cap = n;
+    }
+    if (t->set->strips) {
+        s->edges.n = 0;
+        if (!bytebuf_reserve(&s->edges, t->n / 8 + 1)) return false;
+        memset(s->edges.data, 0, t->n / 8 + 1);
+    }
+    for (size_t i = 0; i < n; i++) s->heap[i] = (uint64_t)c[i].id << 32 | i;
+    heap_make(s->heap, n);
+    while (n) {
+        size_t i = (uint32_t)s->heap[0];
+        bool first = c[i].id == (int32_t)(s->heap[0] >> 32);
+        if (first) take(t, i);
+        if (first || c[i].id == GGTOK_NO_TOKEN)
+            s->heap[0] = s->heap[--n];
+        else
+            s->heap[0] = (uint64_t)c[i].id << 32 | i;
+        heap_down(s->heap, n, 0);
+    }
     return true;
 }
 
-/* ---- the rule ---- */
-
-static bool push(fragments *f, size_t pos, size_t n, int32_t id) {
-    if (f->n == f->cap) {
-        size_t cap = f->cap ? f->cap * 2 : 16;
-        fragment *data = mem_realloc(f->data, mem_mul(cap, sizeof *data));
-        if (!data) return false;
-        f->data = data;
-        f->cap = cap;
+/* Tokens, and the raw text between them, into s->now. */
+static bool lay_out(const task *t) {
+    partition_scratch *s = t->s;
+    size_t from = 0;
+    uint32_t before = 0; /* attributes */
+    for (size_t i = 0; i <= s->spare.n; i++) {
+        fragment f = i < s->spare.n ? s->spare.data[i] : (fragment){t->n, 0, 0};
+        if (f.id == GGTOK_NO_TOKEN) continue;
+        int32_t id = f.n ? t->set->ids[f.id] : GGTOK_NO_TOKEN;
+        uint32_t attr = f.n ? t->v->attr[id] : 0;
+        size_t to = f.pos;
+        while (before & GGTOK_ATTR_RSTRIP && from < to && is_space(t->text[from])) from++;
+        while (attr & GGTOK_ATTR_LSTRIP && from < to && is_space(t->text[to - 1])) to--;
+        if (from < to && !push(&s->now, from, to - from, GGTOK_NO_TOKEN)) return false;
+        if (f.n && !push(&s->now, f.pos, f.n, id)) return false;
+        from = end_of(&f);
+        before = attr;
     }
-    f->data[f->n++] = (fragment){pos, n, id};
     return true;
 }
 
-static bool is_space(uint8_t c) { /* C's isspace, as llama.cpp uses it */
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+/* ---- the rule as it stands, for the plain build ---- */
 
-enum { SHORT = 64 };
-
-/* Knuth, Morris and Pratt's table for a long word, since comparing at each place could
- * be quadratic: how many bytes of the word's beginning end at its i-th byte. */
-static bool long_borders(partition_scratch *s, gguf_view word) {
-    if (word.n <= SHORT) return true;
-    if (s->border_cap < word.n) {
-        uint32_t *border = mem_realloc(s->border, mem_mul(word.n, sizeof *border));
-        if (!border) return false;
-        s->border = border;
-        s->border_cap = word.n;
+static bool may_lie(const trusted_ranges *trusted, size_t pos, size_t n) {
+    for (size_t i = 0; trusted && i < trusted->n; i++) {
+        if (trusted->data[i].begin <= pos && pos + n <= trusted->data[i].end) return true;
     }
-    uint32_t k = 0;
-    s->border[0] = 0;
-    for (size_t i = 1; i < word.n; i++) {
-        while (k && word.p[i] != word.p[k]) k = s->border[k - 1];
-        s->border[i] = k += word.p[i] == word.p[k];
-    }
-    return true;
+    return !trusted;
 }
 
 /* Offset of the first `word` in text[from..to), or SIZE_MAX. */
 static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view word,
-                        const uint32_t *border) {
-    if (word.n > to - from) return SIZE_MAX;
-    size_t last = to - word.n, k = 0;
-    while (word.n <= SHORT) {
-        const uint8_t *p = from <= last ? memchr(text + from, word.p[0], last - from + 1) : NULL;
-        if (!p) return SIZE_MAX;
-        if (!memcmp(p, word.p, word.n)) return (size_t)(p - text);
-        from = (size_t)(p - text) + 1;
-    }
-    for (size_t i = from; i < to; i++) {
-        if (!k) {
-            const uint8_t *p = memchr(text + i, word.p[0], to - i);
-            if (!p) break;
-            i = (size_t)(p - text);
-        }
-        while (k && text[i] != word.p[k]) k = border[k - 1];
-        k += text[i] == word.p[k];
-        if (k == word.n) return i + 1 - k;
-    }
-    return SIZE_MAX;
-}
-
-/* The same, inside one of the ranges. */
-static size_t find_trusted(const uint8_t *text, size_t from, size_t to, gguf_view word,
-                           const uint32_t *border, const trusted_ranges *trusted) {
-    size_t low = 0, high = trusted->n; /* the first range that ends behind `from` */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (trusted->data[middle].end <= from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < trusted->n && trusted->data[low].begin < to; low++) {
-        ggtok_range r = trusted->data[low];
-        size_t at =
-            find_word(text, r.begin > from ? r.begin : from, r.end < to ? r.end : to, word, border);
-        if (at != SIZE_MAX) return at;
+                        const trusted_ranges *trusted) {
+    for (; to - from >= word.n; from++) {
+        const uint8_t *p = memchr(text + from, word.p[0], to - from - word.n + 1);
+        if (!p) break;
+        from = (size_t)(p - text);
+        if (!memcmp(p, word.p, word.n) && may_lie(trusted, from, word.n)) return from;
     }
     return SIZE_MAX;
 }
 
 /* Takes one token's occurrences out of one raw fragment. */
-static bool cut_fragment(partition_scratch *s, const fragment *raw, int32_t id, gguf_view word,
-                         uint32_t attr, const uint8_t *text, const trusted_ranges *trusted) {
-    fragments *out = &s->next;
-    size_t pos = raw->pos, end = raw->pos + raw->n, at;
-    if (!(attr & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN))) trusted = NULL;
-    while ((at = trusted ? find_trusted(text, pos, end, word, s->border, trusted)
-                         : find_word(text, pos, end, word, s->border)) != SIZE_MAX) {
+static bool cut_fragment(const task *t, const fragment *raw, int32_t id) {
+    fragments *out = &t->s->spare;
+    gguf_view word = vocab_text(t->v, (uint32_t)id);
+    uint32_t attr = t->v->attr[id];
+    bool anywhere = !(attr & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN));
+    const trusted_ranges *trusted = anywhere ? NULL : t->trusted;
+    size_t pos = raw->pos, end = end_of(raw), at;
+    while ((at = find_word(t->text, pos, end, word, trusted)) != SIZE_MAX) {
         size_t left = at;
         if (attr & GGTOK_ATTR_LSTRIP) {
-            while (left > pos && is_space(text[left - 1])) left--;
+            while (left > pos && is_space(t->text[left - 1])) left--;
         }
         if (left > pos && !push(out, pos, left - pos, GGTOK_NO_TOKEN)) return false;
         if (!push(out, at, word.n, id)) return false;
         pos = at + word.n;
         if (attr & GGTOK_ATTR_RSTRIP) {
-            while (pos < end && is_space(text[pos])) pos++;
+            while (pos < end && is_space(t->text[pos])) pos++;
         }
     }
     return pos == end || push(out, pos, end - pos, GGTOK_NO_TOKEN);
 }
 
-static void swap(partition_scratch *s) {
-    fragments before = s->now;
-    s->now = s->next;
-    s->next = before;
-    s->next.n = 0;
-}
-
-/* Takes the tokens that are runs out of one raw fragment. */
-static bool cut_runs(partition_scratch *s, const special_runs *r, const fragment *raw,
-                     const uint8_t *text) {
-    size_t pos = raw->pos, end = raw->pos + raw->n, n;
-    for (size_t at = pos; (at = special_runs_next(r, text, at, end, &n)) < end; at += n) {
-        if (at > pos && !push(&s->next, pos, at - pos, GGTOK_NO_TOKEN)) return false;
-        for (uint32_t fit; (fit = r->fit[n < r->longest ? n : r->longest]); n -= fit, at += fit) {
-            if (!push(&s->next, at, fit, r->id[fit])) return false;
-        }
-        pos = at;
-    }
-    return pos == end || push(&s->next, pos, end - pos, GGTOK_NO_TOKEN);
-}
-
-bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
-                    const uint8_t *text, size_t n, const trusted_ranges *trusted) {
-    size_t count = 0;
-    s->now.n = 0;
-    if (!n) return true;
-    if (!push(&s->now, 0, n, GGTOK_NO_TOKEN)) return false;
-    s->next.n = 0;
-    if (set->n && !(PLAIN ? all_tokens(s, set, &count) : find_tokens(s, set, text, n, &count)))
-        return false;
-    for (size_t i = 0; count; i++) {
-        if (!s->seen[i]) continue;
-        count--;
-        int32_t id = set->ids[i];
-        gguf_view word = vocab_text(v, (uint32_t)id);
-        if (!long_borders(s, word)) return false;
+static bool by_rule(const task *t) {
+    partition_scratch *s = t->s;
+    if (!push(&s->now, 0, t->n, GGTOK_NO_TOKEN)) return false;
+    for (size_t i = 0; i < t->set->n; i++) {
         for (size_t k = 0; k < s->now.n; k++) {
             const fragment *f = &s->now.data[k];
-            bool ok = f->id == GGTOK_NO_TOKEN
-                          ? cut_fragment(s, f, id, word, v->attr[id], text, trusted)
-                          : push(&s->next, f->pos, f->n, f->id);
+            bool ok = f->id == GGTOK_NO_TOKEN ? cut_fragment(t, f, t->set->ids[i])
+                                              : push(&s->spare, f->pos, f->n, f->id);
             if (!ok) return false;
         }
         swap(s);
     }
+    return true;
+}
+
+/* ---- all of it ---- */
+
+/* Takes the tokens that are runs out of one raw fragment. */
+static bool cut_runs(partition_scratch *s, const special_runs *r, const fragment *raw,
+                     const uint8_t *text) {
+    size_t pos = raw->pos, end = end_of(raw), n;
+    for (size_t at = pos; (at = special_runs_next(r, text, at, end, &n)) < end; at += n) {
+        if (at > pos && !push(&s->spare, pos, at - pos, GGTOK_NO_TOKEN)) return false;
+        for (uint32_t fit; (fit = r->fit[n < r->longest ? n : r->longest]); n -= fit, at += fit) {
+            if (!push(&s->spare, at, fit, r->id[fit])) return false;
+        }
+        pos = at;
+    }
+    return pos == end || push(&s->spare, pos, end - pos, GGTOK_NO_TOKEN);
+}
+
+bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
+                    const uint8_t *text, size_t n, const trusted_ranges *trusted) {
+    task t = {s, set, v, text, n, trusted};
+    bool overlap;
+    s->now.n = s->spare.n = 0;
+    if (!n) return true;
+    if (PLAIN) return by_rule(&t);
+    if (set->n && !find_candidates(&t, &overlap)) return false;
+    if (s->spare.n && (overlap || set->strips) && !settle(&t)) return false;
+    if (!lay_out(&t)) return false;
     if (set->runs.byte < 0) return true;
+    s->spare.n = 0;
     for (size_t k = 0; k < s->now.n; k++) {
         const fragment *f = &s->now.data[k];
         if (!(f->id == GGTOK_NO_TOKEN ? cut_runs(s, &set->runs, f, text)
-                                      : push(&s->next, f->pos, f->n, f->id))) {
+                                      : push(&s->spare, f->pos, f->n, f->id))) {
             return false;
         }
     }
@@ -383,8 +312,8 @@ bool partition_text(partition_scratch *s, const special_set *set, const vocab *v
 
 void partition_scratch_free(partition_scratch *s) {
     mem_free(s->now.data);
-    mem_free(s->next.data);
-    mem_free(s->seen);
-    mem_free(s->border);
+    mem_free(s->spare.data);
+    mem_free(s->heap);
+    mem_free(s->edges.data);
     memset(s, 0, sizeof *s);
 }

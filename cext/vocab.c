@@ -305,12 +305,6 @@ ggtok_status vocab_summarize(const gguf *g, bool whole, ggtok_summary *out, ggto
 
 /* ---- looking up ---- */
 
-gguf_view vocab_text(const vocab *v, uint32_t id) {
-    gguf_view t = vocab_key(v, id);
-    if (id >= v->kmer_from && t.n > 3 && !memcmp(t.p + t.n - 3, "\xEE\x80\x80", 3)) t.n -= 3;
-    return t;
-}
-
 int32_t vocab_find(const vocab *v, const void *text, size_t n) {
     return v->n_tokens ? textmap_find(&v->by_text, text, n) : GGTOK_NO_TOKEN;
 }

@@ -38,7 +38,11 @@ typedef struct vocab {
 static inline gguf_view vocab_key(const vocab *v, uint32_t id) {
     return (gguf_view){v->text + v->text_off[id], v->text_off[id + 1] - v->text_off[id]};
 }
-gguf_view vocab_text(const vocab *v, uint32_t id);
+static inline gguf_view vocab_text(const vocab *v, uint32_t id) {
+    gguf_view t = vocab_key(v, id);
+    if (id >= v->kmer_from && t.n > 3 && !memcmp(t.p + t.n - 3, "\xEE\x80\x80", 3)) t.n -= 3;
+    return t;
+}
 
 int32_t vocab_find(const vocab *v, const void *text, size_t n); /* -1: none */
 

@@ -77,6 +77,7 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         "reach": ([], [str(fixture("bpe-gpt2"))]),
         "stl_order": ([], []),
         "threads": ([], files),
+        "partition": ([], []),
         "pretok_twins": ([], ["500"]),
         "utf8_valid": ([], []),
     }

@@ -152,6 +152,16 @@ class GGUF:
         return Path(path)
 
 
+def add_tokens(gguf: GGUF, texts: Sequence[str | bytes], types: int | Sequence[int]) -> None:
+    """Behind those that are there."""
+    kinds = [types] * len(texts) if isinstance(types, int) else types
+    added = {"tokens": texts, "token_type": kinds, "scores": [0.0] * len(texts)}
+    for name, values in added.items():
+        key = f"tokenizer.ggml.{name}"
+        if key in gguf:
+            gguf.set(key, [*gguf.array(key), *values], gguf.type(key))
+
+
 def _natural(values: Sequence[object]) -> str:
     first = values[0] if values else 0
     kinds = ((bool, "bool"), (int, "u32"), (float, "f32"), (str | bytes, "str"))

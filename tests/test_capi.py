@@ -17,6 +17,9 @@ FIXTURES = sorted((ROOT / "fixtures" / "gguf").glob("*.gguf"))
 FIXTURE = ROOT / "fixtures" / "gguf" / "bpe-gpt2.gguf"
 COMPILER = os.environ.get("CC") or shutil.which("cc")
 
+# Programs that hold something fast against what it must equal, and how much of it they try.
+AGAINST_DEFINITIONS = {"pretok_twins": ["2000"], "partition": ["5000"], "utf8_valid": []}
+
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or not COMPILER, reason="needs a C compiler named cc or in $CC"
 )
@@ -32,23 +35,14 @@ def test_c_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sanitized", [False, True])
-def test_fast_chains_give_the_words_of_the_plain_ones(sanitized: bool, tmp_path: Path) -> None:
-    """Longer: python tests/capi/build.py --program pretok_twins twins && ./twins 100000 SEED."""
+@pytest.mark.parametrize("name", AGAINST_DEFINITIONS)
+def test_against_the_definition(name: str, sanitized: bool, tmp_path: Path) -> None:
+    """Longer: python tests/capi/build.py --program NAME it && ./it 100000 SEED."""
     if sanitized and not have_sanitizers():
         pytest.skip("the compiler has no sanitizers")
-    program = tmp_path / "twins"
-    build(program, SANITIZERS if sanitized else ["-O2"], program="pretok_twins")
-    done = subprocess.run([str(program), "2000"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("sanitized", [False, True])
-def test_well_formed_texts_are_told(sanitized: bool, tmp_path: Path) -> None:
-    if sanitized and not have_sanitizers():
-        pytest.skip("the compiler has no sanitizers")
-    program = tmp_path / "utf8_valid"
-    build(program, SANITIZERS if sanitized else ["-O2"], program="utf8_valid")
-    done = subprocess.run([str(program)], capture_output=True, text=True)
+    build(tmp_path / name, SANITIZERS if sanitized else ["-O2"], program=name)
+    command = [str(tmp_path / name), *AGAINST_DEFINITIONS[name]]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -20,7 +20,7 @@ import ggtok
 from fixtures.fetch import fetch
 from tests.chats import CONVERSATIONS, SETTINGS, WORD, replaced
 from tests.llamacpp import LlamaCpp
-from tests.patch import GGUF
+from tests.patch import GGUF, add_tokens
 from tests.vocabularies import fixture
 
 NOW = datetime(2026, 7, 26, 12, 34, 56)
@@ -115,15 +115,10 @@ def with_special_tokens(name: str, control: list[str], user_defined: list[str]) 
         3 if text.decode("utf-8", "replace") in control else type_
         for text, type_ in zip(known, types, strict=True)
     ]
-    for texts, type_ in ((control, 3), (user_defined, 4)):
-        new = [text.encode() for text in texts if text.encode() not in known]
-        known += new
-        types += [type_] * len(new)
-    gguf.set("tokenizer.ggml.tokens", known)
     gguf.set("tokenizer.ggml.token_type", types)
-    if "tokenizer.ggml.scores" in gguf:
-        scores = gguf.array("tokenizer.ggml.scores")
-        gguf.set("tokenizer.ggml.scores", scores + [0.0] * (len(known) - len(scores)))
+    for texts, type_ in ((control, 3), (user_defined, 4)):
+        known = gguf.strings("tokenizer.ggml.tokens")
+        add_tokens(gguf, [text for text in texts if text.encode() not in known], type_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         return ggtok.load(gguf.dump())

@@ -17,7 +17,7 @@ import pytest
 import ggtok
 from tests import parity
 from tests.llamacpp import LlamaCpp, LlamaCppError
-from tests.patch import GGUF
+from tests.patch import GGUF, add_tokens
 from tests.vocabularies import fixture
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -26,19 +26,7 @@ Patch = Callable[[GGUF], None]
 
 
 def tokens(*added: str | bytes, type: int = CONTROL) -> Patch:
-    """Appends tokens."""
-
-    def patch(gguf: GGUF) -> None:
-        texts = gguf.array("tokenizer.ggml.tokens")
-        types = gguf.array("tokenizer.ggml.token_type")
-        new = [text.encode() if isinstance(text, str) else text for text in added]
-        gguf.set("tokenizer.ggml.tokens", texts + new)
-        gguf.set("tokenizer.ggml.token_type", types + [type] * len(new))
-        if "tokenizer.ggml.scores" in gguf:
-            scores = gguf.array("tokenizer.ggml.scores")
-            gguf.set("tokenizer.ggml.scores", scores + [0.0] * len(new))
-
-    return patch
+    return lambda gguf: add_tokens(gguf, added, type)
 
 
 def keys(**values: object) -> Patch:

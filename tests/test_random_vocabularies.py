@@ -1,4 +1,5 @@
-"""Vocabularies made at random, of the kinds whose tokens are found byte by byte.
+"""Vocabularies made at random, of the kinds whose tokens are found byte by byte, and of
+special tokens.
 
 Few characters, so that tokens meet, overlap and lead one another; tokens that end or
 begin inside a character; tokens longer than a walk through the trie goes. llama.cpp
@@ -15,11 +16,11 @@ import pytest
 import ggtok
 from tests.llamacpp import LlamaCpp
 from tests.parity import Result, compare_texts
-from tests.patch import GGUF
+from tests.patch import GGUF, add_tokens
 from tests.texts import BROKEN, defuse
 from tests.vocabularies import fixture
 
-NORMAL, UNKNOWN, USER_DEFINED, BYTE = 1, 2, 4, 6
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
 ALPHABETS = (
     "ab",
     "ab ",
@@ -153,6 +154,14 @@ def numbered(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
     fill(gguf, [b"%x" % id for id in range(n)], [NORMAL] * n, chooser)
 
 
+def special(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
+    """Besides the tokens that are there, of which some take white space along."""
+    there = gguf.strings("tokenizer.ggml.tokens")
+    own = [data for data in made if data not in there]
+    kinds = chooser.choice(([CONTROL], [USER_DEFINED], [CONTROL, UNKNOWN, USER_DEFINED]))
+    add_tokens(gguf, own, chooser.choices(kinds, k=len(own)))
+
+
 KINDS = {
     "rwkv": rwkv,
     "wpm": wpm,
@@ -161,6 +170,9 @@ KINDS = {
     "plamo2": plamo2,
     "test": numbered,
 }
+# Nothing is stripped, behind tokens, in front of one.
+KINDS |= dict.fromkeys(("spm-bytes", "spm-phi3", "bpe-jina"), special)
+STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -178,7 +190,9 @@ def test_against_llama_cpp(kind: str, seed: int, llama: LlamaCpp, tmp_path: Path
     path = gguf.write(tmp_path / "random.gguf")
     vocab, tok = llama.load(path), ggtok.load(path)
     result = Result(f"{kind} {seed}")
-    compare_texts(vocab, tok, some_texts(chooser, alphabet, made), result)
+    compare_texts(
+        vocab, tok, some_texts(chooser, alphabet, made + STRIPS.get(kind, []) * 4), result
+    )
     vocab.free()
     assert not result.differences, "\n".join(result.shown)
     assert result.comparisons > 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import time
@@ -14,11 +15,12 @@ import pytest
 
 import ggtok
 from ggtok import TokenAttr
-from tests.patch import GGUF
+from tests.patch import GGUF, add_tokens
 from tests.vocabularies import PRE_NAMES, fixture, fixture_names
 
 Load = Callable[[str], ggtok.Tokenizer]
 
+NORMAL, CONTROL = 1, 3
 MB = 1_000_000
 SECONDS = 5.0  # for a MB; the slowest here takes 0.1 s, a quadratic one minutes
 
@@ -149,16 +151,10 @@ def test_growth_of_other_vocabulary(name: str, load_fixture: Load) -> None:
 def with_long_token(name: str, size: int) -> ggtok.Tokenizer:
     """A fixture and a token that `size` letters nearly match wherever they are met."""
     gguf = GGUF.read(fixture(name))
-    tokens = gguf.strings("tokenizer.ggml.tokens")
     longs = [b"a" * size + b"b", b"a" * (size // 2)]
     if name.startswith("wpm"):
         longs.append("\u2581".encode() + longs[0])
-    added = {"tokens": longs, "token_type": [1] * len(longs), "scores": [-1.0] * len(longs)}
-    for key, values in added.items():
-        key = f"tokenizer.ggml.{key}"
-        if key in gguf:
-            old = tokens if key.endswith("tokens") else gguf.array(key)
-            gguf.set(key, [*old, *values], gguf.type(key))
+    add_tokens(gguf, longs, NORMAL)
     return ggtok.load(gguf.dump())
 
 
@@ -176,6 +172,55 @@ def test_growth_with_a_long_token(name: str) -> None:
 
 
 # ---- special tokens ----
+
+
+def each_once(size: int) -> tuple[list[bytes], bytes]:
+    tokens = [b"<|%06d|>" % i for i in range(size // 10)]
+    return tokens, b"".join(sorted(tokens, key=lambda token: token[::-1]))
+
+
+def nested(size: int) -> tuple[list[bytes], bytes]:
+    """Wherever one ends, all that are shorter do."""
+    tokens = [b"a" * i for i in range(20, 220)]
+    return tokens, tokens[-1][1:] + b"b" + b"a" * size
+
+
+def interlocked(size: int) -> tuple[list[bytes], bytes]:
+    """Where one begins in another, what the first takes decides what may begin there."""
+    tokens = [part * i + b"b" for i in range(1, math.isqrt(size) // 2) for part in (b"ab", b"ba")]
+    return tokens, b"".join(token[i % len(token) :] for i, token in enumerate(tokens * 2))[:size]
+
+
+def blanks(size: int) -> tuple[list[bytes], bytes]:
+    """They take white space along, and hold it."""
+    tokens = [b" " * (i // 2) + b"x" * (i % 2) for i in range(2, 2 * math.isqrt(size))]
+    return tokens, b"".join(tokens)[:size]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("make", [each_once, nested, interlocked, blanks])
+def test_growth_with_many_special_tokens(
+    make: Callable[[int], tuple[list[bytes], bytes]], trusted: bool
+) -> None:
+    """The rule goes through the text once for each."""
+    times = []
+    for size in (MB // 16, MB // 4):
+        gguf = GGUF.read(fixture("bpe-gpt2"))
+        tokens, text = make(size)
+        add_tokens(gguf, tokens, CONTROL)
+        if make is blanks:
+            add_tokens(gguf, ["<unk>", "<s>", "</s>"], CONTROL)
+            gguf.set("general.name", "phi-3")
+        tok = ggtok.load(gguf.dump())
+        ranges = [(at, at + 999) for at in range(0, len(text) - 999, 1000)]
+        started = clock()
+        if trusted:
+            ids, _ = tok._native.encode_trusted(text.decode(), 2, ranges)
+        else:
+            ids = tok.encode(text, add_special=False, parse_special=True)
+        times.append(clock() - started)
+        assert max(ids) >= tok.n_tokens - len(tokens), "none of them was found"
+    assert times[1] < max(RATIO * times[0], LEAST), times
 
 
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])

@@ -25,6 +25,7 @@ PROGRAMS = {
     "reach": ("*.c",),
     "threads": ("*.c",),
     "stl_order": ("stl_order.c", "mem.c"),
+    "partition": ("partition*.c", "stl_order.c", "error.c", "mem.c"),
     "pretok_twins": ("pretok*.c", "unicode.c", "utf8*.c", "mem.c"),
     "utf8_valid": ("utf8*.c", "mem.c"),
 }

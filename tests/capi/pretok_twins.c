@@ -6,23 +6,12 @@
  *     pretok_twins [TEXTS [SEED]]    texts for each chain (default 2000)
  */
 #include "pretok_scan.h"
+#include "random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { MAX_TEXT = 5000, MAX_CHAR = 4, SHOWN = 70 };
-
-static uint64_t random_state;
-
-/* A number below n (splitmix64). */
-static size_t below(size_t n) {
-    uint64_t z = random_state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (size_t)((z ^ z >> 31) % n);
-}
-
-#define PICK(list) ((list)[below(sizeof(list) / sizeof *(list))])
 
 /* ---- texts ---- */
 

@@ -7,19 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "random.h"
 #include "utf8.h"
 
 enum { MAX_TEXT = 400 };
-#define PICK(a) (a)[below(sizeof(a) / sizeof *(a))]
-
-static uint64_t random_state;
-
-static size_t below(size_t n) { /* xorshift64* */
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (size_t)((random_state * 0x2545F4914F6CDD1Du >> 33) % n);
-}
 
 /* The code point that p[0..n) begins with is in its shortest form. */
 static bool shortest(const uint8_t *p, size_t n, size_t *len) {
