@@ -129,8 +129,8 @@ static void check_batch(const ggtok_tokenizer *tok) {
     ggtok_batch *batch;
     size_t failed;
     int asked = 0;
-    CHECK(ggtok_encode_batch(pool, texts, N, 0, 2, never, &asked, &batch, &failed, &err) ==
-          GGTOK_ERR_STOPPED);
+    CHECK(ggtok_encode_batch(pool, texts, N, 0, 1, never, &asked, &batch, &failed, &err) ==
+          GGTOK_ERR_STOPPED); /* on one thread, since another may have done all meanwhile */
     CHECK(asked == 1 && !batch && failed == N);
     CHECK(!ggtok_encode_batch(pool, texts, 0, 0, 2, NULL, NULL, &batch, &failed, &err));
     CHECK(ggtok_batch_n_ids(batch) == 0);
