@@ -64,65 +64,20 @@ static size_t learn_tokens(const model_call *call, bpe_new **words, size_t n_wor
 typedef struct job_list {
     enum { JOBS = 64 } size;
     bpe_job job[JOBS];
-    bpe_new *word[JOBS]; /* NULL: it is a piece of one, which goes into the cache */
+    bpe_new *word[JOBS];
     size_t n;
 } job_list;
 
 static void run_jobs(const bpe_table *t, bpe_state *s, job_list *list) {
     bpe_merge_many(t, list->job, list->n);
     for (size_t i = 0; i < list->n; i++) {
-        const bpe_job *job = &list->job[i];
-        if (list->word[i]) {
-            learn(s, list->word[i], job->ids, job->n_ids);
-        } else {
-            wordcache_put(&s->pieces, job->word, job->n, job->n, job->ids, job->n_ids);
-        }
+        learn(s, list->word[i], list->job[i].ids, list->job[i].n_ids);
     }
     list->n = 0;
 }
 
-static void add_job(const bpe_table *t, bpe_state *s, job_list *list, bpe_new *word,
-                    const uint8_t *p, size_t n) {
-    if (n > BPE_JOB_MAX) return;
-    list->job[list->n].word = p;
-    list->job[list->n].n = (uint32_t)n;
-    list->word[list->n] = word;
-    if (++list->n == JOBS) run_jobs(t, s, list);
-}
-
-/* Is the piece kept? (It is then brought to where the next look at it goes.) */
-static bool is_kept(wordcache *cache, const words_probe *probe, const uint8_t *p, size_t n,
-                    size_t room) {
-    int32_t ids[LONG_MAX_IDS];
-    idbuf out = {ids, 0, LONG_MAX_IDS};
-    return word_short_find(probe->set, probe->key) ||
-           word_short_near(cache, probe->set, probe->key) ||
-           words_find(cache, probe, p, n, room, &out);
-}
-
-/* A longer word: those of the pieces that merges don't join which are not kept. */
-static void add_pieces(const bpe_table *t, bpe_state *s, job_list *list, const bpe_new *word) {
-    enum { BATCH = WORDS_GROUP };
-    words_probe probe[BATCH];
-    size_t ends[BATCH], new_from[BATCH], new_n[BATCH];
-    for (size_t from = 0, count; from < word->n;) {
-        size_t n = 0;
-        count = bpe_cuts_find(&t->cuts, word->p, word->n, from, ends, BATCH);
-        words_prepare(&s->pieces, probe, word->p, word->room, from, ends, count);
-        for (size_t i = 0; i < count; from = ends[i++]) {
-            size_t length = ends[i] - from;
-            if (is_kept(&s->pieces, &probe[i], word->p + from, length, word->room - from)) continue;
-            new_from[n] = from;
-            new_n[n++] = length;
-        }
-        /* Not before: what a full list learns moves the tables that probes point to. */
-        for (size_t i = 0; i < n; i++) add_job(t, s, list, NULL, word->p + new_from[i], new_n[i]);
-    }
-}
-
 void bpe_learn(const model_call *call, bpe_new *words, size_t n) {
     const bpe_table *t = &((const bpe_model *)call->model)->table;
-    bpe_state *s = call->scratch;
     bpe_new *left[BPE_BATCH];
     job_list list;
     if (!bpe_merges_many(t)) return;
@@ -130,12 +85,11 @@ void bpe_learn(const model_call *call, bpe_new *words, size_t n) {
     n = learn_tokens(call, left, n);
     list.n = 0;
     for (size_t i = 0; i < n; i++) {
-        bpe_new *w = left[i];
-        if (w->cache == &s->pieces || bpe_is_whole(w->p, w->n)) {
-            add_job(t, s, &list, w, w->p, w->n);
-        } else {
-            add_pieces(t, s, &list, w);
-        }
+        if (left[i]->n > BPE_JOB_MAX) continue;
+        list.job[list.n].word = left[i]->p;
+        list.job[list.n].n = (uint32_t)left[i]->n;
+        list.word[list.n] = left[i];
+        if (++list.n == JOBS) run_jobs(t, call->scratch, &list);
     }
-    run_jobs(t, s, &list);
+    run_jobs(t, call->scratch, &list);
 }

@@ -191,12 +191,12 @@ static ggtok_status leave_out_piece(const model_call *call, const uint8_t *piece
 }
 
 /* A word that the cache does not hold is left out, to be learned with the batch's others.
- * Long ones are kept when they come again; until then, only their pieces are. */
+ * Those that are cut are kept when they come again; until then, only their pieces are. */
 static ggtok_status leave_out(const model_call *call, const uint8_t *word, size_t n, size_t room) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     if (s->n_late == BPE_BATCH || n > LONG_MAX_BYTES) return encode_word(call, word, n, room);
-    if (n > PIECE_MAX) {
+    if (!bpe_is_whole(word, n)) {
         if (long_came(&s->words.longs, word, n)) return encode_word(call, word, n, room);
         int32_t id;
         if (!whole_word(m, s, call->v, word, n, &id)) return error_memory(call->err);

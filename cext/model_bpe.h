@@ -51,7 +51,7 @@ static inline uint32_t bpe_start(const uint8_t *word) {
 /* Is a word not worth cutting into pieces that merges don't join? Where characters have
  * three bytes, as in Chinese, pieces are few and come again and again. */
 static inline bool bpe_is_whole(const uint8_t *word, size_t n) {
-    enum { WHOLE = 31, WHOLE_WIDE = 20, WIDE = 0xE0 };
+    enum { WHOLE = 31, WHOLE_WIDE = 15, WIDE = 0xE0 };
     return n <= WHOLE_WIDE || (n <= WHOLE && word[0] < WIDE && word[1] < WIDE);
 }
 
