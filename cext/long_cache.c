@@ -1,6 +1,6 @@
 #include "long_cache.h"
 
-enum { MIN_LOG2 = 8, MAX_LOG2 = 14, GROWTH = 2 };  /* of the number of sets */
+enum { MIN_LOG2 = 8, MAX_LOG2 = 15, GROWTH = 2 };  /* of the number of sets */
 enum { MIN_ARENA = 1 << 10, MAX_ARENA = 1 << 19 }; /* in 4 bytes */
 
 uint64_t long_hash(const uint8_t *p, size_t n) {
