@@ -22,14 +22,24 @@ void *mem_realloc(void *p, size_t n) {
     return n > PTRDIFF_MAX ? NULL : SYS_REALLOC(p, n ? n : 1);
 }
 
-/* A large block, on huge pages where Linux has them to give: touching it for the first time
- * then costs one fault in 2 MiB, not 512 (half a millisecond). NULL: an ordinary block will do. */
+enum { HUGE = 2 << 20 };
+
+void mem_will_fill(void *p, size_t n) {
+#if defined(MADV_HUGEPAGE)
+    uintptr_t from = ((uintptr_t)p + HUGE - 1) & ~((uintptr_t)HUGE - 1);
+    uintptr_t to = ((uintptr_t)p + n) & ~((uintptr_t)HUGE - 1);
+    if (n >= HUGE && from < to) madvise((void *)from, to - from, MADV_HUGEPAGE);
+#else
+    (void)p, (void)n;
+#endif
+}
+
+/* A large block that lies as huge pages do. NULL: an ordinary one will do. */
 static void *alloc_huge(size_t n) {
 #if defined(MADV_HUGEPAGE) && !defined(GGTOK_TEST_ALLOC)
-    enum { HUGE = 2 << 20 };
     if (n < HUGE || n > PTRDIFF_MAX - HUGE) return NULL;
     void *p = aligned_alloc(HUGE, (n + HUGE - 1) & ~((size_t)HUGE - 1));
-    if (p) madvise(p, n, MADV_HUGEPAGE);
+    if (p) mem_will_fill(p, n);
     return p;
 #else
     (void)n;

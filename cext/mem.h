@@ -14,6 +14,10 @@ void *mem_alloc(size_t n);
 void *mem_zalloc(size_t n); /* zeroed, by the system where it can */
 void mem_free(void *p);
 
+/* New memory p[0..n) is going to be written: where it is large, and Linux has huge pages to
+ * give, touching it then costs one fault in 2 MiB, not 512 (half a millisecond). */
+void mem_will_fill(void *p, size_t n);
+
 /* n zeroed bytes that begin a cache line; *block is what is to be freed. */
 void *mem_lines(size_t n, void **block);
 

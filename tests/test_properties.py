@@ -245,7 +245,7 @@ def test_long_words(name: str) -> None:
 
 
 def test_pieces_are_learned_while_their_cache_grows(load_fixture: Load) -> None:
-    """Of words too short to be cut apart from the text, and too long to be merged whole."""
+    """Of words that are cut, and short enough to be kept with other words."""
     rng = random.Random(1)
     words = ["".join(chr(rng.randrange(0x4E00, 0x9FA0)) for _ in range(9)) for _ in range(3_000)]
     for name in ("bpe-llama3", "bpe-gpt2", "bpe-qwen2"):
@@ -267,3 +267,16 @@ def test_the_same_text_fills_the_cache_once() -> None:
     for _ in range(20_000):
         tok.count(text)
     assert tok.cache_info().currsize == held[-1]
+
+
+@pytest.mark.parametrize("filler", ["\u00e9t\u00e9 ", "\u4f60\u597d\u3002", "a\U0001f600b "])
+def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str) -> None:
+    tok = load_fixture("bpe-gpt2")
+    text = "x" + filler * ((5 << 20) // len(filler)) + "end"
+    ids = tok.encode_array(text)
+    assert np.array_equal(ids, tok.encode_array(text.encode()))
+    assert tok.count(text) == len(ids)
+    assert tok.count("x" * (5 << 20)) == tok.count(b"x" * (5 << 20))
+    at = len(text) - 10
+    with pytest.raises(UnicodeEncodeError, match=rf"U\+D800.* {at}"):
+        tok.count(text[:at] + "\ud800" + text[at:])

@@ -72,6 +72,36 @@ static const char *text_of(PyObject *text, Py_ssize_t *n) {
     return PyBytes_AsStringAndSize(text, &data, n) ? NULL : data;
 }
 
+static bool is_ascii(PyObject *text) {
+    PyObject *answer = PyObject_CallMethod(text, "isascii", NULL);
+    bool ascii = answer == Py_True;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return ascii;
+}
+
+/* The UTF-8 of a str beyond ASCII that is large, in *own, a part at a time: CPython would touch
+ * two to three times as much new memory, and keep it as long as the str. False: leave it to
+ * text_of. */
+static bool large_text(PyObject *text, bytebuf *own) {
+    enum { LARGE = 1 << 22, PART = 1 << 16 }; /* characters */
+    Py_ssize_t n = PyUnicode_CheckExact(text) ? PyUnicode_GetLength(text) : 0;
+    if (n < LARGE || is_ascii(text) || !bytebuf_reserve(own, (size_t)n)) return false;
+    bool ok = true;
+    for (Py_ssize_t at = 0; ok && at < n; at += PART) {
+        char *data;
+        Py_ssize_t size;
+        PyObject *part = PyUnicode_Substring(text, at, at + PART < n ? at + PART : n);
+        PyObject *utf8 = part ? PyUnicode_AsUTF8String(part) : NULL;
+        ok = utf8 && !PyBytes_AsStringAndSize(utf8, &data, &size) &&
+             bytebuf_append(own, data, (size_t)size);
+        Py_XDECREF(utf8);
+        Py_XDECREF(part);
+    }
+    PyErr_Clear(); /* a lone surrogate, or no memory: text_of says so */
+    return ok;
+}
+
 /* Two truth values as the bits 1 and 2 of *flags. False: an exception is set. */
 static bool flags_of(PyObject *first, PyObject *second, unsigned *flags) {
     int a = PyObject_IsTrue(first), b = a < 0 ? -1 : PyObject_IsTrue(second);
@@ -109,7 +139,11 @@ static PyObject *list_of(entry *e, const int32_t *ids, size_t n) {
 }
 
 static PyObject *bytearray_of(const void *data, size_t n) {
-    return PyByteArray_FromStringAndSize(data, (Py_ssize_t)n);
+    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n);
+    if (!bytes) return NULL;
+    mem_will_fill(PyByteArray_AsString(bytes), n);
+    if (data && n) memcpy(PyByteArray_AsString(bytes), data, n);
+    return bytes;
 }
 
 /* ---- one text ---- */
@@ -120,13 +154,17 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids) {
     ggtok_error err;
     Py_ssize_t n;
     unsigned flags;
-    const char *text = text_of(args[0], &n);
-    if (!text || !flags_of(args[1], args[2], &flags)) return NULL;
-    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    bytebuf own = {0};
+    if (!flags_of(args[1], args[2], &flags)) return NULL;
+    bool large = large_text(args[0], &own);
+    const char *text = large ? (const char *)own.data : text_of(args[0], &n);
+    ggtok_context *ctx = text ? ggtok_pool_take(e->pool, &err) : NULL;
     if (!ctx) {
-        fail(e, &err, 0, false);
+        if (text) fail(e, &err, 0, false);
+        mem_free(own.data);
         return NULL;
     }
+    if (large) n = (Py_ssize_t)own.n;
     ggtok_status s;
     if (n < RELEASE_FROM) {
         s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
@@ -135,6 +173,7 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids) {
         s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
         PyEval_RestoreThread(state);
     }
+    mem_free(own.data);
     if (!s) return ctx;
     ggtok_pool_give(e->pool, ctx);
     fail(e, &err, 0, false);
