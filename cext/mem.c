@@ -83,13 +83,11 @@ static size_t grown(size_t n, size_t cap, size_t extra) {
     return want < 64 ? 64 : want;
 }
 
-/* realloc(p, n), which need not keep more than the first `used` bytes. */
+/* realloc(p, n), of which `used` bytes have been written. */
 static void *regrown(void *p, size_t used, size_t n) {
-    void *moved = alloc_huge(n);
-    if (!moved) return mem_realloc(p, n);
-    if (used) memcpy(moved, p, used);
-    mem_free(p);
-    return moved;
+    uint8_t *q = mem_realloc(p, n);
+    if (q) mem_will_fill(q + used, n - used);
+    return q;
 }
 
 bool idbuf_grow(idbuf *b, size_t extra) {
