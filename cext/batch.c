@@ -17,10 +17,11 @@ enum {
 };
 
 typedef struct chunk {
-    size_t first, n;  /* texts */
-    size_t n_bytes;   /* of them together */
-    size_t id_offset; /* in the result */
-    idbuf ids;        /* theirs, put together */
+    size_t first, n;    /* texts */
+    size_t n_bytes;     /* of them together */
+    const idbuf *ids;   /* theirs, among those of a thread's other chunks, */
+    size_t from, n_ids; /* here */
+    size_t id_offset;   /* and in the result */
 } chunk;
 
 struct ggtok_batch {
@@ -28,6 +29,8 @@ struct ggtok_batch {
     chunk **order; /* largest first */
     size_t n_chunks, n_texts, n_ids;
     uint64_t *counts; /* ids of each text */
+    idbuf *ids;       /* each thread's: one buffer, since new memory is what takes time */
+    unsigned n_buffers;
 };
 
 typedef struct job { /* what the threads of one call share */
@@ -46,6 +49,7 @@ typedef struct job { /* what the threads of one call share */
 typedef struct worker {
     job *job;
     ggtok_context *ctx; /* NULL in the second pass */
+    idbuf *ids;
     ggtok_go_on_fn go_on;
     void *user;
     thread thread;
@@ -105,25 +109,27 @@ static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *er
 static void encode_chunk(worker *w, chunk *c) {
     job *j = w->job;
     ggtok_error err;
+    c->ids = w->ids;
+    c->from = w->ids->n;
     for (size_t i = c->first; i < c->first + c->n; i++) {
         ggtok_ids ids;
         const ggtok_bytes *t = &j->texts[i];
         ggtok_status s = ggtok_encode(w->ctx, t->data, t->n, j->flags, &ids, &err);
-        if (!s && !idbuf_reserve(&c->ids, ids.n)) s = error_memory(&err);
+        if (!s && !idbuf_reserve(w->ids, ids.n)) s = error_memory(&err);
         if (s) {
             fail(j, s, i, &err);
             return;
         }
-        if (ids.n) memcpy(c->ids.data + c->ids.n, ids.data, ids.n * sizeof *ids.data);
-        c->ids.n += ids.n;
+        if (ids.n) memcpy(w->ids->data + w->ids->n, ids.data, ids.n * sizeof *ids.data);
+        w->ids->n += ids.n;
         j->batch->counts[i] = ids.n;
     }
+    c->n_ids = w->ids->n - c->from;
 }
 
 static void copy_chunk(const worker *w, const chunk *c) {
-    if (c->ids.n) {
-        memcpy(w->job->ids + c->id_offset, c->ids.data, c->ids.n * sizeof *c->ids.data);
-    }
+    int32_t *to = w->job->ids + c->id_offset;
+    if (c->n_ids) memcpy(to, c->ids->data + c->from, c->n_ids * sizeof *to);
 }
 
 static void work(worker *w) {
@@ -183,9 +189,12 @@ ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size
     if (!b->counts || !make_chunks(b, texts, n, target)) goto out_of_memory;
     if (threads > b->n_chunks) threads = b->n_chunks ? (unsigned)b->n_chunks : 1;
     if (!(workers = mem_zalloc(threads * sizeof *workers))) goto out_of_memory;
+    if (!(b->ids = mem_zalloc(threads * sizeof *b->ids))) goto out_of_memory;
+    b->n_buffers = threads;
     for (; n_workers < threads; n_workers++) {
         worker *w = &workers[n_workers];
         w->job = &j;
+        w->ids = &b->ids[n_workers];
         if (!(w->ctx = ggtok_pool_take(pool, err))) goto out_of_memory;
     }
     workers[0].go_on = go_on;
@@ -198,7 +207,7 @@ ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size
     }
     for (size_t k = 0; k < b->n_chunks; k++) {
         b->chunks[k].id_offset = b->n_ids;
-        b->n_ids += b->chunks[k].ids.n;
+        b->n_ids += b->chunks[k].n_ids;
     }
     goto done;
 out_of_memory:
@@ -236,7 +245,8 @@ void ggtok_batch_copy(const ggtok_batch *b, int32_t *ids, int64_t *offsets, unsi
 
 void ggtok_batch_free(ggtok_batch *b) {
     if (!b) return;
-    for (size_t k = 0; k < b->n_chunks && b->chunks; k++) mem_free(b->chunks[k].ids.data);
+    for (unsigned i = 0; i < b->n_buffers; i++) mem_free(b->ids[i].data);
+    mem_free(b->ids);
     mem_free(b->chunks);
     mem_free(b->order);
     mem_free(b->counts);

@@ -1,7 +1,8 @@
 #include "long_cache.h"
 
-enum { MIN_LOG2 = 8, MAX_LOG2 = 15, GROWTH = 2 };  /* of the number of sets */
-enum { MIN_ARENA = 1 << 10, MAX_ARENA = 1 << 19 }; /* in 4 bytes */
+/* Of the number of sets; of the arena, in 4 bytes. */
+enum { MIN_LOG2 = SMALL ? 2 : 8, MAX_LOG2 = SMALL ? 8 : 15, GROWTH = 2 };
+enum { MIN_ARENA = SMALL ? 1 << 9 : 1 << 10, MAX_ARENA = SMALL ? 1 << 11 : 1 << 19 };
 
 uint64_t long_hash(const uint8_t *p, size_t n) {
     uint64_t a = n, b = 0, x[2];

@@ -29,6 +29,14 @@ enum { PLAIN = 1 };
 enum { PLAIN = 0 };
 #endif
 
+/* And their caches can be small, so that a short text fills them, all of whose growing and
+ * forgetting is then seen. */
+#ifdef GGTOK_TEST_SMALL
+enum { SMALL = 1 };
+#else
+enum { SMALL = 0 };
+#endif
+
 /* n * size, or SIZE_MAX (which no allocation grants) on overflow. */
 static inline size_t mem_mul(size_t n, size_t size) {
     return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;

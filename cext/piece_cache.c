@@ -1,6 +1,6 @@
 #include "piece_cache.h"
 
-enum { MIN_SETS = 256, MAX_SETS = 1 << 15, MANY = 16 };
+enum { MIN_SETS = SMALL ? 2 : 256, MAX_SETS = 1 << 15, MANY = 16 };
 
 static void put(piece_cache *c, uint64_t hash, const piece_slot *s) {
     piece_slot *set = c->slot + 2 * (hash & c->mask);

@@ -2,7 +2,8 @@
 
 /* ---- short words ---- */
 
-enum { MIN_LOG2 = 9, MAX_LOG2 = 17, GROWTH = 2 }; /* of the number of sets */
+/* Of the number of sets. */
+enum { MIN_LOG2 = SMALL ? 1 : 9, MAX_LOG2 = 17, GROWTH = SMALL ? 1 : 2 };
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define BYTES(n) ((n) >= 8 ? ~(uint64_t)0 : ~(~(uint64_t)0 >> 8 * (n)))

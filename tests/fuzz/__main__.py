@@ -1,6 +1,6 @@
 """python -m tests.fuzz [TARGET ...]: fuzzes the C library, from what was worth keeping before.
 
-    python -m tests.fuzz --seconds 60              # each target: gguf, encode, detok
+    python -m tests.fuzz --seconds 60              # each target: gguf, encode, detok, session
     python -m tests.fuzz gguf --seconds 3600 --work DIR --save
 
 Needs clang with libFuzzer, and binutils. Each target runs with AddressSanitizer and
@@ -28,7 +28,7 @@ from tests.fuzz.seeds import SEEDS
 
 CORPUS = HERE / "corpus"
 OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
-MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600}
+MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600, "session": 400}
 MOST = 90_000  # bytes of a saved corpus
 LISTED = 50  # of which the archive's list takes so many for each input
 

@@ -13,14 +13,14 @@ from tests.vocabularies import fixture, fixture_names
 
 HERE = Path(__file__).resolve().parent
 CEXT = HERE.parents[1] / "cext"
-TARGETS = ("gguf", "encode", "detok")
+TARGETS = ("gguf", "encode", "detok", "session")
 BASE = "bpe-gpt2"  # the vocabulary that every pre-tokenizer is tried on
 
 SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")
 
 
 def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> None:
-    """Writes fuzz_gguf, fuzz_encode and fuzz_detok to the folder `out`."""
+    """Writes fuzz_TARGET for each target to the folder `out`."""
     library = [cc, "-std=c11", "-g", "-O1", *flags, f"-I{CEXT}"]
     words = GGUF.read(fixture("ugm"))
     take_words_as_they_are(words)
@@ -28,6 +28,9 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     paths = ", ".join(f'"{path}"' for path in vocabularies)
     harness = [*library, f"-DFIXTURES={paths}", f'-DBASE="{fixture(BASE)}"']
     objects = _compile(library, sorted(CEXT.glob("*.c")), out / "library")
+    # Small caches. Comparisons would take half of the time, and texts need no magic numbers.
+    session = [*library, "-DGGTOK_TEST_SMALL", "-fno-sanitize-coverage=trace-cmp"]
+    objects_of = {"fuzz_session": _compile(session, sorted(CEXT.glob("*.c")), out / "small")}
     plain = _plain([cc, "-std=c11", "-O2", "-DGGTOK_TEST_PLAIN", f"-I{CEXT}"], out / "plain")
     sources = [HERE / name for name in ("fuzz.c", "gguf_parts.c")]
     sources += [HERE / f"fuzz_{target}.c" for target in TARGETS]
@@ -35,7 +38,8 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     shared = [made.pop(source) for source in sources[:2]]
     link = [flag.replace("fuzzer-no-link", "fuzzer") for flag in flags]
     for source, object_ in made.items():
-        _run(cc, *link, object_, *shared, *objects, plain, "-lm", "-o", out / source.stem)
+        tested = objects_of.get(source.stem, objects)
+        _run(cc, *link, object_, *shared, *tested, plain, "-lm", "-o", out / source.stem)
 
 
 def _plain(command: list[str], folder: Path) -> Path:

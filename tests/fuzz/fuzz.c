@@ -48,21 +48,27 @@ twins *twins_at(size_t i) {
     return &all[i];
 }
 
-void check_encode(twins *t, const char *text, size_t n, unsigned flags) {
+void check_same(ggtok_ids a, ggtok_ids b) {
+    CHECK(a.n == b.n && (!a.n || !memcmp(a.data, b.data, a.n * sizeof *a.data)));
+}
+
+ggtok_ids check_ids(twins *t, const char *text, size_t n, unsigned flags) {
     ggtok_ids ids, plain;
-    ggtok_bytes out;
     ggtok_error err;
     ggtok_status s = ggtok_encode(t->ctx, text, n, flags, &ids, &err);
     CHECK(plain_ggtok_encode(t->plain_ctx, text, n, flags, &plain, NULL) == s);
-    if (s) {
-        CHECK(s != GGTOK_ERR_MEMORY && err.status == s && err.message[0] && !ids.n);
-        return;
-    }
-    CHECK(ids.n == plain.n && (!ids.n || !memcmp(ids.data, plain.data, ids.n * sizeof *ids.data)));
+    CHECK(!s || (s != GGTOK_ERR_MEMORY && err.status == s && err.message[0] && !ids.n));
+    check_same(ids, plain);
+    return ids;
+}
+
+void check_encode(twins *t, const char *text, size_t n, unsigned flags) {
+    ggtok_ids ids = check_ids(t, text, n, flags);
+    ggtok_bytes out;
+    ggtok_error err;
     if (!ids.n) return;
-    size_t n_ids = ids.n;
-    int32_t *copy = (int32_t *)copy_of((const uint8_t *)ids.data, n_ids * sizeof *ids.data);
-    s = ggtok_decode(t->ctx, copy, n_ids, flags, &out, &err);
+    int32_t *copy = (int32_t *)copy_of((const uint8_t *)ids.data, ids.n * sizeof *ids.data);
+    ggtok_status s = ggtok_decode(t->ctx, copy, ids.n, flags, &out, &err);
     CHECK(!s || (s == GGTOK_ERR_ARGUMENT && err.message[0])); /* -1: see ggtok.h's RWKV */
     free(copy);
 }

@@ -31,6 +31,10 @@ void plain_ggtok_context_free(ggtok_context *ctx);
 void plain_ggtok_free(ggtok_tokenizer *tok);
 ggtok_status plain_ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                 ggtok_ids *out, ggtok_error *err);
+ggtok_status plain_ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n,
+                                        unsigned flags, const ggtok_range *trusted,
+                                        size_t n_trusted, ggtok_ids *out, ggtok_parts *parts,
+                                        ggtok_error *err);
 int32_t plain_ggtok_special_id(const ggtok_tokenizer *tok, ggtok_special which);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -46,7 +50,12 @@ void twins_close(twins *t);
 /* The fixtures, then each pre-tokenizer's name on one of them; any index will do. */
 twins *twins_at(size_t i);
 
-/* Encodes by both, compares, decodes. */
+void check_same(ggtok_ids a, ggtok_ids b);
+
+/* Encodes by both and compares. */
+ggtok_ids check_ids(twins *t, const char *text, size_t n, unsigned flags);
+
+/* Decodes, too. */
 void check_encode(twins *t, const char *text, size_t n, unsigned flags);
 
 /* A copy of just this size, so that sanitizers see what is read behind it; zeros if p is

@@ -69,6 +69,19 @@ def encode_seeds() -> Iterator[bytes]:
         yield bytes([which, which % 8]) + texts[which % len(texts)].encode()[:300]
 
 
+def session_seeds() -> Iterator[bytes]:
+    """Each fixture and pre-tokenizer's name with some steps (see fuzz_session.c)."""
+    rng = random.Random(1)
+    texts = [*PROSE, *CODE, " ".join(EMOJI), "<s>a <|endoftext|> <mask> </s> x", TEXT, WORDS]
+    for which in range(len(fixture_names()) + len(PRE_NAMES)):
+        program = bytearray()
+        for _ in range(rng.randrange(2, 6)):
+            many = rng.randrange(16) << 4 | rng.choice((0, 4, 8, 10, 11, 12, 13))
+            program += bytes([rng.randrange(256), rng.randrange(32), many, rng.randrange(256)])
+        text = texts[which % len(texts)].encode()[: rng.randrange(20, 200)]
+        yield bytes([which, len(program) // 4, *program]) + text
+
+
 def detok_seeds() -> Iterator[bytes]:
     """Each fixture with some of its ids (see fuzz_detok.c)."""
     rng = random.Random(1)
@@ -79,4 +92,4 @@ def detok_seeds() -> Iterator[bytes]:
         yield bytes([which, which % 4]) + b"".join(struct.pack("<H", id + 8) for id in ids)
 
 
-SEEDS = {"gguf": gguf_seeds, "encode": encode_seeds, "detok": detok_seeds}
+SEEDS = {"gguf": gguf_seeds, "encode": encode_seeds, "detok": detok_seeds, "session": session_seeds}

@@ -1,0 +1,187 @@
+/*
+ * One context for many texts, as in a server: tables fill, grow and forget. Byte 0 says
+ * which fixture or pre-tokenizer, byte 1 how many steps there are, of four bytes each;
+ * what follows is the material of which a step makes a text of up to 128 kB. The plain
+ * build, which learns nothing, must agree.
+ */
+#include "../capi/random.h"
+#include "fuzz.h"
+
+enum { MAX_STEPS = 16, MAX_WORDS = 1 << 14, MAX_TEXT = 1 << 17, MAX_TOTAL = 1 << 18 };
+
+typedef struct step {
+    uint8_t what; /* the lower bits; the two upper ones are flags */
+    uint8_t how;  /* words come about, and what is between them */
+    uint8_t many; /* the logarithm of how many; how long some are */
+    uint8_t seed;
+} step;
+
+/* ---- texts ---- */
+
+typedef struct made { /* words[i] end at ends[i] and begin where the last one did */
+    char text[MAX_TEXT];
+    size_t ends[MAX_WORDS], n_words;
+} made;
+
+typedef struct material {
+    const char *p;
+    size_t n;
+    ggtok_bytes words[64];
+    size_t n_words;
+} material;
+
+static material material_of(const uint8_t *p, size_t n) {
+    material m = {.p = (const char *)p, .n = n};
+    for (size_t from = 0, i = 0; i <= n && m.n_words < 64; i++) {
+        if (i < n && p[i] != ' ') continue;
+        m.words[m.n_words++] = (ggtok_bytes){m.p + from, i - from};
+        from = i + 1;
+    }
+    return m;
+}
+
+static size_t put(char *out, const char *p, size_t n) {
+    if (n) memcpy(out, p, n);
+    return n;
+}
+
+/* A character of the material, or a part of one. */
+static size_t put_char(const material *m, char *out) {
+    size_t at = below(m->n), n = 1;
+    while (at && (m->p[at] & 0xC0) == 0x80) at--;
+    while (n < 4 && at + n < m->n && (m->p[at + n] & 0xC0) == 0x80) n++;
+    return put(out, m->p + at, n);
+}
+
+/* The i-th word of a text: no longer than the material, twice, or 16 characters. */
+static size_t put_word(const material *m, const step *s, size_t i, char *out) {
+    ggtok_bytes a = m->words[below(m->n_words)], b = m->words[below(m->n_words)];
+    size_t n = 0;
+    switch (s->how & 7) {
+    case 0: /* in order */ a = m->words[i % m->n_words]; return put(out, a.data, a.n);
+    case 1: return put(out, a.data, a.n);
+    case 2: /* with a letter of another */
+        n = put(out, a.data, a.n);
+        if (n) out[below(n)] = m->p[below(m->n)];
+        return n;
+    case 3: /* the beginning of one, the end of another */
+        n = put(out, a.data, below(a.n + 1));
+        i = below(b.n + 1);
+        return n + put(out + n, b.data + i, b.n - i);
+    case 4: return put(out, m->p, below(m->n + 1));
+    default: /* of characters that may never have stood together */
+        for (size_t k = 0; m->n && k <= s->many >> 4u; k++) n += put_char(m, out + n);
+        return n;
+    }
+}
+
+static void make(const material *m, const step *s, made *t) {
+    static const char *const between[] = {" ", "", "\n", ". "};
+    const char *gap = between[s->how >> 3 & 3];
+    size_t n = 0, most = (size_t)1 << (s->many & 15);
+    random_state = s->seed;
+    for (t->n_words = 0; t->n_words < most && t->n_words < MAX_WORDS; t->n_words++) {
+        if (n + 2 * m->n + 16 * 4 + 2 > MAX_TEXT) break;
+        n += put(t->text + n, gap, strlen(gap));
+        n += put_word(m, s, t->n_words, t->text + n);
+        t->ends[t->n_words] = n;
+    }
+}
+
+static ggtok_bytes words_of(const made *t, size_t from, size_t to) {
+    size_t begin = from ? t->ends[from - 1] : 0, end = to ? t->ends[to - 1] : 0;
+    return (ggtok_bytes){t->text + begin, end - begin};
+}
+
+/* ---- steps ---- */
+
+static void check_text(twins *t, ggtok_bytes text, unsigned flags) {
+    char *copy = copy_of((const uint8_t *)text.data, text.n);
+    check_ids(t, copy, text.n, flags);
+    free(copy);
+}
+
+/* Every other word may hold control tokens. */
+static void check_trusted(twins *t, const made *m, unsigned flags) {
+    static ggtok_range ranges[MAX_WORDS];
+    ggtok_bytes text = words_of(m, 0, m->n_words);
+    ggtok_ids ids, plain;
+    ggtok_parts parts, plain_parts;
+    size_t n = 0;
+    for (size_t i = 0, from = 0; i < m->n_words; i += 2) {
+        ggtok_range r = {i ? m->ends[i - 1] : 0, m->ends[i]};
+        if (r.begin < from || r.begin == r.end) continue;
+        ranges[n++] = r;
+        from = r.end + 1;
+    }
+    ggtok_status s =
+        ggtok_encode_trusted(t->ctx, text.data, text.n, flags, ranges, n, &ids, &parts, NULL);
+    CHECK(s == plain_ggtok_encode_trusted(t->plain_ctx, text.data, text.n, flags, ranges, n, &plain,
+                                          &plain_parts, NULL));
+    CHECK(parts.n == plain_parts.n);
+    check_same(ids, plain);
+}
+
+/* The text as so many texts of some words each. */
+static void check_batch(twins *t, ggtok_pool *pool, const made *m, size_t each, unsigned flags) {
+    static ggtok_bytes texts[MAX_WORDS];
+    static int64_t offsets[MAX_WORDS + 1];
+    ggtok_batch *batch;
+    ggtok_ids plain;
+    size_t n = 0, failed;
+    for (size_t i = 0; i < m->n_words; i += each) {
+        texts[n++] = words_of(m, i, i + each < m->n_words ? i + each : m->n_words);
+    }
+    ggtok_status s =
+        ggtok_encode_batch(pool, texts, n, flags, 1, NULL, NULL, &batch, &failed, NULL);
+    if (s) {
+        CHECK(failed < n && s == plain_ggtok_encode(t->plain_ctx, texts[failed].data,
+                                                    texts[failed].n, flags, &plain, NULL));
+        return;
+    }
+    int32_t *ids = (int32_t *)copy_of(NULL, ggtok_batch_n_ids(batch) * sizeof *ids);
+    ggtok_batch_copy(batch, ids, offsets, 1);
+    ggtok_batch_free(batch);
+    for (size_t i = 0; i < n; i++) {
+        CHECK(!plain_ggtok_encode(t->plain_ctx, texts[i].data, texts[i].n, flags, &plain, NULL));
+        check_same((ggtok_ids){ids + offsets[i], (size_t)(offsets[i + 1] - offsets[i])}, plain);
+    }
+    free(ids);
+}
+
+static void take_step(twins *t, ggtok_pool *pool, const step *s, const made *m) {
+    unsigned flags = s->what >> 6;
+    CHECK((t->ctx = ggtok_pool_take(pool, NULL)) != NULL);
+    switch (s->what & 7) {
+    case 0: ggtok_pool_clear(pool); break; /* this context is freed when it is given back */
+    case 1: check_trusted(t, m, flags | GGTOK_PARSE_SPECIAL); break;
+    case 2: break;
+    case 3: /* each word by itself, and then all of them */
+        for (size_t i = 0; i < m->n_words; i++) check_text(t, words_of(m, i, i + 1), flags);
+        /* fall through */
+    default: check_text(t, words_of(m, 0, m->n_words), flags);
+    }
+    ggtok_pool_give(pool, t->ctx);
+    if ((s->what & 7) == 2) check_batch(t, pool, m, 1 + s->seed % 40u, flags);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static made text;
+    if (size < 2) return 0;
+    twins t = *twins_at(data[0]);
+    size_t n_steps = data[1] % MAX_STEPS, total = 0;
+    step steps[MAX_STEPS];
+    if (size < 2 + n_steps * sizeof *steps) return 0;
+    memcpy(steps, data + 2, n_steps * sizeof *steps);
+    material m =
+        material_of(data + 2 + n_steps * sizeof *steps, size - 2 - n_steps * sizeof *steps);
+    ggtok_pool *pool;
+    CHECK(!ggtok_pool_new(t.tok, &pool, NULL));
+    for (size_t i = 0; i < n_steps && total < MAX_TOTAL; i++) {
+        make(&m, &steps[i], &text);
+        take_step(&t, pool, &steps[i], &text);
+        total += words_of(&text, 0, text.n_words).n;
+    }
+    ggtok_pool_free(pool);
+    return 0;
+}
