@@ -66,7 +66,7 @@ def test_saved_files() -> None:
     assert loaded > 50 and refused > 50
 
 
-@pytest.mark.parametrize("target", ["encode", "detok"])
+@pytest.mark.parametrize("target", ["encode", "detok", "session"])
 def test_saved_corpora_are_there(target: str) -> None:
     inputs = saved(target)
     assert len(inputs) > 100 and min(map(len, inputs)) < 50
