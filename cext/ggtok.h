@@ -281,12 +281,12 @@ ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n
 /*
  * Contexts that are not in use. Any thread takes one and gives it back, at any
  * time; a context is made when none is there (NULL: out of memory). One that is
- * given back no longer owns its results: room for ids and for text is kept up to
- * 2 MB each. (What a model needed besides for its largest text stays; for most that
- * is no more than a copy of it.) Clearing frees the contexts with their caches:
- * those at rest at once, the others when they come back. All contexts must be back
- * when the pool is freed. A process may fork at any time, and the child use the
- * pool, but see ggtok_go_on_fn.
+ * given back no longer owns its results: room for ids, for text and for what special
+ * tokens make of one is kept up to 2 MB each. (What a model needed besides for its
+ * largest text stays; for most that is no more than a copy of it.) Clearing frees the
+ * contexts with their caches: those at rest at once, the others when they come back.
+ * All contexts must be back when the pool is freed. A process may fork at any time, and
+ * the child use the pool, but see ggtok_go_on_fn.
  */
 typedef struct ggtok_pool ggtok_pool;
 

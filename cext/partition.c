@@ -100,12 +100,11 @@ static size_t end_of(const fragment *f) {
     return f->pos + f->n;
 }
 
-/* Into s->spare, from left to right; *overlap: do two of them? */
+/* Into s->spare, from left to right; sets *overlap if two of them do. */
 static bool find_candidates(const task *t, bool *overlap) {
     fragments *found = &t->s->spare;
     walk w = walk_from(t->set, t->trusted, 0);
     size_t last = 0;
-    *overlap = false;
     for (size_t i = 0; i < t->n; i++) {
         if (!(w.node | w.open) && (i = next_start(t->set, t->text, i, t->n)) == t->n) break;
         uint32_t token = walk_over(&w, t->text, i);
@@ -290,7 +289,7 @@ static bool cut_runs(partition_scratch *s, const special_runs *r, const fragment
 bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
                     const uint8_t *text, size_t n, const trusted_ranges *trusted) {
     task t = {s, set, v, text, n, trusted};
-    bool overlap;
+    bool overlap = false;
     s->now.n = s->spare.n = 0;
     if (!n) return true;
     if (PLAIN) return by_rule(&t);
@@ -316,4 +315,9 @@ void partition_scratch_free(partition_scratch *s) {
     mem_free(s->heap);
     mem_free(s->edges.data);
     memset(s, 0, sizeof *s);
+}
+
+size_t partition_scratch_bytes(const partition_scratch *s) {
+    return (s->now.cap + s->spare.cap) * sizeof *s->now.data + s->heap_cap * sizeof *s->heap +
+           s->edges.cap;
 }

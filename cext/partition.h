@@ -40,6 +40,7 @@ typedef struct partition_scratch {
  * False: out of memory. */
 bool partition_text(partition_scratch *s, const special_set *set, const vocab *v,
                     const uint8_t *text, size_t n, const trusted_ranges *trusted);
-void partition_scratch_free(partition_scratch *s);
+void partition_scratch_free(partition_scratch *s); /* it can be used again */
+size_t partition_scratch_bytes(const partition_scratch *s);
 
 #endif

@@ -86,6 +86,7 @@ static void shed(ggtok_context *ctx) {
         mem_free(ctx->bytes.data);
         ctx->bytes = (bytebuf){NULL, 0, 0};
     }
+    if (partition_scratch_bytes(&ctx->partition) > KEPT) partition_scratch_free(&ctx->partition);
 }
 
 void ggtok_pool_give(ggtok_pool *p, ggtok_context *ctx) {

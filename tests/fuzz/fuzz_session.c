@@ -11,7 +11,7 @@ enum { MAX_STEPS = 16, MAX_WORDS = 1 << 14, MAX_TEXT = 1 << 17, MAX_TOTAL = 1 <<
 
 typedef struct step {
     uint8_t what; /* the lower bits; the two upper ones are flags */
-    uint8_t how;  /* words come about, and what is between them */
+    uint8_t how;  /* words come about, what is between them, and what changes in them */
     uint8_t many; /* the logarithm of how many; how long some are */
     uint8_t seed;
 } step;
@@ -45,12 +45,17 @@ static size_t put(char *out, const char *p, size_t n) {
     return n;
 }
 
-/* A character of the material, or a part of one. */
-static size_t put_char(const material *m, char *out) {
+/* A character of the material, or a part of one, or others of its kind: bits say which of
+ * its last two bytes change, and whether letters do. */
+static size_t put_char(const material *m, unsigned change, char *out) {
     size_t at = below(m->n), n = 1;
     while (at && (m->p[at] & 0xC0) == 0x80) at--;
     while (n < 4 && at + n < m->n && (m->p[at + n] & 0xC0) == 0x80) n++;
-    return put(out, m->p + at, n);
+    put(out, m->p + at, n);
+    if (n > 1 && change & 1) out[n - 1] = (char)(0x80 | below(64));
+    if (n > 2 && change & 2) out[n - 2] = (char)(0x80 | below(64));
+    if (n == 1 && change & 4 && out[0] > ' ') out[0] = (char)('a' + below(26));
+    return n;
 }
 
 /* The i-th word of a text: no longer than the material, twice, or 16 characters. */
@@ -70,7 +75,9 @@ static size_t put_word(const material *m, const step *s, size_t i, char *out) {
         return n + put(out + n, b.data + i, b.n - i);
     case 4: return put(out, m->p, below(m->n + 1));
     default: /* of characters that may never have stood together */
-        for (size_t k = 0; m->n && k <= s->many >> 4u; k++) n += put_char(m, out + n);
+        for (size_t k = 0; m->n && k <= s->many >> 4u; k++) {
+            n += put_char(m, s->how >> 5, out + n);
+        }
         return n;
     }
 }

@@ -77,7 +77,7 @@ def session_seeds() -> Iterator[bytes]:
         program = bytearray()
         for _ in range(rng.randrange(2, 6)):
             many = rng.randrange(16) << 4 | rng.choice((0, 4, 8, 10, 11, 12, 13))
-            program += bytes([rng.randrange(256), rng.randrange(32), many, rng.randrange(256)])
+            program += bytes([rng.randrange(256), rng.randrange(256), many, rng.randrange(256)])
         text = texts[which % len(texts)].encode()[: rng.randrange(20, 200)]
         yield bytes([which, len(program) // 4, *program]) + text
 
