@@ -13,7 +13,7 @@ static void learn(bpe_state *s, bpe_new *w, const int32_t *ids, size_t n) {
     wordcache_put(w->cache, w->p, w->n, w->room, ids, n);
     if (!idbuf_reserve(&s->late_ids, n)) return;
     w->first = s->late_ids.n;
-    memcpy(s->late_ids.data + w->first, ids, n * sizeof *ids);
+    if (n) memcpy(s->late_ids.data + w->first, ids, n * sizeof *ids);
     w->last = s->late_ids.n += n;
     w->known = true;
 }

@@ -247,9 +247,9 @@ static ggtok_status encode_batch(const model_call *call, const uint8_t *text, si
         size_t behind = left - w->at, n = w->last - w->first;
         left -= behind;
         to -= behind;
-        memmove(out->data + to, out->data + left, behind * sizeof *out->data);
+        if (behind) memmove(out->data + to, out->data + left, behind * sizeof *out->data);
         to -= n;
-        memcpy(out->data + to, s->late_ids.data + w->first, n * sizeof *out->data);
+        if (n) memcpy(out->data + to, s->late_ids.data + w->first, n * sizeof *out->data);
     }
     return GGTOK_OK;
 }

@@ -37,6 +37,20 @@ def test_the_first_word_has_no_ids() -> None:
         assert tok.encode(b"\xbd" * 64, add_special=False) == []
 
 
+def test_no_new_word_has_ids() -> None:
+    """fuzz_gguf: where bytes have no tokens, all new words of a batch were copied to no array.
+    (Only the sanitizers saw it.)"""
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    for key in ("tokens", "token_type"):
+        gguf.set(f"tokenizer.ggml.{key}", gguf.array(f"tokenizer.ggml.{key}")[:1])
+    gguf.set("tokenizer.ggml.merges", [b"a b"])
+    for key in ("bos", "eos"):
+        gguf.set(f"tokenizer.ggml.{key}_token_id", 0, "u32")
+    tok = ggtok.load(gguf.dump())
+    for _ in range(2):
+        assert tok.encode("six new words, all of letters", add_special=False) == []
+
+
 @pytest.mark.parametrize("name", ["rwkv", "bpe-llama3"])
 def test_a_long_word_is_asked_for_before_one_is_kept(name: str) -> None:
     """fuzz_encode: its entry was looked for in no array, at offset 0. (Only the sanitizers saw
