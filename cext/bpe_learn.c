@@ -13,14 +13,22 @@ static void learn(bpe_state *s, bpe_new *w, const int32_t *ids, size_t n) {
     wordcache_put(w->cache, w->p, w->n, w->room, ids, n);
     if (!idbuf_reserve(&s->late_ids, n)) return;
     w->first = s->late_ids.n;
-    if (n) memcpy(s->late_ids.data + w->first, ids, n * sizeof *ids);
+    for (size_t i = 0; i < n; i++) s->late_ids.data[w->first + i] = ids[i];
     w->last = s->late_ids.n += n;
     w->known = true;
 }
 
 /* ---- words that are tokens ---- */
 
-enum { SPELLED_MAX = 2 * PIECE_MAX }; /* words that are left out have no more bytes */
+enum { SPELLED_MAX = 2 * PIECE_MAX + 16 }; /* words that are left out have no more bytes */
+
+typedef struct spelling {
+    bpe_new *word;
+    uint64_t hash;
+    size_t n;
+    int32_t id; /* it is likely */
+    uint8_t text[SPELLED_MAX];
+} spelling;
 
 /* Learns those words that are tokens; returns how many others it left in `words`. */
 static size_t learn_tokens(const model_call *call, bpe_new **words, size_t n_words) {
@@ -28,31 +36,42 @@ static size_t learn_tokens(const model_call *call, bpe_new **words, size_t n_wor
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
     const textmap *map = &call->v->by_text;
+    spelling batch[BATCH];
     size_t left = 0;
     for (size_t at = 0; at < n_words;) {
-        uint8_t text[BATCH][SPELLED_MAX];
-        bpe_new *asked[BATCH];
-        uint64_t hash[BATCH];
-        size_t length[BATCH], n = 0;
+        size_t n = 0, n_likely = 0;
         for (; at < n_words && n < BATCH; at++) {
             bpe_new *w = words[at];
             if (w->cache == &s->pieces || !bpe_may_be_token(m, call->v, w->p, w->n)) {
                 words[left++] = w;
                 continue;
             }
-            asked[n] = w;
-            length[n] = bpe_spell(&m->table, w->p, w->n, text[n]);
-            hash[n] = hash_text_within(text[n], length[n], SPELLED_MAX, map->seed);
-            textmap_prefetch_slot(map, hash[n++]);
+            spelling *spelled = &batch[n++];
+            spelled->word = w;
+            spelled->n = bpe_spell_within(&m->table, w->p, w->n, w->room, spelled->text);
+            spelled->hash = hash_text_within(spelled->text, spelled->n, SPELLED_MAX, map->seed);
+            textmap_prefetch_slot(map, spelled->hash);
         }
-        for (size_t i = 0; i < n; i++) textmap_prefetch_offset(map, hash[i]);
-        for (size_t i = 0; i < n; i++) textmap_prefetch_text(map, hash[i]);
+        const spelling *likely[BATCH];
         for (size_t i = 0; i < n; i++) {
-            int32_t id = textmap_find_hashed(map, text[i], length[i], hash[i]);
-            if (id < 0) {
-                words[left++] = asked[i];
+            batch[i].id = textmap_likely(map, batch[i].hash);
+            likely[n_likely] = &batch[i];
+            words[left] = batch[i].word;
+            if (batch[i].id < 0) {
+                left++;
             } else {
-                learn(s, asked[i], &id, 1);
+                n_likely++;
+                textmap_prefetch_offset(map, batch[i].id);
+            }
+        }
+        for (size_t i = 0; i < n_likely; i++) textmap_prefetch_text(map, likely[i]->id);
+        for (size_t i = 0; i < n_likely; i++) {
+            const spelling *l = likely[i];
+            int32_t id = textmap_confirm(map, l->text, l->n, l->hash, l->id);
+            if (id < 0) {
+                words[left++] = l->word;
+            } else {
+                learn(s, l->word, &id, 1);
             }
         }
     }
@@ -81,8 +100,11 @@ void bpe_learn(const model_call *call, bpe_new *words, size_t n) {
     bpe_new *left[BPE_BATCH];
     job_list list;
     if (!bpe_merges_many(t)) return;
-    for (size_t i = 0; i < n; i++) left[i] = &words[i];
-    n = learn_tokens(call, left, n);
+    size_t n_left = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (words[i].twin == i) left[n_left++] = &words[i];
+    }
+    n = learn_tokens(call, left, n_left);
     list.n = 0;
     for (size_t i = 0; i < n; i++) {
         if (left[i]->n > BPE_JOB_MAX) continue;

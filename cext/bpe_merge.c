@@ -1,5 +1,6 @@
 #include "bpe_merge.h"
 
+#include "bits.h"
 #include "heap.h"
 #include "newer.h"
 #include "spaces.h"
@@ -184,17 +185,22 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
  * spent waiting. A word is therefore left when it has asked for them, and taken up again
  * when the others had their turn. What is done to it is what merge_short does.
  */
-enum { PLACE_BITS = 5, RANK_BITS = 32 - PLACE_BITS, NOWHERE = BPE_JOB_MAX };
+enum { PLACE_BITS = 5, RANK_BITS = 32 - PLACE_BITS, PLACES = BPE_JOB_MAX + 2 };
 
+/* Places are counted from 1 here, so that each symbol has one before it. */
 typedef struct in_merge {
     bpe_job *job;
-    /* Of each pair: its rank and, in the last bits, its place; so the least of them is
-     * the leftmost of those of lowest rank. [NOWHERE]: what is written there is not read. */
-    uint32_t order[BPE_JOB_MAX + 1];
-    uint32_t symbol[BPE_JOB_MAX + 1];
-    uint8_t next[BPE_JOB_MAX + 1], prev[BPE_JOB_MAX + 1]; /* prev of the first is NOWHERE */
-    uint8_t at;                                           /* the symbol that was merged last */
-    uint64_t left, right; /* the pairs that it is now part of, whose slots were fetched */
+    uint64_t begins; /* the places where symbols begin; and 0, and the one behind the word */
+    uint32_t at;     /* the symbol that was merged last, */
+    uint32_t before; /* and the one before it */
+    struct {         /* the pairs that it is now part of, and their slots, which were fetched */
+        uint64_t key;
+        size_t slot;
+    } left, right;
+    /* Of each pair: its rank and, in the last bits, its place - 1; so the least of them is
+     * the leftmost of those of lowest rank. [0] is not read. */
+    uint32_t order[PLACES];
+    uint32_t symbol[PLACES];
 } in_merge;
 
 static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* or more: no merge */
@@ -216,21 +222,21 @@ ALWAYS_INLINE size_t slot_of(pairs t, uint64_t key) {
     return (size_t)(((key ^ key >> 15) * t.factor) >> t.shift);
 }
 
-/* The pair that begins at a place of the word, or a key that no pair has: that is looked
- * for like any other, as where in a word something is merged can't be predicted. */
-ALWAYS_INLINE uint64_t pair_at(pairs t, const in_merge *m, size_t at, bool is_one) {
-    uint64_t key = (uint64_t)m->symbol[at] << t.symbol_bits | m->symbol[m->next[at]];
+/* The pair of two places' symbols, or a key that no pair has: that is looked for like any
+ * other, as where in a word something is merged can't be predicted. */
+ALWAYS_INLINE uint64_t pair_of(pairs t, const in_merge *m, size_t left, size_t right, bool is_one) {
+    uint64_t key = (uint64_t)m->symbol[left] << t.symbol_bits | m->symbol[right];
     return key | ((uint64_t)is_one - 1);
 }
 
 #ifdef NEWER_AVX2
 #include <immintrin.h>
 
-/* bpe_rank, of whose first bucket nearly always tells. */
-static NEWER inline uint32_t rank_of_key_newer(pairs t, uint64_t key) {
+/* bpe_rank, given the pair's slot, whose bucket nearly always tells. */
+static NEWER inline uint32_t rank_at_newer(pairs t, size_t slot_at, uint64_t key) {
     const __m128i shift = _mm_cvtsi32_si128((int)t.rank_bits);
     const __m256i keys = _mm256_set1_epi64x((int64_t)key);
-    size_t i = slot_of(t, key) & ~(size_t)(BPE_BUCKET - 1);
+    size_t i = slot_at & ~(size_t)(BPE_BUCKET - 1);
     for (size_t steps = BPE_BUCKET;; i = (i + BPE_BUCKET) & t.mask, steps += BPE_BUCKET) {
         __m256i slots = _mm256_load_si256((const __m256i *)(const void *)&t.slots[i]);
         __m256i found = _mm256_cmpeq_epi64(_mm256_srl_epi64(slots, shift), keys);
@@ -246,12 +252,11 @@ static NEWER inline uint32_t rank_of_key_newer(pairs t, uint64_t key) {
     }
 }
 #else
-#define rank_of_key_newer rank_of_key
+#define rank_at_newer rank_at
 #endif
 
-/* bpe_rank. */
-ALWAYS_INLINE uint32_t rank_of_key(pairs t, uint64_t key) {
-    size_t own = slot_of(t, key);
+/* bpe_rank, given the pair's slot. */
+ALWAYS_INLINE uint32_t rank_at(pairs t, size_t own, uint64_t key) {
     for (size_t steps = 0;; steps++) {
         uint64_t slot = t.slots[bpe_pair_at(own, steps, t.mask)];
         if ((slot >> t.rank_bits == key) | !slot | (steps == t.reach)) {
@@ -261,55 +266,57 @@ ALWAYS_INLINE uint32_t rank_of_key(pairs t, uint64_t key) {
     }
 }
 
-ALWAYS_INLINE uint32_t order_of(uint32_t rank, size_t at) {
-    return rank << PLACE_BITS | (uint32_t)at;
+ALWAYS_INLINE uint32_t order_of(uint32_t rank, size_t place) {
+    return rank << PLACE_BITS | (uint32_t)(place - 1);
 }
 
 /* The least order. What was written just now would have to be waited for, since all are
  * read at once: it is not among them. */
 ALWAYS_INLINE uint32_t least_order(const in_merge *m) {
     uint32_t least = no_order;
-    for (size_t k = 0; k < BPE_JOB_MAX; k++) least = m->order[k] < least ? m->order[k] : least;
+    for (size_t k = 1; k <= BPE_JOB_MAX; k++) least = m->order[k] < least ? m->order[k] : least;
     return least;
+}
+
+/* The last place before `place` where a symbol begins. */
+ALWAYS_INLINE size_t begin_before(uint64_t begins, size_t place) {
+    return bits_highest(begins & (((uint64_t)1 << place) - 1));
 }
 
 /* Merges the pair of that order and asks for those that it is now part of. */
 ALWAYS_INLINE void merge_pair(pairs t, in_merge *m, uint32_t order) {
-    size_t i = order % BPE_JOB_MAX, gone = m->next[i], after = m->next[gone], before = m->prev[i];
-    m->symbol[i] = (order >> PLACE_BITS) >> t.again_bits;
-    m->order[i] = m->order[gone] = m->order[before] = no_order;
-    m->next[i] = (uint8_t)after;
-    m->prev[after] = (uint8_t)i;
-    m->at = (uint8_t)i;
-    m->left = pair_at(t, m, before, before != NOWHERE);
-    m->right = pair_at(t, m, i, after < m->job->n);
-    fetch(&t.slots[slot_of(t, m->left)]);
-    fetch(&t.slots[slot_of(t, m->right)]);
+    size_t at = order % BPE_JOB_MAX + 1, before = begin_before(m->begins, at);
+    uint64_t behind = m->begins & (UINT64_MAX - 1) << at;
+    size_t gone = bits_lowest(behind), after = bits_lowest(behind & (behind - 1));
+    m->begins ^= (uint64_t)1 << gone;
+    m->symbol[at] = (order >> PLACE_BITS) >> t.again_bits;
+    m->order[at] = m->order[gone] = m->order[before] = no_order;
+    m->at = (uint32_t)at;
+    m->before = (uint32_t)before;
+    m->left.key = pair_of(t, m, before, at, before != 0);
+    m->right.key = pair_of(t, m, at, after, after <= m->job->n);
+    m->left.slot = slot_of(t, m->left.key);
+    m->right.slot = slot_of(t, m->right.key);
+    fetch(&t.slots[m->left.slot]);
+    fetch(&t.slots[m->right.slot]);
 }
-
-#define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
-static const uint8_t first_next[BPE_JOB_MAX + 1] = {EIGHT(1), EIGHT(9), EIGHT(17), EIGHT(25),
-                                                    NOWHERE};
-static const uint8_t first_prev[BPE_JOB_MAX + 1] = {NOWHERE, EIGHT(0), EIGHT(8), EIGHT(16),
-                                                    EIGHT(24)};
 
 /* False: nothing is merged. */
 ALWAYS_INLINE bool begin_job(const bpe_table *table, pairs t, in_merge *m, bpe_job *job) {
     const uint8_t *word = job->word;
     uint32_t least = no_order;
     m->job = job;
-    memcpy(m->next, first_next, sizeof first_next);
-    memcpy(m->prev, first_prev, sizeof first_prev);
-    for (size_t i = 0; i < BPE_JOB_MAX; i++) m->order[i] = no_order;
-    m->symbol[job->n] = m->symbol[NOWHERE] = 0;
-    m->symbol[0] = table->byte_symbol[word[0]];
+    m->begins = ((uint64_t)1 << (job->n + 2)) - 1;
+    for (size_t i = 1; i <= BPE_JOB_MAX; i++) m->order[i] = no_order;
+    m->symbol[0] = m->symbol[job->n + 1] = 0;
+    m->symbol[1] = table->byte_symbol[word[0]];
     for (size_t i = 1; i < job->n; i++) {
-        uint32_t order = order_of(table->byte_rank[word[i - 1]][word[i]], i - 1);
-        m->symbol[i] = table->byte_symbol[word[i]];
-        m->order[i - 1] = order;
+        uint32_t order = order_of(table->byte_rank[word[i - 1]][word[i]], i);
+        m->symbol[i + 1] = table->byte_symbol[word[i]];
+        m->order[i] = order;
         least = order < least ? order : least;
     }
-    if (least == no_order) return false;
+    if (least >= no_order) return false;
     merge_pair(t, m, least);
     return true;
 }
@@ -317,14 +324,16 @@ ALWAYS_INLINE bool begin_job(const bpe_table *table, pairs t, in_merge *m, bpe_j
 /* Looks up the pairs beside the symbol that was merged last, and merges the next one. False:
  * there is none. */
 ALWAYS_INLINE bool go_on(pairs t, in_merge *m, bool newer) {
-    size_t i = m->at, before = m->prev[i];
+    size_t at = m->at, before = m->before;
     uint32_t least = least_order(m);
-    uint32_t left = newer ? rank_of_key_newer(t, m->left) : rank_of_key(t, m->left);
-    uint32_t right = newer ? rank_of_key_newer(t, m->right) : rank_of_key(t, m->right);
+    uint32_t left = newer ? rank_at_newer(t, m->left.slot, m->left.key)
+                          : rank_at(t, m->left.slot, m->left.key);
+    uint32_t right = newer ? rank_at_newer(t, m->right.slot, m->right.key)
+                           : rank_at(t, m->right.slot, m->right.key);
     left = order_of(left, before);
-    right = order_of(right, i);
+    right = order_of(right, at);
     m->order[before] = left;
-    m->order[i] = right;
+    m->order[at] = right;
     least = left < least ? left : least;
     least = right < least ? right : least;
     if (least >= no_order) return false;
@@ -335,11 +344,12 @@ ALWAYS_INLINE bool go_on(pairs t, in_merge *m, bool newer) {
 static void end_job(const bpe_table *t, const in_merge *m) {
     bpe_job *job = m->job;
     idbuf out = {job->ids, 0, BPE_JOB_IDS};
-    for (size_t i = 0; i < job->n; i = m->next[i]) {
-        if (m->symbol[i] < t->n_tokens) {
-            out.data[out.n++] = (int32_t)m->symbol[i];
+    for (size_t at = 1, next; at <= job->n; at = next) {
+        next = bits_lowest(m->begins & (UINT64_MAX - 1) << at);
+        if (m->symbol[at] < t->n_tokens) {
+            out.data[out.n++] = (int32_t)m->symbol[at];
         } else {
-            emit_bytes(t, job->word + i, m->next[i] - i, &out);
+            emit_bytes(t, job->word + at - 1, next - at, &out);
         }
     }
     job->n_ids = (uint32_t)out.n;

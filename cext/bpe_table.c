@@ -72,6 +72,7 @@ enum { BATCH = 64 };
 typedef struct merge {
     gguf_view left, right;
     uint64_t left_hash, right_hash;
+    int32_t left_likely, right_likely;
     uint32_t left_symbol, right_symbol, rank;
 } merge;
 
@@ -219,17 +220,23 @@ static bool intern_batch(bpe_table *t, const vocab *v, const gguf *g, merge *bat
         textmap_prefetch_slot(&v->by_text, m->right_hash);
     }
     for (size_t i = 0; i < n; i++) {
-        textmap_prefetch_offset(&v->by_text, batch[i].left_hash);
-        textmap_prefetch_offset(&v->by_text, batch[i].right_hash);
+        merge *m = &batch[i];
+        m->left_likely = textmap_likely(&v->by_text, m->left_hash);
+        m->right_likely = textmap_likely(&v->by_text, m->right_hash);
+        if (m->left_likely >= 0) textmap_prefetch_offset(&v->by_text, m->left_likely);
+        if (m->right_likely >= 0) textmap_prefetch_offset(&v->by_text, m->right_likely);
     }
     for (size_t i = 0; i < n; i++) {
-        textmap_prefetch_text(&v->by_text, batch[i].left_hash);
-        textmap_prefetch_text(&v->by_text, batch[i].right_hash);
+        const merge *m = &batch[i];
+        if (m->left_likely >= 0) textmap_prefetch_text(&v->by_text, m->left_likely);
+        if (m->right_likely >= 0) textmap_prefetch_text(&v->by_text, m->right_likely);
     }
     for (size_t i = 0; i < n; i++) {
         merge *m = &batch[i];
-        int32_t left = textmap_find_hashed(&v->by_text, m->left.p, m->left.n, m->left_hash);
-        int32_t right = textmap_find_hashed(&v->by_text, m->right.p, m->right.n, m->right_hash);
+        int32_t left = textmap_confirm(&v->by_text, m->left.p, m->left.n, m->left_hash,
+                                       m->left_likely);
+        int32_t right = textmap_confirm(&v->by_text, m->right.p, m->right.n, m->right_hash,
+                                        m->right_likely);
         m->left_symbol = (uint32_t)left;
         m->right_symbol = (uint32_t)right;
         if ((left < 0 && !intern(t, v, m->left.p, m->left.n, &m->left_symbol)) ||

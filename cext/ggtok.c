@@ -113,9 +113,11 @@ static ggtok_status note_part(ggtok_context *ctx, size_t i, size_t first, ggtok_
 static ggtok_status encode(ggtok_context *ctx, const uint8_t *text, size_t n, unsigned flags,
                            const trusted_ranges *trusted, ggtok_error *err) {
     const ggtok_tokenizer *tok = ctx->tok;
+    enum { USUAL_BYTES = 4 }; /* of a token's text */
     bool add_special = (flags & GGTOK_ADD_SPECIAL) != 0;
     ggtok_status s;
     ctx->ids.n = 0;
+    idbuf_reserve(&ctx->ids, n / USUAL_BYTES); /* failing costs time */
     if (add_special &&
         (s = add_token(ctx, frames[tok->v.type].before, GGTOK_BOS, GGTOK_FLAG_ADD_BOS, err))) {
         return s;

@@ -24,22 +24,37 @@ void *mem_realloc(void *p, size_t n) {
 
 enum { HUGE = 2 << 20 };
 
-void mem_will_fill(void *p, size_t n) {
-#if defined(MADV_HUGEPAGE)
-    uintptr_t from = ((uintptr_t)p + HUGE - 1) & ~((uintptr_t)HUGE - 1);
-    uintptr_t to = ((uintptr_t)p + n) & ~((uintptr_t)HUGE - 1);
-    if (n >= HUGE && from < to) madvise((void *)from, to - from, MADV_HUGEPAGE);
+/* Tells Linux about those pages that lie in p[0..n) as a whole. It may not care. */
+static void advise(void *p, size_t n, size_t page, int advice) {
+#if defined(__linux__)
+    uintptr_t from = ((uintptr_t)p + page - 1) & ~(uintptr_t)(page - 1);
+    uintptr_t to = ((uintptr_t)p + n) & ~(uintptr_t)(page - 1);
+    if (from < to) madvise((void *)from, to - from, advice);
 #else
-    (void)p, (void)n;
+    (void)p, (void)n, (void)page, (void)advice;
 #endif
+}
+
+#if !defined(MADV_HUGEPAGE)
+#define MADV_HUGEPAGE 0 /* MADV_NORMAL */
+#endif
+#if !defined(MADV_POPULATE_WRITE) /* of Linux 5.14 */
+#define MADV_POPULATE_WRITE 0
+#endif
+
+void mem_will_fill(void *p, size_t n) {
+    enum { PAGE = 4096, FEW = 16 };
+    if (n >= HUGE) advise(p, n, HUGE, MADV_HUGEPAGE);
+    if (n >= FEW * PAGE) advise(p, n, PAGE, MADV_POPULATE_WRITE);
 }
 
 /* A large block that lies as huge pages do. NULL: an ordinary one will do. */
 static void *alloc_huge(size_t n) {
-#if defined(MADV_HUGEPAGE) && !defined(GGTOK_TEST_ALLOC)
+#if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
     if (n < HUGE || n > PTRDIFF_MAX - HUGE) return NULL;
-    void *p = aligned_alloc(HUGE, (n + HUGE - 1) & ~((size_t)HUGE - 1));
-    if (p) mem_will_fill(p, n);
+    n = (n + HUGE - 1) & ~((size_t)HUGE - 1);
+    void *p = aligned_alloc(HUGE, n);
+    if (p) advise(p, n, HUGE, MADV_HUGEPAGE);
     return p;
 #else
     (void)n;
@@ -85,8 +100,10 @@ static size_t grown(size_t n, size_t cap, size_t extra) {
 
 /* realloc(p, n), of which `used` bytes have been written. */
 static void *regrown(void *p, size_t used, size_t n) {
-    uint8_t *q = mem_realloc(p, n);
-    if (q) mem_will_fill(q + used, n - used);
+    void *q = alloc_huge(n);
+    if (!q) return mem_realloc(p, n);
+    if (used) memcpy(q, p, used);
+    mem_free(p);
     return q;
 }
 

@@ -14,8 +14,8 @@ void *mem_alloc(size_t n);
 void *mem_zalloc(size_t n); /* zeroed, by the system where it can */
 void mem_free(void *p);
 
-/* New memory p[0..n) is going to be written: where it is large, and Linux has huge pages to
- * give, touching it then costs one fault in 2 MiB, not 512 (half a millisecond). */
+/* New memory p[0..n) is going to be written at once, all of it. Linux gives it then in one go, in
+ * huge pages if it has such: a fault for each page would cost more than what is written there. */
 void mem_will_fill(void *p, size_t n);
 
 /* n zeroed bytes that begin a cache line; *block is what is to be freed. */

@@ -182,11 +182,22 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
 
 /* ---- a batch of words ---- */
 
+/* Leaves out a word or piece. New words like to come several times in a row. */
+static void leave(bpe_state *s, wordcache *cache, const uint8_t *p, size_t n, size_t room,
+                  size_t at) {
+    uint32_t i = (uint32_t)s->n_late++;
+    uint16_t *last = &s->late_by_hash[hash_text_within(p, n, room, 0) % BPE_TWINS];
+    const bpe_new *like = &s->late[*last];
+    bool twin = *last < i && like->n == n && like->cache == cache && mem_equal(like->p, p, n);
+    if (!twin) *last = (uint16_t)i;
+    s->late[i] = (bpe_new){cache, p, n, room, at, 0, 0, false, *last};
+}
+
 static ggtok_status leave_out_piece(const model_call *call, const uint8_t *piece, size_t n,
                                     size_t room) {
     bpe_state *s = call->scratch;
     if (s->n_late == BPE_BATCH || n > LONG_MAX_BYTES) return encode_piece(call, piece, n, room);
-    s->late[s->n_late++] = (bpe_new){&s->pieces, piece, n, room, call->out->n, 0, 0, false};
+    leave(s, &s->pieces, piece, n, room, call->out->n);
     return GGTOK_OK;
 }
 
@@ -203,7 +214,7 @@ static ggtok_status leave_out(const model_call *call, const uint8_t *word, size_
         if (id < 0) return merge_word(call, leave_out_piece, word, n, room);
         return idbuf_push(call->out, id) ? GGTOK_OK : error_memory(call->err);
     }
-    s->late[s->n_late++] = (bpe_new){&s->words, word, n, room, call->out->n, 0, 0, false};
+    leave(s, &s->words, word, n, room, call->out->n);
     return GGTOK_OK;
 }
 
@@ -214,7 +225,7 @@ static ggtok_status encode_late(const model_call *call) {
     own.out = &s->late_ids;
     for (size_t i = 0; i < s->n_late; i++) {
         bpe_new *w = &s->late[i];
-        if (w->known) continue;
+        if (w->known || w->twin != i) continue;
         w->first = own.out->n;
         if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return error_memory(call->err);
         if (!wordcache_get(w->cache, w->p, w->n, w->room, own.out)) {
@@ -239,17 +250,22 @@ static ggtok_status encode_batch(const model_call *call, const uint8_t *text, si
     if (st || !s->n_late) return st;
     if (s->n_late > FEW) bpe_learn(call, s->late, s->n_late);
     if ((st = encode_late(call))) return st;
-    if (!idbuf_reserve(out, s->late_ids.n)) return error_memory(call->err);
-    size_t left = out->n, to = out->n + s->late_ids.n;
+    size_t n_ids = 0;
+    for (size_t i = 0; i < s->n_late; i++) {
+        const bpe_new *ids = &s->late[s->late[i].twin];
+        n_ids += ids->last - ids->first;
+    }
+    if (!idbuf_reserve(out, n_ids)) return error_memory(call->err);
+    size_t left = out->n, to = out->n + n_ids;
     out->n = to;
     for (size_t i = s->n_late; i--;) {
-        const bpe_new *w = &s->late[i];
-        size_t behind = left - w->at, n = w->last - w->first;
+        const bpe_new *w = &s->late[i], *ids = &s->late[w->twin];
+        size_t behind = left - w->at, n = ids->last - ids->first;
         left -= behind;
         to -= behind;
         if (behind) memmove(out->data + to, out->data + left, behind * sizeof *out->data);
         to -= n;
-        if (n) memcpy(out->data + to, s->late_ids.data + w->first, n * sizeof *out->data);
+        if (n) memcpy(out->data + to, s->late_ids.data + ids->first, n * sizeof *out->data);
     }
     return GGTOK_OK;
 }

@@ -18,7 +18,7 @@ typedef struct bpe_model {
     void *split_user;
 } bpe_model;
 
-enum { BPE_BATCH = 512 }; /* words */
+enum { BPE_BATCH = 1024, BPE_TWINS = 1024 }; /* words */
 
 typedef struct bpe_new { /* a word or piece that its cache doesn't hold */
     wordcache *cache;
@@ -27,6 +27,7 @@ typedef struct bpe_new { /* a word or piece that its cache doesn't hold */
     size_t at;          /* where its ids belong: in front of out->data[at] */
     size_t first, last; /* they are late_ids.data[first..last), if they are `known` */
     bool known;
+    uint32_t twin; /* the first of the batch's that are the same: its ids are this one's */
 } bpe_new;
 
 typedef struct bpe_state { /* scratch */
@@ -40,6 +41,7 @@ typedef struct bpe_state { /* scratch */
     size_t ends_cap;
     bpe_new late[BPE_BATCH]; /* what is new of the batch, left out so far */
     size_t n_late;
+    uint16_t late_by_hash[BPE_TWINS]; /* the last of `late` that had the hash, or anything */
     idbuf late_ids; /* of those, in any order */
 } bpe_state;
 
@@ -67,6 +69,29 @@ static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n
         w += 1 + (w[1] != 0);
     }
     return (size_t)(w - out);
+}
+
+/* The same, where `room` bytes (>= n) may be read at `word`, and `out` has room for 16 bytes
+ * more: for a short word whose characters, but for the first, stand for themselves, as nearly
+ * all do where letters are ASCII, without a loop whose end can't be predicted. */
+static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, size_t n, size_t room,
+                                      uint8_t *out) {
+    if (n <= WORD_SHORT && room > 16) {
+        const uint64_t ones = 0x0101010101010101u;
+        uint64_t rest[2], odd = 0;
+        memcpy(rest, word + 1, 16);
+        for (size_t i = 0; i < 2; i++) { /* a borrow or carry comes from what is odd itself */
+            uint64_t mask = word_mask[n - 1][i], x = (rest[i] & mask) | ('a' * ones & ~mask);
+            odd |= (x - '!' * ones) | (x + ones) | x;
+        }
+        if (!(odd & 0x80 * ones)) {
+            memcpy(out, t->byte_char[word[0]], 2);
+            size_t first = 1 + (out[1] != 0);
+            memcpy(out + first, rest, 16);
+            return first + n - 1;
+        }
+    }
+    return bpe_spell(t, word, n, out);
 }
 
 /* Makes what is new known where that pays, and puts it into the caches. */

@@ -64,7 +64,7 @@ bool textmap_build(textmap *m, const uint8_t *arena, const uint32_t *off, uint32
     return true;
 }
 
-int32_t textmap_find_hashed(const textmap *m, const uint8_t *p, size_t n, uint64_t hash) {
+static int32_t find(const textmap *m, const uint8_t *p, size_t n, uint64_t hash) {
     uint32_t tag = (uint32_t)(hash >> 32);
     size_t s = hash & m->mask;
     for (size_t i = 0; i <= m->reach && m->slots[s].id1; i++, s = (s + 1) & m->mask) {
@@ -75,7 +75,13 @@ int32_t textmap_find_hashed(const textmap *m, const uint8_t *p, size_t n, uint64
 }
 
 int32_t textmap_find(const textmap *m, const uint8_t *p, size_t n) {
-    return textmap_find_hashed(m, p, n, hash_text(p, n, m->seed));
+    return find(m, p, n, hash_text(p, n, m->seed));
+}
+
+int32_t textmap_confirm(const textmap *m, const uint8_t *p, size_t n, uint64_t hash,
+                        int32_t likely) {
+    if (likely < 0 || same(m, (uint32_t)likely, p, n)) return likely;
+    return find(m, p, n, hash);
 }
 
 void textmap_free(textmap *m) {

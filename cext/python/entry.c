@@ -7,14 +7,14 @@
  * functions read str objects in place and fill lists with int objects that they
  * keep: a token's is made once. Everything else goes through cffi.
  *
- * Without a GIL the kept objects would need locks, and are left out.
+ * Without a GIL what is kept would need locks, and is left out.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #ifdef Py_GIL_DISABLED
-#define KEEP_INTS 0
+#define KEEP 0
 #else
-#define KEEP_INTS 1
+#define KEEP 1
 #endif
 
 #include <time.h>
@@ -34,6 +34,9 @@ typedef struct entry { /* what the functions are bound to */
     ggtok_pool *pool;
     PyObject **ints; /* by id: the token's int object, or NULL as long as no list held it */
     uint32_t n_ints;
+    bytebuf spare;        /* memory for the next large text's UTF-8 */
+    const PyObject *last; /* the text it held, not to be looked into: it may be gone */
+    Py_ssize_t last_n;    /* its characters */
     PyObject *error;
 } entry;
 
@@ -41,6 +44,7 @@ static void entry_free(entry *e) {
     if (!e) return;
     for (uint32_t id = 0; e->ints && id < e->n_ints; id++) Py_XDECREF(e->ints[id]);
     mem_free(e->ints);
+    mem_free(e->spare.data);
     Py_XDECREF(e->error);
     ggtok_pool_free(e->pool);
     ggtok_free(e->tok);
@@ -80,26 +84,46 @@ static bool is_ascii(PyObject *text) {
     return ascii;
 }
 
-/* The UTF-8 of a str beyond ASCII that is large, in *own, a part at a time: CPython would touch
- * two to three times as much new memory, and keep it as long as the str. False: leave it to
- * text_of. */
-static bool large_text(PyObject *text, bytebuf *own) {
-    enum { LARGE = 1 << 22, PART = 1 << 16 }; /* characters */
+/* ---- large texts ---- */
+
+enum { LARGE = 1 << 15, TOO_LARGE = 1 << 22 }; /* characters; a spare's bytes */
+
+/*
+ * Makes the UTF-8 of a str beyond ASCII that is large, a part at a time. CPython would make it
+ * in new memory three times as large, each page of which costs a fault (a fifth of the time
+ * that a new text takes), and keep it with the str. That pays for a text that is encoded again:
+ * for one that is met twice in a row, if it isn't too large to be kept. False: leave it to
+ * text_of.
+ */
+static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
+    enum { PART = 1 << 12 };
     Py_ssize_t n = PyUnicode_CheckExact(text) ? PyUnicode_GetLength(text) : 0;
-    if (n < LARGE || is_ascii(text) || !bytebuf_reserve(own, (size_t)n)) return false;
-    bool ok = true;
+    if (n < LARGE || is_ascii(text)) return false;
+    if (KEEP) {
+        bool again = e->last == text && e->last_n == n;
+        e->last = text, e->last_n = n;
+        if (again && n < TOO_LARGE) return false;
+        *utf8 = e->spare, e->spare = (bytebuf){0};
+    }
+    bool ok = bytebuf_reserve(utf8, (size_t)n);
     for (Py_ssize_t at = 0; ok && at < n; at += PART) {
-        char *data;
-        Py_ssize_t size;
+        const char *data = NULL;
+        Py_ssize_t size = 0;
         PyObject *part = PyUnicode_Substring(text, at, at + PART < n ? at + PART : n);
-        PyObject *utf8 = part ? PyUnicode_AsUTF8String(part) : NULL;
-        ok = utf8 && !PyBytes_AsStringAndSize(utf8, &data, &size) &&
-             bytebuf_append(own, data, (size_t)size);
-        Py_XDECREF(utf8);
+        if (part) data = PyUnicode_AsUTF8AndSize(part, &size);
+        ok = data && bytebuf_append(utf8, data, (size_t)size);
         Py_XDECREF(part);
     }
     PyErr_Clear(); /* a lone surrogate, or no memory: text_of says so */
     return ok;
+}
+
+static void give_large_text(entry *e, bytebuf *utf8) {
+    if (KEEP && !e->spare.data && utf8->cap <= TOO_LARGE) {
+        e->spare = (bytebuf){utf8->data, 0, utf8->cap};
+    } else {
+        mem_free(utf8->data);
+    }
 }
 
 /* Two truth values as the bits 1 and 2 of *flags. False: an exception is set. */
@@ -113,7 +137,7 @@ static bool flags_of(PyObject *first, PyObject *second, unsigned *flags) {
 
 /* A new reference to an id's int object. */
 static PyObject *int_of(entry *e, int32_t id) {
-    if (!KEEP_INTS || (uint32_t)id >= e->n_ints) return PyLong_FromLong(id);
+    if (!KEEP || (uint32_t)id >= e->n_ints) return PyLong_FromLong(id);
     PyObject *number = e->ints[id];
     if (!number && !(number = e->ints[id] = PyLong_FromLong(id))) return NULL;
     Py_INCREF(number);
@@ -121,7 +145,7 @@ static PyObject *int_of(entry *e, int32_t id) {
 }
 
 static PyObject *list_of(entry *e, const int32_t *ids, size_t n) {
-    if (KEEP_INTS && !e->ints) { /* pages of it that no id reaches cost nothing */
+    if (KEEP && !e->ints) { /* pages of it that no id reaches cost nothing */
         uint32_t n_ints = ggtok_n_tokens(e->tok);
         e->ints = mem_zalloc(mem_mul(n_ints, sizeof *e->ints));
         e->n_ints = e->ints ? n_ints : 0;
@@ -154,17 +178,17 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids) {
     ggtok_error err;
     Py_ssize_t n;
     unsigned flags;
-    bytebuf own = {0};
+    bytebuf utf8 = {0};
     if (!flags_of(args[1], args[2], &flags)) return NULL;
-    bool large = large_text(args[0], &own);
-    const char *text = large ? (const char *)own.data : text_of(args[0], &n);
+    bool large = large_text(e, args[0], &utf8);
+    const char *text = large ? (const char *)utf8.data : text_of(args[0], &n);
     ggtok_context *ctx = text ? ggtok_pool_take(e->pool, &err) : NULL;
     if (!ctx) {
         if (text) fail(e, &err, 0, false);
-        mem_free(own.data);
+        give_large_text(e, &utf8);
         return NULL;
     }
-    if (large) n = (Py_ssize_t)own.n;
+    if (large) n = (Py_ssize_t)utf8.n;
     ggtok_status s;
     if (n < RELEASE_FROM) {
         s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
@@ -173,7 +197,7 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids) {
         s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
         PyEval_RestoreThread(state);
     }
-    mem_free(own.data);
+    give_large_text(e, &utf8);
     if (!s) return ctx;
     ggtok_pool_give(e->pool, ctx);
     fail(e, &err, 0, false);
