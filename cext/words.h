@@ -57,6 +57,20 @@ static inline void words_prepare(const wordcache *cache, words_probe *probe, con
     }
 }
 
+/* Those of words text[starts[i]..ends[i]), or, without `starts`, each beginning where the one
+ * before it ends. */
+ALWAYS_INLINE void words_prepare_at(const wordcache *cache, words_probe *probe,
+                                    const uint8_t *text, size_t n, size_t from,
+                                    const size_t *starts, const size_t *ends, size_t count) {
+    if (!starts) {
+        words_prepare(cache, probe, text, n, from, ends, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        words_prepare(cache, &probe[i], text, n, starts[i], &ends[i], 1);
+    }
+}
+
 /* wordcache_get of a word whose set and the one next to it don't hold it. */
 bool words_find(wordcache *cache, const words_probe *probe, const uint8_t *word, size_t n,
                 size_t room, idbuf *out);
@@ -70,17 +84,15 @@ ggtok_status words_other(const model_call *call, wordcache *cache, word_fn encod
 ALWAYS_INLINE ggtok_status words_at(const model_call *call, wordcache *cache, word_fn encode,
                                     const uint8_t *text, size_t n, size_t from,
                                     const size_t *starts, const size_t *ends, size_t count) {
-    words_probe probe[WORDS_GROUP];
+    words_probe probes[2][WORDS_GROUP], *probe = probes[0], *next = probes[1];
     idbuf *out = call->out;
-    for (size_t group; count; ends += group, count -= group) {
-        group = count < WORDS_GROUP ? count : WORDS_GROUP;
-        if (starts) {
-            for (size_t i = 0; i < group; i++) {
-                words_prepare(cache, &probe[i], text, n, starts[i], &ends[i], 1);
-            }
-        } else {
-            words_prepare(cache, probe, text, n, from, ends, group);
-        }
+    size_t group = count < WORDS_GROUP ? count : WORDS_GROUP, n_next;
+    words_prepare_at(cache, probe, text, n, from, starts, ends, group);
+    for (; count; count -= group, group = n_next) {
+        /* The next group's entries are fetched while this one's are read. */
+        n_next = count - group < WORDS_GROUP ? count - group : WORDS_GROUP;
+        words_prepare_at(cache, next, text, n, ends[group - 1], starts ? starts + group : NULL,
+                         ends + group, n_next);
         if (!idbuf_reserve(out, WORDS_GROUP_IDS)) return error_memory(call->err);
         int32_t *w = out->data + out->n;
         call->counts->hits += group;
@@ -98,15 +110,24 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, wordcache *cache, wo
             ggtok_status s = words_other(call, cache, encode, &probe[i], text + start,
                                          ends[i] - start, n - start);
             if (s) return s;
-            for (size_t k = i + 1; cache->shorts != before && k < group; k++) { /* it grew */
-                probe[k].set = word_short_set(cache, probe[k].key);
+            if (cache->shorts != before) { /* it grew */
+                for (size_t k = i + 1; k < group; k++) {
+                    probe[k].set = word_short_set(cache, probe[k].key);
+                }
+                for (size_t k = 0; k < n_next; k++) {
+                    next[k].set = word_short_set(cache, next[k].key);
+                }
             }
             if (!idbuf_reserve(out, WORDS_GROUP_IDS)) return error_memory(call->err);
             w = out->data + out->n;
         }
         out->n = (size_t)(w - out->data);
         from = ends[group - 1];
+        ends += group;
         if (starts) starts += group;
+        words_probe *done = probe;
+        probe = next;
+        next = done;
     }
     return GGTOK_OK;
 }
