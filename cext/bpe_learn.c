@@ -10,12 +10,12 @@
 
 /* Failing costs time: the word is then encoded by itself. */
 static void learn(bpe_state *s, bpe_new *w, const int32_t *ids, size_t n) {
-    wordcache_put(w->cache, w->p, w->n, w->room, ids, n);
+    wordcache_put(bpe_cache(s, w), w->p, w->n, w->room, ids, n);
     if (!idbuf_reserve(&s->late_ids, n)) return;
-    w->first = s->late_ids.n;
-    for (size_t i = 0; i < n; i++) s->late_ids.data[w->first + i] = ids[i];
-    w->last = s->late_ids.n += n;
+    w->first = (uint32_t)s->late_ids.n;
+    w->n_ids = (uint32_t)n;
     w->known = true;
+    for (size_t i = 0; i < n; i++) s->late_ids.data[s->late_ids.n++] = ids[i];
 }
 
 /* ---- words that are tokens ---- */
@@ -42,7 +42,7 @@ static size_t learn_tokens(const model_call *call, bpe_new **words, size_t n_wor
         size_t n = 0, n_likely = 0;
         for (; at < n_words && n < BATCH; at++) {
             bpe_new *w = words[at];
-            if (w->cache == &s->pieces || !bpe_may_be_token(m, call->v, w->p, w->n)) {
+            if (w->is_piece || !bpe_may_be_token(m, call->v, w->p, w->n)) {
                 words[left++] = w;
                 continue;
             }
@@ -109,7 +109,7 @@ void bpe_learn(const model_call *call, bpe_new *words, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (left[i]->n > BPE_JOB_MAX) continue;
         list.job[list.n].word = left[i]->p;
-        list.job[list.n].n = (uint32_t)left[i]->n;
+        list.job[list.n].n = left[i]->n;
         list.word[list.n] = left[i];
         if (++list.n == JOBS) run_jobs(t, call->scratch, &list);
     }

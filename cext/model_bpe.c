@@ -183,21 +183,29 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
 /* ---- a batch of words ---- */
 
 /* Leaves out a word or piece. New words like to come several times in a row. */
-static void leave(bpe_state *s, wordcache *cache, const uint8_t *p, size_t n, size_t room,
-                  size_t at) {
-    uint32_t i = (uint32_t)s->n_late++;
-    uint16_t *last = &s->late_by_hash[hash_text_within(p, n, room, 0) % BPE_TWINS];
+static void leave(bpe_state *s, bool is_piece, const uint8_t *p, size_t n, size_t room, size_t at) {
+    enum { ROOM = 2 * LONG_MAX_BYTES };
+    uint16_t i = (uint16_t)s->n_late++;
+    uint64_t start[2] = {n, is_piece};
+    if (room >= 16) word_short_key(start, p, n < WORD_SHORT ? n : WORD_SHORT);
+    uint16_t *last = &s->late_by_hash[word_hash(start) >> (64 - BPE_TWINS_LOG2)];
     const bpe_new *like = &s->late[*last];
-    bool twin = *last < i && like->n == n && like->cache == cache && mem_equal(like->p, p, n);
-    if (!twin) *last = (uint16_t)i;
-    s->late[i] = (bpe_new){cache, p, n, room, at, 0, 0, false, *last};
+    bool twin =
+        *last < i && like->n == n && like->is_piece == is_piece && mem_equal(like->p, p, n);
+    if (!twin) *last = i;
+    s->late[i] = (bpe_new){.p = p,
+                           .n = (uint32_t)n,
+                           .room = (uint32_t)(room < ROOM ? room : ROOM),
+                           .at = (uint32_t)(at - s->late_from),
+                           .twin = *last,
+                           .is_piece = is_piece};
 }
 
 static ggtok_status leave_out_piece(const model_call *call, const uint8_t *piece, size_t n,
                                     size_t room) {
     bpe_state *s = call->scratch;
     if (s->n_late == BPE_BATCH || n > LONG_MAX_BYTES) return encode_piece(call, piece, n, room);
-    leave(s, &s->pieces, piece, n, room, call->out->n);
+    leave(s, true, piece, n, room, call->out->n);
     return GGTOK_OK;
 }
 
@@ -214,7 +222,7 @@ static ggtok_status leave_out(const model_call *call, const uint8_t *word, size_
         if (id < 0) return merge_word(call, leave_out_piece, word, n, room);
         return idbuf_push(call->out, id) ? GGTOK_OK : error_memory(call->err);
     }
-    leave(s, &s->words, word, n, room, call->out->n);
+    leave(s, false, word, n, room, call->out->n);
     return GGTOK_OK;
 }
 
@@ -226,14 +234,13 @@ static ggtok_status encode_late(const model_call *call) {
     for (size_t i = 0; i < s->n_late; i++) {
         bpe_new *w = &s->late[i];
         if (w->known || w->twin != i) continue;
-        w->first = own.out->n;
+        w->first = (uint32_t)own.out->n;
         if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return error_memory(call->err);
-        if (!wordcache_get(w->cache, w->p, w->n, w->room, own.out)) {
-            word_fn encode = w->cache == &s->words ? encode_word : encode_piece;
-            ggtok_status st = encode(&own, w->p, w->n, w->room);
+        if (!wordcache_get(bpe_cache(s, w), w->p, w->n, w->room, own.out)) {
+            ggtok_status st = (w->is_piece ? encode_piece : encode_word)(&own, w->p, w->n, w->room);
             if (st) return st;
         }
-        w->last = own.out->n;
+        w->n_ids = (uint32_t)own.out->n - w->first;
     }
     return GGTOK_OK;
 }
@@ -246,26 +253,25 @@ static ggtok_status encode_batch(const model_call *call, const uint8_t *text, si
     bpe_state *s = call->scratch;
     idbuf *out = call->out;
     s->n_late = s->late_ids.n = 0;
+    s->late_from = out->n;
     ggtok_status st = words_encode(call, &s->words, leave_out, text, room, from, ends, count);
     if (st || !s->n_late) return st;
     if (s->n_late > FEW) bpe_learn(call, s->late, s->n_late);
     if ((st = encode_late(call))) return st;
     size_t n_ids = 0;
-    for (size_t i = 0; i < s->n_late; i++) {
-        const bpe_new *ids = &s->late[s->late[i].twin];
-        n_ids += ids->last - ids->first;
-    }
+    for (size_t i = 0; i < s->n_late; i++) n_ids += s->late[s->late[i].twin].n_ids;
     if (!idbuf_reserve(out, n_ids)) return error_memory(call->err);
-    size_t left = out->n, to = out->n + n_ids;
-    out->n = to;
+    int32_t *left = out->data + out->n, *to = left + n_ids; /* the ends of what is to be moved */
+    out->n += n_ids;
     for (size_t i = s->n_late; i--;) {
         const bpe_new *w = &s->late[i], *ids = &s->late[w->twin];
-        size_t behind = left - w->at, n = ids->last - ids->first;
+        const int32_t *from_at = out->data + s->late_from + w->at;
+        size_t behind = (size_t)(left - from_at);
         left -= behind;
         to -= behind;
-        if (behind) memmove(out->data + to, out->data + left, behind * sizeof *out->data);
-        to -= n;
-        if (n) memcpy(out->data + to, s->late_ids.data + ids->first, n * sizeof *out->data);
+        if (behind) memmove(to, left, behind * sizeof *to);
+        to -= ids->n_ids;
+        if (ids->n_ids) memcpy(to, s->late_ids.data + ids->first, ids->n_ids * sizeof *to);
     }
     return GGTOK_OK;
 }

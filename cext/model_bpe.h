@@ -18,16 +18,15 @@ typedef struct bpe_model {
     void *split_user;
 } bpe_model;
 
-enum { BPE_BATCH = 1024, BPE_TWINS = 1024 }; /* words */
+enum { BPE_BATCH = 1024, BPE_TWINS_LOG2 = 10 }; /* words */
 
 typedef struct bpe_new { /* a word or piece that its cache doesn't hold */
-    wordcache *cache;
     const uint8_t *p;
-    size_t n, room;     /* bytes of it, and of the text from p on */
-    size_t at;          /* where its ids belong: in front of out->data[at] */
-    size_t first, last; /* they are late_ids.data[first..last), if they are `known` */
-    bool known;
-    uint32_t twin; /* the first of the batch's that are the same: its ids are this one's */
+    uint32_t n, room;      /* bytes of it, and of those that may be read at p (or fewer) */
+    uint32_t at;           /* its ids belong in front of those that the batch had so far */
+    uint32_t first, n_ids; /* they are late_ids.data[first..first + n_ids), if they are `known` */
+    uint16_t twin;         /* the first of the batch's that are the same: its ids are this one's */
+    bool is_piece, known;
 } bpe_new;
 
 typedef struct bpe_state { /* scratch */
@@ -40,10 +39,14 @@ typedef struct bpe_state { /* scratch */
     size_t *ends;   /* words of the caller's splitter */
     size_t ends_cap;
     bpe_new late[BPE_BATCH]; /* what is new of the batch, left out so far */
-    size_t n_late;
-    uint16_t late_by_hash[BPE_TWINS]; /* the last of `late` that had the hash, or anything */
+    size_t n_late, late_from; /* how many; where the batch's ids begin */
+    uint16_t late_by_hash[1 << BPE_TWINS_LOG2]; /* the last of `late` that had the hash, or anything */
     idbuf late_ids; /* of those, in any order */
 } bpe_state;
+
+static inline wordcache *bpe_cache(bpe_state *s, const bpe_new *w) {
+    return w->is_piece ? &s->pieces : &s->words;
+}
 
 static inline uint32_t bpe_start(const uint8_t *word) {
     uint32_t three = (uint32_t)word[0] << 16 | (uint32_t)word[1] << 8 | word[2];
