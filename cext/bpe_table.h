@@ -71,7 +71,25 @@ static inline int bpe_char_byte(uint32_t c) {
     return c == 0x143 ? 0xAD : -1;
 }
 
-/* The same for the character at p < end (*cpt), whose length in bytes is *n. */
+/* Do the first n of 16 bytes stand for themselves, as '!' to '~' do? */
+static inline bool bpe_is_plain(const uint8_t *p, size_t n) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t ones = 0x0101010101010101u;
+    uint64_t x[2], odd = 0;
+    memcpy(x, p, 16);
+    for (size_t i = 0; i < 2; i++, n = n > 8 ? n - 8 : 0) {
+        uint64_t behind = n < 8 ? ~(uint64_t)0 << 8 * n : 0;
+        uint64_t y = (x[i] & ~behind) | ('a' * ones & behind);
+        odd |= (y - '!' * ones) | (y + ones) | y; /* who borrows or carries is odd, too */
+    }
+    return !(odd & 0x80 * ones);
+#else
+    while (n && p[n - 1] > 0x20 && p[n - 1] < 0x7F) n--;
+    return !n;
+#endif
+}
+
+/* bpe_char_byte of the character at p < end (*cpt), whose length in bytes is *n. */
 static inline int bpe_byte_at(const uint8_t *p, const uint8_t *end, uint32_t *cpt, size_t *n) {
     if (*p < 0x80 || *p > 0xC5 || *p < 0xC2 || end - p < 2 || !utf8_continues(p[1])) {
         *n = utf8_decode(p, end, cpt);

@@ -10,15 +10,34 @@
 
 /* ---- pieces ---- */
 
-/* A byte-level token's bytes. A character that stands for no byte shows up as
- * llama.cpp shows it: "[UNK_BYTE_0x<hex of its UTF-8><the whole text>]". */
-static bool append_bytes_of(bytebuf *out, gguf_view text, uint64_t limit) {
+enum { AT_ONCE = 16 }; /* bytes */
+
+/* A character that stands for no byte shows up as llama.cpp shows it:
+ * "[UNK_BYTE_0x<hex of its UTF-8><the whole text>]". `behind`: bytes of the text behind it. */
+static bool append_unknown(bytebuf *out, gguf_view text, uint32_t cpt, size_t behind) {
+    uint8_t utf8[4];
+    char hex[9];
+    size_t n = utf8_encode(cpt, utf8);
+    for (size_t i = 0; i < n; i++) snprintf(hex + 2 * i, 3, "%02x", utf8[i]);
+    return bytebuf_append(out, "[UNK_BYTE_0x", 12) && bytebuf_append(out, hex, 2 * n) &&
+           bytebuf_append(out, text.p, text.n) && bytebuf_append(out, "]", 1) &&
+           bytebuf_reserve(out, behind + AT_ONCE);
+}
+
+/* A byte-level token's bytes; `room` bytes (>= text.n) may be read. Most are ASCII letters,
+ * perhaps behind a space: they are copied at once. */
+static bool append_bytes_of(bytebuf *out, gguf_view text, size_t room, uint64_t limit) {
     const uint8_t *p = text.p, *end = text.p + text.n;
-    if (!bytebuf_reserve(out, text.n)) return false;
-    while (p < end && out->n <= limit) { /* a text of such characters would grow squared */
-        if (*p > 0x20 && *p < 0x7F) {    /* most are ASCII */
-            out->data[out->n++] = *p++;
-            continue;
+    if (!bytebuf_reserve(out, text.n + AT_ONCE)) return false;
+    for (bool tried = false; p < end && out->n <= limit;) { /* unknown ones would grow squared */
+        if (!tried && *p < 0x80) {
+            size_t n = (size_t)(end - p);
+            tried = true;
+            if (n <= AT_ONCE && room - text.n + n >= AT_ONCE && bpe_is_plain(p, n)) {
+                memcpy(out->data + out->n, p, AT_ONCE);
+                out->n += n;
+                break;
+            }
         }
         uint32_t c;
         size_t len;
@@ -26,15 +45,7 @@ static bool append_bytes_of(bytebuf *out, gguf_view text, uint64_t limit) {
         p += len;
         if (byte >= 0) {
             out->data[out->n++] = (uint8_t)byte;
-            continue;
-        }
-        uint8_t utf8[4];
-        char hex[9];
-        size_t n = utf8_encode(c, utf8);
-        for (size_t i = 0; i < n; i++) snprintf(hex + 2 * i, 3, "%02x", utf8[i]);
-        if (!bytebuf_append(out, "[UNK_BYTE_0x", 12) || !bytebuf_append(out, hex, 2 * n) ||
-            !bytebuf_append(out, text.p, text.n) || !bytebuf_append(out, "]", 1) ||
-            !bytebuf_reserve(out, (size_t)(end - p))) {
+        } else if (!append_unknown(out, text, c, (size_t)(end - p))) {
             return false;
         }
     }
@@ -82,7 +93,7 @@ static bool append_piece(bytebuf *out, const vocab *v, uint32_t id, uint64_t lim
     }
     if (attr & GGTOK_ATTR_NORMAL) {
         return v->type == GGTOK_VOCAB_BPE && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]
-                   ? append_bytes_of(out, text, limit)
+                   ? append_bytes_of(out, text, v->text_off[v->n_tokens] - v->text_off[id], limit)
                    : spaces_unescape(out, text.p, text.n);
     }
     if (attr & GGTOK_ATTR_BYTE) return append_byte(out, v, id, short_text);

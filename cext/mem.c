@@ -48,10 +48,11 @@ void mem_will_fill(void *p, size_t n) {
     if (n >= FEW * PAGE) advise(p, n, PAGE, MADV_POPULATE_WRITE);
 }
 
-/* A large block that lies as huge pages do. NULL: an ordinary one will do. */
+/* A large block that lies as huge pages do: one of them is cheaper than the 256 pages that half
+ * of it takes. NULL: an ordinary block will do. */
 static void *alloc_huge(size_t n) {
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
-    if (n < HUGE || n > PTRDIFF_MAX - HUGE) return NULL;
+    if (n < HUGE / 2 || n > PTRDIFF_MAX - HUGE) return NULL;
     n = (n + HUGE - 1) & ~((size_t)HUGE - 1);
     void *p = aligned_alloc(HUGE, n);
     if (p) advise(p, n, HUGE, MADV_HUGEPAGE);
@@ -81,6 +82,8 @@ void *mem_zalloc(size_t n) {
 
 void *mem_lines(size_t n, void **block) {
     enum { LINE = 64 };
+    void *huge = alloc_huge(n); /* without LINE, which might take another page */
+    if (huge) return *block = memset(huge, 0, n);
     *block = n > PTRDIFF_MAX - LINE ? NULL : mem_zalloc(n + LINE);
     size_t skew = (uintptr_t)*block % LINE;
     return *block ? (uint8_t *)*block + (skew ? LINE - skew : 0) : NULL;

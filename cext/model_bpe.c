@@ -39,10 +39,13 @@ static bool spelled(const bpe_model *m, gguf_view text, uint8_t start[3], uint32
 }
 
 static void find_longest(bpe_model *m, const vocab *v) {
+    const uint8_t *space = m->table.byte_char[' ']; /* two bytes */
+    bool spells = !m->table.raw_utf8;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         gguf_view t = vocab_key(v, id);
         uint8_t start[3] = {0};
         uint32_t n;
+        if (spells && t.n > 1 && !memcmp(t.p, space, 2) && t.n - 1 <= m->longest[' ']) continue;
         if (t.p[0] > 0x20 && t.p[0] < 0x7F && t.n <= m->longest[t.p[0]]) continue;
         if (!spelled(m, t, start, &n)) continue;
         if (n > m->longest[start[0]]) m->longest[start[0]] = n;

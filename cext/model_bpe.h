@@ -79,20 +79,11 @@ static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n
  * all do where letters are ASCII, without a loop whose end can't be predicted. */
 static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, size_t n, size_t room,
                                       uint8_t *out) {
-    if (n <= WORD_SHORT && room > 16) {
-        const uint64_t ones = 0x0101010101010101u;
-        uint64_t rest[2], odd = 0;
-        memcpy(rest, word + 1, 16);
-        for (size_t i = 0; i < 2; i++) { /* a borrow or carry comes from what is odd itself */
-            uint64_t mask = word_mask[n - 1][i], x = (rest[i] & mask) | ('a' * ones & ~mask);
-            odd |= (x - '!' * ones) | (x + ones) | x;
-        }
-        if (!(odd & 0x80 * ones)) {
-            memcpy(out, t->byte_char[word[0]], 2);
-            size_t first = 1 + (out[1] != 0);
-            memcpy(out + first, rest, 16);
-            return first + n - 1;
-        }
+    if (n <= 16 && room > 16 && bpe_is_plain(word + 1, n - 1)) {
+        memcpy(out, t->byte_char[word[0]], 2);
+        size_t first = 1 + (out[1] != 0);
+        memcpy(out + first, word + 1, 16);
+        return first + n - 1;
     }
     return bpe_spell(t, word, n, out);
 }
