@@ -326,8 +326,8 @@ ALWAYS_INLINE bool begin_job(const bpe_table *table, pairs t, in_merge *m, bpe_j
 ALWAYS_INLINE bool go_on(pairs t, in_merge *m, bool newer) {
     size_t at = m->at, before = m->before;
     uint32_t least = least_order(m);
-    uint32_t left = newer ? rank_at_newer(t, m->left.slot, m->left.key)
-                          : rank_at(t, m->left.slot, m->left.key);
+    uint32_t left =
+        newer ? rank_at_newer(t, m->left.slot, m->left.key) : rank_at(t, m->left.slot, m->left.key);
     uint32_t right = newer ? rank_at_newer(t, m->right.slot, m->right.key)
                            : rank_at(t, m->right.slot, m->right.key);
     left = order_of(left, before);

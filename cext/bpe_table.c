@@ -233,10 +233,10 @@ static bool intern_batch(bpe_table *t, const vocab *v, const gguf *g, merge *bat
     }
     for (size_t i = 0; i < n; i++) {
         merge *m = &batch[i];
-        int32_t left = textmap_confirm(&v->by_text, m->left.p, m->left.n, m->left_hash,
-                                       m->left_likely);
-        int32_t right = textmap_confirm(&v->by_text, m->right.p, m->right.n, m->right_hash,
-                                        m->right_likely);
+        int32_t left =
+            textmap_confirm(&v->by_text, m->left.p, m->left.n, m->left_hash, m->left_likely);
+        int32_t right =
+            textmap_confirm(&v->by_text, m->right.p, m->right.n, m->right_hash, m->right_likely);
         m->left_symbol = (uint32_t)left;
         m->right_symbol = (uint32_t)right;
         if ((left < 0 && !intern(t, v, m->left.p, m->left.n, &m->left_symbol)) ||

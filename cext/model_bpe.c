@@ -185,6 +185,11 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
 
 /* ---- a batch of words ---- */
 
+/* Is there room to leave out n bytes? */
+static bool can_leave(const bpe_state *s, size_t n, const idbuf *out) {
+    return s->n_late < BPE_BATCH && n <= LONG_MAX_BYTES && out->n - s->late_from <= UINT32_MAX;
+}
+
 /* Leaves out a word or piece. New words like to come several times in a row. */
 static void leave(bpe_state *s, bool is_piece, const uint8_t *p, size_t n, size_t room, size_t at) {
     enum { ROOM = 2 * LONG_MAX_BYTES };
@@ -193,8 +198,7 @@ static void leave(bpe_state *s, bool is_piece, const uint8_t *p, size_t n, size_
     if (room >= 16) word_short_key(start, p, n < WORD_SHORT ? n : WORD_SHORT);
     uint16_t *last = &s->late_by_hash[word_hash(start) >> (64 - BPE_TWINS_LOG2)];
     const bpe_new *like = &s->late[*last];
-    bool twin =
-        *last < i && like->n == n && like->is_piece == is_piece && mem_equal(like->p, p, n);
+    bool twin = *last < i && like->n == n && like->is_piece == is_piece && mem_equal(like->p, p, n);
     if (!twin) *last = i;
     s->late[i] = (bpe_new){.p = p,
                            .n = (uint32_t)n,
@@ -207,7 +211,7 @@ static void leave(bpe_state *s, bool is_piece, const uint8_t *p, size_t n, size_
 static ggtok_status leave_out_piece(const model_call *call, const uint8_t *piece, size_t n,
                                     size_t room) {
     bpe_state *s = call->scratch;
-    if (s->n_late == BPE_BATCH || n > LONG_MAX_BYTES) return encode_piece(call, piece, n, room);
+    if (!can_leave(s, n, call->out)) return encode_piece(call, piece, n, room);
     leave(s, true, piece, n, room, call->out->n);
     return GGTOK_OK;
 }
@@ -217,7 +221,7 @@ static ggtok_status leave_out_piece(const model_call *call, const uint8_t *piece
 static ggtok_status leave_out(const model_call *call, const uint8_t *word, size_t n, size_t room) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
-    if (s->n_late == BPE_BATCH || n > LONG_MAX_BYTES) return encode_word(call, word, n, room);
+    if (!can_leave(s, n, call->out)) return encode_word(call, word, n, room);
     if (!bpe_is_whole(word, n)) {
         if (long_came(&s->words.longs, word, n)) return encode_word(call, word, n, room);
         int32_t id;

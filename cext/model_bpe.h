@@ -38,10 +38,10 @@ typedef struct bpe_state { /* scratch */
     bytebuf mapped; /* a word in GPT-2's characters */
     size_t *ends;   /* words of the caller's splitter */
     size_t ends_cap;
-    bpe_new late[BPE_BATCH]; /* what is new of the batch, left out so far */
-    size_t n_late, late_from; /* how many; where the batch's ids begin */
-    uint16_t late_by_hash[1 << BPE_TWINS_LOG2]; /* the last of `late` that had the hash, or anything */
-    idbuf late_ids; /* of those, in any order */
+    bpe_new late[BPE_BATCH];                    /* what is new of the batch, left out so far */
+    size_t n_late, late_from;                   /* how many; where the batch's ids begin */
+    uint16_t late_by_hash[1 << BPE_TWINS_LOG2]; /* which of `late` had it last, or any number */
+    idbuf late_ids;                             /* of those, in any order */
 } bpe_state;
 
 static inline wordcache *bpe_cache(bpe_state *s, const bpe_new *w) {
@@ -77,8 +77,8 @@ static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n
 /* The same, where `room` bytes (>= n) may be read at `word`, and `out` has room for 16 bytes
  * more: for a short word whose characters, but for the first, stand for themselves, as nearly
  * all do where letters are ASCII, without a loop whose end can't be predicted. */
-static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, size_t n, size_t room,
-                                      uint8_t *out) {
+static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, size_t n,
+                                      size_t room, uint8_t *out) {
     if (n <= 16 && room > 16 && bpe_is_plain(word + 1, n - 1)) {
         memcpy(out, t->byte_char[word[0]], 2);
         size_t first = 1 + (out[1] != 0);

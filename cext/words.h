@@ -59,9 +59,9 @@ static inline void words_prepare(const wordcache *cache, words_probe *probe, con
 
 /* Those of words text[starts[i]..ends[i]), or, without `starts`, each beginning where the one
  * before it ends. */
-ALWAYS_INLINE void words_prepare_at(const wordcache *cache, words_probe *probe,
-                                    const uint8_t *text, size_t n, size_t from,
-                                    const size_t *starts, const size_t *ends, size_t count) {
+ALWAYS_INLINE void words_prepare_at(const wordcache *cache, words_probe *probe, const uint8_t *text,
+                                    size_t n, size_t from, const size_t *starts, const size_t *ends,
+                                    size_t count) {
     if (!starts) {
         words_prepare(cache, probe, text, n, from, ends, count);
         return;

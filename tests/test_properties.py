@@ -270,13 +270,46 @@ def test_the_same_text_fills_the_cache_once() -> None:
 
 
 @pytest.mark.parametrize("filler", ["\u00e9t\u00e9 ", "\u4f60\u597d\u3002", "a\U0001f600b "])
-def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str) -> None:
+@pytest.mark.parametrize("size", [40_000, 700_000, 5 << 20])
+def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str, size: int) -> None:
     tok = load_fixture("bpe-gpt2")
-    text = "x" + filler * ((5 << 20) // len(filler)) + "end"
-    ids = tok.encode_array(text)
-    assert np.array_equal(ids, tok.encode_array(text.encode()))
-    assert tok.count(text) == len(ids)
-    assert tok.count("x" * (5 << 20)) == tok.count(b"x" * (5 << 20))
-    at = len(text) - 10
-    with pytest.raises(UnicodeEncodeError, match=rf"U\+D800.* {at}"):
-        tok.count(text[:at] + "\ud800" + text[at:])
+    texts = ["x" + filler * (size // len(filler)) + end for end in ("end", "END", "at last")]
+    for text in texts * 2:  # met for the first time, and again, but not in a row
+        ids = tok.encode_array(text)
+        assert np.array_equal(ids, tok.encode_array(text.encode()))
+        for _ in range(3):  # and in a row
+            assert tok.count(text) == len(ids)
+    assert tok.count("x" * size) == tok.count(b"x" * size)
+    at = len(texts[0]) - 10
+    for _ in range(3):
+        with pytest.raises(UnicodeEncodeError, match=rf"U\+D800.* {at}"):
+            tok.count(texts[0][:at] + "\ud800" + texts[0][at:])
+    assert tok.decode(tok.encode(texts[1])) == texts[1]
+
+
+def test_large_strs_on_threads(load_fixture: Load) -> None:
+    """They share what is kept between calls."""
+    tok = load_fixture("bpe-gpt2")
+    texts = [f"{i}\u4f60 caf\u00e9 " * (20_000 + i) for i in range(4)]
+    counts = [tok.count(text.encode()) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(8):
+            assert list(pool.map(tok.count, texts)) == counts
+
+
+@pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3"])
+def test_new_words_that_come_again_soon(name: str) -> None:
+    """They are merged once, and their ids go to all the places they were left out at."""
+    draw = random.Random(7)
+    letters = "aetionshrdlu\u00e9\u0436\u4e2d"
+    for n_words in (3, 40, 1500):
+        words = [
+            "".join(draw.choice(letters) for _ in range(draw.choice((1, 3, 7, 15, 16, 17, 40))))
+            for _ in range(n_words)
+        ]
+        order = [draw.choice(words) for _ in range(6 * n_words)]
+        ids = ggtok.load(fixture(name)).encode(" ".join(order), add_special=False)
+        one = ggtok.load(fixture(name))
+        of = {w: one.encode(w, add_special=False) for w in {order[0], *(" " + w for w in words)}}
+        spaced = [order[0], *(" " + w for w in order[1:])]
+        assert ids == [id for word in spaced for id in of[word]]
