@@ -35,17 +35,20 @@ static void advise(void *p, size_t n, size_t page, int advice) {
 #endif
 }
 
-#if !defined(MADV_HUGEPAGE)
-#define MADV_HUGEPAGE 0 /* MADV_NORMAL */
+void mem_on_huge_pages(void *p, size_t n) {
+#ifdef MADV_HUGEPAGE
+    if (n >= HUGE) advise(p, n, HUGE, MADV_HUGEPAGE);
+#else
+    (void)p, (void)n;
 #endif
-#if !defined(MADV_POPULATE_WRITE) /* of Linux 5.14 */
-#define MADV_POPULATE_WRITE 0
-#endif
+}
 
 void mem_will_fill(void *p, size_t n) {
+    mem_on_huge_pages(p, n);
+#ifdef MADV_POPULATE_WRITE /* Linux 5.14; with larger pages it may refuse */
     enum { PAGE = 4096, FEW = 16 };
-    if (n >= HUGE) advise(p, n, HUGE, MADV_HUGEPAGE);
     if (n >= FEW * PAGE) advise(p, n, PAGE, MADV_POPULATE_WRITE);
+#endif
 }
 
 /* A large block that lies as huge pages do: one of them is cheaper than the 256 pages that half
@@ -55,7 +58,7 @@ static void *alloc_huge(size_t n) {
     if (n < HUGE / 2 || n > PTRDIFF_MAX - HUGE) return NULL;
     n = (n + HUGE - 1) & ~((size_t)HUGE - 1);
     void *p = aligned_alloc(HUGE, n);
-    if (p) advise(p, n, HUGE, MADV_HUGEPAGE);
+    if (p) mem_on_huge_pages(p, n);
     return p;
 #else
     (void)n;

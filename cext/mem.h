@@ -14,8 +14,11 @@ void *mem_alloc(size_t n);
 void *mem_zalloc(size_t n); /* zeroed, by the system where it can */
 void mem_free(void *p);
 
-/* New memory p[0..n) is going to be written at once, all of it. Linux gives it then in one go, in
- * huge pages if it has such: a fault for each page would cost more than what is written there. */
+/* New memory p[0..n) is going to be written. Where it is large, Linux gives it in huge pages
+ * then, if it has such: a fault for each page would cost more than what is written there. */
+void mem_on_huge_pages(void *p, size_t n);
+
+/* The same for what is going to be written at once, all of it: it is given now, in one go. */
 void mem_will_fill(void *p, size_t n);
 
 /* n zeroed bytes that begin a cache line; *block is what is to be freed. */

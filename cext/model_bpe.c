@@ -204,7 +204,7 @@ static void leave(bpe_state *s, bool is_piece, const uint8_t *p, size_t n, size_
                            .n = (uint32_t)n,
                            .room = (uint32_t)(room < ROOM ? room : ROOM),
                            .at = (uint32_t)(at - s->late_from),
-                           .twin = *last,
+                           .twin = twin ? like->twin : i,
                            .is_piece = is_piece};
 }
 

@@ -34,9 +34,9 @@ typedef struct entry { /* what the functions are bound to */
     ggtok_pool *pool;
     PyObject **ints; /* by id: the token's int object, or NULL as long as no list held it */
     uint32_t n_ints;
-    bytebuf spare;        /* memory for the next large text's UTF-8 */
-    const PyObject *last; /* the text it held, not to be looked into: it may be gone */
-    Py_ssize_t last_n;    /* its characters */
+    bytebuf spare;     /* memory for the next large text's UTF-8 */
+    uintptr_t last;    /* where the last such str lies, or lay: it may be gone */
+    Py_ssize_t last_n; /* its characters */
     PyObject *error;
 } entry;
 
@@ -100,8 +100,8 @@ static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
     Py_ssize_t n = PyUnicode_CheckExact(text) ? PyUnicode_GetLength(text) : 0;
     if (n < LARGE || is_ascii(text)) return false;
     if (KEEP) {
-        bool again = e->last == text && e->last_n == n;
-        e->last = text, e->last_n = n;
+        bool again = e->last == (uintptr_t)text && e->last_n == n;
+        e->last = (uintptr_t)text, e->last_n = n;
         if (again && n < TOO_LARGE) return false;
         *utf8 = e->spare, e->spare = (bytebuf){0};
     }
@@ -165,8 +165,13 @@ static PyObject *list_of(entry *e, const int32_t *ids, size_t n) {
 static PyObject *bytearray_of(const void *data, size_t n) {
     PyObject *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n);
     if (!bytes) return NULL;
-    mem_will_fill(PyByteArray_AsString(bytes), n);
-    if (data && n) memcpy(PyByteArray_AsString(bytes), data, n);
+    char *to = PyByteArray_AsString(bytes);
+    if (data) {
+        mem_will_fill(to, n);
+        if (n) memcpy(to, data, n);
+    } else { /* several threads will write there */
+        mem_on_huge_pages(to, n);
+    }
     return bytes;
 }
 
