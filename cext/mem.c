@@ -1,6 +1,7 @@
 #if defined(__linux__)
-#define _DEFAULT_SOURCE /* madvise */
+#define _DEFAULT_SOURCE /* madvise, sysconf */
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include "mem.h"
@@ -24,20 +25,19 @@ void *mem_realloc(void *p, size_t n) {
 
 enum { HUGE = 2 << 20 };
 
-/* Tells Linux about those pages that lie in p[0..n) as a whole. It may not care. */
-static void advise(void *p, size_t n, size_t page, int advice) {
-#if defined(__linux__)
-    uintptr_t from = ((uintptr_t)p + page - 1) & ~(uintptr_t)(page - 1);
-    uintptr_t to = ((uintptr_t)p + n) & ~(uintptr_t)(page - 1);
-    if (from < to) madvise((void *)from, to - from, advice);
-#else
-    (void)p, (void)n, (void)page, (void)advice;
-#endif
+#ifdef MADV_HUGEPAGE
+/* Tells Linux about all pages that p[0..n) touches. It may not care. A block of malloc's with
+ * pages of its own must be told of as a whole: realloc can't move one whose parts differ. */
+static void advise(void *p, size_t n, int advice) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)p & ~(page - 1), to = ((uintptr_t)p + n + page - 1) & ~(page - 1);
+    madvise((void *)from, to - from, advice);
 }
+#endif
 
 void mem_on_huge_pages(void *p, size_t n) {
 #ifdef MADV_HUGEPAGE
-    if (n >= HUGE) advise(p, n, HUGE, MADV_HUGEPAGE);
+    if (n >= HUGE) advise(p, n, MADV_HUGEPAGE);
 #else
     (void)p, (void)n;
 #endif
@@ -45,9 +45,9 @@ void mem_on_huge_pages(void *p, size_t n) {
 
 void mem_will_fill(void *p, size_t n) {
     mem_on_huge_pages(p, n);
-#ifdef MADV_POPULATE_WRITE /* Linux 5.14; with larger pages it may refuse */
-    enum { PAGE = 4096, FEW = 16 };
-    if (n >= FEW * PAGE) advise(p, n, PAGE, MADV_POPULATE_WRITE);
+#ifdef MADV_POPULATE_WRITE /* Linux 5.14 */
+    enum { WORTH_A_CALL = 1 << 16 };
+    if (n >= WORTH_A_CALL) advise(p, n, MADV_POPULATE_WRITE);
 #endif
 }
 
@@ -106,10 +106,13 @@ static size_t grown(size_t n, size_t cap, size_t extra) {
 
 /* realloc(p, n), of which `used` bytes have been written. */
 static void *regrown(void *p, size_t used, size_t n) {
-    void *q = alloc_huge(n);
-    if (!q) return mem_realloc(p, n);
-    if (used) memcpy(q, p, used);
-    mem_free(p);
+    void *q = used ? NULL : alloc_huge(n);
+    if (q) {
+        mem_free(p);
+        return q;
+    }
+    q = mem_realloc(p, n);
+    if (q) mem_on_huge_pages(q, n);
     return q;
 }
 
