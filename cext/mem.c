@@ -51,11 +51,10 @@ void mem_will_fill(void *p, size_t n) {
 #endif
 }
 
-/* A large block that lies as huge pages do: one of them is cheaper than the 256 pages that half
- * of it takes. NULL: an ordinary block will do. */
+/* A large block that lies as huge pages do. NULL: an ordinary block will do. */
 static void *alloc_huge(size_t n) {
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
-    if (n < HUGE / 2 || n > PTRDIFF_MAX - HUGE) return NULL;
+    if (n < HUGE || n > PTRDIFF_MAX - HUGE) return NULL;
     n = (n + HUGE - 1) & ~((size_t)HUGE - 1);
     void *p = aligned_alloc(HUGE, n);
     if (p) mem_on_huge_pages(p, n);

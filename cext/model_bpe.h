@@ -24,9 +24,9 @@ typedef struct bpe_new { /* a word or piece that its cache doesn't hold */
     const uint8_t *p;
     uint32_t n, room;      /* bytes of it, and of those that may be read at p (or fewer) */
     uint32_t at;           /* its ids belong in front of those that the batch had so far */
-    uint32_t first, n_ids; /* they are late_ids.data[first..first + n_ids), if they are `known` */
+    uint32_t first, n_ids; /* they are late_ids.data[first..first + n_ids), when they are made */
     uint16_t twin; /* one of the batch's that is the same, its own twin: its ids are this one's */
-    bool is_piece, known;
+    bool is_piece, known; /* known: bpe_learn has made them */
 } bpe_new;
 
 typedef struct bpe_state { /* scratch */

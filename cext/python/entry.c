@@ -411,6 +411,10 @@ static PyObject *clear(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     SELF;
     (void)args, (void)n_args;
     ggtok_pool_clear(e->pool);
+    if (KEEP) { /* it still has a text in it */
+        mem_free(e->spare.data);
+        e->spare = (bytebuf){0};
+    }
     Py_RETURN_NONE;
 }
 
