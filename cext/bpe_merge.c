@@ -229,7 +229,7 @@ ALWAYS_INLINE uint64_t pair_of(pairs t, const in_merge *m, size_t left, size_t r
     return key | ((uint64_t)is_one - 1);
 }
 
-#ifdef NEWER_AVX2
+#ifdef NEWER_X86
 #include <immintrin.h>
 
 /* bpe_rank, given the pair's slot, whose bucket nearly always tells. */

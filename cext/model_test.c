@@ -45,7 +45,7 @@ static int32_t id_of(modulo m, const uint8_t *p, size_t n) {
     return (int32_t)(hash - (hash * m.factor >> m.shift) * m.n);
 }
 
-#ifdef NEWER_AVX2
+#ifdef NEWER_X86
 #include <immintrin.h>
 
 /* Ids of four chunks at a time, one in each 64 bits. Returns of how many bytes. */
@@ -77,7 +77,7 @@ NEWER static size_t chunks_avx2(modulo m, const uint8_t *p, size_t n, int32_t *i
 #endif
 
 static size_t chunks_at_once(modulo m, const uint8_t *p, size_t n, int32_t *ids) {
-#ifdef NEWER_AVX2
+#ifdef NEWER_X86
     if (!PLAIN && newer_machine()) return chunks_avx2(m, p, n, ids);
 #endif
     (void)m, (void)p, (void)n, (void)ids;

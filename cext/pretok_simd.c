@@ -13,14 +13,7 @@
 
 #include "window.h"
 
-#ifdef NEWER_AVX2
-#include <immintrin.h>
-#endif
-#if defined(__SSE2__) || defined(_M_X64)
-#include <emmintrin.h>
-#define PRETOK_WINDOWS 1
-#elif defined(__ARM_NEON) && defined(__aarch64__)
-#include <arm_neon.h>
+#if defined(__SSE2__) || defined(_M_X64) || (defined(__ARM_NEON) && defined(__aarch64__))
 #define PRETOK_WINDOWS 1
 #endif
 
@@ -178,6 +171,39 @@ ALWAYS_INLINE classes classify(const uint8_t *p, shape s) {
 
 #endif
 
+#ifdef NEWER_X86
+
+static inline NEWEST classes classify_newest(const uint8_t *p, shape s) {
+#define IN(x, lo, n) \
+    _mm512_cmplt_epu8_mask(_mm512_sub_epi8(x, _mm512_set1_epi8(lo)), _mm512_set1_epi8(n))
+#define IS(x, c) _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8(c))
+    const __m512i x = _mm512_loadu_si512(p);
+    classes c = {0};
+    c.high = _mm512_movepi8_mask(x);
+    c.inner = _mm512_cmplt_epi8_mask(x, _mm512_set1_epi8((char)0xC0));
+    c.letter = IN(_mm512_or_si512(x, _mm512_set1_epi8(0x20)), 'a', 26);
+    if (s.cased) c.upper = IN(x, 'A', 26);
+    c.digit = IN(x, '0', 10);
+    c.space = IS(x, ' ');
+    c.newline = IS(x, '\n') | IS(x, '\r');
+    c.other_white = IN(x, '\t', 5) & ~c.newline;
+    c.quote = IS(x, '\'');
+    if (s.slashes) c.slash = IS(x, '/');
+    if (s.no_controls) c.control = IN(x, 0, 0x20) | IS(x, 0x7F);
+    if (s.no_backtick) c.control |= IS(x, '`');
+    if (s.gaps == CODER) {
+        c.symbol = IN(x, '<', 3) | IS(x, '$') | IS(x, '+') | IS(x, '^') | IS(x, '`') | IS(x, '|') |
+                   IS(x, '~');
+    }
+    return c;
+#undef IN
+#undef IS
+}
+
+#else
+#define classify_newest classify
+#endif
+
 /* The runs of `run` that begin at the bits of `from` (each the first of its run),
  * whole: adding `from` carries through them and nothing else. */
 ALWAYS_INLINE uint64_t runs_from(uint64_t run, uint64_t from) {
@@ -213,7 +239,7 @@ ALWAYS_INLINE uint64_t letters_only(const pretok_high *high, const uint8_t *p, u
     return letters;
 }
 
-#ifdef NEWER_AVX2
+#ifdef NEWER_X86
 
 /* The same of all bytes, by looking up both their halves. */
 static NEWER uint64_t letters_only_newer(const pretok_high *high, const uint8_t *p) {
@@ -234,15 +260,28 @@ static NEWER uint64_t letters_only_newer(const pretok_high *high, const uint8_t 
     return ~others;
 }
 
+static inline NEWEST uint64_t letters_only_newest(const pretok_high *high, const uint8_t *p) {
+    const __m512i rows =
+        _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)high->leads));
+    const __m512i row =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8));
+    const __m512i low_half = _mm512_set1_epi8(15);
+    __m512i x = _mm512_loadu_si512(p);
+    __m512i high_half = _mm512_and_si512(_mm512_srli_epi16(x, 4), low_half);
+    return _mm512_test_epi8_mask(_mm512_shuffle_epi8(rows, _mm512_and_si512(x, low_half)),
+                                 _mm512_shuffle_epi8(row, high_half));
+}
+
 #else
 #define letters_only_newer(high, p) 0
+#define letters_only_newest(high, p) 0
 #endif
 
 /* Gives the letters beyond ASCII among the window's first `known` bytes their bits.
  * Returns where the first character is that is neither letter nor mark, or that the
  * window cuts. */
 ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, classes *c,
-                                unsigned known, bool has_han, bool newer) {
+                                unsigned known, bool has_han, machine on) {
     uint64_t leads = c->high & ~c->inner & window_first(known);
     if (!leads) return known;
     unsigned last = bits_highest(leads);
@@ -250,9 +289,11 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
         leads ^= (uint64_t)1 << last;
         known = last;
     }
-    uint64_t letter = newer ? letters_only_newer(high, p) : letters_only(high, p, leads);
-    uint64_t two = leads & ~letter & window_range(p, 0xC0, 0x20);
-    uint64_t four = leads & window_range(p, 0xF0, 0x10); /* rare: left to the automaton */
+    uint64_t letter = on == MACHINE_NEWEST  ? letters_only_newest(high, p)
+                      : on == MACHINE_NEWER ? letters_only_newer(high, p)
+                                            : letters_only(high, p, leads);
+    uint64_t two = leads & ~letter & window_range_on(on, p, 0xC0, 0x20);
+    uint64_t four = leads & window_range_on(on, p, 0xF0, 0x10); /* rare: left to the automaton */
     uint64_t three = leads & ~letter & ~two & ~four, strange = 0;
     letter &= leads;
     /* No branch depends on what a character is: punctuation can't be predicted. */
@@ -402,14 +443,14 @@ ALWAYS_INLINE uint64_t gap_starts(const classes *c, shape s, unsigned known) {
  * them, as far as it tells; never bit 0. At the text's end a word starts, too. If none
  * does, and what is known ends with a letter, *last_letter is where that begins. */
 ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned left,
-                                   shape s, bool newer, unsigned *last_letter) {
+                                   shape s, machine on, unsigned *last_letter) {
     unsigned known = left, done = 0;
-    classes c = classify(p, s);
+    classes c = on == MACHINE_NEWEST ? classify_newest(p, s) : classify(p, s);
     uint64_t strange = c.control & ~c.other_white & ~c.newline;
     if (s.no_digits) strange |= c.digit;
     strange &= window_first(known);
     if (strange) known = bits_lowest(strange);
-    if (c.high) known = add_high(high, p, &c, known, s.han, newer);
+    if (c.high) known = add_high(high, p, &c, known, s.han, on);
     uint64_t starts = s.gaps ? gap_starts(&c, s, known) : run_starts(&c, p, s, &known, &done);
 
     /* A white run that reaches the end of what is known may go on: of it, only
@@ -434,7 +475,7 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     return starts;
 }
 
-ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, bool newer, const uint8_t *text,
+ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, machine on, const uint8_t *text,
                          pretok_stage *st, size_t *ends, size_t max) {
     enum { FEW = 2, MANY = 64, LEAST = 2 };
     size_t n = 0, slow = FEW;
@@ -450,10 +491,10 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, bool newer, const 
                 memset(last, ' ', sizeof last);
                 p = memcpy(last, p, left);
             }
-            uint64_t starts = word_starts(self->plain->high, p, left, s, newer, &last_letter);
+            uint64_t starts = word_starts(self->plain->high, p, left, s, on, &last_letter);
             if (starts) {
                 unsigned found = bits_count(starts);
-                window_places(starts, found, pos, ends + n);
+                window_places_on(on, starts, found, pos, ends + n);
                 n += found;
                 st->pos = pos += bits_highest(starts);
                 slow = FEW;
@@ -473,28 +514,29 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, bool newer, const 
 
 #else
 
-#define cut(self, shape, newer, text, st, ends, max) \
-    pretok_dfa_cut((self)->plain, text, st, ends, max)
+#define cut(self, shape, on, text, st, ends, max) pretok_dfa_cut((self)->plain, text, st, ends, max)
 
 #endif
 
-#if defined(PRETOK_WINDOWS) && defined(NEWER_AVX2)
+#define CUT(on, ...) \
+    (const pretok_scanner *self, const uint8_t *text, pretok_stage *st, size_t *ends, \
+     size_t max) { \
+        return cut(self, ((shape){__VA_ARGS__}), on, text, st, ends, max); \
+    }
+
+#if defined(PRETOK_WINDOWS) && defined(NEWER_X86)
 #define PATTERN(name, ...) \
-    static NEWER size_t name##_newer(const pretok_scanner *self, const uint8_t *text, \
-                                     pretok_stage *st, size_t *ends, size_t max) { \
-        return cut(self, ((shape){__VA_ARGS__}), true, text, st, ends, max); \
-    } \
+    static NEWEST size_t name##_newest CUT(MACHINE_NEWEST, __VA_ARGS__) static NEWER size_t \
+        name##_newer CUT(MACHINE_NEWER, __VA_ARGS__) static size_t name##_any CUT(MACHINE_ANY, \
+                                                                                  __VA_ARGS__) \
     size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st, \
                              size_t *ends, size_t max) { \
-        if (newer_machine()) return name##_newer(self, text, st, ends, max); \
-        return cut(self, ((shape){__VA_ARGS__}), false, text, st, ends, max); \
+        return (newest_machine()  ? name##_newest \
+                : newer_machine() ? name##_newer \
+                                  : name##_any)(self, text, st, ends, max); \
     }
 #else
-#define PATTERN(name, ...) \
-    size_t pretok_cut_##name(const pretok_scanner *self, const uint8_t *text, pretok_stage *st, \
-                             size_t *ends, size_t max) { \
-        return cut(self, ((shape){__VA_ARGS__}), false, text, st, ends, max); \
-    }
+#define PATTERN(name, ...) size_t pretok_cut_##name CUT(MACHINE_ANY, __VA_ARGS__)
 #endif
 
 #define LLAMA .any_prefix = true, .newline_words = true, .joined = true

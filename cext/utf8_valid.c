@@ -17,7 +17,7 @@ static size_t well_formed(const uint8_t *p, size_t n) {
     return len;
 }
 
-#ifdef NEWER_AVX2
+#ifdef NEWER_X86
 #include <immintrin.h>
 
 /*

@@ -78,6 +78,7 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         "stl_order": ([], []),
         "threads": ([], files),
         "partition": ([], []),
+        "paths": (["-DGGTOK_TEST_MACHINE=0"], files),
         "pretok_twins": ([], ["500"]),
         "utf8_valid": ([], []),
     }

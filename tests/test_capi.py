@@ -20,6 +20,13 @@ COMPILER = os.environ.get("CC") or shutil.which("cc")
 # Programs that hold something fast against what it must equal, and how much of it they try.
 AGAINST_DEFINITIONS = {"pretok_twins": ["2000"], "partition": ["5000"], "utf8_valid": []}
 
+# Builds that do without what newer processors have, and without any vector instruction.
+OTHER_MACHINES = {
+    "newer": ("-DGGTOK_TEST_MACHINE=1",),
+    "any": ("-DGGTOK_TEST_MACHINE=0",),
+    "portable": ("-DGGTOK_TEST_MACHINE=0", "-U__SSE2__", "-U__ARM_NEON"),
+}
+
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or not COMPILER, reason="needs a C compiler named cc or in $CC"
 )
@@ -44,6 +51,30 @@ def test_against_the_definition(name: str, sanitized: bool, tmp_path: Path) -> N
     command = [str(tmp_path / name), *AGAINST_DEFINITIONS[name]]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["pretok_twins", "utf8_valid"])
+@pytest.mark.parametrize("machine", OTHER_MACHINES)
+def test_against_the_definition_on(machine: str, name: str, tmp_path: Path) -> None:
+    build(tmp_path / name, ["-O2", *OTHER_MACHINES[machine]], program=name)
+    command = [str(tmp_path / name), *AGAINST_DEFINITIONS[name]]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_all_paths_give_the_same_ids(tmp_path: Path) -> None:
+    """This machine's, those of others, no vector instruction, and none of what DESIGN.md argues
+    for: no caches, cuts or windows."""
+    builds = {"here": (), **OTHER_MACHINES, "plain": ("-DGGTOK_TEST_PLAIN",)}
+    ids = {}
+    for name, flags in builds.items():
+        build(tmp_path / name, ["-O0", *flags], program="paths")
+        done = subprocess.run([tmp_path / name, *FIXTURES], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        ids[name] = done.stdout.splitlines()
+    assert len(set(ids["here"])) == len(FIXTURES)
+    for name in builds:
+        assert ids[name] == ids["here"], name
 
 
 def test_allocations_that_fail(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ PROGRAMS = {
     "oom": ("*.c",),
     "reach": ("*.c",),
     "threads": ("*.c",),
+    "paths": ("*.c",),
     "stl_order": ("stl_order.c", "mem.c"),
     "partition": ("partition*.c", "stl_order.c", "error.c", "mem.c"),
     "pretok_twins": ("pretok*.c", "unicode.c", "utf8*.c", "mem.c"),

@@ -1,0 +1,117 @@
+/* Texts made to hurt, of characters that meet seldom; the same for each seed. */
+#ifndef MADE_TEXTS_H
+#define MADE_TEXTS_H
+
+#include "random.h"
+
+#include <string.h>
+
+enum { MAX_TEXT = 5000, MAX_CHAR = 4 };
+
+/* Characters that meet in one text. */
+static const char *const alphabets[] = {
+    "abcST DM'relvd1 2\n\r\t.,/\"(",
+    "aA'sStTmMdDreREllLLveVE ' ",
+    "  \n\n\r\t x.",
+    " \n",
+    " \t\r\n\v\f",
+    "0123456789 a.",
+    "0123 \u0663\uff13\u2167\u00bd",
+    "abcdefghijklmnopqrstuvwxyz      .,'\n",
+    "the cat's don't I'LL we're\n  {}();/\n\n",
+    "aB'./\n ",
+    "ABCdef ghI",
+    "/\n/\r.",
+    "$+<=>^~|`!?-_ a",
+    "\x01\x1f\x7f a1'\n.",
+    "a\u00e9\u00df\u0130\u01c5 A'",
+    "\u4f60\u597d\u6f22\u3042\u30a2\u3001\u3002 a1",
+    "\uac00\u1100\u0e01\u0e31\u0915\u093e a",
+    "\u00a0\u2003\u3000\u2028\x0b \n.a",
+    "\u2019\u201c'\"\u2026 s",
+    "\u0301a \u0301'\u0301.1\n",
+    "\U0001f600\u200d\ufe0f \U0001f44d!a",
+    "\u0378\ue000\U000e0001\U0010ffff a.", /* no letters, no marks: unassigned, private */
+    "\xed\xa0\x80 a1.\n",                  /* a surrogate */
+    "<sentinel:0>IMGAZ ",
+    "ab\u00e9\u0436'.\u00ab\u2014 \n", /* letters and marks of ASCII and beyond */
+    "\u4f60\u3042.a1 \n'\u30fb",
+    "$+ a.\u4f60\u2603 \t1\n",
+};
+
+/* What a character by character choice seldom makes. */
+static const char *const words[] = {
+    "'s",
+    "'T",
+    "'re",
+    "'Ve",
+    "'LL",
+    "'m",
+    "'d",
+    "'x",
+    "'\u017f",
+    "'",
+    "a's",
+    " the",
+    "The",
+    "camelCase",
+    " x1",
+    "\r\n",
+    "\n\n ",
+    " \n  a",
+    "  \n",
+    "...\n",
+    "//\n",
+    " 1234",
+    "1,000",
+    "  ",
+    "\t\t",
+    "\u00e9t\u00e9",
+    "\u4f60\u597d",
+    "\u3002\n",
+    "<sentinel:12>",
+};
+
+static size_t put(uint8_t *text, size_t n, const char *what, size_t len) {
+    if (n + len > MAX_TEXT) return n;
+    memcpy(text + n, what, len);
+    return n + len;
+}
+
+static size_t char_length(uint8_t lead) {
+    return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+/* Appends a character of the alphabet `times` times. */
+static size_t put_char(uint8_t *text, size_t n, const char *alphabet, size_t times) {
+    const char *p = alphabet + below(strlen(alphabet));
+    while (((uint8_t)*p & 0xC0) == 0x80) p--;
+    while (times--) n = put(text, n, p, char_length((uint8_t)*p));
+    return n;
+}
+
+/* A text of about `size` bytes: segments, each dense in something. */
+static size_t make_text(uint8_t *text, size_t size) {
+    const char *alphabet = PICK(alphabets);
+    size_t n = 0;
+    while (n < size && n < MAX_TEXT - MAX_CHAR) {
+        size_t many = 1 + below(below(4) ? 12 : 80);
+        switch (below(6)) {
+        case 0: alphabet = PICK(alphabets); break;
+        case 1: /* a run */ n = put_char(text, n, alphabet, many); break;
+        case 2: /* something at the edge of a window that began with what is here */
+            n = put_char(text, n, alphabets[below(4) ? 7 : below(10)], 58 + below(8));
+            /* fall through */
+        case 3: {
+            const char *word = PICK(words);
+            n = put(text, n, word, strlen(word));
+            break;
+        }
+        default:
+            while (many--) n = put_char(text, n, alphabet, 1);
+        }
+    }
+    return n;
+}
+
+#endif
