@@ -70,12 +70,39 @@ static word_short plain_entry(const word_short *e) {
     return copy;
 }
 
+static size_t key_length(const uint64_t key[2]) {
+    return ((const uint8_t *)key)[WORD_SHORT];
+}
+
+/* Puts the word of an entry, or of two, where it is found when its set doesn't hold it. */
 static void put_far(wordcache *c, const word_short *e) {
-    int32_t ids[WORD_SHORT_IDS];
+    int32_t ids[WORD_WIDE_IDS + 1];
+    size_t n = word_short_ids(e, ids);
     piece_key key = longer_key(e->key);
-    word_short_ids(e, ids);
-    put_piece(c, &key, ids, word_short_n(e));
+    if (n <= PIECE_IDS) {
+        put_piece(c, &key, ids, n);
+    } else {
+        long_add(&c->longs, (const uint8_t *)e->key, key_length(e->key), ids, n, true);
+    }
     set_of_key(c, e->key)->ids[3] |= WORD_FAR;
+}
+
+/* Puts a word into a set. False: it has no room. */
+static bool put_into(word_short *set, const word_short *e) {
+    if (word_same(set[0].key, e->key) || word_same(set[1].key, e->key)) return true;
+    if (word_is_wide(set)) return false;
+    if (word_is_wide(e)) {
+        if (set[0].key[1] || set[1].key[1]) return false;
+        set_entry(&set[0], e);
+        set[1] = e[1];
+        return true;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (set[i].key[1]) continue;
+        set_entry(&set[i], e);
+        return true;
+    }
+    return false;
 }
 
 /* The words that a text is made of come early, so the first ones keep their places.
@@ -83,33 +110,21 @@ static void put_far(wordcache *c, const word_short *e) {
  * searched for them. */
 static void put_short(wordcache *c, const word_short *e) {
     word_short *set = set_of_key(c, e->key);
-    for (int i = 0; i < 2; i++) {
-        if (word_same(set[i].key, e->key)) return;
-        if (!set[i].key[1]) {
-            set_entry(&set[i], e);
-            return;
-        }
-    }
-    word_short *near = (word_short *)word_short_next(c, set);
-    for (int i = 0; i < 2; i++) {
-        if (word_same(near[i].key, e->key)) return;
-        if (!near[i].key[1]) {
-            c->n_moved++;
-            set_entry(&near[i], e);
-            set->ids[3] |= WORD_NEAR;
-            return;
-        }
-    }
+    if (put_into(set, e)) return;
     c->n_moved++;
-    put_far(c, e);
+    if (put_into((word_short *)word_short_next(c, set), e)) {
+        set->ids[3] |= WORD_NEAR;
+    } else {
+        put_far(c, e);
+    }
 }
 
 /* Of words that are found far from their set now and then one comes into it, so that
  * those that are often asked for do, and don't push each other out at each turn. */
 static void bring_back(wordcache *c, const word_short *e) {
     enum { SELDOM = 4 };
-    if (++c->n_back % SELDOM) return;
-    word_short *to = set_of_key(c, e->key) + c->n_back / SELDOM % 2;
+    word_short *set = set_of_key(c, e->key), *to = set + c->n_back / SELDOM % 2;
+    if (++c->n_back % SELDOM || word_is_wide(set) || word_is_wide(e)) return;
     if (to->key[1]) {
         word_short gone = plain_entry(to);
         put_far(c, &gone);
@@ -130,14 +145,15 @@ static void grow(wordcache *c) {
     c->shorts = sets;
     c->block = block;
     c->short_shift -= GROWTH;
-    for (size_t i = 0; i < (size_t)2 << log2; i++) {
-        if (i % 2 == 0 && old[i].ids[3] & WORD_FAR) { /* of which of its parts is not known */
+    for (size_t i = 0; i < (size_t)1 << log2; i++, old += 2) {
+        if (word_is_far(old)) { /* of which of its parts is not known */
             for (size_t k = 0; k < (size_t)1 << GROWTH; k++) {
-                sets[2 * ((i / 2 << GROWTH) + k)].ids[3] |= WORD_FAR;
+                sets[2 * ((i << GROWTH) + k)].ids[3] |= WORD_FAR;
             }
         }
-        word_short e = plain_entry(&old[i]);
-        if (e.key[1]) put_short(c, &e);
+        word_short e[2] = {plain_entry(&old[0]), old[1]};
+        if (e[0].key[1]) put_short(c, &e[0]);
+        if (e[1].key[1] && !word_is_wide(e)) put_short(c, &e[1]);
     }
     c->n_moved = 0;
     mem_free(old_block);
@@ -151,15 +167,21 @@ static void key_of(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
     word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
 }
 
-/* Makes a short word's entry of its ids; false: they don't fit. Its key is there. */
-static bool make_entry(word_short *e, const int32_t *ids, size_t count) {
-    if (count > WORD_SHORT_IDS) return false;
-    uint32_t all = 0;
-    for (size_t i = 0; i < WORD_SHORT_IDS; i++) {
-        e->ids[i] = i < count ? (uint32_t)ids[i] : 0;
-        all |= e->ids[i];
+/* Makes a short word's entry of its ids, or both entries if it is wide; false: they don't
+ * fit. Its key is there. */
+static bool make_entry(word_short e[2], const int32_t *ids, size_t count) {
+    if (count > WORD_WIDE_IDS) return false;
+    uint32_t id[WORD_WIDE_IDS + 1] = {0}, all = 0;
+    for (size_t i = 0; i < count; i++) all |= id[i] = (uint32_t)ids[i];
+    memcpy(e->ids, id, sizeof e->ids);
+    if (count <= WORD_SHORT_IDS) {
+        e->ids[0] |= (uint32_t)count << WORD_ID_BITS;
+    } else {
+        e->ids[0] |= (uint32_t)WORD_WIDE << WORD_ID_BITS;
+        e->ids[1] |= (uint32_t)(count - WORD_SHORT_IDS - 1) << WORD_ID_BITS;
+        memcpy(e[1].ids, id + 4, sizeof e->ids);
+        memcpy(e[1].key, id + 8, sizeof e->key);
     }
-    e->ids[0] |= (uint32_t)count << WORD_ID_BITS;
     return all <= WORD_ID_MASK;
 }
 
@@ -167,15 +189,15 @@ void wordcache_put(wordcache *c, const uint8_t *p, size_t n, size_t room, const 
                    size_t count) {
     if (PLAIN) return;
     if (n <= WORD_SHORT) {
-        word_short e;
-        key_of(e.key, p, n, room);
-        if (make_entry(&e, ids, count)) {
-            put_short(c, &e);
+        word_short e[2];
+        key_of(e->key, p, n, room);
+        if (make_entry(e, ids, count)) {
+            put_short(c, e);
             unsigned log2 = 64 - c->short_shift;
             if (c->n_moved > (size_t)1 << log2 >> 4 && log2 < MAX_LOG2) grow(c);
             return;
         }
-        set_of_key(c, e.key)->ids[3] |= WORD_FAR;
+        set_of_key(c, e->key)->ids[3] |= WORD_FAR;
     }
     if (n <= PIECE_MAX && count <= PIECE_IDS) {
         piece_key key = piece_key_within(p, n, room);
@@ -190,8 +212,7 @@ static bool get_short(const wordcache *c, const uint64_t key[2], idbuf *out) {
     const word_short *set = word_short_set(c, key), *e = word_short_find(set, key);
     if (!e) e = word_short_near(c, set, key);
     if (!e) return false;
-    word_short_ids(e, out->data + out->n);
-    out->n += word_short_n(e);
+    out->n += word_short_ids(e, out->data + out->n);
     return true;
 }
 
@@ -224,8 +245,8 @@ bool wordcache_get_far(wordcache *c, const uint64_t key[2], const uint8_t *p, si
     piece_key longer = longer_key(key);
     size_t before = out->n;
     if (!get_piece(c, &longer, piece_hash(&longer), p, n, out)) return false;
-    word_short back = {.key = {key[0], key[1]}};
-    if (make_entry(&back, out->data + before, out->n - before)) bring_back(c, &back);
+    word_short back[2] = {{.key = {key[0], key[1]}}};
+    if (make_entry(back, out->data + before, out->n - before)) bring_back(c, back);
     return true;
 }
 

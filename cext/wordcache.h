@@ -2,7 +2,7 @@
  * Words that were tokenized before: bytes -> ids, exact, bounded, one thread's.
  *
  *   short  32 bytes an entry: key of at most 15 bytes with its length in the
- *          sixteenth, up to 4 ids                      - nearly all look-ups
+ *          sixteenth, up to 4 ids; twice that: up to 11  - nearly all look-ups
  *   piece  64 bytes: at most 31 bytes, up to 7 ids; see piece_cache.h
  *   long   at most 255 bytes, up to 255 ids; see long_cache.h
  *
@@ -21,7 +21,7 @@
 #define WORD_SSE2 1
 #endif
 
-enum { WORD_SHORT = 15, WORD_SHORT_IDS = 4 };
+enum { WORD_SHORT = 15, WORD_SHORT_IDS = 4, WORD_WIDE_IDS = 11 };
 
 /* An id has 29 bits, so that others fit beside: ids[0] has how many ids there are, and
  * ids[3] of a set's first entry tells where the set's other words may be. */
@@ -30,7 +30,11 @@ typedef struct word_short {
     uint32_t ids[WORD_SHORT_IDS];
 } word_short;
 
-enum { WORD_ID_BITS = 29, WORD_ID_MASK = (1 << WORD_ID_BITS) - 1 };
+/* A word of 5 to 11 ids is wide: it takes both entries of a set. ids[0] has WORD_WIDE instead
+ * of their number, which is in ids[1]; the other entry has the ids behind the fourth in its
+ * ids and then in its key, but for the last four bytes of that, which are 0: no word has
+ * that key, as none has that length. */
+enum { WORD_ID_BITS = 29, WORD_ID_MASK = (1 << WORD_ID_BITS) - 1, WORD_WIDE = 7 };
 #define WORD_NEAR ((uint32_t)1 << WORD_ID_BITS) /* in the set next to it */
 #define WORD_FAR ((uint32_t)2 << WORD_ID_BITS)  /* in the piece cache, or the long one */
 
@@ -124,12 +128,25 @@ static inline size_t word_short_n(const word_short *e) {
     return e->ids[0] >> WORD_ID_BITS;
 }
 
-/* Writes the entry's ids; what is behind them, up to WORD_SHORT_IDS, is overwritten. */
-static inline void word_short_ids(const word_short *e, int32_t *ids) {
+static inline bool word_is_wide(const word_short *e) {
+    return word_short_n(e) == WORD_WIDE;
+}
+
+/* Writes the ids of a wide word behind the fourth, and returns how many it has in all. */
+static inline size_t word_wide_ids(const word_short *e, int32_t *ids) {
+    memcpy(ids + 4, e[1].ids, sizeof e[1].ids);
+    memcpy(ids + 8, e[1].key, sizeof e[1].key);
+    return WORD_SHORT_IDS + 1 + (e->ids[1] >> WORD_ID_BITS);
+}
+
+/* Writes the entry's ids and returns how many they are; what is behind them, up to
+ * WORD_WIDE_IDS + 1, is overwritten. */
+static inline size_t word_short_ids(const word_short *e, int32_t *ids) {
     uint32_t id[WORD_SHORT_IDS]; /* may lie where ids do, for all that compilers know */
     memcpy(id, e->ids, sizeof id);
     for (int i = 0; i < WORD_SHORT_IDS; i++) id[i] &= WORD_ID_MASK;
     memcpy(ids, id, sizeof id);
+    return word_is_wide(e) ? word_wide_ids(e, ids) : word_short_n(e);
 }
 
 /* May words of the set be in the other caches? */

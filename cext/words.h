@@ -21,7 +21,7 @@ const uint8_t *words_pad(bytebuf *pad, const uint8_t *text, size_t n, size_t *ro
  * read. */
 typedef ggtok_status (*word_fn)(const model_call *call, const uint8_t *word, size_t n, size_t room);
 
-enum { WORDS_GROUP = 32, WORDS_GROUP_IDS = WORDS_GROUP * (WORD_SHORT_IDS + 1) };
+enum { WORDS_GROUP = 32, WORDS_GROUP_IDS = WORDS_GROUP * (WORD_WIDE_IDS + 1) };
 
 /* What a word is looked for with. Words that are not for the short table have a key that
  * it never holds, as no length is 255, and their piece_hash or long_hash in its other
@@ -100,8 +100,7 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, wordcache *cache, wo
             const word_short *e = word_short_find(probe[i].set, probe[i].key);
             if (!e) e = word_short_near(cache, probe[i].set, probe[i].key);
             if (e) {
-                word_short_ids(e, w);
-                w += word_short_n(e);
+                w += word_short_ids(e, w);
                 continue;
             }
             const word_short *before = cache->shorts;
