@@ -43,6 +43,11 @@ size_t utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cpt);
 /* Writes cpt (<= 10FFFF) in its shortest form; returns the length, 1 to 4. */
 size_t utf8_encode(uint32_t cpt, uint8_t out[4]);
 
+/* Writes all of cpts[0..n) (<= 10FFFF) in their shortest forms; returns how many bytes they
+ * are, or SIZE_MAX: one is a surrogate. `out` has room for 4 * n + UTF8_ROOM bytes. */
+enum { UTF8_ROOM = 64 };
+size_t utf8_of_ucs4(const uint32_t *cpts, size_t n, uint8_t *out);
+
 /* Length of the longest prefix that is well-formed in the wide sense. */
 size_t utf8_valid_prefix(const uint8_t *p, size_t n);
 

@@ -81,6 +81,7 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         "paths": (["-DGGTOK_TEST_MACHINE=0"], files),
         "pretok_twins": ([], ["500"]),
         "utf8_valid": ([], []),
+        "utf8_ucs4": ([], []),
     }
     for program, (flags, words) in runs.items():
         capi.build(folder / program, [*COVERAGE, *flags], "clang", program)

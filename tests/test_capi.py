@@ -18,7 +18,12 @@ FIXTURE = ROOT / "fixtures" / "gguf" / "bpe-gpt2.gguf"
 COMPILER = os.environ.get("CC") or shutil.which("cc")
 
 # Programs that hold something fast against what it must equal, and how much of it they try.
-AGAINST_DEFINITIONS = {"pretok_twins": ["2000"], "partition": ["5000"], "utf8_valid": []}
+AGAINST_DEFINITIONS = {
+    "pretok_twins": ["2000"],
+    "partition": ["5000"],
+    "utf8_valid": [],
+    "utf8_ucs4": [],
+}
 
 # Builds that do without what newer processors have, and without any vector instruction.
 OTHER_MACHINES = {
@@ -53,7 +58,7 @@ def test_against_the_definition(name: str, sanitized: bool, tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["pretok_twins", "utf8_valid"])
+@pytest.mark.parametrize("name", ["pretok_twins", "utf8_valid", "utf8_ucs4"])
 @pytest.mark.parametrize("machine", OTHER_MACHINES)
 def test_against_the_definition_on(machine: str, name: str, tmp_path: Path) -> None:
     build(tmp_path / name, ["-O2", *OTHER_MACHINES[machine]], program=name)

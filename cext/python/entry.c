@@ -21,6 +21,7 @@
 
 #include "entry.h"
 #include "mem.h"
+#include "utf8.h"
 
 enum {
     RELEASE_FROM = 2048, /* bytes: shorter texts aren't worth letting other threads run */
@@ -86,7 +87,26 @@ static bool is_ascii(PyObject *text) {
 
 /* ---- large texts ---- */
 
-enum { LARGE = 1 << 15, TOO_LARGE = 1 << 22 }; /* characters; a spare's bytes */
+enum { LARGE = 1 << 15, PART = 1 << 12, TOO_LARGE = 1 << 22 }; /* characters; a spare's bytes */
+
+/* Appends the UTF-8 of at most PART characters. False: it has none, or there is no memory. */
+static bool append_part(bytebuf *utf8, PyObject *part) {
+    if (is_ascii(part)) {
+        Py_ssize_t n;
+        const char *data = PyUnicode_AsUTF8AndSize(part, &n);
+        return data && bytebuf_append(utf8, data, (size_t)n);
+    }
+    uint32_t cpts[PART];
+    size_t n = (size_t)PyUnicode_GetLength(part);
+    if (!PyUnicode_AsUCS4(part, cpts, PART, 0) ||
+        !bytebuf_reserve(utf8, 4 * (size_t)PART + UTF8_ROOM)) {
+        return false;
+    }
+    size_t added = utf8_of_ucs4(cpts, n, utf8->data + utf8->n);
+    if (added == SIZE_MAX) return false;
+    utf8->n += added;
+    return true;
+}
 
 /*
  * Makes the UTF-8 of a str beyond ASCII that is large, a part at a time. CPython would make it
@@ -96,7 +116,6 @@ enum { LARGE = 1 << 15, TOO_LARGE = 1 << 22 }; /* characters; a spare's bytes */
  * text_of.
  */
 static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
-    enum { PART = 1 << 12 };
     Py_ssize_t n = PyUnicode_CheckExact(text) ? PyUnicode_GetLength(text) : 0;
     if (n < LARGE || is_ascii(text)) return false;
     if (KEEP) {
@@ -107,11 +126,8 @@ static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
     }
     bool ok = bytebuf_reserve(utf8, (size_t)n);
     for (Py_ssize_t at = 0; ok && at < n; at += PART) {
-        const char *data = NULL;
-        Py_ssize_t size = 0;
         PyObject *part = PyUnicode_Substring(text, at, at + PART < n ? at + PART : n);
-        if (part) data = PyUnicode_AsUTF8AndSize(part, &size);
-        ok = data && bytebuf_append(utf8, data, (size_t)size);
+        ok = part && append_part(utf8, part);
         Py_XDECREF(part);
     }
     PyErr_Clear(); /* a lone surrogate, or no memory: text_of says so */

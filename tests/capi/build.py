@@ -29,6 +29,7 @@ PROGRAMS = {
     "partition": ("partition*.c", "stl_order.c", "error.c", "mem.c"),
     "pretok_twins": ("pretok*.c", "unicode.c", "utf8*.c", "mem.c"),
     "utf8_valid": ("utf8*.c", "mem.c"),
+    "utf8_ucs4": ("utf8*.c", "mem.c"),
 }
 
 
