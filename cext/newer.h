@@ -18,7 +18,8 @@ typedef enum machine { MACHINE_ANY, MACHINE_NEWER, MACHINE_NEWEST } machine;
 
 /* A NEWER function may be called if newer_machine(), a NEWEST one if newest_machine(); what
  * is to be compiled for several is ALWAYS_INLINE, in a function for each. */
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 8)) && \
+    __SIZEOF_SIZE_T__ == 8 /* places are written as 64-bit numbers */
 #define NEWER_X86 1
 #define NEWER __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define NEWEST __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,avx2,bmi,bmi2,popcnt")))

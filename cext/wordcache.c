@@ -123,13 +123,21 @@ static void put_short(wordcache *c, const word_short *e) {
  * those that are often asked for do, and don't push each other out at each turn. */
 static void bring_back(wordcache *c, const word_short *e) {
     enum { SELDOM = 4 };
-    word_short *set = set_of_key(c, e->key), *to = set + c->n_back / SELDOM % 2;
-    if (++c->n_back % SELDOM || word_is_wide(set) || word_is_wide(e)) return;
-    if (to->key[1]) {
-        word_short gone = plain_entry(to);
-        put_far(c, &gone);
+    if (++c->n_back % SELDOM) return;
+    word_short *set = set_of_key(c, e->key), gone[2] = {plain_entry(&set[0]), set[1]};
+    const bool both = word_is_wide(gone) || word_is_wide(e);
+    const size_t only = c->n_back / SELDOM % 2;
+    for (size_t i = 0; i < 2; i++) {
+        if ((both || i == only) && gone[i].key[1] && !(i && word_is_wide(gone))) {
+            put_far(c, &gone[i]);
+        }
     }
-    set_entry(to, e);
+    if (both) {
+        set_entry(&set[0], e);
+        set[1] = word_is_wide(e) ? e[1] : (word_short){.key = {0, 0}};
+    } else {
+        set_entry(&set[only], e);
+    }
 }
 
 /* A larger table. Failing keeps the old. */

@@ -7,8 +7,8 @@
  *   long   at most 255 bytes, up to 255 ids; see long_cache.h
  *
  * Longer words are not kept. Sets have two entries. A short word whose set is full
- * lies in the set next to it, or in the piece cache, from where words that are
- * asked for again come into their sets. Tables start small and grow while they fill.
+ * lies in the set next to it, or in the piece cache (the long one, if it has many
+ * ids), from where words that are asked for again come into their sets. Tables start small and grow while they fill.
  */
 #ifndef GGTOK_WORDCACHE_H
 #define GGTOK_WORDCACHE_H
@@ -42,7 +42,7 @@ typedef struct wordcache {
     word_short *shorts;
     unsigned short_shift; /* 64 - log2(sets) */
     size_t n_moved;       /* words that found their set full since the table's last growth */
-    unsigned n_back;      /* words found in the piece cache */
+    unsigned n_back;      /* words found far from their sets */
     void *block;
     piece_cache pieces;
     long_cache longs;

@@ -82,6 +82,7 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         "pretok_twins": ([], ["500"]),
         "utf8_valid": ([], []),
         "utf8_ucs4": ([], []),
+        "wordcache": (["-DGGTOK_TEST_SMALL"], []),
     }
     for program, (flags, words) in runs.items():
         capi.build(folder / program, [*COVERAGE, *flags], "clang", program)

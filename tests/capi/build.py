@@ -30,6 +30,7 @@ PROGRAMS = {
     "pretok_twins": ("pretok*.c", "unicode.c", "utf8*.c", "mem.c"),
     "utf8_valid": ("utf8*.c", "mem.c"),
     "utf8_ucs4": ("utf8*.c", "mem.c"),
+    "wordcache": ("wordcache.c", "piece_cache.c", "long_cache.c", "mem.c"),
 }
 
 

@@ -92,7 +92,7 @@ static size_t put_char(uint8_t *text, size_t n, const char *alphabet, size_t tim
 
 /* A text of about `size` bytes: segments, each dense in something. */
 static size_t make_text(uint8_t *text, size_t size) {
-    const char *alphabet = PICK(alphabets);
+    const char *alphabet = PICK(alphabets), *edge;
     size_t n = 0;
     while (n < size && n < MAX_TEXT - MAX_CHAR) {
         size_t many = 1 + below(below(4) ? 12 : 80);
@@ -100,7 +100,8 @@ static size_t make_text(uint8_t *text, size_t size) {
         case 0: alphabet = PICK(alphabets); break;
         case 1: /* a run */ n = put_char(text, n, alphabet, many); break;
         case 2: /* something at the edge of a window that began with what is here */
-            n = put_char(text, n, alphabets[below(4) ? 7 : below(10)], 58 + below(8));
+            edge = alphabets[below(4) ? 7 : below(10)];
+            n = put_char(text, n, edge, 58 + below(8));
             /* fall through */
         case 3: {
             const char *word = PICK(words);
