@@ -8,7 +8,8 @@
  *
  * Longer words are not kept. Sets have two entries. A short word whose set is full
  * lies in the set next to it, or in the piece cache (the long one, if it has many
- * ids), from where words that are asked for again come into their sets. Tables start small and grow while they fill.
+ * ids), from where words that are asked for again come into their sets. Tables start
+ * small and grow while they fill.
  */
 #ifndef GGTOK_WORDCACHE_H
 #define GGTOK_WORDCACHE_H
