@@ -49,6 +49,12 @@ typedef enum {
 
 #define GGTOK_ADD_SPECIAL ...
 #define GGTOK_PARSE_SPECIAL ...
+#define GGTOK_CONTINUES ...
+#define GGTOK_CONTINUATION ...
+#define GGTOK_MORE ...
+#define GGTOK_TAIL ...
+#define GGTOK_SPANS ...
+#define GGTOK_PLAIN_USER_DEFINED ...
 
 typedef enum {
     GGTOK_U8, GGTOK_I8, GGTOK_U16, GGTOK_I16, GGTOK_U32, GGTOK_I32, GGTOK_F32, GGTOK_BOOL,
@@ -57,9 +63,6 @@ typedef enum {
 
 typedef struct { const int32_t *data; size_t n; ...; } ggtok_ids;
 typedef struct { const char *data; size_t n; ...; } ggtok_bytes;
-typedef struct { size_t begin, end; ...; } ggtok_range;
-typedef struct { size_t pos, n, first, n_ids; bool special; ...; } ggtok_part;
-typedef struct { const ggtok_part *data; size_t n; ...; } ggtok_parts;
 typedef struct {
     ggtok_bytes key;
     ggtok_value_type type;
@@ -73,7 +76,6 @@ typedef struct {
 } ggtok_kv;
 
 typedef ... ggtok_tokenizer;
-typedef ... ggtok_context;
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 typedef enum {
     GGTOK_OVERRIDE_INT, GGTOK_OVERRIDE_FLOAT, GGTOK_OVERRIDE_BOOL, GGTOK_OVERRIDE_STR, ...
@@ -115,9 +117,6 @@ ggtok_status ggtok_peek(const void *prefix, size_t n, uint64_t file_size, ggtok_
                         ggtok_error *err);
 void ggtok_free(ggtok_tokenizer *tok);
 const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i);
-ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
-                                  const ggtok_range *trusted, size_t n_trusted, ggtok_ids *out,
-                                  ggtok_parts *parts, ggtok_error *err);
 ggtok_status ggtok_token_to_piece(const ggtok_tokenizer *tok, int32_t id, int32_t lstrip,
                                   bool special, ggtok_bytes *piece, ggtok_error *err);
 uint32_t ggtok_n_tokens(const ggtok_tokenizer *tok);
@@ -132,15 +131,91 @@ ggtok_status ggtok_token_score(const ggtok_tokenizer *tok, int32_t id, float *sc
                                ggtok_error *err);
 ggtok_status ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *attr,
                               ggtok_error *err);
+size_t ggtok_special_ids(const ggtok_tokenizer *tok, int32_t *out, size_t max);
+ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets);
+bool ggtok_same_vocabulary(const ggtok_tokenizer *tok, const ggtok_tokenizer *other);
 ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
 ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);
 int32_t ggtok_text_to_token(const ggtok_tokenizer *tok, const char *text, size_t n);
 const char *ggtok_pre_name(size_t i);
+bool ggtok_pre_is_raw(const char *name);
 size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok);
 size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out, ggtok_error *err);
 
-bool entry_bind(ggtok_tokenizer *tok, uintptr_t list, uintptr_t error);
+typedef ... ggtok_counts;
+typedef ... ggtok_counter;
+typedef ... ggtok_merges;
+typedef enum { GGTOK_CUT_PRE, GGTOK_CUT_SPACES, GGTOK_CUT_CALLER, ... } ggtok_cut;
+typedef struct {
+    ggtok_cut cut;
+    const char *pre;
+    ggtok_split_fn split;
+    void *split_user;
+    uint64_t max_words;
+    ...;
+} ggtok_counts_options;
+typedef struct {
+    uint64_t n_words, word_bytes, total, total_bytes, dropped_words, dropped, memory;
+    ...;
+} ggtok_counts_info;
+typedef struct { uint32_t code; uint64_t count; ...; } ggtok_char_count;
+typedef enum { GGTOK_RULE_NUMBERS, GGTOK_RULE_PIECES, ... } ggtok_rule;
+#define GGTOK_SYMBOL_SPACE ...
+#define GGTOK_SYMBOL_ONLY_SPACES ...
+#define GGTOK_SYMBOL_ALONE ...
+#define GGTOK_SYMBOL_NEVER ...
+typedef struct { uint32_t code, number; uint16_t script; unsigned kind; ...; } ggtok_symbol;
+typedef struct { const uint32_t *symbols; size_t n; uint32_t number; ...; } ggtok_reserved;
+typedef struct { size_t n_merges, most; uint64_t count; ...; } ggtok_merge_progress;
+typedef bool (*ggtok_merge_fn)(void *user, const ggtok_merge_progress *progress);
+typedef struct {
+    ggtok_rule rule;
+    bool bytes;
+    const ggtok_symbol *initial;
+    size_t n_initial;
+    uint32_t first_new, most_new;
+    uint64_t min_count;
+    uint32_t max_length;
+    const ggtok_reserved *reserved;
+    size_t n_reserved;
+    ggtok_merge_fn progress;
+    void *user;
+    ...;
+} ggtok_merge_options;
+typedef struct {
+    uint32_t left, right, made;
+    uint64_t count, replaced;
+    ...;
+} ggtok_merge_row;
+
+ggtok_status ggtok_counts_new(const ggtok_counts_options *options, ggtok_counts **out,
+                              ggtok_error *err);
+void ggtok_counts_free(ggtok_counts *counts);
+ggtok_counts_info ggtok_counts_get_info(const ggtok_counts *counts);
+ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out, ggtok_error *err);
+void ggtok_counter_free(ggtok_counter *counter);
+ggtok_status ggtok_counter_add(ggtok_counter *counter, const char *text, size_t n, bool lines,
+                               ggtok_error *err);
+ggtok_status ggtok_counter_add_words(ggtok_counter *counter, const char *text, size_t n,
+                                     const size_t *ends, const uint64_t *times, size_t count,
+                                     ggtok_error *err);
+ggtok_status ggtok_counter_flush(ggtok_counter *counter, ggtok_error *err);
+ggtok_status ggtok_counts_copy(const ggtok_counts *counts, char *words, size_t *ends,
+                               uint64_t *times, ggtok_error *err);
+ggtok_status ggtok_counts_chars(const ggtok_counts *counts, ggtok_char_count **out, size_t *n,
+                                ggtok_error *err);
+void ggtok_chars_free(ggtok_char_count *chars);
+ggtok_status ggtok_merge(const ggtok_counts *counts, const ggtok_merge_options *options,
+                         ggtok_merges **out, ggtok_error *err);
+const ggtok_merge_row *ggtok_merges_rows(const ggtok_merges *merges, size_t *n);
+void ggtok_merges_free(ggtok_merges *merges);
+
+extern "Python" bool ggtok_py_merge(void *user, const ggtok_merge_progress *progress);
+
+bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
+bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
+bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
 
 extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, size_t *ends,
                                       size_t max);
@@ -148,7 +223,9 @@ extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, si
 
 SOURCE = """
 #include "ggtok.h"
+#include "python/arrow.h"
 #include "python/entry.h"
+#include "python/jinja.h"
 """
 
 if sys.platform == "win32":
@@ -168,8 +245,8 @@ ffibuilder.set_source(
     "ggtok._ffi",
     SOURCE,
     include_dirs=["cext"],
-    sources=sorted(glob("cext/*.c") + glob("cext/python/*.c")),
-    depends=sorted(glob("cext/*.h") + glob("cext/*.inc") + glob("cext/python/*.h")),
+    sources=sorted(glob("cext/**/*.c", recursive=True)),
+    depends=sorted(glob("cext/**/*.h", recursive=True) + glob("cext/**/*.inc", recursive=True)),
     define_macros=[] if FREE_THREADED else [("Py_LIMITED_API", "0x030A0000")],
     extra_compile_args=COMPILE_ARGS,
     extra_link_args=LINK_ARGS,

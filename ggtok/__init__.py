@@ -9,8 +9,12 @@
 gives turns text into the ids that llama.cpp gives, and back.
 """
 
+from ggtok._chunk import Chunk
+from ggtok._stream_decoder import StreamDecoder
+from ggtok._version import __version__
 from ggtok.errors import (
     ArgumentError,
+    DocumentError,
     FileError,
     GGTokError,
     GGUFError,
@@ -29,11 +33,23 @@ from ggtok.errors import (
 )
 from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
-__version__ = "0.1.0"
+TYPE_CHECKING = False  # importing typing takes longer than all the rest
+if TYPE_CHECKING:
+    from ggtok.files.summary import EncodeProgress, Summary
+    from ggtok.making.convert import convert
+    from ggtok.making.counts import Progress, WordCounts, count_words
+    from ggtok.making.read import vocabulary
+    from ggtok.making.report import ConversionReport, Report, TrainingReport
+    from ggtok.making.train import train
+    from ggtok.making.vocabulary import Vocabulary
 
 __all__ = [
     "ArgumentError",
     "CacheInfo",
+    "Chunk",
+    "ConversionReport",
+    "DocumentError",
+    "EncodeProgress",
     "FileError",
     "GGTokError",
     "GGUFError",
@@ -41,16 +57,57 @@ __all__ = [
     "InvalidValueError",
     "MissingExtraError",
     "OutOfMemoryError",
+    "Progress",
+    "Report",
+    "StreamDecoder",
+    "Summary",
     "TemplateError",
     "TextDecodeError",
     "TextEncodeError",
     "TokenAttr",
     "TokenIdError",
     "Tokenizer",
+    "TrainingReport",
     "UnknownPreTokenizerError",
     "UnreachableError",
     "VocabError",
     "VocabWarning",
+    "Vocabulary",
+    "WordCounts",
     "__version__",
+    "convert",
+    "count_words",
     "load",
+    "train",
+    "vocabulary",
 ]
+
+# Imported when first used: most programs make no vocabularies and encode no files.
+_LATER = {
+    "ConversionReport": "making.report",
+    "EncodeProgress": "files.summary",
+    "Progress": "making.counts",
+    "Report": "making.report",
+    "Summary": "files.summary",
+    "TrainingReport": "making.report",
+    "Vocabulary": "making.vocabulary",
+    "WordCounts": "making.counts",
+    "convert": "making.convert",
+    "count_words": "making.counts",
+    "train": "making.train",
+    "vocabulary": "making.read",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'ggtok' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"ggtok.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

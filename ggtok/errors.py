@@ -1,14 +1,21 @@
 """The exceptions that ggtok raises.
 
-Every one is a :class:`GGTokError`; most are also the built-in exception that a
-caller would expect (``ValueError``, ``IndexError``, ``TypeError``, ``OSError``,
-``MemoryError``), so that both ways of catching work.
+Each is a :class:`GGTokError`, and most are also the built-in exception that a caller
+would expect (``ValueError``, ``IndexError``, ``TypeError``, ``OSError``,
+``MemoryError``), so that either can be caught.
 """
 
 from __future__ import annotations
 
+from ggtok._escape import shown
+
+TYPE_CHECKING = False  # as in _native/library.py
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = [
     "ArgumentError",
+    "DocumentError",
     "FileError",
     "GGTokError",
     "GGUFError",
@@ -58,19 +65,19 @@ def _rebuild(
 
 
 class GGUFError(_FileContentsError):
-    """Not a GGUF file, or a malformed one; ``key`` and ``offset`` say where (None: unknown)."""
+    """Not a GGUF file, or one that is malformed or cut off; ``key`` and ``offset`` say where."""
 
 
 class VocabError(_FileContentsError):
-    """A well-formed file whose vocabulary can't work, or can't do what was asked of it."""
+    """The file is well formed, but its vocabulary is faulty, or can't do what was asked."""
 
 
 class UnknownPreTokenizerError(VocabError):
-    """``tokenizer.ggml.pre``, or the argument ``pre``, is a name that ggtok does not know.
+    """``tokenizer.ggml.pre``, or the argument ``pre``, is a name that ggtok doesn't know.
 
     Attributes:
         name: that name, or None.
-        suggestions: the known names most like it, best first.
+        suggestions: the known names that are most like it, the most alike first.
     """
 
     def __init__(
@@ -88,58 +95,117 @@ class UnknownPreTokenizerError(VocabError):
 
 
 class ArgumentError(GGTokError):
-    """An argument that makes no sense."""
+    """An argument is wrong."""
 
 
 class InvalidValueError(ArgumentError, ValueError):
-    """An argument of the right type with an impossible value."""
+    """An argument has a value that is not allowed."""
 
 
 class InvalidTypeError(ArgumentError, TypeError):
-    """An argument of a wrong type."""
+    """An argument has the wrong type."""
 
 
 class TokenIdError(ArgumentError, IndexError):
-    """A token id outside the vocabulary."""
+    """A token id is outside the vocabulary."""
 
 
 class TextEncodeError(ArgumentError, UnicodeEncodeError):
-    """A ``str`` that is no Unicode text: ``start`` is the index of a lone surrogate."""
+    """A ``str`` can't be encoded as UTF-8: ``start`` is the index of a lone surrogate.
+
+    Attributes:
+        name: which argument it is: ``"text"``, or ``"texts[3]"`` of a batch.
+    """
+
+    def __init__(
+        self,
+        encoding: str,
+        object: str,
+        start: int,
+        end: int,
+        reason: str,
+        *,
+        name: str = "text",
+    ) -> None:
+        super().__init__(encoding, object, start, end, reason)
+        self.name = name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self.args, self.__dict__  # tblib (Dask) trusts no inherited one
 
     def __str__(self) -> str:
         code = ord(self.object[self.start])
         return (
-            f"text has a lone surrogate (U+{code:04X}) at code point {self.start}: "
-            "it has no UTF-8 form; pass bytes, or text.encode('utf-8', 'surrogatepass')"
+            f"{self.name} has a lone surrogate (U+{code:04X}) at code point {self.start}, which "
+            "can't be encoded as UTF-8; pass bytes, or text.encode('utf-8', 'surrogatepass')"
         )
 
 
 class TextDecodeError(GGTokError, UnicodeDecodeError):
-    """``decode(..., errors="strict")`` met bytes that are no UTF-8."""
+    """``decode(..., errors="strict")`` found bytes that are not UTF-8."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self.args, self.__dict__  # as TextEncodeError's
+
+
+class DocumentError(GGTokError, ValueError):
+    """A document of a source is faulty, and ``errors="raise"``.
+
+    Attributes:
+        path: the source.
+        kind: ``"invalid_utf8"``, ``"empty"``, ``"missing"`` or ``"malformed"``.
+    """
+
+    def __init__(self, message: str, *, path: str, kind: str) -> None:
+        super().__init__(shown(message))
+        self.path = path
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
 class FileError(GGTokError, OSError):
-    """A file that can't be opened or read; ``errno`` and ``filename`` say why and which."""
+    """A file can't be opened or read; ``errno`` and ``filename``, where set, say why and which."""
 
 
 class UnreachableError(FileError):
-    """A server that can't be asked, or fails in the middle."""
+    """A server can't be reached, is too slow, or fails midway."""
 
 
-class _FileNotFoundError(FileError, FileNotFoundError):
+class _AlsoBuiltin(FileError):
+    """A FileError that is a narrower built-in exception, too. It shows as FileError."""
+
+    def __init_subclass__(cls) -> None:
+        cls.__name__ = cls.__qualname__ = "FileError"
+        _ALSO[cls.__bases__[1]] = cls
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        reduced: tuple[Any, ...] = tuple(super().__reduce__())
+        return _rebuild_also, (type(self).__bases__[1], reduced[1]), *reduced[2:]
+
+
+_ALSO: dict[type, type[FileError]] = {}
+
+
+def _rebuild_also(builtin: type[OSError], args: tuple[Any, ...]) -> FileError:
+    return _ALSO[builtin](*args)
+
+
+class _FileNotFoundError(_AlsoBuiltin, FileNotFoundError):
     pass
 
 
-class _FilePermissionError(FileError, PermissionError):
+class _FilePermissionError(_AlsoBuiltin, PermissionError):
     pass
 
 
-class _FileIsADirectoryError(FileError, IsADirectoryError):
+class _FileIsADirectoryError(_AlsoBuiltin, IsADirectoryError):
     pass
 
 
 class MissingExtraError(GGTokError, ImportError):
-    """What was asked for needs a package that isn't installed; the message names ggtok's extra."""
+    """A package that isn't installed is needed; the message names the extra of ggtok's."""
 
 
 class OutOfMemoryError(GGTokError, MemoryError):
@@ -147,14 +213,15 @@ class OutOfMemoryError(GGTokError, MemoryError):
 
 
 class TemplateError(GGTokError, ValueError):
-    """A chat template that can't be compiled, failed, refused the messages or passed a limit.
+    """A chat template can't be compiled, fails, rejects the messages, or exceeds a limit.
 
     Attributes:
-        line: the template's line, from 1, or None where it isn't known.
+        line: the line of the template, counted from 1, or None if unknown.
     """
 
     def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message, line)
+        # The template's own words are in it.
+        super().__init__(shown(message), line)
         self.line = line
 
     def __str__(self) -> str:
@@ -163,23 +230,20 @@ class TemplateError(GGTokError, ValueError):
 
 
 class VocabWarning(UserWarning):
-    """Something odd in a vocabulary that llama.cpp, too, only warns of."""
+    """Something is odd in a vocabulary; llama.cpp, too, only warns about it."""
 
 
 def not_found(message: str) -> FileError:
-    """A FileError, also a FileNotFoundError, about something that isn't just one file."""
+    """A FileError that is also a FileNotFoundError, about more than one path."""
     return _FileNotFoundError(message)
 
 
 def not_permitted(message: str) -> FileError:
-    """The same, also a PermissionError."""
+    """A FileError that is also a PermissionError."""
     return _FilePermissionError(message)
 
 
 def file_error(errno: int, reason: str, filename: str | bytes) -> FileError:
     """The FileError that is also the OSError subclass which `errno` stands for."""
-    plain = type(OSError(errno, reason))
-    for cls in (_FileNotFoundError, _FilePermissionError, _FileIsADirectoryError):
-        if issubclass(cls, plain) and plain is not OSError:
-            return cls(errno, reason, filename)
-    return FileError(errno, reason, filename)
+    cls = _ALSO.get(type(OSError(errno, reason)), FileError)
+    return cls(errno, reason, filename)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import signal
 import sys
 import sysconfig
 import warnings
@@ -12,8 +13,13 @@ from functools import cache
 import pytest
 
 import ggtok
-from tests.llamacpp import LlamaCpp
-from tests.vocabularies import fixture
+from tests.support.llamacpp import LlamaCpp
+from tests.support.programs import Build, builder
+from tests.support.vocabularies import fixture
+
+# Shells start background jobs with SIGINT ignored, which the programs of the tests would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +43,9 @@ def _load_fixture(name: str) -> ggtok.Tokenizer:
 def load_fixture() -> Callable[[str], ggtok.Tokenizer]:
     """Loads one of this project's small vocabularies by name, once."""
     return _load_fixture
+
+
+@pytest.fixture(scope="session")
+def c_program(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Builds one of tests/c's programs: `c_program("capi", "-O2")`."""
+    return builder(tmp_path_factory)

@@ -10,7 +10,7 @@ from ggtok's on generated texts. Exit status 1 if there are any.
 
 A library's names are found by trying each string that it holds and each end of one
 (the linker keeps "mpt" as the end of "prompt"), a minute's work. The C structures are
-those of b11549 (tests/llamacpp.py): where another build's differ, nothing loads.
+those of b11549 (tests/support/llamacpp.py): where another build's differ, nothing loads.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ggtok._native import pre_names
-from tests.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError, shared_object
 from tests.parity import compare
-from tests.patch import GGUF
-from tests.vocabularies import fixture, real
+from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError, shared_object
+from tests.support.patch import GGUF
+from tests.support.vocabularies import fixture, real
 
 SEED = 11549
 MAX_NAME = 32

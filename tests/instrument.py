@@ -2,10 +2,11 @@
 
     python -m tests.instrument sanitize [PYTEST ARGUMENT ...]    # default: all tests
     python -m tests.instrument coverage [PYTEST ARGUMENT ...]
+    python -m tests.instrument platforms    # the C programs for ARM, big-endian and Windows
 
 `sanitize` compiles the module with AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
 and runs pytest with it. `coverage` compiles with clang's source coverage, runs pytest, the
-C programs of tests/capi and the fuzzers' saved corpus, and prints lines and branches of
+C programs of tests/c and the fuzzers' saved corpus, and prints lines and branches of
 cext/ that none of them reached; --show prints the lines themselves. Neither touches the
 installed package, which only gives its dependencies.
 """
@@ -20,11 +21,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.capi import build as capi
+from tests import platforms
+from tests.c import build as capi
 from tests.fuzz import __main__ as fuzz
 from tests.fuzz.build import TARGETS
 from tests.fuzz.build import build as build_fuzzers
-from tests.vocabularies import fixture, fixture_names
+from tests.support.vocabularies import fixture, fixture_names
 
 ROOT = Path(__file__).resolve().parents[1]
 COVERAGE = ("-fprofile-instr-generate", "-fcoverage-mapping")
@@ -41,7 +43,7 @@ def module(folder: Path, cc: str, flags: tuple[str, ...]) -> None:
 
 
 def pytest(folder: Path, arguments: list[str], **environment: str) -> int:
-    """Runs pytest with the package of `folder` in front of the installed one."""
+    """Runs pytest with the package of `folder` before the installed one."""
     script = Path(sys.executable).with_name("pytest")
     environment = {**os.environ, "PYTHONPATH": str(folder), **environment}
     return subprocess.run([script, *arguments], cwd=ROOT, env=environment).returncode
@@ -79,13 +81,14 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         "threads": ([], files),
         "partition": ([], []),
         "paths": (["-DGGTOK_TEST_MACHINE=0"], files),
-        "pretok_twins": ([], ["500"]),
+        "pretok_chains": ([], ["500"]),
         "utf8_valid": ([], []),
         "utf8_ucs4": ([], []),
-        "wordcache": (["-DGGTOK_TEST_SMALL"], []),
+        "word_cache": (["-DGGTOK_TEST_SMALL"], []),
     }
     for program, (flags, words) in runs.items():
-        capi.build(folder / program, [*COVERAGE, *flags], "clang", program)
+        flags = [*COVERAGE, *flags]
+        capi.build(folder / program, flags, "clang", program, folder / "objects")
         _run(folder / program, *words, **environment)
         programs.append(folder / program)
     build_fuzzers(folder, flags=("-fsanitize=fuzzer-no-link", *COVERAGE))
@@ -98,7 +101,7 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
     _run(f"llvm-profdata{SUFFIX}", "merge", "-o", profile, *folder.glob("*.profraw"))
     objects = [programs[0], *(f"-object={program}" for program in programs[1:])]
     what = ["show", "-show-branches=count"] if show else ["report", "-show-region-summary=false"]
-    sources = sorted((ROOT / "cext").glob("*.[ch]"))
+    sources = sorted((ROOT / "cext").rglob("*.[ch]"))
     subprocess.run(
         [f"llvm-cov{SUFFIX}", *what, *objects, f"-instr-profile={profile}", *sources], check=True
     )
@@ -121,10 +124,12 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("how", choices=("sanitize", "coverage"))
+    parser.add_argument("how", choices=("sanitize", "coverage", "platforms"))
     parser.add_argument("--show", action="store_true", help="coverage: the lines themselves")
     parser.add_argument("--work", type=Path, help="keep what is compiled and measured here")
     args, arguments = parser.parse_known_args()
+    if args.how == "platforms":
+        return platforms.main()
     with tempfile.TemporaryDirectory(prefix="ggtok-instrument-") as name:
         folder = args.work or Path(name)
         if args.how == "sanitize":

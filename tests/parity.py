@@ -27,10 +27,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import ggtok
-from tests.llamacpp import SPECIAL_NAMES, LlamaCpp, LlamaCppDied, LlamaCppError, Vocab
-from tests.patch import GGUF
-from tests.texts import defuse, texts
-from tests.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
+from tests.support.llamacpp import SPECIAL_NAMES, LlamaCpp, LlamaCppDied, LlamaCppError, Vocab
+from tests.support.patch import GGUF
+from tests.support.texts import defuse, texts
+from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
 
 FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
 PIECE_KINDS = [(True, 0), (True, 1), (False, 0), (False, 1)]  # special, lstrip
@@ -63,12 +63,18 @@ class Result:
             self.shown.append(f"{what}\n  llama.cpp: {theirs!r}\n  ggtok:     {ours!r}")
         return False
 
-    def each(self, what: str, theirs: Sequence[object], ours: Sequence[object]) -> None:
-        """same() for the entry of every token."""
+    def each(
+        self,
+        what: str,
+        theirs: Sequence[object],
+        ours: Sequence[object],
+        ids: Sequence[int] | None = None,
+    ) -> None:
+        """same() for the entries of these tokens, by default of every one."""
         if len(theirs) == len(ours) and theirs == ours:
             self.comparisons += len(theirs)
             return
-        for id, (their, our) in enumerate(zip(theirs, ours, strict=True)):
+        for id, their, our in zip(ids or range(len(theirs)), theirs, ours, strict=True):
             self.same(f"{what} {id}", their, our)
 
 
@@ -86,8 +92,11 @@ def load(path: Path) -> ggtok.Tokenizer:
         return ggtok.load(path)
 
 
-def compare_vocabulary(vocab: Vocab, tok: ggtok.Tokenizer, result: Result) -> None:
-    """Everything that is no text: special ids, flags, and each token's data."""
+def compare_vocabulary(
+    vocab: Vocab, tok: ggtok.Tokenizer, result: Result, each: int = 1, seed: int = 0
+) -> None:
+    """Everything that is no text: special ids, flags, each token's data, and the pieces of all
+    that aren't normal and of one in `each` others."""
     facts = vocab.facts()
     result.same("n_tokens", facts.n_tokens, tok.n_tokens)
     result.same("vocab_type", facts.vocab_type, tok.vocab_type)
@@ -106,9 +115,16 @@ def compare_vocabulary(vocab: Vocab, tok: ggtok.Tokenizer, result: Result) -> No
     result.each("attr", facts.attrs, [int(tok.token_attr(id)) for id in ids])
     result.each("is_eog", facts.eog, [tok.is_eog(id) for id in ids])
     result.each("is_control", facts.control, [tok.is_control(id) for id in ids])
+    chooser = random.Random(seed)
+    normal = int(ggtok.TokenAttr.NORMAL)
+    some = [
+        id for id in ids if each == 1 or facts.attrs[id] != normal or not chooser.randrange(each)
+    ]
     for special, lstrip in PIECE_KINDS:
-        pieces = [tok.token_to_piece(id, special=special, lstrip=lstrip) for id in ids]
-        result.each(f"piece {special=} {lstrip=}", vocab.pieces(special, lstrip), pieces)
+        pieces = [tok.token_to_piece(id, special=special, lstrip=lstrip) for id in some]
+        result.each(
+            f"piece {special=} {lstrip=}", vocab.pieces(special, lstrip, some), pieces, some
+        )
 
 
 def compare_texts(
@@ -118,9 +134,9 @@ def compare_texts(
     seen: dict[tuple[int, ...], None] = {}
     dead: set[bytes] = set()
     for add_special, parse_special in FLAG_PAIRS:
-        living = [text for text in batch if text not in dead]
+        alive = [text for text in batch if text not in dead]
         for text, theirs in zip(
-            living, vocab.survivors(living, add_special, parse_special), strict=True
+            alive, vocab.survivors(alive, add_special, parse_special), strict=True
         ):
             if theirs is None:
                 dead.add(text)
@@ -207,10 +223,11 @@ def compare(
     n: int,
     seed: int,
     corpus: Path | None = None,
-    tokens: bool = True,
+    tokens: int = 1,
     llama: LlamaCpp | None = None,
 ) -> Result:
-    """All comparisons for one vocabulary; without the tokens' data if `tokens` is off."""
+    """All comparisons for one vocabulary; of the tokens' pieces one in `tokens`, without the
+    tokens' data if it is 0."""
     result = Result(name)
     started = time.monotonic()
     own = None if llama else LlamaCpp()
@@ -218,7 +235,7 @@ def compare(
         vocab = (llama or own or LlamaCpp()).load(path)
         tok = load(path)
         if tokens:
-            compare_vocabulary(vocab, tok, result)
+            compare_vocabulary(vocab, tok, result, tokens, seed)
         if tok.vocab_type != "NONE":
             special = [id for id in range(tok.n_tokens) if tok.token_attr(id) & SPECIAL_ATTRS]
             some = range(0, tok.n_tokens, tok.n_tokens // WORDS + 1)
@@ -279,7 +296,7 @@ def main() -> int:
         ProcessPoolExecutor(args.jobs) as pool,
     ):
         jobs = [
-            pool.submit(compare, name, path, args.texts, args.seed, args.corpus, not args.pre)
+            pool.submit(compare, name, path, args.texts, args.seed, args.corpus, int(not args.pre))
             for name, path in _plan(args, Path(folder)).items()
         ]
         for job in as_completed(jobs):

@@ -1,11 +1,11 @@
-"""Writes cext/pretok_dfa.inc: one automaton for each row of pretok_patterns.py.
+"""Writes cext/pretok/dfa.inc: one automaton for each row of pretok_patterns.py.
 
     python cext/gen/pretok_dfa.py [--check]
 
 A pattern becomes a list of instructions as for a backtracking matcher. A state of
 the automaton is the ordered list of places where such a matcher could stand,
-the ones it would try first in front; a match drops all behind it. So the last
-match met is the one the backtracking matcher returns. cext/DESIGN.md, section
+the ones it would try first in front; a match drops all after it. So the last
+match met is the one the backtracking matcher returns. docs/design/pretokenizers.md, section
 Pre-tokenizers, has the argument and the encoding.
 """
 
@@ -23,15 +23,15 @@ from pretok_patterns import (
     FUSED,
     MEMO,
     PATTERNS,
-    TWINS,
+    WINDOWS,
     Fused,
     Pattern,
-    Twin,
+    Windows,
 )
 from pretok_regex import Alt, Chars, CharSet, End, Look, Node, Parser, Repeat, Seq
 from unicode_tables import classes, header, main, props, table
 
-OUTPUT = Path(__file__).parents[1] / "pretok_dfa.inc"
+OUTPUT = Path(__file__).parents[1] / "pretok" / "dfa.inc"
 
 # Letters of the alphabet that all patterns start from: ASCII characters one by
 # one, then classes of code points, then the end of the text. Sets are bit masks.
@@ -42,7 +42,7 @@ LETTERS = [*range(N_ASCII), *CLASS_FIRST]
 END = len(LETTERS)
 ALL = (1 << END) - 1
 
-# Encoding of a transition (pretok_scan.h has the same numbers).
+# Encoding of a transition (pretok/scan.h has the same numbers).
 SAVE, ENTER_MEMO, STOP = 0x4000, 0x8000, 0xC000
 STOP_HERE, STOP_SAVED, STOP_DECODE, STOP_BACK = STOP, STOP + 1, STOP + 2, STOP + 3
 COLUMN_DECODE, COLUMN_END, COLUMN_FIRST = 0, 1, 2
@@ -103,9 +103,9 @@ class Program:
                     self.code[loop] = Split([self._emit(body, loop), goto])
                     goto = loop
                 else:
-                    behind = goto
+                    after = goto
                     for _ in range(high - low):
-                        goto = self._add(Split([self._emit(body, goto), behind]))
+                        goto = self._add(Split([self._emit(body, goto), after]))
                 for _ in range(low):
                     goto = self._emit(body, goto)
                 return goto
@@ -116,8 +116,8 @@ State = tuple[int, ...]
 
 @dataclass
 class Dfa:
-    """next[s][x] = (accepts, state): whether a match ends in front of symbol x, and
-    the state behind it. State DEAD has nowhere to go on."""
+    """next[s][x] = (accepts, state): whether a match ends before symbol x, and
+    the state after it. State DEAD has nowhere to go on."""
 
     symbol: list[int]  # of each letter, END included
     next: list[list[tuple[bool, int]]] = field(default_factory=list)
@@ -236,7 +236,7 @@ def has_gaps(dfa: Dfa) -> bool:
 
 
 def fuse(outer: Dfa, inner: Dfa) -> Dfa:
-    """The chain outer, inner as one automaton (DESIGN.md, "Fused chains")."""
+    """The chain outer, inner as one automaton (docs/design/pretokenizers.md)."""
     begins = [t for _, t in outer.next[0]]
     for row in outer.next[1:]:
         if not all(a for a, _ in row) or any(
@@ -343,7 +343,7 @@ def symbol_of(c: str) -> int:
     return ord(c) if ord(c) < N_ASCII else N_ASCII + CLASS_OF[ord(c)]
 
 
-# ---- what twins know of characters beyond ASCII (pretok_scan.h, struct pretok_high) ----
+# ---- what windows know of characters beyond ASCII (pretok/scan.h, struct pretok_high) ----
 
 
 class High(NamedTuple):
@@ -351,11 +351,11 @@ class High(NamedTuple):
     planes: tuple[int, ...]
 
 
-def high(twin: Twin, column: Callable[[str], int], by_class: Sequence[int]) -> High:
-    """A character is what the one is whose column it has."""
-    kind = {column(twin.letter): 1, column(twin.mark): 0}
-    if twin.han:
-        kind[column(twin.han)] = 3
+def high(windows: Windows, column: Callable[[str], int], by_class: Sequence[int]) -> High:
+    """A character is taken for the one whose column it has."""
+    kind = {column(windows.letter): 1, column(windows.mark): 0}
+    if windows.han:
+        kind[column(windows.han)] = 3
     kinds = [kind.get(by_class[c], 2) if cpt > 0x7F else 0 for cpt, c in enumerate(CLASS_OF)]
     planes = []
     for block in range(0, 0x10000, 64):
@@ -382,7 +382,7 @@ def encode_high(name: str, h: High) -> str:
 
 
 def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[list[str], int]:
-    """The C text and the size in bytes of the automaton's tables. Tables of twins that are
+    """The C text and the size in bytes of the automaton's tables. Tables of windows that are
     in `highs` already are shared."""
     end = dfa.symbol[END]
     others = [x for x in range(len(dfa.next[0])) if x != end]
@@ -391,7 +391,7 @@ def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[
     memo = memo_state(pattern, dfa)
     open_ = unsure(dfa)
 
-    # States always entered with a match in front of the character, and left at once
+    # States always entered with a match before the character, and left at once
     # when there is none: the place to go back to is one character back, unsaved.
     entered = [{a for row in dfa.next for a, t in row if t == s} for s in range(len(dfa.next))]
     back = {
@@ -431,13 +431,13 @@ def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[
     ]
     memo_row = "PRETOK_NO_MEMO" if memo == DEAD else str(memo * width)
     text = []
-    twin = ""
-    if name in TWINS:
-        h = high(TWINS[name], lambda c: column[dfa.symbol[symbol_of(c)]], by_class)
+    windows = ""
+    if name in WINDOWS:
+        h = high(WINDOWS[name], lambda c: column[dfa.symbol[symbol_of(c)]], by_class)
         if h not in highs:
             highs[h] = f"{name}_high"
             text.append(encode_high(highs[h], h))
-        twin = f", .high = &{highs[h]}"
+        windows = f", .high = &{highs[h]}"
     text += [
         f"/* {name}: {len(dfa.next)} states and {len(begins)} copies, {width} columns */",
         f"static const uint16_t {name}_next[{len(cells)}] = {{",
@@ -450,9 +450,9 @@ def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[
         table(by_class),
         "};",
         f"static const pretok_scanner {name} = {{",
-        f"    .cut = pretok_dfa_cut, .next = {name}_next, .ascii = {name}_ascii,",
+        f"    .cut = ggtok_pretok_dfa_cut, .next = {name}_next, .ascii = {name}_ascii,",
         f"    .class_ = {name}_class, .begin = {len(dfa.next) * width}, .memo_state = {memo_row}"
-        + twin,
+        + windows,
         "};\n",
     ]
     return text, 2 * len(cells) + 256 + len(by_class)

@@ -1,7 +1,7 @@
 """The regular expressions of llama.cpp's pre-tokenizers (b11549), one row each.
 
 Data for pretok_dfa.py and unicode_tables.py; both say how it is read. A new
-pre-tokenizer with a new regex is one row here and one row in pretok_names.c.
+pre-tokenizer with a new regex is one row here and one row in pretok/names.c.
 
 Non-ASCII characters are written as escapes: some are look-alikes (U+212A, the
 Kelvin sign) or not normalized, and an editor must not change them.
@@ -10,7 +10,7 @@ Kelvin sign) or not normalized, and an editor must not change them.
 from typing import NamedTuple
 
 # What a pattern promises about scans that read on without finding a longer match
-# (DESIGN.md, "Linear time").
+# (docs/design/pretokenizers.md, "Linear time").
 BOUNDED = "bounded"  # they stop after a bounded number of characters; checked by the generator
 ONCE = "once"  # what was read is matched by the next few scans, which do not read on as far
 MEMO = "memo"  # the scanner remembers where the loop led to nothing
@@ -99,7 +99,7 @@ PATTERNS = (
         mixed=True,
     ),
     Pattern("newlines", r"[^\n]+|[\n]+", BOUNDED),
-    # mmbert: newlines, then the lines are cut in front of each U+2581, by hand there.
+    # mmbert: newlines, then the lines are cut before each U+2581, by hand there.
     Pattern("marked_words", r"\n+|\u2581[^\n\u2581]*|[^\n\u2581]+", BOUNDED),
     # The rest are matched by std::regex.
     Pattern(
@@ -189,7 +189,7 @@ PATTERNS = (
 
 class Fused(NamedTuple):
     """A chain as one automaton. All but the last pattern isolate: each character
-    that can be in a match always is (DESIGN.md, "Fused chains")."""
+    that can be in a match always is (docs/design/pretokenizers.md)."""
 
     name: str
     patterns: tuple[str, ...]
@@ -212,7 +212,7 @@ def _cut_cjk(space: str, chars: str) -> str:
     return rf"{space}(?:(?![{_DEEPSEEK_CJK}]){chars})+|(?:(?=[{_DEEPSEEK_CJK}]){chars})+"
 
 
-# What follows line_end in deepseek-coder. White space in front of a letter or
+# What follows line_end in deepseek-coder. White space before a letter or
 # punctuation is a word's or a word; other white space is part of the gap.
 _CODER_OTHER = r"[^\s\p{L}\p{P}\p{N}]"
 _CODER = "|".join(
@@ -227,7 +227,7 @@ _CODER = "|".join(
 )
 # The same for deepseek-llm. Its punctuation holds the ASCII letters, so that these are
 # cut out of words: "na\u00EFve" is three. Gaps are white space and characters of no
-# pattern; white space at their right end is cut off, but not in front of numbers
+# pattern; white space at their right end is cut off, but not before numbers
 # and CJK, which are cut out of the gap later.
 _LLM_WORDS = _DEEPSEEK_LETTERS + _DEEPSEEK_PUNCT
 _LLM_OTHER = rf"(?:(?!\p{{N}})[^\s{_LLM_WORDS}{_DEEPSEEK_CJK}])"
@@ -252,7 +252,7 @@ FAST_PATTERNS = (
     # The same with their gaps as matches.
     Pattern("deepseek_v3_whole", _DEEPSEEK_V3 + _GAP),
     Pattern("spark_whole", _SPARK + _GAP, BOUNDED),
-    # bloom's words with numbers cut out; a space that led one is left alone.
+    # bloom's words with numbers cut out; a space that was its prefix stays alone.
     Pattern("viking_words", rf" ?(?:(?!\p{{N}}){_BLOOM})+| (?=\p{{N}})|\p{{N}}", BOUNDED),
     Pattern("newline_runs", r"\n+", BOUNDED),  # its gaps are the rest of "newlines"
 )
@@ -275,9 +275,10 @@ FUSED = (
 )
 
 
-class Twin(NamedTuple):
-    """Characters that behave as all do which a twin in pretok_simd.c takes, beyond ASCII,
-    for a letter, for a mark, and for a letter of the third class, if it has one."""
+class Windows(NamedTuple):
+    """What the windows of a pattern (pretok/windows) take a character beyond ASCII for: the
+    characters that have the automaton's column of this letter are letters, those of this mark
+    are punctuation, and those of `han`, if there is one, are letters of a third class."""
 
     letter: str = "b"
     mark: str = "#"
@@ -285,19 +286,19 @@ class Twin(NamedTuple):
 
 
 # By the automaton's name. Those that tell cases apart do so in ASCII only; deepseek-v3 lets
-# marks of ASCII lead letters of ASCII, and deepseek-llm tells these from other letters.
-_CASED = Twin(letter="\u0436")
-TWINS = {
+# marks of ASCII be prefixes of letters of ASCII, and deepseek-llm tells these from other letters.
+_CASED = Windows(letter="\u0436")
+WINDOWS = {
     **dict.fromkeys(
         """gpt2 llama3 k2_horizon qwen2 qwen35 bailing seed_coder ufakzeka fast_youtu
         fast_starcoder fast_minicpm5 fast_default fast_falcon tiny_aya""".split(),
-        Twin(),
+        Windows(),
     ),
     **dict.fromkeys(("gpt4o", "granite_multi", "tekken"), _CASED),
-    "kimi_k2": Twin(han="\u4f60"),
+    "kimi_k2": Windows(han="\u4f60"),
     **dict.fromkeys(
-        ("fast_deepseek_v3", "fast_afmoe"), Twin(letter="\u0436", mark="\u00ab", han="\u4f60")
+        ("fast_deepseek_v3", "fast_afmoe"), Windows(letter="\u0436", mark="\u00ab", han="\u4f60")
     ),
-    "fast_deepseek_coder": Twin(han="\u4f60"),
-    "fast_deepseek_llm": Twin(letter="\u0436", han="\u4f60"),
+    "fast_deepseek_coder": Windows(han="\u4f60"),
+    "fast_deepseek_llm": Windows(letter="\u0436", han="\u4f60"),
 }

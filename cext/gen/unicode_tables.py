@@ -1,4 +1,4 @@
-"""Writes cext/unicode_tables.inc: what ggtok knows about code points.
+"""Writes cext/unicode/tables.inc: what ggtok knows about code points.
 
     python cext/gen/unicode_tables.py [--check]
 
@@ -22,7 +22,7 @@ import unicodedata2
 from pretok_patterns import FAST_PATTERNS, PATTERNS
 from pretok_regex import Parser, Props
 
-OUTPUT = Path(__file__).parents[1] / "unicode_tables.inc"
+OUTPUT = Path(__file__).parents[1] / "unicode" / "tables.inc"
 VERSION = "15.1.0"
 N_CODE_POINTS = 0x110000
 BLOCK_BITS = 8
@@ -193,9 +193,9 @@ def generate() -> str:
     return "\n".join(
         [
             header("unicode_tables.py", f"{size} bytes of tables."),
-            f'_Static_assert(UNICODE_BLOCK_BITS == {BLOCK_BITS}, "see unicode.h");\n',
-            f"const uint8_t unicode_class_index[{len(index)}] = {{\n{table(index)}\n}};\n",
-            f"const uint8_t unicode_class_block[{len(block)}] = {{\n{table(block)}\n}};\n",
+            f'_Static_assert(UNICODE_BLOCK_BITS == {BLOCK_BITS}, "see unicode/unicode.h");\n',
+            f"const uint8_t ggtok_unicode_class_index[{len(index)}] = {{\n{table(index)}\n}};\n",
+            f"const uint8_t ggtok_unicode_class_block[{len(block)}] = {{\n{table(block)}\n}};\n",
             f"static const uint16_t class_flags[{len(first)}] = {{\n{table(flags)}\n}};\n",
             "/* first, last, step, the first one's lower case */",
             f"static const uint32_t lower_rows[{len(lower)}][4] = {{",

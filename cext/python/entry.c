@@ -7,49 +7,27 @@
  * functions read str objects in place and fill lists with int objects that they
  * keep: a token's is made once. Everything else goes through cffi.
  *
- * Without a GIL what is kept would need locks, and is left out.
+ * Without a GIL the kept objects would need locks, so none are kept.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#ifdef Py_GIL_DISABLED
-#define KEEP 0
-#else
-#define KEEP 1
-#endif
-
-#include <time.h>
-
-#include "entry.h"
-#include "mem.h"
-#include "utf8.h"
+#include "python/entry.h"
+#include "python/chat.h"
+#include "python/signals.h"
+#include "python/state.h"
+#include "unicode/utf8.h"
 
 enum {
-    RELEASE_FROM = 2048, /* bytes: shorter texts aren't worth letting other threads run */
-    POLL_MS = 50
+    POLL_FROM = 1 << 16 /* bytes: or asking for signals */
 };
-
-#define CAPSULE "ggtok.entry"
-
-typedef struct entry { /* what the functions are bound to */
-    ggtok_tokenizer *tok;
-    ggtok_pool *pool;
-    PyObject **ints; /* by id: the token's int object, or NULL as long as no list held it */
-    uint32_t n_ints;
-    bytebuf spare;     /* memory for the next large text's UTF-8 */
-    uintptr_t last;    /* where the last such str lies, or lay: it may be gone */
-    Py_ssize_t last_n; /* its characters */
-    PyObject *error;
-} entry;
 
 static void entry_free(entry *e) {
     if (!e) return;
     for (uint32_t id = 0; e->ints && id < e->n_ints; id++) Py_XDECREF(e->ints[id]);
-    mem_free(e->ints);
-    mem_free(e->spare.data);
+    ggtok_mem_free(e->ints);
+    ggtok_mem_free(e->spare.data);
     Py_XDECREF(e->error);
     ggtok_pool_free(e->pool);
     ggtok_free(e->tok);
-    mem_free(e);
+    ggtok_mem_free(e);
 }
 
 static void capsule_free(PyObject *capsule) {
@@ -58,7 +36,7 @@ static void capsule_free(PyObject *capsule) {
 
 /* ---- errors ---- */
 
-static PyObject *fail(const entry *e, const ggtok_error *err, size_t text, bool in_batch) {
+PyObject *entry_fail(const entry *e, const ggtok_error *err, size_t text, bool in_batch) {
     PyObject *args = in_batch
                          ? Py_BuildValue("(y#n)", err, (Py_ssize_t)sizeof *err, (Py_ssize_t)text)
                          : Py_BuildValue("(y#O)", err, (Py_ssize_t)sizeof *err, Py_None);
@@ -71,7 +49,7 @@ static PyObject *fail(const entry *e, const ggtok_error *err, size_t text, bool 
 
 /* A str or bytes object's UTF-8, in place: CPython keeps it with a str (of ASCII it is the
  * object's own text). NULL with an exception set: TypeError for any other object. */
-static const char *text_of(PyObject *text, Py_ssize_t *n) {
+const char *entry_text_of(PyObject *text, Py_ssize_t *n) {
     char *data;
     if (PyUnicode_Check(text)) return PyUnicode_AsUTF8AndSize(text, n);
     return PyBytes_AsStringAndSize(text, &data, n) ? NULL : data;
@@ -88,6 +66,7 @@ static bool is_ascii(PyObject *text) {
 /* ---- large texts ---- */
 
 enum { LARGE = 1 << 15, PART = 1 << 12, TOO_LARGE = 1 << 22 }; /* characters; a spare's bytes */
+enum { ASK = (1 << 20) - 1 };                                  /* characters between signals */
 
 /* Appends the UTF-8 of at most PART characters. False: it has none, or there is no memory. */
 static bool append_part(bytebuf *utf8, PyObject *part) {
@@ -102,7 +81,7 @@ static bool append_part(bytebuf *utf8, PyObject *part) {
         !bytebuf_reserve(utf8, 4 * (size_t)PART + UTF8_ROOM)) {
         return false;
     }
-    size_t added = utf8_of_ucs4(cpts, n, utf8->data + utf8->n);
+    size_t added = ggtok_utf8_of_ucs4(cpts, n, utf8->data + utf8->n);
     if (added == SIZE_MAX) return false;
     utf8->n += added;
     return true;
@@ -113,7 +92,7 @@ static bool append_part(bytebuf *utf8, PyObject *part) {
  * in new memory three times as large, each page of which costs a fault (a fifth of the time
  * that a new text takes), and keep it with the str. That pays for a text that is encoded again:
  * for one that is met twice in a row, if it isn't too large to be kept. False: leave it to
- * text_of.
+ * text_of. True with an exception set: a signal's handler raised.
  */
 static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
     Py_ssize_t n = PyUnicode_CheckExact(text) ? PyUnicode_GetLength(text) : 0;
@@ -126,6 +105,7 @@ static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
     }
     bool ok = bytebuf_reserve(utf8, (size_t)n);
     for (Py_ssize_t at = 0; ok && at < n; at += PART) {
+        if (!(at & ASK) && PyErr_CheckSignals()) return true;
         PyObject *part = PyUnicode_Substring(text, at, at + PART < n ? at + PART : n);
         ok = part && append_part(utf8, part);
         Py_XDECREF(part);
@@ -138,15 +118,8 @@ static void give_large_text(entry *e, bytebuf *utf8) {
     if (KEEP && !e->spare.data && utf8->cap <= TOO_LARGE) {
         e->spare = (bytebuf){utf8->data, 0, utf8->cap};
     } else {
-        mem_free(utf8->data);
+        ggtok_mem_free(utf8->data);
     }
-}
-
-/* Two truth values as the bits 1 and 2 of *flags. False: an exception is set. */
-static bool flags_of(PyObject *first, PyObject *second, unsigned *flags) {
-    int a = PyObject_IsTrue(first), b = a < 0 ? -1 : PyObject_IsTrue(second);
-    *flags = (unsigned)a | (unsigned)b << 1;
-    return a >= 0 && b >= 0;
 }
 
 /* ---- results ---- */
@@ -160,17 +133,173 @@ static PyObject *int_of(entry *e, int32_t id) {
     return number;
 }
 
-static PyObject *list_of(entry *e, const int32_t *ids, size_t n) {
+PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
     if (KEEP && !e->ints) { /* pages of it that no id reaches cost nothing */
         uint32_t n_ints = ggtok_n_tokens(e->tok);
-        e->ints = mem_zalloc(mem_mul(n_ints, sizeof *e->ints));
+        e->ints = ggtok_mem_zalloc(mem_mul(n_ints, sizeof *e->ints));
         e->n_ints = e->ints ? n_ints : 0;
     }
     PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list && i < n; i++) {
-        PyObject *number = int_of(e, ids[i]);
-        if (number) {
+    for (size_t i = 0; list && i < n;) {
+        if (i && PyErr_CheckSignals()) {
+            Py_CLEAR(list);
+            break;
+        }
+        for (size_t stop = n - i < ASK ? n : i + ASK; i < stop; i++) {
+            PyObject *number = int_of(e, ids[i]);
+            if (!number) {
+                Py_DECREF(list);
+                return NULL;
+            }
             PyList_SetItem(list, (Py_ssize_t)i, number);
+        }
+    }
+    return list;
+}
+
+PyObject *entry_bytearray_of(const void *data, size_t n) {
+    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n);
+    if (!bytes) return NULL;
+    char *to = PyByteArray_AsString(bytes);
+    if (data) {
+        ggtok_mem_will_fill(to, n);
+        if (n) memcpy(to, data, n);
+    } else { /* several threads will write there */
+        ggtok_mem_on_huge_pages(to, n);
+    }
+    return bytes;
+}
+
+/* ---- one text ---- */
+
+/* Lets other threads run while the context is used for n bytes of text, and signals end that,
+ * if it takes long. */
+typedef struct long_call {
+    python_call call;
+    bool released;
+} long_call;
+
+static void call_begin(long_call *p, ggtok_context *ctx, size_t n) {
+    if (n >= POLL_FROM && ggtok_python_on_main_thread())
+        ggtok_context_set_go_on(ctx, ggtok_python_go_on, &p->call);
+    p->released = n >= RELEASE_FROM;
+    if (p->released) ggtok_python_leave(&p->call);
+}
+
+static void call_end(long_call *p, ggtok_context *ctx) {
+    if (!p->released) return;
+    ggtok_python_return(&p->call);
+    ggtok_context_set_go_on(ctx, NULL, NULL);
+}
+
+/* The spans of the context's ids, of text[0..n), into a new bytearray; in code points if `chars` is
+ * true. False: an exception is set, or else *err. */
+static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t n_ids,
+                     PyObject *chars, PyObject **out, ggtok_error *err) {
+    if (!(*out = entry_bytearray_of(NULL, n_ids * sizeof(ggtok_span)))) return false;
+    ggtok_span *spans = (void *)PyByteArray_AsString(*out);
+    long_call p;
+    call_begin(&p, ctx, (size_t)n);
+    bool ok = !ggtok_spans(ctx, spans, err);
+    if (ok && chars == Py_True) entry_spans_in_chars(text, (size_t)n, spans, n_ids);
+    call_end(&p, ctx);
+    if (!ok) Py_CLEAR(*out);
+    return ok;
+}
+
+/* Encodes args[0] with the flags args[1] to args[3]; on success *ids are those of a
+ * context which the caller gives back, and *spans, unless that is NULL, are theirs, in code
+ * points if args[4] says so. NULL: an exception is set. */
+static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObject **spans) {
+    ggtok_error err;
+    Py_ssize_t n;
+    unsigned flags;
+    bytebuf utf8 = {0};
+    const ggtok_choice *choice;
+    if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
+    if (spans) flags |= GGTOK_SPANS;
+    bool large = large_text(e, args[0], &utf8);
+    const char *text = !large             ? entry_text_of(args[0], &n)
+                       : PyErr_Occurred() ? NULL
+                                          : (const char *)utf8.data;
+    ggtok_context *ctx = text ? ggtok_pool_take(e->pool, &err) : NULL;
+    if (!ctx) {
+        if (text) entry_fail(e, &err, 0, false);
+        give_large_text(e, &utf8);
+        return NULL;
+    }
+    if (large) n = (Py_ssize_t)utf8.n;
+    /* What has arrived while the text was converted: call_begin would lose it. */
+    if ((size_t)n >= POLL_FROM && PyErr_CheckSignals()) {
+        give_large_text(e, &utf8);
+        ggtok_pool_give(e->pool, ctx);
+        return NULL;
+    }
+    ggtok_context_set_choice(ctx, choice);
+    long_call p;
+    call_begin(&p, ctx, (size_t)n);
+    ggtok_status s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
+    call_end(&p, ctx);
+    bool ok = !s && (!spans || spans_of(ctx, text, n, ids->n, args[4], spans, &err));
+    give_large_text(e, &utf8);
+    if (ok) return ctx;
+    ggtok_pool_give(e->pool, ctx);
+    if (!PyErr_Occurred()) entry_fail(e, &err, 0, false);
+    return NULL;
+}
+
+/* How many arguments each takes is its one caller's business: _native/tokenizer.py. */
+
+/* (text, add_special, parse_special, continuation) -> list of int */
+static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    SELF;
+    (void)n;
+    ggtok_ids ids;
+    ggtok_context *ctx = run(e, args, &ids, NULL);
+    if (!ctx) return NULL;
+    PyObject *list = entry_list_of(e, ids.data, ids.n);
+    ggtok_pool_give(e->pool, ctx);
+    return list;
+}
+
+/* (text, add_special, parse_special, continuation) -> bytearray of int32 */
+static PyObject *encode_bytes(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    SELF;
+    (void)n;
+    ggtok_ids ids;
+    ggtok_context *ctx = run(e, args, &ids, NULL);
+    if (!ctx) return NULL;
+    PyObject *bytes = entry_bytearray_of(ids.data, ids.n * sizeof *ids.data);
+    ggtok_pool_give(e->pool, ctx);
+    return bytes;
+}
+
+/* (text, add_special, parse_special, continuation, in code points?) -> (list of int, bytearray of
+ * ggtok_span) */
+static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    SELF;
+    (void)n;
+    ggtok_ids ids;
+    PyObject *spans;
+    ggtok_context *ctx = run(e, args, &ids, &spans);
+    if (!ctx) return NULL;
+    PyObject *list = entry_list_of(e, ids.data, ids.n);
+    ggtok_pool_give(e->pool, ctx);
+    PyObject *both = list ? PyTuple_Pack(2, list, spans) : NULL;
+    Py_XDECREF(list);
+    Py_DECREF(spans);
+    return both;
+}
+
+static PyObject *parts_of(const ggtok_parts *parts) {
+    PyObject *list = PyList_New((Py_ssize_t)parts->n);
+    for (size_t i = 0; list && i < parts->n; i++) {
+        const ggtok_part *p = &parts->data[i];
+        PyObject *part =
+            Py_BuildValue("(nnnnO)", (Py_ssize_t)p->pos, (Py_ssize_t)p->n, (Py_ssize_t)p->first,
+                          (Py_ssize_t)p->n_ids, p->special ? Py_True : Py_False);
+        if (part) {
+            PyList_SetItem(list, (Py_ssize_t)i, part);
         } else {
             Py_CLEAR(list);
         }
@@ -178,249 +307,54 @@ static PyObject *list_of(entry *e, const int32_t *ids, size_t n) {
     return list;
 }
 
-static PyObject *bytearray_of(const void *data, size_t n) {
-    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n);
-    if (!bytes) return NULL;
-    char *to = PyByteArray_AsString(bytes);
-    if (data) {
-        mem_will_fill(to, n);
-        if (n) memcpy(to, data, n);
-    } else { /* several threads will write there */
-        mem_on_huge_pages(to, n);
-    }
-    return bytes;
-}
-
-/* ---- one text ---- */
-
-/* Encodes args[0] with the flags args[1] and args[2]; on success *ids are those of a
- * context which the caller gives back. NULL: an exception is set. */
-static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids) {
+/* (str, flags, the ranges' bytes, also the parts) -> list of int, or (that, list of a
+ * ggtok_part's fields): ggtok_encode_trusted */
+static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
     ggtok_error err;
+    ggtok_ids ids;
+    ggtok_parts parts;
     Py_ssize_t n;
-    unsigned flags;
-    bytebuf utf8 = {0};
-    if (!flags_of(args[1], args[2], &flags)) return NULL;
-    bool large = large_text(e, args[0], &utf8);
-    const char *text = large ? (const char *)utf8.data : text_of(args[0], &n);
-    ggtok_context *ctx = text ? ggtok_pool_take(e->pool, &err) : NULL;
-    if (!ctx) {
-        if (text) fail(e, &err, 0, false);
-        give_large_text(e, &utf8);
+    char *packed;
+    Py_ssize_t n_packed;
+    const char *text = entry_text_of(args[0], &n);
+    unsigned long flags = PyLong_AsUnsignedLong(args[1]);
+    if (!text || PyErr_Occurred() || PyBytes_AsStringAndSize(args[2], &packed, &n_packed)) {
         return NULL;
     }
-    if (large) n = (Py_ssize_t)utf8.n;
-    ggtok_status s;
-    if (n < RELEASE_FROM) {
-        s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
+    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    if (!ctx) return entry_fail(e, &err, 0, false);
+    const ggtok_range *ranges = (const void *)packed; /* bytes objects are aligned for them */
+    size_t n_ranges = (size_t)n_packed / sizeof *ranges;
+    long_call p;
+    call_begin(&p, ctx, (size_t)n);
+    ggtok_status s = ggtok_encode_trusted(ctx, text, (size_t)n, (unsigned)flags, ranges, n_ranges,
+                                          &ids, &parts, &err);
+    call_end(&p, ctx);
+    PyObject *result = NULL;
+    if (s) {
+        if (!PyErr_Occurred()) entry_fail(e, &err, 0, false);
     } else {
-        PyThreadState *state = PyEval_SaveThread();
-        s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
-        PyEval_RestoreThread(state);
+        result = entry_list_of(e, ids.data, ids.n);
+        if (result && args[3] == Py_True) result = Py_BuildValue("(NN)", result, parts_of(&parts));
     }
-    give_large_text(e, &utf8);
-    if (!s) return ctx;
     ggtok_pool_give(e->pool, ctx);
-    fail(e, &err, 0, false);
-    return NULL;
+    return result;
 }
 
-#define SELF entry *e = PyCapsule_GetPointer(self, CAPSULE)
-
-/* How many arguments each takes is its one caller's business: _native.py. */
-
-/* (text, add_special, parse_special) -> list of int */
-static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    SELF;
-    (void)n;
-    ggtok_ids ids;
-    ggtok_context *ctx = run(e, args, &ids);
-    if (!ctx) return NULL;
-    PyObject *list = list_of(e, ids.data, ids.n);
-    ggtok_pool_give(e->pool, ctx);
-    return list;
-}
-
-/* (text, add_special, parse_special) -> bytearray of int32 */
-static PyObject *encode_bytes(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    SELF;
-    (void)n;
-    ggtok_ids ids;
-    ggtok_context *ctx = run(e, args, &ids);
-    if (!ctx) return NULL;
-    PyObject *bytes = bytearray_of(ids.data, ids.n * sizeof *ids.data);
-    ggtok_pool_give(e->pool, ctx);
-    return bytes;
-}
-
-/* (text, add_special, parse_special) -> int */
+/* (text, add_special, parse_special, continuation) -> int */
 static PyObject *count(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     SELF;
     (void)n;
     ggtok_ids ids;
-    ggtok_context *ctx = run(e, args, &ids);
+    ggtok_context *ctx = run(e, args, &ids, NULL);
     if (!ctx) return NULL;
     ggtok_pool_give(e->pool, ctx);
     return PyLong_FromSize_t(ids.n);
 }
 
-/* ---- a batch ---- */
-
-typedef struct poll_state {
-    PyThreadState *thread;
-    double due;
-} poll_state;
-
-static double now_ms(void) {
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-/*
- * Lets Python handle signals: false once a handler has raised (KeyboardInterrupt). Only on
- * the main thread, where handlers run. Another may never come back from here: once the
- * interpreter is going down, CPython ends it (3.13 and earlier), stack and all, and the batch's
- * other threads would go on with what was there.
- */
-static bool may_go_on(void *user) {
-    poll_state *p = user;
-    double now = now_ms();
-    if (now < p->due && now > p->due - 2 * POLL_MS) return true; /* clocks may be set back */
-    p->due = now + POLL_MS;
-    PyEval_RestoreThread(p->thread);
-    bool go_on = !PyErr_CheckSignals();
-    p->thread = PyEval_SaveThread();
-    return go_on;
-}
-
-static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, Py_ssize_t n) {
-    PyObject *lists = PyList_New(n);
-    for (Py_ssize_t i = 0; lists && i < n; i++) {
-        PyObject *list = list_of(e, ids + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
-        if (list) {
-            PyList_SetItem(lists, i, list);
-        } else {
-            Py_CLEAR(lists);
-        }
-    }
-    return lists;
-}
-
-/* (tuple of texts, add_special, parse_special, threads, lists, is this the main thread) ->
- * lists, or a bytearray of int32 and one of int64 offsets. TypeError for a text that is
- * neither str nor bytes. */
-static PyObject *encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
-    SELF;
-    (void)n_args;
-    Py_ssize_t n = PyTuple_Size(args[0]);
-    unsigned flags, threads = (unsigned)PyLong_AsUnsignedLong(args[3]);
-    ggtok_error err;
-    ggtok_batch *batch = NULL;
-    PyObject *ids = NULL, *offsets = NULL, *result = NULL;
-    if (PyErr_Occurred() || !flags_of(args[1], args[2], &flags)) return NULL;
-    ggtok_bytes *texts = mem_alloc(mem_mul((size_t)n, sizeof *texts));
-    if (!texts) return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < n; i++) {
-        Py_ssize_t size;
-        texts[i].data = text_of(PyTuple_GetItem(args[0], i), &size);
-        if (!texts[i].data) goto done;
-        texts[i].n = (size_t)size;
-    }
-    size_t failed;
-    ggtok_go_on_fn go_on = args[5] == Py_True ? may_go_on : NULL;
-    poll_state state = {PyEval_SaveThread(), now_ms() + POLL_MS};
-    ggtok_status s = ggtok_encode_batch(e->pool, texts, (size_t)n, flags, threads, go_on, &state,
-                                        &batch, &failed, &err);
-    PyEval_RestoreThread(state.thread);
-    if (s) { /* a text may fail, too, after a signal handler has raised */
-        if (!PyErr_Occurred()) fail(e, &err, failed, failed < (size_t)n);
-        goto done;
-    }
-    ids = bytearray_of(NULL, ggtok_batch_n_ids(batch) * sizeof(int32_t));
-    offsets = bytearray_of(NULL, ((size_t)n + 1) * sizeof(int64_t));
-    if (!ids || !offsets) goto done;
-    int32_t *to = (int32_t *)(void *)PyByteArray_AsString(ids);
-    int64_t *at = (int64_t *)(void *)PyByteArray_AsString(offsets);
-    state.thread = PyEval_SaveThread();
-    ggtok_batch_copy(batch, to, at, threads);
-    PyEval_RestoreThread(state.thread);
-    result = args[4] == Py_True ? lists_of(e, to, at, n) : PyTuple_Pack(2, ids, offsets);
-done:
-    mem_free(texts);
-    ggtok_batch_free(batch);
-    Py_XDECREF(ids);
-    Py_XDECREF(offsets);
-    return result;
-}
-
-/* ---- decode ---- */
-
-/* Converts an iterable of ints. False: an exception is set. */
-static bool ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n) {
-    if (!(*tuple = PySequence_Tuple(object))) return false;
-    *n = (size_t)PyTuple_Size(*tuple);
-    if (!(*ids = mem_alloc(mem_mul(*n, sizeof **ids)))) {
-        PyErr_NoMemory();
-        return false;
-    }
-    for (size_t i = 0; i < *n; i++) {
-        long id = PyLong_AsLong(PyTuple_GetItem(*tuple, (Py_ssize_t)i));
-        if (id == -1 && PyErr_Occurred()) return false;
-        if (id < INT32_MIN || id > INT32_MAX) {
-            PyErr_SetString(PyExc_OverflowError, "not an int32");
-            return false;
-        }
-        (*ids)[i] = (int32_t)id;
-    }
-    return true;
-}
-
-static PyObject *decoded(entry *e, const int32_t *ids, size_t n, unsigned flags) {
-    ggtok_error err;
-    ggtok_bytes text;
-    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
-    if (!ctx) return fail(e, &err, 0, false);
-    ggtok_status s;
-    if (n < RELEASE_FROM) {
-        s = ggtok_decode(ctx, ids, n, flags, &text, &err);
-    } else {
-        PyThreadState *state = PyEval_SaveThread();
-        s = ggtok_decode(ctx, ids, n, flags, &text, &err);
-        PyEval_RestoreThread(state);
-    }
-    PyObject *bytes =
-        s ? fail(e, &err, 0, false) : PyBytes_FromStringAndSize(text.data, (Py_ssize_t)text.n);
-    ggtok_pool_give(e->pool, ctx);
-    return bytes;
-}
-
-/* (ids, remove_special, unparse_special) -> bytes. */
-static PyObject *decode(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
-    SELF;
-    (void)n_args;
-    PyObject *tuple, *bytes = NULL;
-    int32_t *ids = NULL;
-    size_t n;
-    unsigned flags;
-    if (ids_of(args[0], &tuple, &ids, &n) && flags_of(args[1], args[2], &flags)) {
-        bytes = decoded(e, ids, n, flags);
-    }
-    mem_free(ids);
-    Py_XDECREF(tuple);
-    return bytes;
-}
-
-/* (address of int32s, how many, remove_special, unparse_special) -> bytes */
-static PyObject *decode_at(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
-    SELF;
-    (void)n_args;
-    const int32_t *ids = PyLong_AsVoidPtr(args[0]);
-    size_t n = PyLong_AsSize_t(args[1]);
-    unsigned flags;
-    if (PyErr_Occurred() || !flags_of(args[2], args[3], &flags)) return NULL;
-    return decoded(e, ids, n, flags);
-}
+/* ---- caches ---- */
 
 /* () -> None */
 static PyObject *clear(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
@@ -428,7 +362,7 @@ static PyObject *clear(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     (void)args, (void)n_args;
     ggtok_pool_clear(e->pool);
     if (KEEP) { /* it still has a text in it */
-        mem_free(e->spare.data);
+        ggtok_mem_free(e->spare.data);
         e->spare = (bytebuf){0};
     }
     Py_RETURN_NONE;
@@ -443,7 +377,7 @@ static PyObject *cache_info(PyObject *self, PyObject *const *args, Py_ssize_t n_
                          (unsigned long long)info.bytes);
 }
 
-/* ---- a context on loan ---- */
+/* ---- a text in parts ---- */
 
 #define LOAN "ggtok.loan"
 
@@ -454,15 +388,14 @@ static void loan_free(PyObject *loan) {
     Py_DECREF(self);
 }
 
-/* () -> (the address of a context, for what goes through cffi; what gives the context back when
- * it is freed). A call to give it back might not be reached: a signal handler may raise between
- * any two steps of Python's. */
+/* () -> a context, given back when it is freed. A call to give it back might not be reached: a
+ * signal handler may raise between any two steps of Python's. */
 static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)args, (void)n_args;
     ggtok_error err;
     ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
-    if (!ctx) return fail(e, &err, 0, false);
+    if (!ctx) return entry_fail(e, &err, 0, false);
     PyObject *loan = PyCapsule_New(ctx, LOAN, NULL);
     if (!loan) {
         ggtok_pool_give(e->pool, ctx);
@@ -471,24 +404,88 @@ static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) 
     Py_INCREF(self);
     PyCapsule_SetContext(loan, self);
     PyCapsule_SetDestructor(loan, loan_free);
-    return Py_BuildValue("(NN)", PyLong_FromVoidPtr(ctx), loan);
+    return loan;
+}
+
+/* (what take() gave, address of a text, its bytes, flags) -> the bytes of its ids, int32s; with
+ * GGTOK_SPANS of its spans */
+static PyObject *encode_part(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    ggtok_context *ctx = PyCapsule_GetPointer(args[0], LOAN);
+    const char *text = PyLong_AsVoidPtr(args[1]);
+    size_t n = PyLong_AsSize_t(args[2]);
+    unsigned long flags = PyLong_AsUnsignedLong(args[3]);
+    if (PyErr_Occurred()) return NULL;
+    ggtok_error err;
+    ggtok_ids ids;
+    long_call p;
+    call_begin(&p, ctx, n);
+    ggtok_status s = ggtok_encode(ctx, text, n, (unsigned)flags, &ids, &err);
+    call_end(&p, ctx);
+    if (s) return PyErr_Occurred() ? NULL : entry_fail(e, &err, 0, false);
+    if (flags & GGTOK_SPANS) {
+        PyObject *spans = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(ids.n * sizeof(ggtok_span)));
+        if (!spans || !ggtok_spans(ctx, (void *)PyBytes_AsString(spans), &err)) return spans;
+        Py_DECREF(spans);
+        return entry_fail(e, &err, 0, false);
+    }
+    return PyBytes_FromStringAndSize((const char *)ids.data,
+                                     (Py_ssize_t)(ids.n * sizeof *ids.data));
+}
+
+/* (the same) -> how many of its bytes may be encoded alone: ggtok_safe_cut */
+static PyObject *safe_cut(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    (void)self, (void)n_args;
+    ggtok_context *ctx = PyCapsule_GetPointer(args[0], LOAN);
+    const char *text = PyLong_AsVoidPtr(args[1]);
+    size_t n = PyLong_AsSize_t(args[2]);
+    unsigned long flags = PyLong_AsUnsignedLong(args[3]);
+    if (PyErr_Occurred()) return NULL;
+    long_call p;
+    call_begin(&p, ctx, n);
+    size_t at = ggtok_safe_cut(ctx, text, n, (unsigned)flags);
+    call_end(&p, ctx);
+    return PyErr_Occurred() ? NULL : PyLong_FromSize_t(at);
+}
+
+/* ---- for chat.c ---- */
+
+ggtok_pool *ggtok_py_pool(PyObject *self) {
+    SELF;
+    return e->pool;
+}
+
+PyObject *ggtok_py_list(PyObject *self, const int32_t *ids, size_t n) {
+    SELF;
+    return entry_list_of(e, ids, n);
+}
+
+PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
+    SELF;
+    return PyObject_CallFunction(e->error, "y#O", err, (Py_ssize_t)sizeof *err, Py_None);
 }
 
 /* ---- binding ---- */
 
+#define BOUND(name) {#name, (PyCFunction)(void (*)(void))entry_##name, METH_FASTCALL, NULL}
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
+#define CHAT {"chat", (PyCFunction)(void (*)(void))ggtok_py_chat, METH_FASTCALL, NULL}
+
 static PyMethodDef methods[] = {
-    METHOD(encode),       METHOD(encode_bytes), METHOD(count),
-    METHOD(encode_batch), METHOD(decode),       METHOD(decode_at),
-    METHOD(clear),        METHOD(cache_info),   METHOD(take),
+    METHOD(encode),       METHOD(encode_bytes), METHOD(encode_trusted),
+    METHOD(count),        BOUND(decode),        BOUND(decode_at),
+    BOUND(encode_batch),  METHOD(clear),        METHOD(take),
+    METHOD(encode_part),  METHOD(safe_cut),     METHOD(cache_info),
+    METHOD(encode_spans), BOUND(choose),        CHAT,
 };
 
-bool entry_bind(ggtok_tokenizer *tok, uintptr_t list, uintptr_t error) {
+bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error) {
     PyGILState_STATE gil = PyGILState_Ensure(); /* cffi released it */
     bool bound = false;
     PyObject *capsule = NULL;
-    entry *e = mem_zalloc(sizeof *e);
+    entry *e = ggtok_mem_zalloc(sizeof *e);
     if (!e || ggtok_pool_new(tok, &e->pool, NULL)) goto done;
     e->error = (PyObject *)error;
     Py_INCREF(e->error);
@@ -496,7 +493,8 @@ bool entry_bind(ggtok_tokenizer *tok, uintptr_t list, uintptr_t error) {
     bound = true;
     for (size_t i = 0; bound && i < sizeof methods / sizeof *methods; i++) {
         PyObject *function = PyCFunction_New(&methods[i], capsule);
-        bound = function && !PyList_Append((PyObject *)list, function);
+        bound =
+            function && !PyDict_SetItemString((PyObject *)functions, methods[i].ml_name, function);
         Py_XDECREF(function);
     }
     if (bound) e->tok = tok;

@@ -1,6 +1,6 @@
-"""Models by the names they have where they live.
+"""Models by the names that their own tools give them.
 
-:func:`ggtok.load` comes here with a ``str`` that is no file's path:
+:func:`ggtok.load` comes here with a ``str`` that isn't the path of a file:
 
 ===================================== ====================================================
 ``user/repo[:quant]``                 a Hugging Face repository; which of its files is
@@ -12,65 +12,54 @@
 ``lmstudio:publisher/model[:quant]``  one that LM Studio has downloaded
 ===================================== ====================================================
 
-What is on this machine goes before what is not. Of a file that is not, only the
-metadata is fetched, in growing ranges, and kept (:mod:`ggtok.sources.cache`).
+The address of a model's page, on the Hub (also ``hf.co/user/repo``) or at Ollama, is
+read as the model's name. What is on this machine takes precedence over what is not. Of a
+file that is elsewhere only the metadata is fetched, in growing ranges, and kept
+(:mod:`ggtok.sources.cache`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from ggtok.errors import InvalidValueError
+from ggtok._escape import shown
+from ggtok.errors import InvalidValueError, not_found
+from ggtok.sources.found import Found, Source
+from ggtok.sources.patience import telling
 
-__all__ = ["Found", "Source", "find"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a vocabulary came from.
-
-    Attributes:
-        name: what was asked for.
-        kind: ``"file"``, ``"hf"``, ``"llama.cpp"`` (its own cache), ``"http"``,
-            ``"ollama"`` or ``"lmstudio"``.
-        path: the file on this machine, if there is one.
-        url: the file elsewhere, if it is from there.
-        template: of an Ollama model, the text of its template layer (Go's
-            ``text/template``, not the Jinja of ``Tokenizer.chat_template``), or None.
-    """
-
-    name: str
-    kind: str
-    path: str | None = None
-    url: str | None = None
-    template: str | None = None
-
-
-@dataclass(frozen=True)
-class Found:
-    """A source, and the file's metadata if it has no path."""
-
-    source: Source
-    data: bytes | None = None
+__all__ = ["Found", "Source", "find", "telling"]
 
 
 def find(name: str) -> Found | None:
-    """The model of a name; None: it is no name, just a path that leads nowhere.
+    """The model of a name; None: it is not a name but a path, and there is no such file.
 
     Raises:
-        FileError: it can't be found or read.
-        InvalidValueError: a name that begins like one and goes on wrongly.
-        MissingExtraError: getting it needs a package that isn't installed.
+        FileError: it can't be found or read. If something like it is on this machine, the
+            message says so.
+        InvalidValueError: it begins like a name, but is malformed.
+        MissingExtraError: fetching it needs a package that isn't installed.
     """
+    from ggtok.sources import suggest
+
+    meant = suggest.read_as(name)
+    found = _find(meant or name)
+    if found is None and (hint := suggest.did_you_mean(name)):
+        raise not_found(f"{shown(name)}: no such file{hint}")
+    if found is not None and meant:
+        return replace(found, source=replace(found.source, name=name))
+    return found
+
+
+def _find(name: str) -> Found | None:
     scheme, colon, rest = name.partition(":")
     if colon and scheme == "ollama":
         from ggtok.sources import ollama
 
-        return ollama.find(name, rest)
+        return ollama.find(name, rest, _hint)
     if colon and scheme == "lmstudio":
         from ggtok.sources import lmstudio
 
-        return lmstudio.find(name, rest)
+        return lmstudio.find(name, rest, _hint)
     if rest.startswith("//"):
         if scheme in ("https", "http"):
             from ggtok.sources import http
@@ -78,9 +67,16 @@ def find(name: str) -> Found | None:
             return http.find(name)
         if scheme != "hf":
             raise InvalidValueError(
-                f"{name}: unknown kind of source (known are hf://, https://, ollama: and lmstudio:)"
+                f"{shown(name)}: unknown kind of source; the kinds are hf://, https://, ollama: "
+                "and lmstudio:"
             )
     from ggtok.sources import hub
 
     repo = hub.parse(name)
-    return hub.find(repo) if repo else None
+    return hub.find(repo, _hint) if repo else None
+
+
+def _hint(name: str) -> str:
+    from ggtok.sources import suggest
+
+    return suggest.did_you_mean(name)

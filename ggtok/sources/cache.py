@@ -3,9 +3,10 @@
 GGTOK_CACHE, else the platform's cache folder, holds a file for each URL: a line of
 JSON (URL, validator, length and SHA-256 of what follows), then the file's metadata
 as it was read. An entry is written under another name and renamed, so that readers
-see all of it or nothing; what doesn't fit its checksum is dropped and fetched again.
-The least recently used go first when all together exceed GGTOK_CACHE_SIZE (bytes,
-1 GiB by default; 0: nothing is kept). A cache that can't be written is no error.
+see all of it or nothing; one that doesn't match its checksum is removed and fetched
+again. When all together exceed GGTOK_CACHE_SIZE (bytes, 1 GiB by default; 0: nothing
+is kept), the least recently used are removed. A cache that can't be written is
+no error.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _SUFFIX = ".vocabulary"
 _TEMPORARY = ".writing"
 _SIZE = 1 << 30
 _HEADER_MOST = 1 << 16
-_ABANDONED = 3600  # seconds after which no one is writing a temporary file any more
+_ABANDONED = 3600  # seconds after which nobody still writes a temporary file
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file's metadata, and what tells whether the file is still the same (ETag)."""
+    """A file's metadata, and the ETag or date that tells whether the file has changed."""
 
     url: str
     validator: str
@@ -41,8 +42,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stored:
-    """What the cache's listing knows of an entry: its URL, size on disk in bytes, and when
-    it was last used (seconds since 1970)."""
+    """An entry as listed: its URL, its size on disk in bytes, and when it was last used
+    (seconds since 1970)."""
 
     url: str
     size: int
@@ -63,7 +64,9 @@ def folder() -> str:
 
 
 def _path(url: str) -> str:
-    return os.path.join(folder(), hashlib.sha256(os.fsencode(url)).hexdigest()[:40] + _SUFFIX)
+    return os.path.join(
+        folder(), hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:40] + _SUFFIX
+    )
 
 
 def load(url: str) -> Entry | None:
@@ -96,7 +99,7 @@ def _header(line: bytes) -> dict[str, object] | None:
 
 
 def store(entry: Entry) -> None:
-    """Keeps an entry in the place of any other of its URL, as long as there is room."""
+    """Keeps an entry, instead of an older one of its URL, if it fits."""
     limit = number("GGTOK_CACHE_SIZE", _SIZE)
     if len(entry.payload) > limit:
         return
@@ -149,7 +152,7 @@ def _shrink(limit: int) -> None:
 
 
 def entries(prefix: str = "") -> list[Stored]:
-    """The entries whose URL begins with `prefix`, in the order of their URLs."""
+    """The entries whose URL begins with `prefix`, sorted by URL."""
     found = []
     for file in _files():
         if not file.name.endswith(_SUFFIX):
@@ -163,7 +166,7 @@ def entries(prefix: str = "") -> list[Stored]:
 
 
 def clear() -> tuple[int, int]:
-    """Removes everything; how many entries that were, and how many bytes."""
+    """Removes everything. Gives how many entries and bytes that were."""
     n = size = 0
     for file in list(_files()):
         if file.name.endswith((_SUFFIX, _TEMPORARY)):

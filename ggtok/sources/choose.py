@@ -3,9 +3,9 @@
 ``find_best_model`` and ``gguf_filename_is_model`` of its ``common/download.cpp``,
 b11549: the first file, in the order of the listing, whose path has the quantization
 and then a ``.`` or ``-``, in any case; with none asked for Q4_K_M, then Q8_0, then
-any file. Files of a split model but the first don't count, nor do those that go
-with a model (projectors, importance matrices, draft heads). llama.cpp takes the
-quantization for a regular expression; here it is plain text.
+any file. Of a split model only the first file counts; files that accompany a model
+(projectors, importance matrices, draft heads) don't. llama.cpp takes the quantization
+for a regular expression; here it is plain text.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ggtok._escape import shown
 from ggtok.sources.split import shard
 
 _DEFAULTS = ("Q4_K_M", "Q8_0")
@@ -42,10 +43,11 @@ def choose(paths: Iterable[str], quant: str | None) -> str | None:
 
 
 def no_model(name: str, paths: Iterable[str], quant: str | None) -> str:
-    """What to say when there is none."""
+    """The message when there is none."""
     models = sorted(path for path in paths if is_model(path))
-    what = f"no GGUF model of quantization {quant!r}" if quant else "no GGUF model"
+    what = f"no GGUF model of quantization '{shown(quant)}'" if quant else "no GGUF model"
     if not models:
-        return f"{name}: {what} there"
-    shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
-    return f"{name}: {what} there, but {shown}"
+        return f"{shown(name)}: there is {what}"
+    listed = ", ".join(shown(model, 200) for model in models[:8])
+    more = f" and {len(models) - 8} more" if len(models) > 8 else ""
+    return f"{shown(name)}: there is {what}; these are there: {listed}{more}"

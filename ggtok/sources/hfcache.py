@@ -7,13 +7,13 @@ dropped its own (huggingface_hub's "Understand caching", llama.cpp's
     models--USER--REPO/refs/REVISION            a commit's hash
     models--USER--REPO/snapshots/COMMIT/FILE    a link to ../../blobs/HASH, or a file
 
-and llama.cpp's own before (``common_params_handle_model`` of its older versions):
+and the one that llama.cpp had before (``common_params_handle_model`` of its older versions):
 
     USER_REPO_FILE.gguf     each / of the three parts is a _
     USER_REPO_FILE.gguf.json    {"url": ...}; later .etag, without an address
 
-Read directly, as llama.cpp does: what is here shall be found without the extra that
-fetches what is not, nor the time that importing it takes.
+Read directly, as llama.cpp does: what is here is found without the extra that fetches
+what is not, and without the time that importing it takes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ggtok.sources.choose import choose
-from ggtok.sources.folders import files, scan
+from ggtok.sources.folders import Notes, files, scan
 from ggtok.sources.split import first
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -34,7 +34,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True)
 class Repo:
-    """What is asked for: of a repository's revision one file, or the model of a quantization."""
+    """What is asked for: a file of a repository's revision, or its model in a quantization."""
 
     name: str
     id: str  # USER/REPO
@@ -73,8 +73,8 @@ def _home(*below: str) -> str:
 
 
 def hub_folders() -> list[str]:
-    """The caches in huggingface_hub's layout: llama.cpp's, if it has one of its own, and the
-    Hub's. The first variable that is set counts."""
+    """The caches in huggingface_hub's layout: llama.cpp's, if LLAMA_CACHE names one, and the
+    Hub's, which the first variable that is set decides."""
     hub = (
         _variable("HF_HUB_CACHE")
         or _variable("HUGGINGFACE_HUB_CACHE")
@@ -110,15 +110,15 @@ def find(repo: Repo) -> Cached | None:
     return None
 
 
-def _commit(repo_folder: str, revision: str | None) -> str | None:
-    """A revision's commit: as the ref says; a hash is its own. With none asked for,
+def _commit(repo_folder: str, revision: str | None, notes: Notes = None) -> str | None:
+    """A revision's commit: what the ref says; a hash stands for itself. If none is asked for,
     that of main, else (llama.cpp's get_cached_ref) of any."""
     refs = os.path.join(repo_folder, "refs")
     if revision is not None and _COMMIT.fullmatch(revision):
         return revision
     names = [revision or "main"]
     if revision is None:
-        names += sorted(entry.name for entry in scan(refs) if entry.is_file())
+        names += sorted(entry.name for entry in scan(refs, notes) if entry.is_file())
     for name in names:
         try:
             with open(os.path.join(refs, *name.split("/")), encoding="ascii") as f:
@@ -131,7 +131,7 @@ def _commit(repo_folder: str, revision: str | None) -> str | None:
 
 
 def _in_hub_cache(folder: str, repo: Repo) -> Cached | None:
-    repo_folder = os.path.join(folder, "models--" + repo.id.replace("/", "--"))
+    repo_folder = _any_case(folder, "models--" + repo.id.replace("/", "--"))
     commit = _commit(repo_folder, repo.revision)
     if commit is None:
         return None
@@ -141,6 +141,15 @@ def _in_hub_cache(folder: str, repo: Repo) -> Cached | None:
         return None
     path = os.path.join(snapshot, *file.split("/"))
     return Cached(repo.id, repo.revision or "main", file, path, "hf")
+
+
+def _any_case(folder: str, name: str) -> str:
+    """A subfolder; the Hub has no two repositories whose names differ in case alone."""
+    path = os.path.join(folder, name)
+    if os.path.isdir(path):
+        return path
+    same = [entry.path for entry in scan(folder) if entry.name.lower() == name.lower()]
+    return same[0] if same else path
 
 
 def _in_llamacpp_cache(folder: str, repo: Repo) -> Cached | None:
@@ -158,12 +167,12 @@ def _in_llamacpp_cache(folder: str, repo: Repo) -> Cached | None:
 
 
 def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
-    """Whether a file is the repository's for all that is known: with USER_A_B, the repository
+    """Whether a file is the repository's, as far as can be known: the repository of USER_A_B
     may be A, or A_B."""
     try:
         with open(entry.path + ".json", encoding="utf-8") as f:
             url = json.load(f)["url"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return True
     return f"/{repo.id}/resolve/" in str(url)
 
@@ -171,21 +180,21 @@ def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
 # ---- listing ----
 
 
-def models() -> Iterator[tuple[str, str, str]]:
+def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
     """Every file in the caches that may be a model: kind, name to load it by, path."""
     for folder in hub_folders():
-        for entry in scan(folder):
+        for entry in scan(folder, notes):
             if not entry.name.startswith("models--"):
                 continue
-            commit = _commit(entry.path, None)
+            commit = _commit(entry.path, None, notes)
             if commit is None:
                 continue
             id = entry.name[len("models--") :].replace("--", "/")
             snapshot = os.path.join(entry.path, "snapshots", commit)
-            for file in sorted(files(snapshot)):
+            for file in sorted(files(snapshot, notes)):
                 if file == first(file) and file.endswith(".gguf"):
                     yield "hf", f"hf://{id}/{file}", os.path.join(snapshot, *file.split("/"))
-    for entry in scan(llamacpp_folder()):
+    for entry in scan(llamacpp_folder(), notes):
         # Which _ was a / can't be told.
         if entry.name.endswith(".gguf") and entry.name == first(entry.name):
             yield "llama.cpp", entry.path, entry.path

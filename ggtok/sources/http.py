@@ -2,21 +2,22 @@
 
 A 40 GB model costs the 5 to 15 MB of its vocabulary. What the server says is
 checked (status, Content-Range, lengths, the validator), a connection that breaks is
-taken up where it broke, redirects are resolved once. A server that ignores ranges
+resumed where it broke, redirects are resolved once. A server that ignores ranges
 sends the file from its start, and the connection is closed once the metadata is
-whole.
+complete.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ggtok._escape import shown
+from ggtok._version import __version__
 from ggtok.errors import (
     FileError,
     InvalidValueError,
@@ -25,38 +26,52 @@ from ggtok.errors import (
     not_found,
     not_permitted,
 )
-from ggtok.sources import Found, Source, cache
+from ggtok.sources import cache
+from ggtok.sources.found import Found, Source
+from ggtok.sources.patience import waiting
 from ggtok.sources.prefix import STEP, Prefix, number
 
+if TYPE_CHECKING:
+    import httpx2
+
+    from ggtok.sources.connect import Answer, Network
+
 _TIMEOUT_VARIABLE = "GGTOK_HTTP_TIMEOUT"
-_TIMEOUT = 30  # seconds without any byte
-_SLOWEST = 1024  # bytes a second, over the time of a request beyond that
+_TIMEOUT = 30  # seconds: see connect.Clock
+_TIMEOUT_MOST = 86400
 _REDIRECTS = 10
 # Requests in a row that get less than asked for and less than _PROGRESS bytes, before
-# it is given up, and the pause after the first that breaks, in seconds.
+# the reader gives up, and the pause after the first that breaks, in seconds.
 _ATTEMPTS = 5
 _PROGRESS = 64 << 10
 _PAUSE = 0.25
 _RETRY_AFTER_MOST = 30.0  # seconds that a server may ask to wait
+_VALIDATOR_MOST = 1024
 
 _REDIRECT = (301, 302, 303, 307, 308)
 _LATER = (408, 425, 429, 500, 502, 503, 504)
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
-_UNSATISFIED_RANGE = re.compile(r"bytes \*/(\d+)")
+# No file has a size of more than 18 digits.
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+_UNSATISFIED_RANGE = re.compile(r"bytes \*/([0-9]{1,18})")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_SAID_MOST = 200  # characters of what a server says, in messages
 
 
 def find(url: str) -> Found:
     """The metadata of a GGUF file by its URL: from the cache if the server says that the
-    file is still the same, can't be reached, or HF_HUB_OFFLINE forbids to ask; else from
-    the server."""
-    kept = cache.load(url)
-    source = Source(url, "http", url=url)
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
-        if kept is None:
-            raise not_found(f"{url}: not in the cache, and HF_HUB_OFFLINE forbids to fetch it")
-        return Found(source, kept.payload)
-    with _client(url) as client:
-        reader = Reader(client, url, url, {}, validator=kept.validator if kept else "")
+    file is still the same, can't be reached, or HF_HUB_OFFLINE is set; else from the
+    server."""
+    with _reader(url, url, {}) as reader:
+        kept = cache.load(url)
+        source = Source(url, "http", url=url)
+        if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+            if kept is None:
+                raise not_found(
+                    f"{shown(url)}: not in the cache, and HF_HUB_OFFLINE is set: unset it to "
+                    "fetch the file"
+                )
+            return Found(source, kept.payload)
+        reader.kept_validator = _sendable(kept.validator) if kept else ""
         try:
             data = reader.read()
         except UnreachableError:
@@ -65,23 +80,34 @@ def find(url: str) -> Found:
             return Found(source, kept.payload)
     if kept is not None and reader.unchanged:
         return Found(source, kept.payload)
-    if reader.validator:
-        cache.store(cache.Entry(url, reader.validator, data))
+    if validator := _sendable(reader.validator):
+        cache.store(cache.Entry(url, validator, data))
     return Found(source, data)
 
 
-def _client(name: str) -> Any:
+def _reader(name: str, url: str, headers: Mapping[str, str]) -> Reader:
     try:
-        import httpx2
+        from ggtok.sources import connect
     except ImportError:
         raise MissingExtraError(
-            f"{name}: reading over HTTP needs the extra: pip install 'ggtok[http]'"
+            f"{shown(name)}: reading over HTTP needs the extra: pip install 'ggtok[http]'"
         ) from None
-    return httpx2.Client(follow_redirects=False)
+    return Reader(connect.Network(), name, url, headers)
+
+
+def _sendable(validator: str) -> str:
+    """A validator that a request can name, or ""."""
+    printable = validator.isascii() and validator.isprintable()
+    return validator if printable and len(validator) <= _VALIDATOR_MOST else ""
+
+
+def timeout() -> int:
+    """GGTOK_HTTP_TIMEOUT, in seconds."""
+    return min(number(_TIMEOUT_VARIABLE, _TIMEOUT), _TIMEOUT_MOST)
 
 
 class _Broken(Exception):
-    """A request that may be worth repeating: what happened, and how long to wait before."""
+    """A request that may be worth repeating: what happened, and how long to wait first."""
 
     def __init__(self, what: str, wait: float = 0.0) -> None:
         super().__init__(what)
@@ -89,7 +115,7 @@ class _Broken(Exception):
 
 
 class _Changed(Exception):
-    """The file is another one than at the first request."""
+    """The file is no longer the one of the first request."""
 
 
 class Reader:
@@ -97,34 +123,49 @@ class Reader:
 
     Attributes:
         validator: the server's ETag, else Last-Modified, else "".
-        unchanged: whether that still is the one that was given.
+        kept_validator: the one that came with what is in the cache, or "".
+        unchanged: whether the server says that this is still the file's.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        name: str,
-        url: str,
-        headers: Mapping[str, str],
-        *,
-        resolved: str | None = None,
-        validator: str = "",
-    ) -> None:
-        """`headers` (a token among them) go to the URL's own server alone. `resolved`: what
-        the URL is known to redirect to."""
-        self._client = client
-        self._name = name
+    def __init__(self, net: Network, name: str, url: str, headers: Mapping[str, str]) -> None:
+        """`headers` (a token among them) go to the URL's own server alone."""
+        from ggtok.sources import connect
+
+        self._net = net
+        self._clock, self._slowest = connect.Clock, connect.SLOWEST
+        self._stops = connect.Late, connect.Refused
+        self._name = shown(name)
         self._url = self._checked(url)
         self._headers = dict(headers)
-        self._at = self._checked(resolved, self._url) if resolved else self._url
-        self._prefix = Prefix(name)
-        self._timeout = number(_TIMEOUT_VARIABLE, _TIMEOUT)
-        self._kept_validator = validator
+        # Where the URL leads by now, and how near that may be.
+        self._anywhere = connect.Place.HERE
+        self._at, self._nearest = self._url, self._anywhere
+        self._prefix = Prefix(self._name)
+        self._timeout = timeout()
+        self._began = time.monotonic()
+        self.kept_validator = ""
         self.validator = ""
         self.unchanged = False
 
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._net.__exit__()
+
     def read(self) -> bytes:
-        """The metadata; b"" if unchanged."""
+        """The metadata; b"" if unchanged. However the server behaves, n bytes take at most
+        twice the time limit and n / connect.SLOWEST seconds."""
+        self._began = time.monotonic()
+        with waiting(f"{shown(self._url.host)} ({self._name})"):
+            self._read()
+        return b"" if self.unchanged else self._prefix.whole()
+
+    def _ends(self) -> float:
+        """When reading must end, given what has been read."""
+        return self._began + 2 * self._timeout + len(self._prefix.data) / self._slowest
+
+    def _read(self) -> None:
         failures, restarts = 0, 0
         while not self.unchanged and (wanted := self._prefix.wanted()):
             before, wait = len(self._prefix.data), 0.0
@@ -134,7 +175,7 @@ class Reader:
             except _Changed:
                 restarts += 1
                 if restarts > 1:
-                    raise self._error("the file changes while it is read") from None
+                    raise self._error("the file changes while it is read; try again") from None
                 self._restart()
                 continue
             except _Broken as e:
@@ -143,100 +184,109 @@ class Reader:
                 failures = 0
             elif not self.unchanged:
                 failures += 1
-                if failures >= _ATTEMPTS:
+                # An attempt needs some time.
+                until = self._ends() - self._timeout / 2
+                if failures >= _ATTEMPTS or time.monotonic() + wait > until:
                     raise UnreachableError(
-                        f"{self._name}: given up after {failures} attempts: {said}"
+                        f"{self._name}: gave up after {failures} "
+                        f"attempt{'s'[: failures > 1]}: {said}"
                     )
                 time.sleep(wait)
-        return b"" if self.unchanged else self._prefix.whole()
 
     def _restart(self) -> None:
         self._prefix = Prefix(self._name)
         self.validator = ""
-        self._at = self._url
+        self._at, self._nearest = self._url, self._anywhere
 
     def _error(self, what: str) -> FileError:
         return FileError(f"{self._name}: {what}")
 
     # ---- requests ----
 
-    def _checked(self, url: str, before: Any = None) -> Any:
-        """A URL as the HTTP library's object: https, or http within this machine. `before`
-        is the one that redirects to it."""
+    def _checked(self, url: str) -> httpx2.URL:
+        """A URL as the HTTP library's object: https, or http to this machine."""
         import httpx2
 
         try:
-            parsed = httpx2.URL(url) if before is None else before.join(url)
+            parsed = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError) as e:
-            raise InvalidValueError(f"{self._name}: not a URL: {e}") from None
-        local = _is_local(parsed.host)
-        if parsed.scheme != "https" and not (parsed.scheme == "http" and local):
-            raise InvalidValueError(
-                f"{self._name}: {_shown(parsed)} is not read: only https, and http from this "
-                "machine itself"
-            )
-        if before is not None and local and not _is_local(before.host):
-            raise self._error(f"it redirects into this machine, to {_shown(parsed)}")
-        if not parsed.host or parsed.userinfo:
-            raise InvalidValueError(
-                f"{self._name}: a URL must have a host, and no user's name or password"
-            )
+            raise InvalidValueError(f"{self._name}: not a URL: {shown(str(e))}") from None
+        if why := _unreadable(parsed):
+            raise InvalidValueError(f"{self._name}: {why}")
+        return parsed.copy_with(fragment=None)
+
+    def _redirected(self, where: str) -> httpx2.URL:
+        """What a Location header leads to."""
+        import httpx2
+
+        try:
+            parsed = self._at.join(where)
+            why = _unreadable(parsed)
+        except (httpx2.InvalidURL, ValueError) as e:
+            # What follows a ? may be a signature.
+            to = shown(where.partition("?")[0], _SAID_MOST)
+            raise self._error(
+                f"the server redirects to '{to}', which is not a URL: {shown(str(e), _SAID_MOST)}"
+            ) from None
+        if why:
+            raise InvalidValueError(f"{self._name}: the server redirects, but {why}")
         return parsed.copy_with(fragment=None)
 
     @contextmanager
-    def _open(self, wanted: int) -> Iterator[Any]:
+    def _open(self, wanted: int) -> Iterator[Answer]:
         """The answer to a request for what `wanted` lacks, after all redirects."""
-        import httpx2
-
         start = len(self._prefix.data)
-        ask = {"Range": f"bytes={start}-{wanted - 1}", "Accept-Encoding": "identity"}
-        if self._kept_validator and not start:
-            key = "If-None-Match" if _is_etag(self._kept_validator) else "If-Modified-Since"
-            ask[key] = self._kept_validator
+        ask = {"Range": f"bytes={start}-{wanted - 1}", **_ALWAYS}
+        if self.kept_validator and not start:
+            key = "If-None-Match" if _is_etag(self.kept_validator) else "If-Modified-Since"
+            ask[key] = self.kept_validator
+        clock = self._clock(self._timeout, self._ends())
+        late, refused = self._stops
         for _ in range(_REDIRECTS):
             own = self._headers if _origin(self._at) == _origin(self._url) else {}
             try:
-                with self._client.stream(
-                    "GET",
-                    self._at,
-                    headers={**own, **ask},
-                    follow_redirects=False,
-                    timeout=self._timeout,
-                ) as response:
-                    where = response.headers.get("Location")
-                    if response.status_code not in _REDIRECT or where is None:
-                        yield response
+                with self._net.get(self._at, {**ask, **own}, clock, self._nearest) as answer:
+                    where = answer.header("Location")
+                    if answer.status not in _REDIRECT or where is None:
+                        clock.start_body()
+                        yield answer
                         return
-            except httpx2.HTTPError as e:
-                raise _Broken(_line(e)) from e
-            self._at = self._checked(where, self._at)
+            except refused as e:
+                raise self._error(str(e)) from None
+            except (late, ConnectionError) as e:
+                raise _Broken(str(e)) from e
+            self._at = self._redirected(where)
+            self._nearest = min(self._nearest, answer.place)
         raise self._error(f"more than {_REDIRECTS} redirects")
 
     def _get(self, wanted: int) -> None:
         """Reads on, up to `wanted`; from a server without ranges until all is there."""
-        with self._open(wanted) as response:
-            status = response.status_code
-            if status == 304 and self._kept_validator and not self._prefix.data:
+        with self._open(wanted) as answer:
+            status = answer.status
+            if status == 304 and self.kept_validator and not self._prefix.data:
                 self.unchanged = True
             elif status == 416:
-                self._get_nothing(response)
+                self._get_nothing(answer)
             elif status in (200, 206):
-                coding = response.headers.get("Content-Encoding", "identity")
-                if coding not in ("", "identity"):
-                    raise self._error(f"the server sends it {coding}-encoded, unasked")
-                self._check_validator(response)
-                self._get_part(response, wanted) if status == 206 else self._get_all(response)
+                coding = answer.header("Content-Encoding") or "identity"
+                if coding != "identity":
+                    raise self._error(
+                        f"the server sends it {shown(coding, _SAID_MOST)}-encoded, which it was "
+                        "asked not to do"
+                    )
+                self._check_validator(answer)
+                self._get_part(answer, wanted) if status == 206 else self._get_all(answer)
             else:
-                self._get_error(response)
+                self._get_error(answer)
 
-    def _get_error(self, response: Any) -> None:
-        status, said = response.status_code, _reason(response)
+    def _get_error(self, answer: Answer) -> None:
+        status, said = answer.status, _reason(answer)
         if status in _LATER:
-            wait = response.headers.get("Retry-After", "")
+            wait = answer.header("Retry-After") or ""
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
             raise _Broken(said, min(seconds, _RETRY_AFTER_MOST))
         if self._at != self._url:  # a signed address that has run out
-            self._at = self._url
+            self._at, self._nearest = self._url, self._anywhere
             raise _Broken(said)
         if status in (404, 410):
             raise not_found(f"{self._name}: {said}")
@@ -244,52 +294,55 @@ class Reader:
             raise not_permitted(f"{self._name}: {said}")
         raise self._error(said)
 
-    def _get_nothing(self, response: Any) -> None:
-        """The range begins behind the file's end: there is less than needed."""
-        match = _UNSATISFIED_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    def _get_nothing(self, answer: Answer) -> None:
+        """The range begins after the file's end: there is less than needed."""
+        match = _UNSATISFIED_RANGE.fullmatch(answer.header("Content-Range") or "")
         size = int(match[1]) if match else len(self._prefix.data)
         if size > len(self._prefix.data):
             raise self._error(f"the server has {size} bytes and refuses to send them")
         self._prefix.file_size = len(self._prefix.data)
         self._prefix.size()  # raises: the file ends inside the metadata
 
-    def _check_validator(self, response: Any) -> None:
-        headers = response.headers
-        validator = headers.get("ETag") or headers.get("Last-Modified") or ""
+    def _check_validator(self, answer: Answer) -> None:
+        validator = answer.header("ETag") or answer.header("Last-Modified") or ""
         if self._prefix.data and validator != self.validator:
             raise _Changed
         self.validator = validator
 
-    def _get_part(self, response: Any, wanted: int) -> None:
+    def _get_part(self, answer: Answer, wanted: int) -> None:
         data = self._prefix.data
-        said = response.headers.get("Content-Range", "")
+        said = answer.header("Content-Range") or ""
         match = _CONTENT_RANGE.fullmatch(said)
         if not match:
-            raise self._error(f"no range but {said!r} in an answer with status 206")
+            raise self._error(
+                f"no range but '{shown(said, _SAID_MOST)}' in an answer with status 206"
+            )
         start, end = int(match[1]), int(match[2]) + 1
         total = None if match[3] == "*" else int(match[3])
         if start != len(data) or not start < end <= wanted or (total is not None and end > total):
             raise self._error(
-                f"the server sends {said!r} when bytes {len(data)}-{wanted - 1} are asked for"
+                f"the server sends '{said}' when bytes {len(data)}-{wanted - 1} are asked for"
             )
-        self._check_length(response, end - start)
+        self._check_length(answer, end - start)
         self._set_size(total)
-        for block in self._blocks(response):
+        for block in answer.blocks():
             if len(data) + len(block) > end:
                 raise self._error(f"the server sends more than it says ({said})")
             data += block
         if len(data) < end:
             raise _Broken(f"the connection ended {end - len(data)} bytes early")
 
-    def _get_all(self, response: Any) -> None:
+    def _get_all(self, answer: Answer) -> None:
         """The answer of a server that ignores ranges: the file from its start."""
         data = self._prefix.data
-        length = response.headers.get("Content-Length")
+        length = answer.header("Content-Length")
         if length is not None:
+            if not _LENGTH.fullmatch(length):
+                raise self._error(f"the server says that it has {shown(length, _SAID_MOST)} bytes")
             self._set_size(int(length))
         known, at = len(data), 0
         wanted = 0
-        for block in self._blocks(response):
+        for block in answer.blocks():
             again = block[: max(0, known - at)]
             if again != data[at : at + len(again)]:
                 raise _Changed
@@ -299,17 +352,19 @@ class Reader:
                 size = self._prefix.size()
                 if size <= len(data):
                     return
-                # Looking takes time, reading on too: not much of either in vain.
+                # Neither to parse too often nor to read much too far.
                 wanted = max(size, len(data) + min(max(len(data) // 8, 1 << 18), STEP))
         if self._prefix.file_size is None:
             self._prefix.file_size = len(data)
         if len(data) < self._prefix.file_size:
             raise _Broken("the connection ended early")
 
-    def _check_length(self, response: Any, n: int) -> None:
-        length = response.headers.get("Content-Length")
+    def _check_length(self, answer: Answer, n: int) -> None:
+        length = answer.header("Content-Length")
         if length is not None and length != str(n):
-            raise self._error(f"the server says {length} bytes and a range of {n}")
+            raise self._error(
+                f"the server sends {shown(length, _SAID_MOST)} bytes as a range of {n}"
+            )
 
     def _set_size(self, total: int | None) -> None:
         if total is None:
@@ -319,41 +374,36 @@ class Reader:
             raise _Changed
         self._prefix.file_size = total
 
-    def _blocks(self, response: Any) -> Iterator[bytes]:
-        """The answer's body. A server that drips is given up, like one that stalls."""
-        started, received = time.monotonic(), 0
-        for block in response.iter_raw():
-            received += len(block)
-            if time.monotonic() - started > self._timeout + received / _SLOWEST:
-                raise _Broken(f"only {received} bytes in {self._timeout} seconds")
-            yield block
+
+# With every request.
+_ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"ggtok/{__version__}"}
 
 
-def _is_local(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+def _unreadable(url: httpx2.URL) -> str | None:
+    """Why a URL isn't read, if it isn't."""
+    from ggtok.sources.connect import Place, spelled
+
+    local = url.scheme == "http" and spelled(url.host) == Place.HERE
+    if url.scheme != "https" and not local:
+        return f"{_address(url)} is not read: only https, and http from this machine itself"
+    if not url.host or url.userinfo:
+        return "a URL must have a host, and no user name or password"
+    return None
 
 
-def _origin(url: Any) -> tuple[str, str, int | None]:
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-def _shown(url: Any) -> str:
-    """A URL for people: signatures and passwords left out."""
-    return str(url.copy_with(query=None, fragment=None, username=None, password=None))
+def _address(url: httpx2.URL) -> str:
+    """A URL for people, without what may be secret in it: signatures and passwords."""
+    bare = url.copy_with(query=None, fragment=None, username=None, password=None)
+    return shown(str(bare), _SAID_MOST)
 
 
 def _is_etag(validator: str) -> bool:
     return validator.endswith('"')
 
 
-def _reason(response: Any) -> str:
-    return f"the server answers {response.status_code} {response.reason_phrase}".rstrip()
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+def _reason(answer: Answer) -> str:
+    return f"the server answers {answer.status} {shown(answer.reason, _SAID_MOST)}".rstrip()

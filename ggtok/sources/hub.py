@@ -1,8 +1,8 @@
 """Models of Hugging Face repositories: the caches of this machine, then the Hub.
 
-The Hub through huggingface_hub, with its settings: HF_ENDPOINT, HF_TOKEN (or the
-token that ``hf auth login`` saved), HF_HUB_OFFLINE. If it can't be reached, what was
-fetched from it before serves.
+The Hub is asked through huggingface_hub, with its settings: HF_ENDPOINT, HF_TOKEN (or the
+token that ``hf auth login`` saved), HF_HUB_OFFLINE. If it can't be reached, ggtok uses what
+was fetched from it before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import ggtok
+from ggtok._escape import shown
+from ggtok._version import __version__
 from ggtok.errors import (
     FileError,
     GGTokError,
@@ -23,9 +24,11 @@ from ggtok.errors import (
     not_found,
     not_permitted,
 )
-from ggtok.sources import Found, Source, cache, hfcache
+from ggtok.sources import cache, hfcache
 from ggtok.sources.choose import no_model
+from ggtok.sources.found import Found, Hint, Source
 from ggtok.sources.hfcache import Repo
+from ggtok.sources.patience import TooLate, waiting, within
 from ggtok.sources.split import first
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 _ID = re.compile(rf"{_PART}/{_PART}")
 _NAME = re.compile(rf"({_ID.pattern})(?::([A-Za-z0-9_.-]+))?")
+_REACH = 10  # seconds to connect to the Hub
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SYNTAX = "hf://user/repo[@revision]/file.gguf or hf://user/repo[@revision][:quant]"
 
@@ -52,29 +56,35 @@ def parse(name: str) -> Repo | None:
     if file is None:
         repo, colon, quant = repo.partition(":")
         if colon and not quant:
-            raise InvalidValueError(f"{name}: a quantization is missing behind ':' ({_SYNTAX})")
+            raise InvalidValueError(
+                f"{shown(name)}: a quantization is missing after ':' ({_SYNTAX})"
+            )
     repo, at, revision = repo.partition("@")
     # A revision such as refs/pr/1 is written with %2F.
     revision = revision.replace("%2F", "/").replace("%2f", "/")
     if not _ID.fullmatch(repo) or (at and not revision) or file == "":
-        raise InvalidValueError(f"{name}: this is no file of a repository ({_SYNTAX})")
+        raise InvalidValueError(
+            f"{shown(name)}: not the name of a file or model in a repository ({_SYNTAX})"
+        )
     for path in (file or "", revision):
         if path.startswith("/") or ".." in path.split("/"):
-            raise InvalidValueError(f"{name}: '..' and empty names lead nowhere ({_SYNTAX})")
+            raise InvalidValueError(
+                f"{shown(name)}: a path in a repository has no '..' and no empty parts ({_SYNTAX})"
+            )
     return Repo(name, repo, revision or None, first(file) if file else None, quant or None)
 
 
-def find(repo: Repo) -> Found:
+def find(repo: Repo, did_you_mean: Hint) -> Found:
     """The model on this machine, else the metadata of the one on the Hub."""
     if cached := hfcache.find(repo):
         return Found(Source(repo.name, cached.kind, path=cached.path))
-    hub = _Hub(repo)
+    hub = _Hub(repo, did_you_mean)
     if hub.offline:
         if found := hub.kept():
             return found
         raise not_found(
-            f"{repo.name}: not in the caches of this machine, and HF_HUB_OFFLINE forbids to look "
-            "on the Hub"
+            f"{shown(repo.name)}: not in the caches of this machine, and HF_HUB_OFFLINE is set: "
+            "unset it to look on the Hub"
         )
     try:
         return hub.fetch()
@@ -91,14 +101,14 @@ def _huggingface_hub(name: str) -> Any:
         import huggingface_hub.utils
     except ImportError:
         raise MissingExtraError(
-            f"{name}: there is no such file, nor such a model in the caches of this machine; to "
-            "look on the Hugging Face Hub install the extra: pip install 'ggtok[hub]'"
+            f"{shown(name)}: no such file, and no such model in the caches of this machine; to "
+            "look on the Hugging Face Hub, install the extra: pip install 'ggtok[hub]'"
         ) from None
     return huggingface_hub
 
 
 class _Quiet:
-    """While any thread is inside, huggingface_hub logs nothing to standard error."""
+    """While any thread is inside, huggingface_hub logs nothing but what is critical."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -126,19 +136,24 @@ _quiet = _Quiet()
 class _Hub:
     """One look at the Hub for one file."""
 
-    def __init__(self, repo: Repo) -> None:
+    def __init__(self, repo: Repo, did_you_mean: Hint) -> None:
         self.repo = repo
+        self._did_you_mean = did_you_mean
+        self.shown = shown(repo.name)
+        self._reached = False
         self.hf = _huggingface_hub(repo.name)
         self.offline: bool = self.hf.constants.HF_HUB_OFFLINE
-        self._agent = {"library_name": "ggtok", "library_version": ggtok.__version__}
+        self._agent = {"library_name": "ggtok", "library_version": __version__}
 
     def _url(self, file: str) -> str:
         repo = self.repo
-        url: str = self._ask(lambda: self.hf.hf_hub_url(repo.id, file, revision=repo.revision))
+        url: str = self._translated(
+            lambda: self.hf.hf_hub_url(repo.id, file, revision=repo.revision)
+        )
         return url
 
     def kept(self) -> Found | None:
-        """What an earlier fetch left."""
+        """What was fetched earlier."""
         prefix = self._url("x")[:-1]
         kept = {unquote(entry.url[len(prefix) :]): entry for entry in cache.entries(prefix)}
         file = self.repo.pick(sorted(kept))
@@ -146,6 +161,29 @@ class _Hub:
         if entry is None:
             return None
         return Found(Source(self.repo.name, "hf", url=entry.url), entry.payload)
+
+    def _reach(self) -> None:
+        """Raises at once if there is no network, before huggingface_hub tries for 20 seconds."""
+        if self._reached:
+            return
+        import httpx2
+
+        from ggtok.sources import connect, http
+
+        clock = connect.Clock(min(http.timeout(), _REACH))
+        try:
+            url = httpx2.URL(self._url("x"))
+            with waiting(f"{shown(url.host)} ({self.shown})"), connect.Network() as net:
+                net.reach(url, clock)
+        except (connect.Late, ConnectionError, httpx2.InvalidURL) as e:
+            raise self._unreachable(str(e)) from e
+        self._reached = True
+
+    def _unreachable(self, why: str) -> UnreachableError:
+        return UnreachableError(
+            f"{self.shown}: not on this machine, and the Hugging Face Hub can't be reached: "
+            f"{why}{self._hint()}"
+        )
 
     def fetch(self) -> Found:
         repo = self.repo
@@ -155,7 +193,7 @@ class _Hub:
         if kept is None or not _COMMIT.fullmatch(repo.revision or ""):  # a commit never changes
             meta = self._ask(lambda: self.hf.get_hf_file_metadata(url, **self._agent))
             if kept is None or not meta.etag or kept.validator != meta.etag:
-                kept = cache.Entry(url, meta.etag or "", self._read(url, meta))
+                kept = cache.Entry(url, meta.etag or "", self._read(url))
                 if kept.validator:
                     cache.store(kept)
         return Found(Source(repo.name, "hf", url=url), kept.payload)
@@ -169,18 +207,35 @@ class _Hub:
             raise not_found(no_model(repo.name, files, repo.quant))
         return file
 
-    def _read(self, url: str, meta: Any) -> bytes:
+    def _read(self, url: str) -> bytes:
+        from ggtok.sources.connect import Network
         from ggtok.sources.http import Reader
 
-        client = self.hf.get_session()
         headers = self.hf.utils.build_hf_headers(**self._agent)
-        reader = Reader(client, self.repo.name, url, headers, resolved=meta.location)
-        data: bytes = self._ask(reader.read)
+        with Reader(Network(), self.repo.name, url, headers) as reader:
+            data: bytes = self._translated(reader.read)
         return data
 
     def _ask(self, request: Callable[[], Any]) -> Any:
-        """request(), its errors ours; and nothing is printed about its attempts."""
-        name, errors = self.repo.name, self.hf.errors
+        """request() of huggingface_hub to the Hub, within the time limit."""
+        from ggtok.sources.http import timeout
+
+        self._reach()
+        seconds = timeout()
+        with waiting(f"the Hugging Face Hub ({self.shown})"):
+            try:
+                return within(seconds, lambda: self._translated(request))
+            except TooLate:
+                raise self._unreachable(
+                    f"no answer within {seconds} seconds (GGTOK_HTTP_TIMEOUT)"
+                ) from None
+
+    def _hint(self) -> str:
+        return self._did_you_mean(self.repo.name)
+
+    def _translated(self, request: Callable[[], Any]) -> Any:
+        """request(), with ggtok's errors, and without the log of its attempts."""
+        name, errors = self.shown, self.hf.errors
         try:
             with _quiet:
                 return request()
@@ -188,25 +243,25 @@ class _Hub:
             raise
         except errors.GatedRepoError as e:
             raise not_permitted(
-                f"{name}: access to this repository must be granted on the Hub first, and a token "
-                f"sent (HF_TOKEN, or 'hf auth login'): {_line(e)}"
+                f"{name}: this repository is gated, so access must be granted: ask for it on its "
+                f"page, then set HF_TOKEN or run 'hf auth login': {_line(e)}"
             ) from e
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as e:
             raise not_found(
-                f"{name}: no such file, nor such a repository or revision on the Hub (a private "
-                f"one needs a token: HF_TOKEN, or 'hf auth login'): {_line(e)}"
+                f"{name}: no such file, nor such a repository or revision on the Hub (if it is "
+                f"private, set HF_TOKEN or run 'hf auth login'): {_line(e)}{self._hint()}"
             ) from e
         except errors.EntryNotFoundError as e:
             raise not_found(f"{name}: no such file in the repository: {_line(e)}") from e
         except errors.HfHubHTTPError as e:
             failed = FileError if e.response.status_code in range(400, 429) else UnreachableError
-            raise failed(f"{name}: the Hub refuses to answer: {_line(e)}") from e
+            raise failed(f"{name}: the Hub answers with an error: {_line(e)}") from e
         except errors.HFValidationError as e:
             raise InvalidValueError(f"{name}: {_line(e)}") from e
         except Exception as e:
-            # Whatever the HTTP library of its release raises.
-            raise UnreachableError(f"{name}: the Hub can't be asked: {_line(e)}") from e
+            # Whatever this release's HTTP library raises.
+            raise self._unreachable(_line(e)) from e
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return shown(" ".join(str(error).split()), 500) or type(error).__name__

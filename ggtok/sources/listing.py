@@ -1,20 +1,21 @@
-"""What is on this machine: every model that the sources know of, summed up.
+"""The models on this machine: every one that the sources know of, summed up.
 
-Of each file only the beginning is read, as far as it takes to tell the kind of
-vocabulary and the number of tokens (64 kB of nearly all); no vocabulary is built.
+Of each file only as much is read as tells the kind of vocabulary and the number of
+tokens (for nearly all, the first 64 kB); no vocabulary is built.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from ggtok import _native
+from ggtok._escape import shown
 from ggtok.errors import GGTokError
 from ggtok.sources import hfcache, lmstudio, ollama
-from ggtok.sources.folders import files
+from ggtok.sources.folders import Unreadable, files, note
 from ggtok.sources.split import first
 
 _FIRST = 64 << 10
@@ -22,12 +23,12 @@ _FIRST = 64 << 10
 
 @dataclass(frozen=True)
 class Model:
-    """A file, and what its vocabulary is (None: it has none, or `error` says more).
+    """A file, and what is known of its vocabulary (None: it has none, or `error` says why).
 
     Attributes:
         source: ``"hf"``, ``"llama.cpp"``, ``"ollama"``, ``"lmstudio"`` or ``"file"``.
         name: what ``ggtok.load`` knows it by.
-        path, size: the file, and its bytes (of a split model, those of the first).
+        path, size: the file, and its size in bytes (of a split model, the first file's).
         vocab_type, model, pre, n_tokens: as of a ``Tokenizer``.
     """
 
@@ -42,24 +43,71 @@ class Model:
     error: str | None = None
 
 
-def models(folders: Iterable[str] = ()) -> Iterator[Model]:
-    """The models in `folders`; if there are none, those of every source."""
+@dataclass
+class Survey:
+    """Where models were looked for, which :func:`models` fills in on its way.
+
+    Attributes:
+        looked: source and folder of each place, whether or not it exists, in the order of
+            the models.
+        unreadable: the folders that could not be read, and why. Models may be missing.
+    """
+
+    looked: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+
+    def lines(self, n_models: int) -> list[str]:
+        """For people: where there is none of the `n_models` models, and what was not read."""
+        said = []
+        if not n_models:
+            said.append("no models found; ggtok looked in these folders:")
+            for source, folder in self.looked:
+                there = "" if os.path.lexists(folder) else " (does not exist)"
+                said.append(f"  {source}: {shown(folder)}{there}")
+        said += [f"can't read {shown(u.path)}: {shown(u.reason)}" for u in self.unreadable]
+        return said
+
+
+def _stores() -> Iterator[tuple[str, str]]:
+    """Where every source keeps its models."""
+    yield from (("hf", folder) for folder in hfcache.hub_folders())
+    yield "llama.cpp", hfcache.llamacpp_folder()
+    yield from (("ollama", folder) for folder in ollama.stores())
+    yield from (("lmstudio", folder) for folder in lmstudio.places())
+
+
+def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[Model]:
+    """The models in `folders`; if there are none, those of every source.
+
+    `survey` is filled in until the iteration ends; then it says where was looked, and what
+    could not be read.
+    """
     folders = list(folders)
+    survey = survey or Survey()
+    survey.looked += [("file", folder) for folder in folders] or _stores()
+    notes = survey.unreadable
+    for _, store in survey.looked:
+        try:
+            os.scandir(store).close()
+        except OSError as e:
+            note(notes, store, e)
     if folders:
         for folder in folders:
-            for file in files(folder):
+            for file in files(folder, notes):
                 if file.endswith(".gguf") and file == first(file):
                     path = os.path.join(folder, *file.split("/"))
-                    yield _summed_up("file", path, path)
+                    yield summed_up("file", path, path)
         return
-    for source, name, found in chain(hfcache.models(), ollama.models(), lmstudio.models()):
+    every = chain(hfcache.models(notes), ollama.models(notes), lmstudio.models(notes))
+    for source, name, found in every:
         if isinstance(found, Exception):
             yield Model(source, name, None, error=_said(found, name))
         else:
-            yield _summed_up(source, name, found)
+            yield summed_up(source, name, found)
 
 
-def _summed_up(source: str, name: str, path: str) -> Model:
+def summed_up(source: str, name: str, path: str) -> Model:
+    """A file's summary; what is wrong with the file is its `error`."""
     size = None
     try:
         with open(path, "rb", buffering=0) as f:

@@ -12,15 +12,21 @@ import json
 import os
 from collections.abc import Iterator
 
+from ggtok._escape import shown
 from ggtok.errors import InvalidValueError, not_found
-from ggtok.sources import Found, Source
 from ggtok.sources.choose import choose, no_model
-from ggtok.sources.folders import files, scan
+from ggtok.sources.folders import Notes, files, scan
+from ggtok.sources.found import Found, Hint, Source
 from ggtok.sources.split import first
 
 
 def folders() -> list[str]:
-    """Where models may be, the likeliest first."""
+    """The folders of models that there are, the likeliest first."""
+    return [place for place in places() if os.path.isdir(place)]
+
+
+def places() -> list[str]:
+    """Where such folders may be."""
     user = os.path.expanduser("~")
     homes = [os.path.join(user, ".lmstudio"), os.path.join(user, ".cache", "lm-studio")]
     try:
@@ -31,7 +37,7 @@ def folders() -> list[str]:
     found: list[str] = []
     for home in homes:
         for folder in (_chosen(home), os.path.join(home, "models")):
-            if folder and folder not in found and os.path.isdir(folder):
+            if folder and "\0" not in folder and folder not in found:
                 found.append(folder)
     return found
 
@@ -40,19 +46,19 @@ def _chosen(home: str) -> str | None:
     try:
         with open(os.path.join(home, "settings.json"), encoding="utf-8") as f:
             folder = json.load(f)["downloadsFolder"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return folder if isinstance(folder, str) and folder else None
 
 
-def find(name: str, rest: str) -> Found:
-    """The model ``publisher/model``, of several files the one of a quantization behind ``:`` or
-    LM Studio's ``@`` (else llama.cpp's choice), or ``publisher/model/file.gguf``."""
+def find(name: str, rest: str, did_you_mean: Hint) -> Found:
+    """The model ``publisher/model`` or ``publisher/model/file.gguf``. Of several files the one
+    of the quantization after ``:`` or LM Studio's ``@``, else llama.cpp's choice."""
     parts = rest.split("/", 2)
     if len(parts) < 2 or not all(parts) or ".." in rest.split("/") or "\\" in rest:
         raise InvalidValueError(
-            f"{name}: LM Studio's models are lmstudio:publisher/model[:quant] or "
-            "lmstudio:publisher/model/file.gguf"
+            f"{shown(name)}: LM Studio's models are "
+            "lmstudio:publisher/model[:quant] or lmstudio:publisher/model/file.gguf"
         )
     publisher, model, *file = parts
     quant = None
@@ -72,12 +78,13 @@ def find(name: str, rest: str) -> Found:
             return Found(Source(name, "lmstudio", path=os.path.join(place, *chosen.split("/"))))
     if there:
         raise not_found(no_model(name, there, quant or (file[0] if file else None)))
-    where = " or ".join(folders()) or "there is no folder of its models"
-    raise not_found(f"{name}: LM Studio has no such model ({where})")
+    where = " or ".join(map(shown, places()))
+    hint = did_you_mean(name)
+    raise not_found(f"{shown(name)}: LM Studio has no such model in {where}{hint}")
 
 
 def _below(folder: str | None, name: str) -> str | None:
-    """A subfolder by its name; in any case, as LM Studio writes names in lower case."""
+    """A subfolder by its name, in upper or lower case: LM Studio shows names in lower case."""
     if folder is None:
         return None
     entries = [entry for entry in scan(folder) if entry.is_dir()]
@@ -88,9 +95,9 @@ def _below(folder: str | None, name: str) -> str | None:
     return None
 
 
-def models() -> Iterator[tuple[str, str, str]]:
+def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
     """Every file that may be a model: kind, name to load it by, path."""
-    for folder in folders():
-        for file in files(folder):
+    for folder in places():
+        for file in files(folder, notes):
             if file.endswith(".gguf") and file == first(file) and file.count("/") >= 2:
                 yield "lmstudio", f"lmstudio:{file}", os.path.join(folder, *file.split("/"))

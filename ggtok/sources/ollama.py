@@ -18,8 +18,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from ggtok._escape import shown
 from ggtok.errors import FileError, InvalidValueError, VocabError, not_found, not_permitted
-from ggtok.sources import Found, Source
+from ggtok.sources.folders import Notes, scan
+from ggtok.sources.found import Found, Hint, Source
 
 _HOST, _V2_HOST = "registry.ollama.ai", "ollama.com"
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -30,6 +32,7 @@ _TEMPLATE = "application/vnd.ollama.image.template"
 _LIST = "application/vnd.ollama.manifest.list.v2+json"
 # Engines whose models are GGUF files, in Ollama's order.
 _RUNNERS = ("ollama", "llamacpp")
+_SHOWN = 200  # characters of what a manifest says, in messages
 _MANIFEST_MOST = 1 << 20
 _TEMPLATE_MOST = 1 << 20
 
@@ -53,10 +56,12 @@ def _parts(name: str, rest: str) -> tuple[str, str, str, str]:
         tag = tag if colon else "latest"
         if _HOST_PART.fullmatch(host) and all(map(_PART.fullmatch, (namespace, model, tag))):
             return host, namespace, model, tag
-    raise InvalidValueError(f"{name}: Ollama's names are ollama:[host/][namespace/]model[:tag]")
+    raise InvalidValueError(
+        f"{shown(name)}: Ollama's names are ollama:[host/][namespace/]model[:tag]"
+    )
 
 
-def find(name: str, rest: str) -> Found:
+def find(name: str, rest: str, did_you_mean: Hint) -> Found:
     """The model that Ollama knows as `rest`."""
     parts = _parts(name, rest)
     for store in stores():
@@ -64,16 +69,18 @@ def find(name: str, rest: str) -> Found:
             if os.path.isfile(manifest):
                 return Found(_source(name, store, manifest))
         if _forbidden(store):
-            raise not_permitted(f"{name}: Ollama's store {store} must not be read by this user")
-    raise not_found(
-        f"{name}: Ollama has no such model ({' or '.join(stores())}): 'ollama pull' gets it, "
-        "'ollama list' and 'ggtok list' show what is there"
-    )
+            raise not_permitted(
+                f"{shown(name)}: permission denied: the model may be in Ollama's store "
+                f"{shown(store)}, which this user can't read"
+            )
+    where = " or ".join(map(shown, stores()))
+    hint = did_you_mean(name) or "; 'ollama pull' downloads it, 'ggtok list' shows what is there"
+    raise not_found(f"{shown(name)}: Ollama has no such model in {where}{hint}")
 
 
 def _forbidden(store: str) -> bool:
-    """Whether there may be something in a store that can't be looked into: on Linux the
-    service's own belongs to a user of its own."""
+    """Whether a store may hold something that this user can't see: on Linux the service's
+    belongs to another user."""
     try:
         os.listdir(os.path.join(store, "manifests"))
     except PermissionError:
@@ -84,8 +91,8 @@ def _forbidden(store: str) -> bool:
 
 
 def _manifests(store: str, parts: tuple[str, str, str, str]) -> Iterator[str]:
-    """Where the manifest may be, in Ollama's order. The names of folders and files may
-    differ in case from the model's, which is the same model to Ollama."""
+    """Where the manifest may be, in Ollama's order. Names of folders and files may differ in
+    case from the model's: to Ollama that is the same model."""
     host, *below = parts
     public = host.lower() in (_HOST, _V2_HOST)
     yield _any_case(os.path.join(store, "manifests-v2"), [_V2_HOST if public else host, *below])
@@ -119,8 +126,8 @@ def _source(name: str, store: str, path: str) -> Source:
     if _MODEL not in digests:
         kinds = ", ".join(sorted(kind.rpartition(".")[2] for kind in digests)) or "none"
         raise VocabError(
-            f"{name}: the model has no GGUF layer (layers: {kinds}): it runs elsewhere, or is in "
-            "another format"
+            f"{shown(name)}: the model has no GGUF layer (its layers: {shown(kinds, _SHOWN)}): it "
+            "runs in Ollama's cloud, or is in another format"
         )
     blob = _blob(name, store, digests[_MODEL])
     template = None
@@ -147,7 +154,8 @@ def _runnable(name: str, store: str, manifest: dict[str, Any]) -> dict[str, Any]
         if child:
             return child
     raise VocabError(
-        f"{name}: the model has no GGUF layer (it is there for {', '.join(sorted(runners))} alone)"
+        f"{shown(name)}: the model has no GGUF layer; it is there only for these engines: "
+        f"{shown(', '.join(sorted(runners)), _SHOWN)}"
     )
 
 
@@ -156,29 +164,36 @@ def _json(name: str, path: str) -> dict[str, Any]:
         with open(path, "rb") as f:
             manifest = json.loads(f.read(_MANIFEST_MOST))
     except (OSError, ValueError, RecursionError) as e:
-        raise FileError(f"{name}: the manifest {path} can't be read: {e}") from e
+        raise FileError(
+            f"{shown(name)}: the manifest {shown(path)} can't be read: {shown(str(e), _SHOWN)}"
+        ) from e
     if not isinstance(manifest, dict):
-        raise FileError(f"{name}: the manifest {path} is no JSON object")
+        raise FileError(f"{shown(name)}: the manifest {shown(path)} is not a JSON object")
     return manifest
 
 
 def _blob(name: str, store: str, digest: str) -> str:
     match = _DIGEST.fullmatch(digest)
     if not match:
-        raise FileError(f"{name}: the manifest names a layer {digest[:80]!r}: no SHA-256")
+        raise FileError(
+            f"{shown(name)}: the manifest names a layer '{shown(digest, 80)}', which is not a "
+            "SHA-256 digest"
+        )
     for separator in "-:":
         path = os.path.join(store, "blobs", f"sha256{separator}{match[1].lower()}")
         if os.path.isfile(path):
             return path
-    raise not_found(f"{name}: the store lacks the blob {digest}: 'ollama pull' the model again")
+    raise not_found(
+        f"{shown(name)}: the blob {digest} is missing in the store; 'ollama pull' the model again"
+    )
 
 
-def models() -> Iterator[tuple[str, str, str | Exception]]:
-    """Every model in the stores: kind, name to load it by, path or what is wrong."""
+def models(notes: Notes = None) -> Iterator[tuple[str, str, str | Exception]]:
+    """Every model in the stores: kind, name to load it by, and its path or what is wrong."""
     for store in stores():
         seen = set()
         for root in ("manifests-v2", "manifests"):
-            for parts, path in _tree(os.path.join(store, root)):
+            for parts, path in _tree(os.path.join(store, root), notes):
                 name = _shortest(*parts)
                 if name in seen:
                     continue
@@ -189,18 +204,15 @@ def models() -> Iterator[tuple[str, str, str | Exception]]:
                     yield "ollama", name, e
 
 
-def _tree(folder: str, parts: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in found:
+def _tree(
+    folder: str, notes: Notes = None, parts: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    for entry in scan(folder, notes):
         below = (*parts, entry.name)
         if len(below) == 4 and entry.is_file():
             yield below, entry.path
         elif len(below) < 4 and entry.is_dir():
-            yield from _tree(entry.path, below)
+            yield from _tree(entry.path, notes, below)
 
 
 def _shortest(host: str, namespace: str, model: str, tag: str) -> str:

@@ -1,16 +1,18 @@
 """The beginning of a GGUF file, read until it holds all the metadata.
 
-How far that is shows only on the way: ``ggtok_metadata_size`` says what is needed
-at the least, given what is there. Whoever reads from elsewhere than a path (the
-library does that itself) appends to `data` until :meth:`Prefix.needed` is satisfied.
+How much that is becomes known only on the way: ``ggtok_metadata_size`` says what is needed
+at the least, given what was read. Whoever reads from anywhere but a path (which the C library
+reads itself) appends to `data` until :meth:`Prefix.wanted` gives 0.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from ggtok import _native
+from ggtok._escape import shown
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 
 # Bytes of the first read; most of a small vocabulary.
@@ -28,8 +30,10 @@ def number(variable: str, default: int) -> int:
     text = os.environ.get(variable, "")
     if not text:
         return default
-    if not text.isascii() or not text.isdigit():
-        raise InvalidValueError(f"{variable} must be a number, not {text!r}")
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise InvalidValueError(
+            f"{variable} must be a number, not '{shown(text, 40)}' (at most 18 digits)"
+        )
     return int(text)
 
 
@@ -57,8 +61,8 @@ class Prefix:
         size = _native.metadata_size(self.data, self.file_size, self.name)
         if size > self._limit:
             raise FileError(
-                f"{self.name}: the metadata takes more than {self._limit} bytes "
-                f"({_LIMIT_VARIABLE} sets that limit)"
+                f"{self.name}: the metadata takes more than {self._limit} bytes; set "
+                f"{_LIMIT_VARIABLE} to allow more"
             )
         return size
 
@@ -72,16 +76,16 @@ class Prefix:
         return wanted if self.file_size is None else min(wanted, self.file_size)
 
     def whole(self) -> bytes:
-        """The metadata, nothing behind it."""
+        """The metadata and nothing after it."""
         return bytes(memoryview(self.data)[: self.size()])
 
 
 def read_file(file: Any) -> bytes:
     """The metadata from an object with ``read(n)``, from where it stands.
 
-    A few MB behind the metadata may be consumed too.
+    Up to a few MB after the metadata may be consumed, too.
     """
-    name = str(getattr(file, "name", "the open file"))
+    name = shown(str(getattr(file, "name", "the open file")))
     prefix = Prefix(name)
     while wanted := prefix.wanted():
         try:
@@ -91,7 +95,7 @@ def read_file(file: Any) -> bytes:
         if isinstance(block, str):
             raise InvalidTypeError("source: the file must be opened for bytes: open(path, 'rb')")
         if block is None:
-            raise FileError(f"{name}: no bytes there yet (a file that doesn't block)")
+            raise FileError(f"{name}: no bytes to read yet: the file must be in blocking mode")
         if not block:  # the end: what is there is all, and size() says what is wrong with it
             prefix.file_size = len(prefix.data)
         prefix.data += block

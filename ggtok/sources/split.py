@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 
+from ggtok._escape import shown
 from ggtok.errors import not_found
 
 # llama_split_path: five digits, from 1 on.
@@ -16,7 +17,7 @@ _SHARD = re.compile(r"(?s)(.+)-([0-9]{5})-of-([0-9]{5})\.gguf", re.IGNORECASE)
 
 
 def shard(path: str) -> tuple[str, int, int] | None:
-    """What comes before the numbers, which file of how many; None: no file of a split model."""
+    """What comes before the numbers, and which file of how many; None: the model isn't split."""
     match = _SHARD.fullmatch(path)
     return (match[1], int(match[2]), int(match[3])) if match else None
 
@@ -35,6 +36,7 @@ def first_shard(path: str) -> str:
     name = first(path)
     if name != path and os.path.exists(path) and not os.path.exists(name):
         raise not_found(
-            f"{path}: the vocabulary is in the first file of a split model, and {name} is missing"
+            f"{shown(path)}: the first file of a split model holds the vocabulary, and "
+            f"{shown(name)} is missing"
         )
     return name

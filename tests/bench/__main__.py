@@ -4,9 +4,9 @@
     python -m tests.bench encode --vocab qwen2 --peer gigatoken
     python -m tests.bench --full --corpus DIR --out DIR    # everything, hours
 
-Groups: encode, load, prompts, process, memory, worst, threads, models, pre (groups.py
-says what each measures). `pip install -e ".[bench]"` brings the other tokenizers; one
-that is not installed is named in the report.
+Groups: encode, load, prompts, process, memory, worst, threads, models, offsets, pre, chat, files
+(groups.py and files.py say what each measures). `pip install -e ".[bench]"` brings the other
+tokenizers; one that is not installed is named in the report.
 
 Each tokenizer is made from the same GGUF file (convert.py) and lives in a process of
 its own on one core. Ids are compared before any time is taken, in other processes.
@@ -25,12 +25,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import corpora, groups, machine, plot, report
+from tests.bench.chat import chat
+from tests.bench.files import files
 from tests.bench.grown import GROWN
+from tests.bench.offsets import offsets
 from tests.bench.peers import OURS, PEERS
 from tests.bench.pre import pre
 from tests.bench.process import cores
+from tests.bench.stream import stream
 from tests.bench.suite import Options, Suite, installed
-from tests.vocabularies import OTHERS, REAL, fixture_names
+from tests.support.vocabularies import OTHERS, REAL, fixture_names
 
 GROUPS = {
     "encode": groups.encode,
@@ -41,7 +45,11 @@ GROUPS = {
     "worst": groups.worst,
     "threads": groups.threads,
     "models": groups.models,
+    "offsets": offsets,
     "pre": pre,
+    "chat": chat,
+    "files": files,
+    "stream": stream,
 }
 QUICK = ("encode", "load", "prompts", "process")
 
@@ -77,7 +85,7 @@ def _document(suite: Suite, missing: list[str], seconds: float) -> dict[str, Any
     texts = [corpora.prose(), corpora.code(), *options.corpora, corpora.mixed(options.corpora)]
     return {
         "machine": machine.machine(),
-        "versions": {peer: machine.version(peer) for peer in options.peers},
+        "versions": {peer: machine.version(peer) for peer in options.peers} | suite.versions,
         "missing": missing,
         "corpora": [corpus.describe() for corpus in texts],
         "options": {

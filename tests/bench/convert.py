@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import patterns, sentencepiece_model
-from tests.patch import GGUF
+from tests.support.patch import GGUF
 
 _CONTROL, _USER_DEFINED, _BYTE = 3, 4, 6
 _PADDING = re.compile(r"\[PAD\d+\]")

@@ -10,6 +10,7 @@ memory   MB that a new process grows by at import and load, and then by 16 MB of
 worst    ms for texts that some tokenizers are slow on, each in a new process.
 threads  MB/s of documents on one and on two threads, and the quotient.
 models   MB/s for the kinds of vocabularies beside SPM and BPE.
+chat     us a conversation, from messages to ids and to text (chat.py).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from tests.bench.process import PeerFailureError, Process, cores, environment
 from tests.bench.results import TIMES, Row
 from tests.bench.suite import DETAILED, Suite, timed
 from tests.bench.worker import SPECIAL
-from tests.patch import GGUF
-from tests.vocabularies import OTHERS, REAL, UGM, WPM, fixture_names
+from tests.support.patch import GGUF
+from tests.support.vocabularies import OTHERS, REAL, UGM, WPM, fixture_names
 
 ALL = (*DETAILED, *(name for name in (*REAL, *OTHERS) if name not in DETAILED))
 _PROMPTS = 64
@@ -240,7 +241,7 @@ def prompts(suite: Suite) -> None:
                 for kind, texts in named.items():
                     row = suite.row("prompts", vocab, kind, form, "us")
                     takers = {
-                        peer: _per_call(suite, process, peer, form, kind, texts)
+                        peer: suite.per_call(process, peer, form, kind, texts)
                         for peer, process in processes.items()
                     }
                     suite.measure(row, takers, notes)
@@ -251,15 +252,6 @@ def _prompts(n: int) -> list[str]:
     text = prose().text
     step = len(text) // (_PROMPTS + 1)
     return [cut(text[at : at + n], n, 1)[0] for at in range(0, step * _PROMPTS, step)]
-
-
-def _per_call(
-    suite: Suite, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
-) -> Callable[[int], float]:
-    given = suite.for_peer(peer, texts)
-    process.put(key, given)
-    at_least = suite.options.at_least
-    return lambda _: process.sample(form, key, at_least) / len(given) / 1000
 
 
 # ---- worst cases ----

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.patch import GGUF
-from tests.vocabularies import fixture, real
+from tests.support.patch import GGUF
+from tests.support.vocabularies import fixture, real
 
 GROWN = ("rwkv-65k", "plamo2-100k", "plamo3-100k")
 

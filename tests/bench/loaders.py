@@ -15,7 +15,7 @@ class LlamaCppTokenizer:
     """A vocabulary in llama.cpp, called through ctypes into a buffer that is kept."""
 
     def __init__(self, path: str) -> None:
-        from tests.llamacpp import _Worker
+        from tests.support.llamacpp import _Worker
 
         global _llama_cpp  # one library, however many vocabularies
         _llama_cpp = _llama_cpp or _Worker()

@@ -14,6 +14,7 @@ from typing import Any
 # The forms of a call: what goes in and comes out. "native" is whatever the
 # tokenizer gives the soonest: a NumPy array, bytes, an object of its own, or a list.
 ONE, ONE_LIST = "one string", "one string, list"
+OFFSETS = "one string, list with offsets"
 DOCS, DOCS_LISTS = "documents", "documents, lists"
 
 
@@ -28,6 +29,8 @@ class Peer:
     calls: dict[str, str]
     # The call for text with special tokens in it, if not the ordinary one.
     special: str = ""
+    # The call that gives offsets, too; its first value has the ids. "": there is none.
+    offsets: str = ""
 
 
 def _row(name: str, file: str, calls: tuple[str, str, str, str], **more: Any) -> Peer:
@@ -52,6 +55,7 @@ PEERS = {
                 f"tok.encode_batch(texts, {_GGTOK}, threads=threads)",
             ),
             special=f"tok.encode_array(text, {_GGTOK}, parse_special=True)",
+            offsets=f"tok.encode_with_offsets(text, {_GGTOK})",
         ),
         _row(
             "gigatoken",
@@ -82,6 +86,7 @@ PEERS = {
                 "tok.encode_batch(texts)",
                 "[encoding.ids for encoding in tok.encode_batch(texts)]",
             ),
+            offsets="((made := tok.encode(text)).ids, made.offsets)",
         ),
         _row(
             "splintr",
@@ -105,6 +110,7 @@ PEERS = {
                 "tok.encode_ordinary_batch(texts, num_threads=threads)",
             ),
             special="tok.encode(text, allowed_special='all')",
+            offsets="(ids := tok.encode_ordinary(text), tok.decode_with_offsets(ids)[1])",
         ),
         _row(
             "sentencepiece",
@@ -126,7 +132,7 @@ PEERS = {
                 "[tok.encode_list(text) for text in texts]",
             ),
             package="xllamacpp",
-            module="tests.llamacpp",
+            module="tests.support.llamacpp",
             special="tok.encode(text, True)",
         ),
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from tests.bench.corpora import MB, chinese, prose, size
 from tests.bench.peers import ONE, OURS, REFERENCE
 from tests.bench.suite import Suite
-from tests.patch import GGUF
-from tests.vocabularies import PRE_NAMES, real
+from tests.support.patch import GGUF
+from tests.support.vocabularies import PRE_NAMES, real
 
 
 def pre(suite: Suite) -> None:

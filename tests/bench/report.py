@@ -47,13 +47,14 @@ def _tables(rows: list[Row]) -> list[tuple[str, list[list[str]]]]:
     tables = []
     for (group, unit), some in groupby(rows, lambda row: (row.group, row.unit)):
         members = list(some)
-        peers = [p for p in PEERS if any(p in row.cells for row in members)]
+        names = dict.fromkeys((*PEERS, *(name for row in members for name in row.cells)))
+        peers = [p for p in names if any(p in row.cells for row in members)]
         lines = [["vocabulary", "text", "case", "x the best other", *peers]]
         for row in members:
             next_best = row.next_best()
             ahead = f"{_number(next_best[1])}x {next_best[0]}" if next_best else "-"
-            names = [row.vocab or "-", row.text or "-", row.case, ahead]
-            lines.append(names + [_cell(row, peer) for peer in peers])
+            head = [row.vocab or "-", row.text or "-", row.case, ahead]
+            lines.append(head + [_cell(row, peer) for peer in peers])
         tables.append((f"{group} ({unit})", lines))
     return tables
 

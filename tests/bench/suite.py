@@ -16,7 +16,7 @@ from tests.bench.corpora import MB, Corpus, cut, size
 from tests.bench.peers import OURS, PEERS, REFERENCE
 from tests.bench.process import PeerFailureError, Process
 from tests.bench.results import SPEED, Cell, Row
-from tests.vocabularies import OTHERS, REAL, fixture, fixture_names, real
+from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
 OTHER_IDS = "other ids"
 NOT_OFFERED = "not possible"
@@ -56,6 +56,7 @@ class Suite:
     rows: list[Row] = field(default_factory=list)
     # Vocabulary, tokenizer: texts whose ids differ, or why there are none.
     notes: dict[str, dict[str, str]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)  # of what else was measured
     _files: dict[tuple[str, bool], tuple[Files, dict[str, str]]] = field(default_factory=dict)
     _ids: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
     _extra: dict[str, Path] = field(default_factory=dict)
@@ -254,6 +255,15 @@ class Suite:
                     process = self.open(peer, vocab, threads)
                     processes[peer] = stack.enter_context(process)
             yield processes
+
+    def per_call(
+        self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
+    ) -> Callable[[int], float]:
+        """Microseconds for each text, warm."""
+        given = self.for_peer(peer, texts)
+        process.put(key, given)
+        at_least = self.options.at_least
+        return lambda _: process.sample(form, key, at_least) / len(given) / 1000
 
     def speed_of(
         self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]

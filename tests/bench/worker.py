@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.bench.loaders import LOADERS
-from tests.bench.peers import DOCS, DOCS_LISTS, PEERS
+from tests.bench.peers import DOCS, DOCS_LISTS, OFFSETS, PEERS
 
 SPECIAL = "special tokens"  # the form of Peer.special
 
@@ -57,6 +57,8 @@ class Worker:
 
     def call(self, form: str) -> str:
         peer = self.peer
+        if form == OFFSETS:
+            return peer.offsets
         return (peer.special or peer.calls["one string"]) if form == SPECIAL else peer.calls[form]
 
     def run(self, form: str) -> Callable[..., int]:

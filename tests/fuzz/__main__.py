@@ -1,6 +1,6 @@
 """python -m tests.fuzz [TARGET ...]: fuzzes the C library, from what was worth keeping before.
 
-    python -m tests.fuzz --seconds 60              # each target: gguf, encode, detok, session
+    python -m tests.fuzz --seconds 60   # each target: gguf, encode, detok, session, jinja, train
     python -m tests.fuzz gguf --seconds 3600 --work DIR --save
 
 Needs clang with libFuzzer, and binutils. Each target runs with AddressSanitizer and
@@ -28,7 +28,7 @@ from tests.fuzz.seeds import SEEDS
 
 CORPUS = HERE / "corpus"
 OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
-MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600, "session": 400}
+MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600, "session": 400, "jinja": 800, "train": 1500}
 MOST = 90_000  # bytes of a saved corpus
 LISTED = 50  # of which the archive's list takes so many for each input
 
@@ -45,7 +45,7 @@ def unpack(target: str, folder: Path) -> None:
         (folder / sha256(data).hexdigest()[:16]).write_bytes(data)
 
 
-def fuzz(work: Path, target: str, seconds: int) -> bool:
+def fuzz(work: Path, target: str, seconds: int, seed: int) -> bool:
     """Runs a target and prints what it did; False: it found something."""
     inputs = work / "inputs" / target
     unpack(target, inputs)
@@ -56,6 +56,7 @@ def fuzz(work: Path, target: str, seconds: int) -> bool:
                 *OPTIONS,
                 f"-max_len={MAX_LEN[target]}",
                 f"-max_total_time={seconds}",
+                f"-seed={seed}",
                 f"-artifact_prefix={work / target}-",
                 inputs,
             ],
@@ -104,6 +105,9 @@ def main() -> int:
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="what changes the inputs (default: time)"
+    )
     parser.add_argument("--work", type=Path, help="keep targets, inputs and findings here")
     parser.add_argument("--save", action="store_true", help="write tests/fuzz/corpus")
     args = parser.parse_args()
@@ -115,7 +119,7 @@ def main() -> int:
         build(work)
         clean = True
         for target in args.targets or TARGETS:
-            clean &= fuzz(work, target, args.seconds)
+            clean &= fuzz(work, target, args.seconds, args.seed)
             if args.save:
                 save(work, target)
     return 0 if clean else 1

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.fuzz.seeds import take_words_as_they_are
-from tests.patch import GGUF
-from tests.vocabularies import fixture, fixture_names
+from tests.support.patch import GGUF
+from tests.support.vocabularies import fixture, fixture_names
 
 HERE = Path(__file__).resolve().parent
 CEXT = HERE.parents[1] / "cext"
-TARGETS = ("gguf", "encode", "detok", "session")
+LIBRARY = [path for path in sorted(CEXT.rglob("*.c")) if path.parent.name != "python"]
+TARGETS = ("gguf", "encode", "detok", "session", "jinja", "train")
 BASE = "bpe-gpt2"  # the vocabulary that every pre-tokenizer is tried on
 
 SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")
@@ -27,10 +28,11 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     vocabularies = [*map(fixture, fixture_names()), words.write(out / "words.gguf")]
     paths = ", ".join(f'"{path}"' for path in vocabularies)
     harness = [*library, f"-DFIXTURES={paths}", f'-DBASE="{fixture(BASE)}"']
-    objects = _compile(library, sorted(CEXT.glob("*.c")), out / "library")
+    objects = _compile(library, LIBRARY, out / "library")
     # Small caches. Comparisons would take half of the time, and texts need no magic numbers.
     session = [*library, "-DGGTOK_TEST_SMALL", "-fno-sanitize-coverage=trace-cmp"]
-    objects_of = {"fuzz_session": _compile(session, sorted(CEXT.glob("*.c")), out / "small")}
+    small = _compile(session, LIBRARY, out / "small")
+    objects_of = {"fuzz_session": small, "fuzz_train": small}
     plain = _plain([cc, "-std=c11", "-O2", "-DGGTOK_TEST_PLAIN", f"-I{CEXT}"], out / "plain")
     sources = [HERE / name for name in ("fuzz.c", "gguf_parts.c")]
     sources += [HERE / f"fuzz_{target}.c" for target in TARGETS]
@@ -44,7 +46,7 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
 
 def _plain(command: list[str], folder: Path) -> Path:
     """The plain build as one object, all names of which begin with plain_."""
-    objects = _compile(command, sorted(CEXT.glob("*.c")), folder)
+    objects = _compile(command, LIBRARY, folder)
     joined, names = folder / "joined.o", folder / "names"
     _run("ld", "-r", "-o", joined, *objects)
     listed = subprocess.run(["nm", "-g", "--defined-only", joined], check=True, capture_output=True)
@@ -56,7 +58,7 @@ def _plain(command: list[str], folder: Path) -> Path:
 
 def _compile(command: list[str], sources: list[Path], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
-    objects = [folder / f"{source.stem}.o" for source in sources]
+    objects = [folder / f"{source.parent.name}_{source.stem}.o" for source in sources]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda s, o: _run(*command, "-c", s, "-o", o), sources, objects))
     return objects

@@ -31,6 +31,7 @@ void plain_ggtok_context_free(ggtok_context *ctx);
 void plain_ggtok_free(ggtok_tokenizer *tok);
 ggtok_status plain_ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                 ggtok_ids *out, ggtok_error *err);
+ggtok_status plain_ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err);
 ggtok_status plain_ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n,
                                         unsigned flags, const ggtok_range *trusted,
                                         size_t n_trusted, ggtok_ids *out, ggtok_parts *parts,
@@ -39,26 +40,26 @@ int32_t plain_ggtok_special_id(const ggtok_tokenizer *tok, ggtok_special which);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-typedef struct twins {
+typedef struct build_pair {
     ggtok_tokenizer *tok, *plain;
     ggtok_context *ctx, *plain_ctx;
-} twins;
+} build_pair;
 
-void twins_open(twins *t); /* the contexts */
-void twins_close(twins *t);
+void pair_open(build_pair *t); /* the contexts */
+void pair_close(build_pair *t);
 
 /* The fixtures, then each pre-tokenizer's name on one of them; any index will do. */
-twins *twins_at(size_t i);
+build_pair *pair_at(size_t i);
 
 void check_same(ggtok_ids a, ggtok_ids b);
 
 /* Encodes by both and compares. */
-ggtok_ids check_ids(twins *t, const char *text, size_t n, unsigned flags);
+ggtok_ids check_ids(build_pair *t, const char *text, size_t n, unsigned flags);
 
 /* Decodes, too. */
-void check_encode(twins *t, const char *text, size_t n, unsigned flags);
+void check_encode(build_pair *t, const char *text, size_t n, unsigned flags);
 
-/* A copy of just this size, so that sanitizers see what is read behind it; zeros if p is
+/* A copy of just this size, so that sanitizers see what is read after it; zeros if p is
  * NULL. */
 char *copy_of(const uint8_t *p, size_t n);
 

@@ -23,7 +23,7 @@ static void check_pieces(const ggtok_tokenizer *tok, const int32_t *ids, size_t 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2) return 0;
-    twins *t = twins_at(data[0]);
+    build_pair *t = pair_at(data[0]);
     unsigned flags = data[1] & 3;
     size_t n = (size - 2) / 2;
     int32_t *ids = (int32_t *)copy_of(NULL, n * sizeof *ids);

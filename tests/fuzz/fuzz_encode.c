@@ -8,7 +8,7 @@ enum { NEW_CONTEXT = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2) return 0;
-    twins *t = twins_at(data[0]);
+    build_pair *t = pair_at(data[0]);
     unsigned flags = data[1] & 3;
     char *text = copy_of(data + 2, size - 2);
     check_encode(t, text, size - 2, flags);

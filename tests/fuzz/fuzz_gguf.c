@@ -1,5 +1,5 @@
 /*
- * Any bytes as a file: it loads or is refused; the bytes behind its key/values are then
+ * Any bytes as a file: it loads or is refused; the bytes after its key/values are then
  * encoded and the ids decoded. The plain build must say the same.
  */
 #include "fuzz.h"
@@ -19,7 +19,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    twins t;
+    build_pair t;
     ggtok_error err, plain_err;
     ggtok_status s = ggtok_load_buffer(data, size, NULL, &t.tok, &err);
     CHECK(plain_ggtok_load_buffer(data, size, NULL, &t.plain, &plain_err) == s);
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     parts_find(&all, data, size);
     size_t n = size - all.end;
     char *text = copy_of(data + all.end, n);
-    twins_open(&t);
+    pair_open(&t);
     for (unsigned flags = 0; flags < 4; flags++) {
         check_encode(&t, text, n, flags);
         check_encode(&t, text, n, flags); /* what it keeps from the first time counts too */
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CHECK(id == GGTOK_NO_TOKEN || ggtok_type(t.tok) == GGTOK_VOCAB_NONE ||
               (uint32_t)id < ggtok_n_tokens(t.tok));
     }
-    twins_close(&t);
+    pair_close(&t);
     free(text);
     return 0;
 }

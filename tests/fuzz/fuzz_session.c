@@ -2,9 +2,9 @@
  * One context for many texts, as in a server: tables fill, grow and forget. Byte 0 says
  * which fixture or pre-tokenizer, byte 1 how many steps there are, of four bytes each;
  * what follows is the material of which a step makes a text of up to 128 kB. The plain
- * build, which learns nothing, must agree.
+ * build, which stores nothing, must agree.
  */
-#include "../capi/random.h"
+#include "../c/random.h"
 #include "fuzz.h"
 
 enum { MAX_STEPS = 16, MAX_WORDS = 1 << 14, MAX_TEXT = 1 << 17, MAX_TOTAL = 1 << 18 };
@@ -102,14 +102,14 @@ static ggtok_bytes words_of(const made *t, size_t from, size_t to) {
 
 /* ---- steps ---- */
 
-static void check_text(twins *t, ggtok_bytes text, unsigned flags) {
+static void check_text(build_pair *t, ggtok_bytes text, unsigned flags) {
     char *copy = copy_of((const uint8_t *)text.data, text.n);
     check_ids(t, copy, text.n, flags);
     free(copy);
 }
 
 /* Every other word may hold control tokens. */
-static void check_trusted(twins *t, const made *m, unsigned flags) {
+static void check_trusted(build_pair *t, const made *m, unsigned flags) {
     static ggtok_range ranges[MAX_WORDS];
     ggtok_bytes text = words_of(m, 0, m->n_words);
     ggtok_ids ids, plain;
@@ -130,7 +130,8 @@ static void check_trusted(twins *t, const made *m, unsigned flags) {
 }
 
 /* The text as so many texts of some words each. */
-static void check_batch(twins *t, ggtok_pool *pool, const made *m, size_t each, unsigned flags) {
+static void check_batch(build_pair *t, ggtok_pool *pool, const made *m, size_t each,
+                        unsigned flags) {
     static ggtok_bytes texts[MAX_WORDS];
     static int64_t offsets[MAX_WORDS + 1];
     ggtok_batch *batch;
@@ -156,12 +157,15 @@ static void check_batch(twins *t, ggtok_pool *pool, const made *m, size_t each, 
     free(ids);
 }
 
-static void take_step(twins *t, ggtok_pool *pool, const step *s, const made *m) {
+static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const made *m) {
     unsigned flags = s->what >> 6;
     CHECK((t->ctx = ggtok_pool_take(pool, NULL)) != NULL);
     switch (s->what & 7) {
     case 0: ggtok_pool_clear(pool); break; /* this context is freed when it is given back */
-    case 1: check_trusted(t, m, flags | GGTOK_PARSE_SPECIAL); break;
+    case 1:
+        flags |= s->what >> 3 & GGTOK_PLAIN_USER_DEFINED;
+        check_trusted(t, m, flags | GGTOK_PARSE_SPECIAL);
+        break;
     case 2: break;
     case 3: /* each word by itself, and then all of them */
         for (size_t i = 0; i < m->n_words; i++) check_text(t, words_of(m, i, i + 1), flags);
@@ -175,7 +179,7 @@ static void take_step(twins *t, ggtok_pool *pool, const step *s, const made *m) 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static made text;
     if (size < 2) return 0;
-    twins t = *twins_at(data[0]);
+    build_pair t = *pair_at(data[0]);
     size_t n_steps = data[1] % MAX_STEPS, total = 0;
     step steps[MAX_STEPS];
     if (size < 2 + n_steps * sizeof *steps) return 0;

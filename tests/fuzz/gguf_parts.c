@@ -261,7 +261,7 @@ static void change_string(file *f, size_t at, size_t like) {
         memcpy(bytes, s, n = strlen(s));
         break;
     }
-    case 1: { /* with a string of the file behind it */
+    case 1: { /* with a string of the file after it */
         size_t more = (size_t)get(f->data + like, 8);
         if (more > sizeof bytes - n) more = sizeof bytes - n;
         memcpy(bytes + n, f->data + like + 8, more);

@@ -23,7 +23,7 @@ typedef struct part { /* a key/value, by offsets */
 typedef struct parts {
     part at[MAX_PARTS];
     size_t n;
-    size_t end; /* behind the last whole one */
+    size_t end; /* after the last whole one */
 } parts;
 
 /* Finds the key/values up to the first that is broken. */

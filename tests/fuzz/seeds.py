@@ -7,8 +7,9 @@ import struct
 from collections.abc import Iterator
 
 from fixtures.samples import CODE, EMOJI, PROSE
-from tests.patch import GGUF
-from tests.vocabularies import PRE_NAMES, fixture, fixture_names
+from tests.chat.jinja_grammar import Grammar
+from tests.support.patch import GGUF
+from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names
 
 TOKENS = "tokenizer.ggml.tokens"
 PER_TOKEN = ("tokenizer.ggml.token_type", "tokenizer.ggml.scores")
@@ -20,7 +21,7 @@ TEXT = "Hello the cat's 12\n\u00e9\u4f60 <s>"
 
 
 def gguf_seeds() -> Iterator[bytes]:
-    """Each fixture cut down, with a text behind it; files of a few kilobytes fuzz best."""
+    """Each fixture cut down, followed by a text; files of a few kilobytes fuzz best."""
     for name in fixture_names():
         gguf = GGUF.read(fixture(name))
         if TOKENS in gguf:
@@ -92,4 +93,26 @@ def detok_seeds() -> Iterator[bytes]:
         yield bytes([which, which % 4]) + b"".join(struct.pack("<H", id + 8) for id in ids)
 
 
-SEEDS = {"gguf": gguf_seeds, "encode": encode_seeds, "detok": detok_seeds, "session": session_seeds}
+def jinja_seeds() -> Iterator[bytes]:
+    """Random templates in both dialects (see fuzz_jinja.c)."""
+    for seed in range(120):
+        source = Grammar(seed, python=bool(seed % 2)).template().encode()
+        yield bytes([seed % 2]) + source[:700]
+    yield b'\x02{"x": [1, 2.5, "a", null, {}]}\0{{ x }}'
+    yield b'\x03{"x": [1, 2.5, "a", null, {}]}\0{{ x }}'
+
+
+def train_seeds() -> Iterator[bytes]:
+    for i, line in enumerate([*PROSE, *CODE]):
+        for kind in range(4):
+            yield bytes([7 * i & 0xFF, kind | (i & 7) << 2, i & 3]) + (line.encode() + b"\n") * 3
+
+
+SEEDS = {
+    "gguf": gguf_seeds,
+    "encode": encode_seeds,
+    "detok": detok_seeds,
+    "session": session_seeds,
+    "jinja": jinja_seeds,
+    "train": train_seeds,
+}

@@ -1,9 +1,9 @@
 """Files whose keys say odd things: llama.cpp takes and refuses the same ones.
 
-Where both load one, all that the vocabularies tell about themselves is compared. What
-llama.cpp dies of is its own affair (README), and so is what it refuses and ggtok has a use for:
-characters above U+10FFFF in a token, models that it can't run, and files without a vocabulary,
-of which it reads keys that have nothing to do with tokens.
+Where both load one, all that the vocabularies tell about themselves is compared. Not compared is
+what llama.cpp dies of (docs/where-llamacpp-stops.md), and what it refuses and ggtok has a use for:
+characters above U+10FFFF in a token, models that it can't run, and files without a vocabulary, of
+which it reads keys that have nothing to do with tokens.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from functools import cache
 from pathlib import Path
 
 import ggtok
-from tests import llamacpp, parity
+from tests import parity
 from tests.hostile.judge import GGUF_ERROR, LOADED, VAGUE, VOCAB_ERROR, Verdict
 from tests.hostile.kinds import KINDS, Input
 from tests.hostile.rows import ANY, Row
+from tests.support import llamacpp
 
 STEP = 11  # one input in so many: the reference takes its time
 SECONDS = 5.0  # for which it may think about one

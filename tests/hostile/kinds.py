@@ -19,8 +19,8 @@ from pathlib import Path
 from tests.hostile.judge import VOCAB_ERROR, Verdict, of_load
 from tests.hostile.layout import ARR, Layout, layout
 from tests.hostile.rows import ANY, MALFORMED, Row
-from tests.patch import FORMATS, GGUF, TYPES
-from tests.vocabularies import fixture, fixture_names
+from tests.support.patch import FORMATS, GGUF, TYPES
+from tests.support.vocabularies import fixture, fixture_names
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def duplicate_keys() -> Iterator[Run]:
 def keys_read() -> list[str]:
     """Every key that the C library asks a file for, from its sources."""
     folder = Path(__file__).resolve().parents[2] / "cext"
-    texts = [(folder / file).read_text() for file in ("vocab_keys.h", "vocab_special.c")]
+    texts = [(folder / file).read_text() for file in ("vocab/keys.h", "vocab/special.c")]
     keys = re.findall(r'"((?:tokenizer\.ggml|general)\.[a-z_.]+)"', "".join(texts))
     assert len(keys) > 30
     return sorted(set(keys))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 import ggtok
-from tests.patch import GGUF
-from tests.vocabularies import fixture
+from tests.support.patch import GGUF
+from tests.support.vocabularies import fixture
 
 PIECE = 1 << 16  # bytes of the long token: texts of it cost few ids
 
@@ -55,12 +55,12 @@ def main() -> int:
     good = True
 
     def tail(text: object, n: int) -> str:
-        """The long token over and over, then what its last bytes give behind it."""
+        """The long token over and over, then what its last bytes give after it."""
         ids = tok.encode_array(text, add_special=False)  # type: ignore[arg-type]
         whole, rest = divmod(n, PIECE)
         assert (ids[:whole] == long).all(), "the long tokens"
-        behind = tok.encode("x" * (PIECE + rest), add_special=False)[1:]
-        assert ids[whole:].tolist() == behind, f"the end: {ids[whole:]}"
+        after = tok.encode("x" * (PIECE + rest), add_special=False)[1:]
+        assert ids[whole:].tolist() == after, f"the end: {ids[whole:]}"
         assert tok.count(text, add_special=False) == len(ids), "count"  # type: ignore[arg-type]
         return f"{len(ids):,} ids"
 

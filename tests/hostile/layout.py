@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from tests.patch import FORMATS, TYPES
+from tests.support.patch import FORMATS, TYPES
 
 STR, ARR = TYPES.index("str"), TYPES.index("arr")
 SHOWN = 3  # strings of an array whose lengths are told, at either end
@@ -35,7 +35,7 @@ class Layout:
         return [at for f in inside for at in range(f.at, f.at + f.size)]
 
     def contents(self) -> list[int]:
-        """The other bytes behind the header."""
+        """The bytes after the header."""
         return sorted(set(range(24, self.end)) - set(self.heads()))
 
 

@@ -18,8 +18,8 @@ import ggtok
 from tests.hostile import TESTS
 from tests.hostile.judge import LOADED, OTHER, VAGUE, VOCAB_ERROR, Verdict, of_error
 from tests.hostile.rows import ANY, NO_FILE, Trial, Trials
-from tests.patch import GGUF, TYPES
-from tests.vocabularies import fixture
+from tests.support.patch import GGUF, TYPES
+from tests.support.vocabularies import fixture
 
 TEXT = "the kettle 12345"
 
@@ -321,7 +321,7 @@ def sparse_files() -> Sequence[Trial]:
 
 # Peak memory of a refusal, as a multiple of the file's size. PLaMo's automaton has a state for
 # each byte of each token's text, of up to 70 bytes while it is built. So has that of the texts
-# of more than 256 bytes in the tries of the others (trie_long.h).
+# of more than 256 bytes in the tries of the others (index/trie_long.h).
 MULTIPLE, PLAMO_MULTIPLE, LONG_MULTIPLE = 16, 80, 48
 
 
@@ -352,7 +352,7 @@ CUT = struct.pack("<Q", 2**40)
 
 
 def heavy(shape: str) -> bytes:
-    """Some megabytes that are refused as late as can be."""
+    """Some megabytes that are refused at the last possible place."""
     model, _, tokens = shape.partition(": ")
     if model == "keys":
         many = [key(f"k{i:06}", "u8", b"\1") for i in range(N)]
@@ -462,7 +462,7 @@ SURROUNDINGS = [
     Trials("files that change while they are read", changing, allowed=ANY | NO_FILE, sample=150),
     *([Trials("files that change afterwards", afterwards)] if POSIX else []),
     *([Trials("what is no file", no_files, allowed=NO_FILE)] if POSIX else []),
-    *([Trials("40 GB of holes behind the metadata", sparse_files)] if LINUX else []),
+    *([Trials("40 GB of holes after the metadata", sparse_files)] if LINUX else []),
     *(
         [
             Trials(

@@ -11,11 +11,11 @@ import ggtok
 from tests.hostile.judge import LOADED, OTHER, VAGUE, Verdict
 from tests.hostile.kinds import EACH_MODEL
 from tests.hostile.rows import Trial, Trials
-from tests.llamacpp import LlamaCpp
-from tests.vocabularies import fixture
+from tests.support.llamacpp import LlamaCpp
+from tests.support.vocabularies import fixture
 
 # Every way in which bytes fail to be UTF-8, and what is next to it. Characters above
-# U+10FFFF are left out, for llama.cpp aborts on them (README).
+# U+10FFFF are not made: llama.cpp aborts on them (docs/where-llamacpp-stops.md).
 PARTS: dict[str, bytes] = {
     "a continuation byte alone": b"\x80",
     "the last continuation byte alone": b"\xbf",

@@ -1,4 +1,7 @@
-"""Runs a kind's inputs in child processes and survives whatever becomes of those."""
+"""Runs a kind's inputs in child processes and survives whatever becomes of those.
+
+Claim files.1.
+"""
 
 from __future__ import annotations
 

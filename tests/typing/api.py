@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ggtok
+from ggtok import adapters
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import assert_type
+
+    from ggtok.arrow import ArrowIds
 
 
 def loading(mapped: mmap.mmap) -> None:
@@ -36,7 +39,17 @@ def encoding(tok: ggtok.Tokenizer) -> None:
     assert_type(tok.encode(b"text", add_special=False, parse_special=True), list[int])
     tok.encode(memoryview(b"text"))
     tok.encode(None)  # type: ignore[arg-type]
-    assert_type(tok.count("text"), int)
+    assert_type(tok.encode("text", continuation=True), list[int])
+    assert_type(tok.encode_with_offsets("text", unit="char"), tuple[list[int], NDArray[np.int64]])
+    assert_type(
+        tok.encode_batch_with_offsets(["text"], threads=1, continuation=True),
+        list[tuple[list[int], NDArray[np.int64]]],
+    )
+    tok.encode_with_offsets("text", unit="word")  # type: ignore[arg-type]
+    assert_type(tok.encode("text", parse_special=["<s>", 2, b"</s>"]), list[int])
+    tok.encode("text", parse_special={"<s>"})
+    tok.encode("text", parse_special=1.5)  # type: ignore[arg-type]
+    assert_type(tok.count("text", continuation=True), int)
     assert_type(tok.encode_array("text"), NDArray[np.int32])
     assert_type(tok.encode_batch(["a", b"b"], threads=2), list[list[int]])
     assert_type(
@@ -45,12 +58,56 @@ def encoding(tok: ggtok.Tokenizer) -> None:
     )
 
 
+class Column:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def arrow(tok: ggtok.Tokenizer) -> None:
+    ids = tok.encode_batch_arrow(Column(), add_special=False, threads=1)
+    assert_type(ids, ArrowIds)
+    assert_type(len(ids), int)
+    assert_type(ids.null_count, int)
+    assert_type(ids.__arrow_c_array__(), tuple[object, object])
+    assert_type(tok.encode_batch(Column()), list[list[int]])
+    assert_type(
+        tok.encode_batch(ids), list[list[int]]
+    )  # has __arrow_c_array__, as far as types tell
+    tok.encode_batch_arrow(["a", b"b"])
+    tok.encode_batch_arrow(3)  # type: ignore[arg-type]
+
+
+def adapting(tok: ggtok.Tokenizer) -> None:
+    adapters.llguidance_tokenizer(tok, also_special=[1])
+    adapters.xgrammar_tokenizer_info(tok, also_special=frozenset([1]))
+    adapters.outlines_vocabulary(tok, eos_id=tok.eot_id)
+    own = adapters.LlamaCppTokenizer(tok)
+    assert_type(own.tokenize(b"a", True, False), list[int])
+    assert_type(own.detokenize([1], prev_tokens=None, special=True), bytes)
+    assert_type(own.decode(own.encode("a")), str)
+    adapters.outlines_vocabulary(tok, "</s>")  # type: ignore[arg-type]
+
+
 def chat(tok: ggtok.Tokenizer) -> None:
     messages = [{"role": "user", "content": "Hi"}]
     assert_type(tok.apply_chat_template(messages, tools=[{}], thinking=True), str)
     assert_type(tok.apply_chat_template(messages, clock=datetime.now), str)
     assert_type(tok.encode_chat(messages, add_generation_prompt=False), list[int])
+    assert_type(tok.encode_chat(messages, trusted=True, user_defined="plain"), list[int])
+    assert_type(tok.apply_chat_template(messages, like="transformers"), str)
+    assert_type(
+        tok.encode_chat(messages, reasoning_effort="low", chat_template_kwargs={"x": 1}),
+        list[int],
+    )
+    assert_type(tok.count_chat(messages, enable_thinking=False), int)
+    assert_type(tok.encode_chat_batch(iter([messages]), threads=2), list[list[int]])
+    tok.encode_chat(messages, like="jinja2")  # type: ignore[call-overload]
+    assert_type(tok.special_ids, frozenset[int])
     assert_type(tok.encode_chat(messages, return_assistant_mask=True), tuple[list[int], list[bool]])
+    mask = len(messages) > 1
+    assert_type(
+        tok.encode_chat(messages, return_assistant_mask=mask),
+        list[int] | tuple[list[int], list[bool]],
+    )
     tok.apply_chat_template("Hi")  # type: ignore[arg-type]
 
 
@@ -59,6 +116,45 @@ def decoding(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
     assert_type(tok.decode(array, remove_special=True, errors="strict"), str)
     assert_type(tok.decode_bytes(iter([1, 2]), unparse_special=False), bytes)
     tok.decode("text")  # type: ignore[arg-type]
+
+
+def streaming(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
+    stream = tok.stream_decoder(array, remove_special=True, errors="strict", stop=["a", "b"])
+    assert_type(stream, ggtok.StreamDecoder)
+    assert_type(stream.feed(3), str)
+    stream.feed(np.int64(3))
+    stream.feed(array)
+    stream.feed(iter([1, 2]))
+    assert_type(stream.finish(), str)
+    assert_type(stream.stopped, str | None)
+    stream.reset()
+    stream.feed("text")  # type: ignore[arg-type]
+    tok.stream_decoder(stop=3)  # type: ignore[arg-type]
+
+
+def fitting(tok: ggtok.Tokenizer) -> None:
+    assert_type(tok.truncate("text", 3, side="left"), str)
+    assert_type(tok.truncate(b"text", 3, add_special=False), bytes)
+    assert_type(tok.truncate(memoryview(b"text"), 3), bytes)
+    tok.truncate("text", 3, side="middle")  # type: ignore[call-overload]
+    chunks = tok.chunks("text", 3, overlap=1, prefix="p", add_special=False, at=("\n", "."))
+    assert_type(chunks, list[ggtok.Chunk])
+    assert_type(chunks[0].start, int)
+    start, end, n_tokens = chunks[0]
+    assert_type((start, end, n_tokens), tuple[int, int, int])
+    tok.chunks("text", 2.5)  # type: ignore[arg-type]
+    assert_type(tok.is_canonical([1, 2]), bool)
+
+
+def pieces(tok: ggtok.Tokenizer) -> None:
+    assert_type(tok.vocab_bytes(), list[bytes])
+    tok.vocab_bytes("keep")
+    tok.vocab_bytes("all")  # type: ignore[arg-type]
+    assert_type(tok.tokens_with_prefix(b"a"), list[int])
+    tok.tokens_with_prefix("a")  # type: ignore[arg-type]
+    assert_type(tok.heal([1, 2]), tuple[list[int], bytes])
+    assert_type(tok == tok, bool)
+    assert_type(hash(tok), int)
 
 
 def tokens(tok: ggtok.Tokenizer) -> None:
@@ -74,6 +170,8 @@ def tokens(tok: ggtok.Tokenizer) -> None:
     assert_type(tok.eog_ids, frozenset[int])
     assert_type(tok.suppress_tokens, tuple[int, ...])
     assert_type(tok.bos_id, int | None)
+    assert_type(tok.add_bos, bool)
+    tok.bos_id = 1  # type: ignore[assignment]
     assert_type(tok.fim_sep_id, int | None)
 
 
@@ -103,3 +201,31 @@ def errors(error: Any) -> None:
         assert_type(e.errno, int | None)
     except ggtok.GGTokError:
         pass
+
+
+def making(text: Path) -> None:
+    v = ggtok.train(text, 1000, pre="qwen2", special_tokens=["<x>"], progress=print)
+    assert_type(v, ggtok.Vocabulary)
+    assert_type(v.tokens, list[bytes])
+    assert_type(v.merges, list[tuple[bytes, bytes]])
+    assert_type(v.smaller(500), ggtok.Vocabulary)
+    assert_type(v.tokenizer(), ggtok.Tokenizer)
+    v.save("own.gguf")
+    counts = ggtok.count_words([text, "text", b"text"], pre="gpt-2", max_words=10_000)
+    assert_type(counts, ggtok.WordCounts)
+    assert_type(ggtok.WordCounts.load("counts"), ggtok.WordCounts)
+    assert_type(list(counts.items()), list[tuple[bytes, int]])
+    assert_type(ggtok.vocabulary("model.gguf"), ggtok.Vocabulary)
+    ggtok.train(text, 1000, model="wpm")  # type: ignore[arg-type]
+
+
+def corpora(tok: ggtok.Tokenizer, texts: list[str]) -> None:
+    for batch in tok.encode_batches(texts, batch_bytes=1 << 20, threads=2, progress=print):
+        assert_type(batch, tuple[NDArray[np.int32], NDArray[np.int64]])
+    tok.encode_batches(Path("lines.txt"))
+    tok.encode_batches(b"text" for _ in range(3))
+    summary = tok.encode_files(["a", Path("b")], "out", format="npy", dtype="uint16", errors="skip")
+    assert_type(summary, ggtok.Summary)
+    assert_type(summary.documents, int)
+    tok.encode_files("a", "out", format="zip")  # type: ignore[arg-type]
+    tok.encode_files("a", "out", progress=lambda p: p.bytes)

@@ -1,0 +1,89 @@
+/* Where a text that goes on may be cut: see ggtok_safe_cut and docs/design/blocks.md. */
+#include "api/tokenizer.h"
+#include "special/places.h"
+#include "unicode/utf8_valid.h"
+
+enum { WINDOW = 1024, MOST = 1 << 16, AFTER = 4 }; /* bytes; the last are the longest character */
+
+typedef struct search {
+    const ggtok_tokenizer *tok;
+    void *scratch;
+    const special_set *set;
+    bool prefixed; /* raw text after a special token begins with a space */
+    const uint8_t *text;
+    size_t n;
+    size_t solid; /* the first byte at the place or after it that is no white space, or n */
+} search;
+
+/* Does no lead byte before the place announce bytes after it? Then no symbol reaches
+ * across, wherever the ones before it begin and whether or not it is well-formed. */
+static bool is_whole(const uint8_t *text, size_t at) {
+    for (size_t i = 1; i < 4 && i <= at; i++) {
+        if (utf8_lead_len(text[at - i]) > i) return false;
+    }
+    return true;
+}
+
+static bool decode(const uint8_t *p, size_t n, uint32_t *cpt) {
+    if (utf8_lead_len(*p) != n || ggtok_utf8_valid_prefix(p, n) != n) return false;
+    *cpt = utf8_next(&p);
+    return true;
+}
+
+/* The two characters at the place. False: these aren't both well-formed, and met as such
+ * whatever stands around them. */
+static bool read_place(const search *s, model_place *place) {
+    const uint8_t *text = s->text;
+    size_t at = place->at, start = at - 1;
+    while (start && at - start < AFTER && utf8_continues(text[start])) start--;
+    place->start = start;
+    if (!is_whole(text, start) || !is_whole(text, at)) return false;
+    return decode(text + start, at - start, &place->before) &&
+           decode(text + at, utf8_lead_len(text[at]), &place->after);
+}
+
+/* Does a special token perhaps take white space from one side of the place to the other? */
+static bool may_strip(const search *s, size_t at, unsigned special) {
+    if (!s->set->strips) return false;
+    if (special & SPECIAL_NEAR) return true;
+    if (!special_is_space(s->text[at - 1])) return false;
+    return s->solid == s->n || s->set->first[s->text[s->solid]];
+}
+
+static bool is_safe(const search *s, size_t at, unsigned special) {
+    if (special & SPECIAL_CROSSED) return false;
+    if (special & SPECIAL_BEGINS && !s->set->strips) return true;
+    if (!s->tok->ops->may_cut || at + AFTER > s->n) return false;
+    if ((special & SPECIAL_NEAR && s->prefixed) || may_strip(s, at, special)) return false;
+    model_place place = {.text = s->text, .at = at};
+    return read_place(s, &place) &&
+           s->tok->ops->may_cut(&s->tok->v, s->tok->model, s->scratch, &place);
+}
+
+size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned flags) {
+    const ggtok_tokenizer *tok = ctx->tok;
+    if (!tok->ops) return 0;
+    const special_set *set = ggtok_context_specials(ctx, flags);
+    search s = {.tok = tok, .scratch = ctx->scratch, .set = set, .n = n, .solid = n};
+    s.text = (const uint8_t *)text;
+    s.prefixed = tok->v.type == GGTOK_VOCAB_SPM && tok->v.flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
+    size_t longest = ggtok_special_longest(set, &tok->v),
+           size = longest > WINDOW ? longest : WINDOW;
+    /* In a tail, as far from its beginning as a special token may reach, and the characters that
+     * read_place asks for: in special_places, only white space may stand before it, then. */
+    size_t least = flags & GGTOK_TAIL ? longest + 3 * AFTER : 1;
+    interrupt_begin(&ctx->interrupt);
+    for (size_t to = n, from; to > least; to = from) {
+        from = to - least > size ? to - size : least;
+        if (interrupted(&ctx->interrupt, to - from)) return 0;
+        ctx->bytes.n = 0;
+        if (!bytebuf_reserve(&ctx->bytes, to - from)) return 0;
+        ggtok_special_places(set, &tok->v, s.text, from, to, ctx->bytes.data);
+        for (size_t at = to; at-- > from;) {
+            if (!special_is_space(s.text[at])) s.solid = at;
+            if (is_safe(&s, at, ctx->bytes.data[at - from])) return at;
+        }
+        if (size < MOST) size *= 2;
+    }
+    return 0;
+}

@@ -1,0 +1,138 @@
+/* See ggtok.h for what a pool is. */
+#include "api/tokenizer.h"
+#include "base/threads.h"
+
+struct ggtok_pool {
+    const ggtok_tokenizer *tok;
+    ggtok_context *idle; /* linked by their `next`, the one used last first */
+    unsigned round;      /* contexts of earlier rounds are freed when they come back */
+};
+
+/* Of all pools: held for a few instructions, so that a lock for each would gain nothing, and a
+ * fork has only this one to take. */
+static lock pools = LOCK_STATIC;
+
+/*
+ * A child process has the forking thread alone. If another one held the lock, nobody would give
+ * it back there, and a list might be half changed; hence a fork waits for the lock, and
+ * both processes give it back.
+ */
+#ifdef _WIN32
+static bool guard_forks(void) {
+    return true;
+}
+#else
+static int not_guarded; /* errno */
+
+static void before_fork(void) {
+    lock_take(&pools);
+}
+static void after_fork(void) {
+    lock_give(&pools);
+}
+static void guard(void) {
+    not_guarded = pthread_atfork(before_fork, after_fork, after_fork);
+}
+/* False: out of memory. */
+static bool guard_forks(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, guard);
+    return !not_guarded;
+}
+#endif
+
+ggtok_status ggtok_pool_new(const ggtok_tokenizer *tok, ggtok_pool **out, ggtok_error *err) {
+    ggtok_pool *p = *out = guard_forks() ? ggtok_mem_zalloc(sizeof *p) : NULL;
+    if (!p) return ggtok_error_memory(err);
+    p->tok = tok;
+    return GGTOK_OK;
+}
+
+static void free_all(ggtok_context *ctx) {
+    while (ctx) {
+        ggtok_context *next = ctx->next;
+        ggtok_context_free(ctx);
+        ctx = next;
+    }
+}
+
+void ggtok_pool_free(ggtok_pool *p) {
+    if (!p) return;
+    free_all(p->idle);
+    ggtok_mem_free(p);
+}
+
+ggtok_context *ggtok_pool_take(ggtok_pool *p, ggtok_error *err) {
+    lock_take(&pools);
+    ggtok_context *ctx = p->idle;
+    unsigned round = p->round;
+    if (ctx) p->idle = ctx->next;
+    lock_give(&pools);
+    if (ctx || ggtok_context_new(p->tok, &ctx, err)) return ctx;
+    ctx->round = round;
+    return ctx;
+}
+
+/* A context at rest keeps its caches, but not the room that its largest result took: with
+ * many threads that adds up. Room for a text of some 2 MB stays; beyond that, new pages cost up
+ * to half as much again as encoding a text that the caches know. */
+static void shed(ggtok_context *ctx) {
+    enum { KEPT = 2 << 20 }; /* bytes */
+    if (ctx->ids.cap > KEPT / sizeof *ctx->ids.data) {
+        ggtok_mem_free(ctx->ids.data);
+        ctx->ids = (idbuf){NULL, 0, 0};
+    }
+    if (ctx->bytes.cap > KEPT) {
+        ggtok_mem_free(ctx->bytes.data);
+        ctx->bytes = (bytebuf){NULL, 0, 0};
+    }
+    if (ctx->again.cap > KEPT / sizeof *ctx->again.data) {
+        ggtok_mem_free(ctx->again.data);
+        ctx->again = (idbuf){NULL, 0, 0};
+    }
+    if (ctx->parts_cap > KEPT / sizeof *ctx->parts) {
+        ggtok_mem_free(ctx->parts);
+        ctx->parts = NULL;
+        ctx->parts_cap = 0;
+    }
+    if (ggtok_guard_bytes(&ctx->guard) > KEPT) ggtok_guard_free(&ctx->guard);
+    if (ggtok_partition_scratch_bytes(&ctx->partition) > KEPT)
+        ggtok_partition_scratch_free(&ctx->partition);
+}
+
+void ggtok_pool_give(ggtok_pool *p, ggtok_context *ctx) {
+    shed(ctx);
+    if (ctx->interrupt.go_on) ggtok_context_set_go_on(ctx, NULL, NULL);
+    ctx->choice = NULL;
+    lock_take(&pools);
+    bool current = ctx->round == p->round;
+    if (current) {
+        ctx->next = p->idle;
+        p->idle = ctx;
+    }
+    lock_give(&pools);
+    if (!current) ggtok_context_free(ctx);
+}
+
+void ggtok_pool_clear(ggtok_pool *p) {
+    lock_take(&pools);
+    ggtok_context *idle = p->idle;
+    p->idle = NULL;
+    p->round++;
+    lock_give(&pools);
+    free_all(idle);
+}
+
+ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *p) {
+    ggtok_cache_info info = {0, 0, 0};
+    lock_take(&pools);
+    for (const ggtok_context *ctx = p->idle; ctx; ctx = ctx->next) {
+        info.hits += ctx->counts.hits;
+        info.misses += ctx->counts.misses;
+        if (ctx->tok->ops && ctx->tok->ops->cache_bytes) {
+            info.bytes += ctx->tok->ops->cache_bytes(ctx->scratch);
+        }
+    }
+    lock_give(&pools);
+    return info;
+}

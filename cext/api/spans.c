@@ -1,0 +1,112 @@
+/*
+ * Where in the text each id comes from: see docs/design/offsets.md.
+ *
+ * The text is encoded as ever, its parts are kept, and then each part's ids are laid along the
+ * part: by their lengths, where the model can tell these, or else by encoding the part once more
+ * in the plain way, which records sources.
+ */
+#include "api/tokenizer.h"
+
+/* Does `a` take white space before `b` does? The partition's order: longer texts first, and of one
+ * token's occurrences the left one. */
+static bool goes_first(const ggtok_context *ctx, const special_set *set, int32_t a, int32_t b) {
+    const vocab *v = &ctx->tok->v;
+    size_t n = vocab_text(v, (uint32_t)a).n, m = vocab_text(v, (uint32_t)b).n;
+    if (n != m || a == b) return n >= m;
+    for (size_t i = 0; i < set->n; i++) {
+        if (set->ids[i] == a || set->ids[i] == b) return set->ids[i] == a;
+    }
+    return true;
+}
+
+/* Where the white space between parts i - 1 and i (of n; both may be beyond the ends) is divided:
+ * all of it belongs to one of them, which strips it. */
+static size_t divide(const ggtok_context *ctx, const special_set *set, size_t i, size_t n) {
+    const ggtok_part *parts = ctx->parts;
+    size_t begin = i ? parts[i - 1].pos + parts[i - 1].n : 0, end = i < n ? parts[i].pos : ctx->n;
+    if (begin == end || i == n) return end;
+    if (!i || !parts[i - 1].special) return begin;
+    if (!parts[i].special) return end;
+    int32_t left = ctx->ids.data[parts[i - 1].first], right = ctx->ids.data[parts[i].first];
+    const uint32_t *attr = ctx->tok->v.attr;
+    bool by_left = attr[left] & GGTOK_ATTR_RSTRIP, by_right = attr[right] & GGTOK_ATTR_LSTRIP;
+    return by_left && (!by_right || goes_first(ctx, set, left, right)) ? end : begin;
+}
+
+/* The spans of raw text, recorded. */
+static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
+                           ggtok_span *out) {
+    text_guard *g = &ctx->guard;
+    const uint8_t *text = ctx->text + part->pos;
+    if (!ggtok_guard_record(g, call->v, text, part->n)) return ggtok_error_memory(call->err);
+    model_call plain = *call;
+    plain.guard = g;
+    plain.out = &ctx->again;
+    ctx->again.n = 0;
+    ggtok_status s = ctx->tok->ops->encode_guarded(&plain, text, part->n);
+    if (s) return s;
+    if (g->n_made != part->n_ids) { /* the caller's splitter cut otherwise, or the text changed */
+        return ggtok_error_set(call->err, GGTOK_ERR_ARGUMENT,
+                               "the text has other ids when it is encoded again");
+    }
+    for (size_t i = 0; i < part->n_ids; i++) {
+        out[i].begin = (int64_t)part->pos + g->made[i].begin;
+        out[i].end = (int64_t)part->pos + g->made[i].end;
+    }
+    return GGTOK_OK;
+}
+
+/* The unknown id may be none, or beyond the vocabulary, where a file names no other. */
+static bool are_tokens(const vocab *v, const int32_t *ids, size_t n) {
+    bool all = true;
+    for (size_t i = 0; i < n; i++) all &= (uint32_t)ids[i] < v->n_tokens;
+    return all;
+}
+
+/* The spans of raw text. */
+static ggtok_status place(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
+                          ggtok_span *out) {
+    const model_ops *ops = ctx->tok->ops;
+    const model_source source = {.text = ctx->text + part->pos,
+                                 .n = part->n,
+                                 .ids = ctx->ids.data + part->first,
+                                 .n_ids = part->n_ids,
+                                 .spans = out,
+                                 .base = (int64_t)part->pos};
+    bool placed = !PLAIN && ops->place && are_tokens(call->v, source.ids, source.n_ids) &&
+                  ops->place(call, &source);
+    return placed ? GGTOK_OK : record(ctx, call, part, out);
+}
+
+static ggtok_status lay_out(ggtok_context *ctx, ggtok_span *out, ggtok_error *err) {
+    const ggtok_tokenizer *tok = ctx->tok;
+    const special_set *set = ggtok_context_specials(ctx, ctx->flags);
+    size_t n = ctx->partition.now.n, k = 0;
+    model_call call = {&tok->v,      tok->model, ctx->scratch,    true, NULL,
+                       &ctx->counts, err,        &ctx->interrupt, NULL};
+    call.after_special = !(ctx->flags & GGTOK_CONTINUES);
+    for (; k < (n ? ctx->parts[0].first : 0); k++) out[k] = (ggtok_span){0, 0};
+    for (size_t i = 0; i < n; i++) {
+        const ggtok_part *part = &ctx->parts[i];
+        if (part->special) {
+            size_t begin = divide(ctx, set, i, n), end = divide(ctx, set, i + 1, n);
+            out[part->first] = (ggtok_span){(int64_t)begin, (int64_t)end};
+        } else if (part->n_ids) {
+            ggtok_status s = place(ctx, &call, part, out + part->first);
+            if (s) return s;
+        }
+        call.after_special = part->special;
+        k = part->first + part->n_ids;
+    }
+    for (; k < ctx->ids.n; k++) out[k] = (ggtok_span){(int64_t)ctx->n, (int64_t)ctx->n};
+    return GGTOK_OK;
+}
+
+ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *out, ggtok_error *err) {
+
+    interrupt_begin(&ctx->interrupt);
+    ggtok_status s = lay_out(ctx, out, err);
+    return ctx->interrupt.stopped
+               ? ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop")
+               : s;
+}

@@ -1,0 +1,26 @@
+/* A batch's ids as an Arrow array of type large_list<int32>. */
+#ifndef GGTOK_ARROW_IDS_H
+#define GGTOK_ARROW_IDS_H
+
+#include "arrow/c_data.h"
+#include "ggtok.h"
+
+/* Never changes, and is freed with its last reference. Any thread may export it or drop one. */
+typedef struct arrow_ids arrow_ids;
+
+/* The ids of `batch`, whose texts were `texts` (NULL data: a null), with one reference. NULL: out
+ * of memory. */
+arrow_ids *ggtok_arrow_ids_new(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n,
+                               unsigned threads);
+void ggtok_arrow_ids_drop(arrow_ids *ids); /* NULL is allowed */
+
+/* Fills *out, which takes a reference; the buffers are those of `ids`. False: out of memory. */
+bool ggtok_arrow_ids_export(arrow_ids *ids, struct ArrowArray *out);
+
+/* The schema of all of them. */
+bool ggtok_arrow_ids_schema(struct ArrowSchema *out);
+
+size_t ggtok_arrow_ids_rows(const arrow_ids *ids);
+size_t ggtok_arrow_ids_nulls(const arrow_ids *ids);
+
+#endif

@@ -1,0 +1,56 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Names from a file may hold anything: keep printable ASCII, show the rest as '?'. */
+static void copy_key(char *out, size_t cap, const char *key, size_t n) {
+    size_t i = 0;
+    for (; i < n && i + 1 < cap; i++) out[i] = key[i] >= 0x20 && key[i] < 0x7f ? key[i] : '?';
+    out[i] = 0;
+}
+
+static ggtok_status set(ggtok_error *err, ggtok_status status, const void *key, size_t n,
+                        uint64_t offset, const char *format, va_list args) {
+    if (!err) return status;
+    memset(err, 0, sizeof *err);
+    err->status = status;
+    err->offset = offset;
+    if (key) copy_key(err->key, sizeof err->key, key, n);
+    vsnprintf(err->message, sizeof err->message, format, args);
+    for (char *c = err->message; *c; c++) { /* it may quote the file, and meet a terminal */
+        if ((uint8_t)*c < 0x20 || *c == 0x7F) *c = '?';
+    }
+    return status;
+}
+
+ggtok_status ggtok_error_set(ggtok_error *err, ggtok_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    set(err, status, NULL, 0, GGTOK_NO_OFFSET, format, args);
+    va_end(args);
+    return status;
+}
+
+ggtok_status ggtok_error_set_at(ggtok_error *err, ggtok_status status, const void *key, size_t n,
+                                uint64_t offset, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    set(err, status, key, n, offset, format, args);
+    va_end(args);
+    return status;
+}
+
+ggtok_status ggtok_error_memory(ggtok_error *err) {
+    return ggtok_error_set(err, GGTOK_ERR_MEMORY, "out of memory");
+}
+
+bool ggtok_warnings_add(bytebuf *warnings, const char *format, ...) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    return bytebuf_append(warnings, line, strlen(line) + 1);
+}

@@ -1,0 +1,28 @@
+/* Filling a ggtok_error. Every failing function returns through one of these. */
+#ifndef GGTOK_ERROR_H
+#define GGTOK_ERROR_H
+
+#include "base/mem.h"
+#include "ggtok.h"
+
+#if defined(__GNUC__)
+#define GGTOK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define GGTOK_PRINTF(fmt, args)
+#endif
+
+/* Fills *err (NULL is fine) with a formatted sentence; returns `status`. */
+ggtok_status ggtok_error_set(ggtok_error *err, ggtok_status status, const char *format, ...)
+    GGTOK_PRINTF(3, 4);
+
+/* The same for a GGUF key (n bytes, any content) and a byte offset in the file. */
+ggtok_status ggtok_error_set_at(ggtok_error *err, ggtok_status status, const void *key, size_t n,
+                                uint64_t offset, const char *format, ...) GGTOK_PRINTF(6, 7);
+
+ggtok_status ggtok_error_memory(ggtok_error *err);
+
+/* Warnings are sentences one after the other, each with its NUL. Appends one; false: out of
+ * memory. */
+bool ggtok_warnings_add(bytebuf *warnings, const char *format, ...) GGTOK_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,134 @@
+#if defined(__linux__)
+#define _DEFAULT_SOURCE /* madvise, sysconf */
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+#ifdef GGTOK_TEST_ALLOC
+/* Test builds supply these, to fail the k-th allocation. */
+void *ggtok_test_realloc(void *p, size_t n);
+void ggtok_test_free(void *p);
+#define SYS_REALLOC ggtok_test_realloc
+#define SYS_FREE ggtok_test_free
+#else
+#define SYS_REALLOC realloc
+#define SYS_FREE free
+#endif
+
+void *ggtok_mem_realloc(void *p, size_t n) {
+    return n > PTRDIFF_MAX ? NULL : SYS_REALLOC(p, n ? n : 1);
+}
+
+enum { HUGE = 2 << 20 };
+
+#ifdef MADV_HUGEPAGE
+/* Tells Linux about all pages that p[0..n) touches. It may not care. A block of malloc's with
+ * pages of its own must be told of as a whole: realloc can't move one whose parts differ. */
+static void advise(void *p, size_t n, int advice) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)p & ~(page - 1), to = ((uintptr_t)p + n + page - 1) & ~(page - 1);
+    madvise((void *)from, to - from, advice);
+}
+#endif
+
+void ggtok_mem_on_huge_pages(void *p, size_t n) {
+#ifdef MADV_HUGEPAGE
+    if (n >= HUGE) advise(p, n, MADV_HUGEPAGE);
+#else
+    (void)p, (void)n;
+#endif
+}
+
+void ggtok_mem_will_fill(void *p, size_t n) {
+    ggtok_mem_on_huge_pages(p, n);
+#ifdef MADV_POPULATE_WRITE /* Linux 5.14 */
+    enum { WORTH_A_CALL = 1 << 16 };
+    if (n >= WORTH_A_CALL) advise(p, n, MADV_POPULATE_WRITE);
+#endif
+}
+
+/* A large block that lies as huge pages do. NULL: an ordinary block will do. */
+static void *alloc_huge(size_t n) {
+#if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
+    if (n < HUGE || n > PTRDIFF_MAX - HUGE) return NULL;
+    n = (n + HUGE - 1) & ~((size_t)HUGE - 1);
+    void *p = aligned_alloc(HUGE, n);
+    if (p) ggtok_mem_on_huge_pages(p, n);
+    return p;
+#else
+    (void)n;
+    return NULL;
+#endif
+}
+
+void *ggtok_mem_alloc(size_t n) {
+    void *p = alloc_huge(n);
+    return p ? p : ggtok_mem_realloc(NULL, n);
+}
+
+void *ggtok_mem_zalloc(size_t n) {
+    void *p = alloc_huge(n);
+    if (p) return memset(p, 0, n);
+#ifdef GGTOK_TEST_ALLOC
+    p = ggtok_mem_alloc(n);
+    if (p) memset(p, 0, n ? n : 1);
+    return p;
+#else
+    return n > PTRDIFF_MAX ? NULL : calloc(n ? n : 1, 1);
+#endif
+}
+
+void *ggtok_mem_lines(size_t n, void **block) {
+    enum { LINE = 64 };
+    void *huge = alloc_huge(n); /* without LINE, which might take another page */
+    if (huge) return *block = memset(huge, 0, n);
+    *block = n > PTRDIFF_MAX - LINE ? NULL : ggtok_mem_zalloc(n + LINE);
+    size_t skew = (uintptr_t)*block % LINE;
+    return *block ? (uint8_t *)*block + (skew ? LINE - skew : 0) : NULL;
+}
+
+void ggtok_mem_free(void *p) {
+    SYS_FREE(p);
+}
+
+/* Next capacity for `n` used of `cap`, holding `extra` more; 0 if impossible. */
+static size_t grown(size_t n, size_t cap, size_t extra) {
+    if (extra > PTRDIFF_MAX - n) return 0;
+    size_t want = n + extra, twice = cap > PTRDIFF_MAX / 2 ? PTRDIFF_MAX : cap * 2;
+    if (want < twice) want = twice;
+    return want < 64 ? 64 : want;
+}
+
+/* realloc(p, n), of which `used` bytes have been written. */
+static void *regrown(void *p, size_t used, size_t n) {
+    void *q = used ? NULL : alloc_huge(n);
+    if (q) {
+        ggtok_mem_free(p);
+        return q;
+    }
+    q = ggtok_mem_realloc(p, n);
+    if (q) ggtok_mem_on_huge_pages(q, n);
+    return q;
+}
+
+bool ggtok_idbuf_grow(idbuf *b, size_t extra) {
+    size_t cap = grown(b->n, b->cap, extra), size = sizeof *b->data;
+    int32_t *data = cap ? regrown(b->data, b->n * size, mem_mul(cap, size)) : NULL;
+    if (!data) return false;
+    b->data = data;
+    b->cap = cap;
+    return true;
+}
+
+bool ggtok_bytebuf_grow(bytebuf *b, size_t extra) {
+    size_t cap = grown(b->n, b->cap, extra);
+    uint8_t *data = cap ? regrown(b->data, b->n, cap) : NULL;
+    if (!data) return false;
+    b->data = data;
+    b->cap = cap;
+    return true;
+}

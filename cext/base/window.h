@@ -1,0 +1,112 @@
+/*
+ * 64 bytes of text as masks: bit i tells of byte i. Where a word begins and ends then
+ * follows from shifts, without a branch for each byte.
+ */
+#ifndef GGTOK_WINDOW_H
+#define GGTOK_WINDOW_H
+
+#include "base/bits.h"
+#include "base/cpu.h"
+
+#include <stddef.h>
+
+#ifdef CPU_DISPATCH
+#include <immintrin.h>
+#endif
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+enum { WINDOW = 64 };
+
+/* The bytes in [lo, lo + n), n >= 1, of the 64 at p. */
+ALWAYS_INLINE uint64_t window_range(const uint8_t *p, uint8_t lo, uint8_t n) {
+#if defined(__SSE2__) || defined(_M_X64)
+    /* Comparisons are signed: the range is moved down to -128. */
+    const __m128i by = _mm_set1_epi8((char)(0x80 - lo)), end = _mm_set1_epi8((char)(0x80 + n));
+    uint64_t mask = 0;
+    for (int i = 0; i < WINDOW; i += 16) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
+        __m128i in = _mm_cmplt_epi8(_mm_add_epi8(x, by), end);
+        mask |= (uint64_t)(uint32_t)_mm_movemask_epi8(in) << i;
+    }
+    return mask;
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+    const uint8x16_t weight = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    uint8x16_t in[4];
+    for (int i = 0; i < 4; i++) {
+        uint8x16_t moved = vsubq_u8(vld1q_u8(p + 16 * i), vdupq_n_u8(lo));
+        in[i] = vandq_u8(vcltq_u8(moved, vdupq_n_u8(n)), weight);
+    }
+    uint8x16_t sum = vpaddq_u8(vpaddq_u8(in[0], in[1]), vpaddq_u8(in[2], in[3]));
+    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(sum, sum)), 0);
+#else
+    uint64_t mask = 0;
+    for (int i = 0; i < WINDOW; i++) mask |= (uint64_t)((uint8_t)(p[i] - lo) < n) << i;
+    return mask;
+#endif
+}
+
+#ifdef CPU_DISPATCH
+static inline TARGET_AVX512 uint64_t window_range_avx512(const uint8_t *p, uint8_t lo, uint8_t n) {
+    __m512i moved = _mm512_sub_epi8(_mm512_loadu_si512(p), _mm512_set1_epi8((char)lo));
+    return _mm512_cmplt_epu8_mask(moved, _mm512_set1_epi8((char)n));
+}
+#else
+#define window_range_avx512 window_range
+#endif
+
+/* The same, in code for that machine. */
+ALWAYS_INLINE uint64_t window_range_on(cpu_level on, const uint8_t *p, uint8_t lo, uint8_t n) {
+    return on == CPU_AVX512 ? window_range_avx512(p, lo, n) : window_range(p, lo, n);
+}
+
+/* Bits 0 to n - 1, n <= 64. */
+ALWAYS_INLINE uint64_t window_first(unsigned n) {
+    return n < WINDOW ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
+}
+
+/* Writes the places of the n set bits, counted from `at`. `places` has room for 64. In
+ * eights: how many there are can't be predicted, so few branches depend on it. */
+ALWAYS_INLINE void window_places(uint64_t set, unsigned n, size_t at, size_t *places) {
+    for (unsigned i = 0; i < n; i += 8) {
+        for (unsigned k = 0; k < 8; k++) {
+            places[i + k] = at + bits_lowest(set | (uint64_t)1 << 63);
+            set &= set - 1;
+        }
+    }
+}
+
+#ifdef CPU_DISPATCH
+static inline TARGET_AVX512 void window_places_avx512(uint64_t set, unsigned n, size_t at,
+                                                      size_t *places) {
+    static const uint8_t each[WINDOW] = {
+        0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+        22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
+    };
+    uint8_t found[WINDOW];
+    _mm512_storeu_si512(found, _mm512_maskz_compress_epi8(set, _mm512_loadu_si512(each)));
+    for (unsigned i = 0; i < n; i += 8) {
+        __m128i eight = _mm_loadl_epi64((const __m128i *)(const void *)(found + i));
+        __m512i from = _mm512_set1_epi64((long long)at);
+        _mm512_storeu_si512(places + i, _mm512_add_epi64(_mm512_cvtepu8_epi64(eight), from));
+    }
+}
+#else
+#define window_places_avx512 window_places
+#endif
+
+/* The same, in code for that machine. */
+ALWAYS_INLINE void window_places_on(cpu_level on, uint64_t set, unsigned n, size_t at,
+                                    size_t *places) {
+    if (on == CPU_AVX512) {
+        window_places_avx512(set, n, at, places);
+    } else {
+        window_places(set, n, at, places);
+    }
+}
+
+#endif

@@ -1,0 +1,279 @@
+#include "cache/word_cache.h"
+
+/* ---- short words ---- */
+
+/* Of the number of sets. */
+enum { MIN_LOG2 = SMALL ? 1 : 9, MAX_LOG2 = 17, GROWTH = SMALL ? 1 : 2 };
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define BYTES(n) ((n) >= 8 ? ~(uint64_t)0 : ~(~(uint64_t)0 >> 8 * (n)))
+#else
+#define BYTES(n) ((n) >= 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * ((n) & 7)) - 1)
+#endif
+#define MASK(n) {BYTES(n), BYTES((n) > 8 ? (n) - 8 : 0)}
+
+/* clang-format off */
+const uint64_t ggtok_word_mask[WORD_SHORT + 1][2] = {
+    MASK(0), MASK(1), MASK(2),  MASK(3),  MASK(4),  MASK(5),  MASK(6),  MASK(7),
+    MASK(8), MASK(9), MASK(10), MASK(11), MASK(12), MASK(13), MASK(14), MASK(15),
+};
+/* clang-format on */
+
+/* Sets must not straddle cache lines. */
+static word_short *alloc_sets(void **block, unsigned log2) {
+    return ggtok_mem_lines(((size_t)2 << log2) * sizeof(word_short), block);
+}
+
+bool ggtok_word_cache_init(word_cache *c) {
+    memset(c, 0, sizeof *c);
+    c->shorts = alloc_sets(&c->block, MIN_LOG2);
+    c->short_shift = 64 - MIN_LOG2;
+    return c->shorts != NULL;
+}
+
+void ggtok_word_cache_free(word_cache *c) {
+    ggtok_mem_free(c->block);
+    ggtok_piece_cache_free(&c->pieces);
+    ggtok_long_cache_free(&c->longs);
+    memset(c, 0, sizeof *c);
+}
+
+static void put_piece(word_cache *c, const piece_key *key, const int32_t *ids, size_t count) {
+    uint64_t hash = piece_hash(key);
+    if (!piece_cache_find(&c->pieces, key, hash))
+        ggtok_piece_cache_put(&c->pieces, key, hash, ids, count);
+}
+
+/* A short word's key in the piece cache. */
+static piece_key longer_key(const uint64_t key[2]) {
+    piece_key longer = {{key[0], key[1], 0, 0}};
+    uint8_t *bytes = (uint8_t *)longer.w;
+    bytes[PIECE_MAX] = bytes[WORD_SHORT];
+    bytes[WORD_SHORT] = 0;
+    return longer;
+}
+
+static word_short *set_of_key(const word_cache *c, const uint64_t key[2]) {
+    return (word_short *)word_short_set(c, key);
+}
+
+/* Replaces an entry, but for what a set's first one tells of the set. */
+static void set_entry(word_short *to, const word_short *e) {
+    uint32_t where = to->ids[3] & ~(uint32_t)WORD_ID_MASK;
+    *to = *e;
+    to->ids[3] |= where;
+}
+
+/* An entry's copy without what it tells of a set. */
+static word_short plain_entry(const word_short *e) {
+    word_short copy = *e;
+    copy.ids[3] &= WORD_ID_MASK;
+    return copy;
+}
+
+static size_t key_length(const uint64_t key[2]) {
+    return ((const uint8_t *)key)[WORD_SHORT];
+}
+
+/* Puts the word of an entry, or of two, where it is found when its set doesn't hold it. */
+static void put_far(word_cache *c, const word_short *e) {
+    int32_t ids[WORD_WIDE_IDS + 1];
+    size_t n = word_short_ids(e, ids);
+    piece_key key = longer_key(e->key);
+    if (n <= PIECE_IDS) {
+        put_piece(c, &key, ids, n);
+    } else {
+        ggtok_long_cache_put(&c->longs, (const uint8_t *)e->key, key_length(e->key), ids, n, true);
+    }
+    set_of_key(c, e->key)->ids[3] |= WORD_FAR;
+}
+
+/* Puts a word into a set. False: it has no room. */
+static bool put_into(word_short *set, const word_short *e) {
+    if (word_same(set[0].key, e->key) || word_same(set[1].key, e->key)) return true;
+    if (word_is_wide(set)) return false;
+    if (word_is_wide(e)) {
+        if (set[0].key[1] || set[1].key[1]) return false;
+        set_entry(&set[0], e);
+        set[1] = e[1];
+        return true;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (set[i].key[1]) continue;
+        set_entry(&set[i], e);
+        return true;
+    }
+    return false;
+}
+
+/* The words that a text is made of come early, so the first ones keep their places.
+ * Most words that are not in their set are nowhere: sets tell, so that it isn't
+ * searched for them. */
+static void put_short(word_cache *c, const word_short *e) {
+    word_short *set = set_of_key(c, e->key);
+    if (put_into(set, e)) return;
+    c->n_moved++;
+    if (put_into((word_short *)word_short_next(c, set), e)) {
+        set->ids[3] |= WORD_NEAR;
+    } else {
+        put_far(c, e);
+    }
+}
+
+/* Of words that are found far from their set now and then one comes into it, so that
+ * those that are often asked for do, and don't push each other out at each turn. */
+static void promote(word_cache *c, const word_short *e) {
+    enum { SELDOM = 4 };
+    if (++c->n_far_hits % SELDOM) return;
+    word_short *set = set_of_key(c, e->key), gone[2] = {plain_entry(&set[0]), set[1]};
+    const bool both = word_is_wide(gone) || word_is_wide(e);
+    const size_t only = c->n_far_hits / SELDOM % 2;
+    for (size_t i = 0; i < 2; i++) {
+        if ((both || i == only) && gone[i].key[1] && !(i && word_is_wide(gone))) {
+            put_far(c, &gone[i]);
+        }
+    }
+    if (both) {
+        set_entry(&set[0], e);
+        set[1] = word_is_wide(e) ? e[1] : (word_short){.key = {0, 0}};
+    } else {
+        set_entry(&set[only], e);
+    }
+}
+
+/* A larger table. Failing keeps the old. */
+static void grow(word_cache *c) {
+    unsigned log2 = 64 - c->short_shift;
+    const word_short *old = c->shorts;
+    void *block, *old_block = c->block;
+    word_short *sets = alloc_sets(&block, log2 + GROWTH);
+    if (!sets) {
+        c->n_moved = 0;
+        return;
+    }
+    c->shorts = sets;
+    c->block = block;
+    c->short_shift -= GROWTH;
+    for (size_t i = 0; i < (size_t)1 << log2; i++, old += 2) {
+        if (word_is_far(old)) { /* of which of its parts is not known */
+            for (size_t k = 0; k < (size_t)1 << GROWTH; k++) {
+                sets[2 * ((i << GROWTH) + k)].ids[3] |= WORD_FAR;
+            }
+        }
+        word_short e[2] = {plain_entry(&old[0]), old[1]};
+        if (e[0].key[1]) put_short(c, &e[0]);
+        if (e[1].key[1] && !word_is_wide(e)) put_short(c, &e[1]);
+    }
+    c->n_moved = 0;
+    ggtok_mem_free(old_block);
+}
+
+/* ---- any word ---- */
+
+/* Makes a short word's key. */
+static void key_of(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
+    uint8_t padded[16] = {0};
+    word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
+}
+
+/* Makes a short word's entry of its ids, or both entries if it is wide; false: they don't
+ * fit. Its key is there. */
+static bool make_entry(word_short e[2], const int32_t *ids, size_t count) {
+    if (count > WORD_WIDE_IDS) return false;
+    uint32_t id[WORD_WIDE_IDS + 1] = {0}, all = 0;
+    for (size_t i = 0; i < count; i++) all |= id[i] = (uint32_t)ids[i];
+    memcpy(e->ids, id, sizeof e->ids);
+    if (count <= WORD_SHORT_IDS) {
+        e->ids[0] |= (uint32_t)count << WORD_ID_BITS;
+    } else {
+        e->ids[0] |= (uint32_t)WORD_WIDE << WORD_ID_BITS;
+        e->ids[1] |= (uint32_t)(count - WORD_SHORT_IDS - 1) << WORD_ID_BITS;
+        memcpy(e[1].ids, id + 4, sizeof e->ids);
+        memcpy(e[1].key, id + 8, sizeof e->key);
+    }
+    return all <= WORD_ID_MASK;
+}
+
+void ggtok_word_cache_put(word_cache *c, const uint8_t *p, size_t n, size_t room,
+                          const int32_t *ids, size_t count) {
+    if (PLAIN) return;
+    if (n <= WORD_SHORT) {
+        word_short e[2];
+        key_of(e->key, p, n, room);
+        if (make_entry(e, ids, count)) {
+            put_short(c, e);
+            unsigned log2 = 64 - c->short_shift;
+            if (c->n_moved > (size_t)1 << log2 >> 4 && log2 < MAX_LOG2) grow(c);
+            return;
+        }
+        set_of_key(c, e->key)->ids[3] |= WORD_FAR;
+    }
+    if (n <= PIECE_MAX && count <= PIECE_IDS) {
+        piece_key key = piece_key_within(p, n, room);
+        put_piece(c, &key, ids, count);
+    } else {
+        ggtok_long_cache_put(&c->longs, p, n, ids, count, n <= PIECE_MAX);
+    }
+}
+
+/* The short word's entry in its set or the one next to it. */
+static bool get_short(const word_cache *c, const uint64_t key[2], idbuf *out) {
+    const word_short *set = word_short_set(c, key), *e = word_short_find(set, key);
+    if (!e) e = word_short_near(c, set, key);
+    if (!e) return false;
+    out->n += word_short_ids(e, out->data + out->n);
+    return true;
+}
+
+bool ggtok_word_cache_get_long(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
+                               idbuf *out) {
+    const uint32_t *e = long_cache_find(&c->longs, p, n, hash);
+    if (!e) return false;
+    memcpy(out->data + out->n, e + 1, long_n(e) * sizeof *e);
+    out->n += long_n(e);
+    return true;
+}
+
+/* A piece, or one of more ids than those have. */
+static bool get_piece(const word_cache *c, const piece_key *key, uint64_t hash, const uint8_t *p,
+                      size_t n, idbuf *out) {
+    const piece_slot *e = piece_cache_find(&c->pieces, key, hash);
+    if (!e) return ggtok_word_cache_get_long(c, p, n, ggtok_long_hash(p, n), out);
+    memcpy(out->data + out->n, e->id, sizeof e->id); /* what is after is overwritten */
+    out->n += e->n;
+    return true;
+}
+
+bool ggtok_word_cache_get_piece(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
+                                idbuf *out) {
+    piece_key key = piece_key_of(p, n);
+    return get_piece(c, &key, hash, p, n, out);
+}
+
+bool ggtok_word_cache_get_far(word_cache *c, const uint64_t key[2], const uint8_t *p, size_t n,
+                              idbuf *out) {
+    piece_key longer = longer_key(key);
+    size_t before = out->n;
+    if (!get_piece(c, &longer, piece_hash(&longer), p, n, out)) return false;
+    word_short back[2] = {{.key = {key[0], key[1]}}};
+    if (make_entry(back, out->data + before, out->n - before)) promote(c, back);
+    return true;
+}
+
+bool ggtok_word_cache_get(word_cache *c, const uint8_t *p, size_t n, size_t room, idbuf *out) {
+    if (n > LONG_MAX_BYTES) return false;
+    if (n > PIECE_MAX) return ggtok_word_cache_get_long(c, p, n, ggtok_long_hash(p, n), out);
+    if (n > WORD_SHORT) {
+        piece_key key = piece_key_within(p, n, room);
+        return get_piece(c, &key, piece_hash(&key), p, n, out);
+    }
+    uint64_t key[2];
+    key_of(key, p, n, room);
+    if (get_short(c, key, out)) return true;
+    return word_is_far(word_short_set(c, key)) && ggtok_word_cache_get_far(c, key, p, n, out);
+}
+
+size_t ggtok_word_cache_bytes(const word_cache *c) {
+    size_t shorts = ((size_t)2 << (64 - c->short_shift)) * sizeof *c->shorts;
+    return shorts + ggtok_piece_cache_bytes(&c->pieces) + ggtok_long_cache_bytes(&c->longs);
+}

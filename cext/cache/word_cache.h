@@ -1,0 +1,164 @@
+/*
+ * Words that were tokenized before: bytes -> ids, exact, bounded, one thread's.
+ *
+ *   short  32 bytes an entry: key of at most 15 bytes with its length in the
+ *          sixteenth, up to 4 ids; twice that: up to 11  - nearly all look-ups
+ *   piece  64 bytes: at most 31 bytes, up to 7 ids; see cache/piece_cache.h
+ *   long   at most 255 bytes, up to 255 ids; see cache/long_cache.h
+ *
+ * Longer words are not kept. Sets have two entries. A short word whose set is full
+ * lies in the set next to it, or in the piece cache (the long one, if it has many
+ * ids), from where words that are asked for again come into their sets. Tables start
+ * small and grow while they fill.
+ */
+#ifndef GGTOK_WORD_CACHE_H
+#define GGTOK_WORD_CACHE_H
+
+#include "cache/long_cache.h"
+#include "cache/piece_cache.h"
+
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+#define WORD_SSE2 1
+#endif
+
+enum { WORD_SHORT = 15, WORD_SHORT_IDS = 4, WORD_WIDE_IDS = 11 };
+
+/* An id has 29 bits, so that others fit beside: ids[0] has how many ids there are, and
+ * ids[3] of a set's first entry tells where the set's other words may be. */
+typedef struct word_short {
+    uint64_t key[2]; /* key[1] == 0: free (a length is never 0) */
+    uint32_t ids[WORD_SHORT_IDS];
+} word_short;
+
+/* A word of 5 to 11 ids is wide: it takes both entries of a set. ids[0] has WORD_WIDE instead
+ * of their number, which is in ids[1]; the other entry has the ids after the fourth in its
+ * ids and then in its key, but for the last four bytes of that, which are 0: no word has
+ * that key, as none has that length. */
+enum { WORD_ID_BITS = 29, WORD_ID_MASK = (1 << WORD_ID_BITS) - 1, WORD_WIDE = 7 };
+#define WORD_NEAR ((uint32_t)1 << WORD_ID_BITS) /* in the set next to it */
+#define WORD_FAR ((uint32_t)2 << WORD_ID_BITS)  /* in the piece cache, or the long one */
+
+typedef struct word_cache {
+    word_short *shorts;
+    unsigned short_shift; /* 64 - log2(sets) */
+    size_t n_moved;       /* words that found their set full since the table's last growth */
+    unsigned n_far_hits;  /* words found far from their sets */
+    void *block;
+    piece_cache pieces;
+    long_cache longs;
+} word_cache;
+
+/* False: out of memory. */
+bool ggtok_word_cache_init(word_cache *c);
+void ggtok_word_cache_free(word_cache *c);
+size_t ggtok_word_cache_bytes(const word_cache *c); /* of memory that it holds */
+
+/* Keeps word p[0..n) = ids[0..count), n >= 1, if it fits and isn't there; of more than
+ * PIECE_MAX bytes when it comes for the second time. May fail to; that only costs time. `room`
+ * (>= n) bytes may be read at p. */
+void ggtok_word_cache_put(word_cache *c, const uint8_t *p, size_t n, size_t room,
+                          const int32_t *ids, size_t count);
+
+/* Appends the ids of word p[0..n), n >= 1, if they are kept; `room` (>= n) bytes
+ * may be read at p, and *out has room for LONG_MAX_IDS ids. */
+bool ggtok_word_cache_get(word_cache *c, const uint8_t *p, size_t n, size_t room, idbuf *out);
+
+/* The same for those of at most WORD_SHORT bytes that are not in their sets but may be far,
+ * given their key; of at most PIECE_MAX bytes, of which one more may be read, given their
+ * piece_hash; and of at most LONG_MAX_BYTES, given their ggtok_long_hash. */
+bool ggtok_word_cache_get_far(word_cache *c, const uint64_t key[2], const uint8_t *p, size_t n,
+                              idbuf *out);
+bool ggtok_word_cache_get_piece(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
+                                idbuf *out);
+bool ggtok_word_cache_get_long(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
+                               idbuf *out);
+
+/* ---- the hot path: short words, 16 bytes readable ---- */
+
+/* By length: the bits of a short word's bytes in its key. A table, since how long
+ * a word is can't be predicted. */
+extern const uint64_t ggtok_word_mask[WORD_SHORT + 1][2];
+
+/* A short word's key: its bytes, zeros, and its length in the byte that none
+ * reaches. 16 bytes at p are readable. */
+static inline void word_short_key(uint64_t key[2], const uint8_t *p, size_t n) {
+    memcpy(key, p, 16);
+    key[0] &= ggtok_word_mask[n][0];
+    key[1] &= ggtok_word_mask[n][1];
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    key[1] |= n;
+#else
+    key[1] |= (uint64_t)n << 56;
+#endif
+}
+
+static inline uint64_t word_hash(const uint64_t key[2]) {
+    return (key[0] ^ key[1] * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+}
+
+/* The set that holds the key, if any does. */
+static inline const word_short *word_short_set(const word_cache *c, const uint64_t key[2]) {
+    return &c->shorts[2 * (word_hash(key) >> c->short_shift)];
+}
+
+/* 1 if the keys are the same, else 0; compilers make no branch of it. */
+static inline unsigned word_same(const uint64_t a[2], const uint64_t b[2]) {
+#ifdef WORD_SSE2
+    __m128i same = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)a),
+                                  _mm_loadu_si128((const __m128i *)(const void *)b));
+    return ((unsigned)_mm_movemask_epi8(same) + 1) >> 16;
+#else
+    return !((a[0] ^ b[0]) | (a[1] ^ b[1]));
+#endif
+}
+
+/* The key's entry in its set, or NULL. No branch depends on which of the two it
+ * is: that is unpredictable. */
+static inline const word_short *word_short_find(const word_short *set, const uint64_t key[2]) {
+    unsigned first = word_same(set[0].key, key), second = word_same(set[1].key, key);
+    return first + second ? set + second : NULL;
+}
+
+static inline size_t word_short_n(const word_short *e) {
+    return e->ids[0] >> WORD_ID_BITS;
+}
+
+static inline bool word_is_wide(const word_short *e) {
+    return word_short_n(e) == WORD_WIDE;
+}
+
+/* Writes the ids of a wide word after the fourth, and returns how many it has in all. */
+static inline size_t word_wide_ids(const word_short *e, int32_t *ids) {
+    memcpy(ids + 4, e[1].ids, sizeof e[1].ids);
+    memcpy(ids + 8, e[1].key, sizeof e[1].key);
+    return WORD_SHORT_IDS + 1 + (e->ids[1] >> WORD_ID_BITS);
+}
+
+/* Writes the entry's ids and returns how many they are; what is after them, up to
+ * WORD_WIDE_IDS + 1, is overwritten. */
+static inline size_t word_short_ids(const word_short *e, int32_t *ids) {
+    uint32_t id[WORD_SHORT_IDS]; /* may lie where ids do, for all that compilers know */
+    memcpy(id, e->ids, sizeof id);
+    for (int i = 0; i < WORD_SHORT_IDS; i++) id[i] &= WORD_ID_MASK;
+    memcpy(ids, id, sizeof id);
+    return word_is_wide(e) ? word_wide_ids(e, ids) : word_short_n(e);
+}
+
+/* May words of the set be in the other caches? */
+static inline bool word_is_far(const word_short *set) {
+    return set->ids[3] & WORD_FAR;
+}
+
+/* A set and the one next to it lie side by side in 128 bytes. */
+static inline const word_short *word_short_next(const word_cache *c, const word_short *set) {
+    return c->shorts + ((set - c->shorts) ^ 2);
+}
+
+/* The key's entry in the set next to its own, or NULL. */
+static inline const word_short *word_short_near(const word_cache *c, const word_short *set,
+                                                const uint64_t key[2]) {
+    return set->ids[3] & WORD_NEAR ? word_short_find(word_short_next(c, set), key) : NULL;
+}
+
+#endif

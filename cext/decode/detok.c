@@ -1,0 +1,287 @@
+#include "decode/detok.h"
+
+#include "unicode/space_mark.h"
+#include "unicode/utf8.h"
+#include "vocab/byte_map.h"
+#include "vocab/keys.h"
+#include "vocab/rwkv_text.h"
+
+#include <stdio.h>
+
+/* ---- pieces ---- */
+
+enum { AT_ONCE = 16 }; /* bytes */
+
+/* A character that stands for no byte shows up as llama.cpp shows it:
+ * "[UNK_BYTE_0x<hex of its UTF-8><the whole text>]". `after`: bytes of the text after it. */
+static bool append_unknown(bytebuf *out, gguf_view text, uint32_t cpt, size_t after) {
+    uint8_t utf8[4];
+    char hex[9];
+    size_t n = ggtok_utf8_encode(cpt, utf8);
+    for (size_t i = 0; i < n; i++) snprintf(hex + 2 * i, 3, "%02x", utf8[i]);
+    return bytebuf_append(out, "[UNK_BYTE_0x", 12) && bytebuf_append(out, hex, 2 * n) &&
+           bytebuf_append(out, text.p, text.n) && bytebuf_append(out, "]", 1) &&
+           bytebuf_reserve(out, after + AT_ONCE);
+}
+
+typedef enum fault { NO_FAULT, TOO_SHORT, TOO_LONG } fault;
+
+/* What append_bytes_of makes of the text, in bytes. */
+static uint64_t byte_level_size(gguf_view text) {
+    uint64_t n = 0;
+    const uint8_t *p = text.p, *end = p + text.n;
+    for (size_t len; p < end; p += len) {
+        uint32_t c;
+        uint8_t utf8[4];
+        bool known = byte_map_byte_at(p, end, &c, &len) >= 0;
+        n += known ? 1 : 12 + 2 * ggtok_utf8_encode(c, utf8) + text.n + 1;
+    }
+    return n;
+}
+
+/* Is it printed as the bytes that its characters stand for? */
+static bool is_byte_level(const vocab *v, uint32_t id) {
+    const uint32_t as_is = GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL | GGTOK_ATTR_USER_DEFINED;
+    return v->type == GGTOK_VOCAB_BPE && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] &&
+           !(v->attr[id] & as_is) && v->attr[id] & GGTOK_ATTR_NORMAL;
+}
+
+/* The table while it is filled. */
+typedef struct build {
+    const vocab *v;
+    bytebuf out;
+    uint64_t limit; /* bytes of it */
+    bool measured;  /* what stands for no byte has been */
+    fault wrong;
+} build;
+
+/* May the tokens from `id` on be printed? Characters that stand for no byte print as the whole
+ * text, so that a file could ask for the square of its size: it is refused before that is made.
+ * (Other tokens' pieces are no longer than their texts.) */
+static bool measure(build *b, uint32_t id) {
+    uint64_t n = b->out.n;
+    b->measured = true;
+    for (; id < b->v->n_tokens && n <= b->limit; id++) {
+        gguf_view text = vocab_text(b->v, id);
+        n += is_byte_level(b->v, id) ? byte_level_size(text) : text.n;
+    }
+    return n <= b->limit;
+}
+
+/* A byte-level token's bytes; `room` bytes (>= text.n) may be read. Most are ASCII letters,
+ * perhaps after a space: they are copied at once. */
+static bool append_bytes_of(build *b, uint32_t id) {
+    bytebuf *out = &b->out;
+    gguf_view text = vocab_text(b->v, id);
+    size_t room = b->v->text_off[b->v->n_tokens] - b->v->text_off[id];
+    const uint8_t *p = text.p, *end = text.p + text.n;
+    if (!bytebuf_reserve(out, text.n + AT_ONCE)) return false;
+    for (bool tried = false; p < end;) {
+        if (!tried && *p < 0x80) {
+            size_t n = (size_t)(end - p);
+            tried = true;
+            if (n <= AT_ONCE && room - text.n + n >= AT_ONCE && byte_map_is_plain(p, n)) {
+                memcpy(out->data + out->n, p, AT_ONCE);
+                out->n += n;
+                break;
+            }
+        }
+        uint32_t c;
+        size_t len;
+        int byte = byte_map_byte_at(p, end, &c, &len);
+        if (byte < 0 && !b->measured && !measure(b, id)) return b->wrong = TOO_LONG, true;
+        p += len;
+        if (byte >= 0) {
+            out->data[out->n++] = (uint8_t)byte;
+        } else if (!append_unknown(out, text, c, (size_t)(end - p))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_hex(uint8_t c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* PLaMo2 (and 3) checks its byte tokens' spelling; one that is off prints as it is. */
+static bool is_plamo2_byte(gguf_view t) {
+    return t.n == 6 && !memcmp(t.p, "<0x", 3) && is_hex(t.p[3]) && is_hex(t.p[4]) && t.p[5] == '>';
+}
+
+/* Appends the byte that a BYTE token stands for. */
+static bool append_byte(build *b, uint32_t id) {
+    int value = ggtok_vocab_token_byte(b->v, id);
+    uint8_t byte = (uint8_t)value;
+    if (value < 0) return b->wrong = TOO_SHORT, true;
+    return bytebuf_append(&b->out, &byte, 1);
+}
+
+static bool append_piece(build *b, uint32_t id) {
+    const vocab *v = b->v;
+    bytebuf *out = &b->out;
+    gguf_view text = vocab_text(v, id);
+    uint32_t attr = v->attr[id];
+    switch (v->type) {
+    case GGTOK_VOCAB_RWKV: return ggtok_rwkv_unescape(out, text.p, text.n);
+    case GGTOK_VOCAB_TEST: {
+        char hex[12];
+        int n = snprintf(hex, sizeof hex, "%lx", (unsigned long)id);
+        return bytebuf_append(out, hex, (size_t)n);
+    }
+    case GGTOK_VOCAB_PLAMO2:
+    case GGTOK_VOCAB_PLAMO3:
+        if ((attr & GGTOK_ATTR_BYTE) && is_plamo2_byte(text)) {
+            return append_byte(b, id);
+        }
+        return bytebuf_append(out, text.p, text.n);
+    default: break;
+    }
+    if (attr & (GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL | GGTOK_ATTR_USER_DEFINED)) {
+        return bytebuf_append(out, text.p, text.n);
+    }
+    if (attr & GGTOK_ATTR_NORMAL) {
+        return is_byte_level(v, id) ? append_bytes_of(b, id)
+                                    : ggtok_space_mark_unescape(out, text.p, text.n);
+    }
+    if (attr & GGTOK_ATTR_BYTE) return append_byte(b, id);
+    return true; /* unused and undefined tokens print nothing */
+}
+
+static ggtok_status refuse(uint32_t id, fault wrong, ggtok_error *err) {
+    return ggtok_error_set_at(
+        err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), GGTOK_NO_OFFSET,
+        wrong == TOO_SHORT ? "token %lu is a byte token, but its text is shorter than '<0xXX>'"
+                           : "token %lu prints as far too many bytes",
+        (unsigned long)id);
+}
+
+/* Texts that are too short belong to no token whose attributes change later. */
+ggtok_status ggtok_piece_check_bytes(const vocab *v, ggtok_error *err) {
+    const uint32_t others =
+        GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL | GGTOK_ATTR_USER_DEFINED | GGTOK_ATTR_NORMAL;
+    bool spelled = v->type == GGTOK_VOCAB_RWKV || v->type == GGTOK_VOCAB_TEST ||
+                   v->type == GGTOK_VOCAB_PLAMO2 || v->type == GGTOK_VOCAB_PLAMO3;
+    for (uint32_t id = 0; !spelled && id < v->n_tokens; id++) {
+        if (!(v->attr[id] & GGTOK_ATTR_BYTE) || v->attr[id] & others) continue;
+        if (ggtok_vocab_token_byte(v, id) < 0) return refuse(id, TOO_SHORT, err);
+    }
+    return GGTOK_OK;
+}
+
+ggtok_status ggtok_piece_table_build(piece_table *t, const vocab *v, ggtok_error *err) {
+    /* Pieces are about as long as the texts; only characters that are no bytes make them
+     * longer. */
+    build b = {.v = v, .limit = 64 * (uint64_t)v->text_off[v->n_tokens] + (1u << 20)};
+    t->off = ggtok_mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *t->off));
+    if (!t->off || !bytebuf_reserve(&b.out, (size_t)v->text_off[v->n_tokens])) goto memory;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        t->off[id] = (uint32_t)b.out.n;
+        if (!append_piece(&b, id)) goto memory;
+        if (b.wrong || b.out.n > b.limit || b.out.n > UINT32_MAX) {
+            ggtok_mem_free(b.out.data);
+            return refuse(id, b.wrong, err);
+        }
+    }
+    t->off[v->n_tokens] = (uint32_t)b.out.n;
+    t->bytes = ggtok_mem_realloc(b.out.data, b.out.n);
+    if (t->bytes) return GGTOK_OK;
+memory:
+    ggtok_mem_free(b.out.data);
+    return ggtok_error_memory(err);
+}
+
+void ggtok_piece_table_free(piece_table *t) {
+    ggtok_mem_free(t->bytes);
+    ggtok_mem_free(t->off);
+}
+
+gguf_view ggtok_piece_of(const piece_table *t, const vocab *v, uint32_t id, int32_t lstrip,
+                         bool special) {
+    gguf_view piece = {t->bytes + t->off[id], t->off[id + 1] - t->off[id]};
+    if (!special && (v->attr[id] & (GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL))) piece.n = 0;
+    for (; lstrip > 0 && piece.n && *piece.p == ' '; lstrip--) piece.p++, piece.n--;
+    return piece;
+}
+
+/* ---- clean_spaces: three passes over the text, in place ---- */
+
+/* " ?" " !" " ." " ,": the space goes. */
+static void join_punctuation(bytebuf *b) {
+    char *t = (char *)b->data;
+    size_t n = b->n ? 1 : 0;
+    for (size_t i = 1; i < b->n; i++) {
+        char x = t[i];
+        if (t[i - 1] == ' ' && (x == '?' || x == '!' || x == '.' || x == ',')) n--;
+        t[n++] = x;
+    }
+    b->n = n;
+}
+
+/* " ' ": both spaces go. The second becomes a NUL, so that it does not count as
+ * the space before what follows. */
+static void join_apostrophes(bytebuf *b) {
+    char *t = (char *)b->data;
+    size_t n = b->n ? 1 : 0;
+    for (size_t i = 1; i < b->n; i++) {
+        char x = t[i];
+        if (x == '\'' && i + 1 < b->n && t[i - 1] == ' ' && t[i + 1] == ' ') {
+            n--;
+            t[++i] = 0;
+        }
+        t[n++] = x;
+    }
+    b->n = n;
+}
+
+/* " 's" " 'm" " 're" " 've": the space goes (before 't, 'd and 'll it stays). */
+static void join_contractions(bytebuf *b) {
+    char *t = (char *)b->data;
+    size_t n = b->n ? 1 : 0;
+    for (size_t i = 1; i < b->n; i++) {
+        char x = t[i];
+        if (t[i - 1] == ' ' && x == '\'' && i + 1 < b->n) {
+            char x1 = t[i + 1], x2 = i + 2 < b->n ? t[i + 2] : 0;
+            if (x1 == 's' || x1 == 'm' || ((x1 == 'r' || x1 == 'v') && x2 == 'e')) n--;
+        }
+        t[n++] = x;
+    }
+    b->n = n;
+}
+
+/* ---- text ---- */
+
+ggtok_status ggtok_detok_text(const piece_table *t, const vocab *v, const int32_t *ids, size_t n,
+                              unsigned flags, bytebuf *out, ggtok_error *err) {
+    bool unparse = (flags & GGTOK_UNPARSE_SPECIAL) != 0;
+    bool lstrip = v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* of the first token */
+    size_t first = 0, last = n;
+    out->n = 0;
+    if (flags & GGTOK_REMOVE_SPECIAL) {
+        if (v->flag[GGTOK_FLAG_ADD_BOS] && n && ids[0] == v->special[GGTOK_BOS]) {
+            lstrip = false;
+            first = 1;
+        }
+        if (v->flag[GGTOK_FLAG_ADD_EOS] && last > first && ids[last - 1] == v->special[GGTOK_EOS]) {
+            last--;
+        }
+    }
+    for (size_t i = first; i < last; i++) {
+        int32_t id = ids[i];
+        if (id < 0 || (uint32_t)id >= v->n_tokens) {
+            return ggtok_error_set(
+                err, GGTOK_ERR_ARGUMENT,
+                "ids[%llu] is %ld: not a token id of this vocabulary of %lu tokens",
+                (unsigned long long)i, (long)id, (unsigned long)v->n_tokens);
+        }
+        gguf_view piece = ggtok_piece_of(t, v, (uint32_t)id, lstrip, unparse);
+        if (!bytebuf_append(out, piece.p, piece.n)) return ggtok_error_memory(err);
+        lstrip = false;
+    }
+    if (v->flag[GGTOK_FLAG_CLEAN_SPACES]) {
+        join_punctuation(out);
+        join_apostrophes(out);
+        join_contractions(out);
+    }
+    return GGTOK_OK;
+}

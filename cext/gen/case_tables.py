@@ -1,0 +1,67 @@
+"""Writes jinja/case_tables.inc: Python's case maps beyond ASCII, one to three code points each.
+
+    python cext/gen/case_tables.py [--check]
+
+The tables are those of the Python that runs this: str.lower, str.upper and str.title of single
+characters (title: of those alone whose upper case differs from it). They are written by CPython
+3.11, which has Unicode 14.0.0. --check compares instead of writing and fails on a difference; a
+Python of another Unicode version has nothing to compare.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from pathlib import Path
+
+OUTPUT = Path(__file__).parents[1] / "jinja" / "case_tables.inc"
+VERSION = "14.0.0"
+
+
+def rows(kind: str) -> list[tuple[int, str]]:
+    found = []
+    for code in range(0x80, sys.maxunicode + 1):
+        char = chr(code)
+        if kind == "lower":
+            changed = char.lower()
+        elif kind == "upper":
+            changed = char.upper()
+        else:
+            changed = char.title() if char.title() != char.upper() else char
+            if char.title() != char.upper() and char.title() == char:
+                found.append((code, changed))
+        if changed != char:
+            found.append((code, changed))
+    return found
+
+
+def tables() -> str:
+    text = f"/* DO NOT EDIT: made by cext/gen/case_tables.py, Unicode {VERSION}. */\n"
+    for kind in ("lower", "upper", "title"):
+        found = rows(kind)
+        if any(len(to) > 3 for _, to in found):
+            raise SystemExit("a map to more than three code points")
+        text += f"\nstatic const case_row {kind}_rows[] = {{\n"
+        line = "   "
+        for code, to in found:
+            points = ", ".join(f"0x{ord(c):X}" for c in to)
+            item = f" {{0x{code:X}, {{{points}}}}},"
+            if len(line) + len(item) > 100:
+                text += line + "\n"
+                line = "   "
+            line += item
+        text += f"{line}\n}};\n"
+    return text
+
+
+def main() -> None:
+    if unicodedata.unidata_version != VERSION:
+        print(f"this Python has Unicode {unicodedata.unidata_version}, not {VERSION}: not compared")
+    elif sys.argv[1:] != ["--check"]:
+        OUTPUT.write_text(tables(), "utf-8", newline="\n")
+    elif OUTPUT.read_text("utf-8") != tables():
+        raise SystemExit(f"{OUTPUT.name} is not what {Path(__file__).name} writes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+/*
+ * GGUF metadata as bounds-checked views: bytes -> keys and values, no policy.
+ *
+ *   "GGUF" | version u32 | n_tensors u64 | n_kv u64 | n_kv x (key, type u32, value) | tensors...
+ *   string = length u64, bytes;  array = element type u32, count u64, elements
+ *
+ * The parser takes a prefix of the file and says how many bytes it needs when
+ * that ends too early, so that a file can be read in growing blocks. Everything
+ * after the last key/value (tensor infos, tensors) is never looked at.
+ */
+#ifndef GGTOK_GGUF_H
+#define GGTOK_GGUF_H
+
+#include "ggtok.h"
+#include "index/interned.h"
+
+typedef struct gguf_view { /* bytes inside the file's buffer */
+    const uint8_t *p;
+    size_t n;
+} gguf_view;
+
+typedef struct gguf_kv {
+    size_t key, key_n;     /* offset of the key's bytes, and their count */
+    size_t value;          /* offset of the value (of the first element, for an array) */
+    size_t end;            /* offset after the value */
+    uint64_t count;        /* elements of an array, else 1 */
+    ggtok_value_type type; /* GGTOK_ARRAY, or the scalar's type */
+    ggtok_value_type elem; /* element type of an array, else == type */
+} gguf_kv;
+
+typedef struct gguf {
+    const uint8_t *data; /* the prefix last given to ggtok_gguf_parse */
+    size_t size;
+    bool swap; /* the file's byte order is not the machine's */
+    uint32_t version;
+    uint64_t n_tensors, n_kv;
+    gguf_kv *kv;
+    size_t n_parsed, cap;
+    interned keys;
+    size_t pos;       /* start of the first key/value not parsed yet; 0: nothing yet */
+    size_t array_pos; /* within that, if it is a string array: offset of the next element */
+    uint64_t array_i; /* and how many were walked before it */
+    gguf_kv open;     /* the array in which the prefix ends, its count known; key_n 0: none */
+} gguf;
+
+/* Starts with a zeroed *g. Parses on from where the last call stopped; `data`
+ * holds the file's first `size` bytes (the same bytes as before, and more), and
+ * `complete` says that there are no others. Sets *need to 0 when the metadata is
+ * whole, else to the size of prefix to come back with; that is never more than
+ * `file_size`, beyond which the file is truncated (UINT64_MAX: unknown). */
+ggtok_status ggtok_gguf_parse(gguf *g, const uint8_t *data, size_t size, uint64_t file_size,
+                              size_t *need, ggtok_error *err);
+void ggtok_gguf_close(gguf *g);
+
+const gguf_kv *ggtok_gguf_find(const gguf *g, const char *key); /* NULL: no such key */
+gguf_view ggtok_gguf_key(const gguf *g, const gguf_kv *kv);
+
+/* A string as llama.cpp reads it, a C string: up to its first NUL. */
+gguf_view ggtok_gguf_until_nul(gguf_view v);
+
+/* Typed reads; the caller has checked the type. */
+uint64_t ggtok_gguf_uint(const gguf *g, const gguf_kv *kv); /* U8..U64, BOOL (0 or 1) */
+int64_t ggtok_gguf_int(const gguf *g, const gguf_kv *kv);   /* I8..I64 */
+double ggtok_gguf_float(const gguf *g, const gguf_kv *kv);
+gguf_view ggtok_gguf_string(const gguf *g, const gguf_kv *kv);
+const char *ggtok_gguf_type_name(int type);
+
+/* Walks a string array: start with *pos = kv->value, call kv->count times. */
+gguf_view ggtok_gguf_next_string(const gguf *g, size_t *pos);
+/* The i-th element of an array of I32 / F32. */
+int32_t ggtok_gguf_i32_at(const gguf *g, const gguf_kv *kv, size_t i);
+float ggtok_gguf_f32_at(const gguf *g, const gguf_kv *kv, size_t i);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * A growing set of texts, numbered in the order they come. The texts themselves lie
+ * with the set's owner, who hands out the i-th on request.
+ */
+#ifndef GGTOK_INTERNED_H
+#define GGTOK_INTERNED_H
+
+#include "base/hash.h"
+
+typedef struct interned {
+    uint32_t *slots; /* open addressing, at most half full: number + 1, or 0 */
+    size_t mask;
+    size_t reach; /* see base/hash.h */
+    uint64_t seed;
+    uint32_t n;
+} interned;
+
+#define TEXTSET_NONE UINT32_MAX
+
+/* The i-th text of `owner`, its length in *n. */
+typedef const uint8_t *interned_text(const void *owner, uint32_t i, size_t *n);
+
+/* Number of the text p[0..n), or TEXTSET_NONE. */
+uint32_t ggtok_interned_find(const interned *s, interned_text *text, const void *owner,
+                             const uint8_t *p, size_t n);
+
+/* Adds the owner's text number s->n, which isn't in the set yet. False: out of memory. */
+bool ggtok_interned_add(interned *s, interned_text *text, const void *owner);
+void ggtok_interned_free(interned *s);
+
+#endif

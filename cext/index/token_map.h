@@ -1,0 +1,59 @@
+/*
+ * Token text -> id: an open-addressing hash table over texts that lie in one
+ * arena. Slots are 8 bytes (a piece of the hash, the id), at most half full.
+ */
+#ifndef GGTOK_TOKEN_MAP_H
+#define GGTOK_TOKEN_MAP_H
+
+#include "base/cpu.h"
+#include "base/hash.h"
+
+/* The i-th text is arena[off[i] .. off[i + 1]). */
+typedef struct token_map_slot {
+    uint32_t tag; /* upper half of the hash */
+    uint32_t id1; /* id + 1; 0: free */
+} token_map_slot;
+
+typedef struct token_map {
+    const uint8_t *arena;
+    const uint32_t *off;
+    token_map_slot *slots;
+    size_t mask;
+    size_t reach; /* see base/hash.h */
+    uint64_t seed;
+} token_map;
+
+/* Maps all n texts. Returns false when out of memory; otherwise *dup is n, or
+ * the first index whose text an earlier index has (*first). */
+bool ggtok_token_map_build(token_map *m, const uint8_t *arena, const uint32_t *off, uint32_t n,
+                           uint32_t *dup, uint32_t *first);
+int32_t ggtok_token_map_find(const token_map *m, const uint8_t *p, size_t n); /* -1: none */
+void ggtok_token_map_free(token_map *m);
+
+/* For look-ups in batches, given hash_text(p, n, m->seed): fetch the slot, then the offsets of
+ * the id that it is likely to give, then that id's text, each while the others of the batch
+ * are fetched too. Texts that aren't there are seldom likely to be. */
+static inline void token_map_prefetch_slot(const token_map *m, uint64_t hash) {
+    PREFETCH(&m->slots[hash & m->mask]);
+}
+static inline void token_map_prefetch_offset(const token_map *m, int32_t id) {
+    PREFETCH(&m->off[id]);
+}
+static inline void token_map_prefetch_text(const token_map *m, int32_t id) {
+    PREFETCH(m->arena + m->off[id]);
+}
+
+/* The only id whose text may have this hash, or the first of such; -1: there is no such text. */
+static inline int32_t token_map_likely(const token_map *m, uint64_t hash) {
+    size_t s = hash & m->mask;
+    for (size_t i = 0; i <= m->reach && m->slots[s].id1; i++, s = (s + 1) & m->mask) {
+        if (m->slots[s].tag == (uint32_t)(hash >> 32)) return (int32_t)m->slots[s].id1 - 1;
+    }
+    return -1;
+}
+
+/* ggtok_token_map_find(m, p, n), given its hash and token_map_likely's answer. */
+int32_t ggtok_token_map_confirm(const token_map *m, const uint8_t *p, size_t n, uint64_t hash,
+                                int32_t likely);
+
+#endif

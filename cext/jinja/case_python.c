@@ -1,0 +1,41 @@
+/* Letters' cases as Python has them. */
+#include "jinja/python.h"
+
+typedef struct case_row {
+    uint32_t from, to[3];
+} case_row;
+
+#include "jinja/case_tables.inc"
+
+static const case_row *find(const case_row *rows, size_t n, uint32_t c) {
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (rows[mid].from < c)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < n && rows[lo].from == c ? &rows[lo] : NULL;
+}
+
+unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]) {
+    out[0] = c;
+    if (c < 0x80) {
+        bool low = c >= 'a' && c <= 'z', high = c >= 'A' && c <= 'Z';
+        if ((high && how == JINJA_LOWER) || (low && how != JINJA_LOWER)) out[0] = c ^ 32;
+        return 1;
+    }
+    const case_row *row = NULL;
+    if (how == JINJA_TITLE) row = find(title_rows, sizeof title_rows / sizeof title_rows[0], c);
+    if (!row && how == JINJA_LOWER) {
+        row = find(lower_rows, sizeof lower_rows / sizeof lower_rows[0], c);
+    }
+    if (!row && how != JINJA_LOWER) {
+        row = find(upper_rows, sizeof upper_rows / sizeof upper_rows[0], c);
+    }
+    if (!row) return 1;
+    unsigned n = 0;
+    for (; n < 3 && row->to[n]; n++) out[n] = row->to[n];
+    return n;
+}

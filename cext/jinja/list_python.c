@@ -1,0 +1,400 @@
+/* jinja2's filters of sequences and mappings, and methods of list, tuple and dict. */
+#include "jinja/python.h"
+#include "jinja/python_functions.h"
+
+static bool missing(jinja_value v) {
+    return v.type == JINJA_ABSENT || v.type == JINJA_NONE;
+}
+static bool truth_or(jinja_env *e, jinja_value v, bool other) {
+    return v.type == JINJA_ABSENT ? other : ggtok_jinja_python_truth(e, v);
+}
+
+/* ---- attributes ---- */
+
+jinja_value ggtok_jinja_attribute(jinja_env *e, jinja_value v, jinja_value path,
+                                  jinja_value other) {
+    jinja_heap *h = &e->heap;
+    if (missing(path)) return v;
+    if (path.type != JINJA_STRING) {
+        v = ggtok_jinja_getitem(e, v, path);
+        return v.type == JINJA_UNDEFINED && !missing(other) ? other : v;
+    }
+    const jinja_text *t = path.as.text;
+    for (size_t begin = 0; begin <= t->n;) {
+        const uint8_t *dot = t->n > begin ? memchr(t->data + begin, '.', t->n - begin) : NULL;
+        size_t end = dot ? (size_t)(dot - t->data) : t->n;
+        jinja_text *name = ggtok_jinja_text_cut(h, t, begin, end);
+        bool digits = name->n > 0 && name->n < 18;
+        int64_t i = 0;
+        for (size_t k = 0; k < name->n; k++) {
+            digits &= name->data[k] >= '0' && name->data[k] <= '9';
+            if (digits) i = 10 * i + (name->data[k] - '0');
+        }
+        jinja_charge(h, 2);
+        v = ggtok_jinja_getitem(e, v, digits ? jinja_int(i) : jinja_of_text(name));
+        if (v.type == JINJA_UNDEFINED && !missing(other)) v = other;
+        begin = end + 1;
+    }
+    return v;
+}
+
+/* Strings without their case, for comparisons. */
+jinja_value ggtok_jinja_folded(jinja_env *e, jinja_value v, bool cased) {
+    if (cased || v.type != JINJA_STRING) return v;
+    return ggtok_jinja_py_lower(e, &v);
+}
+
+/* ---- order ---- */
+
+/* Keys are compared as Python compares lists of them: what is equal has no order, so that
+ * values without one may be equal. */
+static bool goes_before(jinja_env *e, jinja_value a, jinja_value b) {
+    return !ggtok_jinja_python_equal(&e->heap, a, b) && ggtok_jinja_python_less(e, a, b, JINJA_LT);
+}
+
+typedef bool before_fn(jinja_env *e, jinja_value a, jinja_value b);
+
+static bool less(jinja_env *e, jinja_value a, jinja_value b) {
+    return ggtok_jinja_python_less(e, a, b, JINJA_LT);
+}
+
+static void merge_sort(jinja_env *e, jinja_value *keys, jinja_value *items, uint32_t n,
+                       before_fn *before, bool reverse) {
+    jinja_heap *h = &e->heap;
+    jinja_value *k2 = jinja_alloc_n(h, n + 1u, sizeof *k2),
+                *i2 = jinja_alloc_n(h, n + 1u, sizeof *i2);
+    for (uint64_t width = 1; width < n; width *= 2) {
+        jinja_charge(h, n);
+        for (uint64_t from = 0; from < n; from += 2 * width) {
+            uint64_t mid = from + width < n ? from + width : n;
+            uint64_t end = from + 2 * width < n ? from + 2 * width : n, a = from, b = mid;
+            for (uint64_t k = from; k < end; k++) {
+                bool right = a == mid;
+                if (a < mid && b < end) {
+                    right = reverse ? before(e, keys[a], keys[b]) : before(e, keys[b], keys[a]);
+                }
+                uint64_t from_ = right ? b++ : a++;
+                k2[k] = keys[from_];
+                i2[k] = items[from_];
+            }
+        }
+        memcpy(keys, k2, n * sizeof *keys);
+        memcpy(items, i2, n * sizeof *items);
+    }
+}
+
+jinja_list *ggtok_jinja_sorted(jinja_env *e, const jinja_list *list, jinja_value attribute,
+                               bool cased, bool reverse) {
+    jinja_heap *h = &e->heap;
+    jinja_list *own = ggtok_jinja_list_new(h, list->n);
+    jinja_value *keys = jinja_alloc_n(h, list->n + 1u, sizeof *keys);
+    for (uint32_t i = 0; i < list->n; i++) {
+        ggtok_jinja_list_push(h, own, list->data[i]);
+        jinja_value key = ggtok_jinja_attribute(e, list->data[i], attribute, jinja_absent());
+        if (attribute.type == JINJA_STRING &&
+            memchr(attribute.as.text->data, ',', attribute.as.text->n)) {
+            const jinja_text *t = attribute.as.text; /* several attributes */
+            jinja_list *several = ggtok_jinja_list_new(h, 2);
+            for (size_t a = 0, b; a <= t->n; a = b + 1) {
+                const uint8_t *comma = t->n > a ? memchr(t->data + a, ',', t->n - a) : NULL;
+                b = comma ? (size_t)(comma - t->data) : t->n;
+                jinja_value one = jinja_of_text(ggtok_jinja_text_cut(h, t, a, b));
+                one = ggtok_jinja_attribute(e, list->data[i], one, jinja_absent());
+                ggtok_jinja_list_push(h, several, ggtok_jinja_folded(e, one, cased));
+            }
+            key = jinja_of_tuple(several);
+        }
+        keys[i] = ggtok_jinja_folded(e, key, cased);
+    }
+    merge_sort(e, keys, own->data, own->n, goes_before, reverse);
+    return own;
+}
+
+/* Pairs (or longer ones) by their i-th items, compared themselves. */
+static jinja_list *sorted_by(jinja_env *e, const jinja_list *rows, uint32_t i, bool cased,
+                             bool reverse) {
+    jinja_list *own = ggtok_jinja_list_new(&e->heap, rows->n);
+    jinja_value *keys = jinja_alloc_n(&e->heap, rows->n + 1u, sizeof *keys);
+    for (uint32_t k = 0; k < rows->n; k++) {
+        ggtok_jinja_list_push(&e->heap, own, rows->data[k]);
+        keys[k] = ggtok_jinja_folded(e, rows->data[k].as.list->data[i], cased);
+    }
+    merge_sort(e, keys, own->data, own->n, less, reverse);
+    return own;
+}
+
+/* Python's sorted() takes integers for it, and nothing else. */
+static bool reversed(jinja_env *e, jinja_value v) {
+    return v.type != JINJA_ABSENT && ggtok_jinja_index(e, v) != 0;
+}
+
+/* (value, reverse, case_sensitive, attribute) */
+jinja_value ggtok_jinja_pf_sort(jinja_env *e, jinja_value *v) {
+    return jinja_of_list(ggtok_jinja_sorted(e, ggtok_jinja_items(e, v[0]), v[3],
+                                            truth_or(e, v[2], false), reversed(e, v[1])));
+}
+
+/* (value, case_sensitive, by, reverse) */
+jinja_value ggtok_jinja_pf_dictsort(jinja_env *e, jinja_value *v) {
+    jinja_heap *h = &e->heap;
+    if (v[0].type != JINJA_DICT)
+        ggtok_jinja_fail(h, "'dictsort' of %s", ggtok_jinja_python_type(v[0]));
+    bool by_value = v[2].type == JINJA_STRING && ggtok_jinja_text_is(v[2].as.text, "value");
+    bool by_key = v[2].type == JINJA_ABSENT ||
+                  (v[2].type == JINJA_STRING && ggtok_jinja_text_is(v[2].as.text, "key"));
+    if (!by_value && !by_key)
+        ggtok_jinja_fail(h, "You can only sort by either \"key\" or \"value\"");
+    jinja_list *pairs = ggtok_jinja_dict_pairs(e, v[0].as.dict);
+    return jinja_of_list(
+        sorted_by(e, pairs, by_value, truth_or(e, v[1], false), reversed(e, v[3])));
+}
+
+/* (value, case_sensitive, attribute) */
+static jinja_value extreme(jinja_env *e, jinja_value *v, bool most) {
+    jinja_list *items = ggtok_jinja_items(e, v[0]);
+    bool cased = truth_or(e, v[1], false);
+    if (!items->n) return jinja_undefined(NULL);
+    jinja_value best = items->data[0];
+    jinja_value key =
+        ggtok_jinja_folded(e, ggtok_jinja_attribute(e, best, v[2], jinja_absent()), cased);
+    for (uint32_t i = 1; i < items->n; i++) {
+        jinja_value own = ggtok_jinja_folded(
+            e, ggtok_jinja_attribute(e, items->data[i], v[2], jinja_absent()), cased);
+        if (!ggtok_jinja_python_less(e, most ? key : own, most ? own : key, JINJA_LT)) continue;
+        best = items->data[i];
+        key = own;
+    }
+    return best;
+}
+jinja_value ggtok_jinja_pf_min(jinja_env *e, jinja_value *v) {
+    return extreme(e, v, false);
+}
+jinja_value ggtok_jinja_pf_max(jinja_env *e, jinja_value *v) {
+    return extreme(e, v, true);
+}
+
+/* (value, attribute, default, case_sensitive): a list of (grouper, list) */
+jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
+    jinja_heap *h = &e->heap;
+    bool cased = truth_or(e, v[3], false);
+    jinja_list *items = ggtok_jinja_items(e, v[0]), *keyed = ggtok_jinja_list_new(h, items->n);
+    for (uint32_t i = 0; i < items->n; i++) { /* (key as compared, item, key) */
+        jinja_list *row = ggtok_jinja_list_new(h, 3);
+        jinja_value key = ggtok_jinja_attribute(e, items->data[i], v[1], v[2]);
+        ggtok_jinja_list_push(h, row, ggtok_jinja_folded(e, key, cased));
+        ggtok_jinja_list_push(h, row, items->data[i]);
+        ggtok_jinja_list_push(h, row, key);
+        ggtok_jinja_list_push(h, keyed, jinja_of_list(row));
+    }
+    keyed = sorted_by(e, keyed, 0, true, false);
+    jinja_list *groups = ggtok_jinja_list_new(h, 0), *group = NULL;
+    jinja_value last = jinja_absent();
+    for (uint32_t i = 0; i < keyed->n; i++) {
+        const jinja_list *row = keyed->data[i].as.list;
+        if (!group || !ggtok_jinja_python_equal(h, last, row->data[0])) {
+            jinja_list *pair = ggtok_jinja_list_new(h, 2);
+            group = ggtok_jinja_list_new(h, 0);
+            last = row->data[0];
+            ggtok_jinja_list_push(h, pair, cased ? last : row->data[2]);
+            ggtok_jinja_list_push(h, pair, jinja_of_list(group));
+            ggtok_jinja_list_push(h, groups, jinja_of_tuple(pair));
+        }
+        ggtok_jinja_list_push(h, group, row->data[1]);
+    }
+    return jinja_of_list(groups);
+}
+
+/* ---- pieces ---- */
+
+jinja_value ggtok_jinja_pf_first(jinja_env *e, jinja_value *v) {
+    if (ggtok_jinja_is_generator(v[0])) { /* takes one */
+        jinja_value first;
+        return ggtok_jinja_next(e, v[0].as.list, &first) ? first : jinja_undefined(NULL);
+    }
+    jinja_list *items = ggtok_jinja_items(e, v[0]);
+    return items->n ? items->data[0] : jinja_undefined(NULL);
+}
+
+jinja_value ggtok_jinja_pf_last(jinja_env *e, jinja_value *v) {
+    if (ggtok_jinja_is_generator(v[0])) {
+        ggtok_jinja_fail(&e->heap, "'generator' object is not reversible");
+    }
+    jinja_list *items = ggtok_jinja_items(e, v[0]);
+    return items->n ? items->data[items->n - 1] : jinja_undefined(NULL);
+}
+
+jinja_value ggtok_jinja_pf_length(jinja_env *e, jinja_value *v) {
+    return jinja_int(ggtok_jinja_len(e, v[0]));
+}
+
+static jinja_list *copied(jinja_env *e, const jinja_list *list) {
+    jinja_list *own = ggtok_jinja_list_new(&e->heap, list->n);
+    jinja_charge(&e->heap, list->n / 4);
+    for (uint32_t i = 0; i < list->n; i++) ggtok_jinja_list_push(&e->heap, own, list->data[i]);
+    return own;
+}
+
+jinja_value ggtok_jinja_pf_list(jinja_env *e, jinja_value *v) {
+    return jinja_of_list(copied(e, ggtok_jinja_items(e, v[0])));
+}
+
+jinja_value ggtok_jinja_pf_reverse(jinja_env *e, jinja_value *v) {
+    if (v[0].type == JINJA_STRING) {
+        jinja_value bounds[3] = {jinja_none(), jinja_none(), jinja_int(-1)};
+        return ggtok_jinja_slice_of(e, v[0], bounds);
+    }
+    jinja_list *own = copied(e, ggtok_jinja_items(e, v[0]));
+    for (uint32_t i = 0; i < own->n / 2; i++) {
+        jinja_value one = own->data[i];
+        own->data[i] = own->data[own->n - 1 - i];
+        own->data[own->n - 1 - i] = one;
+    }
+    own->reversed = true;
+    return ggtok_jinja_is_generator(v[0]) ? jinja_of_list(own) : ggtok_jinja_lazy(own);
+}
+
+jinja_list *ggtok_jinja_dict_pairs(jinja_env *e, const jinja_dict *dict) {
+    jinja_heap *h = &e->heap;
+    jinja_list *list = ggtok_jinja_list_new(h, dict->n);
+    for (uint32_t i = 0; i < dict->n; i++) {
+        jinja_list *pair = ggtok_jinja_list_new(h, 2);
+        jinja_charge(h, 1);
+        ggtok_jinja_list_push(h, pair, dict->entries[i].key);
+        ggtok_jinja_list_push(h, pair, dict->entries[i].value);
+        ggtok_jinja_list_push(h, list, jinja_of_tuple(pair));
+    }
+    return list;
+}
+
+jinja_value ggtok_jinja_pf_items(jinja_env *e, jinja_value *v) {
+    if (v[0].type == JINJA_UNDEFINED) return ggtok_jinja_lazy(ggtok_jinja_list_new(&e->heap, 0));
+    if (v[0].type != JINJA_DICT) {
+        jinja_list *none = ggtok_jinja_list_new(&e->heap, 0);
+        none->fault = "'items' takes a mapping";
+        return ggtok_jinja_lazy(none);
+    }
+    return ggtok_jinja_lazy(ggtok_jinja_dict_pairs(e, v[0].as.dict));
+}
+
+/* (value, count, fill) */
+jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
+    jinja_heap *h = &e->heap;
+    jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(h, 0),
+               *row = ggtok_jinja_list_new(h, 0);
+    int64_t size = ggtok_jinja_index(e, v[1]);
+    for (uint32_t i = 0; i < items->n; i++) {
+        if (row->n == size) {
+            ggtok_jinja_list_push(h, out, jinja_of_list(row));
+            row = ggtok_jinja_list_new(h, 0);
+        }
+        ggtok_jinja_list_push(h, row, items->data[i]);
+    }
+    if (row->n) {
+        bool fill = !missing(v[2]) && row->n < size;
+        while (fill && row->n < size) jinja_charge(h, 1), ggtok_jinja_list_push(h, row, v[2]);
+        ggtok_jinja_list_push(h, out, jinja_of_list(row));
+    }
+    return out;
+}
+
+/* (value, slices, fill) */
+jinja_list *ggtok_jinja_sliced(jinja_env *e, const jinja_value *v) {
+    jinja_heap *h = &e->heap;
+    jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(h, 0);
+    int64_t slices = ggtok_jinja_index(e, v[1]), offset = 0;
+    if (!slices) ggtok_jinja_fail(h, "integer division or modulo by zero");
+    int64_t each = items->n / slices, more = items->n % slices;
+    for (int64_t s = 0; s < slices; s++) {
+        jinja_charge(h, 2);
+        int64_t start = offset + s * each;
+        if (s < more) offset++;
+        int64_t end = offset + (s + 1) * each;
+        jinja_list *row = ggtok_jinja_list_new(h, 0);
+        for (int64_t i = start; i < end; i++) ggtok_jinja_list_push(h, row, items->data[i]);
+        if (!missing(v[2]) && s >= more) ggtok_jinja_list_push(h, row, v[2]);
+        ggtok_jinja_list_push(h, out, jinja_of_list(row));
+    }
+    return out;
+}
+
+/* (value, attribute, start) */
+jinja_value ggtok_jinja_pf_sum(jinja_env *e, jinja_value *v) {
+    jinja_list *items = ggtok_jinja_items(e, v[0]);
+    jinja_value sum = v[2].type == JINJA_ABSENT ? jinja_int(0) : v[2];
+    for (uint32_t i = 0; i < items->n; i++) {
+        jinja_value own = ggtok_jinja_attribute(e, items->data[i], v[1], jinja_absent());
+        if (sum.type == JINJA_STRING) ggtok_jinja_fail(&e->heap, "sum() can't sum strings");
+        sum = ggtok_jinja_python_binary(e, JINJA_ADD, sum, own);
+    }
+    return sum;
+}
+
+/* (value, d, attribute) */
+jinja_value ggtok_jinja_pf_join(jinja_env *e, jinja_value *v) {
+    jinja_heap *h = &e->heap;
+    jinja_list *items = ggtok_jinja_items(e, v[0]);
+    jinja_text *by = v[1].type == JINJA_ABSENT ? NULL : ggtok_jinja_str(e, v[1]);
+    jinja_builder b = ggtok_jinja_builder_new(h, 0);
+    b.merge = true;
+    for (uint32_t i = 0; i < items->n; i++) {
+        jinja_value own = ggtok_jinja_attribute(e, items->data[i], v[2], jinja_absent());
+        jinja_charge(h, 1);
+        if (i && by) ggtok_jinja_builder_text(&b, by);
+        ggtok_jinja_builder_text(&b, ggtok_jinja_str(e, own));
+    }
+    return jinja_of_text(ggtok_jinja_builder_end(&b));
+}
+
+/* ---- methods ---- */
+
+jinja_value ggtok_jinja_pm_items(jinja_env *e, jinja_value *v) {
+    jinja_list *list = ggtok_jinja_dict_pairs(e, v[0].as.dict);
+    list->view = "dict_items";
+    return ggtok_jinja_lazy(list);
+}
+jinja_value ggtok_jinja_pm_keys(jinja_env *e, jinja_value *v) {
+    jinja_list *list = ggtok_jinja_items(e, v[0]);
+    list->view = "dict_keys";
+    return ggtok_jinja_lazy(list);
+}
+jinja_value ggtok_jinja_pm_values(jinja_env *e, jinja_value *v) {
+    jinja_dict *dict = v[0].as.dict;
+    jinja_list *list = ggtok_jinja_list_new(&e->heap, dict->n);
+    jinja_charge(&e->heap, dict->n / 4);
+    for (uint32_t i = 0; i < dict->n; i++) {
+        ggtok_jinja_list_push(&e->heap, list, dict->entries[i].value);
+    }
+    list->view = "dict_values";
+    return ggtok_jinja_lazy(list);
+}
+jinja_value ggtok_jinja_pm_get(jinja_env *e, jinja_value *v) {
+    if (!ggtok_jinja_python_hashable(&e->heap, v[1])) {
+        ggtok_jinja_fail(&e->heap, "unhashable type: '%s'", ggtok_jinja_python_type(v[1]));
+    }
+    jinja_value *found = ggtok_jinja_dict_find(&e->heap, v[0].as.dict, v[1]);
+    return found ? *found : v[2].type == JINJA_ABSENT ? jinja_none() : v[2];
+}
+jinja_value ggtok_jinja_pm_copy(jinja_env *e, jinja_value *v) {
+    if (v[0].type == JINJA_LIST) return jinja_of_list(copied(e, v[0].as.list));
+    jinja_dict *own = ggtok_jinja_dict_new(&e->heap, v[0].as.dict->n);
+    for (uint32_t i = 0; i < v[0].as.dict->n; i++) {
+        ggtok_jinja_dict_set(&e->heap, own, v[0].as.dict->entries[i].key,
+                             v[0].as.dict->entries[i].value);
+    }
+    return jinja_of_dict(own);
+}
+jinja_value ggtok_jinja_pm_list_index(jinja_env *e, jinja_value *v) {
+    const jinja_list *list = v[0].as.list;
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (ggtok_jinja_python_equal(&e->heap, list->data[i], v[1])) return jinja_int(i);
+    }
+    ggtok_jinja_fail(&e->heap, "the value is not in the list");
+}
+jinja_value ggtok_jinja_pm_list_count(jinja_env *e, jinja_value *v) {
+    const jinja_list *list = v[0].as.list;
+    int64_t n = 0;
+    for (uint32_t i = 0; i < list->n; i++) {
+        n += ggtok_jinja_python_equal(&e->heap, list->data[i], v[1]);
+    }
+    return jinja_int(n);
+}

@@ -1,0 +1,283 @@
+/*
+ * BPE: text -> words (pretok) -> ids (merges), each word on its own.
+ *
+ * A word's ids depend on its bytes alone, so those of words seen before come from a cache, and
+ * words that it lacks are encoded many at a time (models/bpe/misses.h).
+ */
+#include "models/bpe/misses.h"
+
+#include "unicode/space_mark.h"
+#include "unicode/utf8_valid.h"
+
+enum { MARK = 0x2581 }; /* SPACE_MARK */
+
+static void model_free(void *model) {
+    bpe_model *m = model;
+    if (!m) return;
+    ggtok_bpe_table_free(&m->table);
+    ggtok_mem_free(m);
+}
+
+static ggtok_status model_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                                void **model, ggtok_error *err) {
+    bpe_model *m = ggtok_mem_zalloc(sizeof *m);
+    if (!m) return ggtok_error_memory(err);
+    m->pre_flags = ggtok_pretok_flags(v->pre);
+    if (options) {
+        m->split = options->split;
+        m->split_user = options->split_user;
+    }
+    ggtok_status s = ggtok_bpe_table_build(&m->table, v, g, err);
+    if (!s && (v->flag[GGTOK_FLAG_IGNORE_MERGES] || m->pre_flags & PRETOK_NEWLINE_WORDS)) {
+        ggtok_bpe_find_longest(m, v);
+    }
+    if (s) {
+        model_free(m);
+        m = NULL;
+    }
+    *model = m;
+    return s;
+}
+
+static void scratch_free(void *scratch) {
+    bpe_state *s = scratch;
+    if (!s) return;
+    ggtok_word_cache_free(&s->words);
+    ggtok_word_cache_free(&s->pieces);
+    ggtok_bpe_scratch_free(&s->merge);
+    ggtok_mem_free(s->text.data);
+    ggtok_mem_free(s->spaced.data);
+    ggtok_mem_free(s->mapped.data);
+    ggtok_mem_free(s->ends.data);
+    ggtok_mem_free(s->tiles.len);
+    ggtok_mem_free(s->misses->ids.data);
+    ggtok_pretok_places_free(s->places);
+    ggtok_mem_free(s);
+}
+
+static size_t cache_bytes(const void *scratch) {
+    const bpe_state *s = scratch;
+    return ggtok_word_cache_bytes(&s->words) + ggtok_word_cache_bytes(&s->pieces);
+}
+
+static void *scratch_new(const vocab *v, const void *model) {
+    (void)v, (void)model;
+    struct {
+        bpe_state state;
+        bpe_misses misses;
+    } *both = ggtok_mem_zalloc(sizeof *both);
+    if (!both) return NULL;
+    bpe_state *s = &both->state;
+    s->misses = &both->misses;
+    if (!ggtok_word_cache_init(&s->words) || !ggtok_word_cache_init(&s->pieces)) {
+        scratch_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* ---- a fragment ---- */
+
+static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    ggtok_status st = GGTOK_OK;
+    size_t ends[BPE_BATCH], count = 0, from = 0;
+    size_t room = n;
+    s->merge.interrupt = call->interrupt;
+    if (ggtok_utf8_valid_prefix(text, n) < n) {
+        s->text.n = 0;
+        if (!ggtok_utf8_sanitize(&s->text, text, n, call->interrupt))
+            return ggtok_error_memory(call->err);
+        text = s->text.data;
+        room = n = s->text.n;
+    } else if (!(text = ggtok_words_pad(&s->text, text, n, &room))) {
+        return ggtok_error_memory(call->err);
+    }
+    if (call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && (!m->table.escapes || m->split)) {
+        s->spaced.n = 0;
+        if (!(m->pre_flags & PRETOK_MARK_LINES ? ggtok_space_mark_escape_lines(&s->spaced, text, n)
+                                               : ggtok_space_mark_escape(&s->spaced, text, n))) {
+            return ggtok_error_memory(call->err);
+        }
+        text = s->spaced.data;
+        room = n = s->spaced.n;
+    }
+    if (m->split) {
+        st = ggtok_split_text(m->split, m->split_user, text, n, &s->ends, &count, call->err);
+        for (size_t i = 0, k; !st && i < count; i += k) {
+            k = count - i < BPE_BATCH ? count - i : BPE_BATCH;
+            st = ggtok_words_encode(call, &s->words, ggtok_bpe_encode_word, text, room, from,
+                                    s->ends.data + i, k);
+            if (interrupted(call->interrupt, s->ends.data[i + k - 1] - from))
+                return GGTOK_ERR_STOPPED;
+            from = s->ends.data[i + k - 1];
+        }
+        return st;
+    }
+    pretok_walk walk;
+    ggtok_pretok_begin(&walk, call->v->pre, text, n);
+    while (!st && (count = ggtok_pretok_next(&walk, ends, BPE_BATCH))) {
+        st = PLAIN ? ggtok_words_encode(call, &s->words, ggtok_bpe_encode_word, text, room, from,
+                                        ends, count)
+                   : ggtok_bpe_encode_batch(call, text, room, from, ends, count);
+        if (interrupted(call->interrupt, ends[count - 1] - from)) return GGTOK_ERR_STOPPED;
+        from = ends[count - 1];
+    }
+    return st;
+}
+
+/* ---- guarded ---- */
+
+/* The text as encode makes it, into the guard's. */
+static bool guarded_text(const model_call *call, const uint8_t *text, size_t n) {
+    const bpe_model *m = call->model;
+    text_guard *g = call->guard;
+    bool escape = call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && (!m->table.escapes || m->split);
+    bool mark_lines = escape && m->pre_flags & PRETOK_MARK_LINES, line_begins = true;
+    ggtok_guard_clear(g);
+    for (size_t i = 0, len; i < n; i += len) {
+        uint32_t cpt;
+        uint8_t c[4];
+        len = ggtok_utf8_decode(text + i, text + n, &cpt);
+        bool space = escape && cpt == ' ';
+        bool mark = mark_lines && line_begins && cpt != '\n' && cpt != ' ' && cpt != 0x2581;
+        if (mark && !ggtok_guard_add(g, SPACE_MARK, 3, i)) return false;
+        size_t size = ggtok_utf8_encode(cpt, c);
+        if (!ggtok_guard_put(g, space ? (const void *)SPACE_MARK : c, space ? 3 : size, i, len)) {
+            return false;
+        }
+        line_begins = cpt == '\n';
+    }
+    return ggtok_guard_seal(g);
+}
+
+static ggtok_status encode_word_guarded(const model_call *call, size_t at, size_t n) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    text_guard *g = call->guard;
+    int32_t id;
+    if (!ggtok_bpe_find_token(m, s, call->v, g->text.data + at, n, &id))
+        return ggtok_error_memory(call->err);
+    if (id < 0 || !guard_allows(g, id, at, n)) {
+        return ggtok_bpe_merge_guarded(&m->table, &s->merge, g, at, n, call->out, call->err);
+    }
+    return idbuf_push(call->out, id) && ggtok_guard_made(g, at, n) ? GGTOK_OK
+                                                                   : ggtok_error_memory(call->err);
+}
+
+static ggtok_status encode_words_guarded(const model_call *call, size_t from, const size_t *ends,
+                                         size_t count) {
+    ggtok_status st = GGTOK_OK;
+    for (size_t i = 0; !st && i < count; from = ends[i++]) {
+        st = encode_word_guarded(call, from, ends[i] - from);
+    }
+    return st;
+}
+
+/* Word by word, without the caches. */
+static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    const bytebuf *own = &call->guard->text;
+    size_t ends[BPE_BATCH], count = 0, from = 0;
+    if (!guarded_text(call, text, n)) return ggtok_error_memory(call->err);
+    if (m->split) {
+        ggtok_status st = ggtok_split_text(m->split, m->split_user, own->data, own->n, &s->ends,
+                                           &count, call->err);
+        return st ? st : encode_words_guarded(call, 0, s->ends.data, count);
+    }
+    pretok_walk walk;
+    ggtok_pretok_begin(&walk, call->v->pre, own->data, own->n);
+    ggtok_status st = GGTOK_OK;
+    while (!st && (count = ggtok_pretok_next(&walk, ends, BPE_BATCH))) {
+        st = encode_words_guarded(call, from, ends, count);
+        from = ends[count - 1];
+    }
+    return st;
+}
+
+/* ---- spans ---- */
+
+/* How many bytes a token's text spells in GPT-2's characters. */
+static uint16_t spelled_length(gguf_view text) {
+    size_t n = 0;
+    const uint8_t *p = text.p, *end = p + text.n;
+    for (size_t len; p < end; p += len, n++) {
+        uint32_t cpt;
+        if (byte_map_byte_at(p, end, &cpt, &len) < 0) return TILE_ASK;
+    }
+    return n < TILE_ASK ? (uint16_t)n : TILE_ASK;
+}
+
+static bool measure(const vocab *v, const bpe_model *m, tiles *t) {
+    bool raw = m->table.raw_utf8, escape = v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
+    if (t->len) return true;
+    if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        gguf_view text = vocab_text(v, id);
+        t->len[id] = raw ? ggtok_tile_length(text, escape) : spelled_length(text);
+    }
+    for (int b = 0; raw && b < 256; b++) {
+        int32_t id = m->table.fallback[b][0];
+        if (id >= 0 && vocab_text(v, (uint32_t)id).n > 1) t->len[id] = 1;
+    }
+    /* No space falls back to bytes: one is a token, and what merges make of others, too. */
+    t->clean =
+        !escape || (ggtok_vocab_find(v, SPACE_MARK, SPACE_MARK_BYTES) >= 0 &&
+                    !ggtok_tile_holds_mark(m->table.extras.text.data, m->table.extras.text.n));
+    return true;
+}
+
+static bool place(const model_call *call, const model_source *source) {
+    const bpe_model *m = call->model;
+    bpe_state *s = call->scratch;
+    bool escape = call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
+    const tile_text kind = {
+        .escape = escape, .mark_lines = escape && m->pre_flags & PRETOK_MARK_LINES, .repair = true};
+    if ((escape && !m->table.raw_utf8) || !measure(call->v, m, &s->tiles)) return false;
+    bool plain = escape ? s->tiles.clean && ggtok_tile_is_plain(source->text, source->n)
+                        : ggtok_utf8_valid_prefix(source->text, source->n) == source->n;
+    return (plain && !kind.mark_lines && ggtok_tile(&s->tiles, source, false)) ||
+           ggtok_tile_walk(call, &s->tiles, source, kind);
+}
+
+/* Words may be longer than the text that is known: a place inside one will do, too, if no
+ * merge joins there and words aren't looked up whole. */
+static bool may_cut(const vocab *v, const void *model, void *scratch, const model_place *place) {
+    const bpe_model *m = model;
+    bpe_state *s = scratch;
+    uint32_t before = place->before, after = place->after;
+    if (m->split || (!s->places && !(s->places = ggtok_pretok_places_new(v->pre)))) return false;
+    /* A text begins as a line does: with a mark that the place must have, too. */
+    bool marks = m->pre_flags & PRETOK_MARK_LINES && v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
+    if (marks && before == '\n') return after != '\n';
+    if (marks && after != ' ' && after != MARK) return false;
+    if (v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) {
+        if (before == ' ') before = MARK;
+        if (after == ' ') after = MARK;
+    }
+    int kind = ggtok_pretok_place(s->places, before, after);
+    if (kind != PRETOK_APART) return kind == PRETOK_BETWEEN;
+    if (v->flag[GGTOK_FLAG_IGNORE_MERGES] || before == '\n' || after == '\n') return false;
+    if (v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && !m->table.escapes) return false;
+    return !ggtok_bpe_cuts_joined(&m->table.cuts, place->text, place->start, place->at);
+}
+
+static bool same(const void *a, const void *b) {
+    const bpe_model *first = a, *second = b;
+    return ggtok_bpe_table_same(&first->table, &second->table);
+}
+
+const model_ops ggtok_model_bpe = {
+    .build = model_build,
+    .free = model_free,
+    .scratch_new = scratch_new,
+    .scratch_free = scratch_free,
+    .encode = encode,
+    .encode_guarded = encode_guarded,
+    .place = place,
+    .cache_bytes = cache_bytes,
+    .may_cut = may_cut,
+    .same = same,
+};

@@ -1,0 +1,213 @@
+/* What is done to a word here is what merge_short does in models/bpe/merge.c. */
+#include "models/bpe/lanes.h"
+
+#include "base/bits.h"
+#include "base/cpu.h"
+
+enum { PLACE_BITS = 5, RANK_BITS = 32 - PLACE_BITS, PLACES = BPE_TASK_MAX + 2 };
+
+/* Places are counted from 1 here, so that each symbol has one before it. */
+typedef struct lane {
+    bpe_task *task;
+    uint64_t begins; /* the places where symbols begin; and 0, and the one after the word */
+    uint32_t at;     /* the symbol that was merged last, */
+    uint32_t before; /* and the one before it */
+    struct {         /* the pairs that it is now part of, and their slots, which were fetched */
+        uint64_t key;
+        size_t slot;
+    } left, right;
+    /* Of each pair: its rank and, in the last bits, its place - 1; so the least of them is
+     * the leftmost of those of lowest rank. [0] is not read. */
+    uint32_t order[PLACES];
+    uint32_t symbol[PLACES];
+} lane;
+
+static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* or more: no merge */
+
+bool ggtok_bpe_has_lanes(const bpe_table *t) {
+    return !PLAIN && !t->raw_utf8 && !t->merged && t->symbol_bits + t->again_bits < RANK_BITS;
+}
+
+/* What of the table is needed here, by value: of what lies elsewhere, compilers have to
+ * think that it changes with each byte that is written. */
+typedef struct pairs {
+    const uint64_t *slots;
+    size_t mask, reach;
+    uint64_t factor;
+    unsigned shift, symbol_bits, rank_bits, again_bits;
+} pairs;
+
+ALWAYS_INLINE size_t slot_of(pairs t, uint64_t key) {
+    return (size_t)(((key ^ key >> 15) * t.factor) >> t.shift);
+}
+
+/* The pair of two places' symbols, or a key that no pair has: that is looked for like any
+ * other, as where in a word something is merged can't be predicted. */
+ALWAYS_INLINE uint64_t pair_of(pairs t, const lane *m, size_t left, size_t right, bool is_one) {
+    uint64_t key = (uint64_t)m->symbol[left] << t.symbol_bits | m->symbol[right];
+    return key | ((uint64_t)is_one - 1);
+}
+
+#ifdef CPU_DISPATCH
+#include <immintrin.h>
+
+/* bpe_rank, given the pair's slot, whose bucket nearly always tells. */
+static TARGET_AVX2 inline uint32_t rank_at_avx2(pairs t, size_t own, uint64_t key) {
+    const __m128i shift = _mm_cvtsi32_si128((int)t.rank_bits);
+    const __m256i keys = _mm256_set1_epi64x((int64_t)key);
+    size_t i = own & ~(size_t)(BPE_BUCKET - 1);
+    for (size_t steps = BPE_BUCKET;; i = (i + BPE_BUCKET) & t.mask, steps += BPE_BUCKET) {
+        __m256i slots = _mm256_load_si256((const __m256i *)(const void *)&t.slots[i]);
+        __m256i found = _mm256_cmpeq_epi64(_mm256_srl_epi64(slots, shift), keys);
+        __m256i is_free = _mm256_cmpeq_epi64(slots, _mm256_setzero_si256());
+        __m256i ends = _mm256_or_si256(found, is_free);
+        if (_mm256_testz_si256(ends, ends) && steps <= t.reach) continue;
+        __m256i slot = _mm256_and_si256(slots, found); /* of one at most */
+        __m128i half =
+            _mm_or_si128(_mm256_castsi256_si128(slot), _mm256_extracti128_si256(slot, 1));
+        half = _mm_or_si128(half, _mm_unpackhi_epi64(half, half));
+        return (uint32_t)((uint64_t)_mm_cvtsi128_si64(half) & (((uint64_t)1 << t.rank_bits) - 1)) -
+               1;
+    }
+}
+#else
+#define rank_at_avx2 rank_at
+#endif
+
+/* bpe_rank, given the pair's slot. */
+ALWAYS_INLINE uint32_t rank_at(pairs t, size_t own, uint64_t key) {
+    for (size_t steps = 0;; steps++) {
+        uint64_t slot = t.slots[bpe_pair_at(own, steps, t.mask)];
+        if ((slot >> t.rank_bits == key) | !slot | (steps == t.reach)) {
+            bool found = slot >> t.rank_bits == key;
+            return found ? (uint32_t)(slot & (((uint64_t)1 << t.rank_bits) - 1)) - 1 : BPE_NO_RANK;
+        }
+    }
+}
+
+ALWAYS_INLINE uint32_t order_of(uint32_t rank, size_t place) {
+    return rank << PLACE_BITS | (uint32_t)(place - 1);
+}
+
+/* The least order. What was written just now would have to be waited for, since all are
+ * read at once: it is not among them. */
+ALWAYS_INLINE uint32_t least_order(const lane *m) {
+    uint32_t least = no_order;
+    for (size_t k = 1; k <= BPE_TASK_MAX; k++) least = m->order[k] < least ? m->order[k] : least;
+    return least;
+}
+
+/* The last place before `place` where a symbol begins. */
+ALWAYS_INLINE size_t begin_before(uint64_t begins, size_t place) {
+    return bits_highest(begins & (((uint64_t)1 << place) - 1));
+}
+
+/* Merges the pair of that order and asks for those that it is now part of. */
+ALWAYS_INLINE void merge_pair(pairs t, lane *m, uint32_t order) {
+    size_t at = order % BPE_TASK_MAX + 1, before = begin_before(m->begins, at);
+    uint64_t after_at = m->begins & (UINT64_MAX - 1) << at;
+    size_t gone = bits_lowest(after_at), after = bits_lowest(after_at & (after_at - 1));
+    m->begins ^= (uint64_t)1 << gone;
+    m->symbol[at] = (order >> PLACE_BITS) >> t.again_bits;
+    m->order[at] = m->order[gone] = m->order[before] = no_order;
+    m->at = (uint32_t)at;
+    m->before = (uint32_t)before;
+    m->left.key = pair_of(t, m, before, at, before != 0);
+    m->right.key = pair_of(t, m, at, after, after <= m->task->n);
+    m->left.slot = slot_of(t, m->left.key);
+    m->right.slot = slot_of(t, m->right.key);
+    PREFETCH(&t.slots[m->left.slot]);
+    PREFETCH(&t.slots[m->right.slot]);
+}
+
+/* False: nothing is merged. */
+ALWAYS_INLINE bool lane_begin(const bpe_table *table, pairs t, lane *m, bpe_task *task) {
+    const uint8_t *word = task->word;
+    uint32_t least = no_order;
+    m->task = task;
+    m->begins = ((uint64_t)1 << (task->n + 2)) - 1;
+    for (size_t i = 1; i <= BPE_TASK_MAX; i++) m->order[i] = no_order;
+    m->symbol[0] = m->symbol[task->n + 1] = 0;
+    m->symbol[1] = table->byte_symbol[word[0]];
+    for (size_t i = 1; i < task->n; i++) {
+        uint32_t order = order_of(table->byte_rank[word[i - 1]][word[i]], i);
+        m->symbol[i + 1] = table->byte_symbol[word[i]];
+        m->order[i] = order;
+        least = order < least ? order : least;
+    }
+    if (least >= no_order) return false;
+    merge_pair(t, m, least);
+    return true;
+}
+
+/* Looks up the pairs beside the symbol that was merged last, and merges the next one. False:
+ * there is none. */
+ALWAYS_INLINE bool lane_step(pairs t, lane *m, bool avx2) {
+    size_t at = m->at, before = m->before;
+    uint32_t least = least_order(m);
+    uint32_t left =
+        avx2 ? rank_at_avx2(t, m->left.slot, m->left.key) : rank_at(t, m->left.slot, m->left.key);
+    uint32_t right = avx2 ? rank_at_avx2(t, m->right.slot, m->right.key)
+                          : rank_at(t, m->right.slot, m->right.key);
+    left = order_of(left, before);
+    right = order_of(right, at);
+    m->order[before] = left;
+    m->order[at] = right;
+    least = left < least ? left : least;
+    least = right < least ? right : least;
+    if (least >= no_order) return false;
+    merge_pair(t, m, least);
+    return true;
+}
+
+static void lane_end(const bpe_table *t, const lane *m) {
+    bpe_task *task = m->task;
+    idbuf out = {task->ids, 0, BPE_TASK_IDS};
+    for (size_t at = 1, next; at <= task->n; at = next) {
+        next = bits_lowest(m->begins & (UINT64_MAX - 1) << at);
+        if (m->symbol[at] < t->n_tokens) {
+            out.data[out.n++] = (int32_t)m->symbol[at];
+        } else {
+            ggtok_bpe_emit_bytes(t, task->word + at - 1, next - at, &out);
+        }
+    }
+    task->n_ids = (uint32_t)out.n;
+}
+
+/* Begins the next task in which something is merged. False: there is none. */
+ALWAYS_INLINE bool begin_next(const bpe_table *table, pairs t, lane *m, bpe_task *tasks, size_t n,
+                              size_t *begun) {
+    while (*begun < n) {
+        if (lane_begin(table, t, m, &tasks[(*begun)++])) return true;
+        lane_end(table, m);
+    }
+    return false;
+}
+
+ALWAYS_INLINE void run_lanes(const bpe_table *table, bpe_task *tasks, size_t n, bool avx2) {
+    enum { LANES = 16 };
+    const pairs t = {table->pairs,      table->pair_mask,   table->pair_reach, table->pair_factor,
+                     table->pair_shift, table->symbol_bits, table->rank_bits,  table->again_bits};
+    lane lanes[LANES];
+    size_t begun = 0, n_lanes = 0;
+    while (n_lanes < LANES && begin_next(table, t, &lanes[n_lanes], tasks, n, &begun)) n_lanes++;
+    while (n_lanes) {
+        for (size_t i = 0; i < n_lanes; i++) {
+            if (lane_step(t, &lanes[i], avx2)) continue;
+            lane_end(table, &lanes[i]);
+            if (!begin_next(table, t, &lanes[i], tasks, n, &begun)) lanes[i--] = lanes[--n_lanes];
+        }
+    }
+}
+
+static TARGET_AVX2 void run_lanes_avx2(const bpe_table *t, bpe_task *tasks, size_t n) {
+    run_lanes(t, tasks, n, true);
+}
+
+void ggtok_bpe_merge_tasks(const bpe_table *t, bpe_task *tasks, size_t n) {
+    if (cpu_has_avx2()) {
+        run_lanes_avx2(t, tasks, n);
+    } else {
+        run_lanes(t, tasks, n, false);
+    }
+}

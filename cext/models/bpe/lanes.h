@@ -1,0 +1,32 @@
+/*
+ * Merging many short words side by side.
+ *
+ * Each merge asks for two pairs in a table larger than the processor's caches, so most of its
+ * time is spent waiting for memory. Sixteen words take turns: a lane asks for its two pairs,
+ * then waits while the other lanes go on.
+ *
+ *     lane 0   merge a pair, prefetch ->  ...  the ranks are here: merge the next pair, ...
+ *     lane 1       merge a pair, prefetch ->  ...  the ranks are here: ...
+ *     lane 2           merge a pair, prefetch ->  ...  no pair is left: take the next task
+ */
+#ifndef GGTOK_BPE_LANES_H
+#define GGTOK_BPE_LANES_H
+
+#include "models/bpe/merge.h"
+
+/* A word of at most BPE_TASK_MAX bytes, and the ids that it becomes. */
+enum { BPE_TASK_MAX = 32, BPE_TASK_IDS = 2 * BPE_TASK_MAX };
+
+typedef struct bpe_task {
+    const uint8_t *word;
+    uint32_t n, n_ids;
+    int32_t ids[BPE_TASK_IDS];
+} bpe_task;
+
+/* Can lanes be used with this table? */
+bool ggtok_bpe_has_lanes(const bpe_table *t);
+
+/* The same ids as ggtok_bpe_merge_word's, for each of the words. */
+void ggtok_bpe_merge_tasks(const bpe_table *t, bpe_task *tasks, size_t n);
+
+#endif

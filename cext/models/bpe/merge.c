@@ -1,0 +1,285 @@
+/*
+ * Merging one word: few symbols by looking through their ranks, many by a heap.
+ *
+ * Positions: the word's first symbols are numbered from left to right, and a merged symbol keeps
+ * the position of its leftmost part. rank[i] is that of the pair that begins at position i,
+ * BPE_NO_RANK if it does not merge or i is gone.
+ */
+#include "models/bpe/merge.h"
+
+#include "base/cpu.h"
+#include "base/heap.h"
+#include "unicode/space_mark.h"
+#include "unicode/utf8.h"
+
+enum { SHORT = 32 };
+
+void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out) {
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] == ' ' && t->escapes) {
+            ggtok_bpe_emit_bytes(t, (const uint8_t *)SPACE_MARK, 3, out);
+            continue;
+        }
+        for (int k = 0; k < 2; k++) {
+            if (t->fallback[p[i]][k] >= 0) out->data[out->n++] = t->fallback[p[i]][k];
+        }
+    }
+}
+
+/* First symbols of a word; start[i] is where the i-th begins (start[count] == n).
+ * Byte for byte, so start[i] == i, unless the symbols are characters. Returns how many they
+ * are, 0 if interrupted. */
+static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word, size_t n,
+                         uint32_t *symbol, uint32_t *start, interrupt *in) {
+    size_t count = 0;
+    if (!t->raw_utf8) {
+        for (; count < n; count++) {
+            if (interrupted(in, 1)) return 0;
+            symbol[count] = t->byte_symbol[word[count]];
+            start[count] = (uint32_t)count;
+        }
+    } else {
+        for (size_t i = 0; i < n; count++) {
+            size_t len = utf8_lead_len(word[i]);
+            if (len > n - i) len = n - i;
+            if (interrupted(in, len)) return 0;
+            start[count] = (uint32_t)i;
+            symbol[count] =
+                len == 1 ? t->byte_symbol[word[i]] : ggtok_bpe_symbol(t, v, word + i, len);
+            i += len;
+        }
+    }
+    start[count] = (uint32_t)n;
+    return count;
+}
+
+/* What the pair becomes is fetched, since it is likely asked for next. */
+static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right) {
+    if (left == BPE_NO_SYMBOL || right == BPE_NO_SYMBOL) return BPE_NO_RANK;
+    uint32_t rank = bpe_rank(t, left, right);
+    if (t->merged && rank != BPE_NO_RANK) PREFETCH(&t->merged[rank]);
+    return rank;
+}
+
+/* The same for the word's i-th and next first symbol. */
+static inline uint32_t first_rank(const bpe_table *t, const uint8_t *word, const uint32_t *symbol,
+                                  size_t i) {
+    return t->raw_utf8 || PLAIN ? rank_of(t, symbol[i], symbol[i + 1])
+                                : t->byte_rank[word[i]][word[i + 1]];
+}
+
+/* Few symbols: look through all ranks for the least each time. */
+static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, uint32_t *symbol,
+                        const uint32_t *start, idbuf *out) {
+    uint32_t rank[SHORT];
+    uint8_t next[SHORT + 1], prev[SHORT + 1];
+    for (size_t i = 0; i < count; i++) {
+        next[i] = (uint8_t)(i + 1);
+        prev[i + 1] = (uint8_t)i;
+        rank[i] = i + 1 < count ? first_rank(t, word, symbol, i) : BPE_NO_RANK;
+    }
+    for (;;) {
+        uint32_t least = BPE_NO_RANK;
+        size_t i = 0;
+        for (size_t k = 0; k < count; k++) {
+            if (rank[k] < least) least = rank[k], i = k;
+        }
+        if (least == BPE_NO_RANK) break;
+        size_t gone = next[i], after = next[gone];
+        symbol[i] = bpe_merged(t, least);
+        rank[gone] = BPE_NO_RANK;
+        next[i] = (uint8_t)after;
+        prev[after] = (uint8_t)i;
+        rank[i] = after < count ? rank_of(t, symbol[i], symbol[after]) : BPE_NO_RANK;
+        if (i) {
+            size_t before = prev[i];
+            rank[before] = rank_of(t, symbol[before], symbol[i]);
+        }
+    }
+    for (size_t i = 0; i < count; i = next[i]) {
+        if (symbol[i] < t->n_tokens) {
+            out->data[out->n++] = (int32_t)symbol[i];
+        } else {
+            ggtok_bpe_emit_bytes(t, word + start[i], start[next[i]] - start[i], out);
+        }
+    }
+}
+
+/* ---- many symbols: a heap of (rank, position), out-of-date entries skipped ---- */
+
+static bool reserve(bpe_scratch *s, size_t n) {
+    if (n <= s->cap) return true;
+    size_t cap = n + n / 2;
+    uint32_t **arrays[] = {&s->symbol, &s->start, &s->next, &s->prev, &s->rank};
+    for (int i = 0; i < 5; i++) {
+        uint32_t *p = ggtok_mem_realloc(*arrays[i], mem_mul(cap + 1, sizeof *p));
+        if (!p) return false;
+        *arrays[i] = p;
+    }
+    s->cap = cap;
+    return true;
+}
+
+static bool push(bpe_scratch *s, size_t *n, uint32_t rank, size_t pos) {
+    if (*n == s->heap_cap) {
+        size_t cap = s->heap_cap ? s->heap_cap * 2 : 256;
+        uint64_t *heap = ggtok_mem_realloc(s->heap, mem_mul(cap, sizeof *heap));
+        if (!heap) return false;
+        s->heap = heap;
+        s->heap_cap = cap;
+    }
+    s->heap[(*n)++] = (uint64_t)rank << 32 | pos;
+    return true;
+}
+
+/* A word of the guard's text, NULL where there is none. */
+typedef struct guarded {
+    text_guard *g;
+    size_t at; /* where it begins there */
+} guarded;
+
+/* The rank of a merge that makes word[from..to) a symbol, if the guard allows it. */
+static inline uint32_t allowed(const bpe_table *t, guarded w, uint32_t rank, size_t from,
+                               size_t to) {
+    if (!w.g || rank == BPE_NO_RANK) return rank;
+    uint32_t symbol = bpe_merged(t, rank);
+    bool is_token = symbol < t->n_tokens;
+    return is_token && !guard_allows(w.g, (int32_t)symbol, w.at + from, to - from) ? BPE_NO_RANK
+                                                                                   : rank;
+}
+
+/* Bytes p[0..n) that the guard forbids to be the token `symbol`, as all that merges left. Each
+ * needs a token of its own: GPT-2's characters have no other than this one. */
+static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const uint8_t *p,
+                           size_t n, size_t at, idbuf *out) {
+    for (size_t i = 0; i < n; i++) {
+        bool space = p[i] == ' ' && t->escapes;
+        const uint8_t *bytes = space ? (const uint8_t *)SPACE_MARK : p + i;
+        for (size_t k = 0; k < (space ? 3 : 1); k++) {
+            int32_t id = t->raw_utf8 ? t->fallback[bytes[k]][0] : (int32_t)symbol;
+            if (id < 0) id = (int32_t)symbol;
+            if (!guard_allows(w.g, id, w.at + at + i, 1)) guard_refuse(w.g, id);
+            out->data[out->n++] = id;
+        }
+    }
+}
+
+/* What the bytes of no token fell back to, the ids from `before` on. */
+static void check_bytes(guarded w, size_t at, size_t n, const idbuf *out, size_t before) {
+    for (size_t k = before; w.g && k < out->n; k++) {
+        if (!guard_allows(w.g, out->data[k], w.at + at, n)) guard_refuse(w.g, out->data[k]);
+    }
+}
+
+/* Notes which byte each id is of that ggtok_bpe_emit_bytes gives for p[0..n). */
+static bool note_bytes(const bpe_table *t, guarded w, const uint8_t *p, size_t n, size_t at) {
+    for (size_t i = 0; w.g && w.g->spans && i < n; i++) {
+        bool space = p[i] == ' ' && t->escapes;
+        const uint8_t *bytes = space ? (const uint8_t *)SPACE_MARK : p + i;
+        for (size_t k = 0; k < (space ? 6 : 2); k++) {
+            if (t->fallback[bytes[k / 2]][k % 2] < 0) continue;
+            if (!ggtok_guard_made(w.g, w.at + at + i, 1)) return false;
+        }
+    }
+    return true;
+}
+
+static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
+                       guarded w, idbuf *out) {
+    enum { STEP = 8 }; /* bytes that are as much work */
+    const uint32_t *start = s->start;
+    uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank;
+    size_t n_heap = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (interrupted(s->interrupt, 1)) return false;
+        next[i] = (uint32_t)i + 1;
+        prev[i + 1] = (uint32_t)i;
+        rank[i] = i + 1 < count ? first_rank(t, word, symbol, i) : BPE_NO_RANK;
+        if (w.g && i + 1 < count) rank[i] = allowed(t, w, rank[i], start[i], start[i + 2]);
+        if (rank[i] != BPE_NO_RANK && !push(s, &n_heap, rank[i], i)) return false;
+    }
+    if (!heap_make(s->heap, n_heap, s->interrupt)) return false;
+    while (n_heap) {
+        if (interrupted(s->interrupt, STEP)) return false;
+        uint32_t top = (uint32_t)(s->heap[0] >> 32);
+        size_t i = (uint32_t)s->heap[0];
+        s->heap[0] = s->heap[--n_heap];
+        heap_down(s->heap, n_heap, 0);
+        /* A rank names its pair, so an equal rank means the pair is still there. */
+        if (rank[i] != top) continue;
+        size_t gone = next[i], after = next[gone];
+        symbol[i] = bpe_merged(t, top);
+        rank[gone] = BPE_NO_RANK;
+        next[i] = (uint32_t)after;
+        prev[after] = (uint32_t)i;
+        size_t at[2] = {i, i ? prev[i] : i};
+        for (int k = 0; k < (i ? 2 : 1); k++) {
+            size_t p = at[k], q = next[p];
+            rank[p] = q < count ? rank_of(t, symbol[p], symbol[q]) : BPE_NO_RANK;
+            if (w.g && q < count) rank[p] = allowed(t, w, rank[p], start[p], start[next[q]]);
+            if (rank[p] == BPE_NO_RANK) continue;
+            if (!push(s, &n_heap, rank[p], p)) return false;
+            heap_up(s->heap, n_heap - 1);
+        }
+    }
+    for (size_t i = 0; i < count; i = next[i]) {
+        if (interrupted(s->interrupt, 1)) return false;
+        size_t n = start[next[i]] - start[i];
+        size_t before = out->n;
+        if (symbol[i] >= t->n_tokens) {
+            ggtok_bpe_emit_bytes(t, word + start[i], n, out);
+            check_bytes(w, start[i], n, out, before);
+            if (!note_bytes(t, w, word + start[i], n, start[i])) return false;
+        } else if (w.g && !guard_allows(w.g, (int32_t)symbol[i], w.at + start[i], n)) {
+            emit_forbidden(t, w, symbol[i], word + start[i], n, start[i], out);
+        } else {
+            out->data[out->n++] = (int32_t)symbol[i];
+            if (w.g && !ggtok_guard_made(w.g, w.at + start[i], n)) return false;
+        }
+    }
+    return true;
+}
+
+/* A word of any length; there is room for its ids. */
+static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
+                               const uint8_t *word, size_t n, guarded w, idbuf *out,
+                               ggtok_error *err) {
+    if (n >= UINT32_MAX) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                               "the text holds a single word of %llu bytes; "
+                               "words are limited to 4 GiB",
+                               (unsigned long long)n);
+    }
+    if (!reserve(s, n)) return ggtok_error_memory(err);
+    size_t count = split_word(t, v, word, n, s->symbol, s->start, s->interrupt);
+    return count && merge_long(t, s, word, count, w, out) ? GGTOK_OK : ggtok_error_memory(err);
+}
+
+ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
+                                  const uint8_t *word, size_t n, idbuf *out, ggtok_error *err) {
+    /* By bytes, a space's mark has three. */
+    if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
+    if (n <= SHORT && !PLAIN) {
+        uint32_t symbol[SHORT], start[SHORT + 1];
+        size_t count = split_word(t, v, word, n, symbol, start, NULL);
+        merge_short(t, word, count, symbol, start, out);
+        return GGTOK_OK;
+    }
+    return merge_word(t, v, s, word, n, (guarded){NULL, 0}, out, err);
+}
+
+ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_guard *g, size_t at,
+                                     size_t n, idbuf *out, ggtok_error *err) {
+    if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
+    return merge_word(t, g->v, s, g->text.data + at, n, (guarded){g, at}, out, err);
+}
+
+void ggtok_bpe_scratch_free(bpe_scratch *s) {
+    ggtok_mem_free(s->symbol);
+    ggtok_mem_free(s->start);
+    ggtok_mem_free(s->next);
+    ggtok_mem_free(s->prev);
+    ggtok_mem_free(s->rank);
+    ggtok_mem_free(s->heap);
+    memset(s, 0, sizeof *s);
+}

@@ -1,0 +1,230 @@
+#include "models/bpe/misses.h"
+
+#include "models/bpe/lanes.h"
+
+static word_cache *cache_of(bpe_state *s, const bpe_miss *w) {
+    return w->is_piece ? &s->pieces : &s->words;
+}
+
+/* ---- deferring ---- */
+
+static bool can_defer(const bpe_misses *m, size_t n, const idbuf *out) {
+    return m->n < BPE_BATCH && n <= LONG_MAX_BYTES && out->n - m->out_from <= UINT32_MAX;
+}
+
+/* A miss is often followed by its duplicate, so the last one of each hash is remembered. */
+static void defer(bpe_misses *m, bool is_piece, const uint8_t *p, size_t n, size_t room,
+                  size_t at) {
+    enum { ROOM = 2 * LONG_MAX_BYTES };
+    uint16_t i = (uint16_t)m->n++;
+    uint64_t start[2] = {n, is_piece};
+    if (room >= 16) word_short_key(start, p, n < WORD_SHORT ? n : WORD_SHORT);
+    uint16_t *recent = &m->recent[word_hash(start) >> (64 - BPE_RECENT_LOG2)];
+    const bpe_miss *like = &m->miss[*recent];
+    bool duplicate =
+        *recent < i && like->n == n && like->is_piece == is_piece && mem_equal(like->p, p, n);
+    if (!duplicate) *recent = i;
+    m->miss[i] = (bpe_miss){.p = p,
+                            .n = (uint32_t)n,
+                            .room = (uint32_t)(room < ROOM ? room : ROOM),
+                            .at = (uint32_t)(at - m->out_from),
+                            .same_as = duplicate ? like->same_as : i,
+                            .is_piece = is_piece};
+}
+
+static ggtok_status defer_piece(const model_call *call, const uint8_t *piece, size_t n,
+                                size_t room) {
+    bpe_misses *m = ((bpe_state *)call->scratch)->misses;
+    if (!can_defer(m, n, call->out)) return ggtok_bpe_encode_piece(call, piece, n, room);
+    defer(m, true, piece, n, room, call->out->n);
+    return GGTOK_OK;
+}
+
+/* A word that is cut into pieces is stored when it is seen for the second time; until then, only
+ * its pieces are. */
+static ggtok_status defer_word(const model_call *call, const uint8_t *word, size_t n, size_t room) {
+    bpe_state *s = call->scratch;
+    if (!can_defer(s->misses, n, call->out)) return ggtok_bpe_encode_word(call, word, n, room);
+    if (!bpe_is_whole(word, n)) {
+        if (ggtok_long_cache_seen(&s->words.longs, word, n))
+            return ggtok_bpe_encode_word(call, word, n, room);
+        int32_t id;
+        if (!ggtok_bpe_find_token(call->model, s, call->v, word, n, &id))
+            return ggtok_error_memory(call->err);
+        if (id < 0) return ggtok_bpe_encode_pieces(call, defer_piece, word, n, room);
+        return idbuf_push(call->out, id) ? GGTOK_OK : ggtok_error_memory(call->err);
+    }
+    defer(s->misses, false, word, n, room, call->out->n);
+    return GGTOK_OK;
+}
+
+/* Failing costs time only: the word is then encoded by itself. */
+static void store_ids(bpe_state *s, bpe_miss *w, const int32_t *ids, size_t n) {
+    idbuf *to = &s->misses->ids;
+    ggtok_word_cache_put(cache_of(s, w), w->p, w->n, w->room, ids, n);
+    if (!idbuf_reserve(to, n)) return;
+    w->first = (uint32_t)to->n;
+    w->n_ids = (uint32_t)n;
+    w->encoded = true;
+    for (size_t i = 0; i < n; i++) to->data[to->n++] = ids[i];
+}
+
+/* ---- 1. misses that are tokens ---- */
+
+enum { LOOKUPS = 32 };
+enum { SPELLED_MAX = 2 * PIECE_MAX + 16 }; /* words that are deferred whole have no more bytes */
+
+typedef struct lookup {
+    bpe_miss *word;
+    uint64_t hash;
+    size_t n;
+    int32_t id; /* the likely one */
+    uint8_t text[SPELLED_MAX];
+} lookup;
+
+/* Spells up to LOOKUPS of the words, from *at on, and prefetches where the vocabulary has them.
+ * Those that no token can spell are kept in `words`. Returns how many are looked up. */
+static size_t begin_lookups(const model_call *call, bpe_miss **words, size_t n_words, size_t *at,
+                            size_t *kept, lookup *batch) {
+    const bpe_model *m = call->model;
+    const token_map *map = &call->v->by_text;
+    size_t n = 0;
+    for (; *at < n_words && n < LOOKUPS; ++*at) {
+        bpe_miss *w = words[*at];
+        if (w->is_piece || !ggtok_bpe_may_be_token(m, call->v, w->p, w->n)) {
+            words[(*kept)++] = w;
+            continue;
+        }
+        lookup *l = &batch[n++];
+        l->word = w;
+        l->n = bpe_spell_within(&m->table, w->p, w->n, w->room, l->text);
+        l->hash = hash_text_within(l->text, l->n, SPELLED_MAX, map->seed);
+        token_map_prefetch_slot(map, l->hash);
+    }
+    return n;
+}
+
+/* Stores those words that are tokens; returns how many others it kept in `words`. Each stage
+ * prefetches what the next one reads. */
+static size_t find_tokens(const model_call *call, bpe_miss **words, size_t n_words) {
+    const token_map *map = &call->v->by_text;
+    lookup batch[LOOKUPS];
+    const lookup *likely[LOOKUPS];
+    size_t kept = 0;
+    for (size_t at = 0; at < n_words;) {
+        size_t n_likely = 0, n = begin_lookups(call, words, n_words, &at, &kept, batch);
+        for (size_t i = 0; i < n; i++) {
+            batch[i].id = token_map_likely(map, batch[i].hash);
+            likely[n_likely] = &batch[i];
+            words[kept] = batch[i].word;
+            if (batch[i].id < 0) {
+                kept++;
+            } else {
+                n_likely++;
+                token_map_prefetch_offset(map, batch[i].id);
+            }
+        }
+        for (size_t i = 0; i < n_likely; i++) token_map_prefetch_text(map, likely[i]->id);
+        for (size_t i = 0; i < n_likely; i++) {
+            const lookup *l = likely[i];
+            int32_t id = ggtok_token_map_confirm(map, l->text, l->n, l->hash, l->id);
+            if (id < 0) {
+                words[kept++] = l->word;
+            } else {
+                store_ids(call->scratch, l->word, &id, 1);
+            }
+        }
+    }
+    return kept;
+}
+
+/* ---- 2. misses that are merged side by side ---- */
+
+static void merge_in_lanes(const model_call *call, bpe_miss **words, size_t n_words) {
+    enum { TASKS = 64 };
+    const bpe_table *t = &((const bpe_model *)call->model)->table;
+    bpe_task task[TASKS];
+    bpe_miss *word[TASKS];
+    for (size_t i = 0; i < n_words;) {
+        size_t n = 0;
+        for (; i < n_words && n < TASKS; i++) {
+            if (words[i]->n > BPE_TASK_MAX) continue;
+            task[n].word = words[i]->p;
+            task[n].n = words[i]->n;
+            word[n++] = words[i];
+        }
+        ggtok_bpe_merge_tasks(t, task, n);
+        for (size_t k = 0; k < n; k++)
+            store_ids(call->scratch, word[k], task[k].ids, task[k].n_ids);
+    }
+}
+
+static void encode_many(const model_call *call) {
+    bpe_misses *m = ((bpe_state *)call->scratch)->misses;
+    bpe_miss *words[BPE_BATCH];
+    size_t n = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->miss[i].same_as == i) words[n++] = &m->miss[i];
+    }
+    merge_in_lanes(call, words, find_tokens(call, words, n));
+}
+
+/* ---- 3. the others, one by one ---- */
+
+static ggtok_status encode_rest(const model_call *call) {
+    bpe_state *s = call->scratch;
+    bpe_misses *m = s->misses;
+    model_call own = *call;
+    own.out = &m->ids;
+    for (size_t i = 0; i < m->n; i++) {
+        bpe_miss *w = &m->miss[i];
+        if (w->encoded || w->same_as != i) continue;
+        w->first = (uint32_t)own.out->n;
+        if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return ggtok_error_memory(call->err);
+        if (!ggtok_word_cache_get(cache_of(s, w), w->p, w->n, w->room, own.out)) {
+            word_fn encode = w->is_piece ? ggtok_bpe_encode_piece : ggtok_bpe_encode_word;
+            ggtok_status st = encode(&own, w->p, w->n, w->room);
+            if (st) return st;
+        }
+        w->n_ids = (uint32_t)own.out->n - w->first;
+    }
+    return GGTOK_OK;
+}
+
+/* ---- the batch ---- */
+
+/* Moves the ids of the hits apart, from the right, and puts those of the misses between them.
+ * False: out of memory. */
+static bool insert_ids(const bpe_misses *m, idbuf *out) {
+    size_t n_ids = 0;
+    for (size_t i = 0; i < m->n; i++) n_ids += m->miss[m->miss[i].same_as].n_ids;
+    if (!idbuf_reserve(out, n_ids)) return false;
+    int32_t *end = out->data + out->n, *to = end + n_ids; /* of what is still to be moved */
+    out->n += n_ids;
+    for (size_t i = m->n; i--;) {
+        const bpe_miss *w = &m->miss[i], *ids = &m->miss[w->same_as];
+        size_t hits = (size_t)(end - (out->data + m->out_from + w->at)); /* after the miss */
+        end -= hits;
+        to -= hits;
+        if (hits) memmove(to, end, hits * sizeof *to);
+        to -= ids->n_ids;
+        if (ids->n_ids) memcpy(to, m->ids.data + ids->first, ids->n_ids * sizeof *to);
+    }
+    return true;
+}
+
+ggtok_status ggtok_bpe_encode_batch(const model_call *call, const uint8_t *text, size_t room,
+                                    size_t from, const size_t *ends, size_t count) {
+    enum { FEW = 4 };
+    bpe_state *s = call->scratch;
+    bpe_misses *m = s->misses;
+    m->n = m->ids.n = 0;
+    m->out_from = call->out->n;
+    ggtok_status st =
+        ggtok_words_encode(call, &s->words, defer_word, text, room, from, ends, count);
+    if (st || !m->n) return st;
+    if (m->n > FEW && ggtok_bpe_has_lanes(&((const bpe_model *)call->model)->table))
+        encode_many(call);
+    if ((st = encode_rest(call))) return st;
+    return insert_ids(m, call->out) ? GGTOK_OK : ggtok_error_memory(call->err);
+}

@@ -1,0 +1,446 @@
+#include "models/bpe/table.h"
+
+#include "base/bits.h"
+#include "base/cpu.h"
+#include "unicode/space_mark.h"
+#include "vocab/byte_map.h"
+#include "vocab/keys.h"
+
+/* ---- symbols ---- */
+
+static const uint8_t *extra_text(const void *extras, uint32_t i, size_t *n) {
+    const bpe_extras *x = extras;
+    *n = x->off[i + 1] - x->off[i];
+    return x->text.data + x->off[i];
+}
+
+/* Appends a text that isn't there yet. False: out of memory. */
+static bool add_extra(bpe_extras *x, const uint8_t *p, size_t n) {
+    uint32_t i = x->set.n;
+    if (i + 1 >= x->cap) {
+        uint32_t cap = x->cap ? x->cap * 2 : 64;
+        uint32_t *off = ggtok_mem_realloc(x->off, mem_mul(cap, sizeof *off));
+        if (!off) return false;
+        if (!x->cap) off[0] = 0;
+        x->off = off;
+        x->cap = cap;
+    }
+    if (n > UINT32_MAX - x->text.n || !bytebuf_append(&x->text, p, n)) return false;
+    x->off[i + 1] = (uint32_t)x->text.n;
+    return ggtok_interned_add(&x->set, extra_text, x);
+}
+
+uint32_t ggtok_bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, size_t n) {
+    int32_t id = ggtok_vocab_find(v, p, n);
+    if (id >= 0) return (uint32_t)id;
+    uint32_t i = ggtok_interned_find(&t->extras.set, extra_text, &t->extras, p, n);
+    return i == TEXTSET_NONE ? BPE_NO_SYMBOL : t->n_tokens + i;
+}
+
+/* The symbol of a string, made if need be. False: out of memory. */
+static bool intern(bpe_table *t, const vocab *v, const uint8_t *p, size_t n, uint32_t *symbol) {
+    *symbol = ggtok_bpe_symbol(t, v, p, n);
+    if (*symbol != BPE_NO_SYMBOL) return true;
+    *symbol = t->n_tokens + t->extras.set.n;
+    return add_extra(&t->extras, p, n);
+}
+
+/* ---- merges ---- */
+
+/*
+ * Merges are loaded in batches, in stages: what one stage will touch is
+ * prefetched by the stage before it, for the whole batch. Their time is nearly
+ * all cache misses, which then overlap.
+ */
+enum { BATCH = 64 };
+
+typedef struct merge {
+    gguf_view left, right;
+    uint64_t left_hash, right_hash;
+    int32_t left_likely, right_likely;
+    uint32_t left_symbol, right_symbol, rank;
+} merge;
+
+/* Bytes of the file from p on. */
+static size_t room_at(const gguf *g, const uint8_t *p) {
+    return g->size - (size_t)(p - g->data);
+}
+
+/* The first space or NUL in p[i..n), or n; `room` (>= n) bytes may be read. */
+static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    for (; i < n && room - i >= 8; i += 8) {
+        uint64_t x, y;
+        memcpy(&x, p + i, 8);
+        y = x ^ ' ' * ones;
+        /* the lowest bit set is right; a borrow may set wrong ones above it */
+        uint64_t found = (((x - ones) & ~x) | ((y - ones) & ~y)) & high;
+        if (!found) continue;
+        i += bits_lowest(found) / 8;
+        return i < n ? i : n;
+    }
+#endif
+    while (i < n && p[i] != ' ' && p[i]) i++;
+    return i < n ? i : n;
+}
+
+/* A merge is split at its first space that isn't its first character. Without
+ * one it is two empty strings, which no text ever asks for; like any merge with
+ * an empty half it is skipped. `room` bytes may be read. */
+static bool split_merge(gguf_view text, size_t room, merge *m) {
+    if (!text.n || !text.p[0]) return false;
+    size_t space = find_space(text.p, 1, text.n, room), end = space + 1;
+    if (space == text.n || text.p[space] != ' ') return false;
+    do { /* the text ends at its first NUL */
+        end = find_space(text.p, end, text.n, room);
+    } while (end < text.n && text.p[end] && ++end);
+    if (space + 1 == end) return false;
+    m->left = (gguf_view){text.p, space};
+    m->right = (gguf_view){text.p + space + 1, end - space - 1};
+    return true;
+}
+
+/* Is `id` the token whose text is a followed by b? */
+static bool is_token(const vocab *v, uint32_t id, gguf_view a, gguf_view b) {
+    if (id >= v->n_tokens) return false;
+    gguf_view t = vocab_key(v, id);
+    return t.n == a.n + b.n && mem_equal(t.p, a.p, a.n) && mem_equal(t.p + a.n, b.p, b.n);
+}
+
+/* The symbol that a merge makes. Trainers number results in the order of their
+ * merges, and converters list all ways to make one result together: so it is
+ * likely *last, or the one after it. */
+static bool find_merged(bpe_table *t, const vocab *v, const merge *m, bytebuf *joined,
+                        uint32_t *last) {
+    uint32_t *merged = &t->merged[m->rank];
+    if (!PLAIN && is_token(v, *last, m->left, m->right)) {
+        *merged = *last;
+    } else if (!PLAIN && is_token(v, *last + 1, m->left, m->right)) {
+        *merged = *last + 1;
+    } else {
+        joined->n = 0;
+        if (!bytebuf_append(joined, m->left.p, m->left.n) ||
+            !bytebuf_append(joined, m->right.p, m->right.n) ||
+            !intern(t, v, joined->data, joined->n, merged)) {
+            return false;
+        }
+    }
+    *last = *merged;
+    return true;
+}
+
+/* The bytes that the last (or first) at most 4 characters of a symbol's text
+ * stand for. False: it has one that stands for no byte, so no text holds it. */
+static bool edge_bytes(const bpe_table *t, gguf_view text, bool last, uint8_t out[4], size_t *n) {
+    if (t->raw_utf8) {
+        *n = text.n < 4 ? text.n : 4;
+        memcpy(out, last ? text.p + text.n - *n : text.p, *n);
+        return true;
+    }
+    const uint8_t *p = text.p, *end = text.p + text.n;
+    if (last) {
+        size_t chars = 0;
+        for (p = end; p > text.p && chars < 4;) chars += (*--p & 0xC0) != 0x80;
+    }
+    for (*n = 0; p < end && *n < 4; ++*n) {
+        uint32_t cpt;
+        size_t len;
+        int byte = byte_map_byte_at(p, end, &cpt, &len);
+        p += len;
+        if (byte < 0) return false;
+        out[*n] = (uint8_t)byte;
+        if (byte < 0x80 && !last) return ++*n, true; /* no need to see more */
+    }
+    return true;
+}
+
+/* The ASCII character that a symbol's text begins or ends with, or -1. */
+static int ascii_edge(const bpe_table *t, gguf_view text, bool last) {
+    const uint8_t *p = last ? text.p + text.n - 1 : text.p;
+    if (*p < 0x80) return t->raw_utf8 || (*p > 0x20 && *p < 0x7F) ? *p : -1;
+    if (t->raw_utf8 || text.n < 2) return -1;
+    p -= last;
+    if (p[0] < 0xC4 || p[0] > 0xC5 || (p[1] & 0xC0) != 0x80) return -1; /* U+0100 to U+017F */
+    int byte = byte_map_byte((p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu));
+    return byte < 0x80 ? byte : -1;
+}
+
+static void note_cut(bpe_table *t, const merge *m) {
+    uint8_t left[4], right[4];
+    size_t n_left, n_right;
+    int a = ascii_edge(t, m->left, true), b = ascii_edge(t, m->right, false);
+    if (a >= 0 && b >= 0) { /* nearly all */
+        pair_add(&t->cuts.set, (uint32_t)a, (uint32_t)b);
+    } else if (edge_bytes(t, m->left, true, left, &n_left) &&
+               edge_bytes(t, m->right, false, right, &n_right)) {
+        ggtok_bpe_cuts_add(&t->cuts, left, n_left, right, n_right);
+    }
+}
+
+/* The byte that a single character stands for, or -1: of two merges of such the first
+ * is the one that counts. */
+static int only_byte(gguf_view text) {
+    uint32_t cpt;
+    size_t n;
+    if (text.n > 2 || (*text.p & 0xFE) == 0xC0) return -1; /* not in its shortest form */
+    int byte = byte_map_byte_at(text.p, text.p + text.n, &cpt, &n);
+    return n == text.n ? byte : -1;
+}
+
+static void note_bytes(bpe_table *t, const merge *m) {
+    int a = only_byte(m->left), b = only_byte(m->right);
+    if (a >= 0 && b >= 0 && t->byte_rank[a][b] == BPE_NO_RANK) t->byte_rank[a][b] = m->rank;
+}
+
+/* Halves and results of one batch of merges, interned. */
+static bool intern_batch(bpe_table *t, const vocab *v, const gguf *g, merge *batch, size_t n,
+                         bytebuf *joined, uint32_t *last) {
+    uint64_t seed = v->by_text.seed;
+    for (size_t i = 0; i < n; i++) {
+        merge *m = &batch[i];
+        m->left_hash = hash_text_within(m->left.p, m->left.n, room_at(g, m->left.p), seed);
+        m->right_hash = hash_text_within(m->right.p, m->right.n, room_at(g, m->right.p), seed);
+        token_map_prefetch_slot(&v->by_text, m->left_hash);
+        token_map_prefetch_slot(&v->by_text, m->right_hash);
+    }
+    for (size_t i = 0; i < n; i++) {
+        merge *m = &batch[i];
+        m->left_likely = token_map_likely(&v->by_text, m->left_hash);
+        m->right_likely = token_map_likely(&v->by_text, m->right_hash);
+        if (m->left_likely >= 0) token_map_prefetch_offset(&v->by_text, m->left_likely);
+        if (m->right_likely >= 0) token_map_prefetch_offset(&v->by_text, m->right_likely);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const merge *m = &batch[i];
+        if (m->left_likely >= 0) token_map_prefetch_text(&v->by_text, m->left_likely);
+        if (m->right_likely >= 0) token_map_prefetch_text(&v->by_text, m->right_likely);
+    }
+    for (size_t i = 0; i < n; i++) {
+        merge *m = &batch[i];
+        int32_t left = ggtok_token_map_confirm(&v->by_text, m->left.p, m->left.n, m->left_hash,
+                                               m->left_likely);
+        int32_t right = ggtok_token_map_confirm(&v->by_text, m->right.p, m->right.n, m->right_hash,
+                                                m->right_likely);
+        m->left_symbol = (uint32_t)left;
+        m->right_symbol = (uint32_t)right;
+        if ((left < 0 && !intern(t, v, m->left.p, m->left.n, &m->left_symbol)) ||
+            (right < 0 && !intern(t, v, m->right.p, m->right.n, &m->right_symbol)) ||
+            !find_merged(t, v, m, joined, last)) {
+            return false;
+        }
+        note_cut(t, m);
+        if (m->left.n + m->right.n <= 4) note_bytes(t, m);
+    }
+    return true;
+}
+
+/* Symbols are 32-bit numbers while they are being made; how many bits the slots
+ * need is known when all are. Until then a pair waits in `halves`, by rank. */
+typedef struct halves {
+    uint32_t left, right; /* left == BPE_NO_SYMBOL: no merge has this rank */
+} halves;
+
+/* ---- ranks that tell what pairs become ---- */
+
+static unsigned bits_for(uint64_t n) { /* to count from 0 to n - 1 */
+    unsigned bits = 1;
+    while (bits < 63 && (uint64_t)1 << bits < n) bits++;
+    return bits;
+}
+
+/* The most merges that make one symbol, or 0: the symbols that they make descend. */
+static uint64_t most_again(const uint32_t *merged, const halves *pairs, size_t n) {
+    uint64_t again = 0, most = 1;
+    uint32_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (pairs[i].left == BPE_NO_SYMBOL) continue;
+        if (merged[i] < last) return 0;
+        again = merged[i] == last ? again + 1 : 1;
+        if (again > most) most = again;
+        last = merged[i];
+    }
+    return most;
+}
+
+/* Puts the ranks into t->merged that tell what pairs become, if there can be such. */
+static bool make_ranks(bpe_table *t, const halves *pairs, size_t n) {
+    uint64_t most = PLAIN ? 0 : most_again(t->merged, pairs, n);
+    unsigned again_bits = most > 1 ? bits_for(most) : 0;
+    if (!most || 3 * t->symbol_bits + again_bits >= 64 || t->symbol_bits + again_bits >= 32) {
+        return false;
+    }
+    uint32_t last = BPE_NO_SYMBOL, again = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (pairs[i].left == BPE_NO_SYMBOL) continue;
+        again = t->merged[i] == last ? again + 1 : 0;
+        last = t->merged[i];
+        t->merged[i] = last << again_bits | again;
+    }
+    for (size_t i = 0; i < 256 * 256; i++) {
+        uint32_t *rank = &t->byte_rank[i >> 8][i & 255];
+        if (*rank != BPE_NO_RANK) *rank = t->merged[*rank];
+    }
+    t->again_bits = again_bits;
+    return true;
+}
+
+/* Fills the empty table. `rank`: of each pair, or NULL if that is its place in `pairs`.
+ * False: a pair lies further than `most` slots from its own. */
+static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, size_t n,
+                      size_t most) {
+    t->pair_reach = 0;
+    for (size_t base = 0; base < n; base += BATCH) {
+        size_t count = n - base < BATCH ? n - base : BATCH;
+        const halves *p = pairs + base;
+        for (size_t i = 0; i < count; i++) {
+            uint64_t key = bpe_pair_key(t, p[i].left, p[i].right);
+            PREFETCH_WRITE(&t->pairs[bpe_pair_slot(t, key)]);
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (p[i].left == BPE_NO_SYMBOL) continue;
+            uint64_t key = bpe_pair_key(t, p[i].left, p[i].right);
+            size_t own = bpe_pair_slot(t, key), s = own, steps = 0;
+            while (t->pairs[s] && t->pairs[s] >> t->rank_bits != key) {
+                s = bpe_pair_at(own, ++steps, t->pair_mask);
+            }
+            if (t->pairs[s]) continue; /* a pair that is there already keeps its first rank */
+            t->pairs[s] = key << t->rank_bits | ((rank ? rank[base + i] : base + i) + 1);
+            if (steps > t->pair_reach) t->pair_reach = steps;
+        }
+        if (t->pair_reach > most) return false;
+    }
+    return true;
+}
+
+static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggtok_error *err) {
+    unsigned bits = bits_for((uint64_t)n + 2 * ((uint64_t)n / 3)); /* at most 0.6 full */
+    if (bits < 6) bits = 6;
+    t->symbol_bits = bits_for((uint64_t)t->n_tokens + t->extras.set.n);
+    t->rank_bits = 64 - 2 * t->symbol_bits;
+    if (2 * t->symbol_bits + bits_for((uint64_t)n + 2) > 64) {
+        return ggtok_error_set_at(
+            err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
+            "key '%s' has %llu merges of %llu strings: more than fit", KEY_MERGES,
+            (unsigned long long)n, (unsigned long long)t->n_tokens + t->extras.set.n);
+    }
+    t->pair_shift = 64 - bits;
+    t->pair_mask = ((size_t)1 << bits) - 1;
+    t->pairs = ggtok_mem_lines(mem_mul((size_t)1 << bits, sizeof *t->pairs), &t->pair_block);
+    if (!t->pairs) return ggtok_error_memory(err);
+    t->pair_factor = BPE_PAIR_FACTOR;
+    uint32_t *rank = make_ranks(t, pairs, n) ? t->merged : NULL;
+    for (int i = 1; !add_pairs(t, pairs, rank, n, hash_reach(i)); i++) {
+        memset(t->pairs, 0, ((size_t)1 << bits) * sizeof *t->pairs);
+        t->pair_factor = ggtok_hash_new_seed(t->pairs);
+    }
+    if (rank) {
+        ggtok_mem_free(t->merged);
+        t->merged = NULL;
+    }
+    return GGTOK_OK;
+}
+
+static bool read_merges(bpe_table *t, const vocab *v, const gguf *g, const gguf_kv *kv,
+                        halves *pairs) {
+    merge batch[BATCH];
+    bytebuf joined = {0};
+    uint32_t last = 0;
+    size_t pos = kv->value;
+    bool ok = true;
+    for (uint64_t rank = 0; ok && rank < kv->count;) {
+        size_t n = 0;
+        for (; rank < kv->count && n < BATCH; rank++) {
+            batch[n].rank = (uint32_t)rank;
+            pairs[rank] = (halves){BPE_NO_SYMBOL, 0};
+            gguf_view text = ggtok_gguf_next_string(g, &pos);
+            n += split_merge(text, room_at(g, text.p), &batch[n]);
+        }
+        ok = intern_batch(t, v, g, batch, n, &joined, &last);
+        for (size_t i = 0; i < n; i++) {
+            pairs[batch[i].rank] = (halves){batch[i].left_symbol, batch[i].right_symbol};
+        }
+    }
+    ggtok_mem_free(joined.data);
+    return ok;
+}
+
+static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err) {
+    const gguf_kv *kv;
+    ggtok_status s =
+        ggtok_vocab_array_of(g, KEY_MERGES, 1u << GGTOK_STRING, "array of string", &kv, err);
+    if (s) return s;
+    if (!kv) {
+        /* llama.cpp lets one model do without */
+        if (!strcmp(ggtok_pretok_name(v->pre), "kimi-k2")) return build_pairs(t, NULL, 0, err);
+        return ggtok_error_set_at(
+            err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
+            "the file has no key '%s', which a BPE vocabulary needs", KEY_MERGES);
+    }
+    size_t n = (size_t)kv->count;
+    halves *pairs = ggtok_mem_alloc(mem_mul(n, sizeof *pairs));
+    t->merged = ggtok_mem_alloc(mem_mul(n, sizeof *t->merged));
+    s = pairs && t->merged && read_merges(t, v, g, kv, pairs) ? build_pairs(t, pairs, n, err)
+                                                              : ggtok_error_memory(err);
+    ggtok_mem_free(pairs);
+    return s;
+}
+
+static bool load_bytes(bpe_table *t, const vocab *v) {
+    for (unsigned b = 0; b < 256; b++) {
+        uint8_t c[2] = {(uint8_t)b, 0};
+        if (byte_map_spell((uint8_t)b, t->byte_char[b]) == 1) t->byte_char[b][1] = 0;
+        t->fallback[b][0] = t->fallback[b][1] = GGTOK_NO_TOKEN;
+        if (t->raw_utf8) {
+            static const char hex[] = "0123456789ABCDEF";
+            char name[6] = {'<', '0', 'x', hex[b >> 4], hex[b & 15], '>'};
+            t->byte_symbol[b] = BPE_NO_SYMBOL; /* no character starts with 80 to BF */
+            bool ok =
+                b >= 0x80 || (b == ' ' && t->escapes
+                                  ? intern(t, v, (const uint8_t *)SPACE_MARK, 3, &t->byte_symbol[b])
+                                  : intern(t, v, c, 1, &t->byte_symbol[b]));
+            if (!ok) return false;
+            t->fallback[b][0] = ggtok_vocab_find(v, name, sizeof name);
+        } else {
+            size_t n = byte_map_spell((uint8_t)b, c);
+            if (!intern(t, v, c, n, &t->byte_symbol[b])) return false;
+            for (size_t i = 0; i < n; i++) t->fallback[b][i] = ggtok_vocab_find(v, &c[i], 1);
+        }
+    }
+    return true;
+}
+
+ggtok_status ggtok_bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, ggtok_error *err) {
+    t->n_tokens = v->n_tokens;
+    t->raw_utf8 = (ggtok_pretok_flags(v->pre) & PRETOK_RAW_UTF8) != 0;
+    t->escapes = !PLAIN && t->raw_utf8 && (ggtok_pretok_flags(v->pre) & PRETOK_LINES) &&
+                 v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && !v->flag[GGTOK_FLAG_IGNORE_MERGES];
+    memset(t->byte_rank, 0xFF, sizeof t->byte_rank); /* BPE_NO_RANK */
+    if (!ggtok_adjacency_init(&t->cuts.set, v->n_tokens)) return ggtok_error_memory(err);
+    /* bytes first: they may add symbols, whose number the pairs' layout depends on */
+    return load_bytes(t, v) ? load_merges(t, v, g, err) : ggtok_error_memory(err);
+}
+
+/* The same merges of the same tokens take the same steps, so that the tables are equal as they
+ * lie in memory. */
+bool ggtok_bpe_table_same(const bpe_table *a, const bpe_table *b) {
+    size_t bytes = (a->pair_mask + 1) * sizeof *a->pairs;
+    return a->raw_utf8 == b->raw_utf8 && a->escapes == b->escapes &&
+           a->extras.set.n == b->extras.set.n && a->extras.text.n == b->extras.text.n &&
+           a->pair_mask == b->pair_mask && a->pair_factor == b->pair_factor &&
+           a->symbol_bits == b->symbol_bits && a->rank_bits == b->rank_bits &&
+           a->again_bits == b->again_bits && !a->merged == !b->merged &&
+           (!a->extras.set.n ||
+            (!memcmp(a->extras.off, b->extras.off, (a->extras.set.n + 1) * sizeof *a->extras.off) &&
+             !memcmp(a->extras.text.data, b->extras.text.data, a->extras.text.n))) &&
+           !memcmp(a->pairs, b->pairs, bytes);
+}
+
+void ggtok_bpe_table_free(bpe_table *t) {
+    ggtok_adjacency_free(&t->cuts.set);
+    ggtok_mem_free(t->extras.text.data);
+    ggtok_mem_free(t->extras.off);
+    ggtok_interned_free(&t->extras.set);
+    ggtok_mem_free(t->pair_block);
+    ggtok_mem_free(t->merged);
+}

@@ -1,0 +1,100 @@
+/*
+ * One word to ids: the token that it is, or its merges. Also what a BPE model holds, and what a
+ * context keeps for it.
+ */
+#ifndef GGTOK_BPE_WORD_H
+#define GGTOK_BPE_WORD_H
+
+#include "models/bpe/merge.h"
+#include "models/model.h"
+#include "models/tile.h"
+#include "models/words.h"
+#include "pretok/places.h"
+#include "pretok/split.h"
+#include "vocab/byte_map.h"
+
+typedef struct bpe_model {
+    bpe_table table;
+    unsigned pre_flags;
+    uint32_t longest[256]; /* by first byte: bytes of the longest word that is one token */
+    /* The same by bpe_start(word), for words that begin with three bytes from 0x80 on: a
+     * sentence in Chinese is one word, and seldom begins like a token of its length. */
+    uint32_t longest_high[4096];
+    ggtok_split_fn split; /* the caller's own words, instead of the pre-tokenizer's */
+    void *split_user;
+} bpe_model;
+
+/* The caches and scratch that encoding single words needs; models/bpe/misses.h has the rest. */
+typedef struct bpe_state {
+    word_cache words;
+    word_cache pieces; /* parts of words: never looked up whole in the vocabulary */
+    bpe_scratch merge;
+    bytebuf mapped;  /* a word in GPT-2's characters */
+    bytebuf text;    /* the fragment, made well-formed */
+    bytebuf spaced;  /* the same with spaces escaped */
+    split_ends ends; /* words of the caller's splitter */
+    struct bpe_misses *misses;
+    pretok_places *places; /* once asked for */
+    tiles tiles;
+} bpe_state;
+
+static inline uint32_t bpe_start(const uint8_t *word) {
+    uint32_t three = (uint32_t)word[0] << 16 | (uint32_t)word[1] << 8 | word[2];
+    return three * 0x9E3779B1u >> 20;
+}
+
+/* Is a word not worth cutting into pieces that merges don't join? Where characters have
+ * three bytes, as in Chinese, pieces are few and come again and again. */
+static inline bool bpe_is_whole(const uint8_t *word, size_t n) {
+    enum { WHOLE = 31, WHOLE_WIDE = 15, WIDE = 0xE0 };
+    return n <= WHOLE_WIDE || (n <= WHOLE && word[0] < WIDE && word[1] < WIDE);
+}
+
+/* Finds `longest` and `longest_high`. */
+void ggtok_bpe_find_longest(bpe_model *m, const vocab *v);
+
+/* Is the word looked for in the vocabulary before it is merged, and not too long? */
+bool ggtok_bpe_may_be_token(const bpe_model *m, const vocab *v, const uint8_t *word, size_t n);
+
+/* Writes the word as the vocabulary spells it, by GPT-2's byte map, to `out`, which has
+ * room for 2 * n bytes. Returns how many they are. */
+static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n, uint8_t *out) {
+    uint8_t *w = out;
+    for (size_t i = 0; i < n; i++) { /* always two bytes, of which one may be overwritten */
+        memcpy(w, t->byte_char[word[i]], 2);
+        w += 1 + (w[1] != 0);
+    }
+    return (size_t)(w - out);
+}
+
+/* The same, where `room` bytes (>= n) may be read at `word`, and `out` has room for 16 bytes
+ * more: for a short word whose characters, but for the first, stand for themselves, as nearly
+ * all do where letters are ASCII, without a loop whose end can't be predicted. */
+static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, size_t n,
+                                      size_t room, uint8_t *out) {
+    if (n <= 16 && room > 16 && byte_map_is_plain(word + 1, n - 1)) {
+        memcpy(out, t->byte_char[word[0]], 2);
+        size_t first = 1 + (out[1] != 0);
+        memcpy(out + first, word + 1, 16);
+        return first + n - 1;
+    }
+    return bpe_spell(t, word, n, out);
+}
+
+/* Sets *id to the token whose text is the word as the vocabulary spells it, or to -1. False: out
+ * of memory. */
+bool ggtok_bpe_find_token(const bpe_model *m, bpe_state *s, const vocab *v, const uint8_t *word,
+                          size_t n, int32_t *id);
+
+/* The pieces of a word that merges don't join, each from the cache or by `encode`; a word that
+ * isn't worth cutting is merged whole. */
+ggtok_status ggtok_bpe_encode_pieces(const model_call *call, word_fn encode, const uint8_t *word,
+                                     size_t n, size_t room);
+
+/* Appends the ids of a piece, or of a word, which its cache doesn't hold, and stores them. */
+ggtok_status ggtok_bpe_encode_piece(const model_call *call, const uint8_t *piece, size_t n,
+                                    size_t room);
+ggtok_status ggtok_bpe_encode_word(const model_call *call, const uint8_t *word, size_t n,
+                                   size_t room);
+
+#endif

@@ -1,0 +1,99 @@
+/* PLaMo's automaton, for its parts: how it is built and walked (models/plamo2/plamo2.c), and
+ * what tokens in broken UTF-8 do to it (models/plamo2/odd.c). */
+#ifndef GGTOK_MODEL_PLAMO2_H
+#define GGTOK_MODEL_PLAMO2_H
+
+#include "index/adjacency.h"
+#include "index/trie.h"
+#include "models/model.h"
+#include "unicode/utf8.h"
+
+#define PLAMO2_NOWHERE UINT32_MAX
+
+typedef struct state { /* beside each unit of the trie; meaningful at character ends */
+    uint32_t fail;     /* the longest proper prefix that is a state; NOWHERE: stop here */
+    uint32_t row;      /* its longest usable prefix: the first row to try */
+} state;
+
+typedef struct row { /* a usable token; row 0 is the end: one unknown character */
+    int32_t score, id;
+    uint32_t length; /* in characters */
+    uint32_t next;   /* the next shorter one; NOWHERE: not even the unknown one */
+} row;
+
+/* A link that a token in broken UTF-8 puts into llama.cpp's table. */
+typedef struct odd_link {
+    uint32_t from, cpt, to;
+} odd_link;
+
+typedef struct plamo2_model {
+    trie t; /* reversed tokens, byte by byte, no tails */
+    state *state;
+    row *row;
+    size_t n_rows;
+    odd_link *odd; /* in ascending order of `from`, then of `cpt` */
+    size_t n_odd;
+    uint32_t *skip; /* by state, if there are any: the failure link, as far as it leads on */
+    adjacency pairs;
+    bool whole; /* no cutting into pieces */
+    bool parts; /* PLaMo3 */
+    int32_t byte_id[256];
+} plamo2_model;
+
+typedef struct plamo2_state { /* a state to be given its failure link */
+    uint32_t unit, parent;
+    const uint8_t *p; /* the character that leads from parent to unit */
+    uint32_t len, depth;
+} plamo2_state;
+
+typedef struct plamo2_build {
+    plamo2_model *m;
+    const vocab *v;
+    ggtok_error *err;
+    bytebuf text;    /* keys, in the order of reading: reversed token texts are key bytes */
+    uint32_t *off;   /* n + 1: key i is reversed text[off[i] .. off[i + 1]) */
+    uint32_t *token; /* id of key i, or NOWHERE: only its suffixes count */
+    size_t n;
+    idbuf odd;            /* ids of tokens in broken UTF-8 */
+    plamo2_state *states; /* all but the root, shorter ones first */
+    size_t n_states;
+} plamo2_build;
+
+/* ggtok_utf8_encode, and four bytes for what is above U+10FFFF (up to 1FFFFF). */
+size_t ggtok_plamo2_encode(uint32_t c, uint8_t out[4]);
+
+/* Decodes one character as unicode_cpt_from_utf8 does, above U+10FFFF too (PLaMo2
+ * never encodes them again); U+FFFD and one byte for what is none. */
+size_t ggtok_plamo2_decode(const uint8_t *p, size_t n, uint32_t *cpt);
+
+/* Appends the shortest forms of all characters; false: out of memory, or interrupted. */
+bool ggtok_plamo2_repair(bytebuf *out, const uint8_t *p, size_t n, interrupt *in);
+
+/* From unit s over the character p[0..len), last byte first; 0: no such way. */
+static inline uint32_t plamo2_step(const trie *t, uint32_t s, const uint8_t *p, size_t len) {
+    do {
+        s = trie_child(t, s, p[--len]);
+    } while (s && len);
+    return s;
+}
+
+/* From state s over one more character, with failure links; 0 (the root): none. */
+static inline uint32_t plamo2_advance(const plamo2_model *m, uint32_t s, const uint8_t *p,
+                                      size_t len) {
+    for (;;) {
+        uint32_t next = plamo2_step(&m->t, s, p, len);
+        if (next || !s) return next;
+        s = m->state[s].fail;
+        if (s == PLAMO2_NOWHERE) return 0;
+    }
+}
+
+/* The same where there are odd links. */
+uint32_t ggtok_plamo2_advance_odd(const plamo2_model *m, uint32_t s, const uint8_t *p, size_t len);
+
+/* Adds the odd links of b->odd to the automaton, whose failure links are all there, and,
+ * when these are final, what walks over them need. False: out of memory. */
+bool ggtok_plamo2_link_odd(plamo2_build *b);
+bool ggtok_plamo2_find_skips(plamo2_build *b);
+
+#endif

@@ -1,0 +1,130 @@
+/* test: llama.cpp's stand-in for a vocabulary, a hash of every five bytes. */
+#include "base/cpu.h"
+#include "models/model.h"
+#include "vocab/keys.h"
+
+enum { CHUNK = 5, HASH_BITS = 28 }; /* all that five bytes take of llama.cpp's 32 */
+
+static ggtok_status test_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                               void **model, ggtok_error *err) {
+    (void)g, (void)options;
+    *model = NULL;
+    /* The hash is taken modulo the number of tokens; llama.cpp crashes here. */
+    if (v->n_tokens) return GGTOK_OK;
+    return ggtok_error_set_at(err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), GGTOK_NO_OFFSET,
+                              "a 'test' vocabulary has no tokens");
+}
+
+static void test_free(void *model) {
+    (void)model;
+}
+
+static void *test_scratch_new(const vocab *v, const void *model) {
+    (void)v, (void)model;
+    return ggtok_mem_zalloc(1); /* nothing to remember, but NULL would mean failure */
+}
+
+/* Modulo n by two multiplications: x / n == x * factor >> shift for all x < 2^HASH_BITS, as
+ * factor is above 2^shift / n by less than 1, and x * n below 2^shift. */
+typedef struct modulo {
+    uint32_t n, factor;
+    unsigned shift;
+} modulo;
+
+static modulo modulo_of(uint32_t n) {
+    unsigned bits = 0;
+    while (bits < 32 && n >> bits) bits++;
+    uint64_t power = (uint64_t)1 << (HASH_BITS + bits);
+    return (modulo){n, (uint32_t)((power + n - 1) / n), HASH_BITS + bits};
+}
+
+/* The id of p[0..n), n <= CHUNK: h * 31 + c over the bytes, modulo. */
+static int32_t id_of(modulo m, const uint8_t *p, size_t n) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < n; i++) hash = hash * 31 + p[i];
+    return (int32_t)(hash - (hash * m.factor >> m.shift) * m.n);
+}
+
+#ifdef CPU_DISPATCH
+#include <immintrin.h>
+
+/* Ids of four chunks at a time, one in each 64 bits. Returns of how many bytes. */
+TARGET_AVX2 static size_t chunks_avx2(modulo m, const uint8_t *p, size_t n, int32_t *ids) {
+    enum { HALF = 2 * CHUNK, LOAD = 16 };
+#define CHUNKS(a) a, a + 1, a + 2, a + 3, a + 4, -1, -1, -1
+    const __m256i spread = _mm256_setr_epi8(CHUNKS(0), CHUNKS(CHUNK), CHUNKS(0), CHUNKS(CHUNK));
+    /* (a * 31 + b), (c * 31 + d), e; and these by 31^3, 31, 1 */
+    const __m256i by_bytes = _mm256_set1_epi64x(1ll << 32 | 0x011F011F);
+    const __m256i by_pairs = _mm256_set1_epi64x(1ll << 32 | 31 << 16 | 31 * 31 * 31);
+    const __m256i low = _mm256_set1_epi64x(UINT32_MAX),
+                  every_second = _mm256_setr_epi32(0, 2, 4, 6, 0, 0, 0, 0);
+    const __m256i divisor = _mm256_set1_epi64x(m.n), factor = _mm256_set1_epi64x(m.factor);
+    const __m128i shift = _mm_cvtsi32_si128((int)m.shift);
+    size_t i = 0;
+    for (; n - i >= HALF + LOAD; i += 2 * HALF, ids += 4) {
+        const __m128i *first = (const void *)(p + i), *second = (const void *)(p + i + HALF);
+        __m256i x = _mm256_setr_m128i(_mm_loadu_si128(first), _mm_loadu_si128(second));
+        x = _mm256_maddubs_epi16(_mm256_shuffle_epi8(x, spread), by_bytes);
+        x = _mm256_madd_epi16(x, by_pairs);
+        x = _mm256_add_epi64(_mm256_srli_epi64(x, 32), _mm256_and_si256(x, low));
+        __m256i quotient = _mm256_srl_epi64(_mm256_mul_epu32(x, factor), shift);
+        x = _mm256_sub_epi64(x, _mm256_mul_epu32(quotient, divisor));
+        x = _mm256_permutevar8x32_epi32(x, every_second);
+        _mm_storeu_si128((__m128i *)(void *)ids, _mm256_castsi256_si128(x));
+    }
+    return i;
+}
+#endif
+
+static size_t chunks_at_once(modulo m, const uint8_t *p, size_t n, int32_t *ids) {
+#ifdef CPU_DISPATCH
+    if (!PLAIN && cpu_has_avx2()) return chunks_avx2(m, p, n, ids);
+#endif
+    (void)m, (void)p, (void)n, (void)ids;
+    return 0;
+}
+
+static ggtok_status test_encode(const model_call *call, const uint8_t *text, size_t n) {
+    if (!idbuf_reserve(call->out, n / CHUNK + 1)) return ggtok_error_memory(call->err);
+    const modulo m = modulo_of(call->v->n_tokens);
+    int32_t *id = call->out->data + call->out->n;
+    size_t i = chunks_at_once(m, text, n, id);
+    id += i / CHUNK;
+    for (; n - i >= CHUNK; i += CHUNK) *id++ = id_of(m, text + i, CHUNK);
+    if (i < n) *id++ = id_of(m, text + i, n - i);
+    call->out->n = (size_t)(id - call->out->data);
+    return GGTOK_OK;
+}
+
+/* A chunk's id is its hash: there is no other. */
+static ggtok_status test_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
+    text_guard *g = call->guard;
+    size_t first = call->out->n;
+    ggtok_status s = test_encode(call, text, n);
+    for (size_t i = 0, at = 0; !s && at < n; i++, at += CHUNK) {
+        int32_t id = call->out->data[first + i];
+        bool reserved = (call->v->attr[id] & g->reserved) != 0;
+        size_t len = n - at < CHUNK ? n - at : CHUNK;
+        if (reserved && !ggtok_guard_trusts(g, at, len)) guard_refuse(g, id);
+        if (!ggtok_guard_made_of(g, at, at + len)) s = ggtok_error_memory(call->err);
+    }
+    return s;
+}
+
+static bool test_place(const model_call *call, const model_source *source) {
+    (void)call;
+    int64_t at = source->base, end = at + (int64_t)source->n;
+    for (size_t i = 0; i < source->n_ids; i++, at += CHUNK)
+        source->spans[i] = (ggtok_span){at, end - at < CHUNK ? end : at + CHUNK};
+    return true;
+}
+
+const model_ops ggtok_model_test = {
+    .build = test_build,
+    .free = test_free,
+    .scratch_new = test_scratch_new,
+    .scratch_free = ggtok_mem_free,
+    .encode = test_encode,
+    .encode_guarded = test_encode_guarded,
+    .place = test_place,
+};

@@ -1,0 +1,204 @@
+#include "models/tile.h"
+
+#include "unicode/space_mark.h"
+#include "unicode/utf8_valid.h"
+
+static bool is_mark(const uint8_t *p, size_t n) {
+    return n >= 3 && !memcmp(p, SPACE_MARK, SPACE_MARK_BYTES);
+}
+
+uint16_t ggtok_tile_length(gguf_view text, bool escape) {
+    const uint8_t *mark = (const uint8_t *)SPACE_MARK;
+    size_t n = text.n;
+    if (escape && n) {
+        /* Part of a mark at either end may be part of a space. */
+        bool part = text.p[0] == mark[1] || text.p[0] == mark[2] || text.p[n - 1] == mark[0] ||
+                    (n > 1 && text.p[n - 2] == mark[0] && text.p[n - 1] == mark[1]);
+        if (part) return TILE_ASK;
+        for (size_t i = 0; i < text.n; i++) n -= is_mark(text.p + i, text.n - i) ? 2 : 0;
+    }
+    return n < TILE_ASK ? (uint16_t)n : TILE_ASK;
+}
+
+bool ggtok_tile(const tiles *t, const model_source *source, bool prefix) {
+    const uint16_t *len = t->len;
+    const int32_t *ids = source->ids;
+    ggtok_span *out = source->spans;
+    const int64_t base = source->base;
+    int64_t at = base - prefix; /* as if it stood there */
+    bool asked = false;
+    for (size_t i = 0; i < source->n_ids; i++) {
+        uint16_t n = len[ids[i]];
+        asked |= n == TILE_ASK;
+        out[i].begin = at;
+        out[i].end = at += n;
+    }
+    if (prefix && source->n_ids) out[0].begin = base;
+    return !asked && at == base + (int64_t)source->n;
+}
+
+bool ggtok_tile_holds_mark(const uint8_t *text, size_t n) {
+    const uint8_t *end = text + n;
+    while (text < end && (text = memchr(text, SPACE_MARK[0] & 0xFF, (size_t)(end - text)))) {
+        if (is_mark(text, (size_t)(end - text))) return true;
+        text++;
+    }
+    return false;
+}
+
+bool ggtok_tile_is_plain(const uint8_t *text, size_t n) {
+    return ggtok_utf8_valid_prefix(text, n) == n && !ggtok_tile_holds_mark(text, n);
+}
+
+/* A walk over what becomes of the text: of what stands at text[at..] `left` bytes are still to be
+ * taken, which come from text[begin..end), or each from its own. */
+typedef struct walk {
+    const uint8_t *text;
+    size_t n, at;
+    tile_text kind;
+    bool line_begins;
+    size_t left, begin, end;
+    bool own;
+} walk;
+
+/* The next bytes; false: there are none. */
+static bool next_unit(walk *w) {
+    if (w->at == w->n) return false;
+    const uint8_t *p = w->text + w->at;
+    size_t n = w->n - w->at;
+    w->begin = w->at;
+    if (w->line_begins) {
+        w->line_begins = false;
+        if (*p != '\n' && *p != ' ' && !is_mark(p, n)) {
+            w->left = SPACE_MARK_BYTES, w->own = false, w->end = w->begin;
+            return true;
+        }
+    }
+    w->own = true;
+    w->left = 1;
+    if (*p == ' ' && w->kind.escape) {
+        w->left = SPACE_MARK_BYTES, w->own = false;
+        w->at++;
+    } else if (*p < 0x80 || !w->kind.repair) {
+        w->line_begins = w->kind.mark_lines && *p == '\n';
+        w->at++;
+    } else {
+        uint32_t cpt;
+        uint8_t c[4];
+        size_t len = ggtok_utf8_decode(p, p + n, &cpt);
+        w->left = ggtok_utf8_encode(cpt, c);
+        w->own = w->left == len && !memcmp(c, p, len);
+        w->at += len;
+    }
+    w->end = w->at;
+    return true;
+}
+
+/* Takes n bytes into *span. */
+static bool take(walk *w, size_t n, ggtok_span *span) {
+    for (bool first = true; n; first = false) {
+        if (!w->left && !next_unit(w)) return false;
+        size_t step = n < w->left ? n : w->left;
+        if (first) span->begin = (int64_t)w->begin;
+        if (w->own) w->begin += step;
+        w->left -= step;
+        n -= step;
+        span->end = (int64_t)(w->own ? w->begin : w->end);
+    }
+    return true;
+}
+
+bool ggtok_tile_walk(const model_call *call, const tiles *t, const model_source *source,
+                     tile_text kind) {
+    walk w = {.text = source->text, .n = source->n, .kind = kind};
+    w.line_begins = kind.mark_lines;
+    if (kind.prefix) w.left = SPACE_MARK_BYTES;
+    for (size_t i = 0; i < source->n_ids; i++) {
+        int32_t id = source->ids[i];
+        size_t n = t->len[id];
+        ggtok_span *span = &source->spans[i];
+        if (n == TILE_ASK || interrupted(call->interrupt, n)) return false;
+        if (kind.escape) {
+            /* A byte token's text is no shorter; one of spaces alone is three times as long. */
+            size_t whole = vocab_text(call->v, (uint32_t)id).n;
+            bool is_byte = n == 1 && whole > SPACE_MARK_BYTES;
+            n = is_byte ? 1 : whole;
+        }
+        *span = (ggtok_span){(int64_t)w.at, (int64_t)w.at};
+        if (!take(&w, n, span)) return false;
+        span->begin += source->base;
+        span->end += source->base;
+    }
+    return !w.left && w.at == w.n;
+}
+
+bool ggtok_tile_measure_words(tiles *t, const vocab *v) {
+    if (t->len) return true;
+    if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        gguf_view text = vocab_text(v, id);
+        bool first = is_mark(text.p, text.n);
+        size_t n = first ? text.n - SPACE_MARK_BYTES : text.n;
+        /* Part of a mark, which is no part of these words, may be a token. */
+        bool part = !first && n && text.p[0] >= 0x80;
+        bool fits = n < TILE_FIRST - 1 && !part;
+        t->len[id] = fits ? (uint16_t)(n | (first ? TILE_FIRST : 0)) : TILE_ASK;
+    }
+    return true;
+}
+
+bool ggtok_tile_words(const tiles *t, const vocab *v, const model_source *source, size_t *k,
+                      tile_words words) {
+    const int32_t *ids = source->ids, unknown = v->special[GGTOK_UNK];
+    const uint16_t *len = t->len;
+    const size_t n_ids = source->n_ids;
+    const int64_t base = source->base;
+    size_t i = *k, w = 0, at = words.white, last = words.white;
+    bool wrong = false;
+    for (; i < n_ids; i++) {
+        uint16_t n = len[ids[i]];
+        bool is_unknown = ids[i] == unknown;
+        size_t first = n >> 15 | (is_unknown & !words.joined);
+        if (first & (w == words.n)) break;
+        /* An unknown id is the rest of its word, so that none may follow in there. */
+        wrong |= (n == TILE_ASK) | (first ? w && at != last : at >= last);
+        size_t from = first ? words.start[w] : at;
+        source->spans[i].begin = base + (int64_t)(words.joined ? at : from);
+        w += first;
+        last = w ? words.end[w - 1] : last;
+        at = is_unknown ? last : from + (n & (TILE_FIRST - 1));
+        source->spans[i].end = base + (int64_t)at;
+    }
+    if (wrong || w != words.n || at != last) return false;
+    *k = i;
+    return true;
+}
+
+/* 1 for what is neither a graphic ASCII character nor white space of it. */
+static inline uint8_t strange(uint8_t c) {
+    uint8_t space = (uint8_t)(c == '\t') | (uint8_t)(c == '\n') | (uint8_t)(c == '\r');
+    return (uint8_t)((uint8_t)((uint8_t)(c - 0x20) > 0x7E - 0x20) & (uint8_t)(space ^ 1));
+}
+
+size_t ggtok_tile_ascii_end(const uint8_t *text, size_t from, size_t n) {
+    enum { BLOCK = 32 };
+    size_t i = from;
+    if (i < n && strange(text[i])) return i;
+    for (; n - i >= BLOCK; i += BLOCK) {
+        uint8_t any = 0;
+        for (size_t k = 0; k < BLOCK; k++) any |= strange(text[i + k]);
+        if (any) break;
+    }
+    while (i < n && !strange(text[i])) i++;
+    return i;
+}
+
+size_t ggtok_tile_ascii_words(const tiles *t, const vocab *v, const model_source *source, size_t *k,
+                              tile_words words, size_t *ascii) {
+    size_t n = 0, end;
+    end = ggtok_tile_ascii_end(source->text, words.start[0], words.end[words.n - 1]);
+    while (n < words.n && words.end[n] <= end) n++;
+    *ascii = n;
+    words.n = n;
+    return n && ggtok_tile_words(t, v, source, k, words) ? n : 0;
+}

@@ -1,0 +1,169 @@
+/* Building a UGM model: tries, pairs of characters, and up to which length sums are exact. */
+#include "base/bits.h"
+#include "models/ugm/ugm.h"
+#include "unicode/space_mark.h"
+#include "vocab/keys.h"
+
+#include <float.h>
+
+void ggtok_ugm_free(void *model) {
+    ugm_model *m = model;
+    if (!m) return;
+    ggtok_trie_free(&m->tokens);
+    ggtok_trie_long_free(&m->longs);
+    ggtok_trie_free(&m->user);
+    ggtok_charsmap_free(&m->map);
+    ggtok_adjacency_free(&m->pairs);
+    ggtok_mem_free(m);
+}
+
+ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err) {
+    return ggtok_error_set_at(err, GGTOK_ERR_VOCAB, KEY_CHARSMAP, strlen(KEY_CHARSMAP),
+                              GGTOK_NO_OFFSET, "key '%s': %s", KEY_CHARSMAP, fault);
+}
+
+/* Exponent of the lowest set bit of a finite score that is not 0: it is a
+ * multiple of 2 to that power. */
+static int lowest_bit(float score) {
+    uint32_t bits;
+    memcpy(&bits, &score, sizeof bits);
+    int exponent = (int)(bits >> 23 & 255);
+    uint32_t mantissa = (bits & 0x7FFFFF) | (exponent ? 0x800000 : 0);
+    return (exponent ? exponent : 1) - 150 + (int)bits_lowest(mantissa);
+}
+
+/* 2 to the power e, for -149 <= e <= 127. */
+static double power_of_two(int e) {
+    double r = 1;
+    for (; e < 0; e++) r /= 2;
+    for (; e > 0; e--) r *= 2;
+    return r;
+}
+
+/* What all scores have in common; see exact_length. */
+typedef struct score_range {
+    int low_bit;
+    float greatest; /* absolute value of any score */
+    float per_char; /* the most that one character can add to, or take from, the best sum */
+    bool finite;
+} score_range;
+
+static void widen(score_range *r, float score, bool one_char) {
+    if (!(score >= -FLT_MAX && score <= FLT_MAX)) {
+        r->finite = false;
+        return;
+    }
+    if (score == 0) return;
+    int low = lowest_bit(score);
+    float size = score < 0 ? -score : score;
+    if (low < r->low_bit) r->low_bit = low;
+    if (size > r->greatest) r->greatest = size;
+    if ((score > 0 || one_char) && size > r->per_char) r->per_char = size;
+}
+
+/*
+ * How long a text may be for all sums of its tokens' scores to be exact.
+ *
+ * All scores are multiples of g = 2^low_bit. The best sum falls by at most
+ * per_char with each character, for a token of that one character or the unknown
+ * one is always there to be taken, and rises by no more. So every sum that is
+ * formed over n bytes is a multiple of g of size <= n per_char + greatest, and a
+ * double holds it exactly while that is <= 2^53 g.
+ */
+static double exact_length(const score_range *r) {
+    if (!r->finite) return 0;
+    if (r->greatest == 0) return DBL_MAX;
+    double room = 0x1p53 * power_of_two(r->low_bit) - r->greatest;
+    return room <= 0 ? 0 : r->per_char == 0 ? DBL_MAX : room / r->per_char;
+}
+
+/* Is there a U+2581 after the first character? */
+static bool holds_space(const uint8_t *p, size_t n) {
+    for (size_t i = 1; i + 3 <= n; i++) {
+        if (!memcmp(p + i, SPACE_MARK, SPACE_MARK_BYTES)) return true;
+    }
+    return false;
+}
+
+static bool build_tries(const vocab *v, ugm_model *m) {
+    enum { MATCHED = GGTOK_ATTR_NORMAL | GGTOK_ATTR_USER_DEFINED | GGTOK_ATTR_UNUSED };
+    uint32_t *ids = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *ids));
+    if (!ids || !ggtok_adjacency_init(&m->pairs, v->n_tokens ? v->text_off[v->n_tokens] : 0)) {
+        ggtok_mem_free(ids);
+        return false;
+    }
+    score_range range = {INT32_MAX, 0, 0, true};
+    float lowest = FLT_MAX;                /* what llama.cpp has where no token is NORMAL */
+    bool whole = true, space_first = true; /* no token holds a U+2581 after its first character */
+    size_t n = 0;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        if (!(v->attr[id] & MATCHED)) continue;
+        gguf_view text = vocab_text(v, id);
+        ids[n++] = id;
+        whole &= ggtok_adjacency_add(&m->pairs, text.p, text.n);
+        if (space_first) space_first = !holds_space(text.p, text.n);
+        widen(&range, v->score[id], text.n && text.n == utf8_lead_len(text.p[0]));
+        if ((v->attr[id] & GGTOK_ATTR_NORMAL) && v->score[id] < lowest) lowest = v->score[id];
+    }
+    float unknown = lowest - 10.0f; /* in single precision, as there */
+    widen(&range, unknown, true);
+    m->unknown = unknown;
+    m->exact_len = whole ? exact_length(&range) : 0;
+    m->words = m->exact_len > 0 && space_first;
+    bool ok = ggtok_trie_build(&m->tokens, v->text, v->text_off, ids, n, true) &&
+              ggtok_trie_long_build(&m->longs, v->text, v->text_off, ids, n);
+    n = 0;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        if (v->attr[id] & GGTOK_ATTR_USER_DEFINED) ids[n++] = id;
+    }
+    ok = ok && ggtok_trie_build(&m->user, v->text, v->text_off, ids, n, false);
+    ggtok_mem_free(ids);
+    return ok;
+}
+
+/* Is this byte one space, whatever stands around it, to normalizing? */
+static bool parts_words(const vocab *v, const ugm_model *m, uint8_t c) {
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        if (!(v->attr[id] & GGTOK_ATTR_USER_DEFINED)) continue; /* most of 250,000 */
+        gguf_view text = vocab_text(v, id);
+        if (text.n && memchr(text.p, c, text.n)) return false;
+    }
+    return ggtok_charsmap_is_space(&m->map, c);
+}
+
+/* Loading encodes a newline: it is refused for that before the tries are built. */
+static ggtok_status check_newline(const vocab *v, const ugm_model *m, ggtok_error *err) {
+    const char *fault = NULL;
+    const uint8_t *with;
+    size_t with_n;
+    ggtok_charsmap_match(&m->map, (const uint8_t *)"\n", 1, &with, &with_n, &fault);
+    for (uint32_t id = 0; fault && id < v->n_tokens; id++) {
+        gguf_view text = vocab_text(v, id); /* user-defined tokens don't get to the charsmap */
+        if (v->attr[id] & GGTOK_ATTR_USER_DEFINED && text.n && *text.p == '\n') fault = NULL;
+    }
+    return fault ? ggtok_ugm_charsmap_fault(fault, err) : GGTOK_OK;
+}
+
+ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                             void **model, ggtok_error *err) {
+    (void)options;
+    ugm_model *m = ggtok_mem_zalloc(sizeof *m);
+    if (!m) return ggtok_error_memory(err);
+    ggtok_status status = ggtok_charsmap_load(&m->map, g, err);
+    if (!status) status = check_newline(v, m, err);
+    if (!status && !build_tries(v, m)) status = ggtok_error_memory(err);
+    if (status) {
+        ggtok_ugm_free(m);
+        return status;
+    }
+    for (unsigned c = 0; c < 128; c++) {
+        m->plain[c] = !PLAIN && !trie_child(&m->user, 0, (uint8_t)c) &&
+                      ggtok_charsmap_keeps_ascii(&m->map, (uint8_t)c);
+    }
+    m->all_plain = true;
+    for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
+    m->words = m->words && parts_words(v, m, ' ');
+    m->newlines = parts_words(v, m, '\t') && parts_words(v, m, '\n') && parts_words(v, m, '\r');
+    *model = m;
+    return GGTOK_OK;
+}

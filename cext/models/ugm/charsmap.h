@@ -1,0 +1,57 @@
+/*
+ * UGM's precompiled_charsmap: a table from byte sequences to replacements, made
+ * by SentencePiece. Read defensively: nothing in it is trusted.
+ *
+ *   size of the array in bytes u32 | array of u32 | replacements, NUL-terminated
+ *
+ * all little-endian, whatever the file's byte order (it is an array of bytes).
+ * The array is a double array with XOR addressing:
+ *
+ *   unit:  bits 0-7 label (bit 31 set: not a child) | bit 8 has a replacement
+ *          | bit 9 base is in units of 256 | bits 10-30 base
+ *   unit[i ^ base(i) ^ c] is i's child for byte c if its label is c; the one at
+ *   i ^ base(i) holds, in bits 0-30, where i's replacement begins.
+ */
+#ifndef GGTOK_UGM_CHARSMAP_H
+#define GGTOK_UGM_CHARSMAP_H
+
+#include "base/error.h"
+#include "gguf/gguf.h"
+
+/* How many times as long as what it replaces a replacement may be, in bytes, so that a text
+ * does not become ids out of proportion. Unicode's NFKC, which real maps hold, has 11. */
+enum { CHARSMAP_MOST = 32 };
+
+typedef struct charsmap {
+    uint32_t *unit; /* NULL if the file has no charsmap */
+    size_t n_units;
+    uint8_t *text; /* the replacements */
+    size_t text_n;
+} charsmap;
+
+/* Reads the file's charsmap; having none is fine. What llama.cpp refuses at load
+ * is GGTOK_ERR_VOCAB. The map must be zeroed; free it even after a failure. */
+ggtok_status ggtok_charsmap_load(charsmap *m, const gguf *g, ggtok_error *err);
+void ggtok_charsmap_free(charsmap *m);
+
+/*
+ * The longest sequence at p[0..n) that has a replacement: its length, with the
+ * replacement in *with, *with_n; 0 if there is none. Where llama.cpp throws (a
+ * link out of the array, a replacement outside the text or without an end), and
+ * where a replacement is longer than CHARSMAP_MOST allows, *fault is set to a sentence.
+ */
+size_t ggtok_charsmap_match(const charsmap *m, const uint8_t *p, size_t n, const uint8_t **with,
+                            size_t *with_n, const char **fault);
+
+/* Does ASCII byte c, followed by another ASCII byte, never match anything? */
+bool ggtok_charsmap_keeps_ascii(const charsmap *m, uint8_t c);
+
+/* Does the character p[0..len), followed by a byte other than CC and CD, never
+ * match anything, nor begin to match something in another way? */
+bool ggtok_charsmap_keeps(const charsmap *m, const uint8_t *p, size_t len);
+
+/* Is byte c (not 0) one space to the map, whatever stands around it: a space that it leaves
+ * alone, or what it replaces by one, and part of no longer sequence? May say no wrongly. */
+bool ggtok_charsmap_is_space(const charsmap *m, uint8_t c);
+
+#endif

@@ -1,0 +1,233 @@
+/* Normalizing: user-defined tokens as they are, the charsmap, white space by the flags. */
+#include "base/bits.h"
+#include "models/ugm/ugm.h"
+#include "unicode/space_mark.h"
+
+enum { BLOCK = 1 << 15 }; /* normalized bytes that are gathered before they are tokenized */
+
+static inline void put_space(const ugm_run *r, bytebuf *norm) {
+    if (r->call->v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) {
+        memcpy(norm->data + norm->n, SPACE_MARK, SPACE_MARK_BYTES);
+        norm->n += SPACE_MARK_BYTES;
+    } else {
+        norm->data[norm->n++] = ' ';
+    }
+}
+
+/* Appends one normalized byte; there is room for 7. */
+static inline void put(ugm_run *r, bytebuf *norm, uint8_t c) {
+    const bool *flag = r->call->v->flag;
+    if (c != ' ') {
+        if (!r->in_word) {
+            r->in_word = true;
+            if (flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES] ||
+                (flag[GGTOK_FLAG_ADD_SPACE_PREFIX] && !r->prefixed)) {
+                put_space(r, norm);
+                r->prefixed = true;
+            }
+        }
+        norm->data[norm->n++] = c;
+    } else {
+        r->in_word = false;
+        if (!flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES]) put_space(r, norm);
+    }
+}
+
+/*
+ * How many bytes at p begin some user-defined token. Such bytes are taken as they
+ * are: not only whole tokens, as one might expect, but any beginning of one,
+ * which is llama.cpp's rule and has to be ours.
+ */
+static size_t user_prefix(const trie *user, const uint8_t *p, size_t n) {
+    size_t i = 0;
+    for (uint32_t s = 0; i < n && (s = trie_child(user, s, p[i])) != 0;) i++;
+    return i;
+}
+
+/* Length of the sequence at p, 0 if it is none: unicode_cpt_from_utf8 without its
+ * value. What decodes above U+10FFFF passes, as it is never encoded again. */
+static size_t sequence(const uint8_t *p, size_t n) {
+    size_t len = utf8_lead_len(*p);
+    if (*p >= 0xF8 || (*p >= 0x80 && len == 1) || len > n) return 0;
+    for (size_t i = 1; i < len; i++) {
+        if (!utf8_continues(p[i])) return 0;
+    }
+    return len;
+}
+
+/* Appends with[0..n), which text[from..from + used) becomes, to the guard's text, too. */
+static bool put_guarded(ugm_run *r, const uint8_t *with, size_t n, size_t from, size_t used) {
+    bytebuf *norm = &r->s->norm;
+    text_guard *g = r->call->guard;
+    bool trusted = ggtok_guard_trusts(g, from, used), ok = true;
+    bool same = n == used && !memcmp(with, r->text + from, n);
+    for (size_t i = 0; ok && i < n; i++) {
+        size_t before = norm->n, begin = same ? from + i : from,
+               end = same ? begin + 1 : from + used;
+        put(r, norm, with[i]);
+        const uint8_t *made = norm->data + before;
+        size_t n_made = norm->n - before;
+        if (with[i] != ' ') {
+            size_t n_space = n_made - 1;
+            bool white = r->white_begin < r->white_end;
+            if (!white) r->white_begin = r->white_end = begin;
+            ok = ggtok_guard_put_all(g, made, n_space, trusted, r->white_begin, r->white_end) &&
+                 ggtok_guard_put_all(g, made + n_space, 1, trusted, begin, end);
+            r->white_begin = r->white_end = 0;
+        } else if (n_made) {
+            ok = ggtok_guard_put_all(g, made, n_made, trusted, begin, end);
+        } else {
+            if (r->white_begin == r->white_end) r->white_begin = begin;
+            r->white_end = end;
+        }
+    }
+    return ok;
+}
+
+/* Normalizes what stands at p; returns how many bytes that takes, 0 on an error. */
+static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
+    static const uint8_t replacement[3] = {0xEF, 0xBF, 0xBD};
+    const char *fault = NULL;
+    const uint8_t *with = p;
+    size_t with_n = 0, used = user_prefix(&r->m->user, p, n);
+    if (used) {
+        with_n = used;
+    } else if ((used = ggtok_charsmap_match(&r->m->map, p, n, &with, &with_n, &fault)) == 0) {
+        with = p;
+        used = with_n = sequence(p, n);
+        if (!used) used = 1, with = replacement, with_n = 3;
+    }
+    if (fault) {
+        ggtok_ugm_charsmap_fault(fault, r->call->err);
+        return 0;
+    }
+    bytebuf *norm = &r->s->norm;
+    if (!bytebuf_reserve(norm, mem_mul(with_n, 3) + 8)) {
+        ggtok_error_memory(r->call->err);
+        return 0;
+    }
+    if (!r->call->guard) {
+        for (size_t i = 0; i < with_n; i++) put(r, norm, with[i]);
+    } else if (!put_guarded(r, with, with_n, (size_t)(p - r->text), used)) {
+        ggtok_error_memory(r->call->err);
+        return 0;
+    }
+    return used;
+}
+
+#define EACH(x) ((uint64_t)(x) * 0x0101010101010101u)
+
+/* How many of the 8 bytes at p, from the first on, are graphic ASCII characters. */
+static inline size_t graphic_run(const uint8_t *p) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t x, y;
+    memcpy(&x, p, 8);
+    /* Sums that carry into a byte's top bit: at least 21, and not 7F. */
+    y = x & EACH(0x7F);
+    uint64_t stop = ~((y + EACH(0x80 - 0x21)) & ~(y + EACH(1)) & ~x) & EACH(0x80);
+    return stop ? bits_lowest(stop) / 8 : 8;
+#else
+    (void)p;
+    return 0;
+#endif
+}
+
+static uint8_t find_kind(const ugm_model *m, const uint8_t *p, size_t len) {
+    bool plain = !PLAIN && !trie_child(&m->user, 0, p[0]) && ggtok_charsmap_keeps(&m->map, p, len);
+    return plain ? KIND_PLAIN : KIND_OTHER;
+}
+
+/*
+ * Length of the character at p if it is of two or three bytes and stays itself;
+ * else 0, which decides nothing. Charsmaps compose letters with combining marks,
+ * whose UTF-8 begins with CC or CD: what stands before one is not for this way.
+ * Four bytes must be readable.
+ */
+static inline size_t plain_char(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
+    size_t len;
+    uint32_t cpt;
+    if (p[0] >= 0xC2 && p[0] < 0xE0 && utf8_continues(p[1])) {
+        cpt = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3F);
+        len = 2;
+    } else if ((p[0] & 0xF0) == 0xE0 && utf8_continues(p[1]) && utf8_continues(p[2])) {
+        cpt = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3F);
+        len = 3;
+        if (cpt < 0x800) return 0;
+    } else {
+        return 0;
+    }
+    if ((p[len] & 0xFE) == 0xCC) return 0;
+    uint8_t *kind = &s->kind[cpt];
+    if (*kind == KIND_UNKNOWN) *kind = find_kind(m, p, len);
+    return *kind == KIND_PLAIN ? len : 0;
+}
+
+ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact) {
+    bytebuf *norm = &r->s->norm;
+    size_t drain_at = BLOCK;
+    norm->n = 0;
+    r->text = text;
+    for (size_t i = 0, asked = 0; i < n;) {
+        if (i - asked >= INTERRUPT_EVERY) {
+            if (interrupted(r->call->interrupt, i - asked)) return GGTOK_ERR_STOPPED;
+            asked = i;
+        }
+        if (r->cut && norm->n >= drain_at) {
+            ggtok_status status = ggtok_ugm_drain(r, false);
+            if (status) return status;
+            /* What is left is scanned again: twice as much next time keeps that linear. */
+            drain_at = 2 * norm->n + BLOCK;
+            if (r->drained + (double)norm->n > r->m->exact_len) break;
+        }
+        if (!bytebuf_reserve(norm, 1024 + 16)) return ggtok_error_memory(r->call->err);
+        /* Plain bytes, as many as the room just made holds at four for one. */
+        size_t stop = n - 1 - i > 250 ? i + 250 : n - 1;
+        while (i < stop && !r->call->guard) {
+            size_t len;
+            if (text[i + 1] < 0x80 && r->m->plain[text[i]]) {
+                put(r, norm, text[i++]);
+                if (r->m->all_plain && r->in_word && stop - i >= 8) {
+                    /* Up to eight more in one go; `stop` counted four for one. */
+                    size_t run = graphic_run(text + i);
+                    if (run && text[i + run] >= 0x80) run--;
+                    memcpy(norm->data + norm->n, text + i, 8);
+                    norm->n += run;
+                    i += run;
+                }
+            } else if (stop - i > 3 && (len = plain_char(r->m, r->s, text + i)) != 0) {
+                put(r, norm, text[i]);
+                memcpy(norm->data + norm->n, text + i + 1, 2);
+                norm->n += len - 1;
+                i += len;
+            } else {
+                break;
+            }
+        }
+        if (i == stop && stop < n - 1 && !r->call->guard) continue;
+        size_t used = put_prefix(r, text + i, n - i);
+        if (!used) return r->call->err->status;
+        i += used;
+    }
+    *exact = r->drained + (double)norm->n <= r->m->exact_len;
+    if (r->cut && !*exact) return GGTOK_OK;
+    if (r->call->guard && !ggtok_guard_seal(r->call->guard))
+        return ggtok_error_memory(r->call->err);
+    return r->keep ? GGTOK_OK : ggtok_ugm_drain(r, true);
+}
+
+/* Like plain_char, an ASCII character decides nothing before a combining mark. */
+bool ggtok_ugm_keeps(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room) {
+    for (size_t i = 0, len; i < n; i += len) {
+        if (room - i < 4) return false;
+        if (p[i] < 0x80) {
+            uint8_t *kind = &s->kind[p[i]];
+            if (*kind == KIND_UNKNOWN) *kind = find_kind(m, p + i, 1);
+            if (*kind != KIND_PLAIN || p[i] == ' ' || (p[i + 1] & 0xFE) == 0xCC) return false;
+            len = 1;
+        } else if (!memcmp(p + i, SPACE_MARK, SPACE_MARK_BYTES) ||
+                   !(len = plain_char(m, s, p + i))) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,204 @@
+/*
+ * UGM: the text is normalized, then cut into the tokens with the greatest sum of
+ * scores (unigram language model, Viterbi).
+ *
+ *   text -> spans between spaces, remembered
+ *        -> normalize (user-defined tokens, charsmap, white space) -> pieces
+ *        -> best path of each piece, remembered -> ids, runs of unknowns fused
+ *
+ * Cutting into spans and pieces is exact when sums of scores are (docs/design/ugm.md); a
+ * vocabulary or a text for which that can't be shown is one piece.
+ */
+#include "models/ugm/ugm.h"
+#include "unicode/space_mark.h"
+
+#include <float.h>
+
+enum { SPAN_MORE = 3 }; /* bytes by which a span that is stored may grow: its U+2581 */
+
+static void ugm_scratch_free(void *scratch) {
+    ugm_scratch *s = scratch;
+    if (!s) return;
+    ggtok_mem_free(s->norm.data);
+    ggtok_mem_free(s->best);
+    ggtok_mem_free(s->kind);
+    ggtok_mem_free(s->ids.data);
+    ggtok_mem_free(s->hits.data);
+    ggtok_mem_free(s->padded.data);
+    ggtok_mem_free(s->again.data);
+    ggtok_mem_free(s->tiles.len);
+    ggtok_guard_free(&s->guard);
+    ggtok_word_cache_free(&s->spans);
+    ggtok_word_cache_free(&s->pieces);
+    ggtok_mem_free(s);
+}
+
+static size_t ugm_cache_bytes(const void *scratch) {
+    const ugm_scratch *s = scratch;
+    return ggtok_word_cache_bytes(&s->spans) + ggtok_word_cache_bytes(&s->pieces);
+}
+
+/*
+ * May the text be cut into spans? Each is normalized to words that begin with U+2581, and
+ * no token holds that after its first character: so there is a cut before each. And
+ * no span begins with the unknown id, so that runs of it end with their span: U+2581 is a
+ * token, and what else begins like it isn't the unknown one.
+ */
+static bool words_apart(const vocab *v, const ugm_model *m) {
+    const uint8_t *mark = (const uint8_t *)SPACE_MARK;
+    int32_t id, unk = v->special[GGTOK_UNK];
+    if (!m->words || !v->flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES] ||
+        !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] ||
+        trie_longest(&m->tokens, mark, SPACE_MARK_BYTES, &id) != SPACE_MARK_BYTES) {
+        return false;
+    }
+    if (unk < 0) return true;
+    gguf_view text = vocab_text(v, (uint32_t)unk);
+    return !text.n || text.p[0] != mark[0];
+}
+
+static void *ugm_scratch_new(const vocab *v, const void *model) {
+    ugm_scratch *s = ggtok_mem_zalloc(sizeof *s);
+    if (!s) return NULL;
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        s->any_user |= (v->attr[id] & GGTOK_ATTR_USER_DEFINED) != 0;
+    }
+    s->by_span = words_apart(v, model);
+    if (!ggtok_word_cache_init(&s->spans) || !ggtok_word_cache_init(&s->pieces)) {
+        ugm_scratch_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* Of neighbours among the ids from `first` on that are the unknown one, one stays. */
+static void fuse_unknown(const model_call *call, size_t first) {
+    idbuf *out = call->out;
+    int32_t unk = call->v->special[GGTOK_UNK];
+    size_t n = first;
+    bool was_unknown = false;
+    for (size_t i = first; i < out->n; i++) {
+        bool unknown = out->data[i] == unk;
+        out->data[n] = out->data[i];
+        n += !(was_unknown & unknown);
+        was_unknown = unknown;
+    }
+    out->n = n;
+}
+
+/* A span that the cache doesn't know. */
+static ggtok_status encode_span(const model_call *call, const uint8_t *span, size_t n,
+                                size_t room) {
+    ugm_scratch *s = call->scratch;
+    idbuf *out = call->out;
+    size_t before = out->n;
+    ugm_run r = {call, call->model, s, .cut = true};
+    bool exact;
+    ggtok_status status = ggtok_ugm_run_text(&r, span, n, &exact);
+    if (status) return status;
+    fuse_unknown(call, before);
+    double more = exact ? r.drained - (double)(n + SPAN_MORE) : DBL_MAX;
+    if (more > 0) {
+        s->excess += more; /* each time it comes: it isn't kept */
+    } else {
+        ggtok_word_cache_put(&s->spans, span, n, room, out->data + before, out->n - before);
+    }
+    return GGTOK_OK;
+}
+
+/* The ids of all spans of the text; *exact becomes false if it turned out, or may be, longer
+ * than cutting allows. */
+static ggtok_status encode_spans(const model_call *call, const uint8_t *text, size_t n,
+                                 bool *exact) {
+    const ugm_model *m = call->model;
+    ugm_scratch *s = call->scratch;
+    ugm_spans *f = &s->found;
+    ggtok_status status = GGTOK_OK;
+    double spans = 0;
+    size_t room, before = 0;
+    s->excess = 0;
+    *exact = true;
+    if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
+    for (ggtok_ugm_spans_begin(f, m->newlines);
+         !status && *exact && ggtok_ugm_spans_next(f, text, n);) {
+        if (interrupted(call->interrupt, f->at - before)) return GGTOK_ERR_STOPPED;
+        before = f->at;
+        status = ggtok_words_encode_spans(call, &s->spans, encode_span, text, room, f->start,
+                                          f->end, f->n);
+        spans += (double)f->n;
+        *exact = (double)f->at + SPAN_MORE * spans + s->excess <= m->exact_len;
+    }
+    return status;
+}
+
+/* The text as a whole, or cut into pieces after normalizing. */
+static ggtok_status encode_text(const model_call *call, const uint8_t *text, size_t n, bool cut,
+                                bool *exact) {
+    ugm_run r = {call, call->model, call->scratch, .cut = cut, .prefixed = !call->after_special};
+    size_t before = call->out->n;
+    ggtok_status status = ggtok_ugm_run_text(&r, text, n, exact);
+    fuse_unknown(call, before);
+    return status;
+}
+
+static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size_t n) {
+    const ugm_model *m = call->model;
+    ggtok_error unwanted;
+    model_call own = *call;
+    if (!own.err) own.err = &unwanted; /* ggtok_ugm_run_text needs the status that is in it */
+    size_t before = call->out->n;
+    ugm_scratch *s = call->scratch;
+    if (!s->kind && !(s->kind = ggtok_mem_zalloc(N_KINDS))) return ggtok_error_memory(call->err);
+    bool exact, cut = m->exact_len > 0;
+    ggtok_status status =
+        s->by_span ? encode_spans(&own, text, n, &exact) : encode_text(&own, text, n, cut, &exact);
+    if (!status && cut && !exact) {
+        /* Too long for sums to be exact (70 MB, for a usual vocabulary): once more, whole. */
+        call->out->n = before;
+        status = encode_text(&own, text, n, false, &exact);
+    }
+    return status;
+}
+
+static ggtok_status ugm_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
+    ggtok_error unwanted;
+    model_call own = *call;
+    bool exact;
+    if (!own.err) own.err = &unwanted; /* as in ugm_encode */
+    ggtok_guard_clear(call->guard);
+    return encode_text(&own, text, n, false, &exact);
+}
+
+/* Is the character a space that ends spans? */
+static bool parts_spans(const ugm_model *m, uint32_t cpt) {
+    return cpt == ' ' || (m->newlines && (cpt == '\t' || cpt == '\n' || cpt == '\r'));
+}
+
+static bool ugm_may_cut(const vocab *v, const void *model, void *scratch,
+                        const model_place *place) {
+    (void)v;
+    const ugm_model *m = model;
+    const ugm_scratch *s = scratch;
+    return s->by_span && (parts_spans(m, place->before) || parts_spans(m, place->after));
+}
+
+static bool ugm_same(const void *a, const void *b) {
+    const charsmap *first = &((const ugm_model *)a)->map, *second = &((const ugm_model *)b)->map;
+    return first->n_units == second->n_units && first->text_n == second->text_n &&
+           (!first->n_units ||
+            !memcmp(first->unit, second->unit, first->n_units * sizeof *first->unit)) &&
+           (!first->text_n || !memcmp(first->text, second->text, first->text_n));
+}
+
+const model_ops ggtok_model_ugm = {
+    .build = ggtok_ugm_build,
+    .free = ggtok_ugm_free,
+    .scratch_new = ugm_scratch_new,
+    .scratch_free = ugm_scratch_free,
+    .encode = ugm_encode,
+    .encode_guarded = ugm_encode_guarded,
+    .place = ggtok_ugm_place,
+    .cache_bytes = ugm_cache_bytes,
+    .may_cut = ugm_may_cut,
+    .same = ugm_same,
+};

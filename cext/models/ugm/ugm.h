@@ -1,0 +1,100 @@
+/*
+ * What the parts of UGM share: the model, a context's scratch memory, and one run over a text.
+ *
+ *   build.c      tokens, charsmap and scores to a model
+ *   normalize.c  text to normalized bytes, gathered in blocks
+ *   path.c       normalized bytes to pieces, pieces to ids by the best path
+ *   ugm.c        the text to spans, spans to ids, through the caches
+ *   place.c      where ids come from
+ */
+#ifndef GGTOK_UGM_H
+#define GGTOK_UGM_H
+
+#include "index/adjacency.h"
+#include "index/trie_long.h"
+#include "models/model.h"
+#include "models/tile.h"
+#include "models/ugm/charsmap.h"
+#include "models/ugm/spans.h"
+#include "models/words.h"
+
+typedef struct ugm_model {
+    trie tokens;
+    trie_long longs; /* of them */
+    trie user;       /* user-defined tokens, no tails: see user_prefix */
+    charsmap map;
+    adjacency pairs;
+    double unknown;   /* score of an unknown character */
+    double exact_len; /* texts up to this many bytes have exact sums; 0: none */
+    bool plain[256];  /* an ASCII byte that stays itself if another follows */
+    bool all_plain;   /* all from 20 to 7E are */
+    bool words;       /* a text may be cut at spaces: see words_apart */
+    bool newlines;    /* and at tabs and ends of lines, too */
+} ugm_model;
+
+typedef struct best { /* the best way to a place in the piece */
+    double score;
+    int32_t id;   /* its last token */
+    uint32_t len; /* of that, in bytes; 0: no way leads there */
+} best;
+
+typedef struct ugm_scratch {
+    bytebuf norm;
+    best *best;
+    size_t best_cap;
+    idbuf ids;         /* of one piece, last to first */
+    idbuf hits;        /* of ggtok_trie_long_find */
+    word_cache spans;  /* as they stand in the text */
+    word_cache pieces; /* normalized */
+    ugm_spans found;
+    bytebuf padded; /* a short text */
+    double excess;  /* by which spans were longer, normalized, than SPAN_MORE allows */
+    uint8_t *kind;  /* of each character below U+10000, once met: see plain_char */
+    bool by_span;   /* see words_apart */
+    tiles tiles;
+    text_guard guard; /* of a word that is placed */
+    idbuf again;      /* its ids */
+    bool any_user;    /* some token is user-defined, now that types are final */
+} ugm_scratch;
+
+/* One text, or one span of it. */
+typedef struct ugm_run {
+    const model_call *call;
+    const ugm_model *m;
+    ugm_scratch *s;
+    bool cut;            /* pieces, not the whole text */
+    bool keep;           /* s->norm stays: nothing is tokenized */
+    bool in_word;        /* the last byte was no space */
+    bool prefixed;       /* a space has been put before a word, or none is wanted */
+    const uint8_t *text; /* all of it, for the text_guard */
+    /* Its white space text[white_begin..white_end) is to become one space, for the guard. */
+    size_t white_begin, white_end;
+    double drained; /* normalized bytes tokenized so far */
+} ugm_run;
+
+/* What becomes of a character of two or three bytes; nothing is known at first. */
+enum { KIND_UNKNOWN, KIND_PLAIN, KIND_OTHER, N_KINDS = 0x10000 };
+
+ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
+                             void **model, ggtok_error *err);
+void ggtok_ugm_free(void *model);
+
+/* Fills *err with what is wrong with the charsmap; returns its status. */
+ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
+
+/* Normalizes and tokenizes the text; *exact becomes false if it turned out longer than cutting
+ * allows. */
+ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact);
+
+/* Is the word p[0..n), after which `room` - n bytes of the text follow, the same when it is
+ * normalized, with a space before it? May say no wrongly. */
+bool ggtok_ugm_keeps(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
+
+/* See model_ops. */
+bool ggtok_ugm_place(const model_call *call, const model_source *source);
+
+/* Tokenizes the pieces of s->norm that are complete, all of it if `all`, and moves the rest to
+ * the front. */
+ggtok_status ggtok_ugm_drain(ugm_run *r, bool all);
+
+#endif

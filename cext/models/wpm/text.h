@@ -1,0 +1,60 @@
+/*
+ * WPM's text: what each character becomes, and where words begin and end.
+ *
+ * A word is a run of characters without white space, or a single one of those that
+ * stand alone (punctuation, Chinese characters). Characters that are dropped are part
+ * of the word around them.
+ */
+#ifndef GGTOK_WPM_TEXT_H
+#define GGTOK_WPM_TEXT_H
+
+#include "base/interrupt.h"
+#include "vocab/vocab.h"
+
+/* What a character does to the text. */
+enum { CHAR_WORD = 1, CHAR_ALONE, CHAR_SPACE, CHAR_DROP };
+
+/* A character after normalization: kind, and the bytes that it adds to a word. */
+typedef struct wpm_char {
+    uint8_t bytes[4];
+    uint8_t len;
+    uint8_t kind;
+} wpm_char;
+
+enum {
+    WPM_PAGE = 256, /* characters are normalized a page at a time, when first met */
+    WPM_PAGES = 0x110000 / WPM_PAGE,
+    WPM_SPANS = 512
+};
+
+typedef struct wpm_text {
+    wpm_char *page[WPM_PAGES];
+    /* Lead bytes from C0 on, of two-byte characters, that are known to lead nothing but
+     * parts of words: most letters of Latin, Greek and Cyrillic. */
+    uint32_t in_words;
+    interrupt *interrupt; /* of the call that encodes */
+} wpm_text;
+
+typedef struct wpm_spans { /* text[start[i]..end[i]) */
+    size_t start[WPM_SPANS], end[WPM_SPANS], n;
+} wpm_spans;
+
+bool ggtok_wpm_text_init(wpm_text *t, const vocab *v); /* from zeros; false: out of memory */
+void ggtok_wpm_text_free(wpm_text *t);
+
+/* The page of a character, made now. NULL: out of memory. */
+const wpm_char *ggtok_wpm_new_page(wpm_text *t, const vocab *v, uint32_t number);
+
+static inline const wpm_char *wpm_char_of(wpm_text *t, const vocab *v, uint32_t cpt) {
+    const wpm_char *page = t->page[cpt / WPM_PAGE];
+    if (!page && !(page = ggtok_wpm_new_page(t, v, cpt / WPM_PAGE))) return NULL;
+    return &page[cpt % WPM_PAGE];
+}
+
+/* Finds the next words of text[*at..n), where no word has begun, and moves *at after
+ * them; at the end of the text, and in long white space, there are none. False: out of
+ * memory, or interrupted. */
+bool ggtok_wpm_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n, size_t *at,
+                     wpm_spans *spans);
+
+#endif

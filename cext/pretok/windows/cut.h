@@ -1,0 +1,85 @@
+/*
+ * Cuts a piece window by window. What a window can't tell, its last word and whatever follows a
+ * byte that no class holds, is left to the next one; a window that tells nothing is left to the
+ * pattern's automaton.
+ */
+#ifndef GGTOK_PRETOK_CUT_H
+#define GGTOK_PRETOK_CUT_H
+
+#include "pretok/windows/beyond_ascii.h"
+#include "pretok/windows/starts.h"
+
+/* Where words start in the window at p, of which `left` bytes are text, with spaces after
+ * them, as far as it tells; never bit 0. At the text's end a word starts, too. If none
+ * does, and what is known ends with a letter, *last_letter is where that begins. */
+ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned left,
+                                   shape s, cpu_level on, unsigned *last_letter) {
+    unsigned known = left, done = 0;
+    classes c = on == CPU_AVX512 ? classify_avx512(p, s) : classify(p, s);
+    uint64_t strange = c.control & ~c.other_white & ~c.newline;
+    if (s.no_digits) strange |= c.digit;
+    strange &= window_first(known);
+    if (strange) known = bits_lowest(strange);
+    if (c.high) known = add_high(high, p, &c, known, s.han, on);
+    uint64_t starts = s.gaps ? gap_starts(&c, s, known) : run_starts(&c, p, s, &known, &done);
+
+    /* A white run that reaches the end of what is known may go on: of it, only
+     * the start counts. Those that reach the text's end don't: as if there were nothing
+     * but space after it. */
+    const uint64_t white = c.space | c.other_white | c.newline;
+    uint64_t in_sight = window_first(known);
+    if (known == left && left < WINDOW) {
+        in_sight |= (uint64_t)1 << left;
+        starts |= (uint64_t)1 << left;
+    } else if (known && white >> (known - 1) & 1) {
+        uint64_t before = ~white & in_sight;
+        unsigned run = before ? bits_highest(before) + 1 : 0;
+        in_sight = ((uint64_t)2 << run) - 1;
+    }
+    starts &= in_sight & ~(uint64_t)1;
+    /* Where a word that began with a mark ends may depend on that. */
+    const bool by_letters = !s.ascii_prefix || ((c.letter | c.han) & 1);
+    if (!starts && !done && known && by_letters && (c.letter | c.han) >> (known - 1) & 1) {
+        *last_letter = bits_highest(in_sight & ~c.inner);
+    }
+    return starts;
+}
+
+ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, cpu_level on, const uint8_t *text,
+                         pretok_stage *st, size_t *ends, size_t max) {
+    enum { FEW = 2, MANY = 64, LEAST = 2 };
+    size_t n = 0, slow = FEW;
+    while (st->pos < st->end) {
+        size_t pos = st->pos; /* the next window's: where a word begins, or in its letters */
+        slow = slow < MANY ? 2 * slow : MANY; /* it pays to try seldom what fails often */
+        while (max - n >= WINDOW && st->end - pos >= LEAST && !st->match_end) {
+            const uint8_t *p = text + pos;
+            uint8_t last[WINDOW];
+            unsigned left = st->end - pos < WINDOW ? (unsigned)(st->end - pos) : WINDOW;
+            unsigned last_letter = 0;
+            if (left < WINDOW) {
+                memset(last, ' ', sizeof last);
+                p = memcpy(last, p, left);
+            }
+            uint64_t starts = word_starts(self->plain->high, p, left, s, on, &last_letter);
+            if (starts) {
+                unsigned found = bits_count(starts);
+                window_places_on(on, starts, found, pos, ends + n);
+                n += found;
+                st->pos = pos += bits_highest(starts);
+                slow = FEW;
+            } else if (last_letter) {
+                pos += last_letter;
+            } else {
+                break;
+            }
+        }
+        if (n && max - n < WINDOW) break;
+        size_t most = max - n < slow ? max - n : slow;
+        n += ggtok_pretok_dfa_cut(self->plain, text, st, ends + n, most);
+        if (n == max) break;
+    }
+    return n;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * Where words start, as formulas over a window's classes. docs/design/windows.md derives them
+ * from the patterns.
+ */
+#ifndef GGTOK_PRETOK_STARTS_H
+#define GGTOK_PRETOK_STARTS_H
+
+#include "base/window.h"
+#include "pretok/windows/shape.h"
+
+/* The runs of `run` that begin at the bits of `from` (each the first of its run),
+ * whole: adding `from` carries through them and nothing else. */
+ALWAYS_INLINE uint64_t runs_from(uint64_t run, uint64_t from) {
+    return run & ~(run + from);
+}
+
+/* Where those runs end: the first byte after each. */
+ALWAYS_INLINE uint64_t runs_end(uint64_t run, uint64_t from) {
+    return (run + from) & ~run;
+}
+
+/* ---- contractions ---- */
+
+/* Length of the contraction at p (p[0] is an apostrophe, 3 bytes can be read), or 0. */
+ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
+    uint8_t a = p[1], b = p[2];
+    if (upper) a |= 0x20, b |= 0x20;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
+    return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
+}
+
+/* What the formulas read of a window. Every byte is in exactly one of letter, digit, blank,
+ * newline, han and punct; white is blank or newline. */
+typedef struct groups {
+    uint64_t letter, digit, blank, newline, white, han, punct;
+    uint64_t punct_start; /* the first of each run */
+} groups;
+
+ALWAYS_INLINE groups group_classes(const classes *c) {
+    groups g = {.letter = c->letter, .digit = c->digit, .newline = c->newline, .han = c->han};
+    g.blank = c->space | c->other_white;
+    g.white = g.blank | g.newline;
+    g.punct = ~(g.letter | g.digit | g.white | g.han);
+    g.punct_start = g.punct & ~(g.punct << 1);
+    return g;
+}
+
+/* Starts of words of letters, but for those that their prefix starts. *known ends before a
+ * place that can't be told. */
+ALWAYS_INLINE uint64_t letter_starts(const classes *c, const groups *g, shape s, unsigned *known) {
+    uint64_t starts = g->letter & ~(g->letter << 1);
+    if (!s.any_prefix) {
+        starts &= ~(c->space << 1);
+    } else {
+        uint64_t prefix = g->punct_start & ~(c->space << 1); /* it starts a word itself */
+        if (s.ascii_prefix) {
+            const uint64_t ascii = g->letter & ~c->high;
+            uint64_t prefixed = (prefix & ~c->high) << 1 & ascii;
+            starts |= runs_end(ascii, prefixed) & g->letter;
+            starts &= ~(g->blank << 1 | prefixed);
+        } else {
+            if (c->high) { /* all bytes of the prefix */
+                for (int i = 1; i < 4; i++) prefix |= prefix << 1 & c->inner & g->punct;
+            }
+            starts &= ~((g->blank | prefix) << 1);
+        }
+    }
+    if (s.cased) {
+        starts |= c->upper & (g->letter & ~c->upper) << 1;
+        uint64_t doubt = c->upper & (g->letter & c->high) << 1; /* after a letter without case */
+        if (doubt && bits_lowest(doubt) < *known) *known = bits_lowest(doubt);
+    }
+    return starts;
+}
+
+ALWAYS_INLINE uint64_t digit_starts(const classes *c, const groups *g, shape s) {
+    const uint64_t digit = g->digit, first = digit & ~(digit << 1);
+    if (s.digits == 1) return digit;
+    if (s.digits != 3) return first & ~(c->space << 1);
+    uint64_t starts = 0, fourth = digit & digit << 1 & digit << 2 & digit << 3;
+    for (uint64_t at = first; at; at = at << 3 & fourth) starts |= at;
+    return starts;
+}
+
+/* Newlines that join the punctuation before them. */
+ALWAYS_INLINE uint64_t joined_newlines(const groups *g, shape s) {
+    return s.joined ? runs_from(g->newline, g->punct << 1 & g->newline) : 0;
+}
+
+/* Starts of white space where `\s*[\r\n]+` is a word: of each run, after its last newline, and
+ * the last blank before something else, which `\s+(?!\S)` doesn't take. */
+ALWAYS_INLINE uint64_t newline_word_starts(const groups *g, uint64_t joined, uint64_t followed) {
+    const uint64_t blank = g->blank, newline = g->newline, white = g->white;
+    uint64_t tail = blank & newline << 1; /* what follows the last newline of a run ... */
+    uint64_t inner = tail & ~(joined << 1);
+    uint64_t more = (blank + inner) & ~blank & newline; /* ... unless there is another one */
+    while (more) {
+        unsigned end = bits_lowest(more);
+        tail &= ~((uint64_t)2 << bits_highest(~blank & (((uint64_t)1 << end) - 1)));
+        more &= more - 1;
+    }
+    return (white & ~(white << 1) & ~joined) | tail | (blank & followed >> 1);
+}
+
+/* Mends `starts` where apostrophes stand that may begin a contraction, or end a word that has
+ * one. *known ends before an apostrophe that can't be read in this window; *done is where the
+ * last contraction ends. */
+ALWAYS_INLINE uint64_t contract(uint64_t starts, const classes *c, const groups *g,
+                                const uint8_t *p, shape s, unsigned *known, unsigned *done) {
+    const bool suffix = s.contractions == SUFFIX;
+    uint64_t quotes = c->quote & g->punct_start & ~(c->space << 1);
+    quotes &= suffix ? g->letter << 1 : g->letter >> 1;
+    for (; quotes; quotes &= quotes - 1) {
+        unsigned at = bits_lowest(quotes), n;
+        if (at > WINDOW - 4) {
+            if (at < *known) *known = at;
+            break;
+        }
+        if (suffix && *done && at == *done) continue; /* a word has one; this is a prefix */
+        if (!(n = contraction(p + at, s.either_case))) continue;
+        *done = at + n;
+        uint64_t inside = ((uint64_t)1 << n) - (suffix ? 1 : 2); /* starts at most at `at` */
+        starts &= ~(inside << at);
+        starts |= g->letter & (uint64_t)1 << *done;
+    }
+    return starts;
+}
+
+/* Where words start if they are runs of a class with a prefix. *known is cut short before what
+ * can't be told; *done is where the last contraction ends. */
+ALWAYS_INLINE uint64_t run_starts(const classes *c, const uint8_t *p, shape s, unsigned *known,
+                                  unsigned *done) {
+    const groups g = group_classes(c);
+    uint64_t starts = letter_starts(c, &g, s, known);
+    starts |= s.punct_apart ? g.punct_start : g.punct_start & ~(c->space << 1);
+    starts |= digit_starts(c, &g, s);
+    if (s.prefixed_digits) { /* a run that may go on is in the window's last word */
+        const uint64_t first = g.digit & ~(g.digit << 1);
+        starts &= ~(first & c->space << 1 & ~(g.digit >> 1 & g.digit >> 2));
+    }
+    starts |= g.han & ~(g.han << 1);
+
+    const uint64_t apart =
+        (s.digits_apart ? g.digit : 0) | (s.punct_apart ? g.punct : 0) | (s.han_apart ? g.han : 0);
+    const uint64_t followed = ~(g.white | apart);
+    if (s.newline_words) {
+        const uint64_t joined = joined_newlines(&g, s);
+        starts |= newline_word_starts(&g, joined, followed);
+        if (s.slashes && (joined << 1 & c->slash)) {
+            unsigned at = bits_lowest(joined << 1 & c->slash);
+            if (at < *known) *known = at;
+        }
+    } else {
+        starts |= (g.white & ~(g.white << 1)) | (g.white & followed >> 1);
+    }
+    return s.contractions ? contract(starts, c, &g, p, s, known, done) : starts;
+}
+
+/* Where words start if one white character is the prefix of a word, newlines are words, and what
+ * is left between words and numbers are gaps:
+ *
+ *   CODER   [\r\n] | \s?\p{L}+ | \s?\p{P}+ | \p{N}, symbols being in the gaps
+ *   LLM     [\r\n] | \s?[a-z]+ | \s? other letters + | \s? punctuation + | \p{N}+
+ */
+ALWAYS_INLINE uint64_t gap_starts(const classes *c, shape s, unsigned known) {
+    const bool coder = s.gaps == CODER;
+    const uint64_t blank = c->space | c->other_white;
+    const uint64_t not_punct = c->letter | c->digit | blank | c->newline | c->han | c->symbol;
+    const uint64_t punct = ~not_punct & window_first(known);
+    const uint64_t other = coder ? 0 : c->letter & c->high, letter = c->letter & ~other;
+    const uint64_t first =
+        (letter & ~(letter << 1)) | (other & ~(other << 1)) | (punct & ~(punct << 1));
+    const uint64_t prefix = blank & (letter | other | punct | (coder ? c->han : 0)) >> 1;
+    const uint64_t gap = (blank & ~prefix) | c->symbol;
+    return c->newline | prefix | (first & ~(prefix << 1)) | (c->han & ~(c->han << 1)) |
+           (gap & ~(gap << 1)) | (c->digit & ~(coder ? 0 : c->digit << 1));
+}
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * The patterns that are cut by windows of 64 bytes, one row each: the same words as the automata
+ * of pretok/dfa.c, which tests judge them by. Each row is compiled for every level of base/cpu.h,
+ * and the first call's processor decides.
+ *
+ * A window begins where a word begins, so nothing before it matters. Each class of ASCII becomes
+ * a 64-bit mask, and where words start follows from shifts and sums of masks (starts.h).
+ */
+#include "pretok/windows/windows.h"
+
+#if defined(__SSE2__) || defined(_M_X64) || (defined(__ARM_NEON) && defined(__aarch64__))
+
+#include "pretok/windows/cut.h"
+
+#else
+
+#define cut(self, shape, on, text, st, ends, max) \
+    ggtok_pretok_dfa_cut((self)->plain, text, st, ends, max)
+
+#endif
+
+#define ARGUMENTS \
+    (const pretok_scanner *self, const uint8_t *text, pretok_stage *st, size_t *ends, size_t max)
+#define CUT(on, ...) \
+    ARGUMENTS { \
+        return cut(self, ((shape){__VA_ARGS__}), on, text, st, ends, max); \
+    }
+
+#ifdef CPU_DISPATCH
+#define PATTERN(name, ...) \
+    static TARGET_AVX512 size_t name##_avx512 CUT(CPU_AVX512, \
+                                                  __VA_ARGS__) static TARGET_AVX2 size_t \
+        name##_avx2 CUT(CPU_AVX2, __VA_ARGS__) static size_t name##_base CUT(CPU_BASE, \
+                                                                             __VA_ARGS__) \
+    size_t ggtok_pretok_cut_##name ARGUMENTS { \
+        return (cpu_has_avx512() ? name##_avx512 \
+                : cpu_has_avx2() ? name##_avx2 \
+                                 : name##_base)(self, text, st, ends, max); \
+    }
+#else
+#define PATTERN(name, ...) size_t ggtok_pretok_cut_##name CUT(CPU_BASE, __VA_ARGS__)
+#endif
+
+#define LLAMA .any_prefix = true, .newline_words = true, .joined = true
+#define OWN .contractions = OWN_WORD
+#define EITHER .either_case = true
+#define V3 LLAMA, .ascii_prefix = true, .no_controls = true, .han = true, .han_apart = true
+
+/* clang-format off */
+PATTERN(gpt2, OWN)
+PATTERN(starcoder, OWN, .digits = 1, .digits_apart = true)
+PATTERN(llama3, LLAMA, OWN, EITHER, .digits = 3)
+PATTERN(minicpm5, LLAMA, OWN, EITHER, .digits = 3, .digits_apart = true)
+PATTERN(qwen2, LLAMA, OWN, EITHER, .digits = 1)
+PATTERN(seed_coder, .any_prefix = true, .newline_words = true, OWN, EITHER, .digits = 1)
+PATTERN(ufakzeka, LLAMA, .digits = 1)
+PATTERN(kimi_k2, LLAMA, .han = true, .contractions = SUFFIX, EITHER, .digits = 3)
+PATTERN(gpt4o, LLAMA, .slashes = true, .cased = true, .contractions = SUFFIX, EITHER, .digits = 3)
+PATTERN(tekken, LLAMA, .slashes = true, .cased = true, .digits = 1)
+PATTERN(youtu, LLAMA, .slashes = true, .contractions = SUFFIX, EITHER, .digits = 1)
+PATTERN(tiny_aya, LLAMA, .slashes = true, .contractions = SUFFIX, EITHER, .digits = 3)
+PATTERN(default, .no_controls = true, .no_backtick = true, .punct_apart = true, .digits = 3)
+PATTERN(falcon, .no_controls = true, .punct_apart = true, .digits = 3, .prefixed_digits = true)
+PATTERN(deepseek_v3, V3, .digits = 3, .digits_apart = true)
+PATTERN(afmoe, V3, .no_digits = true)
+PATTERN(deepseek_coder, .gaps = CODER, .no_controls = true, .han = true)
+PATTERN(deepseek_llm, .gaps = LLM, .no_controls = true, .han = true)
+/* clang-format on */

@@ -1,0 +1,191 @@
+/*
+ * Arrow data to and from Python: the PyCapsule interface
+ * (arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). A capsule holds a struct
+ * of Arrow's; whoever uses it moves what is in there away, and the capsule's destructor releases
+ * what nobody has moved.
+ */
+#include "python/arrow.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "python/signals.h"
+
+#define SCHEMA "arrow_schema"
+#define ARRAY "arrow_array"
+#define STREAM "arrow_array_stream"
+#define TEXTS "ggtok.arrow_texts"
+#define IDS "ggtok.arrow_ids"
+
+static PyObject *error_class;
+
+static PyObject *fail(const ggtok_error *err) {
+    PyObject *args = Py_BuildValue("(y#O)", err, (Py_ssize_t)sizeof *err, Py_None);
+    if (args) PyErr_SetObject(error_class, args);
+    Py_XDECREF(args);
+    return NULL;
+}
+
+/* ---- in ---- */
+
+typedef struct raised { /* an exception that waits */
+    PyObject *type, *value, *traceback;
+} raised;
+
+/* Without the GIL: releasing may wait for a thread of the producer's that wants it. Or it is
+ * Python that releases, which must not see an exception that somebody else raised. */
+static void texts_free(PyObject *capsule) {
+    raised r;
+    arrow_texts *texts = PyCapsule_GetPointer(capsule, TEXTS);
+    PyErr_Fetch(&r.type, &r.value, &r.traceback);
+    PyThreadState *state = PyEval_SaveThread();
+    ggtok_arrow_texts_free(texts);
+    PyEval_RestoreThread(state);
+    PyErr_Restore(r.type, r.value, r.traceback);
+    ggtok_mem_free(texts);
+}
+
+typedef struct reading {
+    python_call call;
+    raised raised; /* by a signal's handler */
+} reading;
+
+static bool goes_on(void *user) {
+    reading *r = user;
+    if (ggtok_python_go_on(&r->call)) return true;
+    PyEval_RestoreThread(r->call.thread);
+    PyErr_Fetch(&r->raised.type, &r->raised.value, &r->raised.traceback);
+    r->call.thread = PyEval_SaveThread();
+    return false;
+}
+
+const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule) {
+    return PyCapsule_GetPointer(capsule, TEXTS);
+}
+
+/* (a stream's capsule, None, is this the main thread) or (a schema's capsule, an array's, ...)
+ * -> (capsule of texts, how many, the first row that is null or None) */
+static PyObject *read_texts(PyObject *self, PyObject *args) {
+    PyObject *first, *second, *main;
+    ggtok_error err;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOO", &first, &second, &main)) return NULL;
+    bool one_array = second != Py_None;
+    void *stream_or_schema = PyCapsule_GetPointer(first, one_array ? SCHEMA : STREAM);
+    void *array = one_array && stream_or_schema ? PyCapsule_GetPointer(second, ARRAY) : NULL;
+    if (!stream_or_schema || (one_array && !array)) return NULL;
+    arrow_texts *texts = ggtok_mem_zalloc(sizeof *texts);
+    PyObject *capsule = texts ? PyCapsule_New(texts, TEXTS, texts_free) : NULL;
+    if (!capsule) {
+        ggtok_mem_free(texts);
+        return PyErr_NoMemory();
+    }
+    texts->first_null = SIZE_MAX;
+    reading r = {0};
+    ggtok_python_leave(&r.call);
+    if (main == Py_True) texts->go_on = goes_on, texts->user = &r;
+    ggtok_status s = one_array ? ggtok_arrow_texts_add(texts, stream_or_schema, array, &err)
+                               : ggtok_arrow_texts_read(texts, stream_or_schema, &err);
+    ggtok_python_return(&r.call);
+    texts->go_on = NULL;
+    if (s) {
+        Py_DECREF(capsule);
+        if (!r.raised.type) return fail(&err);
+        PyErr_Restore(r.raised.type, r.raised.value, r.raised.traceback);
+        return NULL;
+    }
+    PyObject *null = Py_None;
+    if (texts->first_null == SIZE_MAX) {
+        Py_INCREF(null);
+    } else {
+        null = PyLong_FromSize_t(texts->first_null);
+    }
+    return Py_BuildValue("(NnN)", capsule, (Py_ssize_t)texts->n, null);
+}
+
+/* ---- out ---- */
+
+static void ids_free(PyObject *capsule) {
+    ggtok_arrow_ids_drop(PyCapsule_GetPointer(capsule, IDS));
+}
+
+PyObject *ggtok_py_arrow_ids(arrow_ids *ids) {
+    PyObject *capsule = PyCapsule_New(ids, IDS, ids_free);
+    if (!capsule) ggtok_arrow_ids_drop(ids);
+    return capsule;
+}
+
+static void schema_free(PyObject *capsule) {
+    struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, SCHEMA);
+    if (schema->release) schema->release(schema);
+    ggtok_mem_free(schema);
+}
+
+static void array_free(PyObject *capsule) {
+    struct ArrowArray *array = PyCapsule_GetPointer(capsule, ARRAY);
+    if (array->release) array->release(array);
+    ggtok_mem_free(array);
+}
+
+/* () -> a schema's capsule */
+static PyObject *schema(PyObject *self, PyObject *args) {
+    (void)self, (void)args;
+    struct ArrowSchema *schema = ggtok_mem_zalloc(sizeof *schema);
+    if (!schema || !ggtok_arrow_ids_schema(schema)) {
+        ggtok_mem_free(schema);
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = PyCapsule_New(schema, SCHEMA, schema_free);
+    if (!capsule) {
+        schema->release(schema);
+        ggtok_mem_free(schema);
+    }
+    return capsule;
+}
+
+/* (capsule of ids) -> an array's capsule */
+static PyObject *export(PyObject *self, PyObject *ids_capsule) {
+    (void)self;
+    arrow_ids *ids = PyCapsule_GetPointer(ids_capsule, IDS);
+    if (!ids) return NULL;
+    struct ArrowArray *array = ggtok_mem_zalloc(sizeof *array);
+    if (!array || !ggtok_arrow_ids_export(ids, array)) {
+        ggtok_mem_free(array);
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = PyCapsule_New(array, ARRAY, array_free);
+    if (!capsule) {
+        array->release(array);
+        ggtok_mem_free(array);
+    }
+    return capsule;
+}
+
+/* (capsule of ids) -> (rows, nulls) */
+static PyObject *sizes(PyObject *self, PyObject *ids_capsule) {
+    (void)self;
+    const arrow_ids *ids = PyCapsule_GetPointer(ids_capsule, IDS);
+    if (!ids) return NULL;
+    return Py_BuildValue("(nn)", (Py_ssize_t)ggtok_arrow_ids_rows(ids),
+                         (Py_ssize_t)ggtok_arrow_ids_nulls(ids));
+}
+
+static PyMethodDef functions[] = {
+    {"read_texts", read_texts, METH_VARARGS, NULL},
+    {"schema", schema, METH_NOARGS, NULL},
+    {"export", export, METH_O, NULL},
+    {"sizes", sizes, METH_O, NULL},
+};
+
+bool ggtok_arrow_bind(uintptr_t list, uintptr_t error) {
+    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released it */
+    bool ok = true;
+    Py_INCREF((PyObject *)error);
+    error_class = (PyObject *)error;
+    for (size_t i = 0; ok && i < sizeof functions / sizeof functions[0]; i++) {
+        PyObject *f = PyCFunction_NewEx(&functions[i], NULL, NULL);
+        ok = f && PyList_Append((PyObject *)list, f) == 0;
+        Py_XDECREF(f);
+    }
+    PyGILState_Release(state);
+    return ok;
+}

@@ -1,0 +1,416 @@
+/*
+ * Chat conversations to ids (or texts) in one call: messages are read, rendered and tokenized
+ * without a Python object between them.
+ *
+ *     under the GIL     read each conversation's messages into an env of its own
+ *     without it        render, finish, encode, and free the env, one after the other
+ *     under the GIL     lists of ids
+ *
+ * Messages are read here if they are regular: exactly dicts of exactly str, as nearly all are.
+ * What isn't, goes the way through Python (ggtok/chat/server.py, transformers.py), which decides
+ * what it means: this function only says which messages they are. Both ways give the same.
+ */
+#include "python/chat.h"
+
+#include "base/mem.h"
+#include "python/values.h"
+#include "unicode/utf8_valid.h"
+
+/* How messages are prepared: ggtok/chat/plan.py has the same numbers. */
+enum {
+    TYPED = 1,       /* a content that is text becomes a list of one part */
+    DEVELOPER = 2,   /* `developer` becomes `system` */
+    NO_SYSTEM = 4,   /* a first system message is irregular */
+    NO_REASON = 8,   /* a message with reasoning is irregular */
+    PREFILL = 16,    /* a last message of the assistant's is irregular */
+    GENERATION = 32, /* add_generation_prompt is set */
+    BOTH_WAYS = 64,  /* and what isn't set must render, too */
+    COUNT = 128,     /* what is wanted: a number, */
+    TEXT = 256,      /* a text; else ids */
+    TRUSTED = 512,   /* control tokens are parsed everywhere */
+    PREPARED = 1024  /* a message alone in a tuple was prepared by Python */
+};
+
+/* Fields of a plan, a tuple. */
+enum { TEMPLATE, VARIABLES, SHAPE, FLAGS, ENDS, ROLES, N_FIELDS };
+
+typedef struct plan {
+    PyObject *self;
+    const jinja_template *t;
+    jinja_dialect dialect;
+    PyObject *variables; /* a dict of plain data */
+    unsigned long shape, flags;
+    jinja_ends ends;
+    PyObject *roles; /* a set of those that count as the template's */
+    jinja_time now;
+} plan;
+
+typedef enum outcome { READ, IRREGULAR, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
+
+typedef struct job {
+    jinja_env *env, *other; /* other: to be rendered the other way, for its errors */
+    outcome outcome;
+    size_t begin, n;       /* of its ids or bytes in what all share */
+    Py_ssize_t *irregular; /* which messages are */
+    size_t n_irregular, cap_irregular;
+    jinja_error error;
+    ggtok_error encode_error;
+} job;
+
+typedef struct reading {
+    const plan *p;
+    PyObject *messages;
+    job *j;
+    bool other;
+} reading;
+
+/* ---- messages ---- */
+
+typedef struct keys { /* made once a conversation */
+    jinja_value role, content, reasoning, name, call, type, text, word_text, system;
+} keys;
+
+static jinja_value word(reader *r, const char *s, uint8_t label) {
+    return jinja_of_text(ggtok_jinja_text_of(r->h, s, strlen(s), label));
+}
+
+static bool is_key(const char *key, Py_ssize_t n, const char *name) {
+    return (size_t)n == strlen(name) && !memcmp(key, name, (size_t)n);
+}
+
+static jinja_value read_role(reader *r, const plan *p, PyObject *role) {
+    jinja_value v = ggtok_py_read_object(r, role);
+    if (PySet_Contains(p->roles, role) == 1) v.as.text->label = JINJA_OWN;
+    return v;
+}
+
+static bool is_word(PyObject *text, const char *s) {
+    Py_ssize_t n;
+    const char *data = PyUnicode_AsUTF8AndSize(text, &n);
+    if (!data) PyErr_Clear();
+    return data && is_key(data, n, s);
+}
+
+/* A message as llama-server passes it on; false: it is irregular. */
+static bool read_served(reader *r, const plan *p, const keys *k, PyObject *message, bool is_first,
+                        bool is_last, jinja_value *out) {
+    PyObject *key, *value, *role = NULL, *content = NULL, *reasoning = NULL, *name = NULL,
+                           *call = NULL;
+    Py_ssize_t at = 0, n;
+    while (PyDict_Next(message, &at, &key, &value)) {
+        if (!PyUnicode_CheckExact(key)) return false;
+        const char *data = PyUnicode_AsUTF8AndSize(key, &n);
+        if (!data) return PyErr_Clear(), false;
+        PyObject **to = NULL;
+        switch (n) {
+        case 4:
+            to = !memcmp(data, "role", 4) ? &role : !memcmp(data, "name", 4) ? &name : NULL;
+            break;
+        case 7: to = !memcmp(data, "content", 7) ? &content : NULL; break;
+        case 10:
+            if (!memcmp(data, "tool_calls", 10) && value != Py_None) return false;
+            break;
+        case 12: to = !memcmp(data, "tool_call_id", 12) ? &call : NULL; break;
+        case 17: to = !memcmp(data, "reasoning_content", 17) ? &reasoning : NULL; break;
+        default: break;
+        }
+        if (!to) continue;
+        if (!PyUnicode_CheckExact(value) && (to != &content || value != Py_None)) return false;
+        *to = value;
+    }
+    if (!role || !content) return false;
+    if (is_last && p->shape & PREFILL && is_word(role, "assistant")) return false;
+    bool is_system = is_word(role, "system"), is_developer = is_word(role, "developer");
+    if (is_first && p->shape & NO_SYSTEM && (is_system || is_developer)) return false;
+    if (reasoning && p->shape & NO_REASON) return false;
+    jinja_dict *dict = ggtok_jinja_dict_new(r->h, 4);
+    jinja_value said = content == Py_None ? word(r, "", 0) : ggtok_py_read_object(r, content);
+    if (p->shape & TYPED) {
+        jinja_list *parts = ggtok_jinja_list_new(r->h, 1);
+        jinja_dict *part = ggtok_jinja_dict_new(r->h, 2);
+        ggtok_jinja_dict_set(r->h, part, k->type, word(r, "text", JINJA_OWN));
+        ggtok_jinja_dict_set(r->h, part, k->text, said);
+        ggtok_jinja_list_push(r->h, parts, jinja_of_dict(part));
+        said = jinja_of_list(parts);
+    }
+    bool renamed = is_developer && p->shape & DEVELOPER;
+    ggtok_jinja_dict_set(r->h, dict, k->role,
+                         renamed ? word(r, "system", JINJA_OWN) : read_role(r, p, role));
+    ggtok_jinja_dict_set(r->h, dict, k->content, said);
+    const struct {
+        PyObject *object;
+        jinja_value key;
+    } more[] = {{reasoning, k->reasoning}, {name, k->name}, {call, k->call}};
+    for (size_t i = 0; i < 3; i++) {
+        if (!more[i].object || !PyUnicode_GetLength(more[i].object)) continue;
+        ggtok_jinja_dict_set(r->h, dict, more[i].key, ggtok_py_read_object(r, more[i].object));
+    }
+    *out = jinja_of_dict(dict);
+    return true;
+}
+
+/* As transformers hands it to a template: without what is None. */
+static bool read_handed(reader *r, const plan *p, const keys *k, PyObject *message,
+                        jinja_value *out) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0, n;
+    jinja_dict *dict = ggtok_jinja_dict_new(r->h, (size_t)PyDict_Size(message));
+    while (PyDict_Next(message, &at, &key, &value)) {
+        if (!PyUnicode_CheckExact(key)) return false;
+        if (value == Py_None) continue;
+        const char *data = PyUnicode_AsUTF8AndSize(key, &n);
+        if (!data) return PyErr_Clear(), false;
+        if (is_key(data, n, "reasoning_content") || is_key(data, n, "reasoning") ||
+            is_key(data, n, "thinking")) {
+            return false;
+        }
+        if (is_key(data, n, "role") && PyUnicode_CheckExact(value)) {
+            ggtok_jinja_dict_set(r->h, dict, k->role, read_role(r, p, value));
+            continue;
+        }
+        r->level = 1; /* the message is 0 */
+        jinja_value name = ggtok_py_read_object(r, key);
+        ggtok_jinja_dict_set(r->h, dict, name, ggtok_py_read_object(r, value));
+    }
+    *out = jinja_of_dict(dict);
+    return true;
+}
+
+static void note_irregular(reader *r, job *j, Py_ssize_t i) {
+    if (j->n_irregular == j->cap_irregular) {
+        size_t cap = 2 * j->cap_irregular + 8;
+        Py_ssize_t *more = ggtok_mem_realloc(j->irregular, mem_mul(cap, sizeof *more));
+        if (!more) {
+            PyErr_NoMemory();
+            r->raised = true;
+            ggtok_jinja_fail(r->h, "out of memory");
+        }
+        j->irregular = more;
+        j->cap_irregular = cap;
+    }
+    j->irregular[j->n_irregular++] = i;
+}
+
+static void read_messages(jinja_heap *h, void *user) {
+    reader *r = user;
+    const reading *job_read = r->more;
+    const plan *p = job_read->p;
+    PyObject *messages = job_read->messages;
+    ggtok_py_read_variables(h, r);
+    r->strict = true;
+    const keys k = {.role = word(r, "role", 0),
+                    .content = word(r, "content", 0),
+                    .reasoning = word(r, "reasoning_content", 0),
+                    .name = word(r, "name", 0),
+                    .call = word(r, "tool_call_id", 0),
+                    .type = word(r, "type", 0),
+                    .text = word(r, "text", 0)};
+    Py_ssize_t n = PyList_Size(messages);
+    jinja_list *list = ggtok_jinja_list_new(h, (size_t)n);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *message = PyList_GetItem(messages, i);
+        jinja_value v;
+        bool fine = false;
+        jinja_charge(h, 1);
+        ggtok_jinja_env_grow(r->env, 8);
+        if (p->shape & PREPARED && PyTuple_CheckExact(message)) {
+            r->strict = false;
+            v = ggtok_py_read_object(r, PyTuple_GetItem(message, 0));
+            fine = r->strict = true;
+        } else if (PyDict_CheckExact(message)) {
+            r->level = 0;
+            fine = p->dialect == JINJA_TRANSFORMERS
+                       ? read_handed(r, p, &k, message, &v)
+                       : read_served(r, p, &k, message, i == 0, i == n - 1, &v);
+        }
+        if (fine)
+            ggtok_jinja_list_push(h, list, v);
+        else
+            note_irregular(r, job_read->j, i);
+    }
+    ggtok_jinja_env_set(r->env, "messages", 8, jinja_of_list(list));
+    bool generation = (p->shape & GENERATION) != 0;
+    if (p->dialect == JINJA_LLAMA_CPP && generation != job_read->other) {
+        ggtok_jinja_env_set(r->env, "add_generation_prompt", 21, jinja_bool(true));
+    }
+}
+
+static outcome read_env(const plan *p, PyObject *messages, job *j, bool other) {
+    const jinja_options options = {.now = p->now};
+    jinja_env **env = other ? &j->other : &j->env;
+    if (ggtok_jinja_env_new(&options, env, &j->error)) return FAILED;
+    const reading more = {p, messages, j, other};
+    reader r = ggtok_py_reader(*env, p->dialect);
+    r.variables = p->variables;
+    r.more = &more;
+    ggtok_status status = ggtok_py_read(&r, read_messages, &j->error);
+    if (r.raised) return RAISED;
+    if (r.irregular || j->n_irregular) return IRREGULAR;
+    return status ? FAILED : READ;
+}
+
+static void read_job(const plan *p, PyObject *messages, job *j) {
+    j->outcome = IRREGULAR;
+    if (!PyList_CheckExact(messages)) return;
+    j->outcome = read_env(p, messages, j, false);
+    if (j->outcome == READ && p->shape & BOTH_WAYS) j->outcome = read_env(p, messages, j, true);
+}
+
+static void free_job(job *j) {
+    ggtok_jinja_env_free(j->env);
+    ggtok_jinja_env_free(j->other);
+    j->env = j->other = NULL;
+}
+
+/* ---- prompts ---- */
+
+/* Whether Python would decode it: well-formed in the wide sense, and neither surrogates nor
+ * overlong forms. */
+static bool is_utf8(const char *text, size_t n) {
+    const uint8_t *p = (const uint8_t *)text;
+    if (ggtok_utf8_valid_prefix(p, n) < n) return false;
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (p[i] < 0xC0) continue;
+        bool wrong = p[i] < 0xC2 || (p[i] == 0xE0 && p[i + 1] < 0xA0) ||
+                     (p[i] == 0xED && p[i + 1] >= 0xA0) || (p[i] == 0xF0 && p[i + 1] < 0x90) ||
+                     (p[i] == 0xF4 && p[i + 1] >= 0x90) || p[i] > 0xF4;
+        if (wrong) return false;
+    }
+    return true;
+}
+
+/* The prompt of a job that was read; false: there is none, as its outcome says. */
+static bool render(const plan *p, job *j, jinja_result *out) {
+    jinja_result unused;
+    ggtok_status status = ggtok_jinja_render(j->env, p->t, out, &j->error);
+    if (!status && j->other) status = ggtok_jinja_render(j->other, p->t, &unused, &j->error);
+    if (!status) status = ggtok_jinja_finish(j->env, &p->ends, out, &j->error);
+    j->outcome = status ? FAILED : is_utf8(out->text, out->n) ? DONE : IRREGULAR;
+    return j->outcome == DONE;
+}
+
+static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
+    j->begin = all->n;
+    j->n = n;
+    return bytebuf_append(all, data, n);
+}
+
+/* Without the GIL. */
+static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
+    static const ggtok_error no_memory = {.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
+    jinja_result prompt;
+    if (j->outcome != READ || !render(p, j, &prompt)) return;
+    if (p->shape & TEXT) {
+        if (!keep(all, j, prompt.text, prompt.n)) j->outcome = FAILED_TO_ENCODE;
+    } else {
+        const ggtok_range whole = {0, prompt.n};
+        bool trusted = (p->shape & TRUSTED) != 0;
+        ggtok_ids ids;
+        ggtok_parts parts;
+        if (ggtok_encode_trusted(
+                ctx, prompt.text, prompt.n, (unsigned)p->flags, trusted ? &whole : prompt.own,
+                trusted ? prompt.n != 0 : prompt.n_own, &ids, &parts, &j->encode_error)) {
+            j->outcome = FAILED_TO_ENCODE;
+            return;
+        }
+        if (p->shape & COUNT) {
+            j->n = ids.n;
+            return;
+        }
+        if (keep(all, j, ids.data, ids.n * sizeof *ids.data)) return;
+        j->outcome = FAILED_TO_ENCODE;
+    }
+    j->encode_error = no_memory;
+}
+
+/* ---- the call ---- */
+
+static bool read_plan(PyObject *fields, PyObject *now, plan *p) {
+    PyObject *capsule = PyTuple_GetItem(fields, TEMPLATE), *ends = PyTuple_GetItem(fields, ENDS);
+    p->t = PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE);
+    if (!p->t) return false;
+    p->dialect = ggtok_jinja_template_dialect(p->t);
+    p->variables = PyTuple_GetItem(fields, VARIABLES);
+    p->shape = PyLong_AsUnsignedLong(PyTuple_GetItem(fields, SHAPE));
+    p->flags = PyLong_AsUnsignedLong(PyTuple_GetItem(fields, FLAGS));
+    p->roles = PyTuple_GetItem(fields, ROLES);
+    p->ends.own_alone = p->dialect == JINJA_TRANSFORMERS;
+    const char **const texts[] = {&p->ends.bos, &p->ends.eos, &p->ends.turn, &p->ends.answer};
+    for (Py_ssize_t i = 0; i < 4; i++) {
+        *texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(ends, i), NULL);
+        if (!*texts[i]) return false;
+    }
+    if (now != Py_None && !ggtok_py_time(now, &p->now)) return false;
+    return !PyErr_Occurred();
+}
+
+/* What Python gets of a job: ids, a number or a text; an exception, not raised; or, for one
+ * that has to go through Python, a tuple of the messages that are irregular (none: all). */
+static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
+    switch (j->outcome) {
+    case DONE:
+        if (p->shape & COUNT) return PyLong_FromSize_t(j->n);
+        const char *data = j->n ? (const char *)all->data + j->begin : "";
+        if (p->shape & TEXT) return PyUnicode_DecodeUTF8(data, (Py_ssize_t)j->n, NULL);
+        return ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
+    case FAILED: return ggtok_py_template_error(&j->error);
+    case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
+    default: break;
+    }
+    PyObject *tuple = PyTuple_New((Py_ssize_t)j->n_irregular);
+    for (size_t i = 0; tuple && i < j->n_irregular; i++) {
+        PyObject *index = PyLong_FromSsize_t(j->irregular[i]);
+        if (!index)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SetItem(tuple, (Py_ssize_t)i, index);
+    }
+    return tuple;
+}
+
+/* (plan, list of lists of messages, now or None if no template asks) -> list of results */
+PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    (void)n_args;
+    plan p = {.self = self};
+    PyObject *conversations = args[1], *results = NULL;
+    if (!read_plan(args[0], args[2], &p)) return NULL;
+    size_t n = (size_t)PyList_Size(conversations);
+    job *jobs = ggtok_mem_zalloc(mem_mul(n, sizeof *jobs));
+    bytebuf all = {0};
+    ggtok_error err;
+    ggtok_context *ctx = NULL;
+    if (!jobs) return PyErr_NoMemory();
+    for (size_t i = 0; i < n; i++) {
+        read_job(&p, PyList_GetItem(conversations, (Py_ssize_t)i), &jobs[i]);
+        if (jobs[i].outcome == RAISED) goto done;
+    }
+    if (!(p.shape & TEXT) && !(ctx = ggtok_pool_take(ggtok_py_pool(self), &err))) {
+        PyObject *error = ggtok_py_error(self, &err);
+        if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_XDECREF(error);
+        goto done;
+    }
+    PyThreadState *state = PyEval_SaveThread();
+    for (size_t i = 0; i < n; i++) {
+        run_job(&p, &jobs[i], ctx, &all);
+        free_job(&jobs[i]);
+    }
+    if (ctx) ggtok_pool_give(ggtok_py_pool(self), ctx);
+    PyEval_RestoreThread(state);
+    results = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; results && i < n; i++) {
+        PyObject *result = result_of(&p, &jobs[i], &all);
+        if (result)
+            PyList_SetItem(results, (Py_ssize_t)i, result);
+        else
+            Py_CLEAR(results);
+    }
+done:
+    for (size_t i = 0; i < n; i++) {
+        free_job(&jobs[i]);
+        ggtok_mem_free(jobs[i].irregular);
+    }
+    ggtok_mem_free(jobs);
+    ggtok_mem_free(all.data);
+    return results;
+}

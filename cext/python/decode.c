@@ -1,0 +1,67 @@
+/* Ids to text. */
+#include "python/state.h"
+
+bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n) {
+    if (!(*tuple = PySequence_Tuple(object))) return false;
+    *n = (size_t)PyTuple_Size(*tuple);
+    if (!(*ids = ggtok_mem_alloc(mem_mul(*n, sizeof **ids)))) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        long id = PyLong_AsLong(PyTuple_GetItem(*tuple, (Py_ssize_t)i));
+        if (id == -1 && PyErr_Occurred()) return false;
+        if (id < INT32_MIN || id > INT32_MAX) {
+            PyErr_SetString(PyExc_OverflowError, "not an int32");
+            return false;
+        }
+        (*ids)[i] = (int32_t)id;
+    }
+    return true;
+}
+
+static PyObject *decoded(entry *e, const int32_t *ids, size_t n, unsigned flags) {
+    ggtok_error err;
+    ggtok_bytes text;
+    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    if (!ctx) return entry_fail(e, &err, 0, false);
+    ggtok_status s;
+    if (n < RELEASE_FROM) {
+        s = ggtok_decode(ctx, ids, n, flags, &text, &err);
+    } else {
+        PyThreadState *state = PyEval_SaveThread();
+        s = ggtok_decode(ctx, ids, n, flags, &text, &err);
+        PyEval_RestoreThread(state);
+    }
+    PyObject *bytes = s ? entry_fail(e, &err, 0, false)
+                        : PyBytes_FromStringAndSize(text.data, (Py_ssize_t)text.n);
+    ggtok_pool_give(e->pool, ctx);
+    return bytes;
+}
+
+/* (ids, remove_special, unparse_special) -> bytes. */
+PyObject *entry_decode(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    PyObject *tuple, *bytes = NULL;
+    int32_t *ids = NULL;
+    size_t n;
+    unsigned flags;
+    if (entry_ids_of(args[0], &tuple, &ids, &n) && entry_flags(args[1], args[2], &flags)) {
+        bytes = decoded(e, ids, n, flags);
+    }
+    ggtok_mem_free(ids);
+    Py_XDECREF(tuple);
+    return bytes;
+}
+
+/* (address of int32s, how many, remove_special, unparse_special) -> bytes */
+PyObject *entry_decode_at(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
+    SELF;
+    (void)n_args;
+    const int32_t *ids = PyLong_AsVoidPtr(args[0]);
+    size_t n = PyLong_AsSize_t(args[1]);
+    unsigned flags;
+    if (PyErr_Occurred() || !entry_flags(args[2], args[3], &flags)) return NULL;
+    return decoded(e, ids, n, flags);
+}

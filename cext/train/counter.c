@@ -1,0 +1,334 @@
+/* See ggtok.h (training) for what these functions promise. */
+#include "train/counter.h"
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "unicode/space_mark.h"
+#include "unicode/utf8_valid.h"
+
+enum { PAD = PIECE_MAX + 1 };
+
+ggtok_status ggtok_counts_new(const ggtok_counts_options *options, ggtok_counts **out,
+                              ggtok_error *err) {
+    const pretok_row *row = NULL;
+    const char *pre = options->pre ? options->pre : "";
+    *out = NULL;
+    if (options->cut == GGTOK_CUT_PRE && !(row = ggtok_pretok_find(pre, strlen(pre)))) {
+        return ggtok_error_set(err, GGTOK_ERR_PRETOKENIZER, "unknown pre-tokenizer '%s'", pre);
+    }
+    ggtok_counts *c = ggtok_mem_zalloc(sizeof *c);
+    if (!c) return ggtok_error_memory(err);
+    c->options = *options;
+    c->options.pre = NULL;
+    c->row = row;
+    c->spaces = options->cut == GGTOK_CUT_SPACES ||
+                (row && ggtok_pretok_flags(row) & PRETOK_ESCAPE_WHITESPACES);
+    if (!ggtok_table_init(&c->table, options->max_words)) {
+        ggtok_counts_free(c);
+        return ggtok_error_memory(err);
+    }
+    *out = c;
+    return GGTOK_OK;
+}
+
+void ggtok_counts_free(ggtok_counts *c) {
+    if (!c) return;
+    ggtok_table_free(&c->table);
+    ggtok_mem_free(c);
+}
+
+ggtok_counts_info ggtok_counts_get_info(const ggtok_counts *c) {
+    ggtok_counts_info info = {0};
+    for (unsigned i = 0; i < TABLE_SHARDS; i++) {
+        const table_shard *s = &c->table.shards[i];
+        info.n_words += s->n;
+        info.dropped_words += s->dropped_words;
+        info.dropped += s->dropped;
+        table_word w;
+        for (size_t at = 0; ggtok_table_next(s, &at, &w);) {
+            info.word_bytes += w.n;
+            info.total += w.count;
+            info.total_bytes += w.count * w.n;
+        }
+    }
+    info.memory = ggtok_table_bytes(&c->table);
+    return info;
+}
+
+/* ---- a thread's counter ---- */
+
+ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out, ggtok_error *err) {
+    ggtok_counter *c = *out = ggtok_mem_zalloc(sizeof *c);
+    if (!c) return ggtok_error_memory(err);
+    c->counts = counts;
+    c->shorts = ggtok_mem_zalloc(sizeof *c->shorts * 2 << COUNTER_SHORT_LOG2);
+    c->longs = ggtok_mem_zalloc(sizeof *c->longs * 2 << COUNTER_LONG_LOG2);
+    c->batches = ggtok_mem_alloc(sizeof *c->batches * TABLE_SHARDS);
+    if (!c->shorts || !c->longs || !c->batches) {
+        ggtok_counter_free(c);
+        *out = NULL;
+        return ggtok_error_memory(err);
+    }
+    for (unsigned i = 0; i < TABLE_SHARDS; i++) c->batches[i].n = c->batches[i].n_bytes = 0;
+    return GGTOK_OK;
+}
+
+void ggtok_counter_free(ggtok_counter *c) {
+    if (!c) return;
+    ggtok_mem_free(c->shorts);
+    ggtok_mem_free(c->longs);
+    ggtok_mem_free(c->batches);
+    ggtok_mem_free(c->text.data);
+    ggtok_mem_free(c->spaced.data);
+    ggtok_mem_free(c->ends.data);
+    ggtok_mem_free(c);
+}
+
+static bool send(ggtok_counter *c, unsigned shard) {
+    counter_batch *b = &c->batches[shard];
+    bool ok = ggtok_table_add(&c->counts->table, shard, b->words, b->n, &c->overflow);
+    b->n = b->n_bytes = 0;
+    return ok;
+}
+
+/* Adds to the table, by and by. */
+static bool add_far(ggtok_counter *c, const uint8_t *p, size_t n, uint64_t count) {
+    table *t = &c->counts->table;
+    table_word w = {.hash = table_hash(t, p, n), .count = count, .p = p, .n = n};
+    unsigned shard = table_shard_of(w.hash);
+    if (n > COUNTER_BATCH_BYTES) return ggtok_table_add(t, shard, &w, 1, &c->overflow);
+    counter_batch *b = &c->batches[shard];
+    if (b->n == COUNTER_BATCH || n > COUNTER_BATCH_BYTES - b->n_bytes) {
+        if (!send(c, shard)) return false;
+    }
+    w.p = memcpy(b->bytes + b->n_bytes, p, n);
+    b->n_bytes += n;
+    b->words[b->n++] = w;
+    return true;
+}
+
+/* Adds the word of a key, which has its length in its last byte. */
+static bool add_key(ggtok_counter *c, const void *key, size_t size, uint64_t count) {
+    const uint8_t *p = key;
+    return !count || add_far(c, p, p[size - 1], count);
+}
+
+/* A word that its set doesn't hold takes the place of the rarer one. */
+static bool replace_short(ggtok_counter *c, counter_short *set, const uint64_t key[2]) {
+    counter_short *e = set + (set[1].count < set[0].count), gone = *e;
+    *e = (counter_short){{key[0], key[1]}, 1};
+    return add_key(c, gone.key, sizeof gone.key, gone.count);
+}
+
+static bool replace_long(ggtok_counter *c, counter_long *set, const piece_key *key) {
+    counter_long *e = set + (set[1].count < set[0].count), gone = *e;
+    *e = (counter_long){*key, 1};
+    return add_key(c, gone.key.w, sizeof gone.key.w, gone.count);
+}
+
+static inline counter_short *short_set(const ggtok_counter *c, const uint64_t key[2]) {
+    return &c->shorts[2 * (word_hash(key) >> (64 - COUNTER_SHORT_LOG2))];
+}
+
+static inline bool add_short(ggtok_counter *c, counter_short *set, const uint64_t key[2]) {
+    unsigned first = word_same(set[0].key, key), second = word_same(set[1].key, key);
+    if (!(first | second)) return replace_short(c, set, key);
+    set[second].count++;
+    return true;
+}
+
+static bool add_long(ggtok_counter *c, const uint8_t *p, size_t n, size_t room) {
+    if (n > PIECE_MAX) return add_far(c, p, n, 1);
+    piece_key key = piece_key_within(p, n, room);
+    size_t mask = ((size_t)1 << COUNTER_LONG_LOG2) - 1;
+    counter_long *set = &c->longs[2 * (piece_hash(&key) & mask)];
+    size_t first = piece_same(&set[0].key, &key), second = piece_same(&set[1].key, &key);
+    if (!(first | second)) return replace_long(c, set, &key);
+    set[second].count++;
+    return true;
+}
+
+static ggtok_status failed(const ggtok_counter *c, ggtok_error *err) {
+    if (!c->overflow) return ggtok_error_memory(err);
+    return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "a word's count exceeds 64 bits");
+}
+
+ggtok_status ggtok_counter_flush(ggtok_counter *c, ggtok_error *err) {
+    for (size_t i = 0; i < (size_t)2 << COUNTER_SHORT_LOG2; i++) {
+        counter_short e = c->shorts[i];
+        c->shorts[i] = (counter_short){{0, 0}, 0};
+        if (!add_key(c, e.key, sizeof e.key, e.count)) goto fail;
+    }
+    for (size_t i = 0; i < (size_t)2 << COUNTER_LONG_LOG2; i++) {
+        counter_long e = c->longs[i];
+        memset(&c->longs[i], 0, sizeof e);
+        if (!add_key(c, e.key.w, sizeof e.key.w, e.count)) goto fail;
+    }
+    for (unsigned i = 0; i < TABLE_SHARDS; i++) {
+        if (!send(c, i)) goto fail;
+    }
+    return GGTOK_OK;
+fail:
+    return failed(c, err);
+}
+
+/* ---- words of a document ---- */
+
+/* Words text[from..ends[0]), text[ends[0]..ends[1]), ..., of a text of which n bytes are
+ * readable. In groups: all sets of a group are on their way before the first is looked at. */
+static bool add_words(ggtok_counter *c, const uint8_t *text, size_t n, size_t from,
+                      const size_t *ends, size_t count) {
+    enum { GROUP = 32, KEY = 16 };
+    uint64_t keys[GROUP][2];
+    counter_short *sets[GROUP];
+    for (size_t group; count; ends += group, count -= group) {
+        group = count < GROUP ? count : GROUP;
+        size_t start = from;
+        for (size_t i = 0; i < group; start = ends[i++]) {
+            size_t length = ends[i] - start;
+            sets[i] = NULL;
+            if (length > WORD_SHORT) continue;
+            if (n - start >= KEY) {
+                word_short_key(keys[i], text + start, length);
+            } else {
+                uint8_t padded[KEY] = {0};
+                memcpy(padded, text + start, length);
+                word_short_key(keys[i], padded, length);
+            }
+            sets[i] = short_set(c, keys[i]);
+            PREFETCH(sets[i]);
+        }
+        for (size_t i = 0; i < group; from = ends[i++]) {
+            bool ok = sets[i] ? add_short(c, sets[i], keys[i])
+                              : add_long(c, text + from, ends[i] - from, n - from);
+            if (!ok) return false;
+        }
+    }
+    return true;
+}
+
+/* Words of SentencePiece: a run of U+2581 and what follows it. `n` bytes of escaped text, of
+ * which `room` are readable. */
+static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t room) {
+    enum { MARK = 3 };
+    size_t from = 0, i = 0;
+    while (i < n) {
+        while (n - i >= MARK && !memcmp(text + i, SPACE_MARK, MARK)) i += MARK;
+        do { /* to the next mark */
+            const uint8_t *mark = memchr(text + i, (uint8_t)SPACE_MARK[0], n - i);
+            i = mark ? (size_t)(mark - text) : n;
+            if (i == n || (n - i >= MARK && !memcmp(text + i, SPACE_MARK, MARK))) break;
+            i++;
+        } while (i < n);
+        if (i > from && !add_words(c, text, room, from, &i, 1)) return false;
+        from = i;
+    }
+    return true;
+}
+
+/* The text with its spaces escaped as its words have them, and PAD bytes after it. */
+static bool escape(ggtok_counter *c, const uint8_t *text, size_t n) {
+    bytebuf *out = &c->spaced;
+    out->n = 0;
+    if (c->counts->options.cut == GGTOK_CUT_SPACES) {
+        if (!bytebuf_append(out, SPACE_MARK, 3) || !ggtok_space_mark_escape(out, text, n))
+            return false;
+    } else if (ggtok_pretok_flags(c->counts->row) & PRETOK_MARK_LINES) {
+        if (!ggtok_space_mark_escape_lines(out, text, n)) return false;
+    } else if (!ggtok_space_mark_escape(out, text, n)) {
+        return false;
+    }
+    if (!bytebuf_reserve(out, PAD)) return false;
+    memset(out->data + out->n, 0, PAD);
+    return true;
+}
+
+static bool add_pretokenized(ggtok_counter *c, const uint8_t *text, size_t n, size_t room) {
+    enum { BATCH = 256 };
+    size_t ends[BATCH], from = 0, count;
+    pretok_walk walk;
+    ggtok_pretok_begin(&walk, c->counts->row, text, n);
+    while ((count = ggtok_pretok_next(&walk, ends, BATCH))) {
+        if (!add_words(c, text, room, from, ends, count)) return false;
+        from = ends[count - 1];
+    }
+    return true;
+}
+
+/* One document, well-formed; `room` (>= n) bytes are readable. */
+static ggtok_status add_document(ggtok_counter *c, const uint8_t *text, size_t n, size_t room,
+                                 ggtok_error *err) {
+    const ggtok_counts_options *o = &c->counts->options;
+    bool ok;
+    if (!n) return GGTOK_OK;
+    if (c->counts->spaces) {
+        if (!escape(c, text, n)) return ggtok_error_memory(err);
+        text = c->spaced.data;
+        n = c->spaced.n;
+        room = n + PAD;
+    }
+    if (o->cut == GGTOK_CUT_CALLER) {
+        size_t count;
+        ggtok_status s = ggtok_split_text(o->split, o->split_user, text, n, &c->ends, &count, err);
+        if (s) return s;
+        ok = add_words(c, text, room, 0, c->ends.data, count);
+    } else if (o->cut == GGTOK_CUT_SPACES) {
+        ok = add_marked(c, text, n, room);
+    } else {
+        ok = add_pretokenized(c, text, n, room);
+    }
+    return ok ? GGTOK_OK : failed(c, err);
+}
+
+ggtok_status ggtok_counter_add(ggtok_counter *c, const char *text, size_t n, bool lines,
+                               ggtok_error *err) {
+    const ggtok_counts_options *o = &c->counts->options;
+    const uint8_t *p = (const uint8_t *)text;
+    if (o->cut == GGTOK_CUT_CALLER && !o->split) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                               "these counts take words that are cut already");
+    }
+    if (n > UINT32_MAX) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "a text or line of more than 4 GiB");
+    }
+    if (ggtok_utf8_valid_prefix(p, n) < n) {
+        c->text.n = 0;
+        if (!ggtok_utf8_sanitize(&c->text, p, n, NULL)) return ggtok_error_memory(err);
+        p = c->text.data;
+        n = c->text.n;
+    }
+    if (!lines) return add_document(c, p, n, n, err);
+    for (size_t from = 0; from < n;) {
+        const uint8_t *newline = memchr(p + from, '\n', n - from);
+        size_t end = newline ? (size_t)(newline - p) : n;
+        /* SentencePiece never sees the newline; pre-tokenizers do. */
+        size_t stop = newline && o->cut != GGTOK_CUT_SPACES ? end + 1 : end;
+        ggtok_status s = add_document(c, p + from, stop - from, n - from, err);
+        if (s) return s;
+        from = end + 1;
+    }
+    return GGTOK_OK;
+}
+
+ggtok_status ggtok_counter_add_words(ggtok_counter *c, const char *text, size_t n,
+                                     const size_t *ends, const uint64_t *times, size_t count,
+                                     ggtok_error *err) {
+    const uint8_t *p = (const uint8_t *)text;
+    size_t from = 0;
+    for (size_t i = 0; i < count; from = ends[i++]) {
+        size_t length = ends[i] - from;
+        if (ends[i] <= from || ends[i] > n || length > UINT32_MAX) {
+            return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "the end of word %llu is out of order",
+                                   (unsigned long long)i);
+        }
+        if (ggtok_utf8_valid_prefix(p + from, length) < length) {
+            return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "word %llu is not well-formed UTF-8",
+                                   (unsigned long long)i);
+        }
+        if (times ? times[i] && !add_far(c, p + from, length, times[i])
+                  : !add_words(c, p, n, from, &ends[i], 1)) {
+            return failed(c, err);
+        }
+    }
+    return GGTOK_OK;
+}

@@ -1,0 +1,62 @@
+/*
+ * One thread's way into the table of words.
+ *
+ * Most words of a text are among the few that come again and again. A counter adds those up
+ * in a small cache of its own; what the cache has no place for goes, with its count so far,
+ * to the table in batches, one for each shard.
+ *
+ *   text -> words -> cache, two entries a set -> batch of a shard -> table
+ *
+ * So a lock is taken once in some hundred words, and the memory for words doesn't depend on
+ * how many threads count.
+ */
+#ifndef GGTOK_TRAIN_COUNTER_H
+#define GGTOK_TRAIN_COUNTER_H
+
+#include "cache/word_cache.h"
+#include "pretok/pretok.h"
+#include "pretok/split.h"
+#include "train/table.h"
+
+enum {
+    COUNTER_SHORT_LOG2 = SMALL ? 4 : 14, /* sets: 768 KB, what a core's own cache holds; */
+    COUNTER_LONG_LOG2 = SMALL ? 4 : 12,  /* of longer words: 320 KB */
+    COUNTER_BATCH = SMALL ? 4 : 256,     /* words */
+    COUNTER_BATCH_BYTES = 8192
+};
+
+struct ggtok_counts {
+    table table;
+    ggtok_counts_options options;
+    const pretok_row *row; /* GGTOK_CUT_PRE */
+    bool spaces;           /* are escaped */
+};
+
+/* Words of at most WORD_SHORT bytes, and of at most PIECE_MAX; a count of 0: free. */
+typedef struct counter_short {
+    uint64_t key[2]; /* as in cache/word_cache.h */
+    uint64_t count;
+} counter_short;
+
+typedef struct counter_long {
+    piece_key key;
+    uint64_t count;
+} counter_long;
+
+typedef struct counter_batch {
+    table_word words[COUNTER_BATCH];
+    uint8_t bytes[COUNTER_BATCH_BYTES];
+    size_t n, n_bytes;
+} counter_batch;
+
+struct ggtok_counter {
+    ggtok_counts *counts;
+    counter_short *shorts; /* two of a set side by side */
+    counter_long *longs;
+    counter_batch *batches; /* of each shard */
+    bytebuf text, spaced;   /* copies: well-formed; with spaces escaped */
+    split_ends ends;        /* words of the caller's splitter */
+    bool overflow;          /* of a word's count */
+};
+
+#endif

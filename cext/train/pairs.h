@@ -1,0 +1,60 @@
+/*
+ * The pairs that may be merged next: how often each occurs, and where.
+ *
+ * Only pairs that occur `least` times are kept. No others can come to the top of the heap
+ * before one of these: a pair's count rises only in the step that makes one of its symbols,
+ * and falls ever after. When nothing is left, training counts all pairs again with a
+ * smaller `least`.
+ */
+#ifndef GGTOK_TRAIN_PAIRS_H
+#define GGTOK_TRAIN_PAIRS_H
+
+#include "train/symbols.h"
+
+typedef struct pair {
+    uint32_t left, right;
+    uint64_t count;
+    uint32_t *places; /* slots of the left symbol, ascending; some are no longer valid */
+    uint32_t n;       /* of them */
+} pair;
+
+typedef struct heap_entry {
+    uint64_t count; /* as it was when the entry was made: at least what it is now */
+    uint64_t tie;
+    uint32_t pair;
+} heap_entry;
+
+typedef struct pairs {
+    const symbols *symbols;
+    pair *all;
+    size_t n, cap;
+    uint32_t *index; /* open addressing: pair + 1; 0: free */
+    unsigned log2;
+    heap_entry *heap;
+    size_t n_heap, cap_heap;
+    uint64_t least;
+} pairs;
+
+bool ggtok_pairs_init(pairs *p, const symbols *s); /* false: out of memory, as below */
+void ggtok_pairs_free(pairs *p);
+void ggtok_pairs_clear(pairs *p);
+
+pair *ggtok_pairs_find(const pairs *p, uint32_t left, uint32_t right); /* NULL: it isn't kept */
+
+/* Adds a pair that isn't there, with room for n places; its list is to be filled. */
+pair *ggtok_pairs_add(pairs *p, uint32_t left, uint32_t right, uint64_t count, uint32_t n);
+
+/* Takes the pair that comes first off the heap: NULL if there is none. ggtok_pairs_done frees its list. */
+pair *ggtok_pairs_take(pairs *p);
+void ggtok_pairs_done(pair *q);
+
+static inline uint64_t pair_key(uint32_t left, uint32_t right) {
+    return (uint64_t)left << 32 | right;
+}
+
+static inline uint64_t pair_hash(uint64_t key) {
+    uint64_t h = key * 0x9E3779B97F4A7C15u;
+    return (h ^ h >> 29) * 0xD6E8FEB86659FD93u;
+}
+
+#endif

@@ -1,0 +1,114 @@
+#include "train/part.h"
+
+#include "base/cpu.h"
+
+enum { AHEAD = 24 };
+
+static bool side_reach(side *s, size_t old, size_t cap) {
+    neighbour *of = ggtok_mem_realloc(s->of, mem_mul(cap, sizeof *of));
+    if (of) s->of = of;
+    uint32_t *met = ggtok_mem_realloc(s->met, mem_mul(cap, sizeof *met));
+    if (met) s->met = met;
+    uint32_t **to = ggtok_mem_realloc(s->to, mem_mul(cap, sizeof *to));
+    if (to) s->to = to;
+    if (!of || !met || !to) return false;
+    memset(of + old, 0, (cap - old) * sizeof *of);
+    return true;
+}
+
+bool ggtok_part_reach(part *p, size_t n_symbols) {
+    if (n_symbols <= p->cap) return true;
+    size_t cap = n_symbols + n_symbols / 2 + 64;
+    if (!side_reach(&p->left, p->cap, cap) || !side_reach(&p->right, p->cap, cap)) return false;
+    p->cap = cap;
+    return true;
+}
+
+bool ggtok_part_room(part *p, size_t n) {
+    if (n <= p->cap_around) return true;
+    ggtok_mem_free(p->around);
+    p->cap_around = 0;
+    size_t cap = n + n / 2;
+    p->around = ggtok_mem_alloc(mem_mul(cap, 2 * sizeof *p->around));
+    if (!p->around) return false;
+    p->cap_around = cap;
+    return true;
+}
+
+void ggtok_part_free(part *p) {
+    side *sides[] = {&p->left, &p->right};
+    for (int i = 0; i < 2; i++) {
+        ggtok_mem_free(sides[i]->of);
+        ggtok_mem_free(sides[i]->met);
+        ggtok_mem_free(sides[i]->to);
+    }
+    ggtok_mem_free(p->around);
+}
+
+static inline void meet(side *s, uint32_t symbol, uint64_t weight) {
+    neighbour *x = &s->of[symbol];
+    s->met[s->n_met] = symbol;
+    s->n_met += x->n++ == 0;
+    x->weight += weight;
+}
+
+void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint32_t right,
+                        uint32_t made, uint32_t length, const symbol *symbols) {
+    const layout *l = p->layout;
+    uint32_t *slots = l->slots;
+    const uint32_t left_length = symbols[left].length;
+    size_t done = 0, class = 0;
+    uint64_t weight = l->n_classes ? l->counts[0] : 0;
+    p->left.n_met = p->right.n_met = 0;
+    p->replaced = p->doubled = p->n_doubled = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) PREFETCH_WRITE(&slots[places[i + AHEAD]]);
+        uint32_t at = places[i], x = slots[at], next = at + left_length;
+        /* A freed slot and another symbol differ from the left one in this. */
+        if ((x & ~SLOT_FIRST) != left || slots[next] != right) continue;
+        uint32_t after = slots[at + length];
+        slots[at] = (x & SLOT_FIRST) | made;
+        slots[at + 1] = slots[next] = slots[at + length - 1] = SLOT_FREE | length;
+        if (at >= l->starts[class + 1]) {
+            class = layout_class(l, at, class);
+            weight = l->counts[class];
+        }
+        p->replaced += weight;
+        uint32_t before = SLOT_NONE;
+        if (!(x & SLOT_FIRST)) {
+            before = slots[layout_before(l, at)] & SLOT_SYMBOL;
+            if (before ==
+                made) { /* merged just now, when this one's left symbol was to its right */
+                p->doubled += weight;
+                p->n_doubled++;
+                p->around[2 * done - 1] = SLOT_NONE;
+            } else {
+                meet(&p->left, before, weight);
+            }
+        }
+        if (after & SLOT_FIRST) {
+            after = SLOT_NONE;
+        } else {
+            meet(&p->right, after, weight);
+        }
+        p->around[2 * done] = before;
+        p->around[2 * done + 1] = after;
+        places[done++] = at;
+    }
+    p->places = places;
+    p->n_around = done;
+}
+
+void ggtok_part_list(part *p, const symbol *symbols) {
+    for (size_t i = 0; i < p->n_around; i++) {
+        uint32_t before = p->around[2 * i], after = p->around[2 * i + 1], at = p->places[i];
+        if (before != SLOT_NONE) {
+            uint32_t **to = &p->left.to[before];
+            if (*to) *(*to)++ = at - symbols[before].length;
+        }
+        if (after != SLOT_NONE) {
+            uint32_t **to = &p->right.to[after];
+            if (*to) *(*to)++ = at;
+        }
+    }
+}

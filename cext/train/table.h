@@ -1,0 +1,73 @@
+/*
+ * Words and how often each occurs: one table for all threads, in shards by hash.
+ *
+ * A shard is an open-addressing table of 8-byte slots over an arena of records:
+ *
+ *   slot     tag (24 bits of the hash) | offset of the record in the arena + 1 (40 bits)
+ *   record   count (8 bytes) | length (1 byte, or 255 and 4 more) | the word's bytes
+ *
+ * so a word of 7 bytes takes 16 bytes and a slot at most 0.7 full: about 28 bytes in all,
+ * whatever the number of threads. The seed of the hash is the process's own secret.
+ */
+#ifndef GGTOK_TRAIN_TABLE_H
+#define GGTOK_TRAIN_TABLE_H
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/threads.h"
+#include "ggtok.h"
+
+enum {
+    TABLE_SHARDS_LOG2 = 4,
+    TABLE_SHARDS = 1 << TABLE_SHARDS_LOG2,
+    TABLE_CHUNK_LOG2 = 16,
+    TABLE_CHUNK = 1 << TABLE_CHUNK_LOG2
+};
+
+typedef struct table_shard {
+    uint64_t *slots; /* 0: free */
+    unsigned log2;   /* of the number of slots */
+    size_t n;        /* words */
+    /* Arena: byte o lies at chunks[o >> TABLE_CHUNK_LOG2] + o % TABLE_CHUNK. A record never
+     * crosses into another chunk; one that is larger has a block of several chunks. */
+    uint8_t **chunks;
+    size_t n_chunks, cap_chunks;
+    size_t used; /* end of the last record */
+    /* What a limit has dropped: words, and their occurrences. */
+    uint64_t dropped_words, dropped;
+} table_shard;
+
+typedef struct table {
+    table_shard shards[TABLE_SHARDS];
+    lock locks[TABLE_SHARDS];
+    uint64_t seed;
+    size_t max_words; /* of a shard; 0: any number */
+} table;
+
+typedef struct table_word {
+    uint64_t hash, count;
+    const uint8_t *p;
+    size_t n;
+} table_word;
+
+bool ggtok_table_init(table *t, uint64_t max_words);
+void ggtok_table_free(table *t);
+
+static inline uint64_t table_hash(const table *t, const uint8_t *p, size_t n) {
+    return hash_text(p, n, t->seed);
+}
+
+static inline unsigned table_shard_of(uint64_t hash) {
+    return (unsigned)(hash >> (64 - TABLE_SHARDS_LOG2));
+}
+
+/* Adds words, all of that shard, which is locked meanwhile. False: out of memory, or a count
+ * would exceed 64 bits (which *overflow tells). The counts of words seen before are added up. */
+bool ggtok_table_add(table *t, unsigned shard, const table_word *words, size_t n, bool *overflow);
+
+/* A walk over a shard's words, in the order in which they came; begin with *offset = 0. */
+bool ggtok_table_next(const table_shard *s, size_t *offset, table_word *word);
+
+size_t ggtok_table_bytes(const table *t);
+
+#endif

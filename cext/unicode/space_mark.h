@@ -1,0 +1,16 @@
+/* SentencePiece's spelling of spaces: ' ' <-> U+2581. */
+#ifndef GGTOK_SPACE_MARK_H
+#define GGTOK_SPACE_MARK_H
+
+#include "base/mem.h"
+
+#define SPACE_MARK "\xE2\x96\x81"
+enum { SPACE_MARK_BYTES = 3 };
+
+/* Appends p[0..n) with every space escaped. False: out of memory. */
+bool ggtok_space_mark_escape(bytebuf *out, const uint8_t *p, size_t n);
+/* The same, and U+2581 before each line that isn't empty and has none there. */
+bool ggtok_space_mark_escape_lines(bytebuf *out, const uint8_t *p, size_t n);
+bool ggtok_space_mark_unescape(bytebuf *out, const uint8_t *p, size_t n);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * UTF-8 as llama.cpp reads it: only length bits and continuation bits are
+ * checked, so overlong forms decode and surrogates pass; a byte that starts no
+ * such sequence decodes to U+FFFD alone.
+ *
+ * "Well-formed in the wide sense" below: shortest forms of 0..10FFFF, surrogates
+ * included. ggtok_utf8_sanitize (unicode/utf8_valid.h) gives it.
+ */
+#ifndef GGTOK_UTF8_H
+#define GGTOK_UTF8_H
+
+#include "base/mem.h"
+
+#define UTF8_REPLACEMENT 0xFFFDu
+
+/* Length that a lead byte announces, 1 for continuation bytes: unicode_len_utf8. */
+static inline size_t utf8_lead_len(uint8_t c) {
+    return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+}
+
+static inline bool utf8_continues(uint8_t c) {
+    return (c & 0xC0) == 0x80;
+}
+
+/* Decodes one code point of well-formed text and advances *p. */
+static inline uint32_t utf8_next(const uint8_t **p) {
+    const uint8_t *s = *p;
+    uint32_t c = s[0];
+    if (c < 0x80) return *p = s + 1, c;
+    if (c < 0xE0) return *p = s + 2, (c & 0x1F) << 6 | (s[1] & 0x3F);
+    if (c < 0xF0) return *p = s + 3, (c & 0x0F) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3F);
+    *p = s + 4;
+    return (c & 0x07) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3F);
+}
+
+/*
+ * Decodes one code point of any bytes p < end and returns how many bytes it
+ * took: unicode_cpt_from_utf8 with its caller's U+FFFD for a bad byte. Sequences
+ * above U+10FFFF, which abort llama.cpp, count as bad bytes.
+ */
+size_t ggtok_utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cpt);
+
+/* Writes cpt (<= 10FFFF) in its shortest form; returns the length, 1 to 4. */
+size_t ggtok_utf8_encode(uint32_t cpt, uint8_t out[4]);
+
+/* Writes all of cpts[0..n) (<= 10FFFF) in their shortest forms; returns how many bytes they
+ * are, or SIZE_MAX: one is a surrogate. `out` has room for 4 * n + UTF8_ROOM bytes. */
+enum { UTF8_ROOM = 64 };
+size_t ggtok_utf8_of_ucs4(const uint32_t *cpts, size_t n, uint8_t *out);
+
+#endif

@@ -1,0 +1,148 @@
+#include "vocab/keys.h"
+
+/* llama_model_kv_override_type's names. */
+static const char *const override_types[] = {"int", "float", "bool", "str"};
+
+/* ---- overrides ---- */
+
+static ggtok_status check_override(const ggtok_override *o, ggtok_error *err) {
+    if (!o->key || !o->key[0]) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "an override has no key");
+    }
+    if (strlen(o->key) > GGTOK_OVERRIDE_MAX) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                               "an override's key is longer than 127 bytes: '%.40s...'", o->key);
+    }
+    if ((unsigned)o->type > GGTOK_OVERRIDE_STR || (o->type == GGTOK_OVERRIDE_STR && !o->str)) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                               "the override of '%s' has no type or no value", o->key);
+    }
+    if (o->type == GGTOK_OVERRIDE_STR && strlen(o->str) > GGTOK_OVERRIDE_MAX) {
+        return ggtok_error_set(
+            err, GGTOK_ERR_ARGUMENT,
+            "the override of '%s' is longer than 127 bytes, as far as llama.cpp goes", o->key);
+    }
+    return GGTOK_OK;
+}
+
+ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *options,
+                                   ggtok_error *err) {
+    if (!options || !options->n_overrides) return GGTOK_OK;
+    k->overrides = options->overrides;
+    k->n_overrides = options->n_overrides;
+    for (size_t i = 0; i < k->n_overrides; i++) {
+        ggtok_status s = check_override(&k->overrides[i], err);
+        if (s) return s;
+    }
+    k->met = ggtok_mem_zalloc(mem_mul(k->n_overrides, sizeof *k->met));
+    return k->met ? GGTOK_OK : ggtok_error_memory(err);
+}
+
+/* llama.cpp says nothing of keys that it never reads, and need not: most are the
+ * model's. A tokenizer's key that the tokenizer does not read is a mistake. */
+ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err) {
+    static const char prefix[] = "tokenizer.";
+    for (size_t i = 0; i < k->n_overrides; i++) {
+        const char *key = k->overrides[i].key;
+        if (k->met[i] || strncmp(key, prefix, sizeof prefix - 1) != 0) continue;
+        if (!ggtok_warnings_add(
+                k->warnings,
+                "the override of '%s' has no effect: this vocabulary reads no such scalar "
+                "(or it is overridden twice, where the first counts)",
+                key)) {
+            return ggtok_error_memory(err);
+        }
+    }
+    return GGTOK_OK;
+}
+
+void ggtok_vocab_keys_free(vocab_keys *k) {
+    ggtok_mem_free(k->met);
+    k->met = NULL;
+}
+
+/* The override of a key, if it is of the type that is being read; *o == NULL: the
+ * file's value counts. As in llama.cpp one of another type is warned of, and that
+ * is all (there at each read, here once). */
+static ggtok_status override_of(vocab_keys *k, const char *key, ggtok_override_type type,
+                                const ggtok_override **o, ggtok_error *err) {
+    *o = NULL;
+    for (size_t i = 0; i < k->n_overrides; i++) {
+        const ggtok_override *candidate = &k->overrides[i];
+        if (strcmp(candidate->key, key) != 0) continue;
+        bool met = k->met[i];
+        k->met[i] = true;
+        if (candidate->type == type) {
+            *o = candidate;
+        } else if (!met && !ggtok_warnings_add(
+                               k->warnings,
+                               "the override of '%s' must be of type %s, not %s: it is "
+                               "ignored, as in llama.cpp",
+                               key, override_types[type], override_types[candidate->type])) {
+            return ggtok_error_memory(err);
+        }
+        break;
+    }
+    return GGTOK_OK;
+}
+
+/* ---- reading: absent is fine, a wrong type is an error, as in llama.cpp ---- */
+
+static ggtok_status wrong_type(const gguf *g, const gguf_kv *kv, const char *want,
+                               ggtok_error *err) {
+    gguf_view key = ggtok_gguf_key(g, kv);
+    return ggtok_error_set_at(err, GGTOK_ERR_VOCAB, key.p, key.n, kv->value,
+                              "key '%.*s' has type %s%s%s, but must be %s", (int)key.n,
+                              (const char *)key.p, ggtok_gguf_type_name(kv->type),
+                              kv->type == GGTOK_ARRAY ? " of " : "",
+                              kv->type == GGTOK_ARRAY ? ggtok_gguf_type_name(kv->elem) : "", want);
+}
+
+static ggtok_status key_of(const gguf *g, const char *key, ggtok_value_type type,
+                           const gguf_kv **kv, ggtok_error *err) {
+    *kv = ggtok_gguf_find(g, key);
+    if (*kv && (*kv)->type != type) return wrong_type(g, *kv, ggtok_gguf_type_name(type), err);
+    return GGTOK_OK;
+}
+
+ggtok_status ggtok_vocab_array_of(const gguf *g, const char *key, unsigned elems, const char *want,
+                                  const gguf_kv **kv, ggtok_error *err) {
+    *kv = ggtok_gguf_find(g, key);
+    if (*kv && ((*kv)->type != GGTOK_ARRAY || !(elems >> (*kv)->elem & 1))) {
+        return wrong_type(g, *kv, want, err);
+    }
+    return GGTOK_OK;
+}
+
+ggtok_status ggtok_vocab_key_u32(vocab_keys *k, const char *key, uint32_t *value, bool *found,
+                                 ggtok_error *err) {
+    const ggtok_override *o;
+    const gguf_kv *kv = NULL;
+    ggtok_status s = override_of(k, key, GGTOK_OVERRIDE_INT, &o, err);
+    if (!s && !o) s = key_of(k->g, key, GGTOK_U32, &kv, err);
+    *found = !s && (o || kv);
+    if (*found) *value = o ? (uint32_t)o->i64 : (uint32_t)ggtok_gguf_uint(k->g, kv);
+    return s;
+}
+
+ggtok_status ggtok_vocab_key_bool(vocab_keys *k, const char *key, bool *value, ggtok_error *err) {
+    const ggtok_override *o;
+    const gguf_kv *kv = NULL;
+    ggtok_status s = override_of(k, key, GGTOK_OVERRIDE_BOOL, &o, err);
+    if (!s && !o) s = key_of(k->g, key, GGTOK_BOOL, &kv, err);
+    if (!s && (o || kv)) *value = o ? o->boolean : ggtok_gguf_uint(k->g, kv) != 0;
+    return s;
+}
+
+ggtok_status ggtok_vocab_key_string(vocab_keys *k, const char *key, gguf_view *value, bool *found,
+                                    ggtok_error *err) {
+    const ggtok_override *o;
+    const gguf_kv *kv = NULL;
+    ggtok_status s = override_of(k, key, GGTOK_OVERRIDE_STR, &o, err);
+    if (!s && !o) s = key_of(k->g, key, GGTOK_STRING, &kv, err);
+    *found = !s && (o || kv);
+    *value = (gguf_view){(const uint8_t *)"", 0};
+    if (*found && o) *value = (gguf_view){(const uint8_t *)o->str, strlen(o->str)};
+    if (*found && kv) *value = ggtok_gguf_until_nul(ggtok_gguf_string(k->g, kv));
+    return s;
+}

@@ -1,0 +1,56 @@
+/* The GGUF keys of a vocabulary, and typed reads of them under the caller's overrides. */
+#ifndef GGTOK_VOCAB_KEYS_H
+#define GGTOK_VOCAB_KEYS_H
+
+#include "base/error.h"
+#include "gguf/gguf.h"
+
+#define KEY_ARCHITECTURE "general.architecture"
+#define KEY_NAME "general.name"
+#define KEY_MODEL "tokenizer.ggml.model"
+#define KEY_PRE "tokenizer.ggml.pre"
+#define KEY_TOKENS "tokenizer.ggml.tokens"
+#define KEY_TYPES "tokenizer.ggml.token_type"
+#define KEY_TYPE_COUNT "tokenizer.ggml.token_type_count"
+#define KEY_SCORES "tokenizer.ggml.scores"
+#define KEY_MERGES "tokenizer.ggml.merges"
+#define KEY_ADD_BOS "tokenizer.ggml.add_bos_token"
+#define KEY_ADD_EOS "tokenizer.ggml.add_eos_token"
+#define KEY_ADD_SEP "tokenizer.ggml.add_sep_token"
+#define KEY_ADD_SPACE_PREFIX "tokenizer.ggml.add_space_prefix"
+#define KEY_REMOVE_EXTRA_WS "tokenizer.ggml.remove_extra_whitespaces"
+#define KEY_CHARSMAP "tokenizer.ggml.precompiled_charsmap"
+#define KEY_LOWERCASE "tokenizer.ggml.normalizer.lowercase"
+#define KEY_STRIP_ACCENTS "tokenizer.ggml.normalizer.strip_accents"
+#define KEY_SUPPRESS "tokenizer.ggml.suppress_tokens"
+
+/* Where keys are read: the file, and what the caller puts in the place of its
+ * scalars. Starts zeroed but for g and warnings. */
+typedef struct vocab_keys {
+    const gguf *g;
+    bytebuf *warnings;
+    const ggtok_override *overrides;
+    size_t n_overrides;
+    bool *met; /* by override: a key was read that it is about */
+} vocab_keys;
+
+/* Takes the caller's overrides; closing warns of those that nothing came to read. */
+ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *options,
+                                   ggtok_error *err);
+ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err);
+void ggtok_vocab_keys_free(vocab_keys *k);
+
+/* Each succeeds with nothing found (*value unchanged) when the key is absent, and
+ * is GGTOK_ERR_VOCAB when its value has another type. */
+ggtok_status ggtok_vocab_key_u32(vocab_keys *k, const char *key, uint32_t *value, bool *found,
+                                 ggtok_error *err);
+ggtok_status ggtok_vocab_key_bool(vocab_keys *k, const char *key, bool *value, ggtok_error *err);
+/* Cut at the first NUL; "" when absent. */
+ggtok_status ggtok_vocab_key_string(vocab_keys *k, const char *key, gguf_view *value, bool *found,
+                                    ggtok_error *err);
+/* An array whose element type has its bit in `elems`; `want` names those in the
+ * error. *kv == NULL: absent. */
+ggtok_status ggtok_vocab_array_of(const gguf *g, const char *key, unsigned elems, const char *want,
+                                  const gguf_kv **kv, ggtok_error *err);
+
+#endif

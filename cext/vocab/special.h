@@ -1,0 +1,14 @@
+/* Special tokens of a loaded vocabulary. */
+#ifndef GGTOK_VOCAB_SPECIAL_H
+#define GGTOK_VOCAB_SPECIAL_H
+
+#include "vocab/vocab.h"
+
+/* special[GGTOK_EOT] while several texts qualify and nobody has asked which: it
+ * takes ggtok_vocab_find_eot (some milliseconds) to tell. */
+enum { VOCAB_EOT_OPEN = -2 };
+bool ggtok_vocab_find_eot(const vocab *v, int32_t *id); /* false: out of memory */
+
+bool ggtok_vocab_is_eog(const vocab *v, int32_t id);
+
+#endif

@@ -1,0 +1,145 @@
+"""The types that annotations name, each imported when somebody asks for it.
+
+Annotations here are text (``types.Text``): type checkers read it, and
+``typing.get_type_hints`` evaluates it. Importing ``typing`` takes longer than the rest of
+``import ggtok``, and NumPy many times that, so nothing imports either for annotations alone.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime as datetime
+    from typing import Any as Any
+    from typing import BinaryIO as BinaryIO
+    from typing import Literal, Protocol, TypeAlias
+    from typing import SupportsIndex as SupportsIndex
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer as Buffer
+
+    from ggtok.arrow import ArrowIds as ArrowIds
+    from ggtok.files.summary import EncodeProgress as EncodeProgress
+    from ggtok.files.summary import Summary as Summary
+    from ggtok.sources.found import Source as Source
+
+    class ArrowStream(Protocol):
+        """What exports a stream of Arrow data: pyarrow, polars, pandas, duckdb and others."""
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+    class ArrowArray(Protocol):
+        """What exports an array of Arrow data."""
+
+        def __arrow_c_array__(
+            self, requested_schema: object | None = None
+        ) -> tuple[object, object]: ...
+
+    Text: TypeAlias = str | Buffer
+    ParseSpecial: TypeAlias = bool | Collection[str | Buffer | SupportsIndex]
+    Ids: TypeAlias = Iterable[SupportsIndex] | NDArray[np.integer[Any]]
+    Texts: TypeAlias = Iterable[Text] | ArrowStream | ArrowArray
+    Int32Array: TypeAlias = NDArray[np.int32]
+    Int64Array: TypeAlias = NDArray[np.int64]
+    Like: TypeAlias = Literal["llama.cpp", "transformers"]
+    Messages: TypeAlias = Sequence[Mapping[str, Any]]
+    Known: TypeAlias = tuple[int, Ids]
+    Unit: TypeAlias = Literal["byte", "char"]
+    IdFormat: TypeAlias = Literal["raw", "megatron", "npy", "arrow"]
+    IdType: TypeAlias = Literal["auto", "uint16", "uint32", "int32"]
+    FaultRule: TypeAlias = Literal["raise", "replace", "skip"]
+    Side: TypeAlias = Literal["right", "left"]
+    Special: TypeAlias = Literal["blank", "keep"]
+    UserDefined: TypeAlias = Literal["parse", "plain"]
+
+else:
+
+    class _InstanceOf:
+        """Tells pydantic to check for this class, which it can't do on its own."""
+
+        def __init__(self, cls: type) -> None:
+            self.cls = cls
+
+        def __get_pydantic_core_schema__(self, source: object, handler: object) -> object:
+            return {"type": "is-instance", "cls": self.cls}
+
+    def _resolved() -> "dict[str, object]":
+        import datetime
+        import typing
+        from collections.abc import Collection, Iterable, Mapping, Sequence
+
+        import numpy as np
+        from numpy.typing import NDArray
+
+        from ggtok.arrow import ArrowIds
+        from ggtok.files.summary import EncodeProgress, Summary
+        from ggtok.sources.found import Source
+
+        @typing.runtime_checkable
+        class ArrowStream(typing.Protocol):
+            def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+        @typing.runtime_checkable
+        class Reader(typing.Protocol):
+            def read(self, n: int = -1) -> bytes: ...
+
+        class AnyBuffer(type):
+            def __instancecheck__(cls, object: object) -> bool:
+                try:
+                    memoryview(object)
+                except TypeError:
+                    return False
+                return True
+
+        class AnyTexts(type):
+            def __instancecheck__(cls, object: object) -> bool:
+                names = "__iter__", "__getitem__", "__arrow_c_stream__", "__arrow_c_array__"
+                return any(hasattr(object, name) for name in names)
+
+        def checked(hint: object, cls: type) -> object:
+            return typing.Annotated[hint, _InstanceOf(cls)]
+
+        try:
+            from collections.abc import Buffer  # Python 3.12
+        except ImportError:
+            Buffer = typing.Union[bytes, bytearray, memoryview]  # noqa: N806, UP007
+        buffer = checked(Buffer, AnyBuffer("Buffer", (), {}))
+        index = checked(typing.SupportsIndex, typing.SupportsIndex)
+        text = typing.Union[str, buffer]  # noqa: UP007
+        ids = typing.Union[Iterable[index], NDArray[np.integer[typing.Any]]]  # noqa: UP007
+        choice = Collection[typing.Union[str, buffer, index]]  # noqa: UP007
+        return {
+            "Any": typing.Any,
+            "ArrowIds": ArrowIds,
+            "ArrowStream": checked(ArrowStream, ArrowStream),
+            "BinaryIO": checked(typing.BinaryIO, Reader),
+            "Buffer": buffer,
+            "EncodeProgress": EncodeProgress,
+            "FaultRule": typing.Literal["raise", "replace", "skip"],
+            "IdFormat": typing.Literal["raw", "megatron", "npy", "arrow"],
+            "IdType": typing.Literal["auto", "uint16", "uint32", "int32"],
+            "Ids": checked(ids, Iterable),
+            "Int32Array": NDArray[np.int32],
+            "Int64Array": NDArray[np.int64],
+            "Source": Source,
+            "Like": typing.Literal["llama.cpp", "transformers"],
+            "Known": tuple[int, checked(ids, Iterable)],  # type: ignore[misc]
+            "Messages": Sequence[Mapping[str, typing.Any]],
+            "ParseSpecial": typing.Union[bool, checked(choice, Collection)],  # noqa: UP007
+            "Summary": Summary,
+            "Side": typing.Literal["right", "left"],
+            "Special": typing.Literal["blank", "keep"],
+            "SupportsIndex": index,
+            "Text": text,
+            "Texts": checked(Iterable[text], AnyTexts("Texts", (), {})),
+            "Unit": typing.Literal["byte", "char"],
+            "UserDefined": typing.Literal["parse", "plain"],
+            "datetime": datetime.datetime,
+        }
+
+    def __getattr__(name: str) -> object:
+        types = {} if name.startswith("__") else _resolved()
+        if name not in types:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals().update(types)
+        return types[name]

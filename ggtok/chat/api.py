@@ -1,0 +1,427 @@
+"""Chat for a tokenizer: arguments, which template, which renderer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from os import cpu_count
+from typing import TYPE_CHECKING, Any
+
+from ggtok.chat import (
+    encode,
+    engine,
+    files,
+    keywords,
+    plan,
+    request,
+    server,
+    transformers,
+    values,
+)
+from ggtok.chat import known as known_ids
+from ggtok.chat.messages import read_tools
+from ggtok.chat.options import Clock, Messages, Options
+from ggtok.chat.plan import Plan
+from ggtok.chat.prompt import Prompt
+from ggtok.chat.server import Chat, Tokens
+from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError, TemplateError
+
+if TYPE_CHECKING:
+    from ggtok._attributes import Attributes
+
+_CHATS = 64  # templates whose capabilities are kept
+_PLANS = 64  # plans that a tokenizer keeps
+_RUN = 64  # conversations that a thread takes at a time
+# Of what values a plan's key may be.
+_SIMPLE = frozenset((str, bool, int, type(None)))
+_MESSAGES = "messages", "mappings"
+_LIKES = ("llama.cpp", "transformers")
+
+
+Render = Callable[[Messages], Prompt]
+
+
+def text(tok: Attributes, messages: Messages, options: Options) -> str:
+    found: str = _one(tok, messages, options, plan.TEXT, False, "parse")
+    return found
+
+
+def ids(
+    tok: Attributes, messages: Messages, options: Options, trusted: bool, user_defined: str
+) -> list[int]:
+    found: list[int] = _one(tok, messages, options, plan.IDS, trusted, user_defined)
+    return found
+
+
+def count(
+    tok: Attributes, messages: Messages, options: Options, trusted: bool, user_defined: str
+) -> int:
+    found: int = _one(tok, messages, options, plan.COUNT, trusted, user_defined)
+    return found
+
+
+def _one(
+    tok: Attributes,
+    messages: Messages,
+    options: Options,
+    want: int,
+    trusted: bool,
+    user_defined: str,
+) -> Any:
+    given = messages if type(messages) is list else values.sequence(messages, *_MESSAGES)
+    quick, tools = _planned(tok, options, user_defined)
+    if quick is not None:
+        flags = encode.FLAGS[user_defined]
+        bits = want | plan.TRUSTED if trusted else want
+        [found] = _run(tok, quick, [given], bits, flags, tools, options.now)
+        if found is not None:
+            return _raised(tok, found)
+    return _slowly(tok, given, renderer(tok, options), options, want, trusted, user_defined)
+
+
+def _slowly(
+    tok: Attributes,
+    messages: Messages,
+    prompt_of: Render,
+    options: Options,
+    want: int,
+    trusted: bool,
+    user_defined: str,
+) -> Any:
+    """What is wanted, through Python."""
+    prompt = prompt_of(messages)
+    if want == plan.TEXT:
+        return prompt.text
+    ids = encode.ids(tok, to_encode(tok, prompt, options.like), trusted, user_defined)
+    return len(ids) if want == plan.COUNT else ids
+
+
+def _run(tok: Attributes, quick: Plan, conversations: list[Any], *args: Any) -> list[Any]:
+    try:
+        return quick.run(tok, conversations, *args)
+    except MemoryError as e:
+        tok._native.raise_for(e)
+
+
+def _raised(tok: Attributes, found: Any) -> Any:
+    if isinstance(found, engine.Failed):
+        raise engine.error_of(found)
+    if isinstance(found, Exception):
+        tok._native.raise_for(found)
+    return found
+
+
+def ids_after(
+    tok: Attributes,
+    messages: Messages,
+    options: Options,
+    trusted: bool,
+    user_defined: str,
+    known: object,
+) -> list[int]:
+    """The ids of a conversation of whose first messages they are known."""
+    encode.check(user_defined)
+    given = values.sequence(messages, *_MESSAGES)
+    n, ids = known_ids.check(tok, known, len(given))
+    _listed(options)
+    closed = replace(options, add_generation_prompt=False, continue_final_message=False)
+    if options.like == "transformers":
+        closed.continue_final_message = None
+    now = options.now()  # one moment for both: templates may show it
+    options.clock = closed.clock = lambda: now
+    beginning = renderer(tok, closed, whole=True)(given[:n])
+    prompt = renderer(tok, options, whole=True)(given)
+    return [*ids, *known_ids.following(tok, ids, beginning, prompt, trusted, user_defined)]
+
+
+def render(tok: Attributes, messages: Messages, options: Options) -> Prompt:
+    return renderer(tok, options)(messages)
+
+
+def renderer(tok: Attributes, options: Options, whole: bool = False) -> Render:
+    """What makes prompts of conversations under the same options.
+
+    `whole`: with an EOS that the template writes at the end, even if the vocabulary adds one.
+    """
+    _check(options)
+    if options.like == "transformers":
+        return transformers.Given(tok, options).render
+    tokens = files.of(tok).tokens
+    chat, thinks = _chat(tok, options)
+    if whole:
+        tokens = replace(tokens, add_eos=False)
+    _check_names(options, chat)
+    fields = _fields(options)
+    prefill = _prefills(options)
+
+    def rendered(messages: Messages) -> Prompt:
+        body = {**fields, "messages": values.sequence(messages, *_MESSAGES)}
+        return chat.render(request.read(body, prefill), tokens, options.now(), thinks)
+
+    return rendered
+
+
+def _check_names(options: Options, chat: Chat) -> None:
+    if options.variables:
+        keywords.check(options.variables, chat.variables, keywords.PARAMETERS)
+
+
+def _prefills(options: Options) -> bool:
+    """Whether a last message of the assistant's is the beginning of the answer."""
+    return options.continue_final_message is not False
+
+
+# ---- the quick way ----
+
+
+def _planned(
+    tok: Attributes, options: Options, user_defined: str
+) -> tuple[Plan | None, list[Any] | None]:
+    """What to do with conversations, found out once for the same options; and the tools."""
+    encode.check(user_defined)
+    tools = _listed(options)
+    key = _key(options, tools)
+    plans = tok._plans
+    if key is None or key not in plans:
+        quick = _plan(tok, options)
+        if key is None:
+            return quick, _read_tools(options, tools)
+        if len(plans) >= _PLANS:
+            plans.clear()
+        plans[key] = quick
+    return plans[key], _read_tools(options, tools)
+
+
+def _listed(options: Options) -> list[Any] | None:
+    """The tools, which may come from an iterator, as a list from now on."""
+    given = options.tools
+    if given is None or type(given) is list:
+        return given
+    what = "JSON schemas" if options.like == "transformers" else "mappings"
+    tools = options.tools = values.sequence(given, "tools", what)
+    return tools
+
+
+def _read_tools(options: Options, tools: list[Any] | None) -> list[Any] | None:
+    if tools is None:
+        return None
+    if options.like == "transformers":
+        schemas: list[Any] = transformers.read_tools(tools)
+        return schemas
+    return read_tools(tools) or None
+
+
+def _key(options: Options, tools: list[Any] | None) -> object:
+    """What the plan depends on; None if that can't be a key."""
+    if (
+        options.variables
+        or options.response_format is not None
+        or options.tool_choice is not None
+        or options.parallel_tool_calls is not None
+        or options.reasoning_format is not None
+    ):
+        return None
+    more = options.chat_template_kwargs
+    values = (
+        options.like,
+        options.template,
+        options.add_generation_prompt,
+        options.continue_final_message,
+        options.enable_thinking,
+        options.reasoning_effort,
+        *(more.items() if type(more) is dict else () if more is None else (object(),)),
+    )
+    # True, 1 and 1.0 are equal.
+    kinds = tuple(map(type, values))
+    if not _SIMPLE.issuperset(kinds):
+        return None
+    return values, kinds, tools is not None, bool(tools)
+
+
+def _plan(tok: Attributes, options: Options) -> Plan | None:
+    _check(options)
+    if options.like == "transformers":
+        return transformers.Given(tok, options).plan(tok)
+    chat, thinks = _chat(tok, options)
+    _check_names(options, chat)
+    fields = {**_fields(options), "messages": [], "tools": None}
+    prefill = _prefills(options)
+    understood = request.read(fields, prefill)
+    return plan.served(chat, thinks, understood, files.of(tok).tokens, prefill)
+
+
+def render_body(
+    tok: Attributes,
+    body: Mapping[str, Any],
+    *,
+    template: str | None = None,
+    clock: Clock | None = None,
+) -> Prompt:
+    """The prompt that /apply-template gives for a whole body."""
+    if not isinstance(body, Mapping):
+        raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
+    understood = request.read(body)
+    options = Options(tools=understood.tools, template=template)
+    chat, thinks = _chat(tok, options)
+    return chat.render(understood, files.of(tok).tokens, (clock or datetime.now)(), thinks)
+
+
+def chat_of(tok: Attributes, template: str | None = None) -> Chat:
+    """What is known of a template as llama-server would use it."""
+    return _chat(tok, Options(template=template))[0]
+
+
+def ids_and_mask(
+    tok: Attributes, messages: Messages, options: Options, *, trusted: bool, user_defined: str
+) -> tuple[list[int], list[bool]]:
+    """The ids, and for each whether it is the answer's."""
+    encode.check(user_defined)
+    transformers.check_generation(source_of(tok, options))
+    prompt = to_encode(tok, render(tok, messages, options), options.like)
+    return encode.ids_and_mask(tok, prompt, trusted, user_defined)
+
+
+def to_encode(tok: Attributes, prompt: Prompt, like: str) -> Prompt:
+    """transformers' text keeps BOS and EOS; the server's has lost those that are added."""
+    if like == "transformers":
+        return transformers.without_added(prompt, tok)
+    return prompt
+
+
+def source_of(tok: Attributes, options: Options) -> str:
+    """The template that the options mean."""
+    if options.like == "transformers":
+        return transformers.find_source(tok.chat_templates, options)
+    return _chat(tok, options)[0].source
+
+
+def encode_batch(
+    tok: Attributes,
+    conversations: Iterable[Messages],
+    options: Options,
+    trusted: bool,
+    user_defined: str,
+    threads: int,
+) -> list[list[int]]:
+    """The ids of each conversation."""
+    quick, tools = _planned(tok, options, user_defined)
+    prompt_of = renderer(tok, options)
+    bits = plan.TRUSTED if trusted else plan.IDS
+    given = values.sequence(conversations, "conversations", "conversations")
+
+    def run(begin: int) -> list[list[int]]:
+        some = [
+            messages if type(messages) is list else _sequence(messages, i)
+            for i, messages in enumerate(given[begin : begin + _RUN], begin)
+        ]
+        results: list[Any] = [None] * len(some)
+        if quick is not None:
+            flags = encode.FLAGS[user_defined]
+            results = _run(tok, quick, some, bits, flags, tools, options.now)
+        for i, found in enumerate(results):
+            if type(found) is list:
+                continue
+            with _numbered(begin + i):
+                results[i] = (
+                    _slowly(tok, some[i], prompt_of, options, plan.IDS, trusted, user_defined)
+                    if found is None
+                    else _raised(tok, found)
+                )
+        return results
+
+    workers = min(threads or cpu_count() or 1, -(-len(given) // _RUN))
+    runs: Iterable[list[list[int]]] = map(run, range(0, len(given), _RUN))
+    if workers <= 1:
+        return [found for each in runs for found in each]
+    with ThreadPoolExecutor(workers) as pool:
+        runs = pool.map(run, range(0, len(given), _RUN))
+        return [found for each in runs for found in each]
+
+
+def _sequence(messages: Any, index: int) -> list[Any]:
+    with _numbered(index):
+        return values.sequence(messages, *_MESSAGES)
+
+
+@contextmanager
+def _numbered(index: int) -> Iterator[None]:
+    """Errors say which conversation they are about."""
+    try:
+        yield
+    except GGTokError as e:
+        if hasattr(e, "add_note"):  # Python 3.11
+            e.add_note(f"in conversations[{index}]")
+        raise
+
+
+# ---- arguments ----
+
+
+def _check(options: Options) -> None:
+    if options.like not in _LIKES:
+        choices = " or ".join(map(repr, _LIKES))
+        raise InvalidValueError(f"like must be {choices}, not {options.like!r}")
+    if not isinstance(options.enable_thinking, (bool, type(None))):
+        kind = type(options.enable_thinking).__name__
+        raise InvalidTypeError(f"enable_thinking must be bool or None, not {kind}")
+    if options.template is not None and not isinstance(options.template, str):
+        raise InvalidTypeError(f"template must be str, not {type(options.template).__name__}")
+
+
+def _fields(options: Options) -> dict[str, Any]:
+    """The body of the request without its messages; what is None isn't in it."""
+    fields = {
+        "tools": _listed(options),
+        "add_generation_prompt": options.add_generation_prompt,
+        "continue_final_message": options.continue_final_message,
+        "tool_choice": options.tool_choice,
+        "parallel_tool_calls": options.parallel_tool_calls,
+        "response_format": options.response_format,
+        "reasoning_format": options.reasoning_format,
+        "reasoning_effort": options.reasoning_effort,
+    }
+    variables = {**(options.chat_template_kwargs or {}), **options.given()}
+    if variables:
+        fields["chat_template_kwargs"] = variables
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# ---- templates ----
+
+
+def _chat(tok: Attributes, options: Options) -> tuple[Chat, bool]:
+    """The template to use, and whether the server would think by default."""
+    templates, tokens = files.of(tok).templates, files.of(tok).tokens
+    wanted = options.template
+    default = templates.get("default", "")
+    if wanted is not None:
+        default = wanted if wanted == "chatml" else files.find_template(templates, wanted)
+    if default in ("", "chatml"):
+        default = (wanted is None and templates.get("tool_use")) or server.CHATML
+    chat = _known(server.patched(default), tokens)
+    if wanted is None and options.tools and templates.get("tool_use"):
+        try:
+            return _known(templates["tool_use"], tokens), chat.thinks
+        except TemplateError:
+            pass  # as the server: the default template does it, then
+    return chat, chat.thinks
+
+
+def _known(source: str, tokens: Tokens) -> Chat:
+    found = _found(source, tokens)
+    if isinstance(found, TemplateError):
+        raise TemplateError(*found.args)
+    return found
+
+
+@lru_cache(_CHATS)
+def _found(source: str, tokens: Tokens) -> Chat | TemplateError:
+    """Failures are kept, too: it takes time to find out that a template fails."""
+    try:
+        return Chat(source, engine.compile_llama, tokens)
+    except TemplateError as e:
+        return e.with_traceback(None)

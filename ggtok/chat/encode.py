@@ -1,0 +1,77 @@
+"""From a prompt to ids: control tokens where the template wrote them, and masks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ggtok import _native
+from ggtok.chat.prompt import Prompt, Ranges
+from ggtok.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from ggtok._attributes import Attributes
+
+_PARSE = _native.ADD_SPECIAL | _native.PARSE_SPECIAL
+FLAGS = {"parse": _PARSE, "plain": _PARSE | _native.PLAIN_USER_DEFINED}
+
+
+def check(user_defined: str) -> None:
+    if user_defined not in tuple(FLAGS):
+        raise InvalidValueError(f'user_defined must be "parse" or "plain", not {user_defined!r}')
+
+
+def ids(tok: Attributes, prompt: Prompt, trusted: bool, user_defined: str) -> list[int]:
+    parsed = ranges(prompt, trusted)
+    return tok._native.encode_ranges(prompt.text, FLAGS[user_defined], parsed)
+
+
+def ids_and_mask(
+    tok: Attributes, prompt: Prompt, trusted: bool, user_defined: str
+) -> tuple[list[int], list[bool]]:
+    """And for each id whether a byte of it was generated."""
+    parsed = list(ranges(prompt, trusted))
+    ids, parts = tok._native.encode_parts(prompt.text, FLAGS[user_defined], parsed)
+    return ids, _mask(tok, prompt.text.encode(), ids, parts, prompt.generated)
+
+
+def ranges(prompt: Prompt, trusted: bool) -> Ranges:
+    """Where control tokens are parsed."""
+    if trusted:
+        return ((0, len(prompt.text.encode())),) if prompt.text else ()
+    return prompt.ranges
+
+
+def _mask(
+    tok: Attributes, data: bytes, ids: list[int], parts: list[_native.Part], ranges: Ranges
+) -> list[bool]:
+    """For each id whether one of its bytes lies in a range.
+
+    A part that lies in one range, or touches none, is all or nothing. In others the pieces of
+    the tokens must be the part's bytes, perhaps after the space that SPM puts before them.
+    """
+    mask = [False] * len(ids)
+    k = 0
+    for pos, n, first, n_ids, special in parts:
+        end = pos + n
+        while k < len(ranges) and ranges[k][1] <= pos:
+            k += 1
+        if k == len(ranges) or ranges[k][0] >= end:
+            continue
+        if special or (ranges[k][0] <= pos and end <= ranges[k][1]):
+            mask[first : first + n_ids] = [True] * n_ids
+            continue
+        pieces = [tok.token_to_piece(id) for id in ids[first : first + n_ids]]
+        shown, raw = b"".join(pieces), data[pos:end]
+        if shown not in (raw, b" " + raw):
+            raise InvalidValueError(
+                f"return_assistant_mask: {tok.vocab_type} tokens don't spell out the text "
+                "that they stand for, so their places in it are unknown"
+            )
+        at = end - len(shown)
+        j = k
+        for i, piece in enumerate(pieces, first):
+            while j < len(ranges) and ranges[j][1] <= at:
+                j += 1
+            at += len(piece)
+            mask[i] = bool(piece) and j < len(ranges) and ranges[j][0] < at
+    return mask

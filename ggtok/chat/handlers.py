@@ -1,0 +1,400 @@
+"""What llama-server does for families of templates, told apart by texts in their source.
+
+A row says how a family's messages are changed before rendering, what is done with the prompt,
+and how an answer that the request begins is written after it. The first row whose texts are
+in the source counts; templates without a row are continued as `reasoning` finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ggtok.chat import values
+from ggtok.chat.messages import Message, separated
+from ggtok.chat.prompt import Prompt, joined, own
+from ggtok.errors import InvalidTypeError, InvalidValueError
+
+Json = dict[str, Any]
+Messages = list[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The beginning of an answer that is to be continued, and what its form depends on."""
+
+    message: Message
+    in_content: bool  # and not in the reasoning
+    source: str
+    variables: Json  # what the request gives to the template
+    thinking: bool
+    prompt: Prompt  # without it
+
+
+# What stands before the reasoning and what between it and the content.
+Opening = tuple[str, str]
+
+
+def _opened(before: str, between: str) -> Callable[[Answer], Opening]:
+    return lambda answer: (before, between)
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    present: tuple[str, ...]
+    opening: Callable[[Answer], Opening]
+    absent: tuple[str, ...] = ()
+    reasons: bool = True  # the answer's reasoning is written
+    always_content: bool = False  # its content, too, if the reasoning is what goes on
+    # The opening is put after the template's own prompt for the answer.
+    after_prompt: bool = False
+    # What becomes of the messages, and whether those with neither calls nor reasoning stay.
+    messages: Callable[[Messages, Json], Messages] | None = None
+    keeps_plain: bool = True
+    finish: Callable[[Prompt], Prompt] | None = None  # a prompt without one for the answer
+    # A prompt for the answer that ends with the first text gets the second one.
+    turn: tuple[str, str] = ("", "")
+    schema_variable: str = ""  # gets the schema of response_format
+    reads: frozenset[str] = frozenset()  # variables that it reads itself; they must be str
+    thinks: Callable[[str], bool] = lambda source: True
+
+    def fits(self, source: str) -> bool:
+        return all(text in source for text in self.present) and not any(
+            text in source for text in self.absent
+        )
+
+    def finished(self, prompt: Prompt, generation: bool) -> Prompt:
+        if not generation:
+            return self.finish(prompt) if self.finish else prompt
+        end, begin = self.turn
+        return (
+            prompt.followed_by([(begin, True)]) if begin and prompt.text.endswith(end) else prompt
+        )
+
+    def check(self, variables: Json) -> None:
+        for name in self.reads & variables.keys():
+            if not isinstance(variables[name], str):
+                kind = type(variables[name]).__name__
+                raise InvalidTypeError(f"{name} must be str for this template, not {kind}")
+
+
+def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
+    """The answer's text, in pieces that are the template's or not."""
+    before, between = handler.opening(answer)
+    found = [(before, True)]
+    if handler.reasons:
+        found.append((answer.message.reasoning, False))
+    if answer.in_content or handler.always_content:
+        found += [(between, True), *answer.message.pieces()]
+    return found
+
+
+# ---- messages ----
+
+
+def _thinking(messages: Messages, variables: Json) -> Messages:
+    """Reasoning under the name that the template reads, too."""
+    return [
+        {**m, "thinking": m["reasoning_content"]} if "reasoning_content" in m else m
+        for m in messages
+    ]
+
+
+def _harmony(messages: Messages, variables: Json) -> Messages:
+    """And no content beside reasoning and calls."""
+    messages = _thinking(messages, variables)
+    for message in messages:
+        if "thinking" in message and message.get("tool_calls"):
+            del message["content"]
+    return messages
+
+
+def _blocks(messages: Messages, variables: Json) -> Messages:
+    """Ministral's: reasoning and content of system and assistant as parts of one list."""
+    changed = []
+    for message in messages:
+        if message["role"] in ("system", "assistant"):
+            content: list[Json] = []
+            if "reasoning_content" in message:
+                thought = message["reasoning_content"]
+                content.append({"type": own("thinking"), "thinking": thought})
+            given = message.get("content")
+            if isinstance(given, str):
+                content.append({"type": own("text"), "text": given})
+            elif isinstance(given, list):
+                content += given
+            message = {k: v for k, v in message.items() if k != "reasoning_content"}
+            message["content"] = content
+        changed.append(message)
+    return changed
+
+
+def _always_reasoning(messages: Messages, variables: Json) -> Messages:
+    return [
+        {**m, "reasoning_content": ""}
+        if m["role"] == "assistant" and "reasoning_content" not in m
+        else m
+        for m in messages
+    ]
+
+
+def _translated(messages: Messages, variables: Json) -> Messages:
+    """TranslateGemma's: a user's content as one part that names the languages."""
+    codes = ("source_lang_code", "target_lang_code")
+    languages = {code: variables.get(code, "en-GB") for code in codes}
+    changed = []
+    for message in messages:
+        if message["role"] == "user":
+            content = message["content"]
+            if isinstance(content, list):
+                content = joined(separated([part["text"] for part in content], "\n"))
+            part = {"type": own("text"), "text": content, **languages}
+            message = {**message, "content": [part]}
+        changed.append(message)
+    return changed
+
+
+def _in_order_of_calls(messages: Messages, variables: Json) -> Messages:
+    """DeepSeek V4's: results between two answers in the order of the calls."""
+    order: dict[str, int] = {}
+    changed = list(messages)
+    i = 0
+    while i < len(changed):
+        message = changed[i]
+        if message["role"] == "assistant" and message.get("tool_calls"):
+            order = {c["id"]: k for k, c in enumerate(message["tool_calls"]) if c.get("id")}
+        if message["role"] not in ("user", "tool"):
+            i += 1
+            continue
+        begin = i
+        while i < len(changed) and changed[i]["role"] in ("user", "tool"):
+            i += 1
+        where = [k for k in range(begin, i) if changed[k]["role"] == "tool"]
+        if order:
+            results = [changed[k] for k in where]
+            results.sort(key=lambda result: order.get(result.get("tool_call_id", ""), 0))
+            for k, result in zip(where, results, strict=True):
+                changed[k] = result
+    return changed
+
+
+def _with_responses(messages: Messages, variables: Json) -> Messages:
+    """Older Gemma 4 templates': calls, their results and the answer after them in one message."""
+    changed: Messages = []
+    i = 0
+    while i < len(messages):
+        message = messages[i]
+        i += 1
+        if message["role"] != "assistant" or not message.get("tool_calls"):
+            changed.append(message)
+            continue
+        calls = message["tool_calls"]
+        merged: Json = {"role": message["role"], "tool_calls": calls}
+        responses: list[Json] = []
+        while i < len(messages) and messages[i]["role"] == "tool":
+            responses.append(_response(messages[i], calls, len(responses)))
+            i += 1
+        if responses:
+            merged["tool_responses"] = responses
+        if i < len(messages) and messages[i]["role"] == "assistant":
+            answer = messages[i]
+            if answer.get("content") and not answer.get("tool_calls"):
+                merged["content"] = answer["content"]
+                i += 1
+        if "reasoning_content" in message:
+            merged["reasoning_content"] = message["reasoning_content"]
+        changed.append(merged)
+    return changed
+
+
+def _response(result: Json, calls: list[Json], index: int) -> Json:
+    content = result.get("content")
+    if isinstance(content, str):
+        with suppress(InvalidValueError):  # what is no JSON stays text
+            content = values.parse(content, "the tool's answer")
+    name = calls[index]["function"]["name"] if index < len(calls) else ""
+    return {"name": name or result.get("tool_call_id", ""), "response": content}
+
+
+# ---- prompts ----
+
+
+def _end_for_return(prompt: Prompt) -> Prompt:
+    return prompt.with_last("<|return|>", "<|end|>")
+
+
+# ---- openings ----
+
+
+def _gemma(answer: Answer) -> Opening:
+    end, begin = _GEMMA_TURN
+    turn = begin if answer.prompt.text.endswith(end) else ""
+    return turn + "<|channel>thought\n", "<channel|>"
+
+
+def _k2_horizon(answer: Answer) -> Opening:
+    effort = answer.variables.get("reasoning_effort", "high")
+    tag = {"medium": "ifm|think_fast", "low": "ifm|think_faster"}.get(effort, "ifm|think")
+    if not answer.thinking and "enable_thinking" in answer.source:
+        tag = "ifm|think"
+    return f"<|ifm|im_start|>assistant\n<{tag}>\n", f"</{tag}>"
+
+
+def _deepseek_v4(answer: Answer) -> Opening:
+    if answer.message.reasoning:
+        return _DEEPSEEK + "<think>", "</think>"
+    return _DEEPSEEK + "</think>", ""
+
+
+_DEEPSEEK = "<\N{FULLWIDTH VERTICAL LINE}Assistant\N{FULLWIDTH VERTICAL LINE}>"
+_GEMMA_TURN = ("<turn|>\n", "<|turn>model\n")
+_IM_ASSISTANT = "<|im_start|>assistant\n"
+_GPT_OSS = _opened(
+    "<|start|>assistant<|channel|>analysis<|message|>",
+    "<|end|><|start|>assistant<|channel|>final<|message|>",
+)
+
+HANDLERS = (
+    # Ministral, Magistral
+    Handler(
+        ("[SYSTEM_PROMPT]", "[TOOL_CALLS]", "[ARGS]"),
+        _opened("[THINK]", "[/THINK]"),
+        absent=("[CALL_ID]",),
+        messages=_blocks,
+        keeps_plain=False,
+    ),
+    # LLM-jp with harmony's form
+    Handler(
+        ("chat_format=llm-jp-harmony-v1",), _GPT_OSS, messages=_harmony, finish=_end_for_return
+    ),
+    # gpt-oss
+    Handler(("<|channel|>",), _GPT_OSS, messages=_harmony, finish=_end_for_return),
+    # Muse Glimmer
+    Handler(
+        ("<atem:function_calls>", "<|eom|>"),
+        _opened(
+            "<|start|>assistant to=self<|message|>",
+            "<|eom|><|start|>assistant to=user<|message|>",
+        ),
+    ),
+    # Functionary 3.2
+    Handler(
+        (">>>all", ">>>${recipient}"),
+        _opened("<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\n", ""),
+        reasons=False,
+        always_content=True,
+        thinks=lambda source: False,
+    ),
+    # Kimi K2 Thinking
+    Handler(
+        ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
+        _opened("<|im_assistant|>assistant<|im_middle|><think>", "</think>"),
+    ),
+    # Kimi K3
+    Handler(
+        ("<|open|>", "<|close|>", "<|end_of_msg|>"),
+        _opened(
+            '<|open|>message role="assistant"<|sep|><|open|>think<|sep|>',
+            "<|close|>think<|sep|><|open|>response<|sep|>",
+        ),
+    ),
+    # K2 Horizon
+    Handler(
+        ("<|ifm|im_start|>", "<ifm|tool_calls>"),
+        _k2_horizon,
+        messages=_always_reasoning,
+        keeps_plain=False,
+        reads=frozenset({"reasoning_effort", "tool_call_format"}),
+    ),
+    # Ling 3.0
+    Handler(
+        ("<role>ASSISTANT</role>", "<arg_key>"),
+        _opened("<role>ASSISTANT</role>\n<think>", "</think>"),
+    ),
+    # Cohere2 MoE
+    Handler(
+        ("<|START_TEXT|>", "<|START_ACTION|>"),
+        _opened(
+            "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>",
+            "<|END_THINKING|><|START_TEXT|>",
+        ),
+    ),
+    # LFM2
+    Handler(
+        ("<|tool_list_start|>", "<|tool_list_end|>"),
+        _opened(_IM_ASSISTANT + "<think>", "</think>"),
+        messages=_thinking,
+    ),
+    # LFM2.5
+    Handler(
+        ("List of tools: [",),
+        _opened(_IM_ASSISTANT + "<think>", "</think>"),
+        absent=("<|tool_list_start|>",),
+        messages=_thinking,
+    ),
+    # GigaChat 3
+    Handler(
+        ("<|role_sep|>", "<|message_sep|>"),
+        _opened("assistant<|role_sep|>\n", ""),
+        absent=("<|function_call|>",),
+        reasons=False,
+        always_content=True,
+        thinks=lambda source: False,
+    ),
+    # MiniMax M3
+    Handler(
+        ("]<]minimax[>[", "<tool_call>", "<invoke name="),
+        _opened("<mm:think>", "</mm:think>"),
+        after_prompt=True,
+    ),
+    # DeepSeek V3.2, whose block of calls has another name than V4's
+    Handler(
+        ("dsml_token", "DSML", "function_calls"),
+        _opened(_DEEPSEEK + "<think>", "</think>"),
+    ),
+    # DeepSeek V4
+    Handler(
+        ("dsml_token", "DSML", "tool_calls"),
+        _deepseek_v4,
+        messages=_in_order_of_calls,
+        schema_variable="response_format",
+    ),
+    # Gemma 4, then its older templates
+    Handler(("'<|tool_call>call:'", "{#- OpenAI Chat Completions:"), _gemma, turn=_GEMMA_TURN),
+    Handler(("'<|tool_call>call:'",), _gemma, messages=_with_responses, turn=_GEMMA_TURN),
+    # MiniCPM5
+    Handler(
+        ("Tool usage guidelines:", '<function name="', '<param name="'),
+        _opened(_IM_ASSISTANT + "<think>\n", "\n</think>\n\n"),
+    ),
+    # TranslateGemma
+    Handler(
+        ("[source_lang_code]", "[target_lang_code]"),
+        _opened("<start_of_turn>model\n", ""),
+        reasons=False,
+        always_content=True,
+        messages=_translated,
+        keeps_plain=False,
+        reads=frozenset({"source_lang_code", "target_lang_code"}),
+        thinks=lambda source: False,
+    ),
+    # Qwen3-Coder, Qwen3.5, Nemotron Nano 3, StepFun 3.5: those that think, then the others
+    Handler(
+        ("<tool_call>", "<function=", "<parameter=", "<think>"),
+        _opened(_IM_ASSISTANT + "<think>\n", "\n</think>\n\n"),
+        absent=("'<tool_call><function=' ~ tool_call.name ~ '>'",),
+    ),
+    Handler(
+        ("<tool_call>", "<function=", "<parameter="),
+        _opened(_IM_ASSISTANT, ""),
+        absent=("'<tool_call><function=' ~ tool_call.name ~ '>'", "<think>"),
+        reasons=False,
+        thinks=lambda source: False,
+    ),
+)
+
+
+def find(source: str) -> Handler | None:
+    return next((handler for handler in HANDLERS if handler.fits(source)), None)

@@ -1,0 +1,98 @@
+"""Ids that stay: a conversation whose first messages have ids already.
+
+An agent appends what a model generated. Rendered and encoded anew, that text may get other ids
+than the model gave, and what the model has computed for them is lost. So the ids known stay as
+they are, and only what the template writes after them is encoded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ggtok import _native
+from ggtok._attributes import TokenAttr
+from ggtok._native.arguments import index, int32_array
+from ggtok.chat import encode
+from ggtok.chat.prompt import Prompt
+from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError, TokenIdError
+
+if TYPE_CHECKING:
+    from ggtok._attributes import Attributes
+
+_SHOWN = 40  # characters of a text before and after a difference
+_SPACES = " \t\n\v\f\r"  # C's
+
+
+def check(tok: Attributes, known: object, n_messages: int) -> tuple[int, list[int]]:
+    if not isinstance(known, (tuple, list)) or len(known) != 2:
+        kind = type(known).__name__
+        raise InvalidTypeError(f"known must be (how many messages, their ids), not {kind}")
+    n = index(known[0], "known: the number of messages")
+    if not 0 <= n <= n_messages:
+        raise InvalidValueError(
+            f"known: there are {n_messages} messages, of which {n} can't be known"
+        )
+    array = int32_array(known[1])
+    ids = list(memoryview(array).cast("B").cast("i"))
+    for i, id in enumerate(ids):
+        if not 0 <= id < tok.n_tokens:
+            raise TokenIdError(f"known: ids[{i}] is {id}: not a token id of this vocabulary")
+    return n, ids
+
+
+def following(
+    tok: Attributes,
+    ids: list[int],
+    beginning: Prompt,
+    prompt: Prompt,
+    trusted: bool,
+    user_defined: str,
+) -> list[int]:
+    """The ids after those known, which stand for the text of `beginning`."""
+    if not prompt.text.startswith(beginning.text):
+        raise TemplateError(_difference(beginning.text, prompt.text))
+    flags = encode.FLAGS[user_defined] & ~_native.ADD_SPECIAL | _native.CONTINUATION
+    said = beginning.said()
+    behind = beginning.rest(said)
+    added, last, end = _closing(tok, ids, behind, flags)
+    rest = prompt.rest(said + end)
+    if last is not None and tok.token_attr(last) & TokenAttr.RSTRIP:
+        rest = rest.rest(len(rest.text) - len(rest.text.lstrip(_SPACES)))
+    return added + tok._native.encode_ranges(rest.text, flags, encode.ranges(rest, trusted))
+
+
+def _closing(
+    tok: Attributes, ids: list[int], behind: Prompt, flags: int
+) -> tuple[list[int], int | None, int]:
+    """What closes the last message: the ids missing, the last id, and where it ends in characters.
+
+    Behind a message a template may write several control tokens. If the ids end with one of
+    them, the message is closed up to there. Else the first that ends a generation closes it, or
+    the last one.
+    """
+    found, parts = tok._native.encode_parts(behind.text, flags, list(behind.ranges))
+    data = behind.text.encode()
+    closing = [
+        (found[first], len(data[: pos + n].decode()))
+        for pos, n, first, _, special in parts
+        if special and found[first] in tok.special_ids
+    ]
+    for id, end in reversed(closing):
+        if ids[-1:] == [id]:
+            return [], id, end
+    ends = [row for row in closing if row[0] in tok.eog_ids] or closing[-1:]
+    if not ends:
+        return [], None, 0
+    id, end = ends[0]
+    return [id], id, end
+
+
+def _difference(beginning: str, prompt: str) -> str:
+    pairs = enumerate(zip(beginning, prompt, strict=False))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(beginning), len(prompt)))
+    begin, end = max(0, at - _SHOWN), at + _SHOWN
+    return (
+        "known: with more messages the template writes the first ones otherwise: "
+        f"{beginning[begin:end]!r} without them, {prompt[begin:end]!r} with them, first "
+        f"different at character {at}; encode the conversation anew, without known="
+    )

@@ -1,0 +1,286 @@
+"""Messages: from a request's to what a template gets, as llama-server passes them on.
+
+It reads a message into a structure of fields and writes it anew: keys that it doesn't know are
+dropped, null contents become "", arguments become JSON text, and what has another type than it
+expects is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ggtok.chat import values
+from ggtok.chat.caps import Caps
+from ggtok.chat.prompt import joined, own, role
+from ggtok.errors import InvalidTypeError, InvalidValueError
+
+Json = dict[str, Any]
+_C_SPACES = " \t\n\v\f\r"
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a tool. Arguments given as JSON text stay text, others are plain values."""
+
+    name: str
+    arguments: Any
+    id: str = ""
+
+
+@dataclass(slots=True)
+class Message:
+    role: str
+    content: str = ""
+    parts: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    reasoning: str = ""
+    name: str = ""
+    call_id: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything beside the role."""
+        return bool(
+            self.content or self.parts or self.calls or self.reasoning or self.name or self.call_id
+        )
+
+    def pieces(self) -> list[tuple[str, bool]]:
+        """The content as one text, parts with a blank line between them."""
+        return separated(self.parts, "\n\n") if self.parts else [(self.content, False)]
+
+    def trimmed(self) -> Message:
+        return replace(
+            self,
+            content=self.content.strip(_C_SPACES),
+            parts=[part.strip(_C_SPACES) for part in self.parts],
+            reasoning=self.reasoning.strip(_C_SPACES),
+        )
+
+
+def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
+    """The parts with a separator of the template's after the first that isn't empty, and so on."""
+    pieces: list[tuple[str, bool]] = []
+    begun = False
+    for part in parts:
+        if begun:
+            pieces.append((separator, True))
+        pieces.append((part, False))
+        begun = begun or bool(part)
+    return pieces
+
+
+# ---- reading ----
+
+
+def read(messages: Any) -> list[Message]:
+    """The messages of a request; errors where the server refuses them."""
+    return [read_one(message, i) for i, message in enumerate(messages)]
+
+
+def read_one(message: Any, index: int) -> Message:
+    where = f"messages[{index}]"
+    if not isinstance(message, (dict, Mapping)):
+        raise InvalidTypeError(f"{where} must be a mapping, not {type(message).__name__}")
+    if "role" not in message:
+        raise InvalidValueError(f"{where} has no 'role'")
+    name = _string(message, "role", where)
+    new = Message(role(name))
+    has_content, has_calls = "content" in message, "tool_calls" in message
+    if not has_content and (name != "assistant" or not has_calls):
+        wanted = "'content' or 'tool_calls'" if name == "assistant" else "'content'"
+        raise InvalidValueError(f"{where} has no {wanted}")
+    if has_content:
+        _content(new, message["content"], f"{where}['content']")
+    if has_calls and message["tool_calls"] is not None:
+        new.calls = _calls(message["tool_calls"], f"{where}['tool_calls']")
+    if "reasoning_content" in message:
+        new.reasoning = _string(message, "reasoning_content", where)
+    if "name" in message:
+        new.name = _string(message, "name", where)
+    if "tool_call_id" in message:
+        new.call_id = _string(message, "tool_call_id", where)
+    return new
+
+
+def _content(new: Message, content: Any, where: str) -> None:
+    if isinstance(content, str):
+        new.content = values.text(content, where)
+    elif isinstance(content, (list, tuple)):
+        new.parts = [_part(part, f"{where}[{i}]") for i, part in enumerate(content)]
+    elif content is not None:
+        raise InvalidTypeError(
+            f"{where} must be str, a list of parts or None, not {type(content).__name__}"
+        )
+
+
+def _part(part: Any, where: str) -> str:
+    if not isinstance(part, Mapping):
+        raise InvalidTypeError(f"{where} must be a mapping, not {type(part).__name__}")
+    kind = part.get("type")
+    if kind != "text":
+        raise InvalidValueError(f"{where}: the type of a part must be 'text', not {kind!r}")
+    return _string(part, "text", where)
+
+
+def _calls(calls: Any, where: str) -> list[Call]:
+    if calls == {}:
+        return []
+    if not isinstance(calls, (list, tuple)):
+        raise InvalidTypeError(f"{where} must be a list, not {type(calls).__name__}")
+    return [_call(call, f"{where}[{i}]") for i, call in enumerate(calls)]
+
+
+def _call(call: Any, where: str) -> Call:
+    if not isinstance(call, Mapping):
+        raise InvalidTypeError(f"{where} must be a mapping, not {type(call).__name__}")
+    if call.get("type") != "function":
+        raise InvalidValueError(
+            f"{where}: the type of a call must be 'function', not {call.get('type')!r}"
+        )
+    function = call.get("function")
+    where_function = f"{where}['function']"
+    if not isinstance(function, Mapping):
+        raise InvalidTypeError(f"{where_function} must be a mapping")
+    name = _string(function, "name", where_function)
+    if "arguments" not in function:
+        raise InvalidValueError(f"{where_function} has no 'arguments'")
+    arguments = values.from_python(
+        function["arguments"], f"{where_function}['arguments']", wrap=False
+    )
+    return Call(name, arguments, _string(call, "id", where) if "id" in call else "")
+
+
+def _string(holder: Mapping[str, Any], key: str, where: str) -> str:
+    value = holder.get(key)
+    if not isinstance(value, str):
+        found = type(value).__name__ if key in holder else "missing"
+        raise InvalidTypeError(f"{where}[{key!r}] must be str, not {found}")
+    return values.text(value, f"{where}[{key!r}]")
+
+
+# ---- writing ----
+
+
+def write(messages: list[Message], caps: Caps) -> list[Json]:
+    """As the template gets them, before what is done for families of templates."""
+    return [write_one(message, caps, i) for i, message in enumerate(messages)]
+
+
+def write_one(message: Message, caps: Caps, index: int) -> Json:
+    new: Json = {"role": message.role, "content": _written_content(message, caps)}
+    if message.reasoning:
+        new["reasoning_content"] = message.reasoning
+    if message.name:
+        new["name"] = message.name
+    if message.call_id:
+        new["tool_call_id"] = message.call_id
+    if message.calls:
+        new["tool_calls"] = [
+            _written_call(call, caps, f"messages[{index}]['tool_calls'][{i}]")
+            for i, call in enumerate(message.calls)
+        ]
+    return new
+
+
+def _written_content(message: Message, caps: Caps) -> Any:
+    if not message.parts:
+        if caps.only_typed:
+            return [{"type": own("text"), "text": message.content}]
+        return message.content
+    if not caps.only_string:
+        return [{"type": own("text"), "text": part} for part in message.parts]
+    return joined(separated(message.parts, "\n"))
+
+
+def _written_call(call: Call, caps: Caps, where: str) -> Json:
+    arguments = call.arguments
+    if caps.object_arguments:
+        where = f"{where}['function']['arguments']"
+        if isinstance(arguments, str):
+            arguments = values.parse(arguments, where)
+        else:
+            arguments = values.from_python(arguments, where)
+    elif not isinstance(arguments, str):
+        arguments = values.dump(arguments)
+    new: Json = {
+        "type": own("function"),
+        "function": {"name": call.name, "arguments": arguments},
+    }
+    if call.id:
+        new["id"] = call.id
+    return new
+
+
+def renames_developers(source: str) -> bool:
+    """Whether `developer` becomes `system`: gpt-oss's template alone knows both."""
+    return "<|channel|>" not in source
+
+
+def known_role(message: Json, source: str) -> Json:
+    if message["role"] == "developer" and renames_developers(source):
+        message["role"] = role("system")
+    return message
+
+
+def as_supported(messages: list[Json], source: str, caps: Caps) -> list[Json]:
+    """With the roles that the template takes: no `developer`, perhaps no `system`."""
+    messages = [known_role(message, source) for message in messages]
+    if caps.system_role or not messages or messages[0]["role"] != "system":
+        return messages
+    first, rest = messages[0], messages[1:]
+    if rest:
+        contents = first["content"], rest[0]["content"]
+        for content in contents:
+            if not isinstance(content, str):
+                raise InvalidTypeError(
+                    "the template takes no system message, and contents in parts can't be merged"
+                )
+        pieces = [(contents[0], False), ("\n", True), (contents[1], False)]
+        rest[0] = {**rest[0], "content": joined(pieces)}
+    return rest
+
+
+# ---- tools ----
+
+
+def read_tools(tools: Any) -> list[Json]:
+    """Tools reduced to what the server passes on: name, description and parameters."""
+    if tools is None:
+        return []
+    if not isinstance(tools, (list, tuple)):
+        raise InvalidTypeError(f"tools must be a list of mappings, not {type(tools).__name__}")
+    return [_tool(tool, f"tools[{i}]") for i, tool in enumerate(tools)]
+
+
+def _tool(tool: Any, where: str) -> Json:
+    if not isinstance(tool, Mapping):
+        how = ""
+        if callable(tool):
+            how = " (transformers.utils.get_json_schema makes one of a Python function)"
+        raise InvalidTypeError(
+            f"{where} must be a mapping, a JSON schema, not {type(tool).__name__}{how}"
+        )
+    if tool.get("type") != "function":
+        raise InvalidValueError(
+            f"{where}: the type of a tool must be 'function', not {tool.get('type')!r}"
+        )
+    function = tool.get("function")
+    where = f"{where}['function']"
+    if not isinstance(function, Mapping):
+        raise InvalidTypeError(f"{where} must be a mapping")
+    description = function.get("description", "")
+    if not isinstance(description, str):
+        raise InvalidTypeError(
+            f"{where}['description'] must be str, not {type(description).__name__}"
+        )
+    return {
+        "type": own("function"),
+        "function": {
+            "name": _string(function, "name", where),
+            "description": values.text(description, f"{where}['description']"),
+            "parameters": values.from_python(
+                function.get("parameters", {}), f"{where}['parameters']"
+            ),
+        },
+    }

@@ -1,0 +1,152 @@
+"""The quick way: conversations to ids in one call of C.
+
+What the fields of a request mean to a tokenizer is found out once, for all conversations
+(`served`, and `transformers.handed`). ``cext/python/chat.c`` then reads, renders and tokenizes
+conversations of regular messages, dicts of str as nearly all are. A message that it doesn't read
+is prepared here; a conversation that needs more (a last message to go on with, a first system
+message where the template takes none) goes the way through Python, which decides what everything
+means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ggtok import _jinja
+from ggtok.chat import messages as _messages
+from ggtok.chat import server
+from ggtok.chat.prompt import ROLES
+from ggtok.errors import GGTokError
+
+if TYPE_CHECKING:
+    from ggtok._attributes import Attributes
+    from ggtok.chat.request import Request
+
+Json = dict[str, Any]
+Ends = tuple[str, str, str, str]  # jinja_ends: BOS, EOS, the end of a turn, what follows it
+
+# How messages are prepared and what is wanted: the bits of chat.c.
+(
+    TYPED,
+    DEVELOPER,
+    NO_SYSTEM,
+    NO_REASON,
+    PREFILL,
+    GENERATION,
+    BOTH_WAYS,
+    COUNT,
+    TEXT,
+    TRUSTED,
+    PREPARED,
+) = (1 << i for i in range(11))
+IDS = 0
+_DATES = frozenset(server.dates(datetime(2000, 1, 1)))
+
+
+@dataclass(slots=True)
+class Plan:
+    """A request without its messages and tools, as C takes it."""
+
+    template: object  # the compiled one
+    variables: Json
+    shape: int  # of the bits above
+    ends: Ends
+    text_ends: Ends  # of a prompt that is wanted as text
+    dates: frozenset[str]  # variables that tell the time and the template reads
+    timed: bool  # and whether the template may ask for it by itself
+    # What becomes of a message that is irregular; without it, of no such conversation.
+    prepare: Callable[[Any, int], Json] | None
+
+    def run(
+        self,
+        tok: Attributes,
+        conversations: Sequence[list[Any]],
+        want: int,
+        flags: int,
+        tools: list[Json] | None,
+        clock: Callable[[], datetime],
+    ) -> list[Any]:
+        """For each conversation ids, a number or a text, as wanted; an exception; or None if it
+        has to go through Python."""
+        variables, time = self.variables, None
+        if tools is not None:
+            variables = {**variables, "tools": tools}
+        if self.timed or self.dates:
+            now = clock()
+            time = _jinja.fields_of(now)
+            shown = server.dates(now)
+            variables = {**variables, **{name: shown[name] for name in self.dates}}
+        ends = self.text_ends if want & TEXT else self.ends
+        shape = self.shape | want
+        fields = self.template, variables, shape, flags, ends, ROLES
+        results = tok._native.chat(fields, conversations, time)
+        for i, result in enumerate(results):
+            if type(result) is tuple:
+                results[i] = None
+                prepared = self._prepared(conversations[i], result)
+                if prepared is not None:
+                    fields = self.template, variables, shape | PREPARED, flags, ends, ROLES
+                    [again] = tok._native.chat(fields, [prepared], time)
+                    results[i] = None if type(again) is tuple else again
+        return results
+
+    def _prepared(self, messages: Any, irregular: tuple[int, ...]) -> list[Any] | None:
+        """With the irregular messages as C takes prepared ones: alone in a tuple."""
+        if self.prepare is None or not irregular or (self.shape & NO_SYSTEM and 0 in irregular):
+            return None
+        prepared = list(messages)
+        try:
+            for i in irregular:
+                prepared[i] = (self.prepare(prepared[i], i),)
+        except (GGTokError, IndexError):  # the way through Python says what is wrong
+            return None
+        last = prepared[-1]
+        goes_on = self.shape & PREFILL and type(last) is tuple and last[0]["role"] == "assistant"
+        return None if goes_on else prepared
+
+
+def served(
+    chat: server.Chat, thinks: bool, request: Request, tokens: server.Tokens, prefill: bool
+) -> Plan | None:
+    """For llama-server's prompts; None if all conversations go through Python.
+
+    `request` has neither messages nor tools.
+    """
+    handler, caps = chat.handler, chat.caps
+    if request.goes_on or chat.trims or not {"messages", "tools"}.isdisjoint(request.variables):
+        return None
+    generation = request.add_generation_prompt
+    changes, turn = False, ("", "")
+    if handler is not None:
+        if not handler.keeps_plain or (handler.finish is not None and not generation):
+            return None
+        changes = handler.messages is not None
+        turn = handler.turn if generation else turn
+    ends = (tokens.bos if tokens.add_bos else "", tokens.eos if tokens.add_eos else "", *turn)
+    bits = {
+        TYPED: caps.only_typed,
+        DEVELOPER: _messages.renames_developers(chat.source),
+        NO_SYSTEM: not caps.system_role,
+        NO_REASON: changes,
+        PREFILL: prefill,
+        GENERATION: generation,
+        BOTH_WAYS: chat.both_ways,
+    }
+
+    def prepare(message: Any, index: int) -> Json:
+        read = _messages.read_one(message, index)
+        return _messages.known_role(_messages.write_one(read, caps, index), chat.source)
+
+    return Plan(
+        template=chat.template.compiled,
+        variables=chat.variables_for(request, tokens, datetime(2000, 1, 1), thinks),
+        shape=sum(bit for bit, on in bits.items() if on),
+        ends=ends,
+        text_ends=ends,
+        dates=(_DATES & chat.template.variables) - request.variables.keys(),
+        timed="strftime_now" in chat.source,
+        prepare=None if changes else prepare,
+    )

@@ -1,0 +1,212 @@
+"""What Python values mean in a chat request: what their JSON means to llama-server.
+
+The server reads JSON with numbers of three kinds: int64, uint64 and double. An integer beyond
+64 bits is read as a double, and a template sees a uint64 beyond int64 as its two's complement
+(18446744073709551615 is -1). NaN and infinities have no JSON; neither have lone surrogates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any, NoReturn
+
+from ggtok.chat import grisu
+from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
+
+MAX_LEVEL = 90  # of nested lists and mappings
+# What becomes of numbers and tuples: integers as templates see them, as JSON writes them, or all
+# as Python has them.
+_WRAPPED, _WRITTEN, _PYTHON = range(3)
+_SHOWN = 60  # characters of a key, in messages
+_INT_END, _UINT_END = 1 << 63, 1 << 64
+_MAX_BITS = 14_000  # of an integer that a template may write; Python writes 4,300 digits
+_MAX_DIGITS = 310  # of an integer; those with more are beyond every double
+
+
+class _WrongError(Exception):
+    """A value that JSON can't have; each level adds its key or index on the way out."""
+
+    def __init__(self, error: type[GGTokError], says: str) -> None:
+        self.error, self.says = error, says
+        self.path: list[str] = []
+
+
+def from_python(value: Any, where: str, wrap: bool = True) -> Any:
+    """The value rebuilt of plain data, as the server's JSON reader has it.
+
+    `wrap`: integers from 2**63 on as templates see them, else as JSON writes them.
+    """
+    return _rebuilt(value, where, _WRAPPED if wrap else _WRITTEN)
+
+
+def as_python(value: Any, where: str) -> Any:
+    """The value rebuilt of plain data, of which nothing changes."""
+    return _rebuilt(value, where, _PYTHON)
+
+
+def _rebuilt(value: Any, where: str, how: int) -> Any:
+    try:
+        return _plain(value, how, 0)
+    except _WrongError as e:
+        wrong = e
+    # Made here, for a path for each value would take quadratic time.
+    raise wrong.error(f"{where}{''.join(reversed(wrong.path))}: {wrong.says}")
+
+
+def _plain(value: Any, how: int, level: int) -> Any:
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int):
+        if how != _PYTHON:
+            return _integer(int(value), how == _WRAPPED)
+        if value.bit_length() > _MAX_BITS:
+            raise _WrongError(InvalidValueError, "an integer that is too long to be written")
+        return int(value)
+    if isinstance(value, float):
+        if how != _PYTHON and not isfinite(value):
+            raise _WrongError(InvalidValueError, f"{value!r} can't be written as JSON")
+        return float(value)
+    if level == MAX_LEVEL:
+        raise _WrongError(InvalidValueError, f"nested more than {MAX_LEVEL} deep")
+    step: object = None
+    try:
+        if isinstance(value, Mapping):
+            new = {}
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    says = f"a key is {type(key).__name__}, not str"
+                    raise _WrongError(InvalidTypeError, says)
+                name = _text(key)
+                step = name
+                new[name] = _plain(item, how, level + 1)
+                step = None
+            return new
+        if isinstance(value, (list, tuple)):
+            items = []
+            for step, item in enumerate(value):  # noqa: B007
+                items.append(_plain(item, how, level + 1))
+            return tuple(items) if how == _PYTHON and isinstance(value, tuple) else items
+    except _WrongError as e:
+        if step is not None:
+            e.path.append(f"[{repr(step)[:_SHOWN]}]")
+        raise
+    raise _WrongError(
+        InvalidTypeError,
+        f"chats hold str, numbers, bool, None, lists and mappings, not {type(value).__name__}",
+    )
+
+
+def sequence(values: Any, what: str, of: str) -> list[Any]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise InvalidTypeError(f"{what} must be a list of {of}, not {type(values).__name__}")
+    return list(values)
+
+
+def text(value: str, where: str) -> str:
+    """A str of exactly that type, checked for what JSON can't hold."""
+    try:
+        return _text(value)
+    except _WrongError as e:
+        wrong = e
+    raise wrong.error(f"{where}: {wrong.says}")
+
+
+def _text(value: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as e:
+            raise _WrongError(
+                InvalidValueError,
+                f"character {e.start} is a lone surrogate, which JSON can't hold",
+            ) from None
+    return value if type(value) is str else str.__str__(value)
+
+
+def _integer(value: int, wrap: bool) -> int | float:
+    if -_INT_END <= value < _INT_END:
+        return value
+    if 0 <= value < _UINT_END:
+        return value - _UINT_END if wrap else value
+    try:
+        return float(value)
+    except OverflowError:
+        raise _WrongError(InvalidValueError, "an integer too large for a double") from None
+
+
+# ---- JSON text ----
+
+
+def parse(source: str, where: str) -> Any:
+    """The value of a JSON text as a template sees it; InvalidValueError where the server fails."""
+    try:
+        value = json.loads(
+            source.removeprefix("\ufeff"),
+            parse_int=_parsed_int,
+            parse_float=_parsed_float,
+            parse_constant=_no_constant,
+        )
+    except (ValueError, RecursionError) as e:
+        what = "nested too deep" if isinstance(e, RecursionError) else str(e)
+        raise InvalidValueError(f"{where}: not valid JSON: {what}") from None
+    return from_python(value, where)
+
+
+def _parsed_int(digits: str) -> int | float:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError("an integer too large for a double")
+    return int(digits)
+
+
+def _parsed_float(digits: str) -> float:
+    value = float(digits)
+    if not isfinite(value):
+        raise ValueError(f"the number {digits[:40]} is too large for a double")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def dump(value: Any) -> str:
+    """Compact JSON as the server writes it: UTF-8 unescaped, doubles in its own form."""
+    if isinstance(value, float):
+        return _double(value)
+    if isinstance(value, dict):
+        pairs = (f"{_quoted(key)}:{dump(item)}" for key, item in value.items())
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(dump, value)) + "]"
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# Decimal points that aren't written as a power of ten.
+_LEAST_POINT, _MOST_POINT = -4, 15
+
+
+def _double(value: float) -> str:
+    """In the form of the server's JSON library: 1e+15 and 1e-05 where Python has others."""
+    if value == 0:
+        return "-0.0" if str(value).startswith("-") else "0.0"
+    sign = "-" if value < 0 else ""
+    digits, power = grisu.digits(abs(value))
+    # The value is 0.DIGITS times ten to the power of point.
+    n = len(digits)
+    point = n + power
+    if n <= point <= _MOST_POINT:
+        return f"{sign}{digits}{'0' * power}.0"
+    if 0 < point <= _MOST_POINT:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if _LEAST_POINT < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    tail = f".{digits[1:]}" if n > 1 else ""
+    return f"{sign}{digits[0]}{tail}e{point - 1:+03d}"

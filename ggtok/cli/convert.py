@@ -1,0 +1,90 @@
+"""``ggtok convert``: another library's vocabulary, for llama.cpp."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ggtok.cli import writing
+from ggtok.cli.arguments import Command, Parser, add_json, add_words
+from ggtok.cli.status import FINDING, OK, UsageError
+from ggtok.making.convert import confirm, convert
+from ggtok.making.convert.formats import converted
+from ggtok.making.report import ConversionReport
+
+
+def add_arguments(parser: Parser) -> None:
+    add_json(parser)
+    add_words(parser)
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", help="the file to write, such as vocabulary.gguf")
+    add(
+        "--like",
+        choices=["llama.cpp"],
+        help="write what llama.cpp's converter would, faults included",
+    )
+    add("--pre", metavar="NAME", help="this pre-tokenizer instead of the one found")
+    add("--arch", metavar="NAME", help="the architecture, as config.json names it")
+    add(
+        "--check",
+        action="store_true",
+        help=f"compare {confirm.CHECK_LINES} lines; status 1 if any differs for no known reason",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    if len(args.words) != 1:
+        raise UsageError("give one source: a folder or a file")
+    if args.output is None and not args.check:
+        raise UsageError("nothing to do: give -o FILE or --check")
+    (source,) = args.words
+    options = {"like": args.like, "pre": args.pre, "arch": args.arch}
+    if args.check:
+        vocabulary = converted(source, **options, lines=confirm.CHECK_LINES)
+    else:
+        vocabulary = convert(source, **options)
+    if args.output is not None:
+        vocabulary.save(args.output)
+    report = vocabulary.report
+    assert isinstance(report, ConversionReport)
+    if args.json:
+        writing.write_json(_as_json(report, len(vocabulary)), indent=2)
+    else:
+        writing.write(f"{len(vocabulary)} tokens\n{report}\n".encode())
+    return FINDING if args.check and report.unexplained else OK
+
+
+def _as_json(report: ConversionReport, tokens: int) -> dict[str, object]:
+    rows = [
+        {"name": d.name, "text": d.text, "lines": d.lines, "share": d.share, "example": d.example}
+        for d in report.differences
+    ]
+    data = {
+        "format": report.format,
+        "tokens": tokens,
+        "pre": report.pre,
+        "compared": report.compared,
+        "differences": rows,
+        "unexplained": list(report.unexplained),
+        "notes": list(report.notes),
+    }
+    plain: dict[str, object] = json.loads(json.dumps(data))
+    return plain
+
+
+COMMAND = Command(
+    usage="SOURCE -o OUT.gguf",
+    details="The result gives the source's ids as far as llama.cpp's rules allow; what they force "
+    "to differ is printed, with the share of lines that it concerns where the source's own "
+    "package is installed.",
+    words={
+        "SOURCE": "a Hugging Face folder, tokenizer.json, *.model, tekken.json, *.tiktoken, ..."
+    },
+    examples=[
+        "ggtok convert Llama-3.1-8B/ -o llama3.gguf",
+        "ggtok convert Llama-3.1-8B/ -o llama3.gguf --like llama.cpp",
+        "ggtok convert qwen.tiktoken --pre qwen2 --check",
+    ],
+    add_arguments=add_arguments,
+    run=run,
+)

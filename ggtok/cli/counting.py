@@ -1,0 +1,187 @@
+"""The tokens of many files of any size, counted on a thread for each core.
+
+Small files are a task each. The others, and what has no size, are cut where
+``ggtok_safe_cut`` proves that nothing reaches across (docs/design/blocks.md), and each part is
+a task. Few tasks wait at a time, so that memory grows only with the longest stretch that can't
+be cut.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import ggtok
+from ggtok import _native
+from ggtok._native.blocks import Blocks
+from ggtok.cli import reading
+from ggtok.cli.status import reason
+
+PART = 1 << 20  # bytes, about, of a part
+_SMALL = 4 << 20  # bytes of a file that one task reads
+# Bytes of a part that the main thread counts, which Ctrl-C stops at once.
+_LONG = 16 << 20
+_WAITING = 4  # tasks for each thread
+_SNIFFED = 8000  # bytes among which a NUL tells a binary file, as for git
+
+
+@dataclass
+class Counted:
+    """A file's tokens, or why there are none."""
+
+    path: str
+    tokens: int = 0
+    bytes: int = 0
+    skipped: str | None = None
+    error: str | None = None
+
+
+class _Binary(Exception):
+    pass
+
+
+class Counter:
+    """Counts files by a tokenizer, as ``tok.count`` would the whole of each.
+
+    Args:
+        tok: the tokenizer.
+        add_special, parse_special: as of ``tok.count``.
+        binary: whether files with a NUL near their beginning are counted, too.
+
+    Attributes:
+        bytes: how many bytes have been counted so far.
+        tokens: how many tokens they are.
+    """
+
+    def __init__(
+        self, tok: ggtok.Tokenizer, *, add_special: bool, parse_special: bool, binary: bool
+    ) -> None:
+        self._tok = tok
+        self._flags = add_special * _native.ADD_SPECIAL | parse_special * _native.PARSE_SPECIAL
+        self._sniffs = not binary
+        self._own = threading.local()  # a context for each thread
+        self._tasks: deque[tuple[Counted, Future[tuple[int, int]]]] = deque()
+        self.bytes = 0
+        self.tokens = 0
+
+    def count(self, paths: Iterable[str]) -> Iterator[Counted | None]:
+        """Each file's count, in order; None now and then, when some have been counted.
+
+        ``-`` is standard input, which is never taken for binary.
+        """
+        n = self._tok._threads(0)
+        order: deque[Counted] = deque()
+        with ThreadPoolExecutor(n, "ggtok count") as pool:
+            try:
+                for path in paths:
+                    counted = Counted(path)
+                    for _ in self._begin(pool, counted):
+                        while len(self._tasks) > _WAITING * n:
+                            self._finish()
+                        yield None
+                    order.append(counted)
+                    while order and not (self._tasks and self._tasks[0][0] is order[0]):
+                        yield order.popleft()
+                while self._tasks:
+                    self._finish()
+                    yield None
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        yield from order
+
+    def _begin(self, pool: ThreadPoolExecutor, counted: Counted) -> Iterator[None]:
+        """Makes a file's tasks, one after the other."""
+        try:
+            if _is_small(counted.path):
+                self._tasks.append((counted, pool.submit(self._file, counted.path)))
+                yield
+                return
+            with reading.blocks(counted.path) as blocks:
+                for text, flags in self._parts(self._checked(counted.path, blocks)):
+                    if len(text) > _LONG:
+                        self._add(counted, self._part(text, flags))
+                    else:
+                        self._tasks.append((counted, pool.submit(self._part, text, flags)))
+                    yield
+        except _Binary:
+            counted.skipped = "binary"
+        except OSError as e:
+            counted.error = reason(e)
+
+    def _finish(self) -> None:
+        """Waits for the first task."""
+        counted, task = self._tasks.popleft()
+        try:
+            self._add(counted, task.result())
+        except _Binary:
+            counted.skipped = "binary"
+        except OSError as e:
+            counted.error = reason(e)
+
+    def _add(self, counted: Counted, done: tuple[int, int]) -> None:
+        tokens, n = done
+        counted.tokens += tokens
+        counted.bytes += n
+        self.tokens += tokens
+        self.bytes += n
+
+    # ---- tasks ----
+
+    def _file(self, path: str) -> tuple[int, int]:
+        """Tokens and bytes of a file."""
+        tokens = size = 0
+        with reading.blocks(path) as blocks:
+            for text, flags in self._parts(self._checked(path, blocks)):
+                more, n = self._part(text, flags)
+                tokens, size = tokens + more, size + n
+        return tokens, size
+
+    def _part(self, text: bytearray, flags: int) -> tuple[int, int]:
+        return len(self._blocks().encode(text, len(text), flags)) // 4, len(text)
+
+    def _blocks(self) -> Blocks:
+        own = self._own
+        if not hasattr(own, "blocks"):
+            own.blocks = self._tok._native.blocks()
+        blocks: Blocks = own.blocks
+        return blocks
+
+    def _checked(self, path: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The same blocks, if they aren't those of a binary file."""
+        left = _SNIFFED if self._sniffs and path != "-" else 0
+        for block in blocks:
+            if left > 0 and b"\0" in block[:left]:
+                raise _Binary
+            left -= len(block)
+            yield block
+
+    def _parts(self, blocks: Iterator[bytes]) -> Iterator[tuple[bytearray, int]]:
+        """A text in parts that may be encoded alone, and the flags to do so."""
+        flags, text, enough = self._flags, bytearray(), PART
+        for block in blocks:
+            text += block
+            if len(text) <= enough:
+                continue
+            n = self._blocks().safe_cut(text, flags)
+            if not n:
+                enough = 2 * len(text)
+                continue
+            yield text[:n], flags | _native.MORE
+            flags |= _native.CONTINUES
+            del text[:n]
+            enough = max(PART, 2 * len(text))
+        yield text, flags
+
+
+def _is_small(path: str) -> bool:
+    """Whether a path is a file's that one task may read."""
+    if path == "-":
+        return False
+    found = os.stat(path)
+    return stat.S_ISREG(found.st_mode) and found.st_size <= _SMALL

@@ -1,0 +1,72 @@
+"""``ggtok detokenize``: token ids to text."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from ggtok.cli import reading, writing
+from ggtok.cli.arguments import MODEL, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli.status import UsageError
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "-f", "--file", metavar="FILE", help="read the ids from a file (-: standard input)"
+    )
+    parser.add_argument(
+        "--no-unparse-special", action="store_true", help="print nothing for control tokens"
+    )
+    parser.add_argument(
+        "--remove-special",
+        action="store_true",
+        help="drop a BOS at the start and an EOS at the end, if the vocabulary adds them",
+    )
+    add_json(parser)
+    add_model(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    take_model(args)
+    if args.file is not None and args.words:
+        raise UsageError("the ids are given twice: as arguments and with -f")
+    if args.words:
+        listed = " ".join(args.words)
+    else:
+        listed = reading.file(args.file or "-").decode("utf-8-sig", "replace")
+    ids = _ids(listed)
+    data = load(args).decode_bytes(
+        ids, remove_special=args.remove_special, unparse_special=not args.no_unparse_special
+    )
+    if args.json:
+        writing.write_json({"text": data.decode("utf-8", "replace"), "bytes": len(data)})
+    else:
+        writing.write_text(data)
+
+
+def _ids(listed: str) -> list[int]:
+    """Ids as JSON or Python write them, or separated by white space or commas."""
+    ids = []
+    for word in re.sub(r"[\[\],]", " ", listed).split():
+        if not re.fullmatch(r"[+-]?[0-9]{1,20}", word):
+            raise UsageError(f"not a token id: {word[:40]!r}")
+        ids.append(int(word))
+    return ids
+
+
+COMMAND = Command(
+    usage="MODEL [ID]...",
+    details="The text is written byte for byte. On a terminal it is followed by a newline, "
+    "and its control characters are shown as escapes.",
+    words={
+        "MODEL": MODEL,
+        "ID": "token ids; without any, they are read from standard input",
+    },
+    examples=[
+        "ggtok detokenize model.gguf 9906 11 1917",
+        'ggtok detokenize model.gguf "[9906, 11, 1917]"',
+        "ggtok tokenize model.gguf -f a.txt --ids | ggtok detokenize model.gguf",
+    ],
+    add_arguments=add_arguments,
+    run=run,
+)

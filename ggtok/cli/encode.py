@@ -1,0 +1,144 @@
+"""``ggtok encode``: files of text to files of ids."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ggtok.cli import escapes, writing
+from ggtok.cli.arguments import (
+    MODEL,
+    Command,
+    Parser,
+    add_json,
+    add_model,
+    load,
+    take_model,
+)
+from ggtok.cli.messages import warn
+from ggtok.cli.progress import Line, shown
+from ggtok.cli.status import UsageError
+from ggtok.files.summary import EncodeProgress, Summary
+
+
+def add_arguments(parser: Parser) -> None:
+    add_json(parser)
+    add_model(parser)
+    add = parser.add_argument
+    add("-o", "--output", metavar="OUT", help="the file of ids to write")
+    formats = ["raw", "megatron", "npy", "arrow"]
+    add("--format", choices=formats, default="raw", help="default: raw, little-endian ids")
+    types = ["auto", "uint16", "uint32", "int32"]
+    add("--dtype", choices=types, default="auto", help="of the ids (default: what fits)")
+    add(
+        "--separator",
+        metavar="TEXT",
+        help=r"what stands between documents in text files, with \n \t \xHH (default: each file "
+        "is one)",
+    )
+    add("--field", metavar="NAME", help="of JSON lines and tables (default: text)")
+    add("--no-special", action="store_true", help="add no BOS, nor what else the vocabulary adds")
+    add("--no-eos", action="store_true", help="don't end each document with EOS")
+    add(
+        "--errors",
+        choices=["raise", "replace", "skip"],
+        default="raise",
+        help="what to do about documents that are not UTF-8, empty or missing (default: stop)",
+    )
+    add("--threads", type=int, default=0, metavar="N", help="default: as many as cores")
+    add("--restart", action="store_true", help="begin again, and replace what is there")
+
+
+def run(args: argparse.Namespace) -> None:
+    take_model(args)
+    if not args.words:
+        raise UsageError("no text: give files, folders or globs")
+    if args.output is None:
+        raise UsageError("nothing to write: give -o OUT")
+    if "-" in args.words:
+        raise UsageError(
+            "standard input can't be encoded: a run that is stopped reads its sources again"
+        )
+    separator = args.separator
+    if separator is not None:
+        separator = escapes.replace(separator.encode("utf-8", "surrogateescape"))
+    line = Line(sys.stderr, describe) if shown(args.quiet) else None
+    tok = load(args)
+    try:
+        summary = tok.encode_files(
+            args.words,
+            args.output,
+            format=args.format,
+            dtype=args.dtype,
+            separator=separator,
+            field=args.field,
+            add_special=not args.no_special,
+            eos=not args.no_eos,
+            errors=args.errors,
+            threads=args.threads,
+            resume=not args.restart,
+            progress=line,
+        )
+    finally:
+        if line is not None:
+            line.clear()
+    if summary.resumed:
+        warn(f"went on after {summary.resumed} ids that were there; --restart begins again")
+    if args.json:
+        writing.write_json(summary.as_dict(), indent=2)
+    else:
+        writing.write(_report(summary).encode())
+
+
+def _report(summary: Summary) -> str:
+    faults = "".join(
+        f", {n} {what}"
+        for n, what in (
+            (summary.invalid_utf8, "not UTF-8"),
+            (summary.empty, "empty"),
+            (summary.missing, "without the field"),
+            (summary.malformed, "malformed"),
+        )
+        if n
+    )
+    faults += f" ({summary.skipped} of these skipped)" if summary.skipped else ""
+    name, *others = summary.files
+    return (
+        f"{name}: {summary.ids} ids ({summary.dtype}) of {summary.documents} documents, "
+        f"{writing.size(summary.bytes)} in {summary.sources} files{faults}\n"
+        + "".join(f"{other}\n" for other in others)
+    )
+
+
+_BAR = 20  # characters
+
+
+def describe(p: EncodeProgress) -> str:
+    """Progress in words, with a bar."""
+    share = min(p.read / p.total, 1.0) if p.total else 1.0
+    seconds = max(p.seconds, 1e-9)
+    now = p.read - p.read_before
+    left = (p.total - p.read) * seconds / now if now > 0 else 0.0
+    bar = "#" * int(share * _BAR)
+    return (
+        f"[{bar:<{_BAR}}] {share:4.0%}  {writing.size(p.bytes)}, "
+        f"{(p.bytes - p.bytes_before) / seconds / 1e6:.0f} MB/s, {p.ids} ids, "
+        f"{int(left) // 60}:{int(left) % 60:02} left"
+    )
+
+
+COMMAND = Command(
+    usage="MODEL PATH... -o OUT",
+    details="Documents are text files, or parts of them, JSON lines, and rows of Parquet and Arrow "
+    "files; .gz and .zst are read. An interrupted run goes on when the same command is given "
+    "again; OUT appears when it is complete.",
+    words={"MODEL": MODEL, "PATH": "a file, a folder or a glob"},
+    examples=[
+        "ggtok encode model.gguf corpus/ -o corpus.bin",
+        r"ggtok encode model.gguf book.txt -o book.npy --format npy --separator '\n\n'",
+        "ggtok encode model.gguf '**/*.jsonl.zst' -o web --format megatron --errors skip",
+        "ggtok encode model.gguf shards/*.parquet -o ids.arrow --format arrow --field content",
+    ],
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,95 @@
+"""The files of folders, without those that .gitignore names."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ggtok.errors import FileError, MissingExtraError
+
+_NEVER = ".git"  # what git itself keeps
+
+
+class Choice:
+    """Which files of a folder are meant.
+
+    Args:
+        include, exclude: globs; one without ``/`` is matched with names, else with paths from
+            the folder. What is excluded is so with all that is in it.
+        ignore: whether .gitignore and .ignore are obeyed.
+    """
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str], ignore: bool) -> None:
+        self._include, self._exclude, self._ignore = include, exclude, ignore
+
+    def files(self, paths: Iterable[str]) -> Iterator[str]:
+        """The paths; in place of a folder its regular files, sorted. Links in it aren't followed.
+
+        Raises:
+            MissingExtraError: there is a folder, and rignore isn't installed.
+            FileError: a folder can't be read.
+        """
+        for path in paths:
+            if path != "-" and os.path.isdir(path):
+                yield from sorted(self._folder(path))
+            else:
+                yield path
+
+    def _folder(self, folder: str) -> Iterator[str]:
+        walked = _not_ignored(folder) if self._ignore else _all(folder)
+        for path in walked:
+            relative = os.path.relpath(path, folder).replace(os.sep, "/")
+            if self._is_meant(relative) and stat.S_ISREG(os.lstat(path).st_mode):
+                yield path
+
+    def _is_meant(self, path: str) -> bool:
+        parts = path.split("/")
+        above = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+        if any(_matches(part, self._exclude) for part in above):
+            return False
+        return not self._include or _matches(path, self._include)
+
+
+def _matches(path: str, globs: Sequence[str]) -> bool:
+    name = path.rpartition("/")[2]
+    return any(fnmatchcase(path if "/" in glob else name, glob) for glob in globs)
+
+
+def _all(folder: str) -> Iterator[str]:
+    def fail(error: OSError) -> None:
+        raise error
+
+    for here, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = [name for name in folders if name != _NEVER]
+        for name in names:
+            yield os.path.join(here, name)
+
+
+def _not_ignored(folder: str) -> Iterator[str]:
+    try:
+        import rignore
+    except ImportError:
+        raise MissingExtraError(
+            f"{folder}: the rules of .gitignore need a package: pip install 'ggtok[ignore]'; or "
+            "give --no-ignore"
+        ) from None
+    os.scandir(folder).close()  # of which rignore says nothing if it can't be read
+    try:
+        for path in rignore.walk(
+            Path(folder),
+            ignore_hidden=False,
+            require_git=False,
+            follow_links=False,
+            overrides=[f"!{_NEVER}"],
+        ):
+            name = os.fspath(path)
+            if not os.path.isdir(name) or os.path.islink(name):
+                yield name
+    except ValueError as e:
+        raise FileError(
+            f"{folder}: a name in it is not UTF-8, which the rules of .gitignore can't be applied "
+            f"to ({e}); give --no-ignore"
+        ) from None

@@ -1,0 +1,275 @@
+"""``ggtok inspect``: a file's vocabulary, its metadata, templates and tokens."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import ggtok
+from ggtok import _native
+from ggtok._escape import shown
+from ggtok.cli import status, writing
+from ggtok.cli.arguments import (
+    MODEL,
+    Command,
+    Parser,
+    add_json,
+    add_model,
+    load,
+    no_words,
+    overrides,
+    take_model,
+)
+from ggtok.cli.messages import warn
+from ggtok.cli.status import UsageError
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "--template",
+        nargs="?",
+        const="default",
+        metavar="NAME",
+        help="print a chat template (without a name, the default one)",
+    )
+    parser.add_argument(
+        "--token",
+        action="append",
+        metavar="ID|TEXT",
+        help="show the token with this id, or the tokens with this text",
+    )
+    parser.add_argument(
+        "--pre-names", action="store_true", help="list the pre-tokenizers that ggtok knows"
+    )
+    add_json(parser)
+    add_model(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.pre_names:
+        names = _native.pre_names()
+        _write(args, names, names)
+        return status.OK
+    take_model(args)
+    no_words(args)
+    if args.template is not None:
+        _write_template(load(args), args)
+        return status.OK
+    if args.token:
+        tok = load(args)
+        tokens = [_token(tok, id) for given in args.token for id in _find(tok, given)]
+        _write(args, tokens, [line for token in tokens for line in _token_lines(token)])
+        return status.OK
+    tok, error = _load_faulty(args)
+    facts = _facts(tok, error)
+    _write(args, facts, _report(facts))
+    return status.OK if error is None else status.FINDING
+
+
+def _write(args: argparse.Namespace, value: Any, lines: list[str]) -> None:
+    if args.json:
+        writing.write_json(value, indent=2)
+    else:
+        for line in lines:
+            writing.write_line(line)
+
+
+# ---- all about a file ----
+
+
+def _load_faulty(
+    args: argparse.Namespace,
+) -> tuple[ggtok.Tokenizer, ggtok.VocabError | None]:
+    """The model; if its vocabulary can't work, as much of it as can be had, and the error."""
+    try:
+        return load(args), None
+    except ggtok.VocabError as e:
+        if args.pre is not None:
+            raise
+        error = e
+    warn(status.reason(error))
+    given = overrides(args) or {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if isinstance(error, ggtok.UnknownPreTokenizerError):
+            with suppress(ggtok.VocabError):  # which may not be the only fault
+                return ggtok.load(args.model, pre="default", overrides=given), error
+        # All but the vocabulary.
+        no_vocabulary = {**given, "tokenizer.ggml.model": "no_vocab"}
+        return ggtok.load(args.model, overrides=no_vocabulary), error
+
+
+_SPECIALS = (
+    *("bos", "eos", "eot", "eom", "unk", "sep", "nl", "pad", "mask"),
+    *("fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"),
+)
+
+
+def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, Any]:
+    arrays = tok._native.arrays()
+    facts = {
+        "source": tok.source and (tok.source.path or tok.source.url),
+        "fault": None,
+        "model": tok.model,
+        "type": tok.vocab_type,
+        "pre": tok.pre,
+        "n_tokens": tok.n_tokens,
+        **_special_tokens(tok),
+        "flags": _flags(tok),
+        "chat_templates": sorted(tok.chat_templates),
+        "metadata": dict(tok.metadata),
+        "arrays": {key: {"type": type, "length": n} for key, (type, n) in arrays.items()},
+    }
+    if error is not None:
+        # What the file says, not what stands in for it; what would be made of it isn't known.
+        facts["fault"] = status.reason(error)
+        facts["model"] = tok.metadata.get("tokenizer.ggml.model")
+        facts["pre"] = tok.metadata.get("tokenizer.ggml.pre")
+        facts["n_tokens"] = arrays.get("tokenizer.ggml.tokens", ("", None))[1]
+        facts["flags"] = {}
+        if not tok.n_tokens:
+            facts["type"] = _type(tok)
+    return facts
+
+
+def _type(tok: ggtok.Tokenizer) -> str | None:
+    """The type that the file's beginning tells, if it is on this machine."""
+    from ggtok.sources.listing import summed_up
+
+    path = tok.source and tok.source.path
+    return summed_up("file", path, path).vocab_type if path else None
+
+
+def _special_tokens(tok: ggtok.Tokenizer) -> dict[str, Any]:
+    def token(id: int) -> dict[str, Any]:
+        return {"id": id, "text": tok.token_text(id).decode("utf-8", "replace")}
+
+    special = {name: getattr(tok, f"{name}_id") for name in _SPECIALS}
+    return {
+        "special_tokens": {name: token(id) for name, id in special.items() if id is not None},
+        "eog_tokens": [token(id) for id in sorted(tok.eog_ids)],
+        "suppress_tokens": list(tok.suppress_tokens),
+    }
+
+
+def _flags(tok: ggtok.Tokenizer) -> dict[str, bool]:
+    flags = tok._native.flags()
+    if tok.vocab_type != "WPM":  # these say nothing elsewhere
+        del flags["strip_accents"]
+        if tok.model != "whitespace":
+            del flags["lowercase"]
+    return flags
+
+
+def _report(facts: dict[str, Any]) -> list[str]:
+    """The facts for people."""
+    summary = {
+        "fault": facts["fault"],
+        "model": facts["model"],
+        "type": facts["type"],
+        "pre-tokenizer": facts["pre"],
+        "tokens": facts["n_tokens"],
+        "chat templates": ", ".join(facts["chat_templates"]),
+        "source": facts["source"],
+    }
+    lines = [
+        f"{name:<16}{'-' if value in (None, '') else shown(str(value))}"
+        for name, value in summary.items()
+        if name != "fault" or value
+    ]
+    token = "  {:<8} {:>7}  {!r}".format
+    if facts["special_tokens"] or not facts["fault"]:
+        lines += ["", "special tokens"]
+        lines += [token(name, t["id"], t["text"]) for name, t in facts["special_tokens"].items()]
+        lines += ["", "end of generation"]
+        lines += [token("", t["id"], t["text"]) for t in facts["eog_tokens"]]
+    if facts["suppress_tokens"]:
+        lines += ["", "suppressed", "  " + " ".join(map(str, facts["suppress_tokens"]))]
+    if facts["flags"]:
+        lines += ["", "flags"]
+        lines += [f"  {name:<25} {'yes' if on else 'no'}" for name, on in facts["flags"].items()]
+    lines += ["", "key/values"]
+    lines += [f"  {shown(key)} = {_short(value)}" for key, value in facts["metadata"].items()]
+    lines += [f"  {shown(key)} = {a['type']}[{a['length']}]" for key, a in facts["arrays"].items()]
+    return lines
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:80]}... ({len(str(value))} characters)"
+
+
+# ---- one template, one token ----
+
+
+def _write_template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> None:
+    templates = tok.chat_templates
+    template = templates.get(args.template)
+    if template is None:
+        if not templates:
+            raise UsageError(f"{args.model} has no chat template")
+        known = ", ".join(map(repr, sorted(templates)))
+        raise UsageError(f"{args.model} has no chat template {args.template!r}; it has {known}")
+    if args.json:
+        writing.write_json({"name": args.template, "template": template}, indent=2)
+    else:
+        writing.write_text(template.encode("utf-8", "surrogateescape"))
+
+
+def _find(tok: ggtok.Tokenizer, given: str) -> list[int]:
+    """The ids that `given` may mean: digits are an id, all else is a text, stored or printed."""
+    if given.isascii() and given.isdecimal():
+        if len(given) > 10 or int(given) >= tok.n_tokens:
+            raise UsageError(f"no token {given[:20]}: the ids are 0 to {tok.n_tokens - 1}")
+        return [int(given)]
+    text = os.fsencode(given)
+    ids = [id for id in range(tok.n_tokens) if text in (tok.token_text(id), tok.token_to_piece(id))]
+    if not ids:
+        n = tok.count(text, add_special=False, parse_special=True)
+        raise UsageError(f"no token has the text {given!r}; it takes {n} tokens")
+    return ids
+
+
+def _token(tok: ggtok.Tokenizer, id: int) -> dict[str, Any]:
+    piece = tok.token_to_piece(id)
+    return {
+        "id": id,
+        "text": tok.token_text(id).decode("utf-8", "replace"),
+        "piece": piece.decode("utf-8", "replace"),
+        "bytes": list(piece),
+        "type": [attr.name for attr in ggtok.TokenAttr if attr and attr in tok.token_attr(id)],
+        "score": tok.token_score(id),
+        "eog": tok.is_eog(id),
+    }
+
+
+def _token_lines(token: dict[str, Any]) -> list[str]:
+    return [
+        f"token {token['id']}",
+        f"  text               {token['text']!r}",
+        f"  prints             {token['piece']!r}",
+        f"  bytes              {bytes(token['bytes']).hex(' ') or '-'}",
+        f"  type               {', '.join(token['type']) or '-'}",
+        f"  score              {token['score']:g}",
+        f"  end of generation  {'yes' if token['eog'] else 'no'}",
+    ]
+
+
+COMMAND = Command(
+    usage="MODEL",
+    details="Flags and special tokens are shown with llama.cpp's defaults and corrections applied. "
+    "If the vocabulary can't be loaded, for instance because its pre-tokenizer is unknown, "
+    "everything else is shown, and the exit status is 1.",
+    words={"MODEL": MODEL},
+    examples=[
+        "ggtok inspect model.gguf",
+        "ggtok inspect hf://user/repo/file.gguf --json",
+        "ggtok inspect model.gguf --template > template.jinja",
+        "ggtok inspect model.gguf --token '<|im_end|>' --token 42",
+    ],
+    add_arguments=add_arguments,
+    run=run,
+)

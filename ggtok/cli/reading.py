@@ -1,0 +1,60 @@
+"""Input: files, and standard input under the name ``-``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from ggtok.cli.messages import hint
+from ggtok.cli.status import UsageError
+
+BLOCK = 1 << 20  # bytes
+
+
+@contextmanager
+def blocks(path: str) -> Iterator[Iterator[bytes]]:
+    """What a file holds, in parts of at most :data:`BLOCK` bytes; ``-`` is standard input."""
+    if path == "-":
+        yield _blocks(_standard_input(), "standard input")
+    else:
+        with open(path, "rb", buffering=0) as f:
+            yield _blocks(f, path)
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise UsageError("standard input is closed")
+    if sys.stdin.isatty():
+        key = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
+        hint(f"reading standard input up to its end ({key})")
+    return sys.stdin.buffer
+
+
+def _blocks(f: Any, name: str) -> Iterator[bytes]:
+    # One call of the system each: a terminal's end of file would else have to be typed twice.
+    read = getattr(f, "read1", f.read)
+    try:
+        while block := read(BLOCK):
+            yield block
+    except OSError as e:  # which doesn't know the name
+        raise OSError(e.errno, e.strerror, name) from None
+
+
+def file(path: str) -> bytes:
+    """All of a file; ``-`` is standard input."""
+    with blocks(path) as parts:
+        return b"".join(parts)
+
+
+def json_file(path: str) -> Any:
+    """The value that a JSON file holds."""
+    import json
+
+    data = file(path)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as e:
+        name = "standard input" if path == "-" else path
+        raise UsageError(f"{name}: not valid JSON: {e}") from None

@@ -1,0 +1,207 @@
+"""The two sides of ``ggtok diff``, and what differs between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import isnan
+from typing import Any
+
+import ggtok
+from ggtok._escape import shown
+from ggtok.cli.inspect import _SPECIALS
+from ggtok.errors import MissingExtraError, VocabError
+
+Tokens = list[bytes]
+# llama.cpp's common/speculative.cpp, b11549.
+_MOST_APART = 128  # tokens by which the sizes may differ
+_FIRST = 5  # id from which on texts must be equal
+
+
+class Model:
+    """A GGUF vocabulary."""
+
+    def __init__(self, source: str) -> None:
+        self.tok = tok = ggtok.load(source)
+        self.texts = [tok.token_text(id) for id in range(tok.n_tokens)]
+        pairs = ggtok.vocabulary(source).merge_texts if tok.n_tokens else None
+        self.merges = [left + b" " + right for left, right in pairs or ()]
+
+    def values(self) -> dict[str, object]:
+        """What there is one of."""
+        tok = self.tok
+        return {
+            "type": tok.vocab_type,
+            "model": tok.model,
+            "pre-tokenizer": tok.pre,
+            "tokens": tok.n_tokens,
+            **tok._native.flags(),
+            **{f"{name}_id": getattr(tok, f"{name}_id") for name in _SPECIALS},
+            "end of generation": " ".join(map(str, sorted(tok.eog_ids))),
+            **{f"template {name}": text for name, text in tok.chat_templates.items()},
+        }
+
+    def ids(self, lines: Sequence[bytes], *, parse_special: bool) -> list[list[int]]:
+        return self.tok.encode_batch(lines, add_special=False, parse_special=parse_special)
+
+    def piece(self, id: int) -> str:
+        return self.tok.token_to_piece(id).decode("utf-8", "replace")
+
+
+class Original:
+    """A tokenizer.json."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError:
+            raise MissingExtraError(
+                f"{path}: to read it needs a package: pip install tokenizers"
+            ) from None
+        with open(path, "rb") as file:
+            data = file.read()
+        try:
+            self._tokenizer = Tokenizer.from_buffer(data)
+            merges = json.loads(data)["model"].get("merges") or []
+        except Exception as e:  # the package raises nothing narrower
+            raise VocabError(f"{path}: not a tokenizer.json: {e}") from None
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        by_id = {i: t.encode() for t, i in self._tokenizer.get_vocab().items()}
+        self.texts = [by_id.get(id, b"") for id in range(max(by_id, default=-1) + 1)]
+        self.merges = [
+            (merge if isinstance(merge, str) else " ".join(merge)).encode() for merge in merges
+        ]
+
+    def ids(self, lines: Sequence[bytes], *, parse_special: bool) -> list[list[int]]:
+        """It parses special tokens always."""
+        texts = [line.decode("utf-8", "replace") for line in lines]
+        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in encoded]
+
+    def piece(self, id: int) -> str:
+        text: str = self._tokenizer.id_to_token(id) or ""
+        return text
+
+
+def compare(a: Model, b: Model | Original) -> dict[str, Any]:
+    """All differences, ready for JSON; with those of a tokenizer.json, tokens and merges alone."""
+    values: dict[str, Any] = {}
+    if isinstance(b, Model):
+        ours, theirs = a.values(), b.values()
+        values = {
+            name: [ours.get(name), theirs.get(name)]
+            for name in {**ours, **theirs}
+            if ours.get(name) != theirs.get(name)
+        }
+    return {"values": values, "tokens": _tokens(a, b), "merges": _merges(a.merges, b.merges)}
+
+
+def any_difference(found: dict[str, Any]) -> bool:
+    return bool(
+        found["values"]
+        or any(found["tokens"].values())
+        or any(found["merges"].values())
+        or found.get("text", {}).get("different")
+    )
+
+
+def _text(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
+    # Ids that only fill an embedding's rows have no token in a tokenizer.json.
+    unused = ggtok.TokenAttr.UNUSED
+    filler = set()
+    if isinstance(b, Original):
+        filler = {id for id in range(len(a.texts)) if unused in a.tok.token_attr(id)}
+    ours = {text: id for id, text in enumerate(a.texts) if id not in filler}
+    texts = b.texts
+    if isinstance(b, Original) and a.tok.vocab_type == "WPM":
+        texts = [_wpm_text(text) for text in texts]
+    theirs = {text: id for id, text in enumerate(texts) if text}
+    both = [(i, theirs[text], text) for text, i in ours.items() if text in theirs]
+    found: dict[str, Any] = {
+        "only in A": [(id, _text(text)) for text, id in ours.items() if text not in theirs],
+        "only in B": [(id, _text(text)) for text, id in theirs.items() if text not in ours],
+        "moved": [(i, j, _text(text)) for i, j, text in both if i != j],
+        "types": [],
+        "scores": 0,
+    }
+    if isinstance(b, Model):
+        for i, j, text in both:
+            x, y = a.tok.token_attr(i), b.tok.token_attr(j)
+            if x != y:
+                found["types"].append((i, _text(text), _names(x), _names(y)))
+            score, other = a.tok.token_score(i), b.tok.token_score(j)
+            found["scores"] += score != other and not (isnan(score) and isnan(other))
+    return found
+
+
+def _wpm_text(text: bytes) -> bytes:
+    """As GGUF files spell a WordPiece token: a mark where a word begins, not where it goes on."""
+    if not text or (text.startswith(b"[") and text.endswith(b"]")):
+        return text
+    return text[2:] if text.startswith(b"##") else "\u2581".encode() + text
+
+
+def _names(attr: ggtok.TokenAttr) -> str:
+    return ",".join(one.name or "" for one in ggtok.TokenAttr if one and one in attr) or "-"
+
+
+def _merges(a: Tokens, b: Tokens) -> dict[str, list[tuple[int, str]]]:
+    ours, theirs = set(a), set(b)
+    common = [merge for merge in a if merge in theirs], [merge for merge in b if merge in ours]
+    ranks = {merge: rank for rank, merge in enumerate(a)}
+    return {
+        "only in A": [(rank, _text(m)) for rank, m in enumerate(a) if m not in theirs],
+        "only in B": [(rank, _text(m)) for rank, m in enumerate(b) if m not in ours],
+        "in another order": [(ranks[x], _text(x)) for x, y in zip(*common, strict=False) if x != y],
+    }
+
+
+def compare_lines(a: Model, b: Model | Original, data: bytes) -> dict[str, Any]:
+    """The lines, each a text of its own with its newline, on which ids differ."""
+    parse = isinstance(b, Original)
+    if parse:  # which knows characters only
+        data = data.decode("utf-8", "replace").encode()
+    lines = data.splitlines(keepends=True)
+    ours, theirs = (side.ids(lines, parse_special=parse) for side in (a, b))
+    different = []
+    for number, (x, y) in enumerate(zip(ours, theirs, strict=True), 1):
+        if x != y:
+            n = next((n for n, (i, j) in enumerate(zip(x, y, strict=False)) if i != j), None)
+            at = min(len(x), len(y)) if n is None else n
+            row = {"line": number, "token": at, "A": _pieces(a, x[at:]), "B": _pieces(b, y[at:])}
+            different.append(row)
+    return {"lines": len(lines), "different": different}
+
+
+def _pieces(side: Model | Original, ids: list[int]) -> str:
+    """The first few ids and their pieces."""
+    first = " ".join(f"{id} {side.piece(id)!r}" for id in ids[:4])
+    return f"{first} ..." if len(ids) > 4 else first
+
+
+def why_no_draft(a: ggtok.Tokenizer, b: ggtok.Tokenizer) -> str | None:
+    """Why b can't draft for a: ``common_speculative_are_compatible``; None: it may."""
+    if a.vocab_type != b.vocab_type:
+        return f"the types are {a.vocab_type} and {b.vocab_type}"
+    for name in "bos", "eos":
+        adds = [getattr(tok, f"add_{name}") for tok in (a, b)]
+        if adds[0] != adds[1]:
+            return f"only {'the first' if adds[0] else 'the second'} adds {name.upper()}"
+        ids = [getattr(tok, f"{name}_id") for tok in (a, b)]
+        if adds[0] and ids[0] != ids[1]:
+            return f"{name.upper()} is {ids[0]} and {ids[1]}"
+    if abs(a.n_tokens - b.n_tokens) > _MOST_APART:
+        return (
+            f"there are {a.n_tokens} and {b.n_tokens} tokens: these numbers may differ by "
+            f"{_MOST_APART}"
+        )
+    for id in range(_FIRST, min(a.n_tokens, b.n_tokens)):
+        x, y = a.token_text(id), b.token_text(id)
+        if x != y:
+            return f"token {id} is {shown(repr(_text(x)))} and {shown(repr(_text(y)))}"
+    return None

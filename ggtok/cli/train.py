@@ -1,0 +1,195 @@
+"""``ggtok train``: a vocabulary of one's own, from text files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from ggtok.cli import writing
+from ggtok.cli.arguments import Command, Parser, add_json, add_words
+from ggtok.cli.progress import Line, shown
+from ggtok.cli.status import UsageError
+from ggtok.errors import file_error
+from ggtok.making.counts import Progress, WordCounts, count_words
+from ggtok.making.report import TrainingReport
+from ggtok.making.train import train
+
+
+def add_arguments(parser: Parser) -> None:
+    add_json(parser)
+    add_words(parser)
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", help="the file to write: its name ends in .gguf")
+    add(
+        "-n",
+        "--vocab-size",
+        type=int,
+        metavar="N",
+        help="size of the vocabulary, special tokens included",
+    )
+    add("--model", choices=["bpe", "spm", "ugm"], default="bpe", help="default: bpe")
+    add("--pre", default="llama-bpe", metavar="NAME", help="pre-tokenizer (default: llama-bpe)")
+    add(
+        "--rule",
+        choices=["huggingface", "bytes", "sentencepiece"],
+        help="which of equally frequent pairs comes first (default: by the model)",
+    )
+    add(
+        "--special",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a special token; may be given several times",
+    )
+    for name in ("bos", "eos", "unk", "pad"):
+        add(f"--{name}", metavar="TEXT", help=f"the {name.upper()} token")
+    add("--chat-template", metavar="FILE", help="a file with a chat template")
+    add("--alphabet", choices=["bytes", "seen"], default="bytes", help="default: all bytes")
+    add("--no-byte-fallback", action="store_true", help="no byte tokens (spm)")
+    add("--character-coverage", type=float, default=1.0, metavar="SHARE", help="default: 1 (spm)")
+    add("--split-digits", action="store_true", help="never merge digits (spm)")
+    add(
+        "--min-frequency",
+        type=int,
+        default=2,
+        metavar="N",
+        help="merge only pairs that occur so often (2)",
+    )
+    add(
+        "--max-token-length",
+        type=int,
+        metavar="N",
+        help="tokens must be shorter than this, in bytes (bpe)",
+    )
+    add("--documents", choices=["lines", "whole"], default="lines", help="default: lines")
+    add("--max-words", type=int, metavar="N", help="bound memory by dropping the rarest words")
+    add("--held-out", action="append", metavar="PATH", help="text to measure compression on")
+    add("--threads", type=int, default=0, metavar="N", help="default: as many as cores")
+    add("--save-counts", metavar="FILE", help="save the word counts; without -o, nothing else")
+    add("--counts", action="store_true", help="each PATH holds counts written by --save-counts")
+
+
+def run(args: argparse.Namespace) -> None:
+    if not args.words:
+        raise UsageError("no text: give files, or - for standard input")
+    if args.output is None and args.save_counts is None:
+        raise UsageError("nothing to write: give -o FILE or --save-counts FILE")
+    if args.output is not None and args.vocab_size is None:
+        raise UsageError("no size: give --vocab-size N")
+    if args.output is not None and not args.output.endswith(".gguf"):
+        raise UsageError(f"{args.output}: the name must end in .gguf")
+    line = Line(sys.stderr, _describe) if shown(args.quiet) else None
+    try:
+        report = _train(args, line)
+    finally:
+        if line is not None:
+            line.clear()
+    if report is not None and args.json:
+        writing.write_json(_as_json(report), indent=2)
+    elif report is not None:
+        writing.write(f"{report}\n".encode())
+
+
+def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None:
+    template = None if args.chat_template is None else _read(args.chat_template).decode()
+    sources: object = [_source(path) for path in args.words]
+    if args.counts:
+        sources = _merged(args.words)
+    elif args.save_counts is not None:
+        sources = count_words(
+            sources,
+            model=args.model,
+            pre=args.pre,
+            documents=args.documents,
+            max_words=args.max_words,
+            threads=args.threads,
+            progress=line,
+        )
+    if args.save_counts is not None and isinstance(sources, WordCounts):
+        sources.save(args.save_counts)
+    if args.output is None:
+        return None
+    vocabulary = train(
+        sources,
+        args.vocab_size,
+        model=args.model,
+        pre=args.pre,
+        rule=args.rule,
+        special_tokens=args.special,
+        bos=args.bos,
+        eos=args.eos,
+        unk=args.unk,
+        pad=args.pad,
+        chat_template=template,
+        alphabet=args.alphabet,
+        byte_fallback=not args.no_byte_fallback,
+        character_coverage=args.character_coverage,
+        split_digits=args.split_digits,
+        min_frequency=args.min_frequency,
+        max_token_length=args.max_token_length,
+        documents=args.documents,
+        max_words=args.max_words,
+        held_out=None if args.held_out is None else [_source(path) for path in args.held_out],
+        threads=args.threads,
+        progress=line,
+    )
+    vocabulary.save(args.output)
+    report = vocabulary.report
+    assert isinstance(report, TrainingReport)
+    return report
+
+
+def _as_json(report: TrainingReport) -> dict[str, object]:
+    """The report, for --json."""
+    data: dict[str, object] = json.loads(json.dumps(report.__dict__))
+    data["bytes_per_token"] = report.bytes_per_token
+    data["held_out_bytes_per_token"] = report.held_out_bytes_per_token
+    return data
+
+
+def _source(path: str) -> object:
+    return sys.stdin.buffer.read() if path == "-" else Path(path)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+
+
+def _merged(paths: list[str]) -> WordCounts:
+    first, *others = [WordCounts.load(path) for path in paths]
+    first.merge(*others)
+    return first
+
+
+def _describe(p: Progress) -> str:
+    """Progress in words."""
+    seconds = max(p.seconds, 1e-9)
+    if p.phase == "count":
+        return f"counting words: {p.bytes / 1e6:.0f} MB, {p.bytes / seconds / 1e6:.0f} MB/s"
+    left = (p.of - p.tokens) * seconds / max(p.tokens, 1)
+    return (
+        f"merging: {p.tokens} of {p.of} tokens, {p.tokens / seconds:.0f}/s, "
+        f"{left:.0f} s left, pair count {p.count}"
+    )
+
+
+COMMAND = Command(
+    usage="PATH... -o OUT.gguf --vocab-size N",
+    details="Byte-level BPE or SentencePiece's BPE, with the merges that Hugging Face's trainer or "
+    "sentencepiece would make, in a GGUF file that ggtok and llama.cpp load.",
+    words={"PATH": "a file of text, UTF-8; - for standard input"},
+    examples=[
+        "ggtok train corpus/*.txt -o own.gguf --vocab-size 32000",
+        "ggtok train a.txt -o own.gguf -n 8000 --pre qwen2 --special '<|im_end|>'",
+        "ggtok train a.txt -o own.gguf -n 8000 --model spm --split-digits",
+        "ggtok train a.txt --save-counts a.counts",
+        "ggtok train --counts a.counts b.counts -o own.gguf -n 50000",
+    ],
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,263 @@
+"""What a worker does: Arrow batches to a shard of ids, and a record of it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import ggtok
+from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
+from ggtok.files import formats, vocabulary
+from ggtok.files.batches import BYTES
+from ggtok.files.documents import RULES, Faults, Piece, Place
+from ggtok.files.encode import Encoder
+from ggtok.files.growing import Growing
+from ggtok.files.journal import sync_folder
+from ggtok.files.summary import Counts
+from ggtok.files.tables import pyarrow, texts
+
+Record = dict[str, Any]
+_MANIFEST = "manifest.json"
+_COUNTS = [each.name for each in fields(Counts)]
+
+
+@dataclass(frozen=True)
+class _Payload:
+    """A tokenizer on its way: what :func:`ggtok.load` takes."""
+
+    source: str | bytes
+    pre: str | None
+    patterns: tuple[str, ...] | None
+    overrides: dict[str, Any] | None
+    key: str
+
+    def load(self) -> ggtok.Tokenizer:
+        """The tokenizer, once a process."""
+        if self.key not in _LOADED:
+            _LOADED.clear()  # a worker has one job at a time
+            _LOADED[self.key] = ggtok.load(
+                self.source, pre=self.pre, pre_patterns=self.patterns, overrides=self.overrides
+            )
+        return _LOADED[self.key]
+
+
+_LOADED: dict[str, ggtok.Tokenizer] = {}
+
+
+def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
+    """What is sent of a tokenizer: ``"bytes"``, the metadata of its file, or ``"name"``, the path
+    or name that it was loaded by, which workers then look up themselves."""
+    if ship not in ("bytes", "name"):
+        raise InvalidValueError(f"ship must be 'bytes' or 'name', not {ship!r}")
+    source: str | bytes | None = tok._path
+    if ship == "bytes":
+        source = vocabulary.metadata(tok)
+    if source is None:
+        raise InvalidTypeError(
+            f"this tokenizer can't be sent by its {ship}: load it from a path or from bytes"
+        )
+    data = source if isinstance(source, bytes) else os.fsencode(source)
+    rest = repr((tok._pre, tok._patterns, tok._overrides)).encode()
+    key = hashlib.sha256(data + rest).hexdigest()
+    return _Payload(source, tok._pre, tok._patterns, tok._overrides, key)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What each worker is given; :class:`Shards` makes it."""
+
+    tokenizer: _Payload
+    folder: str
+    field: str
+    format: str
+    dtype: str
+    add_special: bool
+    eos: bool
+    errors: str
+    threads: int
+
+    def __call__(self, batches: Iterable[Any]) -> Record:
+        """Writes the shard of some Arrow record batches or tables; its record."""
+        shard = _Shard(self)
+        try:
+            for batch in batches:
+                shard.add(batch)
+            return shard.finish()
+        finally:
+            shard.close()
+
+
+class _Shard:
+    """A shard that is being written, under a name of its own."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        tok = job.tokenizer.load()
+        self._encoder = Encoder(tok, job.add_special, job.eos, tok._threads(job.threads))
+        self._faults = Faults(job.errors, "the data")
+        self._class, self._dtype = formats.find(job.format, job.dtype, tok.n_tokens)
+        os.makedirs(job.folder, exist_ok=True)
+        self._out = os.path.join(job.folder, f"writing-{uuid.uuid4().hex}")
+        self._format = self._class(self._out, self._dtype)
+        for growing in self._format.data, self._format.index:
+            growing.create()
+        self._format.begin()
+        self._counts = Counts()
+        # Of the ids, and of where documents end: the same however they come in batches.
+        self._hashes = hashlib.sha256(f"{job.format} {self._dtype}".encode()), hashlib.sha256()
+        self._pieces: list[Piece] = []
+        self._size = self._row = 0
+
+    def add(self, batch: Any) -> None:
+        column = batch.column(self._job.field)
+        pa = pyarrow("ggtok.distributed")
+        for chunk in getattr(column, "chunks", [column]):
+            for text in texts(pa, chunk, "the data", self._job.field):
+                self._document(text)
+
+    def _document(self, text: bytes | None) -> None:
+        where, place = f"row {self._row}", Place(0, self._row)
+        self._row += 1
+        if text is None:
+            found = self._faults.found("missing", where, f"the field {self._job.field!r} is null")
+            piece = self._faults.piece(b"", 0, place, 0, found)
+        else:
+            piece = self._faults.document(text, len(text), place, 0, where)
+        self._counts.bytes += piece.size
+        if piece.faults is not None:
+            self._counts.add(piece.faults)
+        if piece.text is not None:
+            self._pieces.append(piece)
+            self._size += len(piece.text)
+        if self._size >= BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        encoded = self._encoder.encode(self._pieces)
+        ends = encoded.ends + self._counts.ids
+        self._format.append(encoded.ids, ends)
+        self._hashes[0].update(encoded.ids.tobytes())
+        self._hashes[1].update(ends.tobytes())
+        self._counts.ids += len(encoded.ids)
+        self._counts.documents += len(encoded.ends)
+        self._pieces, self._size = [], 0
+
+    def finish(self) -> Record:
+        """Gives the files their names, the ids' last."""
+        self._write()
+        files = self._format.finish(self._counts.ids, self._counts.documents)
+        digest = hashlib.sha256(b"".join(hash.digest() for hash in self._hashes))
+        name = f"shard-{digest.hexdigest()[:32]}"
+        for file in files:
+            file.sync()
+            file.close()
+            path = file.path.replace(self._out, os.path.join(self._job.folder, name))
+            try:
+                os.replace(file.partial, path)
+            except OSError as e:
+                raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+        sync_folder(files[-1].path)
+        data = files[-1]
+        return {
+            "shard": os.path.basename(data.path).replace(os.path.basename(self._out), name),
+            "size": data.extent.size,
+            "crc32": f"{data.extent.crc:08x}",
+            **self._counts.as_dict(),
+        }
+
+    def close(self) -> None:
+        """Removes what was not finished."""
+        for growing in self._format.data, self._format.index:
+            growing.close()
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(growing.partial)
+
+
+#: A record's fields and their types, in Arrow's and Spark's words.
+SCHEMA = {"shard": "string", "size": "int64", "crc32": "string", **dict.fromkeys(_COUNTS, "int64")}
+
+
+@dataclass
+class Shards:
+    """The caller's side of a job: what to give workers, and the manifest at the end.
+
+    For frameworks without a recipe: send :attr:`job` to the workers, call it there with Arrow
+    batches, a task each, and give :meth:`finish` the records that came back, in order.
+
+    Attributes:
+        job: for the workers; it can be pickled, with the tokenizer in it.
+    """
+
+    job: Job = field(init=False)
+
+    def __init__(
+        self,
+        tok: ggtok.Tokenizer,
+        folder: str | os.PathLike[str],
+        *,
+        field: str = "text",
+        format: str = "raw",
+        dtype: str = "auto",
+        add_special: bool = True,
+        eos: bool = True,
+        errors: str = "raise",
+        threads: int = 1,
+        ship: str = "bytes",
+    ) -> None:
+        if errors not in RULES:
+            raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
+        name = os.path.abspath(os.fsdecode(folder))
+        if os.path.exists(os.path.join(name, _MANIFEST)):
+            raise InvalidValueError(f"{name}: holds a finished job; choose another folder")
+        _, dtype = formats.find(format, dtype, tok.n_tokens)
+        Encoder(tok, add_special, eos, 1)  # refuses what workers would refuse
+        sent = payload(tok, ship)
+        self.job = Job(sent, name, field, format, dtype, add_special, eos, errors, threads)
+        self._model = vocabulary.description(tok)
+
+    def finish(self, records: Iterable[Record]) -> ggtok.Summary:
+        """Writes ``manifest.json``, which makes the records' shards the job's result."""
+        rows = list(self._rows(records))
+        counts = Counts()
+        for row in rows:
+            counts.add(Counts(**{name: row[name] for name in _COUNTS}))
+        job = self.job
+        options = {"field": job.field, "add_special": job.add_special, "eos": job.eos}
+        manifest = {
+            "format": job.format,
+            "dtype": job.dtype,
+            "byteorder": "little",
+            "counts": counts.as_dict(),
+            "options": {**options, "errors": job.errors},
+            "model": self._model,
+            "versions": {"ggtok": ggtok.__version__},
+            "shards": rows,
+        }
+        os.makedirs(job.folder, exist_ok=True)
+        file = Growing(os.path.join(job.folder, _MANIFEST))
+        file.create()
+        file.append(json.dumps(manifest, indent=1).encode() + b"\n")
+        file.sync()
+        file.close()
+        os.replace(file.partial, file.path)
+        sync_folder(file.path)
+        paths = [os.path.join(job.folder, row["shard"]) for row in rows]
+        return ggtok.Summary(
+            **counts.as_dict(), files=(*paths, file.path), format=job.format, dtype=job.dtype
+        )
+
+    def _rows(self, records: Iterable[Record]) -> Iterator[Record]:
+        for record in records:
+            row = {name: record[name] for name in SCHEMA}
+            row |= {name: int(row[name]) for name in ("size", *_COUNTS)}
+            path = os.path.join(self.job.folder, row["shard"])
+            if not os.path.exists(path):
+                raise file_error(2, "is missing: do workers and caller share the folder?", path)
+            if row["documents"]:
+                yield row

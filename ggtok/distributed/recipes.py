@@ -1,0 +1,95 @@
+"""Ray Data, Dask and Spark. Nothing of theirs is imported: their objects bring what is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import ggtok
+from ggtok.distributed.job import SCHEMA, Job, Record, Shards
+from ggtok.files.tables import pyarrow
+
+
+def encode_ray(
+    dataset: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
+) -> ggtok.Summary:
+    """The ids of a Ray dataset's column, a shard for each block.
+
+    Args:
+        dataset: a ``ray.data.Dataset`` with a column of strings.
+        tok: the tokenizer; it is put into Ray's object store once.
+        folder: for shards and manifest, at the same path on all nodes.
+        **options: ``field`` (``"text"``), and ``format``, ``dtype``, ``add_special``, ``eos``,
+            ``errors`` as for :meth:`ggtok.Tokenizer.encode_files`; ``threads``: of each task, 1 by
+            default; ``ship``: ``"bytes"`` sends the file's metadata, ``"name"`` the path or name,
+            for workers to look up.
+
+    Raises:
+        InvalidValueError, InvalidTypeError: an option is wrong; the folder holds a finished job.
+        FileError: a shard isn't where the caller looks.
+        What Ray raises; the cause says what was wrong on the worker.
+    """
+    shards = Shards(tok, folder, **options)
+    dataset.context.execution_options.preserve_order = True
+    records = dataset.select_columns([shards.job.field]).map_batches(
+        partial(_ray_task, shards.job), batch_format="pyarrow", batch_size=None
+    )
+    return shards.finish(records.take_all())
+
+
+def encode_dask(
+    dataframe: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
+) -> ggtok.Summary:
+    """The ids of a Dask dataframe's column, a shard for each partition.
+
+    Args:
+        dataframe: a ``dask.dataframe.DataFrame`` with a column of strings.
+        tok, folder, **options: as for :func:`encode_ray`.
+    """
+    shards = Shards(tok, folder, **options)
+    meta = [(name, "object" if kind == "string" else kind) for name, kind in SCHEMA.items()]
+    records = dataframe[[shards.job.field]].map_partitions(
+        _dask_task, shards.job, meta=meta, enforce_metadata=False
+    )
+    return shards.finish(records.compute().to_dict("records"))
+
+
+def encode_spark(
+    dataframe: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
+) -> ggtok.Summary:
+    """The ids of a Spark dataframe's column, a shard for each partition.
+
+    Args:
+        dataframe: a ``pyspark.sql.DataFrame`` with a column of strings.
+        tok, folder, **options: as for :func:`encode_ray`.
+    """
+    shards = Shards(tok, folder, **options)
+    columns = ", ".join(
+        f"{name} {'long' if kind == 'int64' else kind}" for name, kind in SCHEMA.items()
+    )
+    records = dataframe.select(shards.job.field).mapInArrow(
+        partial(_spark_task, shards.job), columns
+    )
+    return shards.finish(row.asDict() for row in records.collect())
+
+
+def _ray_task(job: Job, table: Any) -> Any:
+    return _table(job([table]))
+
+
+def _dask_task(frame: Any, job: Job) -> Any:
+    pa = pyarrow("ggtok.distributed")
+    return type(frame)([job([pa.Table.from_pandas(frame, preserve_index=False)])])
+
+
+def _spark_task(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
+    yield from _table(job(batches)).to_batches()
+
+
+def _table(record: Record) -> Any:
+    """A record as an Arrow table of one row."""
+    pa = pyarrow("ggtok.distributed")
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in SCHEMA.items()])
+    return pa.Table.from_pylist([record], schema)

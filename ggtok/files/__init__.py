@@ -1,0 +1,23 @@
+"""Corpora to token ids: files in, files out.
+
+The way of the data, one module for each step:
+
+======================  =========================================================
+:mod:`.sources`         paths, folders and globs to files, each with its kind
+:mod:`.streams`         a file's bytes, decompressed, from any offset on
+:mod:`.text`, :mod:`.jsonl`, :mod:`.tables`
+                        bytes to documents
+:mod:`.documents`       what they yield; what ``errors=`` does about faulty ones
+:mod:`.batches`         documents to batches of a bounded size
+:mod:`.ahead`           two threads: what is read ahead of, and written after, encoding
+:mod:`.encode`          a batch to ids, with EOS
+:mod:`.growing`         files that are appended to, and can be cut back
+:mod:`.formats`         the table of formats: :mod:`.layouts`, :mod:`.arrow`
+:mod:`.vocabulary`      what tells one vocabulary from another
+:mod:`.journal`         checkpoints; what a run that goes on must have in common
+:mod:`.run`             all of it: ``Tokenizer.encode_files``
+======================  =========================================================
+
+:mod:`.iterate` is ``Tokenizer.encode_batches``, for texts that lie in memory or come from a
+generator. All are imported when first used.
+"""

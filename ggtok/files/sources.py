@@ -1,0 +1,123 @@
+"""Paths, folders and globs to a list of files, each with what its name says it holds."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ggtok._native.arguments import iterated
+from ggtok.errors import InvalidTypeError, InvalidValueError, file_error, not_found
+
+# How a file's name ends, without that of a compression: what kind of file it is. All else is text.
+KINDS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+COMPRESSIONS = (".gz", ".zst")
+TABLES = ("parquet", "arrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, and what tells it from a changed one.
+
+    Attributes:
+        kind: "text", "jsonl", "parquet" or "arrow".
+        compression: "", ".gz" or ".zst".
+        size: bytes, as it lies on the disk.
+        mtime: when it was last changed, nanoseconds.
+    """
+
+    path: str
+    kind: str
+    compression: str
+    size: int
+    mtime: int
+
+
+def find(sources: object, own: frozenset[str]) -> list[Source]:
+    """The files that `sources` name: a path, or an iterable of paths; in order, those of a
+    folder or a glob sorted. `own` are the output's own absolute paths, which folders may hold."""
+    if isinstance(sources, (str, bytes, os.PathLike)):
+        sources = [sources]
+    what = "sources must be a path or an iterable of paths"
+    if not isinstance(sources, Iterable):
+        raise InvalidTypeError(f"{what}, not {type(sources).__name__}")
+    found: list[Source] = []
+    for each in iterated(sources, what):
+        if not isinstance(each, (str, bytes, os.PathLike)):
+            raise InvalidTypeError(f"{what}, but one is {type(each).__name__}")
+        found += _of_path(os.fsdecode(each), own)
+    if not found:
+        raise InvalidValueError("no sources: the list is empty, or the folders hold no files")
+    return found
+
+
+def _of_path(path: str, own: frozenset[str]) -> Iterator[Source]:
+    if "\0" in path:
+        raise InvalidValueError("sources: a path with a NUL character")
+    try:
+        status = os.stat(path)
+    except OSError as e:
+        if not glob.has_magic(path):
+            raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+        matches = sorted(glob.glob(path, recursive=True))
+        if not matches:
+            raise not_found(f"{path}: no file matches") from None
+        for match in matches:
+            yield from _within(match, own)
+        return
+    if stat.S_ISDIR(status.st_mode):
+        yield from _folder(path, own)
+    elif os.path.abspath(path) in own:
+        raise InvalidValueError(f"{path}: a source and the output at once")
+    elif stat.S_ISREG(status.st_mode):
+        yield _source(path, status)
+    else:
+        raise InvalidValueError(
+            f"{path}: not a regular file; a run that was stopped must be able to read it again"
+        )
+
+
+def _within(path: str, own: frozenset[str]) -> Iterator[Source]:
+    """What a folder or a glob names: whatever isn't a file is passed over."""
+    if os.path.isdir(path):
+        yield from _folder(path, own)
+    elif os.path.isfile(path) and os.path.abspath(path) not in own:
+        yield _source(path, os.stat(path))
+
+
+def _folder(path: str, own: frozenset[str]) -> Iterator[Source]:
+    """The files in a folder and those below it, sorted by path, without hidden ones."""
+
+    def fail(e: OSError) -> None:
+        raise file_error(e.errno or 0, e.strerror or str(e), e.filename or path) from None
+
+    for folder, folders, names in os.walk(path, onerror=fail):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield from _within(os.path.join(folder, name), own)
+
+
+def _source(path: str, status: os.stat_result) -> Source:
+    name = path.lower()
+    compression = next((end for end in COMPRESSIONS if name.endswith(end)), "")
+    kind = KINDS.get(os.path.splitext(name.removesuffix(compression))[1], "text")
+    if compression and kind in TABLES:
+        raise InvalidValueError(
+            f"{path}: {kind} files are compressed inside, so {compression} around one can't be "
+            "read in parts: decompress it"
+        )
+    return Source(path, kind, compression, status.st_size, status.st_mtime_ns)
+
+
+def changed(source: Source, status: os.stat_result) -> bool:
+    return (source.size, source.mtime) != (status.st_size, status.st_mtime_ns)

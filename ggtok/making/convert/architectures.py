@@ -1,0 +1,71 @@
+"""Which of its helpers llama.cpp's converter (b11549) takes for an architecture: one row each.
+
+A row names the helpers in the order in which they are tried, and what the class sets besides.
+Architectures that aren't here are refused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Architecture(NamedTuple):
+    gguf: str  # general.architecture
+    helpers: tuple[str, ...]  # "gpt2", "sentencepiece", "llama_hf", "rwkv", "bert", "t5"
+    flags: tuple[tuple[str, bool], ...] = ()  # set after the helper
+
+
+_LLAMA = ("sentencepiece", "llama_hf", "gpt2")
+_EITHER = ("sentencepiece", "gpt2")
+_NO_PREFIX = (("add_space_prefix", False),)
+
+ARCHITECTURES: dict[str, Architecture] = {
+    **dict.fromkeys(
+        (
+            *("LLaMAForCausalLM", "LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"),
+            "LlamaModel",
+        ),
+        Architecture("llama", _LLAMA),
+    ),
+    "GraniteForCausalLM": Architecture("granite", _LLAMA),
+    "GraniteMoeForCausalLM": Architecture("granitemoe", _LLAMA),
+    "ArceeForCausalLM": Architecture("arcee", _LLAMA),
+    "SmolLM3ForCausalLM": Architecture("smollm3", _LLAMA),
+    "ApertusForCausalLM": Architecture("apertus", _LLAMA),
+    "Llama4ForCausalLM": Architecture("llama4", ("gpt2",)),
+    "Llama4ForConditionalGeneration": Architecture("llama4", ("gpt2",)),
+    "Qwen2ForCausalLM": Architecture("qwen2", _EITHER),
+    "Qwen2MoeForCausalLM": Architecture("qwen2moe", ("gpt2",)),
+    "Qwen3ForCausalLM": Architecture("qwen3", _EITHER),
+    "Qwen3MoeForCausalLM": Architecture("qwen3moe", ("gpt2",)),
+    "GPT2LMHeadModel": Architecture("gpt2", ("gpt2",)),
+    "GPTNeoXForCausalLM": Architecture("gptneox", ("gpt2",)),
+    "GPTBigCodeForCausalLM": Architecture("starcoder", ("gpt2",)),
+    "Starcoder2ForCausalLM": Architecture("starcoder2", ("gpt2",)),
+    "GptOssForCausalLM": Architecture("gpt-oss", ("gpt2",)),
+    "DeepseekV2ForCausalLM": Architecture("deepseek2", ("gpt2",)),
+    "DeepseekV3ForCausalLM": Architecture("deepseek2", ("gpt2",)),
+    "CohereForCausalLM": Architecture("command-r", ("gpt2",)),
+    "Cohere2ForCausalLM": Architecture("cohere2", ("gpt2",)),
+    "FalconForCausalLM": Architecture("falcon", ("gpt2",)),
+    "BloomForCausalLM": Architecture("bloom", ("gpt2",)),
+    "PhiForCausalLM": Architecture("phi2", ("gpt2",)),
+    "OlmoForCausalLM": Architecture("olmo", ("gpt2",)),
+    "Olmo2ForCausalLM": Architecture("olmo2", ("gpt2",)),
+    "MiniCPMForCausalLM": Architecture("minicpm", ("sentencepiece",)),
+    "BaichuanForCausalLM": Architecture("baichuan", ("sentencepiece",)),
+    "OrionForCausalLM": Architecture("orion", ("sentencepiece",)),
+    "Gemma2ForCausalLM": Architecture("gemma2", ("sentencepiece",), _NO_PREFIX),
+    "Gemma3ForCausalLM": Architecture("gemma3", _EITHER, _NO_PREFIX),
+    "Gemma3ForConditionalGeneration": Architecture("gemma3", _EITHER, _NO_PREFIX),
+    **dict.fromkeys(
+        ("BertModel", "BertForMaskedLM", "BertForSequenceClassification"),
+        Architecture("bert", ("bert",)),
+    ),
+    **dict.fromkeys(
+        ("T5ForConditionalGeneration", "T5WithLMHeadModel"), Architecture("t5", ("t5",))
+    ),
+    "T5EncoderModel": Architecture("t5encoder", ("t5",)),
+    "Rwkv6ForCausalLM": Architecture("rwkv6", ("rwkv",)),
+    "Rwkv7ForCausalLM": Architecture("rwkv7", ("rwkv",)),
+}

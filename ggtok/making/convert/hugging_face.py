@@ -1,0 +1,53 @@
+"""The models of a tokenizer.json: one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ggtok.errors import VocabError
+from ggtok.making.convert.bpe import read_bpe
+from ggtok.making.convert.draft import Draft
+from ggtok.making.convert.folder import Folder
+from ggtok.making.convert.reading import token_id
+from ggtok.making.convert.special import name_end, set_special
+from ggtok.making.convert.tokenizer_json import Source, ids_of
+from ggtok.making.convert.unigram import read_unigram
+from ggtok.making.convert.wordpiece import read_wordpiece
+
+Reader = Callable[[Source, Draft], None]
+READERS: dict[str, Reader] = {
+    "BPE": read_bpe,
+    "WordPiece": read_wordpiece,
+    "Unigram": read_unigram,
+}
+
+
+def draft_of(source: Source) -> tuple[Draft, str]:
+    """The vocabulary of a tokenizer.json, and what it is called."""
+    kind = source.model.get("type")
+    if kind is None:
+        kind = _guessed(source.model)
+    if kind not in READERS:
+        known = ", ".join(READERS)
+        raise VocabError(f"model.type: {kind!r} is none that llama.cpp has: {known}")
+    draft = Draft(model="gpt2")
+    draft.size = _size(source.folder)
+    READERS[kind](source, draft)
+    ids = ids_of(source)
+    draft.special_ids |= {name: ids[text] for name, text in source.special.items()}
+    set_special(draft, source.folder, ids, source.document.get("post_processor"))
+    name_end(draft)
+    return draft, f"tokenizer.json ({kind})"
+
+
+def _guessed(model: dict[str, Any]) -> str:
+    """Older files have no type."""
+    if "merges" in model:
+        return "BPE"
+    return "Unigram" if "unk_id" in model else "WordPiece"
+
+
+def _size(folder: Folder) -> int:
+    size = folder.config.get("vocab_size")
+    return token_id(size, "config.json: vocab_size") if size is not None else 0

@@ -1,0 +1,159 @@
+"""Files of sources, read within limits, and JSON whose errors say where."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from ggtok.errors import VocabError, file_error
+
+T = TypeVar("T")
+
+MAX_BYTES = 128 << 20  # of a file; the largest tokenizer.json known has 33 MB
+MAX_VALUES = 1 << 23  # of a JSON text, which take some hundred bytes each
+MAX_TOKENS = 1 << 22
+MAX_TOKEN_BYTES = 1 << 16  # of one token
+
+_REQUIRED: Any = object()
+_NAMES = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+}
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+    """A file's contents.
+
+    Raises:
+        FileError: it can't be read, or isn't a regular file.
+        VocabError: it has more bytes than any vocabulary needs.
+    """
+    name = os.fsdecode(path)
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise file_error(errno.ESPIPE, "not a regular file", name)
+            data = file.read(limit + 1)
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), name) from None
+    if len(data) > limit:
+        raise VocabError(f"{name}: has more than {limit} bytes: too large for a vocabulary")
+    return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe has no end
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """A file of UTF-8."""
+    data = read_bytes(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise VocabError(f"{os.fsdecode(path)}: not UTF-8 at byte {e.start}") from None
+
+
+def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A file that holds a JSON object."""
+    return parse_object(read_bytes(path), os.fsdecode(path))
+
+
+def parse_object(data: bytes, where: str) -> dict[str, Any]:
+    """A JSON object."""
+    value = parse(data, where)
+    if not isinstance(value, dict):
+        raise VocabError(f"{where}: holds {_kind(value)} where a JSON object should be")
+    return value
+
+
+def parse(data: bytes, where: str) -> Any:
+    """A JSON text's value, within limits."""
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise VocabError(f"{where}: more than {MAX_VALUES} values: too large for a vocabulary")
+    try:
+        return json.loads(data, parse_constant=_refuse)
+    except RecursionError:
+        raise VocabError(f"{where}: not valid JSON: nested too deeply") from None
+    except json.JSONDecodeError as e:
+        raise VocabError(
+            f"{where}: not valid JSON: line {e.lineno}, column {e.colno}: {e.msg}"
+        ) from None
+    except UnicodeDecodeError as e:
+        raise VocabError(f"{where}: not valid JSON: not UTF-8 at byte {e.start}") from None
+    except ValueError as e:
+        raise VocabError(f"{where}: not valid JSON: {e}") from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    return _NAMES.get(type(value), type(value).__name__)
+
+
+def field(
+    mapping: Mapping[str, Any], key: str, kind: type[T], where: str, default: Any = _REQUIRED
+) -> T:
+    """The value of a key, checked for its type. null counts as absent if there is a default."""
+    value = mapping.get(key)
+    if value is None and default is not _REQUIRED:
+        return default  # type: ignore[no-any-return]
+    return checked(value, kind, f"{where}.{key}" if where else key)
+
+
+def checked(value: Any, kind: type[T], where: str) -> T:
+    """A value, checked for its type."""
+    if kind is float and type(value) is int:
+        value = _as_float(value, where)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise VocabError(f"{where}: is {_kind(value)}, should be {_NAMES[kind]}")
+    return value
+
+
+def _as_float(value: int, where: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise VocabError(f"{where}: the number is too large") from None
+
+
+def utf8(text: str, where: str) -> bytes:
+    """A text's bytes; JSON can hold lone surrogates."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise VocabError(f"{where}: {text!r} holds a lone surrogate: no UTF-8 text") from None
+    if len(data) > MAX_TOKEN_BYTES:
+        raise VocabError(f"{where}: a text of {len(data)} bytes is too long for a token")
+    return data
+
+
+def token_id(value: Any, where: str) -> int:
+    """An id: an integer from 0 up to a limit."""
+    id = checked(value, int, where)
+    if not 0 <= id < MAX_TOKENS:
+        raise VocabError(f"{where}: {id} is not a token id: they go from 0 to {MAX_TOKENS - 1}")
+    return id
+
+
+def by_id(pairs: Iterable[tuple[str, Any]], where: str) -> dict[int, str]:
+    """Texts by id, after a check that no id is there twice."""
+    texts: dict[int, str] = {}
+    for text, value in pairs:
+        id = value if type(value) is int and 0 <= value < MAX_TOKENS else token_id(value, where)
+        other = texts.setdefault(id, text)
+        if other != text:
+            raise VocabError(f"{where}: {other!r} and {text!r} have the same id {id}")
+    return texts

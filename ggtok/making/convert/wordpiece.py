@@ -1,0 +1,99 @@
+"""WordPiece of a tokenizer.json: llama.cpp's "bert"."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from ggtok.errors import VocabError
+from ggtok.making import spelling
+from ggtok.making.convert import structure
+from ggtok.making.convert.differences import Json
+from ggtok.making.convert.draft import Draft
+from ggtok.making.convert.reading import field, utf8
+from ggtok.making.convert.tokenizer_json import Source, add_added, vocab_of
+from ggtok.making.report import Difference
+
+_MARK = "\u2581".encode()
+_KEYS = "tokenizer.ggml.normalizer."
+
+
+def read_wordpiece(source: Source, draft: Draft) -> None:
+    """A word's first token begins with U+2581 there, the others have no prefix."""
+    prefix = field(source.model, "continuing_subword_prefix", str, "model", "##").encode()
+    if not prefix:
+        raise VocabError("model.continuing_subword_prefix: is empty: llama.cpp needs one")
+    vocab = vocab_of(source)
+    draft.model = "bert"
+    for id, text in vocab.items():
+        data = utf8(text, f"model.vocab: token {id}")
+        begins = not data.startswith(prefix)
+        draft.set(id, _MARK + data if begins else data[len(prefix) :], spelling.NORMAL)
+    unk = field(source.model, "unk_token", str, "model", "[UNK]")
+    unk_id = next((id for id, text in vocab.items() if text == unk), None)
+    if unk_id is None:
+        raise VocabError(f"model.unk_token: {unk!r} is no token")
+    draft.special_ids["unk"] = unk_id
+    _name_unnamed(draft, vocab)
+    add_added(source, draft)
+    _normalizer(source, draft)
+
+
+def _name_unnamed(draft: Draft, vocab: dict[int, str]) -> None:
+    """Texts that are the same without their marks, such as ## alone: no word reaches them."""
+    for id, text in draft.texts.items():
+        if not text:
+            draft.texts[id], draft.types[id] = vocab[id].encode(), spelling.UNUSED
+
+
+def _normalizer(source: Source, draft: Draft) -> None:
+    """llama.cpp lower-cases and strips accents, and cuts at what BertPreTokenizer does."""
+    lower, accents, others = False, False, []
+    for row in structure.normalizers_of(source.document.get("normalizer")):
+        kind = field(row, "type", str, "normalizer")
+        if kind == "BertNormalizer":
+            lower = field(row, "lowercase", bool, "normalizer", True)
+            accents = field(row, "strip_accents", bool, "normalizer", lower)
+        elif kind == "Lowercase":
+            lower = True
+        elif kind == "StripAccents":
+            accents = True
+        elif kind not in ("NFD",):
+            others.append(kind)
+    draft.keys[_KEYS + "lowercase"] = lower
+    draft.keys[_KEYS + "strip_accents"] = accents
+    if others:
+        draft.differences.append(
+            Difference("normalizer", f"llama.cpp doesn't do what {', '.join(others)} does")
+        )
+    draft.differences.append(
+        Difference(
+            "wordpiece",
+            "llama.cpp keeps the first code point of a decomposition, lower-cases code point by "
+            "code point, and knows no limit of a word's length "
+            f"({source.model.get('max_input_chars_per_word', 100)} characters in the source)",
+            change=_unlimited,
+            concerns=_is_rare,
+        )
+    )
+
+
+def _is_rare(line: str) -> bool:
+    """Has it characters that the two normalize in other ways?"""
+    for c in line:
+        if ord(c) >= 0x80:
+            decomposed = unicodedata.normalize("NFD", c)
+            marks = [unicodedata.category(d) == "Mn" for d in decomposed]
+            if (
+                c == "\u2581"
+                or unicodedata.category(c)[0] in "MC"
+                or not all(marks[1:])
+                or len(c.lower()) != 1
+            ):
+                return True
+        elif ord(c) < 0x20 or ord(c) == 0x7F:
+            return True
+    return False
+
+
+def _unlimited(document: Json) -> None:
+    document["model"]["max_input_chars_per_word"] = 1 << 30

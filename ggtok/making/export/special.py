@@ -1,0 +1,74 @@
+"""Special tokens of a vocabulary as other libraries find them in a text."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ggtok.errors import VocabWarning
+from ggtok.tokenizer import TokenAttr, Tokenizer
+
+
+@dataclass(frozen=True)
+class Special:
+    id: int
+    text: bytes
+    control: bool
+    lstrip: bool
+    rstrip: bool
+
+
+def special_of(tok: Tokenizer, format: str) -> list[Special]:
+    """The tokens that llama.cpp finds in a text, by id, as it loads them.
+
+    Warns:
+        VocabWarning: there is a text in which the other library finds other ones.
+    """
+    found = []
+    for id in range(tok.n_tokens):
+        attr = tok.token_attr(id)
+        if attr & (TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN):
+            found.append(
+                Special(
+                    id,
+                    tok.token_text(id),
+                    not attr & TokenAttr.USER_DEFINED,
+                    bool(attr & TokenAttr.LSTRIP),
+                    bool(attr & TokenAttr.RSTRIP),
+                )
+            )
+    conflict = _conflict([special.text for special in found])
+    if conflict is not None:
+        warnings.warn(
+            f"{format}: in the text {conflict!r} llama.cpp finds the longest special token first, "
+            "the other library the leftmost: their ids differ",
+            VocabWarning,
+            stacklevel=6,
+        )
+    return found
+
+
+def _conflict(texts: Sequence[bytes]) -> bytes | None:
+    """A text of two overlapping tokens in which the two rules find others."""
+    begins: dict[bytes, list[bytes]] = {}
+    ends = {text[i:] for text in texts for i in range(1, len(text))}
+    for text in texts:
+        for i in range(1, len(text)):
+            if text[:i] in ends:
+                begins.setdefault(text[:i], []).append(text)
+    known = set(texts)
+    for first in texts:
+        for i in range(1, len(first)):
+            for second in begins.get(first[i:], ()):
+                joint = first[:i] + second
+                if len(first) < len(second) and not _agree(joint, first, second, known):
+                    return joint
+    return None
+
+
+def _agree(joint: bytes, first: bytes, second: bytes, known: set[bytes]) -> bool:
+    """Is it a token at the joint text's beginning that both rules take?"""
+    at = len(joint) - len(second)
+    longest = next(joint[:n] for n in range(len(joint), 0, -1) if joint[:n] in known)
+    return len(longest) >= len(second) or len(longest) <= at

@@ -1,0 +1,169 @@
+"""Training each model: from counted words to a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ggtok._native import training as native
+from ggtok.errors import InvalidValueError
+from ggtok.making import alphabet as beginnings
+from ggtok.making import spelling
+from ggtok.making.alphabet import Beginning
+from ggtok.making.counts import WordCounts
+from ggtok.making.options import Options
+from ggtok.making.vocabulary import Vocabulary
+
+# ---- byte-level ----
+
+
+def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
+    """Adds the alphabet's bytes; gives the symbols that words are made of."""
+    seen = beginnings.bytes_of(counts._native.chars()) if o.seen else None
+    characters = spelling.byte_characters()
+    known = {text: id for id, text in enumerate(b.texts)}
+    symbols = []
+    for byte in beginnings.byte_order(o.rule, seen):
+        text = characters[byte]
+        id = known[text] if text in known else b.add(text, spelling.NORMAL)
+        symbols.append(native.Symbol(byte, id))
+    return symbols, True
+
+
+def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
+    """The same where tokens are spelled as they are: bytes as <0xXX>, then characters."""
+    known = {text: id for id, text in enumerate(b.texts)}
+    for byte in range(256):
+        b.add(spelling.byte_token(byte), spelling.BYTE)
+    chars = beginnings.covered(counts._native.chars(), o.coverage)
+    symbols = []
+    for code, _ in sorted(chars):
+        text = chr(code).encode()
+        id = known[text] if text in known else b.add(text, spelling.NORMAL)
+        symbols.append(native.Symbol(code, id))
+    return symbols, False
+
+
+def _reserved(
+    specials: Sequence[bytes], symbols: Sequence[native.Symbol], of_bytes: bool
+) -> list[tuple[list[int], int]]:
+    """Special tokens whose texts merges could come to."""
+    number = {symbol.code: symbol.number for symbol in symbols}
+    rows = []
+    for id, text in enumerate(specials):
+        codes: Iterable[int] | None = (
+            spelling.from_characters(text) if of_bytes else map(ord, text.decode())
+        )
+        numbers = [number.get(code, -1) for code in codes] if codes is not None else []
+        if len(numbers) > 1 and -1 not in numbers:
+            rows.append((numbers, id))
+    return rows
+
+
+def _check_size(size: int, least: int) -> None:
+    if size < least:
+        raise InvalidValueError(
+            f"vocab_size is {size}: special tokens and alphabet alone are {least}"
+        )
+
+
+def train_bpe(
+    counts: WordCounts, o: Options, progress: native.Progress
+) -> tuple[Vocabulary, Any, int]:
+    """The vocabulary, the merges' rows, and how many symbols the words are without merges."""
+    b = Beginning()
+    for text in o.specials:
+        b.add(text.encode(), spelling.CONTROL)
+    b.special_ids = {k: o.specials.index(t) for k, t in o.named.items() if t is not None}
+    raw = spelling.is_raw(counts.pre)
+    symbols, of_bytes = (_raw if raw else _byte_level)(counts, o, b)
+    _check_size(o.size, len(b.texts))
+    rows = native.merge(
+        counts._native,
+        pieces=False,
+        of_bytes=of_bytes,
+        initial=symbols,
+        first_new=len(b.texts),
+        most_new=o.size - len(b.texts),
+        min_count=o.min_frequency,
+        max_length=o.max_length,
+        reserved=_reserved(b.texts[: len(o.specials)], symbols, of_bytes),
+        progress=progress,
+    )
+    texts, merges = b.texts, []
+    for left, right, made in zip(
+        rows["left"].tolist(), rows["right"].tolist(), rows["made"].tolist(), strict=True
+    ):
+        merges.append((texts[left], texts[right]))
+        if made == len(texts):
+            texts.append(texts[left] + texts[right])
+    types = b.types + [spelling.NORMAL] * (len(texts) - len(b.types))
+    if raw:
+        n = _n_symbols(counts, {symbol.code for symbol in symbols})
+    else:
+        n = counts._native.info().total_bytes
+    vocabulary = Vocabulary(
+        model="gpt2",
+        pre=counts.pre,
+        pre_patterns=counts.pre_patterns,
+        texts=texts,
+        types=types,
+        merge_texts=merges,
+        special_ids=b.special_ids,
+    )
+    return vocabulary, rows, n
+
+
+# ---- SentencePiece ----
+
+
+def _n_symbols(counts: WordCounts, known: set[int]) -> int:
+    """Tokens of all words without merges: characters, or the bytes of those that are none."""
+    return sum(
+        count if code in known else count * len(chr(code).encode("utf-8", "surrogatepass"))
+        for code, count in counts._native.chars()
+    )
+
+
+def train_spm(
+    counts: WordCounts, o: Options, progress: native.Progress
+) -> tuple[Vocabulary, Any, int]:
+    """The same: ids and scores are those of SentencePiece's trainer."""
+    b = Beginning()
+    for text in o.specials:
+        b.add(text.encode(), spelling.UNKNOWN if text == o.named["unk"] else spelling.CONTROL)
+    b.special_ids = {k: o.specials.index(t) for k, t in o.named.items() if t is not None}
+    if o.byte_fallback:
+        for byte in range(256):
+            b.add(spelling.byte_token(byte), spelling.BYTE)
+    chars = beginnings.covered(counts._native.chars(), o.coverage)
+    alphabet = [chr(code).encode() for code, _ in chars]
+    _check_size(o.size, len(b.texts) + len(alphabet))
+    symbols = beginnings.pieces(chars, o.split_digits)
+    rows = native.merge(
+        counts._native,
+        pieces=True,
+        of_bytes=False,
+        initial=symbols,
+        first_new=len(alphabet),
+        most_new=o.size - len(b.texts) - len(alphabet),
+        min_count=o.min_frequency,
+        reserved=[(numbers, 0) for numbers, _ in _reserved(b.texts, symbols, False)],
+        progress=progress,
+    )
+    texts = list(alphabet)
+    for left, right in zip(rows["left"].tolist(), rows["right"].tolist(), strict=True):
+        texts.append(texts[left] + texts[right])
+    normal = texts[len(alphabet) :] + alphabet
+    clash = set(b.texts) & set(normal)
+    if clash:
+        raise InvalidValueError(f"the special token {min(clash)!r} is a character of the text")
+    vocabulary = Vocabulary(
+        model="llama",
+        pre="default",
+        texts=b.texts + normal,
+        types=b.types + [spelling.NORMAL] * len(normal),
+        scores=[0.0] * len(b.texts) + [-float(i) for i in range(len(normal))],
+        special_ids=b.special_ids,
+    )
+    return vocabulary, rows, _n_symbols(counts, {symbol.code for symbol in symbols})

@@ -1,0 +1,19 @@
+"""llama.cpp's pre-tokenizers as tokenizer.json writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ggtok.making.patterns import Chain
+
+
+def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
+    """A pre_tokenizer that cuts text as llama.cpp does."""
+    steps: list[dict[str, Any]] = [
+        {"type": "Split", "pattern": {"Regex": step}, "behavior": "Isolated", "invert": False}
+        for step in chain.steps
+    ]
+    steps.append(
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    )
+    return {"type": "Sequence", "pretokenizers": steps}

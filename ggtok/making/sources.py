@@ -1,0 +1,116 @@
+"""Text to train on, from wherever it lies, in pieces: a corpus is streamed, never held."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ggtok import _native
+from ggtok.errors import InvalidTypeError, MissingExtraError, file_error
+
+BLOCK = 4 << 20  # bytes that are read and counted at a time
+
+# Bytes, and whether each line is a document.
+Piece = tuple[Any, bool]
+
+
+def pieces(sources: object, lines: bool) -> Iterator[Piece]:
+    """The sources' texts: of at most some BLOCK bytes where lines are documents.
+
+    A path is a file; a ``str`` or bytes-like object a text; an Arrow stream (or array) of strings
+    is texts; any other iterable is of these.
+    """
+    one = _one(sources, lines)
+    if one is not None:
+        yield from one
+        return
+    if not isinstance(sources, Iterable):
+        raise InvalidTypeError(
+            "sources must be a path, a text, an Arrow stream or an iterable of these, "
+            f"not {type(sources).__name__}"
+        )
+    for i, source in enumerate(sources):
+        one = _one(source, lines)
+        if one is None:
+            raise InvalidTypeError(
+                f"sources[{i}] must be a path, a text or an Arrow stream, "
+                f"not {type(source).__name__}"
+            )
+        yield from one
+
+
+def _one(source: object, lines: bool) -> Iterator[Piece] | None:
+    """The texts of one source; None: it is none."""
+    if isinstance(source, os.PathLike):
+        return _file(os.fspath(source), lines)
+    if isinstance(source, str):
+        return _text(_native.text_bytes(source), lines)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return _arrow(source, lines)
+    try:
+        view = memoryview(source)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return _text(bytes(view), lines)
+
+
+def _text(text: bytes, lines: bool) -> Iterator[Piece]:
+    if not lines:
+        yield text, False
+        return
+    view = memoryview(text)
+    start = 0
+    while start < len(text):
+        end = min(start + BLOCK, len(text))
+        if end < len(text):
+            # The last line that ends in the block, or the first that ends after it.
+            newline = text.rfind(b"\n", start, end)
+            newline = text.find(b"\n", end) if newline < 0 else newline
+            end = len(text) if newline < 0 else newline + 1
+        yield view[start:end], True
+        start = end
+
+
+def _file(path: str | bytes, lines: bool) -> Iterator[Piece]:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            if not lines:
+                yield file.read(), False
+                return
+            held: list[bytes] = []  # the beginning of a line that goes on
+            while block := file.read(BLOCK):
+                newline = block.rfind(b"\n") + 1
+                if not newline:
+                    held.append(block)
+                    continue
+                yield b"".join((*held, block[:newline])), True
+                held = [block[newline:]]
+            if held and any(held):
+                yield b"".join(held), True
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+
+
+def _arrow(source: object, lines: bool) -> Iterator[Piece]:
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError:
+        raise MissingExtraError(
+            "an Arrow stream of texts needs pyarrow: run 'pip install pyarrow'"
+        ) from None
+    try:
+        column = (
+            pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
+        )
+    except (pa.ArrowException, TypeError, ValueError) as e:
+        raise InvalidTypeError(f"sources: an Arrow stream must be of strings ({e})") from None
+    for chunk in getattr(column, "chunks", [column]):
+        for text in chunk.to_pylist():
+            if text is None:
+                continue
+            if not isinstance(text, (str, bytes)):
+                raise InvalidTypeError(
+                    f"sources: an Arrow stream must be of strings, not of {chunk.type}"
+                )
+            yield from _text(text.encode() if isinstance(text, str) else text, lines)

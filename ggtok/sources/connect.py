@@ -1,0 +1,399 @@
+"""Connections to servers that may be hostile: where they lead, and how long they take.
+
+Everything that waits for a server passes through :class:`_Stream` or
+:class:`_Backend`, which ask a :class:`Clock` how much longer. So an answer's time is
+bounded whatever the server sends: headers a byte at a time, interim answers without
+end, a body that trickles.
+
+Where a connection leads is decided by the address that is connected to, after the
+name has been resolved, not by how the name is spelled: ``127.1``, ``[::ffff:7f00:1]``
+and a name in somebody's domain are all this machine if that is what they resolve to.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import socket
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from ggtok._escape import shown
+from ggtok.errors import InvalidValueError
+from ggtok.sources.patience import TooLate, within
+
+# Bytes a second that a body must bring, over every window of the time limit.
+SLOWEST = 64 << 10
+
+Address = tuple[Any, ...]  # as the socket module's: host and port come first
+
+
+class Place(IntEnum):
+    """How near an address is. A redirect leads no nearer than where it came from."""
+
+    PUBLIC = 0
+    PRIVATE = 1  # a private network
+    HERE = 2  # this machine; link-local addresses, where clouds keep its credentials
+
+
+class Refused(Exception):
+    """A connection that must not be made."""
+
+
+class Late(Exception):
+    """The server takes longer than it may."""
+
+
+# ---- places ----
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def place(host: str) -> Place:
+    """Where an IP address is; of IPv4 in IPv6, the address inside.
+
+    Raises:
+        ValueError: it is no IP address.
+    """
+    address = ipaddress.ip_address(host)
+    if isinstance(address, ipaddress.IPv6Address):
+        inside = address.ipv4_mapped or address.sixtofour
+        if inside is None and address in _NAT64:
+            inside = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        address = inside or address
+    if address.is_loopback or address.is_link_local or address.is_unspecified:
+        return Place.HERE
+    return Place.PUBLIC if address.is_global and not address.is_multicast else Place.PRIVATE
+
+
+def spelled(host: str) -> Place:
+    """Where a host is for all that its name tells."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return Place.HERE
+    try:
+        return place(name)
+    except ValueError:
+        pass
+    try:
+        return place(socket.inet_ntoa(socket.inet_aton(name)))  # knows 127.1 and 2130706433
+    except (OSError, ValueError):
+        return Place.PUBLIC
+
+
+def classify(theirs: Address, ours: Address | None = None) -> Place:
+    """Where the address at a connection's other end is. One that is this end's, too, is this
+    machine's, however public it is."""
+    return Place.HERE if ours and ours[0] == theirs[0] else place(theirs[0])
+
+
+def resolve(host: str, port: int) -> list[Address]:
+    """A host's addresses, for as long as the system takes to find them."""
+    return [found[4] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+# ---- time ----
+
+
+class Clock:
+    """How long the answer to one request may take.
+
+    Up to the headers' end, `seconds`. Of the body, every window of as many seconds must
+    bring SLOWEST bytes for each of them. Nothing goes on after `until`, which every byte
+    received defers by 1 / SLOWEST seconds.
+    """
+
+    def __init__(self, seconds: float, until: float = math.inf) -> None:
+        self._seconds = seconds
+        self._until = until
+        self._began = time.monotonic()
+        self._in_body = False
+        # When how many bytes came: the latest ones that make a window's worth.
+        self._came: deque[list[Any]] = deque()
+        self._sum = 0
+
+    def start_body(self) -> None:
+        """The headers are there, and no redirect follows."""
+        self._in_body = True
+        self._began = time.monotonic()
+
+    def received(self, n: int) -> None:
+        now = time.monotonic()
+        # Bytes that come one by one don't make a list as long as the body.
+        if self._came and now - self._came[-1][0] < self._seconds / 64:
+            self._came[-1][1] += n
+        else:
+            self._came.append([now, n])
+        self._sum += n
+        self._until += n / SLOWEST
+        while self._sum - self._came[0][1] >= SLOWEST * self._seconds:
+            self._sum -= self._came.popleft()[1]
+
+    def left(self) -> float:
+        """Seconds that remain, more than 0.
+
+        Raises:
+            Late: there are none.
+        """
+        began = self._began
+        if self._in_body and self._came and self._sum >= SLOWEST * self._seconds:
+            began = max(began, self._came[0][0])
+        left = min(began + self._seconds, self._until) - time.monotonic()
+        if left <= 0:
+            raise self.late()
+        return left
+
+    def late(self) -> Late:
+        if self._in_body:
+            return Late(
+                f"the server sends less than {SLOWEST >> 10} kB a second over {self._seconds} "
+                "seconds (GGTOK_HTTP_TIMEOUT sets how long it may)"
+            )
+        return Late(f"no answer within {self._seconds} seconds (GGTOK_HTTP_TIMEOUT)")
+
+
+# ---- connections ----
+
+
+class _Stream(httpcore2.NetworkStream):
+    """A connection whose every wait the clock bounds."""
+
+    def __init__(self, stream: httpcore2.NetworkStream, net: Network, where: Place) -> None:
+        self._stream = stream
+        self._net = net
+        self.place = where
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data: bytes = self._bounded(self._stream.read, max_bytes)
+        self._net.clock.received(len(data))
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._bounded(self._stream.write, buffer)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        try:
+            stream = self._bounded(self._stream.start_tls, ssl_context, server_hostname)
+        except ValueError as e:  # names that no certificate can have
+            self.close()
+            raise httpcore2.ConnectError(f"{server_hostname}: {e}") from e
+        return _Stream(stream, self._net, self.place)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+    def _bounded(self, function: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return function(*args, timeout=self._net.clock.left())
+        except httpcore2.TimeoutException:
+            raise self._net.clock.late() from None
+
+
+class _Backend(httpcore2.NetworkBackend):
+    """Makes the connections of one pool, to the places that it is for."""
+
+    def __init__(self, net: Network, farthest: Place, nearest: Place) -> None:
+        self._net = net
+        self._farthest, self._nearest = farthest, nearest
+        self._plain = httpcore2.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Any = None,
+    ) -> httpcore2.NetworkStream:
+        clock = self._net.clock
+        addresses = self._addresses(host, port)
+        failed: Exception | None = None
+        for i, address in enumerate(addresses):
+            # No address takes the time of those after it.
+            share = clock.left() / (len(addresses) - i)
+            try:
+                stream = self._plain.connect_tcp(address[0], address[1], share)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as e:
+                failed = e
+                continue
+            ends = stream.get_extra_info("server_addr"), stream.get_extra_info("client_addr")
+            where = classify(*ends)
+            if self._allows(where):
+                return _Stream(stream, self._net, where)
+            stream.close()
+            failed = self._refused(host, where)
+        clock.left()  # raises if that is why
+        assert failed is not None
+        raise failed
+
+    def _addresses(self, host: str, port: int) -> list[Address]:
+        clock = self._net.clock
+        if (where := spelled(host)) > self._nearest:
+            raise self._refused(host, where)
+        try:
+            found = within(clock.left(), lambda: resolve(host, port))
+        except TooLate:
+            raise clock.late() from None
+        except (OSError, UnicodeError, OverflowError) as e:
+            raise httpcore2.ConnectError(f"{host} can't be resolved: {e}") from e
+        places = [classify(address) for address in found]
+        if not any(map(self._allows, places)):
+            raise self._refused(host, max(places))
+        return [
+            address for address, where in zip(found, places, strict=True) if self._allows(where)
+        ]
+
+    def _allows(self, where: Place) -> bool:
+        return self._farthest <= where <= self._nearest
+
+    def _refused(self, host: str, where: Place) -> Refused:
+        if where < self._farthest:
+            return Refused(f"{shown(host)} is not this machine, and only https is read from others")
+        return Refused(
+            "it redirects from outside to this machine or into a private network "
+            f"({shown(host)}), where ggtok doesn't follow"
+        )
+
+
+class Answer:
+    """What a server answers.
+
+    Attributes:
+        status, reason: of the first line.
+        place: where the server is.
+    """
+
+    def __init__(self, response: httpcore2.Response, where: Place) -> None:
+        self.status = response.status
+        self.reason: bytes = response.extensions.get("reason_phrase", b"")
+        self.place = where
+        self._response = response
+        self._headers = {k.lower(): v for k, v in reversed(response.headers)}
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name; bytes beyond ASCII are Latin-1."""
+        value = self._headers.get(name.lower().encode())
+        return None if value is None else value.decode("latin-1")
+
+    def blocks(self) -> Iterator[bytes]:
+        """The body, as it comes."""
+        yield from self._response.iter_stream()
+
+
+class Network:
+    """Asks servers, one request at a time, and keeps the connections for the next."""
+
+    def __init__(self) -> None:
+        self.clock = Clock(0)
+        self._pools: dict[tuple[str | None, Place, Place], httpcore2.ConnectionPool] = {}
+
+    def __enter__(self) -> Network:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pool in self._pools.values():
+            pool.close()
+
+    @contextmanager
+    def get(
+        self, url: httpx2.URL, headers: Mapping[str, str], clock: Clock, nearest: Place
+    ) -> Iterator[Answer]:
+        """The answer to a GET request, from a server no nearer than `nearest`; with http, from
+        this machine alone.
+
+        Raises:
+            Late: it takes longer than the clock allows.
+            Refused: the server is nearer.
+            OSError: the connection can't be made, or breaks.
+        """
+        self.clock = clock
+        proxy = _proxy(url)
+        farthest = Place.HERE if url.scheme == "http" else Place.PUBLIC
+        target = httpcore2.URL(
+            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+        )
+        try:
+            with self._pool(proxy, farthest, nearest).stream(
+                "GET", target, headers=list(headers.items())
+            ) as response:
+                stream = response.extensions["network_stream"]
+                where = spelled(url.host) if proxy else stream.place
+                yield Answer(response, where)
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as e:
+            raise ConnectionError(_line(e)) from e
+
+    def reach(self, url: httpx2.URL, clock: Clock) -> None:
+        """Returns if a server can be connected to; raises as :meth:`get` does.
+
+        Through a proxy nothing is tried.
+        """
+        self.clock = clock
+        if _proxy(url) is not None:
+            return
+        port = url.port or (443 if url.scheme == "https" else 80)
+        try:
+            _Backend(self, Place.PUBLIC, Place.HERE).connect_tcp(url.host, port).close()
+        except httpcore2.ConnectError as e:
+            raise ConnectionError(_line(e)) from e
+
+    def _pool(self, proxy: str | None, farthest: Place, nearest: Place) -> httpcore2.ConnectionPool:
+        """The connections to some places, which none to others gets into."""
+        key = proxy, farthest, nearest
+        if key not in self._pools:
+            self._pools[key] = self._new_pool(proxy, farthest, nearest)
+        return self._pools[key]
+
+    def _new_pool(
+        self, proxy: str | None, farthest: Place, nearest: Place
+    ) -> httpcore2.ConnectionPool:
+        context = tls_context()
+        if proxy is None:
+            backend = _Backend(self, farthest, nearest)
+            return httpcore2.ConnectionPool(ssl_context=context, network_backend=backend)
+        backend = _Backend(self, Place.PUBLIC, Place.HERE)  # of the user's own choice
+        try:
+            parsed = httpx2.URL(proxy if "://" in proxy else f"http://{proxy}")
+            where = httpcore2.URL(
+                scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=""
+            )
+            auth = (parsed.username, parsed.password) if parsed.username else None
+            if parsed.scheme.startswith("socks5"):
+                return httpcore2.SOCKSProxy(
+                    where, auth, ssl_context=context, network_backend=backend
+                )
+            return httpcore2.HTTPProxy(where, auth, ssl_context=context, network_backend=backend)
+        except (httpx2.InvalidURL, ValueError, RuntimeError) as e:
+            raise InvalidValueError(
+                f"the proxy that the environment names can't be used: {shown(str(e))}"
+            ) from e
+
+
+def _line(error: Exception) -> str:
+    return shown(" ".join(str(error).split())) or type(error).__name__
+
+
+def tls_context() -> Any:
+    """The platform's trusted certificates, or those of SSL_CERT_FILE."""
+    return httpx2.create_ssl_context()
+
+
+def _proxy(url: httpx2.URL) -> str | None:
+    """The proxy for a URL, as the environment or the platform's settings say. None reaches
+    this machine through one."""
+    if spelled(url.host) == Place.HERE or urllib.request.proxy_bypass(url.host):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(url.scheme) or proxies.get("all")

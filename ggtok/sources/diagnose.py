@@ -1,0 +1,124 @@
+"""What a file is that was taken for a GGUF file, and what to do about it.
+
+Called once a file has failed to parse, never before: what parses is a GGUF file
+whatever it looks like.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable
+
+# Bytes from the start that tell the kinds apart.
+_HEAD = 1024
+# Bytes of a file that are read again to see whether it is cut off. Metadata is smaller.
+_MOST = 64 << 20
+
+# O_BINARY is Windows's.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+_CONVERT = "convert it to GGUF first, with llama.cpp's convert_hf_to_gguf.py"
+_AGAIN = "download it again"
+_LFS = re.compile(rb"version https://git-lfs\.github\.com/spec/")
+_HTML = re.compile(rb"\s*<(!doctype html|html|head|\?xml)", re.IGNORECASE)
+_JSON = re.compile(rb'\s*[{\[]\s*["{\[\]}]')
+
+# What a file begins with, what it is then, and what to do. The first that fits counts.
+_KINDS: tuple[tuple[Callable[[bytes], object], str, str], ...] = (
+    (
+        _LFS.match,
+        "a Git LFS pointer, which stands for the file in a clone",
+        "run 'git lfs pull' there, or download the file itself",
+    ),
+    (
+        lambda head: head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 40,
+        "a safetensors file",
+        _CONVERT,
+    ),
+    (
+        lambda head: head[:4] in (b"PK\3\4", b"PK\5\6"),
+        "a zip archive (PyTorch's model files are zip archives, too)",
+        f"unpack it, or, if it is a model, {_CONVERT}",
+    ),
+    (
+        lambda head: head[:2] == b"\x80\2" and b"torch" in head,
+        "a model file of PyTorch",
+        _CONVERT,
+    ),
+    (
+        lambda head: head[:4] in (b"lmgg", b"fmgg", b"tjgg", b"algg"),
+        "a GGML file, the format before GGUF",
+        "download the model as GGUF",
+    ),
+    (
+        _HTML.match,
+        "a web page",
+        "download the file, not the page about it (on the Hub the address has /resolve/, not "
+        "/blob/)",
+    ),
+    (_JSON.match, "JSON", "give the GGUF file"),
+    (
+        lambda head: (
+            head[:2] == b"\x1f\x8b"
+            or head[:6] in (b"\xfd7zXZ\0", b"7z\xbc\xaf\x27\x1c")
+            or head[:4] == b"\x28\xb5\x2f\xfd"
+        ),
+        "a compressed file",
+        "decompress it",
+    ),
+    (
+        lambda head: not any(head),
+        "a file of zeros, as an interrupted download leaves",
+        _AGAIN,
+    ),
+)
+
+
+def plainly(
+    message: str,
+    data: memoryview | None,
+    path: str | bytes | None,
+    file_size: int | None,
+    parses_further: Callable[[bytes], bool],
+) -> str:
+    """What is wrong with a file about which the parser says `message`.
+
+    Args:
+        data: the file's first bytes; None: they are read from `path`.
+        file_size: None: as many as `data` or the file has.
+        parses_further: whether a file that begins so would be no error if it were longer.
+    """
+    if data is None:
+        head, size = _read(path)
+    else:
+        head, size = bytes(data[: _MOST if bytes(data[:4]) == b"GGUF" else _HEAD]), len(data)
+    size = size if file_size is None else file_size
+    if size == 0:
+        return f"not a GGUF file but an empty one: {_AGAIN}"
+    if head[:4] == b"GGUF":
+        if (len(head) == size or file_size is not None) and parses_further(head):
+            return (
+                f"the file is cut off: it has {size} bytes, and its metadata takes more "
+                f"({message}); its download was probably interrupted: {_AGAIN}"
+            )
+        return message
+    for fits, kind, advice in _KINDS:
+        if head and fits(head[:_HEAD]):
+            return f"not a GGUF file but {kind}: {advice}"
+    return message
+
+
+def _read(path: str | bytes | None) -> tuple[bytes, int | None]:
+    """A file's first bytes and its size; nothing if it can't be read any more."""
+    try:
+        # By now it may be a pipe, which would be waited for.
+        handle = os.open(path or "", os.O_RDONLY | _NO_WAIT)
+        with open(handle, "rb") as f:
+            status = os.fstat(f.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return b"", None
+            return f.read(_MOST if status.st_size <= _MOST else _HEAD), status.st_size
+    except OSError:
+        return b"", None

@@ -1,0 +1,118 @@
+"""Names that are nearly right: what was meant by them.
+
+Some can only mean one thing (a model page's address) and are read as that. For others,
+the error names what is on this machine and most like them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import chain
+from urllib.parse import unquote
+
+from ggtok._escape import shown
+from ggtok.sources import hfcache, lmstudio, ollama
+from ggtok.sources.folders import scan
+
+# Hosts of the Hub's pages and of Ollama's; a name may begin with them, as with https://.
+_HUB = ("huggingface.co", "www.huggingface.co", "hf.co")
+_OLLAMA = ("ollama.com", "www.ollama.com", "registry.ollama.ai")
+# Below a repository's page: what the page shows, of which revision, and which file.
+_PAGE = re.compile(r"([^/]+/[^/]+)(?:/(tree|blob)/([^/]+)(?:/(.+))?)?/?")
+_OTHER_PAGES = ("datasets/", "spaces/", "docs/", "models/", "collections/", "api/")
+_SCHEMES = ("ollama:", "lmstudio:")
+_TAGGED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_MOST = 3  # suggestions
+_ALIKE = 0.7  # as difflib measures, from 0 to 1
+
+
+def read_as(name: str) -> str | None:
+    """The name in ggtok's own form if it is an address of the Hub's or of Ollama's pages, or
+    such an address without ``https://``. None: it is neither.
+
+    A file's own address (``/resolve/``) stays what it is.
+    """
+    address = name.partition("://")[2] if name.startswith(("https://", "http://")) else name
+    host, _, path = address.partition("/")
+    if host.lower() in _OLLAMA and path:
+        path = path.partition("?")[0].partition("#")[0].strip("/")
+        return f"ollama:{path.removeprefix('library/')}"
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/")
+    if host.lower() not in _HUB:
+        if not endpoint or not name.startswith(endpoint + "/"):
+            return None
+        path = name[len(endpoint) + 1 :]
+    path = path.partition("?")[0].partition("#")[0]
+    page = _PAGE.fullmatch(path)
+    if not page or path.startswith(_OTHER_PAGES):
+        return None
+    repo, kind, revision, file = page.groups()
+    if kind is None:
+        return repo if ":" in repo else f"hf://{repo}"
+    at = "" if revision == "main" else f"@{revision}"
+    return f"hf://{repo}{at}/{unquote(file)}" if kind == "blob" and file else f"hf://{repo}{at}"
+
+
+def did_you_mean(name: str) -> str:
+    """``"; did you mean ...?"`` for the end of a message that there is no `name`, or ""."""
+    meant = _near_files(name) or _near_models(name)
+    if not meant and _TAGGED.fullmatch(name) and not name.startswith(_SCHEMES):
+        meant = [f"ollama:{name}"]  # so Ollama's own commands call it
+    if not meant:
+        return ""
+    *others, last = (shown(m, 200) for m in meant)
+    return f"; did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
+
+
+def _near_files(name: str) -> list[str]:
+    """Files beside the one that isn't there."""
+    folder, file = os.path.split(name)
+    if not folder and not file.lower().endswith(".gguf"):
+        return []
+    there = {
+        entry.name: os.path.join(folder, entry.name)
+        for entry in scan(folder or ".")
+        if entry.name.lower().endswith(".gguf")
+    }
+    return [there[near] for near in _nearest(file, {n: n for n in there}, 0.85)]
+
+
+def _near_models(name: str) -> list[str]:
+    """Models on this machine, by the names that load them."""
+    bare = _bare(name)
+    plain = {known: _bare(known) for known in _known()}
+    model = bare.partition(":")[0]
+    same = [known for known, its in plain.items() if its == bare]
+    same += [
+        known for known, its in plain.items() if its.partition(":")[0] == model and its != bare
+    ]
+    return same[:_MOST] or _nearest(bare, plain)
+
+
+def _nearest(name: str, plain: dict[str, str], alike: float = _ALIKE) -> list[str]:
+    """The keys whose values are most like `name`, the most alike first."""
+    import difflib
+
+    by_text: dict[str, str] = {}
+    for known, text in plain.items():
+        by_text.setdefault(text.lower(), known)
+    near = difflib.get_close_matches(name.lower(), by_text, n=_MOST, cutoff=alike)
+    return [by_text[text] for text in near]
+
+
+def _known() -> Iterator[str]:
+    yield from (known for _, known, found in ollama.models() if isinstance(found, str))
+    repos = (known.removeprefix("hf://") for kind, known, _ in hfcache.models() if kind == "hf")
+    studios = (known for _, known, _ in lmstudio.models())
+    # Of the repositories and folders in which the models are, not each file.
+    yield from dict.fromkeys("/".join(known.split("/")[:2]) for known in chain(repos, studios))
+
+
+def _bare(name: str) -> str:
+    """A name without what says where it is, to compare."""
+    name = name.lower()
+    for prefix in (*_SCHEMES, "hf://"):
+        name = name.removeprefix(prefix)
+    return name.removeprefix("library/").removesuffix(":latest")

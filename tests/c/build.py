@@ -1,0 +1,118 @@
+"""Compiles a C test program with the C sources, without Python's help.
+
+    python tests/c/build.py [--cc CC] [--program NAME] [--objects FOLDER] OUT [FLAG...]
+
+Programs share what they are made of: an object is compiled once for each compiler and set of
+flags. Objects whose sources are the same once they are preprocessed are the same, so that a
+macro for tests only costs the files that ask for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPILER = os.environ.get("CC") or shutil.which("cc")
+
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+THREADS = ("-fsanitize=thread",)
+
+# What encodes and decodes: the library without templates, training and Python's way in.
+LIBRARY = tuple(
+    f"{folder.relative_to(ROOT / 'cext')}/*.c"
+    for folder in sorted((ROOT / "cext").glob("*/**/"))
+    if folder.relative_to(ROOT / "cext").parts[0] not in ("gen", "jinja", "python", "train")
+    and any(folder.glob("*.c"))
+)
+# Each program and the sources of cext that it needs.
+PROGRAMS = {
+    "arrow": LIBRARY,
+    "capi": LIBRARY,
+    "oom": LIBRARY,
+    "reach": LIBRARY,
+    "threads": LIBRARY,
+    "paths": LIBRARY,
+    "stops": LIBRARY,
+    "stl_order": ("index/stl_order.c", "base/mem.c"),
+    "partition": ("special/*.c", "index/stl_order.c", "base/error.c", "base/mem.c"),
+    "pretok_chains": ("pretok/**/*.c", "unicode/*.c", "base/*.c"),
+    "utf8_valid": ("unicode/utf8*.c", "base/mem.c"),
+    "utf8_ucs4": ("unicode/utf8*.c", "base/mem.c"),
+    "word_cache": ("cache/*.c", "base/mem.c"),
+    "train": ("train/*.c", "pretok/**/*.c", "unicode/*.c", "cache/*.c", "base/*.c"),
+    "words": ("pretok/**/*.c", "unicode/*.c", "base/*.c"),
+}
+
+
+def build(
+    out: Path,
+    flags: Sequence[str] = (),
+    cc: str | None = None,
+    program: str = "capi",
+    objects: Path | None = None,
+) -> None:
+    """Writes the program to `out`; raises CalledProcessError if it doesn't compile. The folder
+    `objects` keeps what it is made of, for other programs."""
+    sources = list((ROOT / "tests" / "c").glob(f"{program}.c*"))
+    library = "-lm" if sources[0].suffix == ".c" else "-lstdc++"
+    for pattern in PROGRAMS[program]:
+        sources += sorted((ROOT / "cext").glob(pattern))
+    command = [*_compiler(cc), "-O1", "-g1", *flags]
+    with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
+        folder = objects or Path(own)
+        folder.mkdir(exist_ok=True)
+        linked = [str(_object(folder, command, source)) for source in sources]
+        subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
+
+
+def _object(folder: Path, command: Sequence[str], source: Path) -> Path:
+    """The source's object in the folder, which others may write to at the same time."""
+    standard = ["-std=c11"] if source.suffix == ".c" else []
+    compiler = [*command, *standard, f"-I{ROOT / 'cext'}"]
+    read = subprocess.run([*compiler, "-E", str(source)], check=True, stdout=subprocess.PIPE)
+    what = [word for word in compiler if not word.startswith(("-D", "-U", "-I"))]
+    name = hashlib.sha256("\0".join(what).encode() + read.stdout).hexdigest()[:32]
+    found = folder / f"{name}.o"
+    if not found.exists():
+        handle, new = tempfile.mkstemp(dir=folder, suffix=".part")
+        os.close(handle)
+        subprocess.run([*compiler, "-c", str(source), "-o", new], check=True)
+        os.replace(new, found)
+    return found
+
+
+@cache
+def have_sanitizers(cc: str | None = None, flags: tuple[str, ...] = SANITIZERS) -> bool:
+    """Whether the compiler can link a program with them, and the program runs."""
+    with tempfile.TemporaryDirectory(prefix="ggtok-probe-") as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text("int main(void) { return 0; }\n")
+        program = source.with_suffix("")
+        command = [*_compiler(cc), *flags, str(source), "-o", str(program)]
+        return all(
+            subprocess.run(step, capture_output=True).returncode == 0
+            for step in (command, [str(program)])
+        )
+
+
+def _compiler(cc: str | None) -> list[str]:
+    return shlex.split(cc or os.environ.get("CC") or "cc")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Compile one of the C test programs.")
+    parser.add_argument("--cc", help="the compiler (default: $CC, else cc)")
+    parser.add_argument("--program", choices=PROGRAMS, default="capi")
+    parser.add_argument("--objects", type=Path, help="keep the objects in this folder")
+    parser.add_argument("out", type=Path)
+    args, flags = parser.parse_known_args()
+    build(args.out, flags, args.cc, args.program, args.objects)

@@ -1,0 +1,511 @@
+/*
+ * The C API without Python: built from ggtok.h and the C sources (tests/c/build.py),
+ * run with a byte-level BPE fixture. Prints each failed check; exit status 1 if any.
+ */
+#include "ggtok.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+            failures++; \
+        } \
+    } while (0)
+
+static unsigned char *read_file(const char *path, size_t *n) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    size_t cap = 1 << 16;
+    unsigned char *data = malloc(cap);
+    *n = 0;
+    for (size_t got; data && (got = fread(data + *n, 1, cap - *n, f)) > 0;) {
+        *n += got;
+        if (*n == cap) {
+            unsigned char *more = realloc(data, cap *= 2);
+            if (!more) free(data);
+            data = more;
+        }
+    }
+    fclose(f);
+    return data;
+}
+
+/* Encodes and decodes; the bytes must come back. Byte-level BPE loses nothing. */
+static void check_round_trip(ggtok_context *ctx, const char *text, size_t n) {
+    ggtok_error err;
+    ggtok_ids ids;
+    CHECK(!ggtok_encode(ctx, text, n, 0, &ids, &err));
+    CHECK(!n == !ids.n);
+
+    /* The ids belong to the context until its next use: keep them. */
+    int32_t *kept = malloc(ids.n * sizeof *kept + 1);
+    if (ids.n) memcpy(kept, ids.data, ids.n * sizeof *kept);
+    size_t n_kept = ids.n;
+
+    ggtok_bytes bytes;
+    CHECK(!ggtok_decode(ctx, kept, n_kept, GGTOK_UNPARSE_SPECIAL, &bytes, &err));
+    CHECK(bytes.n == n && (!n || !memcmp(bytes.data, text, n)));
+    free(kept);
+}
+
+static void check_encode(const ggtok_tokenizer *tok) {
+    ggtok_error err;
+    ggtok_context *ctx, *other;
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    CHECK(!ggtok_context_new(tok, &other, NULL));
+
+    check_round_trip(ctx, "", 0);
+    check_round_trip(ctx, "Hello, world! \xE4\xBD\xA0\xE5\xA5\xBD 123\n\n", 25);
+    check_round_trip(other, "nul \0 inside", 12);
+
+    /* A text that grows every buffer. */
+    size_t n = 300000;
+    char *text = malloc(n);
+    for (size_t i = 0; i < n; i++) text[i] = "lorem ipsum\n"[i % 12];
+    check_round_trip(ctx, text, n);
+    free(text);
+
+    /* The context is as good as before after an error. */
+    ggtok_bytes bytes;
+    int32_t bad[] = {0, (int32_t)ggtok_n_tokens(tok)};
+    CHECK(ggtok_decode(ctx, bad, 2, 0, &bytes, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(err.status == GGTOK_ERR_ARGUMENT && err.message[0]);
+    bad[1] = -1;
+    CHECK(ggtok_decode(ctx, bad, 2, 0, &bytes, NULL) == GGTOK_ERR_ARGUMENT);
+    check_round_trip(ctx, "again", 5);
+
+    ggtok_context_free(other);
+    ggtok_context_free(ctx);
+    ggtok_context_free(NULL);
+}
+
+/* Where ids come from; special tokens by choice; text that goes on. */
+static void check_spans(const ggtok_tokenizer *tok) {
+    ggtok_error err;
+    ggtok_context *ctx;
+    ggtok_ids ids;
+    ggtok_span spans[64];
+    const char text[] = "Hello, \xE4\xBD\xA0 world";
+    const size_t n = sizeof text - 1;
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    CHECK(!ggtok_encode(ctx, text, n, GGTOK_ADD_SPECIAL | GGTOK_SPANS, &ids, &err));
+    CHECK(!ggtok_spans(ctx, spans, &err));
+    int64_t at = 0;
+    for (size_t i = 0; i < ids.n; i++) { /* nothing is normalized */
+        CHECK(spans[i].begin == at && spans[i].end >= at);
+        at = spans[i].end;
+    }
+    CHECK(ids.n > 4 && at == (int64_t)n);
+
+    int32_t bos = ggtok_special_id(tok, GGTOK_BOS), letter = ggtok_text_to_token(tok, "H", 1);
+    size_t n_added = ids.n;
+    CHECK(!ggtok_encode(ctx, text, n, GGTOK_ADD_SPECIAL | GGTOK_CONTINUATION, &ids, &err));
+    CHECK(ids.n == n_added - (bos >= 0 && ggtok_flag(tok, GGTOK_FLAG_ADD_BOS)));
+
+    ggtok_choice *choice;
+    CHECK(ggtok_choice_new(tok, &letter, 1, &choice, &err) == GGTOK_ERR_ARGUMENT && !choice);
+    CHECK(ggtok_choice_new(tok, &(int32_t){-1}, 1, &choice, NULL) == GGTOK_ERR_ARGUMENT);
+    CHECK(!ggtok_choice_new(tok, &bos, bos >= 0, &choice, &err));
+    ggtok_context_set_choice(ctx, choice);
+    int32_t eot = ggtok_special_id(tok, GGTOK_EOT);
+    ggtok_bytes name;
+    if (bos >= 0 && eot >= 0 && bos != eot) {
+        CHECK(!ggtok_token_text(tok, eot, &name, &err));
+        CHECK(!ggtok_encode(ctx, name.data, name.n, GGTOK_PARSE_SPECIAL, &ids, &err) && ids.n > 1);
+        CHECK(!ggtok_token_text(tok, bos, &name, &err));
+        CHECK(!ggtok_encode(ctx, name.data, name.n, GGTOK_PARSE_SPECIAL, &ids, &err));
+        CHECK(ids.n == 1 && ids.data[0] == bos);
+    }
+    ggtok_context_free(ctx);
+
+    ggtok_pool *pool;
+    ggtok_batch *batch;
+    size_t failed;
+    const ggtok_bytes texts[] = {{text, n}, {"", 0}, {text, 5}};
+    const ggtok_batch_options options = {.flags = GGTOK_SPANS, .threads = 2, .choice = choice};
+    CHECK(!ggtok_pool_new(tok, &pool, &err));
+    CHECK(!ggtok_encode_batch_with(pool, texts, 3, &options, &batch, &failed, &err));
+    CHECK(ggtok_batch_n_ids(batch) <= 64);
+    ggtok_batch_copy_spans(batch, spans, 2);
+    CHECK(spans[ggtok_batch_n_ids(batch) - 1].end == 5);
+    ggtok_batch_free(batch);
+    ggtok_pool_free(pool);
+    ggtok_choice_free(choice);
+    ggtok_choice_free(NULL);
+}
+
+static bool never(void *user) {
+    ++*(int *)user;
+    return false;
+}
+
+/* Batches on several threads give what one context gives, in the texts' order. */
+static void check_batch(const ggtok_tokenizer *tok) {
+    enum { N = 3000, LETTERS = 200 };
+    ggtok_error err;
+    ggtok_pool *pool;
+    CHECK(!ggtok_pool_new(tok, &pool, &err));
+    ggtok_bytes texts[N];
+    char letters[LETTERS];
+    for (size_t i = 0; i < LETTERS; i++) letters[i] = "lorem ipsum dolor"[i % 17];
+    for (size_t i = 0; i < N; i++) texts[i] = (ggtok_bytes){letters, i * 7919 % LETTERS};
+
+    for (unsigned threads = 0; threads <= 4; threads++) {
+        ggtok_batch *batch;
+        size_t failed;
+        CHECK(!ggtok_encode_batch(pool, texts, N, GGTOK_ADD_SPECIAL, threads, NULL, NULL, &batch,
+                                  &failed, &err));
+        size_t n_ids = ggtok_batch_n_ids(batch);
+        int32_t *ids = malloc(n_ids * sizeof *ids + 1);
+        int64_t *offsets = malloc((N + 1) * sizeof *offsets);
+        ggtok_batch_copy(batch, ids, offsets, threads);
+        ggtok_batch_free(batch);
+        CHECK(offsets[0] == 0 && (size_t)offsets[N] == n_ids);
+        ggtok_context *ctx = ggtok_pool_take(pool, &err);
+        for (size_t i = 0; i < N; i++) {
+            ggtok_ids own;
+            CHECK(!ggtok_encode(ctx, texts[i].data, texts[i].n, GGTOK_ADD_SPECIAL, &own, &err));
+            CHECK(offsets[i + 1] - offsets[i] == (int64_t)own.n);
+            CHECK(!own.n || !memcmp(ids + offsets[i], own.data, own.n * sizeof *ids));
+        }
+        if (threads == 2) ggtok_pool_clear(pool); /* one context is out */
+        ggtok_pool_give(pool, ctx);
+        free(ids);
+        free(offsets);
+    }
+
+    ggtok_batch *batch;
+    size_t failed;
+    int asked = 0;
+    CHECK(ggtok_encode_batch(pool, texts, N, 0, 1, never, &asked, &batch, &failed, &err) ==
+          GGTOK_ERR_STOPPED); /* on one thread, since another may have done all meanwhile */
+    CHECK(asked == 1 && !batch && failed == N);
+    CHECK(!ggtok_encode_batch(pool, texts, 0, 0, 2, NULL, NULL, &batch, &failed, &err));
+    CHECK(ggtok_batch_n_ids(batch) == 0);
+    ggtok_batch_free(batch);
+    ggtok_pool_free(pool);
+    ggtok_pool_free(NULL);
+}
+
+/* A text in blocks of one byte more each time: its parts' ids are the whole's. */
+static void check_blocks(const ggtok_tokenizer *tok) {
+    static const char text[] = "The kettle's 1234 lids\n\n<|im_end|>  and caf\xC3\xA9s, \xFF.\n";
+    const unsigned all = GGTOK_ADD_SPECIAL | GGTOK_PARSE_SPECIAL;
+    size_t n = sizeof text - 1, n_parts = 0;
+    ggtok_error err;
+    ggtok_context *ctx;
+    ggtok_ids ids;
+    int32_t whole[sizeof text + 2], parts[sizeof text + 2];
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    CHECK(!ggtok_encode(ctx, text, n, all, &ids, &err));
+    size_t n_whole = ids.n, n_ids = 0;
+    memcpy(whole, ids.data, n_whole * sizeof *whole);
+    unsigned flags = all;
+    for (size_t from = 0, end = 1; from < n; end++) {
+        size_t cut = end < n ? ggtok_safe_cut(ctx, text + from, end - from, flags) : n - from;
+        CHECK(cut < end - from || end == n);
+        if (!cut) continue;
+        CHECK(
+            !ggtok_encode(ctx, text + from, cut, end < n ? flags | GGTOK_MORE : flags, &ids, &err));
+        CHECK(n_ids + ids.n <= n_whole);
+        if (n_ids + ids.n > n_whole) break;
+        if (ids.n) memcpy(parts + n_ids, ids.data, ids.n * sizeof *parts);
+        n_ids += ids.n;
+        n_parts++;
+        from += cut;
+        flags |= GGTOK_CONTINUES;
+    }
+    CHECK(n_ids == n_whole && !memcmp(parts, whole, n_ids * sizeof *parts));
+    CHECK(n_parts > 5);
+    CHECK(!ggtok_safe_cut(ctx, text, 0, 0));
+    CHECK(!ggtok_safe_cut(ctx, "aaaaaaaaaaaaaaaa", 16, 0));
+    ggtok_context_free(ctx);
+}
+
+static void check_vocabulary(const ggtok_tokenizer *tok) {
+    ggtok_error err;
+    uint32_t n = ggtok_n_tokens(tok);
+    CHECK(n > 0);
+    CHECK(ggtok_type(tok) == GGTOK_VOCAB_BPE);
+    CHECK(ggtok_model(tok) && ggtok_pre(tok));
+
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t id = (int32_t)i;
+        ggtok_bytes text, piece;
+        float score;
+        uint32_t attr;
+        CHECK(!ggtok_token_text(tok, id, &text, &err));
+        CHECK(ggtok_text_to_token(tok, text.data, text.n) == id);
+        CHECK(!ggtok_token_to_piece(tok, id, 0, true, &piece, &err));
+        CHECK(!ggtok_token_score(tok, id, &score, &err));
+        CHECK(!ggtok_token_attr(tok, id, &attr, &err));
+    }
+    ggtok_bytes out;
+    float score;
+    uint32_t attr;
+    CHECK(ggtok_token_text(tok, -1, &out, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_token_text(tok, (int32_t)n, &out, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_token_to_piece(tok, -1, 0, true, &out, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_token_score(tok, INT32_MAX, &score, &err) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_token_attr(tok, INT32_MIN, &attr, NULL) == GGTOK_ERR_ARGUMENT);
+    CHECK(ggtok_text_to_token(tok, "no token has this text", 22) == GGTOK_NO_TOKEN);
+    CHECK(!ggtok_is_eog(tok, -1) && !ggtok_is_eog(tok, (int32_t)n));
+
+    ggtok_ids eog = ggtok_eog_ids(tok);
+    for (size_t i = 0; i < eog.n; i++) CHECK(ggtok_is_eog(tok, eog.data[i]));
+    for (int s = 0; s < GGTOK_N_SPECIAL; s++) {
+        int32_t id = ggtok_special_id(tok, (ggtok_special)s);
+        CHECK(id >= GGTOK_NO_TOKEN && id < (int32_t)n);
+    }
+
+    CHECK(ggtok_metadata_bytes(tok) > 24);
+    size_t n_kv = ggtok_n_kv(tok);
+    bool found = false;
+    ggtok_kv kv;
+    for (size_t i = 0; i < n_kv; i++) {
+        CHECK(!ggtok_get_kv(tok, i, &kv, &err));
+        if (kv.key.n == 21 && !memcmp(kv.key.data, "tokenizer.ggml.tokens", 21)) {
+            found = true;
+            CHECK(kv.type == GGTOK_ARRAY && kv.elem_type == GGTOK_STRING && kv.n == n);
+        }
+    }
+    CHECK(found);
+    CHECK(ggtok_get_kv(tok, n_kv, &kv, &err) == GGTOK_ERR_ARGUMENT);
+}
+
+static void check_errors(const char *path, const unsigned char *data, size_t n) {
+    ggtok_error err;
+    ggtok_tokenizer *tok;
+    CHECK(ggtok_load_file("no/such/file.gguf", NULL, &tok, &err) == GGTOK_ERR_IO);
+    CHECK(err.os_error == ENOENT && err.message[0] && err.offset == GGTOK_NO_OFFSET);
+    CHECK(ggtok_load_file("no/such/file.gguf", NULL, &tok, NULL) == GGTOK_ERR_IO);
+
+    CHECK(ggtok_load_buffer("", 0, NULL, &tok, &err) == GGTOK_ERR_GGUF);
+    CHECK(ggtok_load_buffer("GGUX\3\0\0\0", 8, NULL, &tok, &err) == GGTOK_ERR_GGUF);
+    CHECK(err.offset == 0 && err.message[0]);
+
+    /* Cut anywhere, the file is an error (or whole: what follows the metadata is not needed). */
+    for (size_t cut = 0; cut < n; cut += 1 + cut / 16) {
+        unsigned char *copy = malloc(cut + 1); /* so that a sanitizer sees reads past the end */
+        memcpy(copy, data, cut);
+        ggtok_status s = ggtok_load_buffer(copy, cut, NULL, &tok, &err);
+        CHECK(s == GGTOK_OK || s == GGTOK_ERR_GGUF);
+        if (s == GGTOK_OK) ggtok_free(tok);
+        free(copy);
+    }
+
+    ggtok_load_options options = {.pre = "no-such-name"};
+    CHECK(ggtok_load_file(path, &options, &tok, &err) == GGTOK_ERR_PRETOKENIZER);
+    CHECK(strstr(err.message, "no-such-name"));
+    for (size_t i = 0; ggtok_pre_name(i); i++) CHECK(ggtok_pre_name(i)[0]);
+}
+
+/* A splitter that cuts at every byte, or does something wrong: `user` says what. */
+enum { CUT, FAIL, REPEAT, STOP_EARLY, N_FAULTS };
+static size_t split_bytes(void *user, const char *text, size_t n, size_t *ends, size_t max) {
+    int how = *(const int *)user;
+    (void)text;
+    if (how == FAIL) return SIZE_MAX;
+    if (n <= max)
+        for (size_t i = 0; i < n; i++) ends[i] = how == REPEAT && i == n / 2 ? i : i + 1;
+    return how == STOP_EARLY && n <= max ? n - 1 : n;
+}
+
+static void check_splitter(const char *path) {
+    ggtok_error err;
+    ggtok_tokenizer *tok;
+    ggtok_context *ctx;
+    ggtok_ids ids;
+    int how = CUT;
+    ggtok_load_options options = {.split = split_bytes, .split_user = &how};
+    CHECK(!ggtok_load_file(path, &options, &tok, &err));
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    char text[1000];
+    memset(text, 'a', sizeof text);
+    CHECK(!ggtok_encode(ctx, text, sizeof text, 0, &ids, &err));
+    CHECK(ids.n == sizeof text);
+    for (how = FAIL; how < N_FAULTS; how++) {
+        CHECK(ggtok_encode(ctx, text, sizeof text, 0, &ids, &err) == GGTOK_ERR_ARGUMENT);
+        CHECK(ids.n == 0 && err.message[0]);
+    }
+    how = CUT; /* of a character of several bytes, too */
+    CHECK(ggtok_encode(ctx, "a\xC3\xA9", 3, 0, &ids, &err) == GGTOK_ERR_ARGUMENT && ids.n == 0);
+    CHECK(strstr(err.message, "offset 1 is inside a character"));
+    ggtok_context_free(ctx);
+
+    /* In a batch, the first text that fails is named. */
+    how = FAIL;
+    ggtok_pool *pool;
+    ggtok_batch *batch;
+    size_t failed;
+    ggtok_bytes texts[] = {{"", 0}, {"", 0}, {text, 5}, {text, 6}};
+    CHECK(!ggtok_pool_new(tok, &pool, &err));
+    CHECK(ggtok_encode_batch(pool, texts, 4, 0, 1, NULL, NULL, &batch, &failed, &err) ==
+          GGTOK_ERR_ARGUMENT);
+    CHECK(failed == 2 && !batch);
+    ggtok_pool_free(pool);
+    ggtok_free(tok);
+}
+
+/* Control tokens only where the text is trusted to hold them. */
+static void check_trusted(const ggtok_tokenizer *tok) {
+    ggtok_error err;
+    ggtok_context *ctx;
+    ggtok_ids ids;
+    ggtok_parts parts;
+    ggtok_bytes end;
+    char text[128];
+    int32_t eos = ggtok_special_id(tok, GGTOK_EOS);
+    CHECK(!ggtok_token_text(tok, eos, &end, &err) && 2 * end.n + 4 < sizeof text);
+    memcpy(text, end.data, end.n);
+    memcpy(text + end.n, " hi ", 4);
+    memcpy(text + end.n + 4, end.data, end.n);
+    size_t n = 2 * end.n + 4;
+
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    ggtok_range last = {n - end.n, n};
+    CHECK(!ggtok_encode_trusted(ctx, text, n, GGTOK_PARSE_SPECIAL, &last, 1, &ids, &parts, &err));
+    CHECK(parts.n == 2 && !parts.data[0].special && parts.data[1].special);
+    CHECK(parts.data[1].pos == last.begin && parts.data[1].first == ids.n - 1);
+    CHECK(ids.data[ids.n - 1] == eos && ids.data[0] != eos);
+    CHECK(!ggtok_encode_trusted(ctx, text, n, GGTOK_PLAIN_USER_DEFINED, &last, 1, &ids, &parts,
+                                &err));
+    const uint32_t *offsets;
+    ggtok_bytes pieces = ggtok_pieces(tok, &offsets), piece;
+    CHECK(!ggtok_token_to_piece(tok, eos, 0, true, &piece, &err));
+    CHECK(offsets[ggtok_n_tokens(tok)] == pieces.n && pieces.data + offsets[eos] == piece.data);
+    CHECK(offsets[eos + 1] - offsets[eos] == piece.n);
+    CHECK(ggtok_same_vocabulary(tok, tok));
+    CHECK(ggtok_special_ids(tok, NULL, 0) > 0 && ggtok_special_ids(tok, &eos, 1) > 0);
+    last.end++; /* outside the text */
+    CHECK(ggtok_encode_trusted(ctx, text, n, 0, &last, 1, &ids, &parts, &err) ==
+          GGTOK_ERR_ARGUMENT);
+    CHECK(!ids.n && !parts.n);
+    ggtok_context_free(ctx);
+}
+
+/* A file read in pieces, each as long as the last one said. */
+static void check_prefixes(const unsigned char *data, size_t n) {
+    ggtok_error err;
+    uint64_t size = 0;
+    size_t have = 0, rounds = 0;
+    ggtok_tokenizer *tok;
+    ggtok_summary sum;
+    do {
+        unsigned char *copy = malloc(have + 1); /* so that a sanitizer sees reads past the end */
+        memcpy(copy, data, have);
+        CHECK(!ggtok_metadata_size(copy, have, rounds % 2 ? n : UINT64_MAX, &size, &err));
+        CHECK(size <= n);
+        CHECK(!ggtok_peek(copy, have, n, &sum, &err) && sum.size == size);
+        if (sum.known) {
+            CHECK(sum.type == GGTOK_VOCAB_BPE && !strcmp(sum.model, "gpt2"));
+            CHECK(!strcmp(sum.pre, "gpt-2") && sum.n_tokens > 256);
+        }
+        free(copy);
+        if (size <= have) break;
+        have = (size_t)size;
+    } while (++rounds < 100000);
+    CHECK(size == have && sum.known);
+    CHECK(!ggtok_load_buffer(data, have, NULL, &tok, &err));
+    CHECK(sum.n_tokens == ggtok_n_tokens(tok));
+    ggtok_free(tok);
+
+    /* A shorter file than its metadata is an error as soon as that shows, and sizes are never
+     * beyond the file's. */
+    for (size_t cut = 0; cut < have; cut += 1 + cut / 16) {
+        ggtok_status s = GGTOK_OK;
+        size_t at = 0;
+        while (!(s = ggtok_metadata_size(data, at, cut, &size, &err)) && size > at && size <= cut) {
+            at = (size_t)size;
+        }
+        CHECK(s == GGTOK_ERR_GGUF);
+        ggtok_peek(data, cut, cut, &sum, NULL);
+    }
+    CHECK(ggtok_metadata_size("GGUX", 4, UINT64_MAX, &size, &err) == GGTOK_ERR_GGUF);
+    CHECK(ggtok_metadata_size(NULL, 0, UINT64_MAX, &size, &err) == GGTOK_OK && size == 24);
+    static const char empty[24] = "GGUF\3"; /* no key/values: no vocabulary */
+    CHECK(ggtok_metadata_size(empty, 24, 24, &size, &err) == GGTOK_OK && size == 24);
+    CHECK(ggtok_peek(empty, 24, 24, &sum, &err) == GGTOK_ERR_VOCAB && !sum.known);
+}
+
+static void check_overrides(const char *path) {
+    ggtok_error err;
+    ggtok_tokenizer *tok;
+    ggtok_override o[] = {
+        {.key = "tokenizer.ggml.bos_token_id", .type = GGTOK_OVERRIDE_INT, .i64 = 5},
+        {.key = "tokenizer.ggml.bos_token_id", .type = GGTOK_OVERRIDE_INT, .i64 = 6},
+        {.key = "tokenizer.ggml.add_bos_token", .type = GGTOK_OVERRIDE_BOOL, .boolean = true},
+        {.key = "tokenizer.ggml.pre", .type = GGTOK_OVERRIDE_STR, .str = "qwen2"},
+        {.key = "tokenizer.ggml.eos_token_id", .type = GGTOK_OVERRIDE_FLOAT, .f64 = 1.5},
+    };
+    ggtok_load_options options = {.overrides = o, .n_overrides = sizeof o / sizeof *o};
+    CHECK(!ggtok_load_file(path, &options, &tok, &err));
+    CHECK(ggtok_special_id(tok, GGTOK_BOS) == 5 && ggtok_flag(tok, GGTOK_FLAG_ADD_BOS));
+    CHECK(!strcmp(ggtok_pre(tok), "qwen2"));
+    bool misfit = false, unread = false;
+    for (size_t i = 0; ggtok_warning(tok, i); i++) {
+        misfit = misfit || strstr(ggtok_warning(tok, i), "eos_token_id' must be of type int");
+        unread = unread || strstr(ggtok_warning(tok, i), "bos_token_id' has no effect");
+    }
+    CHECK(misfit && unread);
+    ggtok_free(tok);
+
+    char name[GGTOK_OVERRIDE_MAX + 2];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = 0;
+    const ggtok_override bad[] = {
+        {.key = NULL, .type = GGTOK_OVERRIDE_INT},
+        {.key = "", .type = GGTOK_OVERRIDE_INT},
+        {.key = name, .type = GGTOK_OVERRIDE_INT},
+        {.key = "x", .type = (ggtok_override_type)4},
+        {.key = "x", .type = GGTOK_OVERRIDE_STR},
+        {.key = "x", .type = GGTOK_OVERRIDE_STR, .str = name},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        options = (ggtok_load_options){.overrides = &bad[i], .n_overrides = 1};
+        CHECK(ggtok_load_file(path, &options, &tok, &err) == GGTOK_ERR_ARGUMENT && !tok);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s BPE.gguf\n", argv[0]);
+        return 2;
+    }
+    size_t n;
+    unsigned char *data = read_file(argv[1], &n);
+    ggtok_error err;
+    ggtok_tokenizer *tok;
+    if (!data || ggtok_load_file(argv[1], NULL, &tok, &err)) {
+        printf("cannot load %s: %s\n", argv[1], data ? err.message : "unreadable");
+        return 1;
+    }
+    check_encode(tok);
+    check_spans(tok);
+    check_batch(tok);
+    check_blocks(tok);
+    check_trusted(tok);
+    check_vocabulary(tok);
+    ggtok_free(tok);
+    ggtok_free(NULL);
+
+    /* From memory, which is free again right after. */
+    CHECK(!ggtok_load_buffer(data, n, NULL, &tok, &err));
+    check_errors(argv[1], data, n);
+    check_prefixes(data, n);
+    free(data);
+    check_encode(tok);
+    ggtok_free(tok);
+
+    check_splitter(argv[1]);
+    check_overrides(argv[1]);
+    printf("%s\n", failures ? "FAILED" : "ok");
+    return failures != 0;
+}

@@ -1,0 +1,49 @@
+/*
+ * The allocator of builds with GGTOK_TEST_ALLOC (cext/base/mem.c): it fails the allocation it is
+ * told to, alone or with all after it, and counts what is held.
+ */
+#ifndef FAILING_ALLOC_H
+#define FAILING_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+static size_t n_asked, n_live, fail_at; /* fail_at: 0 is never, 1 the next */
+static bool fail_on;                    /* and all after it */
+static bool failed;
+
+static inline void start_failing(size_t at, bool on) {
+    n_asked = 0;
+    fail_at = at;
+    fail_on = on;
+    failed = false;
+}
+
+/* Blocks that were allocated and not freed. */
+static inline size_t blocks_held(void) {
+    return n_live;
+}
+
+#ifdef GGTOK_TEST_ALLOC
+void *ggtok_test_realloc(void *p, size_t n);
+void ggtok_test_free(void *p);
+
+void *ggtok_test_realloc(void *p, size_t n) {
+    n_asked++;
+    if (fail_at && (n_asked == fail_at || (fail_on && n_asked > fail_at))) {
+        failed = true;
+        return NULL;
+    }
+    void *q = realloc(p, n);
+    n_live += q && !p;
+    return q;
+}
+
+void ggtok_test_free(void *p) {
+    n_live -= p != NULL;
+    free(p);
+}
+#endif
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * Fails each allocation in turn, alone and with all after it: load, encode and decode
+ * must say that memory ran out, or do without; nothing may leak, and what is there must
+ * still work. Compiled with GGTOK_TEST_ALLOC (cext/base/mem.c).
+ *
+ *     oom FILE.gguf ...
+ */
+#include "failing_alloc.h"
+#include "ggtok.h"
+#include "texts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SPLIT_BYTES = 50 };
+#include "split.h"
+
+/* ---- what is asked ---- */
+
+#define CHECK(what) \
+    do { \
+        if (!(what)) { \
+            printf("%s: allocation %zu%s: %s does not hold (line %d)\n", path, at, \
+                   on ? " and all after it" : "", #what, __LINE__); \
+            return false; \
+        } \
+    } while (0)
+
+typedef struct result {
+    int32_t *ids;
+    ggtok_span *spans; /* of the ids */
+    char *text;
+    size_t n, n_text;
+} result;
+
+static void result_free(result *r) {
+    free(r->ids);
+    free(r->spans);
+    free(r->text);
+    *r = (result){0};
+}
+
+/* Ids of a text, and their text. */
+static ggtok_status ask(ggtok_context *ctx, const char *text, unsigned flags, result *r,
+                        ggtok_error *err) {
+    ggtok_ids ids;
+    ggtok_bytes out = {NULL, 0};
+    *r = (result){0};
+    ggtok_status s = ggtok_encode(ctx, text, strlen(text), flags | GGTOK_SPANS, &ids, err);
+    if (s) return s;
+    r->n = ids.n;
+    r->ids = malloc(ids.n * sizeof *r->ids + 1);
+    if (!r->ids) abort();
+    if (ids.n) memcpy(r->ids, ids.data, ids.n * sizeof *r->ids);
+    r->spans = calloc(ids.n + 1, sizeof *r->spans);
+    if (!r->spans) abort();
+    if ((s = ggtok_spans(ctx, r->spans, err))) {
+        result_free(r);
+        return s;
+    }
+    s = ggtok_decode(ctx, r->ids, r->n, GGTOK_UNPARSE_SPECIAL, &out, err);
+    if (s == GGTOK_ERR_ARGUMENT) s = GGTOK_OK; /* the id -1: where nothing is known */
+    if (s) {
+        result_free(r);
+        return s;
+    }
+    r->n_text = out.n;
+    r->text = malloc(out.n + 1);
+    if (!r->text) abort();
+    if (out.n) memcpy(r->text, out.data, out.n);
+    return GGTOK_OK;
+}
+
+static bool same(const result *a, const result *b) {
+    return a->n == b->n && a->n_text == b->n_text &&
+           !memcmp(a->ids, b->ids, a->n * sizeof *a->ids) &&
+           !memcmp(a->spans, b->spans, a->n * sizeof *a->spans) &&
+           !memcmp(a->text, b->text, a->n_text);
+}
+
+typedef struct expected {
+    ggtok_status status[N_TEXTS][4];
+    result r[N_TEXTS][4];
+    int32_t special[GGTOK_N_SPECIAL];
+} expected;
+
+/* Every text, with every flag, while allocations fail or don't. */
+static bool ask_all(const char *path, ggtok_context *ctx, const expected *want, size_t at,
+                    bool on) {
+    for (int i = 0; i < N_TEXTS; i++) {
+        for (unsigned flags = 0; flags < 4; flags++) {
+            result r;
+            ggtok_error err;
+            bool before = failed;
+            ggtok_status s = ask(ctx, texts[i], flags, &r, &err);
+            bool right = s == want->status[i][flags] && (s || same(&r, &want->r[i][flags]));
+            CHECK(right || (failed && s == GGTOK_ERR_MEMORY && err.status == s && err.message[0]));
+            CHECK(right || failed != before || on);
+            result_free(&r);
+        }
+    }
+    return true;
+}
+
+/* The whole story, its at-th allocation failing. *done: it took fewer. */
+static bool run(const char *path, const ggtok_load_options *options, const expected *want,
+                size_t at, bool on, bool *done) {
+    ggtok_tokenizer *tok;
+    ggtok_context *ctx = NULL;
+    ggtok_error err;
+    start_failing(at, on);
+    ggtok_status s = ggtok_load_file(path, options, &tok, &err);
+    CHECK(s ? s == GGTOK_ERR_MEMORY && failed && !tok && err.message[0] : tok != NULL);
+    if (!s) {
+        s = ggtok_context_new(tok, &ctx, &err);
+        CHECK(s ? s == GGTOK_ERR_MEMORY && failed && !ctx : ctx != NULL);
+    }
+    if (!s) {
+        if (!ask_all(path, ctx, want, at, on)) return false;
+        for (int i = 0; i < GGTOK_N_SPECIAL; i++) ggtok_special_id(tok, (ggtok_special)i);
+        *done = !failed;
+        start_failing(0, false); /* memory is back */
+        if (!ask_all(path, ctx, want, at, on)) return false;
+        for (int i = 0; i < GGTOK_N_SPECIAL; i++) {
+            CHECK(ggtok_special_id(tok, (ggtok_special)i) == want->special[i]);
+        }
+    }
+    start_failing(0, false);
+    ggtok_context_free(ctx);
+    ggtok_free(tok);
+    CHECK(!blocks_held());
+    return true;
+}
+
+/* ---- all of it ---- */
+
+static bool record(const char *path, const ggtok_load_options *options, expected *want) {
+    size_t at = 0;
+    bool on = false;
+    ggtok_tokenizer *tok;
+    ggtok_context *ctx;
+    ggtok_error err = {0};
+    start_failing(0, false);
+    if (ggtok_load_file(path, options, &tok, &err)) {
+        printf("%s: %s\n", path, err.message);
+        return false;
+    }
+    CHECK(!ggtok_context_new(tok, &ctx, &err));
+    for (int i = 0; i < N_TEXTS; i++) {
+        for (unsigned flags = 0; flags < 4; flags++) {
+            want->status[i][flags] = ask(ctx, texts[i], flags, &want->r[i][flags], &err);
+        }
+    }
+    for (int i = 0; i < GGTOK_N_SPECIAL; i++) {
+        want->special[i] = ggtok_special_id(tok, (ggtok_special)i);
+    }
+    ggtok_context_free(ctx);
+    ggtok_free(tok);
+    return true;
+}
+
+static bool check(const char *path, const ggtok_load_options *options) {
+    static expected want;
+    if (!record(path, options, &want)) return false;
+    size_t tried = 0;
+    for (int on = 0; on < 2; on++) {
+        bool done = false;
+        for (size_t at = 1; !done; at++, tried++) {
+            if (!run(path, options, &want, at, on, &done)) return false;
+        }
+    }
+    for (int i = 0; i < N_TEXTS; i++) {
+        for (unsigned flags = 0; flags < 4; flags++) result_free(&want.r[i][flags]);
+    }
+    printf("%s%s: %zu failures\n", path, options ? ", words by a callback" : "", tried - 2);
+    return tried > 2;
+}
+
+int main(int argc, char **argv) {
+    const ggtok_load_options by_callback = {.split = split};
+    int bad = argc < 2;
+    for (int i = 1; i < argc; i++) {
+        bad += !check(argv[i], NULL);
+        if (strstr(argv[i], "bpe-gpt2")) bad += !check(argv[i], &by_callback);
+    }
+    return bad != 0;
+}

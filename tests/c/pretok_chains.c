@@ -1,0 +1,109 @@
+/*
+ * Words by the fast chains of pretok/names.c (windows, fused automata) against words
+ * by llama.cpp's own chains, over generated texts. Prints the first difference of each
+ * chain; exit status 1 if any.
+ *
+ *     pretok_chains [TEXTS [SEED]]    texts for each chain (default 2000)
+ *
+ * Claim pretok.2, Claim windows.1.
+ */
+#include "made_texts.h"
+#include "pretok/scan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SHOWN = 70 };
+
+/* ---- walks ---- */
+
+typedef void begin_walk(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
+
+/* The ends of all words, asked for `max` at a time; returns how many. */
+static size_t walk(begin_walk *begin, const pretok_row *row, const uint8_t *text, size_t n,
+                   size_t max, size_t ends[MAX_TEXT]) {
+    pretok_walk w;
+    size_t *some = malloc(max * sizeof *some); /* no longer than promised */
+    size_t total = 0, got;
+    if (!some) abort();
+    begin(&w, row, text, n);
+    while ((got = ggtok_pretok_next(&w, some, max)) > 0) {
+        if (got > max || got > MAX_TEXT - total) abort();
+        memcpy(ends + total, some, got * sizeof *some);
+        total += got;
+    }
+    free(some);
+    return total;
+}
+
+static void print_bytes(const uint8_t *text, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++)
+        printf(text[i] < 0x20 || text[i] > 0x7E || text[i] == '\\' ? "\\x%02x" : "%c", text[i]);
+}
+
+static bool same_words(const pretok_row *row, const uint8_t *text, size_t n) {
+    static const size_t batches[] = {1, 2, 63, 64, 65, 512};
+    static size_t fast[MAX_TEXT], plain[MAX_TEXT];
+    size_t max = PICK(batches);
+    size_t n_fast = walk(ggtok_pretok_begin, row, text, n, max, fast);
+    size_t n_plain = walk(ggtok_pretok_begin_plain, row, text, n, PICK(batches), plain);
+    if (n_fast == n_plain && !memcmp(fast, plain, n_fast * sizeof *fast)) return true;
+
+    size_t i = 0;
+    while (i < n_fast && i < n_plain && fast[i] == plain[i]) i++;
+    size_t at = i ? fast[i - 1] : 0;
+    size_t from = at > SHOWN / 2 ? at - SHOWN / 2 : 0, to = n - at > SHOWN ? at + SHOWN : n;
+    printf("%s: %zu bytes, %zu words a call: the word at %zu ends at %zu, by llama.cpp's chain "
+           "at %zu\n  ",
+           ggtok_pretok_name(row), n, max, at, i < n_fast ? fast[i] : 0,
+           i < n_plain ? plain[i] : 0);
+    print_bytes(text, from, at);
+    printf(" >>> ");
+    print_bytes(text, at, to);
+    printf("\n");
+    return false;
+}
+
+/* ---- rows ---- */
+
+static bool seen_before(size_t i) {
+    const pretok_row *row = ggtok_pretok_at(i);
+    for (size_t k = 0; k < i; k++) {
+        const pretok_row *other = ggtok_pretok_at(k);
+        if (!memcmp(row->chain, other->chain, sizeof row->chain) &&
+            !memcmp(row->fast, other->fast, sizeof row->fast)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool check_row(const pretok_row *row, size_t n_texts) {
+    static const size_t sizes[] = {10, 70, 140, 300, 300, 700, MAX_TEXT};
+    static uint8_t made[MAX_TEXT];
+    for (size_t i = 0; i < n_texts; i++) {
+        size_t size = below(PICK(sizes) + 1);
+        size_t n = make_text(made, size);
+        uint8_t *text = malloc(n + !n); /* as long as it is: sanitizers see what is read after */
+        if (!text) abort();
+        memcpy(text, made, n);
+        bool same = same_words(row, text, n);
+        free(text);
+        if (!same) return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv) {
+    size_t n_texts = argc > 1 ? strtoul(argv[1], NULL, 10) : 2000;
+    unsigned long seed = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    unsigned chains = 0, bad = 0;
+    for (size_t i = 0; ggtok_pretok_at(i); i++) {
+        if (!ggtok_pretok_at(i)->fast[0] || seen_before(i)) continue;
+        random_state = seed; /* each chain gets the same texts */
+        chains++;
+        bad += !check_row(ggtok_pretok_at(i), n_texts);
+    }
+    printf("%u chains, %zu texts each, seed %lu: %u differ\n", chains, n_texts, seed, bad);
+    return bad || !chains;
+}

@@ -1,0 +1,18 @@
+/* A splitter of one's own: words of SPLIT_BYTES, or to the end of a character after them. */
+#ifndef SPLIT_H
+#define SPLIT_H
+
+#include <stddef.h>
+
+static size_t split(void *user, const char *text, size_t n, size_t *ends, size_t max) {
+    size_t count = 0;
+    (void)user;
+    for (size_t at = 0; at < n; count++) {
+        at = n - at > SPLIT_BYTES ? at + SPLIT_BYTES : n;
+        while (at < n && ((unsigned char)text[at] & 0xC0) == 0x80) at++;
+        if (count < max) ends[count] = at;
+    }
+    return count;
+}
+
+#endif

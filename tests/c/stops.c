@@ -1,0 +1,183 @@
+/*
+ * Calls that are told to stop: they ask often enough, in every model and for every kind of
+ * text, ask no more once they are told, and leave a context that gives the same ids as before.
+ *
+ *     stops [-a] FILE.gguf ...     with -a at the first, a middle and the last question of each
+ *                                  text; without it at one of them
+ *
+ * Claim python.2.
+ */
+#include "ggtok.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 300000, BETWEEN = 1 << 17 }; /* bytes: a text's; at most so many for a question */
+
+/* What texts repeat: words, one long word, one long run, many special tokens, broken UTF-8. */
+static const char *const repeated[] = {
+    "The quick brown kettle, 123 of them; it's fine\n",
+    "a",
+    " ",
+    "\n",
+    "<",
+    "aB1!",
+    "!?",
+    "<s></s>",
+    "<|im_end|>",
+    "\xE6\xBC\xA2\xE5\xAD\x97",
+    "\xC3\xA9 \xF0\x9D\x84\x9E ",
+    "\xFF\x80",
+    "a\xC3",
+    "<dna>ACGT",
+    "\xE2\x96\x81x",
+};
+enum { N_REPEATED = sizeof repeated / sizeof *repeated };
+
+typedef struct asker {
+    size_t asked, last; /* `last`: how many questions are answered yes before one no; 0: all */
+} asker;
+
+static bool answer(void *user) {
+    asker *a = user;
+    return ++a->asked != a->last;
+}
+
+static unsigned long long sum_of(const ggtok_ids *ids) {
+    unsigned long long sum = 1469598103934665603u + ids->n;
+    for (size_t i = 0; i < ids->n; i++) sum = (sum ^ (unsigned)ids->data[i]) * 1099511628211u;
+    return sum;
+}
+
+/* Encodes the text with an asker whose last yes comes before question `last`. */
+static ggtok_status encode(ggtok_context *ctx, const char *text, size_t last, asker *a,
+                           unsigned long long *sum, ggtok_error *err) {
+    ggtok_ids ids;
+    *a = (asker){.last = last};
+    ggtok_context_set_go_on(ctx, answer, a);
+    ggtok_status s = ggtok_encode(ctx, text, SIZE, GGTOK_PARSE_SPECIAL, &ids, err);
+    *sum = sum_of(&ids);
+    ggtok_context_set_go_on(ctx, NULL, NULL);
+    return s;
+}
+
+static bool all_places;
+static size_t next_place;
+
+static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const char *text,
+                       size_t *asked) {
+    asker a;
+    ggtok_error err;
+    unsigned long long want, sum;
+    if (encode(ctx, text, 0, &a, &want, &err)) return printf("%s\n", err.message), false;
+    *asked = a.asked;
+    next_place++;
+    for (size_t k = 0; k < 3; k++) {
+        if (!all_places && k != next_place % 3) continue;
+        size_t last = k == 0 ? !!*asked : k == 1 ? *asked / 2 : *asked;
+        ggtok_context *fresh;
+        if (!last) continue;
+        if (ggtok_context_new(tok, &fresh, &err)) return false;
+        for (int known = 0; known < 2; known++) { /* with nothing in the caches, and all */
+            ggtok_context *c = known ? ctx : fresh;
+            ggtok_status s = encode(c, text, last, &a, &sum, &err);
+            if (!known || s) { /* known texts may ask less often */
+                if (s != GGTOK_ERR_STOPPED || a.asked != last || err.status != s) {
+                    printf("told to stop at question %zu: status %d, %zu questions\n", last, s,
+                           a.asked);
+                    return false;
+                }
+            }
+            if (encode(c, text, 0, &a, &sum, &err) || sum != want) {
+                printf("other ids once it was stopped at question %zu\n", last);
+                return false;
+            }
+        }
+        ggtok_context_free(fresh);
+    }
+    return true;
+}
+
+/* Likewise where a text may be cut: a search through all of it asks, and none goes on. */
+static bool check_cut(ggtok_context *ctx, const char *text) {
+    asker all = {0}, first = {.last = 1};
+    ggtok_context_set_go_on(ctx, answer, &all);
+    size_t at = ggtok_safe_cut(ctx, text, SIZE, 0);
+    ggtok_context_set_go_on(ctx, answer, &first);
+    size_t stopped = ggtok_safe_cut(ctx, text, SIZE, 0);
+    ggtok_context_set_go_on(ctx, NULL, NULL);
+    if ((at || all.asked >= SIZE / BETWEEN) && stopped == (all.asked ? 0 : at) &&
+        first.asked == !!all.asked && ggtok_safe_cut(ctx, text, SIZE, 0) == at) {
+        return true;
+    }
+    printf("cut at %zu: %zu questions; told to stop: at %zu, %zu questions\n", at, all.asked,
+           stopped, first.asked);
+    return false;
+}
+
+static bool check(const char *path, char *text) {
+    ggtok_tokenizer *tok;
+    ggtok_context *ctx;
+    ggtok_error err;
+    if (ggtok_load_file(path, NULL, &tok, &err) || ggtok_context_new(tok, &ctx, &err)) {
+        printf("%s: %s\n", path, err.message);
+        return false;
+    }
+    ggtok_vocab_type type = ggtok_type(tok);
+    /* One has no model; the other hashes 2 GB in a second. */
+    bool asks = type != GGTOK_VOCAB_NONE && type != GGTOK_VOCAB_TEST;
+    for (int i = 0; asks && i < N_REPEATED; i++) {
+        size_t n = strlen(repeated[i]), asked = 0;
+        for (size_t at = 0; at < SIZE; at++) text[at] = repeated[i][at % n];
+        bool fine = check_text(tok, ctx, text, &asked) && check_cut(ctx, text);
+        if (fine && asked >= SIZE / BETWEEN) continue;
+        printf("%s: text %d: %zu questions\n", path, i, fine ? asked : 0);
+        return false;
+    }
+    ggtok_context_free(ctx);
+    ggtok_free(tok);
+    return true;
+}
+
+static bool never(void *user) {
+    ++*(size_t *)user;
+    return false;
+}
+
+/* One text of a batch stops as it does alone. A context that went back asks no more. */
+static bool check_pool(const char *path, char *text) {
+    ggtok_tokenizer *tok;
+    ggtok_pool *pool;
+    ggtok_batch *batch;
+    ggtok_ids ids;
+    ggtok_error err;
+    size_t asked = 0, failed;
+    if (ggtok_load_file(path, NULL, &tok, &err) || ggtok_pool_new(tok, &pool, &err)) return false;
+    memset(text, 'a', SIZE);
+    ggtok_bytes texts[] = {{text, SIZE}};
+    ggtok_status s = ggtok_encode_batch(pool, texts, 1, 0, 2, never, &asked, &batch, &failed, &err);
+    bool fine = s == GGTOK_ERR_STOPPED && !batch && failed == 1 && asked == 2; /* and after it */
+    asked = 0;
+    ggtok_context *ctx = ggtok_pool_take(pool, &err);
+    ggtok_context_set_go_on(ctx, never, &asked);
+    ggtok_pool_give(pool, ctx);
+    fine &= ggtok_pool_take(pool, &err) == ctx;
+    fine &= !ggtok_encode(ctx, text, SIZE, 0, &ids, &err) && !asked;
+    ggtok_pool_give(pool, ctx);
+    ggtok_pool_free(pool);
+    ggtok_free(tok);
+    if (!fine) printf("%s: batch: status %d, %zu questions\n", path, s, asked);
+    return fine;
+}
+
+int main(int argc, char **argv) {
+    char *text = malloc(SIZE);
+    all_places = argc > 1 && !strcmp(argv[1], "-a");
+    int first = 1 + all_places;
+    bool fine = text && argc > first && check_pool(argv[first], text);
+    for (int i = first; fine && i < argc; i++) fine = check(argv[i], text);
+    free(text);
+    if (fine) puts("ok");
+    return !fine;
+}

@@ -1,0 +1,138 @@
+"""The C library by itself: C programs, compiled without Python's help.
+
+`python -m tests.c` runs them for longer, and under ThreadSanitizer.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.c.build import SANITIZERS, have_sanitizers
+from tests.support.programs import Build
+from tests.support.vocabularies import fixture, fixture_names
+
+FIXTURES = [fixture(name) for name in fixture_names()]
+# One of each type, and of each way to cut words.
+KINDS = "bpe-llama3 bpe-gemma4 bpe-hybriddna spm wpm ugm rwkv plamo2 plamo3".split()
+
+# Programs that hold something fast against what it must equal, and how much of it they try.
+AGAINST_DEFINITIONS = {
+    "pretok_chains": ["2000"],
+    "partition": ["3000"],
+    "utf8_valid": [],
+    "utf8_ucs4": [],
+    "word_cache": [],
+}
+
+# Builds for processors with less than this one, and one without vector code of its own.
+OTHER_MACHINES = {
+    "avx2": ("-DGGTOK_TEST_MACHINE=1",),
+    "baseline": ("-DGGTOK_TEST_MACHINE=0",),
+    "portable": ("-DGGTOK_TEST_MACHINE=0", "-U__SSE2__", "-U__ARM_NEON"),
+}
+
+
+@pytest.fixture(scope="session")
+def sanitizers() -> tuple[str, ...]:
+    """Flags that most programs are built with: where a compiler has none, they run without."""
+    return SANITIZERS if have_sanitizers() else ()
+
+
+def output(*command: str | Path) -> str:
+    """What a program prints, which must be all that it has to say."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert not done.stderr  # where reports go
+    return done.stdout
+
+
+def test_c_program(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """Against ggtok.h alone."""
+    assert output(c_program("capi", *sanitizers), fixture("bpe-gpt2")) == "ok\n"
+
+
+@pytest.mark.parametrize("name", AGAINST_DEFINITIONS)
+def test_against_the_definition(name: str, c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """Longer: python tests/c/build.py --program NAME it && ./it 100000 SEED."""
+    output(c_program(name, *sanitizers), *AGAINST_DEFINITIONS[name])
+
+
+@pytest.mark.parametrize("name", ["pretok_chains", "utf8_valid", "utf8_ucs4"])
+@pytest.mark.parametrize("machine", OTHER_MACHINES)
+def test_against_the_definition_on(machine: str, name: str, c_program: Build) -> None:
+    output(c_program(name, *OTHER_MACHINES[machine]), *AGAINST_DEFINITIONS[name])
+
+
+def test_all_paths_give_the_same_ids(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """This machine's, those of others, with small caches, and without all that docs/design argues
+    for: no caches, cuts or windows."""
+    builds = {
+        "here": sanitizers,
+        **OTHER_MACHINES,
+        "small": ("-DGGTOK_TEST_SMALL", *sanitizers),
+        "plain": ("-DGGTOK_TEST_PLAIN",),
+    }
+    ids = {
+        name: output(c_program("paths", *flags), *FIXTURES).splitlines()
+        for name, flags in builds.items()
+    }
+    assert len(ids["here"]) == len(FIXTURES)
+    for name in builds:
+        assert ids[name] == ids["here"], name
+
+
+def test_allocations_that_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """Each in turn, in load, encode and decode of every fixture: a clean error, no leak, the
+    same ids afterwards."""
+    shown = output(c_program("oom", "-DGGTOK_TEST_ALLOC", *sanitizers), *FIXTURES)
+    assert shown.count(" failures\n") == len(FIXTURES) + 1
+
+
+def test_arrow_columns_when_memory_runs_out(c_program: Build) -> None:
+    """Each allocation in turn: what was given is released once, and nothing leaks."""
+    shown = output(c_program("arrow", "-DGGTOK_TEST_ALLOC"), fixture("bpe-gpt2"))
+    assert shown.endswith("failures\n")
+
+
+def test_calls_that_are_told_to_stop(c_program: Build) -> None:
+    """Soon, whatever the text and the vocabulary, and the context is as good as before."""
+    assert output(c_program("stops"), *FIXTURES) == "ok\n"
+
+
+def test_memory_of_calls_that_are_told_to_stop(
+    c_program: Build, sanitizers: tuple[str, ...]
+) -> None:
+    assert output(c_program("stops", *sanitizers), *map(fixture, KINDS)) == "ok\n"
+
+
+def test_threads_share_a_tokenizer(c_program: Build) -> None:
+    """Their ids. Their memory: python -m tests.c threads."""
+    output(c_program("threads"), *FIXTURES)
+
+
+def test_all_builds_train_alike(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """With all caches and bounds small, and without bounds."""
+    builds = (sanitizers, ("-DGGTOK_TEST_SMALL", *sanitizers), ("-DGGTOK_TEST_PLAIN",))
+    merges = {flags: output(c_program("train", *flags)) for flags in builds}
+    assert merges[sanitizers].endswith("ok\n")
+    for flags in builds:
+        assert merges[flags] == merges[sanitizers], flags
+
+
+def test_training_where_allocations_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """Each in turn: a clean error, no leak."""
+    program = c_program("train", "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL", *sanitizers)
+    assert int(output(program).split()[0]) > 1000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have another C++ library")
+def test_orders_of_the_cpp_library(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    """std::sort and std::unordered_map themselves."""
+    if not shutil.which("g++"):
+        pytest.skip("needs g++")
+    assert output(c_program("stl_order", *sanitizers)) == "ok\n"

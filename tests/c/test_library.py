@@ -1,0 +1,128 @@
+"""The C library as other projects link it: CMake, pkg-config, C++, beside ggml."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from tests.support.vocabularies import fixture
+
+ROOT = Path(__file__).resolve().parents[2]
+LINKED = Path(__file__).resolve().parent / "linked"
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or not shutil.which("cmake"), reason="needs cmake"
+)
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def install(folder: Path, shared: bool) -> Path:
+    """The folder that the library was installed to."""
+    prefix = folder / "prefix"
+    options = [f"-DBUILD_SHARED_LIBS={shared:d}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
+    options += ["-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_BUILD_TYPE=None"]  # quickly compiled
+    run("cmake", "-S", ROOT / "cext", "-B", folder / "build", *options)
+    run("cmake", "--build", folder / "build", "--parallel", "2", "--target", "install")
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def static(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("static"), False)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("shared"), True)
+
+
+@pytest.fixture(params=["static", "shared"])
+def installed(request: pytest.FixtureRequest) -> Path:
+    folder: Path = request.getfixturevalue(request.param)
+    return folder
+
+
+def test_a_program_links_it_beside_ggml(installed: Path, tmp_path: Path) -> None:
+    run("cmake", "-S", LINKED, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={installed}")
+    run("cmake", "--build", tmp_path)
+    printed = run(tmp_path / "linked", fixture("bpe-gpt2"), "Hello world")
+    ids = ggtok.load(fixture("bpe-gpt2")).encode("Hello world", add_special=False)
+    assert printed.split() == [*map(str, ids), "ggml's", "1"]
+
+
+def test_global_symbols_have_a_prefix(static: Path) -> None:
+    """Or else they would meet those of a program that links the library beside another, such as
+    ggml's gguf_type_name."""
+    listed = run("nm", "-g", "--defined-only", static / "lib" / "libggtok.a")
+    symbols = {line.split()[-1].lstrip("_") for line in listed.splitlines() if " " in line}
+    assert len(symbols) > 150
+    assert {symbol for symbol in symbols if not symbol.startswith("ggtok_")} == set()
+
+
+def test_the_shared_library_exports_the_api_alone(shared: Path) -> None:
+    listed = run("nm", "-D", "--defined-only", shared / "lib" / "libggtok.so")
+    names = {line.split()[-1] for line in listed.splitlines()}
+    header = (shared / "include" / "ggtok.h").read_text()
+    declared = set(re.findall(r"\b(ggtok_\w+)\(", header))
+    assert names == declared
+    assert {"ggtok_version", "ggtok_encode", "ggtok_safe_cut"} <= names
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
+def test_pkg_config_knows_it(installed: Path, tmp_path: Path) -> None:
+    words = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "--static", "ggtok"],
+        env={"PKG_CONFIG_PATH": str(installed / "lib" / "pkgconfig"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    out = tmp_path / "program"
+    sources = [LINKED / "main.cpp", tmp_path / "ggml_names.o"]
+    run("cc", "-c", LINKED / "ggml_names.c", "-o", sources[1])
+    rpath = f"-Wl,-rpath,{installed / 'lib'}"
+    run("c++", "-std=c++11", *sources, "-o", out, *words, rpath)
+    assert "ggml's" in run(out, fixture("bpe-gpt2"), "Hello")
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
+def test_the_examples_of_the_page(installed: Path, tmp_path: Path) -> None:
+    """docs/c.md: its program, built by its CMake lines and by its command, prints what it says."""
+    page = (ROOT / "docs" / "c.md").read_text("utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (source,) = (text for language, text in found if language == "c")
+    (cmake,) = (text for language, text in found if language == "cmake")
+    (printed,) = (text for language, text in found if not language)
+    install_by, compile_by = (text for language, text in found if language == "sh")
+    assert "cmake -S cext" in install_by  # what `install` does, with a few options more
+    (tmp_path / "program.c").write_text(source)
+    head = "cmake_minimum_required(VERSION 3.16)\nproject(example LANGUAGES C)\n"
+    (tmp_path / "CMakeLists.txt").write_text(head + cmake)
+    text = "Hello, world"
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={installed}")
+    run("cmake", "--build", tmp_path / "build")
+    shown = run(tmp_path / "build" / "program", fixture("bpe-llama3"), text)
+    assert shown.split() == printed.split()
+    env = {"PKG_CONFIG_PATH": str(installed / "lib" / "pkgconfig"), "PATH": "/usr/bin:/bin"}
+    env["LD_LIBRARY_PATH"] = str(installed / "lib")
+    subprocess.run(["bash", "-ec", compile_by], cwd=tmp_path, env=env, check=True)
+    program = [str(tmp_path / "program"), str(fixture("bpe-llama3")), text]
+    shown = subprocess.run(program, env=env, capture_output=True, text=True, check=True).stdout
+    assert shown.split() == printed.split()
+
+
+def test_one_version_everywhere() -> None:
+    header = (ROOT / "cext" / "ggtok.h").read_text()
+    version = re.search(r'#define GGTOK_VERSION "(.*)"', header)
+    assert version and version[1] == ggtok.__version__

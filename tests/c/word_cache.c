@@ -1,0 +1,118 @@
+/*
+ * The cache of words: what it gives is what was put into it, exactly, whatever else was;
+ * and a word that is asked for again and again comes into its set, whatever was stored before.
+ *
+ *   word_cache [CACHES [SEED]]
+ *
+ * Claim caches.1, Claim caches.2.
+ */
+#include "cache/word_cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "random.h"
+
+/* The drawing in docs/design/caches.md. */
+_Static_assert(sizeof(word_short) == 32 && WORD_SHORT == 15, "a short entry");
+_Static_assert(WORD_SHORT_IDS == 4 && WORD_WIDE_IDS == 11, "its ids, and those of a wide word");
+_Static_assert(offsetof(word_short, ids) == 16, "the length is the key's last byte");
+_Static_assert(WORD_ID_BITS == 29 && WORD_WIDE == 7, "what the upper three bits of ids[0] say");
+_Static_assert(sizeof(piece_slot) == 64 && PIECE_MAX == 31 && PIECE_IDS == 7, "a piece");
+_Static_assert(sizeof(long_slot) == 8 && LONG_MAX_BYTES == 255 && LONG_MAX_IDS == 255, "a text");
+
+enum { MAX_WORD = 40, MAX_IDS = 2 * WORD_WIDE_IDS };
+
+/* A word's ids follow from its bytes and the salt; returns how many they are. */
+static size_t ids_of(const uint8_t *word, size_t n, uint64_t salt, int32_t *ids) {
+    static const uint32_t limits[] = {1, 2, 300000, WORD_ID_MASK + 1, 1u << 31};
+    uint64_t kept = random_state;
+    random_state = salt;
+    for (size_t i = 0; i < n; i++) random_state = random_state * 31 + word[i] + below(1000);
+    size_t count = below(below(2) ? MAX_IDS : WORD_WIDE_IDS + 1);
+    uint32_t limit = PICK(limits);
+    for (size_t i = 0; i < count; i++) ids[i] = (int32_t)below(limit);
+    random_state = kept;
+    return count;
+}
+
+/* Asks for the word, and puts it if it isn't there. False: other ids. `memory`: exactly what
+ * a look-up is promised, so that sanitizers see more. */
+static bool meet(word_cache *c, const uint8_t *word, size_t n, size_t room, uint64_t salt) {
+    int32_t ids[MAX_IDS], *memory = malloc(LONG_MAX_IDS * sizeof *memory);
+    uint8_t *text = malloc(room);
+    if (!memory || !text) abort();
+    memset(text, 'x', room);
+    memcpy(text, word, n);
+    size_t count = ids_of(word, n, salt, ids);
+    idbuf out = {memory, 0, LONG_MAX_IDS};
+    bool good = true;
+    if (ggtok_word_cache_get(c, text, n, room, &out)) {
+        good = out.n == count && (!count || !memcmp(memory, ids, count * sizeof *ids));
+    } else {
+        ggtok_word_cache_put(c, text, n, room, ids, count);
+    }
+    free(text);
+    free(memory);
+    return good;
+}
+
+static bool gives_what_was_put(uint64_t seed) {
+    word_cache c;
+    random_state = seed;
+    if (!ggtok_word_cache_init(&c)) abort();
+    size_t letters = 2 + below(20), longest = 1 + below(below(4) ? WORD_SHORT : MAX_WORD);
+    bool good = true;
+    for (size_t i = 1000 + below(20000); good && i--;) {
+        uint8_t word[MAX_WORD];
+        size_t n = 1 + below(longest);
+        for (size_t k = 0; k < n; k++) word[k] = (uint8_t)('a' + below(letters));
+        good = meet(&c, word, n, n + below(40), seed);
+    }
+    ggtok_word_cache_free(&c);
+    return good;
+}
+
+/* Of words of one id, met when others have filled the table: how many of a hundred are in their
+ * set in the end? */
+static size_t in_their_sets(size_t ids_of_others) {
+    enum { OTHERS = 500000, WORDS = 100, TIMES = 50 };
+    word_cache c;
+    int32_t ids[WORD_WIDE_IDS] = {0}, memory[LONG_MAX_IDS];
+    char word[16];
+    size_t found = 0;
+    if (!ggtok_word_cache_init(&c)) abort();
+    for (int i = 0; i < OTHERS; i++) {
+        int n = snprintf(word, sizeof word, "other %d", i);
+        ggtok_word_cache_put(&c, (uint8_t *)word, (size_t)n, sizeof word, ids, ids_of_others);
+    }
+    for (int i = 0; i < TIMES * WORDS; i++) {
+        int n = snprintf(word, sizeof word, "word %d", i % WORDS);
+        idbuf out = {memory, 0, LONG_MAX_IDS};
+        if (!ggtok_word_cache_get(&c, (uint8_t *)word, (size_t)n, sizeof word, &out)) {
+            ggtok_word_cache_put(&c, (uint8_t *)word, (size_t)n, sizeof word, ids, 1);
+        } else if (i >= (TIMES - 1) * WORDS) {
+            uint64_t key[2];
+            word_short_key(key, (uint8_t *)word, (size_t)n);
+            found += word_short_find(word_short_set(&c, key), key) != NULL;
+        }
+    }
+    ggtok_word_cache_free(&c);
+    return found;
+}
+
+int main(int argc, char **argv) {
+    unsigned long caches = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+    unsigned long seed = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
+    for (unsigned long i = seed; i < seed + caches; i++) {
+        if (gives_what_was_put(i)) continue;
+        printf("seed %lu: other ids than were put\n", i);
+        return 1;
+    }
+    for (size_t n = 1; n <= WORD_WIDE_IDS; n += WORD_WIDE_IDS - 1) {
+        size_t found = in_their_sets(n);
+        printf("%zu of 100 words are in their sets, among words of %zu ids\n", found, n);
+        if (found < 80) return 1;
+    }
+    return 0;
+}

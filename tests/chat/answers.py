@@ -1,0 +1,144 @@
+"""What llama-server answers to `requests.REQUESTS` under each of llama.cpp's chat templates.
+
+    python -m tests.chat.answers --vocab qwen2 --vocab llama-bpe     # some 3 minutes
+
+A file for each vocabulary and template, in the cache folder (GGTOK_CHAT_ANSWERS, or one beside
+the fetched templates), so that comparisons are quick to repeat; what is in a file isn't asked
+again. Each holds the capabilities that the server reports for the template, and for each body
+(its name and its JSON) the prompt and its ids, or the error, and when it was asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from fixtures.fetch import cache_folder, fetch
+from tests.chat.llamaserver import Server, ServerError, Servers
+from tests.chat.requests import REQUESTS, Body
+from tests.support.vocabularies import real
+
+BUILD = "b11549"
+
+
+def folder() -> Path:
+    if chosen := os.environ.get("GGTOK_CHAT_ANSWERS"):
+        return Path(chosen)
+    return cache_folder() / f"chat-answers-{BUILD}"
+
+
+def templates() -> dict[str, str]:
+    """llama.cpp's own template files by name."""
+    return {p.stem: p.read_text("utf-8") for p in sorted(fetch("templates").glob("*.jinja"))}
+
+
+def as_sent(body: object) -> str:
+    return json.dumps(body, ensure_ascii=True)
+
+
+def ask(server: Server, body: Body) -> dict[str, Any]:
+    """The answer of a server to one body."""
+    answer: dict[str, Any] = {"body": as_sent(body), "at": datetime.now().isoformat()}
+    prompt, error = server.prompt(answer["body"])
+    if prompt is None:
+        return {**answer, "error": error}
+    return {**answer, "prompt": prompt, "ids": server.ids(prompt)}
+
+
+def recorded(vocab: str, name: str, template: str) -> dict[str, Any]:
+    """What the file of this template has, or an empty record."""
+    path = _path(vocab, name)
+    digest = hashlib.sha256(template.encode()).hexdigest()
+    if path.is_file():
+        record: dict[str, Any] = json.loads(path.read_text())
+        if record["template"] == digest:
+            return record
+    return {"template": digest, "caps": None, "answers": {}, "failed": None}
+
+
+def missing(record: dict[str, Any], bodies: dict[str, Body]) -> dict[str, Body]:
+    known = record["answers"]
+    return {
+        name: body
+        for name, body in bodies.items()
+        if name not in known or known[name]["body"] != as_sent(body)
+    }
+
+
+def record(
+    servers: Servers, vocab: str, name: str, template: str, bodies: dict[str, Body]
+) -> dict[str, Any]:
+    """The record of a template with every body answered."""
+    done = recorded(vocab, name, template)
+    wanted = list(missing(done, bodies).items())
+    while wanted and done["failed"] is None:
+        try:
+            server = servers.start(template)
+        except ServerError as e:
+            done["failed"] = str(e)
+            break
+        with server:
+            if done["caps"] is None:
+                done["caps"] = server.get("/props")[1]["chat_template_caps"]
+            while wanted:
+                key, body = wanted.pop(0)
+                try:
+                    done["answers"][key] = ask(server, body)
+                except ServerError as e:
+                    done["answers"][key] = {"body": as_sent(body), "died": str(e)}
+                    break  # and another server for the rest
+    write(vocab, name, done)
+    return done
+
+
+def write(vocab: str, name: str, record: dict[str, Any]) -> None:
+    path = _path(vocab, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".new").write_text(json.dumps(record, indent=1))
+    path.with_suffix(".new").replace(path)
+
+
+def records(vocab: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(name, template, record) of the templates that have answers."""
+    for name, template in templates().items():
+        done = recorded(vocab, name, template)
+        if done["answers"] or done["failed"]:
+            yield name, template, done
+
+
+def _path(vocab: str, name: str) -> Path:
+    return folder() / vocab / f"{name}.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chat.answers")
+    parser.add_argument("--vocab", action="append", required=True)
+    parser.add_argument("--template", action="append", help="a part of a file's name")
+    args = parser.parse_args(arguments)
+    for vocab in args.vocab:
+        with Servers(real(vocab)) as servers:
+            for name, template in templates().items():
+                if args.template and not any(part in name for part in args.template):
+                    continue
+                begin = time.monotonic()
+                done = record(servers, vocab, name, template, REQUESTS)
+                rendered = sum("prompt" in a for a in done["answers"].values())
+                died = sum("died" in a for a in done["answers"].values())
+                print(
+                    f"{vocab} {name}: {rendered} rendered of {len(done['answers'])}, "
+                    f"{died} deaths, {time.monotonic() - begin:.1f} s {done['failed'] or ''}",
+                    flush=True,
+                )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

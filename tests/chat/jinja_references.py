@@ -1,0 +1,136 @@
+"""What the template engine is compared with: llama.cpp's own engine, compiled from the pinned
+source distribution, and jinja2 as transformers sets it up.
+
+Both answer (kind, text): "O" and what was rendered, "C" and why it can't be compiled, "E" and
+why it failed, "X" if the reference died, "T" if it took too long.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import select
+import subprocess
+import tarfile
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from fixtures import fetch
+from ggtok import _jinja
+from ggtok.errors import TemplateError
+
+Answer = tuple[str, str | bytes]
+NOW = datetime(2026, 3, 7, 15, 4, 5, tzinfo=timezone.utc)
+_VENDOR = "llama_cpp_python-0.3.36/vendor/llama.cpp/"
+_SOURCES = ("common/", "vendor/nlohmann/", "ggml/include/")
+_COMPILED = (
+    "jinja/lexer.cpp jinja/parser.cpp jinja/runtime.cpp jinja/value.cpp jinja/string.cpp "
+    "json.cpp unicode.cpp"
+).split()
+
+
+def own(source: str, values: dict[str, Any], dialect: _jinja.Dialect) -> Answer:
+    """The engine's own answer."""
+    try:
+        template = _jinja.compile(source, dialect)
+    except TemplateError as e:
+        return "C", str(e)
+    try:
+        text = template.render(values, NOW).text
+    except TemplateError as e:
+        return "E", str(e)
+    return "O", text
+
+
+def build() -> Path:
+    """The reference program, compiled on the first call (a minute)."""
+    folder = fetch.cache_folder() / f"jinja-{fetch.SHA256[:12]}"
+    program = folder / "reference"
+    if program.exists():
+        return program
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fetch._download(folder)) as sdist:
+        for member in sdist:
+            name = member.name.removeprefix(_VENDOR)
+            if member.isfile() and name.startswith(_SOURCES):
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                source = sdist.extractfile(member)
+                assert source is not None
+                target.write_bytes(source.read())
+    (folder / fetch.SDIST).unlink()
+    command = ["g++", "-std=c++17", "-O1", "-DNDEBUG", "-I", "common", "-I", "vendor"]
+    command += ["-I", "ggml/include", str(Path(__file__).parent / "jinja_reference.cpp")]
+    command += [f"common/{name}" for name in _COMPILED] + ["-o", "unfinished"]
+    subprocess.run(command, cwd=folder, check=True)
+    (folder / "unfinished").rename(program)
+    return program
+
+
+class LlamaCpp:
+    """llama.cpp's engine in a process of its own, for some templates kill it or never end."""
+
+    def __init__(self) -> None:
+        self._program = build()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, source: str, values: dict[str, Any]) -> Answer:
+        process = self._process or self._start()
+        template, variables = source.encode(), json.dumps(values).encode()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(b"%d %d\n" % (len(template), len(variables)) + template + variables)
+            process.stdin.flush()
+            if not select.select([process.stdout], [], [], 5)[0]:
+                self.close()
+                return "T", ""
+            kind, _, size = process.stdout.readline().decode().partition(" ")
+            text = process.stdout.read(int(size)) if size else b""
+        except BrokenPipeError:
+            kind, text = "", b""
+        if not kind:
+            self.close()
+            return "X", ""
+        try:
+            return kind, text.decode()
+        except UnicodeDecodeError:
+            return kind, text
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        import resource
+
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            [str(self._program)],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "TZ": "UTC"},
+            preexec_fn=limit,
+        )
+        return self._process
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def transformers(source: str, values: dict[str, Any]) -> Answer:
+    """jinja2 in the environment of transformers' chat templates."""
+    from transformers.utils import chat_template_utils
+
+    try:
+        template = chat_template_utils._cached_compile_jinja_template(source)
+    except Exception as e:
+        return "C", f"{type(e).__name__}: {e}"
+    try:
+        return "O", template.render(**copy.deepcopy(values))
+    except Exception as e:
+        return "E", f"{type(e).__name__}: {e}"

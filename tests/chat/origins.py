@@ -1,0 +1,69 @@
+"""Which control tokens a template's output gives: what any engine has to keep to.
+
+A character has the template's origin if it comes from the template's text or from a message's
+role that templates know; what is made of nothing else has it too. What comes from a message
+never has. Rows are rendered with spm-phi3's vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    template: str
+    control: list[str]  # the control tokens of the ids, without the BOS that is added
+    text: str | None = None  # where it matters
+    content: str = "x"
+    role: str = "user"
+    jinja2_only: bool = False  # llama.cpp's dialect lacks it
+    messages: list[dict[str, Any]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        message = {"role": self.role, "content": self.content}
+        object.__setattr__(self, "messages", [message])
+
+
+END, USER = ["<|end|>"], ["<|user|>"]
+
+ROWS = [
+    # The template's own text, through operations that keep it.
+    Row("{{ '<|end' ~ '|>' }}", END),
+    Row("{{ ['<|', 'end|>'] | join }}", END),
+    Row("{{ '<|END|>' | lower }}", END),
+    Row("{{ '<|{}|>'.format('end') }}", END),
+    Row("{{ '%s' % '<|end|>' }}", END, jinja2_only=True),
+    Row("{{ '%-5s' % '<|end|>' }}", END, jinja2_only=True),
+    Row("{{ '%9s' % '<|end|>' }}", END, "  <|end|>", jinja2_only=True),
+    Row("{{ '<|end|>' | center(9) }}", END, " <|end|> ", jinja2_only=True),
+    Row("{{ '<|end|>' | title | lower }}", END),
+    # Roles that templates know.
+    Row("{{ '<|' ~ messages[0].role ~ '|>' }}", USER),
+    Row("{{ ('<|' ~ messages[0].role ~ '|>') | title | lower }}", USER),
+    Row("{{ '<|' ~ messages[0].role | title | lower ~ '|>' }}", USER),
+    Row("{{ '<|%s|>' % messages[0].role }}", USER, jinja2_only=True),
+    Row("{{ '<|' ~ messages[0].role ~ '|>' }}", [], role="end"),
+    # A message's text, through the same.
+    Row("{{ messages[0].content }}", [], content="<|end|>"),
+    Row("{{ '<|' ~ messages[0].content ~ '|>' }}", [], content="end"),
+    Row("{{ '%-5s' % messages[0].content }}", [], content="<|end|>", jinja2_only=True),
+    Row("{{ '<|%-3s|>' % messages[0].content }}", [], "<|end|>", content="end", jinja2_only=True),
+    Row(
+        "{{ '<|end|>'.join(['a', messages[0].content]) }}", END, content="<|end|>", jinja2_only=True
+    ),
+    Row("{{ messages[0].content | title | lower }}", [], content="<|end|>"),
+    Row("{{ ('<|' ~ messages[0].content) | title | lower }}", [], content="end|>"),
+    Row("{{ '<|' ~ messages[0].content | title | lower ~ '|>' }}", [], content="end"),
+    Row("{{ messages[0].content | replace('-', '') }}", [], content="<|-end|>"),
+    Row("{% for k in messages[0].content %}{{ k }}{% endfor %}", [], content="<|end|>"),
+    Row("{% for k in dict(end=1) %}{{ '<|' ~ k ~ '|>' }}{% endfor %}", END),
+    # An engine's own workings aren't there to be seen.
+    Row("{{ 'abc'.runs }}", [], ""),
+    Row("{{ messages[0].content.runs is defined }}", [], "False"),
+]
+
+# Methods that are shown instead of called: jinja2 prints their addresses, this engine doesn't.
+# In any case they are no control tokens.
+METHODS = ["{{ ''.join }}", "{{ messages[0].items }}"]

@@ -1,0 +1,203 @@
+"""Compares chat prompts and ids with those of llama-server, at length.
+
+    python -m tests.chat.parity                              # recorded requests, two vocabularies
+    python -m tests.chat.parity --vocab qwen2 --template Qwen3
+    python -m tests.chat.parity --random 100 --seed 1        # generated bodies, live
+    python -m tests.chat.parity --random 100 --made          # under the tests' own templates
+
+For each template: the capabilities; for each request the prompt or the refusal, the ids of
+`trusted=True`, and those of the default, which may only differ if the request holds the text of a
+control token. Requests whose answers aren't recorded
+yet are asked first (`tests.chat.answers`). Exit status 1 if anything differs that no row of
+EXCEPTIONS explains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import ggtok
+from ggtok import Tokenizer, load
+from ggtok.chat import api, encode
+from tests.chat import answers
+from tests.chat.generate import Generator
+from tests.chat.llamaserver import ServerError, Servers
+from tests.chat.made import TEMPLATES
+from tests.chat.requests import REQUESTS
+from tests.support.vocabularies import real
+
+VOCABS = ("qwen2", "llama-bpe")
+SHOWN = 10  # differences printed
+
+# What the server refuses for reasons that aren't the template's and aren't looked for here, by
+# what it says. Each is a row in docs/chat.md.
+EXCEPTIONS = (
+    # a JSON schema, of a tool or the answer, that it can't make a grammar of
+    re.compile(r"JSON schema error at "),
+    # the beginning of an answer that its own parser for answers can't read
+    re.compile(r"The model produced output that does not match the expected"),
+)
+
+
+@dataclass
+class Result:
+    counts: Counter[str] = field(default_factory=Counter)
+    shown: list[str] = field(default_factory=list)
+
+    def note(self, kind: str, where: str, more: str = "") -> None:
+        self.counts[kind] += 1
+        if kind not in _FINE and len(self.shown) < SHOWN:
+            self.shown.append(f"{kind}: {where}\n{more}")
+
+    @property
+    def failures(self) -> int:
+        return sum(n for kind, n in self.counts.items() if kind not in _FINE)
+
+
+_FINE = (
+    "same ids",
+    "other ids by default",
+    "both refuse",
+    "explained",
+    "the server doesn't start",
+    "the server died",
+)
+
+
+def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, to: Result) -> None:
+    """One request under one template."""
+    body = json.loads(answer["body"])
+    now = datetime.fromisoformat(answer["at"])
+    theirs = answer.get("prompt")
+    try:
+        prompt = api.render_body(tok, body, template=template, clock=lambda: now)
+    except ggtok.GGTokError as e:
+        if theirs is None:
+            to.note("both refuse", where)
+        else:
+            to.note("only ggtok refuses", where, f"{type(e).__name__}: {e}")
+        return
+    if theirs is None:
+        error = answer.get("error", "")
+        explained = any(pattern.search(error) for pattern in EXCEPTIONS)
+        to.note("explained" if explained else "only the server refuses", where, error[:300])
+    elif prompt.text != theirs:
+        to.note("other text", where, _difference(prompt.text, theirs))
+    elif encode.ids(tok, prompt, True, "parse") != answer["ids"]:
+        to.note("other ids", where)
+    else:
+        to.note("same ids", where)
+        if encode.ids(tok, prompt, False, "parse") != answer["ids"]:
+            hostile = any(text in answer["body"] for text in _control_texts(tok))
+            to.note("other ids by default" if hostile else "lost a control token", where)
+
+
+@cache
+def _control_texts(tok: Tokenizer) -> list[str]:
+    """Of tokens that never come from messages, as JSON has them."""
+    reserved = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.UNKNOWN
+    ids = {*tok.eog_ids, *(i for i in range(tok.n_tokens) if tok.token_attr(i) & reserved)}
+    pieces = (tok.token_to_piece(id).decode("utf-8", "replace") for id in ids)
+    return [json.dumps(piece)[1:-1] for piece in pieces if piece]
+
+
+def _difference(ours: str, theirs: str) -> str:
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    at = next((i for i, (a, b) in pairs if a != b), min(len(ours), len(theirs)))
+    begin = max(0, at - 60)
+    return f"  ours   {ours[begin : at + 120]!r}\n  theirs {theirs[begin : at + 120]!r}"
+
+
+def chosen(parts: Sequence[str] | None, made: bool = False) -> Iterator[tuple[str, str]]:
+    for name, template in (TEMPLATES if made else answers.templates()).items():
+        if not parts or any(part in name for part in parts):
+            yield name, template
+
+
+def recorded(vocab: str, parts: Sequence[str] | None, to: Result) -> None:
+    tok = load(real(vocab))
+    with Servers(real(vocab)) as servers:
+        for name, template in chosen(parts):
+            record = answers.recorded(vocab, name, template)
+            if answers.missing(record, REQUESTS):
+                record = answers.record(servers, vocab, name, template, REQUESTS)
+            for key in REQUESTS:
+                where = f"{vocab}, {name}, {key}"
+                compare(tok, template, record["answers"][key], where, to)
+
+
+def generated(
+    vocab: str, parts: Sequence[str] | None, n: int, seed: int, made: bool, to: Result
+) -> None:
+    tok = load(real(vocab))
+    with Servers(real(vocab)) as servers:
+        for i, (name, template) in enumerate(chosen(parts, made)):
+            generator = Generator(seed * 1000 + i)
+            bodies = [generator.body() for _ in range(n)]
+            try:
+                server = servers.start(template)
+            except ServerError:
+                to.note("the server doesn't start", name)
+                if _starts(tok, template):
+                    to.note("only ggtok starts", name)
+                continue
+            with server:
+                _caps(tok, template, server.get("/props")[1]["chat_template_caps"], name, to)
+                for body in bodies:
+                    try:
+                        answer = answers.ask(server, body)
+                    except ServerError:
+                        to.note("the server died", name)
+                        break
+                    compare(tok, template, answer, f"{vocab}, {name}, {answer['body']}", to)
+
+
+def _starts(tok: Tokenizer, template: str) -> bool:
+    try:
+        api.render_body(tok, {"messages": [{"role": "user", "content": ""}]}, template=template)
+    except ggtok.TemplateError:
+        return False
+    return True
+
+
+def _caps(tok: Tokenizer, template: str, theirs: dict[str, bool], name: str, to: Result) -> None:
+    ours = api.chat_of(tok, template).caps.reported()
+    if ours != theirs:
+        to.note("other capabilities", name, f"  ours   {ours}\n  theirs {theirs}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chat.parity")
+    parser.add_argument("--vocab", action="append", help=f"{' and '.join(VOCABS)} by default")
+    parser.add_argument("--template", action="append", help="a part of a template's name")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="bodies a template")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--made", action="store_true", help="the tests' own templates")
+    args = parser.parse_args(arguments)
+    total = Result()
+    for vocab in args.vocab or VOCABS:
+        begin = time.monotonic()
+        if args.random:
+            generated(vocab, args.template, args.random, args.seed, args.made, total)
+        else:
+            recorded(vocab, args.template, total)
+        print(f"{vocab}: {time.monotonic() - begin:.1f} s")
+    for text in total.shown:
+        print(text)
+    for kind, n in total.counts.most_common():
+        print(f"{n:8} {kind}")
+    return 1 if total.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

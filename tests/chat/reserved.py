@@ -1,0 +1,147 @@
+"""Vocabularies, and texts, in which what a message says might become a control token.
+
+A token is reserved, that is it comes from a template's text alone, if it is CONTROL, UNKNOWN
+or EOG, or CONTROL in the file; but not if it is plain text that is EOS by llama.cpp's default
+alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import ggtok
+from tests.support.patch import GGUF, add_tokens
+from tests.support.vocabularies import fixture, fixture_names
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
+_TYPES = "tokenizer.ggml.token_type"
+
+
+def reserved_ids(gguf: GGUF, tok: ggtok.Tokenizer) -> frozenset[int]:
+    types = gguf.array(_TYPES) if _TYPES in gguf else []
+    in_file = {id for id, kind in enumerate(types) if kind in (CONTROL, UNKNOWN)}
+    special = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.UNKNOWN
+    found = {id for id in range(tok.n_tokens) if tok.token_attr(id) & special}
+    ends = {id for id in tok.eog_ids if id < tok.n_tokens and id != _plain_default(gguf, tok)}
+    return frozenset(in_file | found | ends)
+
+
+def _plain_default(gguf: GGUF, tok: ggtok.Tokenizer) -> int | None:
+    eos = tok.eos_id
+    if eos is None or tok.token_attr(eos) != ggtok.TokenAttr.NORMAL:
+        return None
+    keys = [key.decode() for key in gguf.raw if key.endswith(b"_token_id")]
+    named = [gguf.get(key) for key in keys]
+    text = tok.token_text(eos)
+    tag = len(text) > 2 and text[:1] + text[-1:] in (b"<>", b"[]")
+    return None if eos in named or tag else eos
+
+
+# ---- vocabularies ----
+
+
+def _added(name: str, texts: Sequence[str], type: int, end: str | None = None) -> GGUF:
+    """A fixture with more tokens, of which one, perhaps, is made the end of a turn."""
+    gguf = GGUF.read(fixture(name))
+    known = set(gguf.strings("tokenizer.ggml.tokens"))
+    add_tokens(gguf, [text for text in texts if text.encode() not in known], type)
+    if end is not None:
+        tokens = gguf.strings("tokenizer.ggml.tokens")
+        gguf.set("tokenizer.ggml.eot_token_id", tokens.index(end.encode()), "u32")
+    return gguf
+
+
+def _merging(name: str, words: Sequence[str]) -> GGUF:
+    """Words that merges make of their letters: the last is the end of a turn, type NORMAL."""
+    texts = [word[:i] for word in words for i in range(1, len(word) + 1)]
+    gguf = _added(name, list(dict.fromkeys(texts)), NORMAL, words[-1])
+    key = "tokenizer.ggml.merges"
+    if key in gguf:
+        merges = [
+            f"{word[: i - 1]} {word[i - 1]}".encode()
+            for word in words
+            for i in range(2, len(word) + 1)
+        ]
+        old = gguf.array(key)
+        gguf.set(key, [*dict.fromkeys(merges), *(m for m in old if m not in merges)], "str")
+    return gguf
+
+
+_NAMES = [name for name in fixture_names() if name != "none"]
+_KINDS = [
+    "bpe-qwen2",
+    "bpe-gemma4",
+    "bpe-whitespace",
+    "spm",
+    "spm-bytes",
+    "ugm",
+    "ugm-plain",
+    "wpm",
+]
+_KINDS += ["rwkv", "plamo2", "plamo3", "bpe-hybriddna"]
+_END = "<|im_end|>"
+
+VOCABULARIES: dict[str, Callable[[], GGUF]] = {
+    **{name: partial(_added, name, [], NORMAL) for name in _NAMES},
+    **{
+        f"{name}, {_END} of type {kind}": partial(_added, name, [_END], kind)
+        for name in _KINDS
+        for kind in (NORMAL, UNKNOWN, CONTROL, USER_DEFINED)
+    },
+    **{
+        f"{name}, merges": partial(_merging, name, ["stopped", "stop"])
+        for name in ("bpe-gpt2", "bpe-llama3", "bpe-gemma4", "bpe-whitespace", "bpe-mmbert", "spm")
+    },
+    **{
+        f"{name}, {end!r} ends": partial(_added, name, [end], NORMAL, end)
+        for name in ("plamo2", "plamo3", "ugm", "ugm-plain")
+        for end in ("stop", "\u2581stop", "kettle", "\n\n")
+    },
+    "spm-bytes, an empty line ends": partial(_added, "spm-bytes", ["\n\n"], NORMAL, "\n\n"),
+    # as RWKV's files write texts; its models end their turns with an empty line
+    **{
+        f"rwkv, {end!r} ends": partial(_added, "rwkv", [end], NORMAL, end)
+        for end in ("stop", "kettle", r"\n\n")
+    },
+    # "stop" within a word, at its beginning, and with an accent
+    **{
+        f"{name}, {end!r} ends": partial(_added, name, [end], NORMAL, end)
+        for name in ("wpm", "wpm-cased")
+        for end in ("stop", "\u2581stop", "\u2581s")
+    },
+    "bpe-hybriddna, <dna> ends": partial(_added, "bpe-hybriddna", ["<dna>"], NORMAL, "<dna>"),
+}
+
+# ---- texts ----
+
+
+def variants(text: str) -> list[str]:
+    """Spellings that a normalizer may take for the text."""
+    wide = "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
+    accents = "".join(c + "\u0301" if c.isalpha() else c for c in text)
+    spaced = text.replace("\u2581", " ")
+    return [text, text.upper(), text.title(), wide, accents, spaced, f" {spaced}"]
+
+
+def made_text(chooser: random.Random, texts: Sequence[str]) -> str:
+    """Of the texts of tokens: whole, in pieces, one in another, again and again."""
+    parts = []
+    for _ in range(chooser.randint(1, 5)):
+        text = chooser.choice(variants(chooser.choice(texts)))
+        cut = chooser.randint(0, len(text))
+        kind = chooser.randrange(6)
+        if kind == 0:
+            parts.append(text[:cut])
+        elif kind == 1:
+            parts.append(text[cut:])
+        elif kind == 2:
+            parts.append(text[:cut] + chooser.choice(texts) + text[cut:])
+        elif kind == 3:
+            parts.append(text * chooser.randint(2, 3))
+        elif kind == 4:
+            parts.append(text)
+        else:
+            parts.append(chooser.choice(["Hi", " ", "\n", "the kettle", "\u00e9", "stopped", "7"]))
+    return "".join(parts)

@@ -1,0 +1,246 @@
+"""What is done for families of templates: their messages, their prompts, answers begun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ggtok.chat import handlers
+from ggtok.chat.handlers import Answer, Handler
+from ggtok.chat.messages import Message
+from ggtok.chat.prompt import Prompt
+from ggtok.errors import InvalidTypeError
+from tests.chat.made import TEMPLATES
+from tests.chat.requests import call, says, text, user
+
+BAR = "\N{FULLWIDTH VERTICAL LINE}"
+
+
+def found(name: str) -> Handler:
+    handler = handlers.find(TEMPLATES[name])
+    assert handler is not None
+    return handler
+
+
+def answered(
+    name: str,
+    *,
+    reasoning: str = "R",
+    in_content: bool = True,
+    prompt: str = "",
+    thinking: bool = True,
+    **variables: Any,
+) -> str:
+    """The text of a begun answer whose content is C."""
+    message = Message("assistant", "C", reasoning=reasoning)
+    answer = Answer(message, in_content, TEMPLATES[name], variables, thinking, Prompt(prompt, ()))
+    pieces = handlers.pieces(found(name), answer)
+    assert all(is_own for piece, is_own in pieces if piece not in ("", "C", "R"))
+    assert not any(is_own for piece, is_own in pieces if piece in ("C", "R"))
+    return "".join(piece for piece, _ in pieces)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ministral", "[THINK]R[/THINK]C"),
+        (
+            "llm-jp",
+            "<|start|>assistant<|channel|>analysis<|message|>R"
+            "<|end|><|start|>assistant<|channel|>final<|message|>C",
+        ),
+        (
+            "harmony",
+            "<|start|>assistant<|channel|>analysis<|message|>R"
+            "<|end|><|start|>assistant<|channel|>final<|message|>C",
+        ),
+        (
+            "muse",
+            "<|start|>assistant to=self<|message|>R<|eom|><|start|>assistant to=user<|message|>C",
+        ),
+        ("functionary", "<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\nC"),
+        ("kimi k2", "<|im_assistant|>assistant<|im_middle|><think>R</think>C"),
+        (
+            "kimi k3",
+            '<|open|>message role="assistant"<|sep|><|open|>think<|sep|>R'
+            "<|close|>think<|sep|><|open|>response<|sep|>C",
+        ),
+        ("k2 horizon", "<|ifm|im_start|>assistant\n<ifm|think>\nR</ifm|think>C"),
+        ("ling", "<role>ASSISTANT</role>\n<think>R</think>C"),
+        (
+            "cohere",
+            "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>R"
+            "<|END_THINKING|><|START_TEXT|>C",
+        ),
+        ("lfm", "<|im_start|>assistant\n<think>R</think>C"),
+        ("lfm 2.5", "<|im_start|>assistant\n<think>R</think>C"),
+        ("gigachat", "assistant<|role_sep|>\nC"),
+        ("minimax", "<mm:think>R</mm:think>C"),
+        ("deepseek 3.2", f"<{BAR}Assistant{BAR}><think>R</think>C"),
+        ("deepseek 4", f"<{BAR}Assistant{BAR}><think>R</think>C"),
+        ("gemma", "<|channel>thought\nR<channel|>C"),
+        ("gemma, older", "<|channel>thought\nR<channel|>C"),
+        ("minicpm", "<|im_start|>assistant\n<think>\nR\n</think>\n\nC"),
+        ("translate gemma", "<start_of_turn>model\nC"),
+        ("qwen thinker", "<|im_start|>assistant\n<think>\nR\n</think>\n\nC"),
+        ("qwen coder", "<|im_start|>assistant\nC"),
+    ],
+)
+def test_begun_answers(name: str, text: str) -> None:
+    assert answered(name) == text
+    shorter = answered(name, in_content=False)
+    if found(name).always_content:
+        assert shorter == text
+    else:
+        assert text.startswith(shorter)
+        assert not shorter.endswith("C")
+        assert shorter.endswith("R") == found(name).reasons
+
+
+def test_answers_that_depend() -> None:
+    assert answered("gemma", prompt="<turn|>\n").startswith("<|turn>model\n<|channel>thought\n")
+    assert answered("deepseek 4", reasoning="") == f"<{BAR}Assistant{BAR}></think>C"
+    for effort, tag in (("medium", "think_fast"), ("low", "think_faster"), ("x", "think")):
+        assert f"<ifm|{tag}>\n" in answered("k2 horizon", reasoning_effort=effort)
+    assert "<ifm|think>\n" in answered("k2 horizon", reasoning_effort="low", thinking=False)
+    plain = answered("k2 horizon, not thinking", reasoning_effort="low", thinking=False)
+    assert "<ifm|think_faster>\n" in plain
+
+
+def test_variables_that_handlers_read() -> None:
+    found("k2 horizon").check({"reasoning_effort": "low", "other": 1})
+    for name, variable in (
+        ("k2 horizon", "reasoning_effort"),
+        ("k2 horizon", "tool_call_format"),
+        ("translate gemma", "source_lang_code"),
+    ):
+        with pytest.raises(InvalidTypeError, match=f"{variable} must be str .*, not NoneType"):
+            found(name).check({variable: None})
+
+
+def test_prompts() -> None:
+    assert found("harmony").finished(Prompt("a<|return|>", ()), False).text == "a<|end|>"
+    assert found("harmony").finished(Prompt("a<|return|>", ()), True).text == "a<|return|>"
+    ended = Prompt("a<turn|>\n", ())
+    assert found("gemma").finished(ended, True).text == "a<turn|>\n<|turn>model\n"
+    assert found("gemma").finished(ended, False) is ended
+    assert found("ling").finished(ended, True) is ended
+
+
+def changed(name: str, *messages: dict[str, Any], **variables: Any) -> list[dict[str, Any]]:
+    return found(name).messages(list(messages), variables)
+
+
+def test_names_of_reasoning() -> None:
+    with_it = says("assistant", "A", reasoning_content="R")
+    both = {**with_it, "thinking": "R"}
+    calls = {"tool_calls": [call("1", "f", {})]}
+    for name in ("lfm", "lfm 2.5", "harmony", "llm-jp"):
+        assert changed(name, user(), with_it) == [user(), both]
+    assert changed("lfm", {**with_it, **calls}) == [{**both, **calls}]
+    without_content = {k: v for k, v in both.items() if k != "content"}
+    assert changed("harmony", {**with_it, **calls}) == [{**without_content, **calls}]
+    assert changed("harmony", says("assistant", "A", **calls)) == [says("assistant", "A", **calls)]
+    silent = says("assistant", "A")
+    assert changed("k2 horizon", user(), silent, with_it) == [
+        user(),
+        {**silent, "reasoning_content": ""},
+        with_it,
+    ]
+
+
+def test_blocks() -> None:
+    thought = {"type": "thinking", "thinking": "R"}
+    given = [
+        says("system", "S"),
+        user(),
+        says("assistant", "A", reasoning_content="R", tool_calls=[]),
+        says("assistant", [text("B")], reasoning_content="R"),
+    ]
+    assert changed("ministral", *given) == [
+        says("system", [text("S")]),
+        user(),
+        says("assistant", [thought, text("A")], tool_calls=[]),
+        says("assistant", [thought, text("B")]),
+    ]
+
+
+def test_translations() -> None:
+    given = [user("a"), user([text("b"), text("c")]), says("assistant", "d")]
+
+    def part(content: str, source: str, target: str) -> list[dict[str, str]]:
+        return [{**text(content), "source_lang_code": source, "target_lang_code": target}]
+
+    assert changed("translate gemma", *given, source_lang_code="de") == [
+        user(part("a", "de", "en-GB")),
+        user(part("b\nc", "de", "en-GB")),
+        says("assistant", "d"),
+    ]
+
+
+def results(*ids: str) -> list[dict[str, Any]]:
+    return [says("tool", id.upper(), tool_call_id=id) for id in ids]
+
+
+def test_results_in_the_order_of_calls() -> None:
+    calls = says("assistant", "", tool_calls=[call(id, "f", {}) for id in ("a", "b", "c")])
+    unnamed = says("assistant", "", tool_calls=[{"type": "function", "function": {"name": "f"}}])
+    question = user("between")
+
+    def order(*messages: dict[str, Any]) -> list[str]:
+        return [m["content"] for m in changed("deepseek 4", *messages) if m is not calls]
+
+    assert order(calls, *results("c", "a", "b")) == ["A", "B", "C"]
+    b, a = results("b", "a")
+    assert order(calls, b, question, a) == ["A", "between", "B"]
+    # an id of no call counts as the first one's
+    assert order(calls, *results("b", "x", "a")) == ["X", "A", "B"]
+    assert order(*results("b", "a")) == ["B", "A"]
+    assert order(unnamed, *results("b", "a"))[1:] == ["B", "A"]
+    assert order(calls, *results("b"), says("system", "s"), *results("a")) == ["B", "s", "A"]
+    # results are sorted by the last calls before them
+    assert order(calls, says("assistant", "no calls"), *results("b", "a"))[1:] == ["A", "B"]
+
+
+def test_responses() -> None:
+    calls = [call("1", "f", {}), call("2", "g", {})]
+    calling = says("assistant", "dropped", tool_calls=calls, reasoning_content="R")
+    given = [
+        user(),
+        calling,
+        says("tool", '{"t": 21.5}', tool_call_id="1"),
+        says("tool", "warm", tool_call_id="2"),
+        says("tool", [text("x")], tool_call_id="3"),
+        says("assistant", "It is."),
+        user("OK"),
+    ]
+    merged = {
+        "role": "assistant",
+        "tool_calls": calls,
+        "tool_responses": [
+            {"name": "f", "response": {"t": 21.5}},
+            {"name": "g", "response": "warm"},
+            {"name": "3", "response": [text("x")]},
+        ],
+        "content": "It is.",
+        "reasoning_content": "R",
+    }
+    assert changed("gemma, older", *given) == [user(), merged, user("OK")]
+    alone = says("assistant", "", tool_calls=calls)
+    again = {"role": "assistant", "tool_calls": calls}
+    assert changed("gemma, older", alone, alone, says("assistant", "")) == [
+        again,
+        again,
+        says("assistant", ""),
+    ]
+
+
+def test_families() -> None:
+    assert handlers.find(TEMPLATES["plain"]) is None
+    assert [row.thinks("") for row in handlers.HANDLERS].count(False) == 4
+    for name, source in TEMPLATES.items():
+        fitting = [row for row in handlers.HANDLERS if row.fits(source)]
+        assert (handlers.find(source) is None) == (not fitting), name
+    assert found("gemma") is not found("gemma, older")
+    assert found("deepseek 4").schema_variable == "response_format"

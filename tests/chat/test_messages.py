@@ -1,0 +1,402 @@
+"""What of a request's messages and tools gets to the template, and what is refused."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from ggtok.chat import messages as m
+from ggtok.chat import request
+from ggtok.chat.caps import Caps
+from ggtok.chat.prompt import Text
+from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
+from tests.chat.requests import SCHEMA, call, says, text, user
+
+STRING = Caps()
+TYPED = Caps(string_content=False, typed_content=True)
+BOTH = Caps(typed_content=True)
+OBJECT = Caps(object_arguments=True)
+
+
+def written(message: dict[str, Any], caps: Caps = STRING) -> dict[str, Any]:
+    (found,) = m.write(m.read([message]), caps)
+    return found
+
+
+PARTS = [text("one"), text(""), text("two")]
+
+
+@pytest.mark.parametrize(
+    ("caps", "content", "becomes"),
+    [
+        (STRING, "a", "a"),
+        (STRING, None, ""),
+        (STRING, [], ""),
+        (STRING, PARTS, "one\n\ntwo"),
+        (STRING, [text(""), text(""), text("a")], "a"),
+        (TYPED, "a", [text("a")]),
+        (TYPED, None, [text("")]),
+        (TYPED, PARTS, PARTS),
+        (BOTH, "a", "a"),
+        (BOTH, PARTS, PARTS),
+        (BOTH, [], ""),
+        (STRING, ({"type": "text", "text": "a", "more": 1},), "a"),
+    ],
+)
+def test_contents(caps: Caps, content: object, becomes: object) -> None:
+    assert written(says("user", content), caps) == {"role": "user", "content": becomes}
+
+
+def test_what_joins_parts_is_the_templates() -> None:
+    content = written(says("user", [text("é"), text("b")]))["content"]
+    assert isinstance(content, Text)
+    assert content.ranges == ((2, 3),)
+    (message,) = m.read([says("user", [text("é"), text("b")])])
+    assert message.pieces() == [("é", False), ("\n\n", True), ("b", False)]
+    assert isinstance(written(user())["role"], Text)
+    assert not isinstance(written(says("wizard", ""))["role"], Text)
+
+
+def test_fields() -> None:
+    given = says(
+        "assistant",
+        "Hi",
+        reasoning_content="Hm",
+        name="n",
+        tool_call_id="i",
+        tool_calls=[call("1", "f", {"a": 2**64 - 1, "b": [0.5, "é"]})],
+        thinking="dropped",
+        weight=1,
+    )
+    assert written(MappingProxyType(given)) == {  # type: ignore[arg-type]
+        "role": "assistant",
+        "content": "Hi",
+        "reasoning_content": "Hm",
+        "name": "n",
+        "tool_call_id": "i",
+        "tool_calls": [call("1", "f", '{"a":18446744073709551615,"b":[0.5,"é"]}')],
+    }
+    assert list(written(given)) == [
+        "role",
+        "content",
+        "reasoning_content",
+        "name",
+        "tool_call_id",
+        "tool_calls",
+    ]
+    empty = says("user", "", reasoning_content="", name="", tool_call_id="", tool_calls=[])
+    assert written(empty) == {"role": "user", "content": ""}
+
+
+@pytest.mark.parametrize(
+    ("caps", "arguments", "becomes"),
+    [
+        (STRING, '{"a": 1}', '{"a": 1}'),
+        (STRING, "no JSON", "no JSON"),
+        (STRING, {"a": (1, None)}, '{"a":[1,null]}'),
+        (STRING, None, "null"),
+        (OBJECT, '{"a": 18446744073709551615}', {"a": -1}),
+        (OBJECT, {"a": 2**64 - 1}, {"a": -1}),
+        (OBJECT, '"text"', "text"),
+        (OBJECT, None, None),
+    ],
+)
+def test_arguments(caps: Caps, arguments: object, becomes: object) -> None:
+    without_id = {"type": "function", "function": {"name": "f", "arguments": arguments}}
+    found = written(says("assistant", "", tool_calls=(without_id,)), caps)["tool_calls"]
+    assert found == [{"type": "function", "function": {"name": "f", "arguments": becomes}}]
+
+
+def test_arguments_that_are_no_json() -> None:
+    message = says("assistant", "", tool_calls=[call("1", "f", "{")])
+    where = r"messages\[0\]\['tool_calls'\]\[0\]\['function'\]\['arguments'\]: not valid JSON"
+    with pytest.raises(InvalidValueError, match=where):
+        written(message, OBJECT)
+
+
+def test_calls_that_are_none() -> None:
+    for nothing in (None, {}, []):
+        assert "tool_calls" not in written(says("assistant", "a", tool_calls=nothing))
+    assert written({"role": "assistant", "tool_calls": None}) == {
+        "role": "assistant",
+        "content": "",
+    }
+
+
+def roles(source: str, caps: Caps, *given: dict[str, Any]) -> list[tuple[str, Any]]:
+    found = m.as_supported(m.write(m.read(given), caps), source, caps)
+    return [(message["role"], message["content"]) for message in found]
+
+
+NO_SYSTEM = Caps(system_role=False)
+
+
+def test_developer() -> None:
+    given = says("developer", "A"), user("B")
+    assert roles("", STRING, *given) == [("system", "A"), ("user", "B")]
+    assert roles("<|channel|>", STRING, *given) == [("developer", "A"), ("user", "B")]
+
+
+def test_system_messages_that_templates_do_not_take() -> None:
+    assert roles("", NO_SYSTEM, says("system", "A"), user("B"), says("system", "C")) == [
+        ("user", "A\nB"),
+        ("system", "C"),
+    ]
+    assert roles("", NO_SYSTEM, says("developer", "A"), says("assistant", "B")) == [
+        ("assistant", "A\nB")
+    ]
+    assert roles("", NO_SYSTEM, says("system", "A")) == []
+    assert roles("", NO_SYSTEM, user("A"), says("system", "B")) == [("user", "A"), ("system", "B")]
+    assert roles("", NO_SYSTEM) == []
+    (merged,) = m.as_supported(
+        m.write(m.read([says("system", "A"), user("B")]), NO_SYSTEM), "", NO_SYSTEM
+    )
+    assert merged["content"].ranges == ((1, 2),)
+    typed = Caps(system_role=False, typed_content=True)
+    with pytest.raises(InvalidTypeError, match="contents in parts can't be merged"):
+        roles("", typed, says("system", [text("A")]), user("B"))
+
+
+def test_trimmed() -> None:
+    given = says("user", " a\n", reasoning_content="\tb\u00a0 ")
+    (message,) = m.read([given])
+    assert (message.trimmed().content, message.trimmed().reasoning) == ("a", "b\u00a0")
+    (message,) = m.read([says("user", [text(" a "), text(" ")])])
+    assert message.trimmed().parts == ["a", ""]
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ("Hi", r"messages\[0\] must be a mapping, not str"),
+        ({"content": "a"}, r"messages\[0\] has no 'role'"),
+        (says(None, "a"), r"\['role'\] must be str, not NoneType"),  # type: ignore[arg-type]
+        ({"role": "user"}, "has no 'content'"),
+        ({"role": "user", "tool_calls": []}, "has no 'content'"),
+        ({"role": "assistant"}, "has no 'content' or 'tool_calls'"),
+        (says("user", 1), r"\['content'\] must be str, a list of parts or None, not int"),
+        (says("user", {}), "not dict"),
+        (says("user", ["a"]), r"\['content'\]\[0\] must be a mapping, not str"),
+        (says("user", [{"text": "a"}]), "the type of a part must be 'text', not None"),
+        (says("user", [{"type": "image_url"}]), "not 'image_url'"),
+        (says("user", [{"type": "text"}]), r"\['text'\] must be str, not missing"),
+        (says("user", "\ud800"), "lone surrogate"),
+        (says("user", "", name=1), r"\['name'\] must be str, not int"),
+        (says("user", "", reasoning_content=None), r"\['reasoning_content'\] must be str"),
+        (says("tool", "", tool_call_id=None), r"\['tool_call_id'\] must be str"),
+        (says("assistant", "", tool_calls={"a": 1}), r"\['tool_calls'\] must be a list"),
+        (says("assistant", "", tool_calls=["a"]), r"\['tool_calls'\]\[0\] must be a mapping"),
+        (says("assistant", "", tool_calls=[{}]), "the type of a call must be 'function'"),
+        (
+            says("assistant", "", tool_calls=[{"type": "function"}]),
+            r"\[0\]\['function'\] must be a mapping",
+        ),
+        (
+            says("assistant", "", tool_calls=[{"type": "function", "function": {}}]),
+            r"\['function'\]\['name'\] must be str, not missing",
+        ),
+        (
+            says("assistant", "", tool_calls=[{"type": "function", "function": {"name": "f"}}]),
+            r"\['function'\] has no 'arguments'",
+        ),
+        (
+            says("assistant", "", tool_calls=[{**call("1", "f", ""), "id": None}]),
+            r"\['id'\] must be str",
+        ),
+        (
+            says("assistant", "", tool_calls=[call("1", "f", {"a": float("nan")})]),
+            r"\['arguments'\]\['a'\]: nan can't be written as JSON",
+        ),
+    ],
+)
+def test_messages_that_are_refused(message: Any, says: str) -> None:
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=says):
+        m.read([message])
+
+
+# ---- tools ----
+
+
+def test_tools() -> None:
+    full = {
+        "type": "function",
+        "function": {"name": "f", "description": "d", "parameters": SCHEMA, "strict": True},
+        "cache_control": {},
+    }
+    bare = {"type": "function", "function": {"name": "g"}}
+    null = {"type": "function", "function": {"name": "h", "parameters": None}}
+    assert m.read_tools((full, bare, null)) == [
+        {
+            "type": "function",
+            "function": {"name": "f", "description": "d", "parameters": SCHEMA},
+        },
+        {"type": "function", "function": {"name": "g", "description": "", "parameters": {}}},
+        {"type": "function", "function": {"name": "h", "description": "", "parameters": None}},
+    ]
+    assert m.read_tools(None) == []
+
+
+@pytest.mark.parametrize(
+    ("tools", "says"),
+    [
+        ({}, "tools must be a list of mappings, not dict"),
+        (["a"], r"tools\[0\] must be a mapping, a JSON schema, not str"),
+        ([print], "transformers.utils.get_json_schema makes one"),
+        ([{}], "the type of a tool must be 'function', not None"),
+        ([{"type": "function"}], r"tools\[0\]\['function'\] must be a mapping"),
+        ([{"type": "function", "function": {}}], r"\['name'\] must be str, not missing"),
+        (
+            [{"type": "function", "function": {"name": "f", "description": None}}],
+            r"\['description'\] must be str, not NoneType",
+        ),
+        (
+            [{"type": "function", "function": {"name": "f", "parameters": {"a": b""}}}],
+            r"\['parameters'\]\['a'\]",
+        ),
+    ],
+)
+def test_tools_that_are_refused(tools: Any, says: str) -> None:
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=says):
+        m.read_tools(tools)
+
+
+# ---- the rest of the body ----
+
+
+def read(**fields: Any) -> request.Request:
+    return request.read({"messages": [user()], **fields})
+
+
+ANSWERED = [user(), says("assistant", "He")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "schema"),
+    [
+        ({}, None),
+        ({"response_format": {"type": "text"}}, None),
+        ({"response_format": {}}, None),
+        ({"response_format": "text"}, None),
+        ({"response_format": {"type": 1}}, None),
+        ({"response_format": {"type": "json_object"}}, {"type": "object"}),
+        ({"response_format": {"type": "json_object", "schema": SCHEMA}}, SCHEMA),
+        ({"response_format": {"type": "json_object"}, "json_schema": SCHEMA}, SCHEMA),
+        ({"response_format": {"type": "json_schema"}}, {"type": "object"}),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}},
+            SCHEMA,
+        ),
+        ({"json_schema": {}}, {"type": "object"}),
+        ({"json_schema": "x"}, "x"),
+    ],
+)
+def test_schemas(fields: dict[str, Any], schema: object) -> None:
+    assert read(**fields).schema == schema
+
+
+@pytest.mark.parametrize(
+    ("fields", "goes_on", "generation"),
+    [
+        ({}, "", True),
+        ({"add_generation_prompt": None}, "", True),
+        ({"add_generation_prompt": "no"}, "", True),
+        ({"add_generation_prompt": False}, "", False),
+        ({"messages": []}, "", True),
+        ({"messages": ANSWERED}, "auto", False),
+        ({"messages": ANSWERED[1:]}, "auto", False),
+        ({"messages": ANSWERED, "continue_final_message": False}, "auto", False),
+        (
+            {
+                "messages": ANSWERED,
+                "continue_final_message": "content",
+                "add_generation_prompt": False,
+            },
+            "content",
+            False,
+        ),
+        (
+            {"continue_final_message": "reasoning_content", "add_generation_prompt": False},
+            "reasoning_content",
+            False,
+        ),
+        ({"continue_final_message": True, "add_generation_prompt": False}, "auto", False),
+        ({"continue_final_message": None}, "", True),
+    ],
+)
+def test_where_the_answer_begins(fields: dict[str, Any], goes_on: str, generation: bool) -> None:
+    found = read(**fields)
+    assert (found.goes_on, found.add_generation_prompt) == (goes_on, generation)
+
+
+def test_without_prefilling() -> None:
+    found = request.read({"messages": [*ANSWERED, ANSWERED[1]]}, prefill=False)
+    assert (found.goes_on, found.add_generation_prompt) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "thinking", "variables"),
+    [
+        ({}, None, {}),
+        ({"chat_template_kwargs": {"enable_thinking": True}}, True, {"enable_thinking": True}),
+        ({"chat_template_kwargs": {"enable_thinking": 1}}, None, {"enable_thinking": 1}),
+        ({"reasoning_effort": "none"}, False, {}),
+        (
+            {"reasoning_effort": "none", "chat_template_kwargs": {"reasoning_effort": "low"}},
+            False,
+            {},
+        ),
+        (
+            {"reasoning_effort": "high", "chat_template_kwargs": {"reasoning_effort": "low"}},
+            None,
+            {"reasoning_effort": "high"},
+        ),
+        ({"reasoning_effort": "", "chat_template_kwargs": {"a": 1}}, None, {"a": 1}),
+        ({"reasoning_effort": 1}, None, {}),
+        ({"chat_template_kwargs": None}, None, {}),
+    ],
+)
+def test_variables(
+    fields: dict[str, Any], thinking: bool | None, variables: dict[str, Any]
+) -> None:
+    found = read(**fields)
+    assert (found.thinking, found.variables) == (thinking, variables)
+
+
+TOOL = {"type": "function", "function": {"name": "f"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({}, "messages are missing"),
+        ({"messages": None}, "messages must be a list of mappings, not NoneType"),
+        ({"messages": "Hi"}, "not str"),
+        ({"tool_choice": "some"}, "tool_choice must be one of 'auto', .*, not 'some'"),
+        ({"reasoning_format": "loud"}, "reasoning_format must be one of"),
+        ({"reasoning_format": None}, "reasoning_format must be str, not NoneType"),
+        ({"response_format": {"type": "yaml"}}, "response_format: the type must be"),
+        ({"json_schema": SCHEMA, "grammar": "g"}, "json_schema and grammar can't be combined"),
+        ({"tools": [TOOL], "grammar": None}, "tools and grammar can't be combined"),
+        ({"chat_template_kwargs": []}, "chat_template_kwargs must be a mapping, not list"),
+        ({"chat_template_kwargs": {"enable_thinking": "no"}}, "enable_thinking must be bool"),
+        ({"chat_template_kwargs": {"x": float("inf")}}, r"kwargs\['x'\]: inf can't be written"),
+        ({"continue_final_message": True}, "pass add_generation_prompt=False"),
+        ({"continue_final_message": "x"}, "continue_final_message must be True, False"),
+        ({"continue_final_message": 1}, "continue_final_message must be True, False"),
+        ({"messages": [*ANSWERED, ANSWERED[1]]}, "the last two are both the assistant's"),
+        (
+            {"messages": [says("assistant", "", tool_calls=[call("1", "f", {})])]},
+            "the last one calls tools",
+        ),
+    ],
+)
+def test_requests_that_are_refused(body: dict[str, Any], says: str) -> None:
+    whole = {"messages": [user()], **body} if body else body
+    with pytest.raises(GGTokError, match=says):
+        request.read(whole)
+
+
+def test_tools_and_grammar_without_calls() -> None:
+    assert read(tools=[TOOL], grammar="g", tool_choice="none").tools

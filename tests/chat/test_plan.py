@@ -1,0 +1,323 @@
+"""The quick way, conversations to ids in one call of C, gives what the way through Python gives."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+import ggtok
+from ggtok import Tokenizer, load
+from ggtok.chat import api, plan
+from ggtok.chat.options import Options
+from tests.chat import answers
+from tests.chat.generate import Generator
+from tests.chat.made import TEMPLATES, templated
+from tests.chat.requests import REQUESTS, TOOLS, says, user
+from tests.support.vocabularies import fixture
+
+NOW = datetime(2026, 3, 7, 15, 4, 5)
+FIELDS = (
+    "tools add_generation_prompt continue_final_message tool_choice parallel_tool_calls "
+    "response_format reasoning_format reasoning_effort chat_template_kwargs"
+).split()
+WANTS = {"ids": plan.IDS, "count": plan.COUNT, "text": plan.TEXT}
+
+
+class Strange(str):
+    pass
+
+
+class Odd(Mapping[str, Any]):
+    """A message that is no dict."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def __getitem__(self, key: str) -> Any:
+        return self.fields[key]
+
+    def __iter__(self) -> Any:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+
+IRREGULAR: dict[str, list[Any]] = {
+    "a str's subclass": [user(Strange("Hi"))],
+    "a mapping": [Odd(role="user", content="Hi"), Odd(role="assistant", content="Ho"), user("x")],
+    "a key that is no str": [{"role": "user", "content": "Hi", 1: 2}],
+    "a lone surrogate": [user("\ud800")],
+    "a surrogate in a key": [{"role": "user", "content": "Hi", "\ud800": 1}],
+    "no messages": [],
+    "not a message": [user("Hi"), "Hi"],
+    "a tuple": [({"role": "user", "content": "Hi"},)],
+    "a tuple beside a mapping": [Odd(role="user", content="Hi"), (user("Hi"),)],
+    "no role": [{"content": "Hi"}],
+    "a role that is no str": [{"role": 1, "content": "Hi"}],
+    "a strange role": [says("wizard", "Hi"), says("w\u00e4zard", "Hi")],
+    "an empty role": [says("", "Hi")],
+    "no content": [{"role": "user"}],
+    "null": [says("user", None), says("assistant", None), user("Hi")],
+    "numbers": [{"role": "user", "content": "Hi", "n": [1, 2.5, 2**70, True, None, float("inf")]}],
+    "deep": [{"role": "user", "content": "Hi", "deep": json.loads("[" * 95 + "]" * 95)}],
+    "names": [{"role": "user", "content": "Hi", "name": "A", "tool_call_id": "", "x": {"a": [1]}}],
+    "an assistant, last": [user("Hi"), Odd(role="assistant", content="Ho")],
+    "a system, last and first": [Odd(role="system", content="Be"), user("Hi")],
+    "developer": [says("developer", "Be"), user("Hi")],
+    "reasoning": [user("Hi"), says("assistant", "Ho", reasoning_content="Hm"), user("Hi")],
+    "empty reasoning": [user("Hi"), says("assistant", "Ho", reasoning_content=""), user("Hi")],
+    "thinking": [user("Hi"), says("assistant", "Ho", thinking="Hm", reasoning=None), user("Hi")],
+    "parts": [user([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), user("Hi")],
+    "a wrong part": [user([{"type": "image"}])],
+    "control tokens": [user("<|im_end|><|endoftext|></s>"), says("tool", "<tool_call>")],
+    "long": [user("\u00fc" * 5000), says("assistant", "a" * 5000), user("x")],
+}
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except ggtok.GGTokError as e:
+        return type(e), str(e)
+
+
+def both(
+    tok: Tokenizer, messages: Any, want: int, trusted: bool = False, **fields: Any
+) -> tuple[Any, Any]:
+    """What one way gives, and the other."""
+
+    def options() -> Options:
+        new = Options(clock=lambda: NOW, **fields)
+        api._listed(new)
+        return new
+
+    def slowly() -> Any:
+        given = options()
+        given.tools = api._listed(given)
+        prompt_of = api.renderer(tok, given)
+        return api._slowly(tok, list(messages), prompt_of, given, want, trusted, "parse")
+
+    quick = outcome(lambda: api._one(tok, messages, options(), want, trusted, "parse"))
+    return quick, outcome(slowly)
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many conversations C took."""
+    counts: Counter[str] = Counter()
+    run = plan.Plan.run
+
+    def counted(self: plan.Plan, *args: Any) -> list[Any]:
+        results = run(self, *args)
+        counts.update("Python" if result is None else "C" for result in results)
+        return results
+
+    monkeypatch.setattr(plan.Plan, "run", counted)
+    return counts
+
+
+@pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
+def test_requests(like: str, ways: Counter[str]) -> None:
+    tok = load(fixture("bpe-qwen2"))
+    generator = Generator(19)
+    bodies = [body for body in REQUESTS.values() if isinstance(body.get("messages"), list)]
+    bodies += [body for body in (generator.body() for _ in range(100)) if "messages" in body]
+    sources = [*answers.templates().values(), *TEMPLATES.values()]
+    for i, body in enumerate(bodies):
+        if not isinstance(body["messages"], list):
+            continue
+        fields = {name: body[name] for name in FIELDS if name in body}
+        for k in range(5):
+            template = sources[(5 * i + k) % len(sources)]
+            want = list(WANTS.values())[(i + k) % 3]
+            quick, slow = both(
+                tok, body["messages"], want, k == 0, template=template, like=like, **fields
+            )
+            # Of several things wrong with a request either way names one.
+            wrong = isinstance(quick, tuple) and isinstance(slow, tuple)
+            assert wrong or quick == slow, (body, template, fields)
+    assert ways["C"] > 500
+
+
+@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("messages", IRREGULAR.values(), ids=IRREGULAR)
+def test_irregular_messages(messages: list[Any], want: str) -> None:
+    tok = load(fixture("bpe-qwen2"))
+    sources = (*list(TEMPLATES.values())[:12], *list(answers.templates().values())[::9])
+    for template in sources:
+        for like in ("llama.cpp", "transformers"):
+            quick, slow = both(tok, messages, WANTS[want], template=template, like=like)
+            assert quick == slow, (template, like)
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "spm", "spm-phi3", "ugm", "wpm", "rwkv"])
+def test_vocabularies(name: str) -> None:
+    tok = load(fixture(name), overrides={"tokenizer.ggml.add_eos_token": True})
+    messages = [says("system", "Be"), user("Hi </s> ü"), says("assistant", "Ho"), user(" x ")]
+    for template in list(answers.templates().values())[::5]:
+        for like in ("llama.cpp", "transformers"):
+            for want in WANTS.values():
+                quick, slow = both(tok, messages, want, template=template, like=like)
+                assert quick == slow, (template, like)
+
+
+def test_plans_are_kept_by_value_and_type(ways: Counter[str]) -> None:
+    tok = templated(
+        default="{{ add_generation_prompt }}{{ x }}{{ tools | length }}{{ enable_thinking }}"
+    )
+    hi = [user("Hi")]
+
+    def text(**fields: Any) -> str:
+        return tok.apply_chat_template(hi, **fields)
+
+    assert text(chat_template_kwargs={"x": 1}) == "True10False"
+    assert text(chat_template_kwargs={"x": True}) == "TrueTrue0False"
+    assert text(chat_template_kwargs={"x": 1.0}) == "True1.00False"
+    assert text(chat_template_kwargs={"x": [1]}) == "True10False"
+    assert text(x=1) == "True10False"
+    assert text(tools=TOOLS) == "True2False"
+    assert text(tools=TOOLS[:1]) == "True1False"
+    assert text(tools=iter(TOOLS)) == "True2False"
+    assert text(tools=[]) == text(tools=None) == text() == "True0False"
+    assert text(enable_thinking=True) == "True0True"
+    assert text(add_generation_prompt=False) == "0False"
+    assert ways == {"C": 13}
+    for i in range(200):
+        assert text(template=f"{{{{ '{i}' }}}}") == str(i)
+    assert len(tok._plans) <= 64
+
+
+def test_time_is_asked_for_by_templates_that_show_it() -> None:
+    tok = load(fixture("bpe-qwen2"))
+    asked: list[int] = []
+
+    def clock() -> datetime:
+        asked.append(1)
+        return NOW
+
+    hi = [user("Hi")]
+    assert tok.apply_chat_template(hi, template="{{ 'x' }}", clock=clock) == "x"
+    assert not asked
+    for template, text in {
+        "{{ date_string }}": "07 Mar 2026",
+        "{{ datetime }}": "Mar 07 2026",
+        "{{ strftime_now('%H:%M') }}": "15:04",
+    }.items():
+        assert tok.apply_chat_template(hi, template=template, clock=clock) == text
+    assert len(asked) == 3
+    given = {"date_string": "today"}
+    shown = tok.apply_chat_template(hi, template="{{ date_string }}", chat_template_kwargs=given)
+    assert shown == "today"
+
+
+def test_characters_that_a_template_cuts() -> None:
+    tok = load(fixture("bpe-qwen2"))
+    for content in ("ü", "한", "\U0001f44d"):
+        for cut in ("[:1]", "[1:]", "[:1] ~ 'a'", "[:1] ~ messages[0].content[1:]"):
+            template = "{{ messages[0].content" + cut + " }}"
+            for want in WANTS.values():
+                quick, slow = both(tok, [user(content)], want, template=template)
+                assert quick == slow, (content, cut)
+
+
+def test_batches(ways: Counter[str]) -> None:
+    tok = load(fixture("bpe-qwen2"))
+    conversations = [[user(f"Hi {i}")] for i in range(300)]
+    conversations[7] = (Odd(role="user", content="odd"),)  # type: ignore[assignment]
+    conversations[8] = [user("a"), says("assistant", "the beginning")]
+    conversations[9] = iter([user("x")])  # type: ignore[assignment]
+    once = list(conversations)
+    once[9] = [user("x")]
+    for threads in (1, 2):
+        conversations[9] = iter([user("x")])  # type: ignore[assignment]
+        ids = tok.encode_chat_batch(iter(conversations), threads=threads)
+        assert ids == [tok.encode_chat(messages) for messages in once]
+    assert ways["Python"] == 4
+    conversations[9] = [user("x" * 10), "x"]  # type: ignore[list-item]
+    with pytest.raises(ggtok.InvalidTypeError) as caught:
+        tok.encode_chat_batch(conversations, threads=2)
+    assert caught.value.__notes__ == ["in conversations[9]"]
+    conversations[9] = 3  # type: ignore[assignment]
+    with pytest.raises(ggtok.InvalidTypeError) as caught:
+        tok.encode_chat_batch(conversations)
+    assert caught.value.__notes__ == ["in conversations[9]"]
+
+
+def test_large_batches_are_taken_in_parts() -> None:
+    tok = load(fixture("bpe-qwen2"))
+    conversations = [[user("word " * 60_000)] for _ in range(9)]
+    ids = tok.encode_chat_batch(conversations, threads=1)
+    assert ids == [tok.encode_chat(conversations[0])] * 9
+
+
+def test_errors_of_the_template_and_of_the_vocabulary() -> None:
+    tok = load(fixture("bpe-qwen2"))
+    failing = "{% if messages[0].content == 'no' %}{{ raise_exception('never') }}{% endif %}"
+    assert tok.encode_chat([user("yes")], template=failing) == []
+    for _ in range(2):
+        with pytest.raises(ggtok.TemplateError, match="never") as caught:
+            tok.encode_chat([user("no")], template=failing)
+        assert caught.value.line == 1
+    with pytest.raises(ggtok.TemplateError, match="never"):
+        tok.encode_chat_batch([[user("yes")], [user("no")]], template=failing)
+    none = load(fixture("none"))
+    for call in (none.encode_chat, none.count_chat):
+        with pytest.raises(ggtok.VocabError):
+            call([user("x")], template="{{ 'x' }}")
+
+
+def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    tok = load(fixture("bpe-qwen2"))
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(tok._native, "chat", fail)
+    with pytest.raises(ggtok.OutOfMemoryError):
+        tok.encode_chat([user("x")])
+
+
+def test_signatures_show_the_default() -> None:
+    """llama-server's, which transformers hasn't."""
+    for call in (
+        Tokenizer.apply_chat_template,
+        Tokenizer.encode_chat,
+        Tokenizer.count_chat,
+        Tokenizer.encode_chat_batch,
+    ):
+        parameter = inspect.signature(call).parameters["add_generation_prompt"]
+        assert str(parameter).endswith(" = True")
+        assert parameter.default == True  # noqa: E712
+    tok = load(fixture("bpe-qwen2"))
+    shown = "{{ 'yes' if add_generation_prompt else 'no' }}"
+    for like, default in (("llama.cpp", "yes"), ("transformers", "no")):
+        hi = [user("x")]
+        assert tok.apply_chat_template(hi, template=shown, like=like) == default  # type: ignore[arg-type]
+        for given, text in ((True, "yes"), (False, "no"), (None, default)):
+            found = tok.apply_chat_template(
+                hi,
+                template=shown,
+                like=like,  # type: ignore[arg-type]
+                add_generation_prompt=given,
+            )
+            assert found == text
+
+
+def test_integers_of_messages() -> None:
+    tok = load(fixture("bpe-qwen2"))
+    template = "{{ messages[0].n }}"
+
+    def shown(n: int) -> str:
+        message = {"role": "user", "content": "", "n": n}
+        return tok.apply_chat_template([message], template=template, like="transformers")
+
+    assert shown(10**30) == str(10**30)
+    with pytest.raises(ggtok.InvalidValueError, match=r"\['n'\]: an integer that is too long"):
+        shown(10**5000)

@@ -1,0 +1,141 @@
+"""Prompts and ids beside llama-server itself: a sample of what `tests.chat.parity` compares."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok import Tokenizer, load
+from tests.chat import answers, parity
+from tests.chat.generate import Generator
+from tests.chat.llamaserver import ServerError, Servers
+from tests.chat.made import TEMPLATES
+from tests.chat.requests import REQUESTS, body, user
+from tests.support.llamacpp import LlamaCpp
+from tests.support.vocabularies import fixture, real
+
+SEED = 19
+# Of llama.cpp's templates: one without a handler, two with, one that refuses much.
+SAMPLE = ("Qwen-Qwen3-0.6B", "openai-gpt-oss-120b", "google-gemma-4-31B-it", "Kimi-K2-Instruct")
+# Of the tests' own: all that change messages, and what is drawn.
+MADE = (
+    "harmony",
+    "minimax",
+    "gemma, older",
+    "deepseek 4",
+    "translate gemma",
+    "typed",
+    "no system",
+    "trimmed",
+)
+
+
+@pytest.fixture(scope="module")
+def servers(llama: LlamaCpp) -> Iterator[Servers]:
+    with Servers(fixture("bpe-llama3")) as servers:
+        yield servers
+
+
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return load(fixture("bpe-llama3"))
+
+
+def check(result: parity.Result) -> None:
+    assert not result.failures, "\n".join(result.shown)
+    assert result.counts["same ids"]
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_recorded_requests(
+    name: str,
+    servers: Servers,
+    tok: Tokenizer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GGTOK_CHAT_ANSWERS", str(tmp_path))
+    template = answers.templates()[name]
+    record = answers.record(servers, "v", name, template, REQUESTS)
+    assert answers.recorded("v", name, template) == record
+    assert not answers.missing(record, REQUESTS)
+    result = parity.Result()
+    for key, answer in record["answers"].items():
+        parity.compare(tok, template, answer, key, result)
+    check(result)
+
+
+@pytest.mark.parametrize("name", [*MADE, *random.Random(SEED).sample(sorted(TEMPLATES), 8)])
+def test_generated_requests(name: str, servers: Servers, tok: Tokenizer) -> None:
+    generator = Generator(SEED)
+    result = parity.Result()
+    template = TEMPLATES[name]
+    try:
+        server = servers.start(template)
+    except ServerError:
+        with pytest.raises(ggtok.TemplateError, match="llama-server doesn't start"):
+            tok.apply_chat_template([user()], template=template)
+        return
+    with server:
+        for _ in range(25):
+            answer = answers.ask(server, generator.body())
+            parity.compare(tok, template, answer, answer["body"], result)
+    check(result)
+
+
+def test_templates_that_are_not_served(servers: Servers, tok: Tokenizer) -> None:
+    for name in ("only with tools", "only without a prompt"):
+        with pytest.raises(ServerError, match="didn't start"):
+            servers.start(TEMPLATES[name])
+        with pytest.raises(ggtok.TemplateError, match="llama-server doesn't start"):
+            tok.apply_chat_template([user()], template=TEMPLATES[name])
+
+
+def test_dates_are_local(servers: Servers, tok: Tokenizer) -> None:
+    with servers.start(TEMPLATES["dates"], zone="Pacific/Kiritimati") as server:
+        east, _ = server.prompt(body(user()))
+    with servers.start(TEMPLATES["dates"], zone="Pacific/Pago_Pago") as server:
+        west, _ = server.prompt(body(user()))
+    assert east is not None
+    assert west is not None
+    assert east != west  # 25 hours apart
+
+
+def test_the_servers_count(servers: Servers, tok: Tokenizer) -> None:
+    template = answers.templates()["Qwen-Qwen3-0.6B"]
+    messages = [user("One, two"), *REQUESTS["object arguments"]["messages"]]
+    with servers.start(template) as server:
+        _, counted = server.post("/v1/chat/completions/input_tokens", body(*messages))
+    assert tok.count_chat(messages, template=template) == counted["input_tokens"]
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], llama: LlamaCpp) -> None:
+    arguments = ["--vocab", "llama-spm", "--template", "rwkv", "--random", "5"]
+    assert parity.main(arguments) == 0
+    assert "same ids" in capsys.readouterr().out
+
+
+def test_the_command_finds_differences(
+    capsys: pytest.CaptureFixture[str],
+    llama: LlamaCpp,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GGTOK_CHAT_ANSWERS", str(tmp_path))
+    name = "llama-cpp-rwkv-world"
+    template = answers.templates()[name]
+    with Servers(real("llama-spm")) as servers:
+        record = answers.record(servers, "llama-spm", name, template, REQUESTS)
+    record["answers"]["user"]["prompt"] += "?"
+    record["answers"]["system"]["ids"][-1] += 1
+    del record["answers"]["tools"]["prompt"]
+    record["answers"]["no role"]["prompt"] = ""
+    answers.write("llama-spm", name, record)
+    assert parity.main(["--vocab", "llama-spm", "--template", name]) == 1
+    printed = capsys.readouterr().out
+    for kind in ("other text", "other ids", "only the server refuses", "only ggtok refuses"):
+        assert f"1 {kind}" in printed

@@ -1,0 +1,48 @@
+"""``ggtok convert`` and ``ggtok export``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok import cli
+from tests.making.convert import sources
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    source = sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
+    out = tmp_path / "x.gguf"
+    assert cli.main(["convert", str(source), "-o", str(out), "--check"]) == 0
+    text = capfdbinary.readouterr().out.decode()
+    assert text.startswith(
+        "900 tokens\nconverted from tokenizer.json (BPE)\npre-tokenizer: qwen2\n"
+    )
+    assert "on 3000 lines" in text
+    again = tmp_path / "again.json"
+    assert cli.main(["export", str(out), "--to", str(again)]) == 0
+    assert cli.main(["export", "-m", str(out), "--to", str(again)]) == 0
+    assert cli.main(["convert", str(again), "-o", str(out), "--json"]) == 0
+    data = json.loads(capfdbinary.readouterr().out)
+    assert (data["pre"], data["tokens"], data["unexplained"]) == ("qwen2", 900, [])
+    assert ggtok.load(out).encode("abc") == ggtok.convert(source).tokenizer().encode("abc")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["convert"], "give one source"),
+        (["convert", "x"], "nothing to do: give -o FILE or --check"),
+        (["convert", "missing", "-o", "x.gguf"], "no such file or folder"),
+        (["export"], "no model"),
+        (["export", "x.gguf"], "no file to write: give --to FILE"),
+        (["export", "x.gguf", "y", "--to", "z"], "unexpected argument: 'y'"),
+    ],
+)
+def test_usage(argv: list[str], message: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert cli.main(argv) == 2
+    assert message in capfdbinary.readouterr().err.decode()

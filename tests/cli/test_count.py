@@ -1,0 +1,478 @@
+"""``ggtok count``: the tokens of files, folders and chats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok.cli import counting, progress
+from tests.cli.command import BPE, COMMAND, LLAMA3, SPM, spawn
+from tests.docs.pages import MESSAGES, TEMPLATE
+from tests.support.patch import GGUF
+from tests.support.vocabularies import fixture
+
+PART = 1 << 12
+LINE = "A line of text, <|endoftext|> é日本 \U0001fae8 and 12345 so on.\n".encode()
+
+posix = pytest.mark.skipif(
+    sys.platform == "win32", reason="POSIX shells, names, signals and terminals"
+)
+
+
+@pytest.fixture(autouse=True)
+def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GGTOK_MODEL", raising=False)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with ignored, hidden, binary and odd files, which becomes the current one."""
+    root = tmp_path / "root"
+    files = {
+        "a.py": b"print('hello')\n",
+        "docs/long.md": b"word " * 100,
+        "docs/deep/er/b.md": b"words\n",
+        "docs/deep/er/empty": b"",
+        ".hidden/c.txt": b"hidden",
+        "image.png": b"\x89PNG\0\0",
+        "build/out.txt": b"built",
+        "trace.log": b"log",
+        ".gitignore": b"build/\n*.log\n",
+        ".git/config": b"[core]",
+        "docs/.gitignore": b"!kept.log\n",
+        "docs/kept.log": b"kept",
+    }
+    for name, data in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    (root / "link.md").symlink_to("a.py")
+    (root / "loop").symlink_to(".")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(root / "fifo")
+    monkeypatch.chdir(root)
+    return root
+
+
+def listed(result: object) -> dict[str, int]:
+    """Path and tokens of --json."""
+    return {f["path"]: f["tokens"] for f in json.loads(result.out)["files"]}  # type: ignore[attr-defined]
+
+
+# ---- counts ----
+
+
+@pytest.mark.parametrize("size", [0, 1, PART - 1, PART, PART + 1, 10 * PART, 64 * PART + 17])
+@pytest.mark.parametrize("model", [BPE, SPM, str(fixture("ugm")), str(fixture("test"))])
+@pytest.mark.parametrize("small", [0, 1 << 30])
+def test_counts_are_those_of_the_whole(
+    run, model: str, size: int, small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a task reads the file or parts of it are tasks; `test` is never cut."""
+    monkeypatch.setattr(counting, "PART", PART)
+    monkeypatch.setattr(counting, "_SMALL", small)
+    monkeypatch.setattr(counting, "_LONG", 20 * PART)
+    monkeypatch.setattr("ggtok.cli.reading.BLOCK", PART)
+    data = (LINE * (size // len(LINE) + 1))[:size]
+    path = tmp_path / "text"
+    path.write_bytes(data)
+    tok = ggtok.load(model)
+    for options, how in (
+        ([], {"add_special": False}),
+        (["--special"], {}),
+        (["--parse-special"], {"add_special": False, "parse_special": True}),
+    ):
+        expected = tok.count(data, **how)
+        assert run("count", model, str(path), "--total", *options).out == b"%d\n" % expected
+        result = run("count", model, "-", *options, stdin=data)
+        assert result.out == b"%d  -\n" % expected
+
+
+def test_many_files(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all sizes, in their order, each with its own count."""
+    monkeypatch.setattr(counting, "PART", PART)
+    monkeypatch.setattr(counting, "_SMALL", 4 * PART)
+    monkeypatch.setattr("ggtok.cli.reading.BLOCK", PART)
+    rng = random.Random(21)
+    tok, expected = ggtok.load(LLAMA3), {}
+    for i in range(300):
+        data = bytes(rng.choices(LINE, k=rng.choice([0, 10, 1000, 1000, 9 * PART])))
+        path = tmp_path / f"{i:03}"
+        path.write_bytes(data)
+        expected[str(path)] = tok.count(data, add_special=False)
+    found = listed(run("count", LLAMA3, str(tmp_path), "--json"))
+    assert found == expected and list(found) == sorted(expected)
+    names = [*expected][::-1]
+    result = run("count", LLAMA3, "--json", "--files0-from", "-", stdin="\0".join(names).encode())
+    assert list(listed(result)) == names
+    assert json.loads(result.out)["total"] == sum(expected.values())
+
+
+@pytest.mark.parametrize("data", [b"\xef\xbb\xbfBOM", b"\xff\xfe", b"\r\n", bytes(range(1, 256))])
+def test_any_bytes(run, data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(data)
+    n = ggtok.load(BPE).count(data, add_special=False)
+    assert run("count", BPE, str(path)).out == f"{n}  {path}\n".encode()
+
+
+def test_binary_files(run, tmp_path: Path) -> None:
+    path, text = tmp_path / "binary", tmp_path / "text"
+    path.write_bytes(b"a\0b")
+    text.write_bytes(b"a" * 9000 + b"\0")  # beyond where git looks
+    result = run("count", BPE, str(path), str(text), "--json")
+    assert list(listed(result)) == [str(text)]
+    assert json.loads(result.out)["binary"] == [str(path)]
+    assert result.warnings == [f"ggtok: warning: 1 binary file not counted: {path} (--binary does)"]
+    assert result.status == 0
+    n = ggtok.load(BPE).count(b"a\0b", add_special=False)
+    assert run("count", BPE, str(path), "--binary").out == f"{n}  {path}\n".encode()
+    assert run("count", BPE, "-", stdin=b"a\0b").out == f"{n}  -\n".encode()
+    big = tmp_path / "big"
+    big.write_bytes(b"\0" * (5 << 20))
+    many = [str(big), str(path), str(path), str(path)]
+    result = run("count", BPE, *many)
+    assert result.out == b"0  total\n"
+    assert result.warnings[0].startswith("ggtok: warning: 4 binary files not counted: ")
+
+
+# ---- folders ----
+
+
+def test_ignore_rules(run, tree: Path) -> None:
+    counted = ["a.py", "docs/.gitignore", "docs/deep/er/b.md", "docs/deep/er/empty"]
+    counted += ["docs/kept.log", "docs/long.md", ".gitignore", ".hidden/c.txt"]
+    assert listed(run("count", LLAMA3, ".", "--json")).keys() == {*counted}
+    every = run("count", LLAMA3, ".", "--json", "--no-ignore")
+    assert {os.path.normpath(p) for p in listed(every)} == {*counted, "build/out.txt", "trace.log"}
+    assert json.loads(every.out)["binary"] == ["./image.png"]
+    # What is named is counted, a link and an ignored file, too.
+    named = listed(run("count", LLAMA3, "trace.log", "link.md", "build", "--json"))
+    assert [*named] == ["trace.log", "link.md", "build/out.txt"]
+
+
+def test_globs(run, tree: Path) -> None:
+    def files(*options: str) -> set[str]:
+        return {os.path.normpath(p) for p in listed(run("count", LLAMA3, ".", "--json", *options))}
+
+    assert files("--include", "*.md") == {"docs/long.md", "docs/deep/er/b.md"}
+    assert files("--include", "*.md", "--include", "*.py", "--exclude", "deep") == {
+        *("docs/long.md", "a.py")
+    }
+    assert files("--include", "docs/*.md", "--exclude", "docs/deep/*") == {"docs/long.md"}
+    assert files("--no-ignore", "--include", "*.txt", "--exclude", ".*") == {"build/out.txt"}
+    nothing = run("count", LLAMA3, ".", "--include", "*.rs")
+    assert (nothing.status, nothing.out) == (0, b"0  total\n")
+    assert "no files" in nothing.warnings[0]
+
+
+def test_folders_need_a_package(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rignore", None)
+    result = run("count", LLAMA3, ".")
+    assert (result.status, result.out) == (2, b"")
+    assert "pip install 'ggtok[ignore]'" in result.errors[0] and "--no-ignore" in result.errors[0]
+    assert run("count", LLAMA3, "a.py").status == 0
+    assert run("count", LLAMA3, ".", "--no-ignore").status == 0
+
+
+@posix
+def test_names_that_are_not_utf8(run, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/\xff\n.txt"
+    with open(path, "wb") as file:
+        file.write(b"hi")
+    result = run("count", LLAMA3, str(tmp_path))
+    assert result.status == 2 and "give --no-ignore" in result.errors[0]
+    result = run("count", LLAMA3, str(tmp_path), "--no-ignore")
+    assert result.out == rf"2  {tmp_path}/\xff\n.txt".encode() + b"\n"
+    result = run("count", LLAMA3, str(tmp_path), "--no-ignore", "--csv")
+    assert path in result.out
+    assert run("count", LLAMA3, str(tmp_path), "--no-ignore", "--json").status == 0
+    result = run("count", LLAMA3, "--files0-from", "-", stdin=path + b"\0")
+    assert result.status == 0
+
+
+@posix
+def test_what_can_not_be_read(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are counted."""
+    result = run("count", LLAMA3, "a.py", "missing", "/proc/self/mem", "docs/kept.log", "--json")
+    assert result.status == 2
+    assert [*listed(result)] == ["a.py", "docs/kept.log"]
+    assert result.errors == [
+        "ggtok: error: missing: No such file or directory",
+        "ggtok: error: /proc/self/mem: Input/output error",
+    ]
+    blocks = counting.reading.blocks
+
+    def denied(path: str) -> object:
+        if path == "a.py":
+            raise PermissionError(13, "Permission denied", path)
+        return blocks(path)
+
+    monkeypatch.setattr(counting.reading, "blocks", denied)
+    result = run("count", LLAMA3, "a.py", "docs/kept.log", "--budget", "0")
+    assert result.status == 2
+    assert result.errors == ["ggtok: error: a.py: Permission denied"]
+    (tree / "bad").mkdir()
+
+    def scandir(path: str) -> object:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for options in [], ["--no-ignore"]:
+        result = run("count", LLAMA3, "bad", *options)
+        assert (result.status, result.errors) == (2, ["ggtok: error: bad: Permission denied"])
+
+
+# ---- forms ----
+
+
+def test_forms(run, tree: Path) -> None:
+    argv = "count", LLAMA3, "a.py", "docs"
+    tok = ggtok.load(LLAMA3)
+    n = {
+        p: tok.count((tree / p).read_bytes(), add_special=False)
+        for p in ("a.py", "docs/long.md", "docs/kept.log", "docs/.gitignore", "docs/deep/er/b.md")
+    }
+    total = sum(n.values())
+    lines = run(*argv).out.decode().splitlines()
+    assert lines[0].split() == [str(n["a.py"]), "a.py"] and len({len(x.split("  ")) for x in lines})
+    assert lines[-1] == f"{total}  total"
+    assert run(*argv, "--total").out == b"%d\n" % total
+    rows = list(csv.reader(io.StringIO(run(*argv, "--csv").out.decode())))
+    assert rows[0] == ["path", "tokens", "bytes"] and ["a.py", str(n["a.py"]), "15"] in rows
+    by_ext = run(*argv, "--by", "ext").out.decode().split()
+    md = n["docs/long.md"] + n["docs/deep/er/b.md"]
+    assert by_ext[:2] == [str(md), ".md"] and by_ext[-2:] == [str(total), "total"]
+    assert by_ext[by_ext.index("(none)") - 1] == str(n["docs/.gitignore"])
+    by_dir = run(*argv, "--by", "dir").out.decode().split()
+    assert by_dir[by_dir.index(".") - 1] == str(n["a.py"])
+    assert by_dir[by_dir.index("docs/deep/er") - 1] == str(n["docs/deep/er/b.md"])
+    shown = run(*argv, "--tree").out.decode().splitlines()
+    names = [line.lstrip(" 0123456789") for line in shown]
+    assert names == [
+        *("docs/", "deep/er/", "b.md", "empty", ".gitignore", "kept.log", "long.md"),
+        *("a.py", "total"),
+    ]
+    width = len(str(total))
+    assert shown[1] == f"{n['docs/deep/er/b.md']:>{width}}    deep/er/"
+    assert shown[0] == f"{total - n['a.py']:>{width}}  docs/"
+    least = run(*argv, "--min", str(n["docs/long.md"])).out.decode().splitlines()
+    assert least == [f"{n['docs/long.md']:>{width}}  docs/long.md", f"{total}  total"]
+    least = run(*argv, "--tree", "--min", str(n["docs/long.md"])).out.decode().splitlines()
+    assert [line.split()[1] for line in least] == ["docs/", "long.md", "total"]
+
+
+def test_budget(run, tree: Path) -> None:
+    n = int(run("count", LLAMA3, "docs", "--total").out)
+    inside, over = (run("count", LLAMA3, "docs", "--budget", str(b)) for b in (n, n - 3))
+    assert (inside.status, inside.warnings) == (0, [])
+    assert (over.status, over.out) == (1, inside.out)
+    assert over.warnings == [f"ggtok: warning: {n} tokens are 3 more than {n - 3}"]
+    shown = json.loads(run("count", LLAMA3, "docs", "--budget", "1", "--json").out)
+    assert shown["over_budget"] is True
+
+
+def test_chats(run, tmp_path: Path) -> None:
+    gguf = GGUF.read(LLAMA3)
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    gguf.set(
+        "tokenizer.chat_template",
+        "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}" + TEMPLATE,
+    )
+    model = str(gguf.write(tmp_path / "chat.gguf"))
+    messages, tools_file = tmp_path / "messages.json", tmp_path / "tools.json"
+    messages.write_text(json.dumps(MESSAGES))
+    tools_file.write_text(json.dumps(tools))
+    tok = ggtok.load(model)
+    plain, given = tok.count_chat(MESSAGES), tok.count_chat(MESSAGES, tools=tools)
+    assert plain < given
+    assert run("count", model, "--chat", str(messages)).out == f"{plain}  {messages}\n".encode()
+    result = run("count", model, "--chat", str(messages), "--tools", str(tools_file), "--total")
+    assert result.out == b"%d\n" % given
+    request = json.dumps({"messages": MESSAGES, "tools": tools}).encode()
+    assert run("count", model, "--chat", "-", stdin=request).out == b"%d  -\n" % given
+    both = run("count", model, "--chat", str(messages), str(tools_file), "--json")
+    assert list(listed(both)) == [str(messages), str(tools_file)]
+
+
+# ---- the model ----
+
+
+def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """-m, else GGTOK_MODEL, else the first argument if it can be nothing but a model."""
+    (tree / "model.gguf").write_bytes(Path(LLAMA3).read_bytes())
+    (tree / "user").mkdir()
+    (tree / "user" / "repo").write_text("hi")
+
+    def refused(name: str) -> None:
+        raise AssertionError(f"{name} was asked of a server")
+
+    monkeypatch.setattr("ggtok.sources.find", refused)
+    expected = run("count", "model.gguf", "a.py")
+    assert expected.status == 0
+    assert run("count", "-m", "model.gguf", "a.py").out == expected.out
+    for first in "user/repo", "user/other", "a.py", "missing.gguf", "":
+        result = run("count", first, "a.py")
+        assert result.status == 2 and result.errors[0].startswith("ggtok: error: no model: give -m")
+    monkeypatch.setenv("GGTOK_MODEL", "model.gguf")
+    assert run("count", "a.py").out == expected.out
+    assert listed(run("count", "user/repo", "--json")).keys() == {"user/repo"}
+    both = run("count", "model.gguf", "a.py")  # a binary file then
+    assert (both.out, len(both.warnings)) == (expected.out, 1)
+    assert run("count", "-m", SPM, "a.py").out != expected.out
+    asked: list[str] = []
+    monkeypatch.setattr("ggtok.sources.find", asked.append)
+    monkeypatch.setenv("GGTOK_MODEL", "")
+    for name in "hf://user/repo/m.gguf", "ollama:llama3", "lmstudio:a/b", "https://h/m.gguf":
+        assert run("count", name, "a.py").status == 2
+        assert asked.pop() == name
+
+
+@posix
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "no model: give -m MODEL"),
+        ([LLAMA3], "nothing to count"),
+        ([LLAMA3, "-", "-"], "standard input can be read only once"),
+        ([LLAMA3, "-", "--chat", "-"], "standard input can be read only once"),
+        ([LLAMA3, "a", "--tools", "x"], "--tools has no effect without --chat"),
+        ([LLAMA3, "a", "--json", "--csv"], "--json, --csv, --total, and --tree or --by exclude"),
+        ([LLAMA3, "a", "--tree", "--by", "ext"], "--tree and --by exclude each other"),
+        ([LLAMA3, "--files0-from", "/dev/stdin"], "/dev/stdin: an empty name"),
+        ([LLAMA3, "a", "--min", "x"], "argument --min: invalid int value"),
+    ],
+)
+def test_usage(argv: list[str], message: str, tmp_path: Path) -> None:
+    done = spawn(["count", *argv], tmp_path, b"a\0\0b\0", GGTOK_MODEL="")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().startswith(f"ggtok: error: {message}")
+
+
+def test_no_names(run) -> None:
+    assert run("count", LLAMA3, "--files0-from", "-").out == b"0  total\n"
+
+
+# ---- processes ----
+
+
+@posix
+def test_closed_pipes_and_locales(tree: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$@" | head -c 1', "sh", *COMMAND, "count", LLAMA3, *["a.py"] * 20000],
+        capture_output=True,
+        check=True,
+    )
+    assert (len(done.stdout), done.stderr) == (1, b"")
+    (tree / "é.txt").write_text("é")
+    for locale in "C", "en_US.ISO-8859-1":
+        env = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        done = spawn(["count", LLAMA3, "é.txt"], tree, **env)
+        assert done.stdout == "1  é.txt\n".encode()
+
+
+@posix
+def test_ctrl_c(tmp_path: Path) -> None:
+    """While all tasks wait, and while the main thread counts what has no place to cut."""
+    path = tmp_path / "text"
+    path.write_bytes(LINE * 4_000_000)
+    for model in LLAMA3, str(fixture("test")):
+        process = subprocess.Popen(
+            [*COMMAND, "count", model, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        time.sleep(0.7)
+        process.send_signal(2)
+        begun = time.perf_counter()
+        out, _ = process.communicate(timeout=10)
+        assert (process.returncode, out) == (130, b"")
+        assert time.perf_counter() - begun < 3
+    path.unlink()
+
+
+PEAK = """
+import sys
+from ggtok import cli
+status = cli.main(sys.argv[1:])
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+print(peak.split()[1], file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the peak of a process's memory")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+
+    def peak(n_lines: int) -> int:
+        path.write_bytes(LINE * n_lines)
+        argv = [sys.executable, "-c", PEAK, "count", BPE, str(path)]
+        done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+        return 1024 * int(done.stderr)
+
+    small, large = peak(300_000), peak(1_000_000)
+    assert large - small < 700_000 * len(LINE) // 4
+
+
+def on_terminal(argv: list[str], feed: bytes) -> bytes:
+    """What a command with a slow standard input writes to a terminal as its standard error."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *argv], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=theirs
+    )
+    os.close(theirs)
+    assert process.stdin is not None
+
+    def write() -> None:
+        assert process.stdin is not None
+        for _ in range(8):
+            process.stdin.write(feed)
+            process.stdin.flush()
+            time.sleep(0.2)
+        process.stdin.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    seen = b""
+    try:
+        while block := os.read(ours, 1 << 16):
+            seen += block
+    except OSError:  # Linux's end of file
+        pass
+    thread.join()
+    assert process.wait() == 0
+    os.close(ours)
+    return seen
+
+
+@posix
+def test_progress(tmp_path: Path) -> None:
+    feed = LINE * ((2 << 20) // len(LINE))
+    path = tmp_path / "text"
+    path.write_bytes(feed * 8)
+    seen = on_terminal(["count", LLAMA3, "-", str(path), str(path)], feed)
+    assert b" MB/s, " in seen and b"[#" in seen and seen.endswith(b" \r")
+    assert on_terminal(["count", LLAMA3, "-", "-q"], b"hi") == b""
+    assert on_terminal(["count", LLAMA3, str(path.with_name("text"))], b"") == b""
+
+
+def test_progress_in_words() -> None:
+    from ggtok.cli import count_report
+
+    assert count_report.progress(10**6, 4 * 10**6, 7, 2.0) == (
+        "[#####               ]  25%  1.0 MB, 0 MB/s, 7 tokens, 0:06 left"
+    )
+    assert count_report.progress(10**6, 0, 7, 0.5) == "1.0 MB, 2 MB/s, 7 tokens"
+    assert count_report.size_of(["/dev/null", "missing"]) == 0
+    assert not progress.shown(quiet=True)

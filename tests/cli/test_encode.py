@@ -1,0 +1,113 @@
+"""``ggtok encode``."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ggtok
+from ggtok.cli import encode, progress
+from ggtok.files.summary import EncodeProgress
+from tests.cli.command import LLAMA3
+from tests.files.corpus import ids_of, raw_ids
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("one\n\ntwo\n\n\xff")
+    (tmp_path / "b.jsonl").write_text('{"t": "x"}\n{"u": 1}\nno\n{"t": ""}\n')
+    return tmp_path
+
+
+def test_files(run: Any, here: Path) -> None:
+    tok = ggtok.load(LLAMA3)
+    done = run("encode", LLAMA3, "a.txt", "-o", "o", "--separator", r"\n\n")
+    assert (done.status, done.errors, done.warnings) == (0, [], [])
+    ids = ids_of(tok, ["one", "two", "\xff"], tok.eos_id)
+    assert raw_ids(here / "o") == ids
+    assert done.out.decode() == (
+        f"o: {sum(map(len, ids))} ids (uint16) of 3 documents, 12 B in 1 files\n"
+        "o.offsets\no.manifest.json\n"
+    )
+    again = run("encode", LLAMA3, "a.txt", "-o", "o", "--separator", r"\n\n")
+    assert again.out == done.out
+    assert again.warnings == [
+        f"ggtok: warning: went on after {sum(map(len, ids))} ids that were there; "
+        "--restart begins again"
+    ]
+    assert run("encode", LLAMA3, "a.txt", "-o", "o", "--restart", "--no-eos").status == 0
+    assert raw_ids(here / "o") == [tok.encode("one\n\ntwo\n\n\xff")]
+
+
+def test_options(run: Any, here: Path) -> None:
+    options = ["--format", "npy", "--dtype", "int32", "--field", "t", "--errors", "skip"]
+    options += ["--no-special", "--threads", "1", "--json"]
+    done = run("encode", "-m", LLAMA3, "b.jsonl", "-o", "o.npy", *options)
+    tok = ggtok.load(LLAMA3)
+    assert np.load("o.npy").tolist() == [*tok.encode("x", add_special=False), tok.eos_id]
+    summary = json.loads(done.out)
+    assert summary["files"] == ["o.npy", "o.offsets.npy", "o.npy.manifest.json"]
+    assert (summary["missing"], summary["malformed"], summary["empty"]) == (1, 1, 1)
+    shown = run("encode", LLAMA3, "b.jsonl", "-o", "p", "--field", "t", "--errors", "skip")
+    assert "1 empty, 1 without the field, 1 malformed (3 of these skipped)\n" in shown.out.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no model"),
+        ([LLAMA3], "no text: give files, folders or globs"),
+        ([LLAMA3, "a.txt"], "nothing to write: give -o OUT"),
+        ([LLAMA3, "-", "-o", "o"], "standard input can't be encoded"),
+        ([LLAMA3, "nowhere", "-o", "o"], "nowhere: No such file or directory"),
+        (
+            [LLAMA3, "b.jsonl", "-o", "o"],
+            "b.jsonl: the line at byte 0: the field 'text' is missing",
+        ),
+        ([LLAMA3, "b.jsonl", "-o", "o"], "--errors skip drops such documents"),
+        ([LLAMA3, "a.txt", "-o", "b.jsonl"], "--restart replaces it"),
+    ],
+)
+def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> None:
+    done = run("encode", *arguments)
+    assert done.status == 2 and message in done.errors[0] and len(done.errors) == 1
+    assert "errors=" not in done.errors[0] and "resume=" not in done.errors[0]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+def test_a_bar_on_a_terminal(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ggtok import cli
+
+    monkeypatch.setattr(progress.os, "get_terminal_size", lambda _: os.terminal_size((100, 20)))
+    for quiet in ([], ["--quiet"]):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        command = ["encode", *quiet, LLAMA3, "a.txt", "-o", "o", "--restart"]
+        assert cli.main(command) == 0
+        if quiet:
+            assert terminal.getvalue() == ""
+        else:
+            assert "[####################] 100%  12 B, " in terminal.getvalue()
+            assert terminal.getvalue().endswith(" \r")  # and is gone
+
+
+def test_what_a_bar_says() -> None:
+    p = EncodeProgress(3_000_000, 10, 700, 500, 1000, 2.0, 1_000_000, 250)
+    assert encode.describe(p) == "[##########          ]  50%  3.0 MB, 1 MB/s, 700 ids, 0:04 left"
+    p = EncodeProgress(0, 0, 0, 0, 0, 0.0)
+    assert "100%" in encode.describe(p)

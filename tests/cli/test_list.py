@@ -1,0 +1,98 @@
+"""``ggtok list`` and waiting: what the sources know, told to whoever is at the shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from ggtok.sources import ollama, patience
+from tests.cli.command import BPE, LLAMA3
+from tests.support.servers import File, Server
+from tests.support.vocabularies import fixture
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without models."""
+    for variable in ("HF_HUB_CACHE", "HF_HOME", "LLAMA_CACHE", "XDG_CACHE_HOME", "OLLAMA_MODELS"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setattr(ollama, "stores", lambda: [str(tmp_path / "ollama")])
+    return tmp_path
+
+
+def test_nothing_found(run, home: Path) -> None:
+    result = run("list")
+    assert (result.status, result.errors) == (0, [])
+    assert result.out == b"SOURCE  NAME  SIZE  TYPE  PRE  TOKENS\n"
+    assert result.warnings[0].startswith("ggtok: warning: no models found")
+    for folder in home / ".cache" / "huggingface" / "hub", home / "ollama":
+        assert any(f"{folder} (does not exist)" in line for line in result.warnings)
+    as_json = run("list", "--json")
+    assert (as_json.out, as_json.warnings) == (b"[]\n", result.warnings)
+    assert run("list", "-q").warnings == []
+
+
+def test_folders_without_models(run, tmp_path: Path) -> None:
+    result = run("list", str(tmp_path))
+    assert result.status == 0
+    assert any(str(tmp_path) in line for line in result.warnings)
+
+
+def test_unreadable_folders(run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "models" / "secret").mkdir(parents=True)
+    (home / "models" / "a.gguf").symlink_to(BPE)
+    plain = os.scandir
+
+    def scandir(path: str) -> object:
+        if os.fspath(path).endswith("secret"):
+            raise PermissionError(13, "Permission denied", path)
+        return plain(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    result = run("list", str(home / "models"))
+    assert b"a.gguf" in result.out
+    secret = home / "models" / "secret"
+    assert result.warnings == [f"ggtok: warning: can't read {secret}: Permission denied"]
+    assert (result.status, result.errors) == (0, [])
+
+
+def test_what_is_not_a_model_is_listed_with_its_error(run, tmp_path: Path) -> None:
+    (tmp_path / "good.gguf").symlink_to(BPE)
+    (tmp_path / "\x1b[2Jbad.gguf").write_bytes(b"GGUF")
+    result = run("list", str(tmp_path))
+    good, bad = sorted(result.out.splitlines()[1:], key=lambda line: b"bad" in line)
+    assert b"gpt-2" in good
+    assert rb"\x1b[2Jbad.gguf" in bad and b"(" in bad
+    by_name = {
+        os.path.basename(m["name"]): m for m in json.loads(run("list", str(tmp_path), "--json").out)
+    }
+    assert by_name["good.gguf"]["error"] is None
+    assert by_name["\x1b[2Jbad.gguf"]["error"]
+
+
+def test_folders_that_are_none(run, tmp_path: Path) -> None:
+    for path in tmp_path / "none", Path(BPE):
+        result = run("list", str(path))
+        assert (result.status, result.errors) == (2, [f"ggtok: error: not a folder: {path}"])
+
+
+def test_slow_servers_are_told_of(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GGTOK_CACHE", str(tmp_path))
+    monkeypatch.setattr(patience, "SILENT", 0.1)
+    with Server() as server:
+        for name in "a", "b":
+            server.files[f"/{name}.gguf"] = File(
+                fixture("bpe-llama3").read_bytes(), before=lambda _: time.sleep(0.5)
+            )
+        result = run("tokenize", server.url("/a.gguf"), "hi", "--ids")
+        quiet = run("tokenize", server.url("/b.gguf"), "hi", "--ids", "-q")
+    assert (result.status, quiet.status) == (0, 0)
+    assert result.out == quiet.out == run("tokenize", LLAMA3, "hi", "--ids").out
+    assert result.notes[0].startswith("ggtok: note: waiting for 127.0.0.1")
+    assert (result.errors, quiet.notes) == ([], [])

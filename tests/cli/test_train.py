@@ -1,0 +1,145 @@
+"""``ggtok train``."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from fixtures.samples import PROSE
+from ggtok import cli
+from ggtok.cli import train as command
+from ggtok.cli.progress import Line
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(PROSE))
+    return path
+
+
+def run(*argv: object) -> int:
+    return cli.main(["train", *map(str, argv)])
+
+
+def test_a_vocabulary_from_files(text: Path, tmp_path: Path, capfd: Capture) -> None:
+    out, template = tmp_path / "own.gguf", tmp_path / "template"
+    template.write_text("{{ messages }}")
+    options = ["--special", "<x>", "--eos", "<e>", "--pre", "qwen2", "--chat-template", template]
+    assert run(text, text, "-o", out, "-n", 500, *options, "--held-out", text) == 0
+    shown = capfd.readouterr()
+    assert "500 tokens of 500 asked for" in shown.out and "held-out" in shown.out
+    assert shown.err == ""
+    expected = ggtok.train(
+        [text, text],
+        500,
+        pre="qwen2",
+        special_tokens=["<x>"],
+        eos="<e>",
+        chat_template="{{ messages }}",
+    )
+    assert ggtok.vocabulary(out).texts == expected.texts
+    tok = ggtok.load(out)
+    assert tok.chat_template == "{{ messages }}" and tok.eos_id == 1
+
+
+def test_other_models(text: Path, tmp_path: Path, capfd: Capture) -> None:
+    out = tmp_path / "own.gguf"
+    assert run(text, "-o", out, "-n", 1400, "--model", "spm", "--split-digits", "--json") == 0
+    report = json.loads(capfd.readouterr().out)
+    assert report["asked"] == 1400 and report["bytes_per_token"] > 1
+    assert ggtok.load(out).vocab_type == "SPM"
+
+
+def test_counts_are_kept(text: Path, tmp_path: Path, capfd: Capture) -> None:
+    out, counts = tmp_path / "own.gguf", tmp_path / "a.counts"
+    assert run(text, "--save-counts", counts) == 0 and not out.exists()
+    assert run("--counts", counts, counts, "-o", out, "-n", 400) == 0
+    expected = ggtok.train([text, "\n".join(PROSE)], 400)
+    assert ggtok.vocabulary(out).texts == expected.texts
+    assert run(text, "--save-counts", counts, "-o", out, "-n", 300) == 0
+    assert ggtok.load(out).n_tokens == 300
+    capfd.readouterr()
+
+
+def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture) -> None:
+    out = tmp_path / "own.gguf"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"abab abab")))
+    assert run("-", "-o", out, "-n", 262) == 0
+    assert b"abab" in ggtok.vocabulary(out).tokens
+    capfd.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "no text"),
+        (["a.txt"], "nothing to write"),
+        (["a.txt", "-o", "x.gguf"], "no size"),
+        (["a.txt", "-o", "x.bin", "-n", "300"], "must end in .gguf"),
+        (["missing.txt", "-o", "x.gguf", "-n", "300"], "missing.txt"),
+        (["a.txt", "-o", "x.gguf", "-n", "300", "--chat-template", "missing"], "missing"),
+        (["a.txt", "-o", "x.gguf", "-n", "3"], "vocab_size is 3"),
+        (["--counts", "a.txt", "-o", "x.gguf", "-n", "300"], "not word counts"),
+    ],
+)
+def test_errors(
+    argv: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("some text")
+    assert run(*argv) == 2
+    shown = capfd.readouterr()
+    assert message in shown.err and shown.err.count("\n") == 1 and shown.out == ""
+    assert os.listdir() == ["a.txt"]
+
+
+def test_an_interrupt_leaves_nothing(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ggtok.making.writers.gguf_bytes", interrupted)
+    assert run(text, "-o", tmp_path / "own.gguf", "-n", 400) == 130
+    assert os.listdir(tmp_path) == ["text.txt"]
+    capfd.readouterr()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+def test_progress(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    """On terminals alone, on one line, which is cleared."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((40, 10)))
+    assert run(text, "-o", tmp_path / "own.gguf", "-n", 400) == 0
+    line = Line(terminal, command._describe)
+    line(ggtok.Progress("count", 2.0, bytes=3_000_000))
+    line(ggtok.Progress("count", 2.0, bytes=9_000_000))  # too soon
+    shown = terminal.getvalue()
+    assert "counting words: 3 MB, 2 MB/s"[:39] in shown and "9 MB" not in shown
+    merging = ggtok.Progress("merge", 2.0, tokens=500, of=1500, count=7)
+    assert command._describe(merging) == (
+        "merging: 500 of 1500 tokens, 250/s, 4 s left, pair count 7"
+    )
+    line.clear()
+    assert terminal.getvalue().endswith("\r")
+    assert run(text, "-q", "-o", tmp_path / "own.gguf", "-n", 400) == 0
+    capfd.readouterr()

@@ -1,0 +1,155 @@
+"""The examples in the README and in docs/: found, run, and rendered with what they print.
+
+A block of `python` is a session of `>>>` prompts, or a program that prints nothing; a block of
+`console` is a session of `$` prompts. Those of one page are run one after the other in one folder,
+which `surroundings` fills. A block that can't be run here has a comment before it,
+`<!-- not run: WHY -->`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.support.patch import GGUF
+from tests.support.vocabularies import fixture
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Pages whose examples a test of their own runs, since they need other files.
+ELSEWHERE = {
+    "docs/arrow.md": "tests/adapters/test_docs.py",
+    "docs/constrained.md": "tests/adapters/test_docs.py",
+    "docs/training.md": "tests/making/test_docs.py",
+}
+OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+
+_BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+# Llama 3's, but for the names of roles, for which the small vocabulary has few tokens.
+TEMPLATE = """{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}
+
+{{ m.content | trim }}<|eot_id|>{% endfor %}
+{%- if add_generation_prompt %}<|start_header_id|>assistant
+
+{% endif %}"""
+MESSAGES = [{"role": "user", "content": "What is <|eot_id|>?"}]
+HOME = "/home/you"  # for the folder of the examples, whose name is another each time
+# Which models and folders of this machine are found must not matter.
+_PLACES = re.compile("HF_.*|GGTOK_.*|LLAMA_CACHE|OLLAMA_.*|PYTHONWARNINGS|XDG_.*")
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    why_not: str  # why it isn't run; "" if it is
+    begin: int  # of the text, in the page
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    """All fenced blocks of a page."""
+    text = page.read_text("utf-8")
+    return [
+        Block(
+            found["language"],
+            found["text"],
+            found["why"] or "",
+            found.start("text"),
+            text.count("\n", 0, found.start("text")),
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def surroundings(folder: Path) -> None:
+    """What the examples find in their folder; docs/README.md tells it."""
+    shutil.copy(fixture("bpe-llama3"), folder / "model.gguf")
+    chat = GGUF.read(fixture("bpe-llama3"))
+    chat.set("tokenizer.chat_template", TEMPLATE)
+    chat.write(folder / "chat.gguf")
+    (folder / "messages.json").write_text(json.dumps(MESSAGES))
+    (folder / "prompt.txt").write_text("Hello, world\n")
+    command = folder / "bin" / "ggtok"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m ggtok "$@"\n')
+    command.chmod(0o755)
+
+
+def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
+    """Runs the blocks of a page in `folder`, the current one; gives each as it really looks."""
+    names: dict[str, Any] = {}
+    done = []
+    for block in blocks(page):
+        if block.why_not:
+            continue
+        if block.language == "python":
+            shown = _run_python(block.text, names)
+        elif block.language == "console":
+            shown = _run_console(block.text, folder)
+        else:
+            continue
+        done.append((block, shown.replace(str(folder), HOME)))
+    return done
+
+
+def _run_python(text: str, names: dict[str, Any]) -> str:
+    """A session as an interpreter shows it; a program as it is, followed by what it prints."""
+    if not text.startswith(">>>"):
+        return text + _evaluate(text, names, "exec")
+    shown = []
+    at = 0
+    lines = text.splitlines(keepends=True)
+    for example in doctest.DocTestParser().get_examples(text):
+        first, *rest = example.source.splitlines(keepends=True)
+        shown += [line for line in lines[at : example.lineno] if not line.strip()]
+        shown += [f">>> {first}", *(f"... {line}" if line.strip() else "...\n" for line in rest)]
+        shown.append(_evaluate(example.source, names))
+        at = example.lineno + 1 + len(rest) + example.want.count("\n")
+    return "".join(shown)
+
+
+def _evaluate(source: str, names: dict[str, Any], how: str = "single") -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            exec(compile(source, "<example>", how), names)
+        except Exception as error:
+            last = traceback.format_exception_only(type(error), error)
+            out.write("Traceback (most recent call last):\n    ...\n" + "".join(last))
+    return out.getvalue()
+
+
+def _run_console(text: str, folder: Path) -> str:
+    """Commands and what they print, standard error included, as a terminal shows them."""
+    shown = []
+    commands = re.findall(r"^\$ (?:.*\\\n)*.*$", text, re.MULTILINE)
+    env = {name: value for name, value in os.environ.items() if not _PLACES.fullmatch(name)}
+    env |= {"HOME": str(folder), "PATH": f"{folder / 'bin'}:{env['PATH']}"}
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", command.removeprefix("$ ")],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=env,
+        )
+        printed = done.stdout.decode()
+        shown.append(f"{command}\n{printed}" + "\n" * (printed[-1:] not in ("", "\n")))
+    return "".join(shown)

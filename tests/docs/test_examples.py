@@ -1,0 +1,114 @@
+"""Every example in the README and in docs/ is run, and prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ELSEWHERE, OTHERS, PAGES, ROOT, blocks, run_page, surroundings
+
+# Blocks that are no examples: drawings, and what other tests compile (tests/c/test_library.py).
+NOT_EXAMPLES = {"", "c", "cmake"}
+# Pages whose examples need other surroundings, and the test that runs them.
+# Which pages have blocks that aren't run here, and why.
+NOT_RUN = {
+    "README.md": [".ci/run does", ".ci/run does"],
+    "docs/c.md": ["tests/c/test_library.py does", "tests/c/test_library.py does"],
+    "docs/converting.md": ["needs a tokenizer that its publisher serves"] * 4,
+    "docs/scale.md": [
+        "needs Ray; python -m tests.distributed runs it",
+        "needs Dask; python -m tests.distributed runs it",
+        "needs Spark; python -m tests.distributed runs it",
+    ],
+    "docs/sources.md": ["needs the network", "needs the network"],
+}
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+HERE = [page for page in PAGES if name_of(page) not in ELSEWHERE]
+
+
+def test_pages_run_elsewhere_are() -> None:
+    for page, test in ELSEWHERE.items():
+        assert Path(page).name in (ROOT / test).read_text("utf-8"), page
+
+
+@pytest.mark.skipif(sys.platform == "win32" or not shutil.which("bash"), reason="needs bash")
+@pytest.mark.parametrize("page", HERE, ids=name_of)
+def test_examples_print_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surroundings(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for block, shown in run_page(page, tmp_path):
+        assert shown == block.text, f"{name_of(page)}, line {block.line}"
+
+
+def test_enough_is_run() -> None:
+    """The README and the pages about the API have examples, and one that prints nothing but its
+    prompts would be no example."""
+    run = {
+        name_of(page): [b for b in blocks(page) if b.language in ("python", "console")]
+        for page in PAGES
+    }
+    for name in ("README.md", "docs/python.md", "docs/cli.md", "docs/overrides.md"):
+        assert run[name], name
+        assert any(
+            re.search(r"^(?!>>>|\.\.\.|\$)\S", block.text, re.MULTILINE) for block in run[name]
+        ), name
+    assert sum(len(found) for found in run.values()) >= 20
+
+
+def test_no_block_is_missed() -> None:
+    """A fence that isn't closed on a line of its own would hide the block that it ends."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        assert text.count("```") == 2 * len(blocks(page)), name_of(page)
+
+
+def test_what_is_not_run_is_listed() -> None:
+    """Each other block says why it isn't run, and this list knows it."""
+    not_run: dict[str, list[str]] = {}
+    for page in HERE:
+        for block in blocks(page):
+            if block.language in NOT_EXAMPLES:
+                continue
+            where = f"{name_of(page)}, line {block.line}"
+            if block.language not in ("python", "console"):
+                assert block.why_not, f"{where}: {block.language} without <!-- not run: WHY -->"
+            if block.why_not:
+                not_run.setdefault(name_of(page), []).append(block.why_not)
+    assert not_run == NOT_RUN
+
+
+def test_links_lead_somewhere() -> None:
+    """Links between pages, to files and to headings; docs/README.md has one to each page."""
+    pages = [*PAGES, *OTHERS, *(ROOT / "docs" / "design").glob("*.md")]
+    reached = set()
+    for page in pages:
+        for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text("utf-8")):
+            path, _, heading = target.partition("#")
+            to = (page.parent / path).resolve() if path else page
+            assert to.exists(), f"{name_of(page)}: {target}"
+            if heading:
+                assert heading in headings(to), f"{name_of(page)}: {target}"
+            if page == ROOT / "docs" / "README.md":
+                reached.add(to)
+    assert set(pages) - reached == {ROOT / "docs" / "README.md", ROOT / "README.md"}
+
+
+def headings(page: Path) -> set[str]:
+    """As GitHub names them."""
+    found = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
+
+
+def test_the_readme_is_short() -> None:
+    assert (ROOT / "README.md").read_text("utf-8").count("\n") <= 130

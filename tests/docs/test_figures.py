@@ -1,0 +1,53 @@
+"""The figures of the README and its chart are those of docs/performance.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+from tests.bench.chart import CHART, FIGURES, draw
+from tests.docs.pages import ROOT
+
+PERFORMANCE = (ROOT / "docs" / "performance.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def row(name: str) -> dict[str, str]:
+    """A row of docs/performance.md, by the names in its table's head, without versions."""
+    lines = PERFORMANCE.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith(f"| {name} |"))
+    head = max(n for n in range(at) if lines[n].startswith("|---"))
+    names = [cell.split()[0] if cell.strip() else "" for cell in lines[head - 1].split("|")[2:-1]]
+    cells = [cell.strip() for cell in lines[at].split("|")[2:-1]]
+    return dict(zip(names, cells, strict=True))
+
+
+def test_the_chart_shows_measured_figures() -> None:
+    figures = json.loads(FIGURES.read_text("utf-8"))
+    for at, panel in enumerate(figures["panels"]):
+        shown = {
+            speed["name"]: "-" if speed["MB/s"][at] is None else f"{speed['MB/s'][at]:g}"
+            for speed in figures["speeds"]
+        }
+        assert shown == row(panel["row"]), panel
+
+
+def test_the_chart_is_drawn_from_its_figures() -> None:
+    """python -m tests.bench.chart draws it."""
+    drawn = draw(json.loads(FIGURES.read_text("utf-8")))
+    assert drawn == CHART.read_text("utf-8")
+    assert ET.fromstring(drawn).tag.endswith("svg")
+    assert "prefers-color-scheme: dark" in drawn
+
+
+def test_the_readme_tells_measured_figures() -> None:
+    text = " ".join(README.split())
+    seen = row("the same text again: English prose")["ggtok"]
+    new = row("fresh text: prose")["ggtok"]
+    assert f"{seen} MB/s for English prose that it has seen before and {new} MB/s for new" in text
+    started = row("import, load, encode, exit, ms")["ggtok"]
+    memory = round(float(row("memory after load, MB")["ggtok"]))
+    assert f"{started} ms for a process that imports ggtok" in text
+    assert f"{memory} MB of memory after loading" in text
+    assert re.search(rf"ggtok {seen} for text seen before and {new} for", text)

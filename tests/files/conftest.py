@@ -1,0 +1,33 @@
+"""A small vocabulary, and sizes with which small files are many batches, parts and checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import ggtok
+from ggtok.files import documents, run, streams, text
+
+SIZES = {
+    (run, "CHECKPOINT"): 3000,
+    (run, "BYTES"): 1000,
+    (run, "_THREAD"): 1,
+    (documents, "GROUP"): 500,
+    (documents, "GROUP_DOCUMENTS"): 7,
+    (streams, "BLOCK"): 300,
+    (text, "LONG"): 700,
+    (text, "PART"): 200,
+}
+
+
+@pytest.fixture(scope="session")
+def tok(load_fixture: Callable[[str], ggtok.Tokenizer]) -> ggtok.Tokenizer:
+    return load_fixture("bpe-llama3")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside, all sizes are small."""
+    for (module, name), value in SIZES.items():
+        monkeypatch.setattr(module, name, value)

@@ -1,0 +1,70 @@
+"""Documents, files that hold them, and what their ids should be, by the plainest way."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import zstandard
+
+import ggtok
+from fixtures.samples import PROSE
+
+Ids = list[list[int]]
+
+
+def documents(seed: int, n: int, longest: int = 400) -> list[str]:
+    """Documents of words in many scripts, none empty."""
+    r = random.Random(seed)
+    words = " ".join(PROSE).split(" ")
+    return [
+        " ".join(r.choices(words, k=r.choice([1, 3, 10, r.randrange(1, longest)])))
+        for _ in range(n)
+    ]
+
+
+def ids_of(
+    tok: ggtok.Tokenizer, texts: Iterable[str | bytes], eos: int | None, **options: bool
+) -> Ids:
+    """``encode`` of each, and EOS."""
+    return [tok.encode(text, **options) + ([eos] if eos is not None else []) for text in texts]
+
+
+def raw_ids(path: Path, dtype: str = "<u2") -> Ids:
+    """The documents of a raw output."""
+    return cut(np.fromfile(path, dtype), np.fromfile(f"{path}.offsets", "<i8"))
+
+
+def cut(ids: np.ndarray, offsets: np.ndarray) -> Ids:
+    assert offsets[0] == 0 and offsets[-1] == len(ids)
+    return [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+
+
+def compressed(path: Path, data: bytes) -> Path:
+    """Writes a file, compressed as its name says; of two members or frames."""
+    half = len(data) // 2
+    if path.suffix == ".gz":
+        data = gzip.compress(data[:half]) + gzip.compress(data[half:])
+    elif path.suffix == ".zst":
+        press = zstandard.ZstdCompressor().compress
+        data = press(data[:half]) + press(data[half:])
+    path.write_bytes(data)
+    return path
+
+
+def jsonl(texts: Sequence[str], field: str = "text") -> bytes:
+    r = random.Random(1)
+    return b"".join(
+        json.dumps({"id": i, field: text}, ensure_ascii=r.random() < 0.5).encode() + b"\n"
+        for i, text in enumerate(texts)
+    )
+
+
+def files_of(folder: Path, out: str) -> dict[str, bytes]:
+    """An output's files, by name, the manifest too."""
+    return {path.name: path.read_bytes() for path in folder.glob(f"{out}*")}

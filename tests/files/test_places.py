@@ -1,0 +1,220 @@
+"""Reading goes on from any place, and small things that larger tests reach by chance alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import ggtok
+from ggtok.distributed import job
+from ggtok.files import ahead, encode, jsonl, sources, streams, tables, text
+from ggtok.files.documents import Piece, Pieces, Place
+from ggtok.files.journal import sync_folder
+from ggtok.files.sources import Source
+from ggtok.files.streams import Stream
+from tests.files.corpus import compressed, documents, ids_of, raw_ids
+from tests.files.corpus import jsonl as lines
+
+Read = Callable[[Source, Place], Pieces]
+
+
+def source(path: Path) -> Source:
+    (found,) = sources.find(path, frozenset())
+    return found
+
+
+def meaning(pieces: list[Piece]) -> list[tuple[bytes | None, bool, int]]:
+    """Documents, however they are cut: their text, and whether they are whole."""
+    found: list[tuple[bytes | None, bool, int]] = []
+    text: bytes | None = b""
+    faults = 0
+    for piece in pieces:
+        found += [(each, True, 0) for each in piece.many]
+        if piece.many:
+            continue
+        text = None if piece.text is None or text is None else text + piece.text
+        faults += piece.faults.invalid_utf8 if piece.faults else 0
+        if piece.ends:
+            found.append((text, True, faults))
+            text, faults = b"", 0
+    assert text == b""
+    return found
+
+
+def places(read: Read, found: Source) -> None:
+    """From where each piece says the next begins, the rest is read."""
+    pieces = list(read(found, Place(0)))
+    assert len(pieces) > 8
+    for n in range(len(pieces) - 1):
+        before, rest = pieces[: n + 1], list(read(found, pieces[n].next))
+        if before[-1].ends:
+            assert meaning(before) + meaning(rest) == meaning(pieces), n
+        else:
+            # Inside a document: of what was dropped nothing is told twice.
+            assert not rest[0].begins
+            assert meaning([*before, *rest]) == meaning(pieces), n
+        assert sum(piece.size for piece in [*before, *rest]) == sum(p.size for p in pieces)
+
+
+@pytest.mark.parametrize("end", [".txt", ".txt.gz", ".txt.zst"])
+@pytest.mark.parametrize("errors", ["replace", "skip"])
+def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, errors: str) -> None:
+    r = random.Random(1)
+    texts = [each.encode().replace(b"|", b"") for each in documents(1, 30, 900)]
+    for i in r.sample(range(30), 6):
+        at = r.randrange(len(texts[i]))
+        texts[i] = texts[i][:at] + b"\xff\xc3" + texts[i][at:]
+    path = compressed(tmp_path / f"a{end}", b"||".join(texts))
+    options = text.TextOptions(b"||", errors, False, tok._native.blocks(), 0)
+    places(lambda found, place: text.read(found, place, options), source(path))
+
+
+def test_records(tmp_path: Path, small: None) -> None:
+    texts = documents(1, 60)
+    for name in ("a.jsonl", "a.jsonl.zst"):
+        path = compressed(tmp_path / name, lines(texts))
+        places(lambda found, place: jsonl.read(found, place, "text", "raise"), source(path))
+    table = pa.table({"text": texts})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=7)
+    pyarrow.feather.write_feather(table, str(tmp_path / "a.feather"), chunksize=7)
+    for name in ("a.parquet", "a.feather"):
+        found = source(tmp_path / name)
+        places(lambda found, place: tables.read(found, place, "text", "raise"), found)
+
+
+def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In what is compressed, to any offset; beyond the end there is nothing to go on from."""
+    monkeypatch.setattr(streams, "BLOCK", 10)
+    data = bytes(range(200))
+    for name in ("a.gz", "a.zst", "a"):
+        found = source(compressed(tmp_path / name, data))
+        for offset in (0, 1, 9, 10, 99, 101, 200):
+            with Stream(found) as stream:
+                stream.seek(offset)
+                assert b"".join(stream.blocks()) == data[offset:]
+        if name != "a":
+            with Stream(found) as stream, pytest.raises(ggtok.FileError, match="ends before"):
+                stream.seek(201)
+
+
+def test_reading_errors(
+    tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the system, with the file's name."""
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    path = tmp_path / "in" / "below" / "a.txt"
+    path.write_text("some text")
+    read = os.read
+    with monkeypatch.context() as patched:  # a read may give less than was asked for
+        patched.setattr(text.os, "read", lambda file, n: read(file, min(n, 2)))
+        tok.encode_files(f"{tmp_path}/in/*", tmp_path / "o")
+    assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
+
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(text.os, "read", fails)
+        with pytest.raises(ggtok.FileError, match="Input/output error") as raised:
+            tok.encode_files(path, tmp_path / "p")
+        assert raised.value.filename == str(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", fails)
+        with pytest.raises(ggtok.FileError, match="Input/output error"):
+            tok.encode_files(tmp_path / "in", tmp_path / "p")
+    sync_folder(str(tmp_path / "nowhere" / "x"))  # as where folders can't be opened
+
+
+def test_encoding_errors(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Come to the caller, from whichever thread."""
+    (tmp_path / "a.txt").write_text(" ".join(documents(1, 50)))  # long: in parts
+    (tmp_path / "b.txt").write_text("short")
+
+    def fails(*_: object) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tok._native, "encode_batch", fails)
+        with pytest.raises(ggtok.OutOfMemoryError):
+            tok.encode_files(tmp_path / "b.txt", tmp_path / "o")
+    with monkeypatch.context() as patched:
+        patched.setattr(encode.Encoder, "_part", fails)
+        with pytest.raises(MemoryError):
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o", threads=2)
+
+    class Interrupted(threading.Thread):
+        def join(self, timeout: float | None = None) -> None:
+            super().join(timeout)
+            if self.name == "ggtok encoder":
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(encode.threading, "Thread", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o", threads=2)
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_thread_behind() -> None:
+    """What it raises comes with the next item, or at the end."""
+
+    def do(item: int) -> None:
+        if item == 3:
+            raise RuntimeError("third")
+        seen.append(item)
+
+    for count in (3, 9):
+        seen: list[int] = []
+
+        def run(count: int = count) -> None:
+            with ahead.Behind(do) as behind:
+                for item in range(1, count + 1):
+                    behind.put(item)
+
+        with pytest.raises(RuntimeError, match="third"):
+            run()
+        assert seen == [1, 2]
+
+
+def test_large_shards(
+    tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard is encoded batch by batch."""
+    texts = documents(1, 50)
+    made = []
+    for size in (1000, 1 << 30):
+        monkeypatch.setattr(job, "BYTES", size)
+        shards = job.Shards(tok, tmp_path / str(size))
+        made.append(shards.job([pa.table({"text": texts})]))
+    assert made[0] == made[1]
+    assert raw_ids(tmp_path / "1000" / made[0]["shard"]) == ids_of(tok, texts, tok.eos_id)
+
+
+def test_lines_without_records(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"\n \n\r\n")
+    summary = tok.encode_files(tmp_path / "a.jsonl", tmp_path / "o")
+    assert (summary.documents, summary.bytes) == (0, 5) and raw_ids(tmp_path / "o") == []
+
+
+def test_a_slow_iterable() -> None:
+    """Is waited for."""
+
+    def slow() -> Iterator[int]:
+        for item in range(2):
+            time.sleep(0.15)
+            yield item
+
+    assert list(ahead.ahead(slow())) == [0, 1]

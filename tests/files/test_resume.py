@@ -1,0 +1,428 @@
+"""A run that is interrupted goes on, and gives the same files; whatever else is refused by name."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import ggtok
+from ggtok.files import growing, journal, run
+from ggtok.files.summary import EncodeProgress
+from tests.files import kill
+from tests.files.corpus import compressed, documents, files_of, jsonl, raw_ids
+from tests.support.vocabularies import fixture
+
+
+class Stop(Exception):
+    pass
+
+
+def stopping(after: int) -> Any:
+    """A progress that raises after so many batches."""
+
+    def progress(_: EncodeProgress) -> None:
+        nonlocal after
+        after -= 1
+        if after < 0:
+            raise Stop
+
+    return progress
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every kind of file, faulty documents among them, long ones too."""
+    folder = tmp_path_factory.mktemp("sources")
+    r = random.Random(5)
+    for i, name in enumerate(["a.txt", "b.txt.gz", "c.txt.zst", "d.txt"]):
+        texts = [text.encode().replace(b"|", b"") for text in documents(i, 40, 900)]
+        for j in r.sample(range(40), 6):
+            at = r.randrange(len(texts[j]))
+            texts[j] = texts[j][:at] + b"\xff" + texts[j][at:]
+        texts[3] = b""
+        compressed(folder / name, b"||".join(texts))
+    for name in ("e.jsonl", "f.jsonl.gz"):
+        compressed(folder / name, jsonl(documents(8, 40)) + b"{}\nnonsense\n")
+    table = pa.table({"text": pa.array([*documents(9, 40), None, ""])})
+    pyarrow.parquet.write_table(table, folder / "g.parquet", row_group_size=13)
+    with pa.ipc.new_file(folder / "h.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=11)
+    for i in range(30):
+        (folder / f"i{i:02}.txt").write_text("one document" * i)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("format", "errors", "separator"),
+    [
+        ("raw", "skip", "||"),
+        ("npy", "replace", "||"),
+        ("megatron", "skip", None),
+        ("arrow", "skip", "||"),
+    ],
+)
+def test_stopped_anywhere(
+    tok: ggtok.Tokenizer,
+    tmp_path: Path,
+    small: None,
+    sources: Path,
+    format: str,
+    errors: str,
+    separator: str | None,
+) -> None:
+    """Files, manifest and Summary are the same, to the bit, wherever it was stopped.
+
+    Claim corpora.1, Claim corpora.2."""
+    options: dict[str, Any] = {"format": format, "errors": errors, "separator": separator}
+    whole = tok.encode_files(sources, tmp_path / "o.bin", **options)
+    expected = files_of(tmp_path, "o.")
+    assert len(expected) == {"arrow": 2}.get(format, 3)
+    for seed in range(2):
+        r = random.Random(seed)
+        for path in tmp_path.iterdir():
+            path.unlink()
+        resumed, stops = [], 0
+        while True:
+            try:
+                progress = stopping(r.choice([0, 10, 30, 80]))
+                threads = r.choice([1, 2])
+                summary = tok.encode_files(
+                    sources, tmp_path / "o.bin", progress=progress, threads=threads, **options
+                )
+                break
+            except Stop:
+                stops += 1
+                assert not (tmp_path / "o.bin").exists()
+        assert files_of(tmp_path, "o.") == expected
+        resumed.append(summary.resumed)
+        assert summary.as_dict() | {"seconds": 0, "resumed": 0} == whole.as_dict() | {
+            "seconds": 0,
+            "resumed": 0,
+        }
+        assert stops < 100
+
+
+def test_killed(tmp_path: Path) -> None:
+    """By SIGKILL, at random moments; at most one checkpoint's work is done again.
+
+    Claim corpora.2, Claim corpora.3."""
+    data = "\n\n".join(documents(1, 9000)).encode()
+    (tmp_path / "a.txt").write_bytes(data)
+    (tmp_path / "b.jsonl").write_bytes(jsonl(documents(2, 3000)))
+    sizes = {"CHECKPOINT": 200_000, "BYTES": 50_000, "_THREAD": 1}
+    model = str(fixture("bpe-llama3"))
+    names = [str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl")]
+    options = {"separator": "\n\n", "errors": "replace"}
+    lost = kill.compare(model, names, tmp_path, options, sizes, kills=6)
+    assert len(lost) >= 3
+    # Two bytes an id, at most an id a byte and BOS and EOS; a batch may exceed its size by one
+    # document.
+    assert max(lost) <= sizes["CHECKPOINT"] + 4 * sizes["BYTES"]
+
+
+def test_a_finished_output_is_not_made_again(
+    tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("some text")
+    first = tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+    before = files_of(tmp_path, "o")
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "batches", None)
+        again = tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+    assert again == first and again.resumed == first.ids
+    assert files_of(tmp_path, "o") == before
+    tok.encode_files(tmp_path / "a.txt", tmp_path / "o", resume=False)
+    assert files_of(tmp_path, "o") == before
+
+
+def refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> None:
+    with pytest.raises(ggtok.InvalidValueError) as raised:
+        tok.encode_files(*args, **options)
+    assert message in str(raised.value)
+    assert "resume=False begins again" in str(raised.value)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_changes_are_refused(
+    tok: ggtok.Tokenizer, load_fixture: Any, tmp_path: Path, small: None, finished: bool
+) -> None:
+    """Before and after the end, by name."""
+    folder, out = tmp_path / "in", tmp_path / "o"
+    folder.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (folder / name).write_text(" ".join(documents(1, 60)))
+    if finished:
+        tok.encode_files(folder, out)
+    else:
+        with pytest.raises(Stop):
+            tok.encode_files(folder, out, progress=stopping(20))
+        assert (tmp_path / "o.journal").exists()
+    refused(
+        "the source a.txt".replace("a.txt", f"{folder}/a.txt is missing"),
+        tok,
+        folder / "b.txt",
+        out,
+    )
+    refused("the sources have another order", tok, [folder / "b.txt", folder / "a.txt"], out)
+    rows: list[tuple[dict[str, Any], str]] = [
+        ({"format": "npy"}, 'format was "raw", is "npy"'),
+        ({"dtype": "uint32"}, 'dtype was "uint16", is "uint32"'),
+        ({"separator": "x\n"}, 'separator was null, is "x'),
+        ({"field": "f"}, 'field was "text", is "f"'),
+        ({"add_special": False}, "add_special was true, is false"),
+        ({"eos": False}, "eos was true, is false"),
+    ]
+    for options, message in rows:
+        refused(message, tok, folder, out, **options)
+    refused("the model's sha256 was", load_fixture("bpe-qwen2"), folder, out)
+    with pytest.raises(ggtok.InvalidValueError, match="the model's pre was null, is"):
+        ggtok.load(fixture("bpe-llama3"), pre="gpt-2").encode_files(folder, out)
+    (folder / "c.txt").write_text("more")
+    refused(f"the source {folder}/c.txt is new", tok, folder, out)
+    (folder / "c.txt").unlink()
+    stat = (folder / "a.txt").stat()
+    os.utime(folder / "a.txt", ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    refused(f"the source {folder}/a.txt was changed", tok, folder, out)
+    with (folder / "a.txt").open("a") as file:
+        file.write("!")
+    refused(
+        f"the source {folder}/a.txt had {stat.st_size} bytes, has {stat.st_size + 1}",
+        tok,
+        folder,
+        out,
+    )
+    many = [folder / f"{i}.txt" for i in range(6)]
+    for path in many:
+        path.write_text("x")
+    refused("(and 6 more)", tok, many, out)
+    # resume=False begins again, whatever there is.
+    tok.encode_files(folder, out, resume=False)
+    assert not list(tmp_path.glob("o*.partial")) and not list(tmp_path.glob("*.journal"))
+
+
+def test_a_stricter_rule_may_be_relaxed(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> None:
+    """Where "raise" stopped at a fault, the run goes on with another rule, and not back."""
+    texts = [text.replace("\n", " ").encode() for text in documents(1, 100)]
+    texts[90] = b"\xff"
+    (tmp_path / "a.txt").write_bytes(b"\n".join(texts))
+    with pytest.raises(ggtok.DocumentError):
+        tok.encode_files(tmp_path / "a.txt", tmp_path / "o", separator="\n")
+    with pytest.raises(Stop):
+        tok.encode_files(
+            tmp_path / "a.txt", tmp_path / "o", separator="\n", errors="skip", progress=stopping(3)
+        )
+    refused(
+        'errors was "skip", is "raise"', tok, tmp_path / "a.txt", tmp_path / "o", separator="\n"
+    )
+    done = tok.encode_files(tmp_path / "a.txt", tmp_path / "o", separator="\n", errors="skip")
+    assert done.resumed > 0 and done.skipped == 1
+    tok.encode_files(tmp_path / "a.txt", tmp_path / "p", separator="\n", errors="skip")
+    assert raw_ids(tmp_path / "o") == raw_ids(tmp_path / "p")
+
+
+def test_an_output_of_someone_else(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("some text")
+    (tmp_path / "o").write_text("precious")
+    with pytest.raises(ggtok.InvalidValueError, match="exists, and has no manifest"):
+        tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+    assert (tmp_path / "o").read_text() == "precious"
+    assert sorted(os.listdir(tmp_path)) == ["a.txt", "o"]
+
+
+def interrupted(tok: ggtok.Tokenizer, folder: Path) -> None:
+    (folder / "a.txt").write_text(" ".join(documents(1, 100)))
+    with pytest.raises(Stop):
+        tok.encode_files(folder / "a.txt", folder / "o", progress=stopping(40))
+
+
+def test_data_that_is_not_what_the_journal_says(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None
+) -> None:
+    """A file that was changed or cut at the last checkpoint is refused; what lies after is not
+    looked at; half a line of the journal doesn't count."""
+    interrupted(tok, tmp_path)
+    partial = tmp_path / "o.partial"
+    data, then = partial.read_bytes(), kill.checkpointed(tmp_path / "o.journal")
+    for changed in (data[: then - 1], data[: then - 1] + bytes([data[then - 1] ^ 1])):
+        partial.write_bytes(changed)
+        with pytest.raises(ggtok.FileError, match=r"o.partial: is not what it was.*resume=False"):
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+    partial.write_bytes(data[:then] + b"nonsense")
+    with (tmp_path / "o.journal").open("ab") as file:
+        file.write(b'12345678 {"checkpoint": {"pla')
+    tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+    tok.encode_files(tmp_path / "a.txt", tmp_path / "p")
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "p").read_bytes()
+    (tmp_path / "again").mkdir()
+    interrupted(tok, tmp_path / "again")
+    (tmp_path / "again" / "o.offsets.partial").unlink()
+    with pytest.raises(FileNotFoundError, match=r"o.offsets.partial"):
+        tok.encode_files(tmp_path / "again" / "a.txt", tmp_path / "again" / "o")
+
+
+@pytest.mark.parametrize("done", range(4))
+def test_killed_while_renaming(
+    tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    """The next run gives the rest of the names."""
+    (tmp_path / "a.txt").write_text("some text")
+    expected = tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+    files = files_of(tmp_path, "o")
+    for path in tmp_path.glob("o*"):
+        path.unlink()
+    count, replace = 0, os.replace
+
+    def stop(source: str, target: str) -> None:
+        nonlocal count
+        count += 1
+        if count > done:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patched:
+        # As a kill would: nothing is cleaned up.
+        patched.setattr(run.formats, "clean", lambda out: None)
+        patched.setattr(journal.Journal, "remove", lambda self: None)
+        patched.setattr(journal.os, "replace", stop)
+        if done < 3:
+            with pytest.raises(KeyboardInterrupt):
+                tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+        else:
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+    assert tok.encode_files(tmp_path / "a.txt", tmp_path / "o") == expected
+    assert files_of(tmp_path, "o") == files
+    if not done:
+        with (tmp_path / "q.journal").open("wb"):
+            pass
+        found = journal.Journal(str(tmp_path / "q.journal"))
+        found.renames = [(str(tmp_path / "nothing"), str(tmp_path / "none"))]
+        with pytest.raises(ggtok.FileError, match="nothing"):
+            found.rename()
+        (tmp_path / "folder" / "x").mkdir(parents=True)
+        found.renames = [(str(tmp_path / "a.txt"), str(tmp_path / "folder"))]
+        with pytest.raises(ggtok.FileError, match="folder"):
+            found.rename()
+        found.close()
+
+
+def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+    """The second is refused while the first works; another output is no matter."""
+    (tmp_path / "a.txt").write_text("some text")
+    seen = []
+
+    def progress(_: EncodeProgress) -> None:
+        with pytest.raises(ggtok.FileError, match="another run writes this output at the moment"):
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+        seen.append(tok.encode_files(tmp_path / "a.txt", tmp_path / "p").ids)
+
+    summary = tok.encode_files(tmp_path / "a.txt", tmp_path / "o", progress=progress)
+    assert seen == [summary.ids]
+
+
+def test_a_journal_that_vanishes_while_its_lock_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run that held it has finished and removed it: a new one is made. Without fcntl there
+    are no locks."""
+    import fcntl
+
+    path = str(tmp_path / "o.journal")
+    flock, calls = fcntl.flock, []
+
+    def removing(file: Any, how: int) -> None:
+        flock(file, how)
+        calls.append(1)
+        if len(calls) == 1:
+            os.unlink(path)
+
+    monkeypatch.setattr(fcntl, "flock", removing)
+    made = journal.Journal(path)
+    assert len(calls) == 2 and os.path.exists(path)
+    made.close()
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    journal.Journal(path).close()
+    assert len(calls) == 2
+
+
+class Full:
+    """A file on a disk that is full after some bytes."""
+
+    def __init__(self, file: Any, room: int) -> None:
+        self.file, self.room = file, room
+
+    def write(self, data: Any) -> int:
+        if self.room <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        n = min(len(data), self.room)
+        self.room -= n
+        written: int = self.file.write(data[:n])
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+def test_a_full_disk(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the file; the run goes on when there is room."""
+    (tmp_path / "a.txt").write_text(" ".join(documents(1, 100)))
+    with monkeypatch.context() as patched:
+        opened = growing.os.fdopen
+        patched.setattr(growing.os, "fdopen", lambda *a, **k: Full(opened(*a, **k), 20_000))
+        with pytest.raises(OSError, match="No space left") as raised:
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
+        assert isinstance(raised.value, ggtok.FileError)
+        assert raised.value.filename.endswith("o.partial")
+    assert tok.encode_files(tmp_path / "a.txt", tmp_path / "o").resumed > 0
+
+    def fails(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    for module, name in ((growing.os, "fdatasync"), (journal.os, "fsync")):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, fails)
+            with pytest.raises(ggtok.FileError, match="Input/output error"):
+                tok.encode_files(tmp_path / "a.txt", tmp_path / "o", resume=False)
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    """Stops at once; the files that are there go on."""
+    script = """
+import sys, time, threading
+import ggtok
+from ggtok.files import run
+run.CHECKPOINT = run.BYTES = 20_000
+tok = ggtok.load(sys.argv[1])
+started = lambda p: p.documents and print("on", flush=True) if p.ids > 200_000 else None
+try:
+    tok.encode_files(sys.argv[2], sys.argv[3], separator="|", threads=1, progress=started)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+    (tmp_path / "a.txt").write_text("|".join(documents(1, 500)) * 20)
+    arguments = [str(fixture("bpe-llama3")), str(tmp_path / "a.txt"), str(tmp_path / "o")]
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None and child.stdout.readline() == "on\n"
+    child.send_signal(signal.SIGINT)
+    then = time.monotonic()
+    out, _ = child.communicate(timeout=60)
+    assert out.endswith("stopped\n") and child.returncode == 0
+    assert time.monotonic() - then < 20
+    assert (tmp_path / "o.journal").exists() and not (tmp_path / "o").exists()
+    entries = [json.loads(line[9:]) for line in (tmp_path / "o.journal").open()]
+    assert any("checkpoint" in entry for entry in entries)

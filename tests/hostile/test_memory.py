@@ -1,0 +1,179 @@
+"""What loading takes at the peak, in multiples of the file: SECURITY.md's numbers."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fixtures.build import charsmap
+from tests.support.patch import GGUF, add_tokens
+from tests.support.vocabularies import fixture
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+
+NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 3, 4, 6
+REFUSED = 10  # times the file
+
+CHILD = """
+import sys, warnings
+import ggtok
+warnings.simplefilter("ignore")
+def kilobytes(field):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(field))
+with open(sys.argv[1], "rb") as file:
+    data = file.read()
+try:
+    ggtok.load(data[:100])
+except ggtok.GGTokError:
+    pass
+with open("/proc/self/clear_refs", "w") as refs:
+    refs.write("5")  # forget the peak so far
+before = kilobytes("VmRSS")
+try:
+    ggtok.load(data)
+    outcome = "loaded"
+except ggtok.GGTokError as e:
+    outcome = str(e)
+print((kilobytes("VmHWM") - before) * 1024 / len(data), outcome)
+"""
+
+
+def letters(n: int, size: int) -> list[bytes]:
+    rng = random.Random(n)
+    return [bytes(rng.choices(range(97, 123), k=size)) for _ in range(n)]
+
+
+def han(n: int, size: int) -> list[bytes]:
+    rng = random.Random(n)
+    return [
+        "".join(map(chr, rng.choices(range(0x4E00, 0x9FFF), k=size))).encode() for _ in range(n)
+    ]
+
+
+TOKENS: dict[str, Callable[[], list[bytes]]] = {
+    "short": lambda: letters(50_000, 12),
+    "long": lambda: letters(50, 20_000),
+    "one": lambda: letters(1, 1_000_000),
+    "Han": lambda: han(1000, 300),
+    "one of Han": lambda: han(1, 300_000),
+    # what these print as is little less, and little more, than the limit
+    "many of Han": lambda: han(7_000, 58),
+    "too many of Han": lambda: han(7_000, 60),
+    "broken": lambda: [b"\x80%09d\xff" % i for i in range(20_000)],
+}
+FAULTS: dict[str, tuple[str, Callable[[GGUF], None]]] = {
+    "an id": ("bos_token_id", lambda g: g.set("tokenizer.ggml.bos_token_id", b"x", "str")),
+    "a flag": ("add_eos_token", lambda g: g.set("tokenizer.ggml.add_eos_token", 1, "u32")),
+    "a list": ("suppress_tokens", lambda g: g.set("tokenizer.ggml.suppress_tokens", [b"x"], "str")),
+    "a name": ("general.name", lambda g: g.set("general.name", 1, "u32")),
+    "phi-3": ("names a phi-3 model", lambda g: g.set("general.name", b"phi-3", "str")),
+}
+
+
+def peak(gguf: GGUF, tmp_path: Path) -> tuple[float, str]:
+    path = tmp_path / "file.gguf"
+    path.write_bytes(gguf.dump())
+    out = subprocess.run(
+        [sys.executable, "-c", CHILD, path], capture_output=True, text=True, check=True
+    )
+    times, outcome = out.stdout.split(" ", 1)
+    return float(times), outcome
+
+
+def made(name: str, tokens: str, kind: int) -> GGUF:
+    gguf = GGUF.read(fixture(name))
+    add_tokens(gguf, TOKENS[tokens](), kind)
+    return gguf
+
+
+@pytest.mark.parametrize("name", ["ugm", "bpe-gpt2", "plamo2", "rwkv", "wpm"])
+@pytest.mark.parametrize("tokens", ["long", "one of Han"])
+def test_a_faulty_key_is_found_before_anything_is_built(
+    name: str, tokens: str, tmp_path: Path
+) -> None:
+    for fault, (named, put) in FAULTS.items():
+        if fault == "phi-3" and name not in ("ugm", "wpm"):
+            continue
+        gguf = made(name, tokens, USER_DEFINED)
+        put(gguf)
+        times, outcome = peak(gguf, tmp_path)
+        assert named in outcome, (fault, outcome)
+        assert times < REFUSED, (fault, times)
+
+
+def short_byte(gguf: GGUF) -> None:
+    add_tokens(gguf, [b"<0"], BYTE)
+
+
+def faulty_newline(gguf: GGUF) -> None:
+    rules = list(charsmap({"\n": "x" * 100}))
+    gguf.set("tokenizer.ggml.precompiled_charsmap", rules, "u8")
+
+
+def no_byte_tokens(gguf: GGUF) -> None:
+    types = gguf.array("tokenizer.ggml.token_type")
+    gguf.set("tokenizer.ggml.token_type", [NORMAL if t == BYTE else t for t in types], "i32")
+
+
+def beyond_unicode(gguf: GGUF) -> None:
+    add_tokens(gguf, [b"\xf5\x90\x80\x80"], NORMAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "kind", "put", "named"),
+    [
+        ("ugm", "one", USER_DEFINED, short_byte, "is a byte token"),
+        ("wpm", "long", NORMAL, short_byte, "is a byte token"),
+        ("ugm", "long", NORMAL, faulty_newline, "32 times as long"),
+        ("bpe-gpt2", "one of Han", NORMAL, lambda _: None, "prints as far too many bytes"),
+        ("bpe-gpt2", "Han", NORMAL, lambda _: None, "prints as far too many bytes"),
+        ("bpe-gpt2", "too many of Han", NORMAL, lambda _: None, "prints as far too many bytes"),
+        ("plamo2", "one", USER_DEFINED, no_byte_tokens, "must have a byte token"),
+        ("plamo2", "broken", USER_DEFINED, beyond_unicode, "a character above U+10FFFF"),
+    ],
+)
+def test_other_faults(
+    name: str, tokens: str, kind: int, put: Callable[[GGUF], None], named: str, tmp_path: Path
+) -> None:
+    gguf = made(name, tokens, kind)
+    put(gguf)
+    times, outcome = peak(gguf, tmp_path)
+    assert named in outcome
+    assert times < REFUSED
+
+
+# SECURITY.md's table: what a file that loads takes at the peak, at most.
+LOADED = {
+    ("spm", NORMAL): 10,
+    ("bpe-gpt2", NORMAL): 10,
+    ("wpm", NORMAL): 50,
+    ("rwkv", NORMAL): 50,
+    ("ugm", NORMAL): 50,
+    ("plamo2", NORMAL): 65,
+    ("spm", CONTROL): 35,
+    ("spm", USER_DEFINED): 60,
+    ("ugm", USER_DEFINED): 100,
+    ("plamo2", USER_DEFINED): 115,
+}
+ROWS = [(*row, tokens) for row in LOADED for tokens in ("short", "long", "one")]
+ROWS += [("plamo2", NORMAL, "broken")]
+
+
+@pytest.mark.parametrize(("name", "kind", "tokens"), ROWS)
+def test_what_loading_takes(name: str, kind: int, tokens: str, tmp_path: Path) -> None:
+    times, outcome = peak(made(name, tokens, kind), tmp_path)
+    assert outcome.strip() == "loaded"
+    assert times < LOADED[name, kind], times
+
+
+def test_what_tokens_of_other_characters_take(tmp_path: Path) -> None:
+    gguf = made("bpe-gpt2", "many of Han", NORMAL)
+    times, outcome = peak(gguf, tmp_path)
+    assert outcome.strip() == "loaded"
+    assert 50 < times < LOADED["bpe-gpt2", NORMAL] + 64 + 2**20 / len(gguf.dump()), times

@@ -1,0 +1,293 @@
+"""Long texts of one kind: done at once, nothing lost, and the cost grows as the text does.
+
+Claim pretok.3.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ggtok
+from ggtok import TokenAttr
+from tests.support.patch import GGUF, add_tokens
+from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names
+
+Load = Callable[[str], ggtok.Tokenizer]
+
+NORMAL, CONTROL = 1, 3
+SIZE = 400_000  # bytes
+SECONDS = 5.0  # for so many; the slowest takes a hundredth of it, a quadratic one minutes
+
+UNITS = {
+    "letter": "a",
+    "capitals": "A",
+    "spaces": " ",
+    "newlines": "\n",
+    "digits": "7",
+    "dots": ".",
+    "Han": "\u6f22",
+    "marks": "\u0301",
+    "contractions": "'s",
+    "blanks and newlines": "  \n \n",
+    "spaces, then a letter": " ",
+    "newlines, then a letter": "\n",
+    "capitals, then a letter": "A",
+    "mixed": "The cat's 1234 \u6f22\u5b57 \u0301\u00e9...\n\n  x HTTPServer\t",
+}
+
+OTHERS = ("spm", "spm-bytes", "wpm", "ugm", "ugm-plain", "rwkv", "plamo2", "bpe-hybriddna")
+
+
+def text_of(kind: str, size: int) -> bytes:
+    unit = UNITS[kind].encode()
+    return unit * (size // len(unit)) + b"a" * kind.endswith("then a letter")
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def chains() -> dict[str, str]:
+    """The chain of each name, by what pretok/names.c calls it."""
+    source = Path(__file__).resolve().parents[2] / "cext" / "pretok" / "names.c"
+    row = re.compile(r'^ +\{"([^"]+)", "\w+", [^{}]*\b(CHAIN_\w+)\},$', re.MULTILINE)
+    return dict(row.findall(source.read_text()))
+
+
+CHAINS = chains()
+FIRST_OF_CHAIN = {chain: name for name, chain in reversed(CHAINS.items())}
+
+
+def base_of(pre: str) -> str:
+    """A fixture that has a token for each byte that the name lets through."""
+    if pre in ("mmbert", "whitespace"):
+        return f"bpe-{pre}"
+    raw = ("gemma4", "granite-embed-multi-311m", "sarvam-moe")
+    return "bpe-gemma4" if pre in raw else "bpe-gpt2"
+
+
+@cache
+def load_pre(pre: str) -> ggtok.Tokenizer:
+    gguf = GGUF.read(fixture(base_of(pre)))
+    gguf.set("tokenizer.ggml.pre", pre)
+    return ggtok.load(gguf.dump())
+
+
+def check(tok: ggtok.Tokenizer, size: int, lossless: bool) -> None:
+    lengths = np.array([len(tok.token_to_piece(id)) for id in range(tok.n_tokens)])
+    for kind in UNITS:
+        text = text_of(kind, size)
+        started = time.perf_counter()
+        ids = tok.encode_array(text, add_special=False)
+        seconds = time.perf_counter() - started
+        assert seconds < SECONDS, (kind, seconds)
+        assert len(ids) <= len(text) + text.count(b"\n") + 1, kind
+        if lossless:
+            assert lengths[ids].sum() == len(text), kind
+            start = b"".join(map(tok.token_to_piece, ids[:500]))
+            assert text.startswith(start), kind
+
+
+def test_each_name_has_its_chain() -> None:
+    assert sorted(CHAINS) == sorted(PRE_NAMES)
+
+
+@pytest.mark.parametrize("pre", PRE_NAMES)
+def test_pre_tokenizer(pre: str) -> None:
+    size = SIZE if FIRST_OF_CHAIN[CHAINS[pre]] == pre else SIZE // 20
+    # mmbert puts a U+2581 before each line, `whitespace` drops what it splits at.
+    check(load_pre(pre), size, lossless=pre not in ("mmbert", "whitespace"))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_vocabulary(name: str, load_fixture: Load) -> None:
+    check(load_fixture(name), SIZE, lossless=False)
+
+
+# ---- growth ----
+
+GROWING = ("gpt-2", "gpt-4o", "deepseek-llm", "jais-2", "chameleon", "superbpe", "afmoe", "gemma4")
+LEAST = 0.02  # seconds that 4n must take for its ratio to tell anything
+RATIO = 12  # linear is 4, quadratic 16
+
+
+# What others do on the machine doesn't count; but Windows counts in steps of 16 ms.
+clock = time.perf_counter if sys.platform == "win32" else time.thread_time
+
+
+def seconds_of(tok: ggtok.Tokenizer, text: bytes) -> float:
+    started = clock()
+    tok.count(text)
+    return clock() - started
+
+
+def check_growth(tok: ggtok.Tokenizer) -> None:
+    for kind in UNITS:
+        short, long = text_of(kind, SIZE // 4), text_of(kind, SIZE)
+        if seconds_of(tok, long) > LEAST:
+            times = [(seconds_of(tok, short), seconds_of(tok, long)) for _ in range(3)]
+            best_short, best_long = map(min, zip(*times, strict=True))
+            assert best_long < RATIO * best_short, kind
+
+
+@pytest.mark.parametrize("pre", GROWING)
+def test_growth_of_pre_tokenizer(pre: str) -> None:
+    check_growth(load_pre(pre))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_growth_of_other_vocabulary(name: str, load_fixture: Load) -> None:
+    check_growth(load_fixture(name))
+
+
+# ---- long tokens ----
+
+
+def with_long_token(name: str, size: int) -> ggtok.Tokenizer:
+    """A fixture and a token that `size` letters nearly match wherever they are met."""
+    gguf = GGUF.read(fixture(name))
+    longs = [b"a" * size + b"b", b"a" * (size // 2)]
+    if name.startswith("wpm"):
+        longs.append("\u2581".encode() + longs[0])
+    add_tokens(gguf, longs, NORMAL)
+    return ggtok.load(gguf.dump())
+
+
+@pytest.mark.parametrize("name", ["rwkv", "wpm", "ugm", "ugm-plain", "plamo2"])
+def test_growth_with_a_long_token(name: str) -> None:
+    """A walk through the trie from each place would be as long as the token."""
+    times = []
+    for size in (SIZE // 16, SIZE // 4):
+        tok = with_long_token(name, size)
+        text = b"a" * (size - 1)
+        times.append(min(seconds_of(tok, text) for _ in range(3)))
+        whole = tok.encode(text + b"ab", add_special=False)
+        assert len(whole) <= 2, name  # the token, and in some a space in front
+    assert times[1] < max(RATIO * times[0], LEAST), times
+
+
+def test_a_token_of_unknown_bytes_is_not_quadratic(tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    tokens = gguf.strings("tokenizer.ggml.tokens")
+    tokens[5] = b" " * 200_000  # a space stands for no byte: each prints as the whole text
+    gguf.set("tokenizer.ggml.tokens", tokens)
+    gguf.write(tmp_path / "quadratic.gguf")
+    with pytest.raises(ggtok.VocabError, match="token 5 prints as far too many bytes"):
+        ggtok.load(tmp_path / "quadratic.gguf")
+
+
+# ---- tokens in broken UTF-8 ----
+
+
+def with_tokens(name: str, tokens: list[bytes]) -> bytes:
+    gguf = GGUF.read(fixture(name))
+    add_tokens(gguf, tokens, NORMAL)
+    return gguf.dump()
+
+
+@pytest.mark.parametrize("token", [b"\x80%09d\xff", b"%09d\x80"])
+def test_growth_with_broken_tokens(token: bytes) -> None:
+    """Each puts a link of its own into PLaMo's automaton; they are not searched one by one."""
+    times = []
+    for n in (10_000, 40_000):
+        data = with_tokens("plamo2", [token % i for i in range(n)])
+        started = clock()
+        tok = ggtok.load(data)
+        loaded = clock()
+        tok.count(b"123 \xff\x80 456" * 2000)
+        times.append((loaded - started, clock() - loaded))
+    for short, long in zip(*times, strict=True):
+        assert long < max(RATIO * short, LEAST), times
+
+
+def test_growth_with_a_link_to_a_long_state() -> None:
+    """It is followed by as many failure links as the state has characters."""
+    times = []
+    for size in (10_000, 40_000):
+        tok = ggtok.load(with_tokens("plamo2", [b"a" * size, b"a" * size + b"\x80"]))
+        times.append(min(seconds_of(tok, b"ba" * 20_000) for _ in range(3)))
+    assert times[1] < max(2 * times[0], LEAST), times
+
+
+# ---- special tokens ----
+
+
+def each_once(size: int) -> tuple[list[bytes], bytes]:
+    tokens = [b"<|%06d|>" % i for i in range(size // 10)]
+    return tokens, b"".join(sorted(tokens, key=lambda token: token[::-1]))
+
+
+def nested(size: int) -> tuple[list[bytes], bytes]:
+    """Wherever one ends, all that are shorter do."""
+    tokens = [b"a" * i for i in range(20, 220)]
+    return tokens, tokens[-1][1:] + b"b" + b"a" * size
+
+
+def interlocked(size: int) -> tuple[list[bytes], bytes]:
+    """Where one begins in another, what the first takes decides what may begin there."""
+    tokens = [part * i + b"b" for i in range(1, math.isqrt(size) // 2) for part in (b"ab", b"ba")]
+    return tokens, b"".join(token[i % len(token) :] for i, token in enumerate(tokens * 2))[:size]
+
+
+def blanks(size: int) -> tuple[list[bytes], bytes]:
+    """They take white space along, and hold it."""
+    tokens = [b" " * (i // 2) + b"x" * (i % 2) for i in range(2, 2 * math.isqrt(size))]
+    return tokens, b"".join(tokens)[:size]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("make", [each_once, nested, interlocked, blanks])
+def test_growth_with_many_special_tokens(
+    make: Callable[[int], tuple[list[bytes], bytes]], trusted: bool
+) -> None:
+    """The rule goes through the text once for each."""
+    times = []
+    for size in (SIZE // 16, SIZE // 4):
+        gguf = GGUF.read(fixture("bpe-gpt2"))
+        tokens, text = make(size)
+        add_tokens(gguf, tokens, CONTROL)
+        if make is blanks:
+            add_tokens(gguf, ["<unk>", "<s>", "</s>"], CONTROL)
+            gguf.set("general.name", "phi-3")
+        tok = ggtok.load(gguf.dump())
+        ranges = [(at, at + 999) for at in range(0, len(text) - 999, 1000)]
+        started = clock()
+        if trusted:
+            ids, _ = tok._native.encode_parts(text.decode(), 2, ranges)
+        else:
+            ids = tok.encode(text, add_special=False, parse_special=True)
+        times.append(clock() - started)
+        assert max(ids) >= tok.n_tokens - len(tokens), "none of them was found"
+    assert times[1] < max(RATIO * times[0], LEAST), times
+
+
+@pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
+def test_special_tokens_in_a_row(name: str, load_fixture: Load) -> None:
+    n = 100_000
+    tok = load_fixture(name)
+    marked = TokenAttr.CONTROL | TokenAttr.USER_DEFINED
+    special = [id for id in range(tok.n_tokens) if tok.token_attr(id) & marked]
+    texts = {id: tok.token_text(id) for id in special}
+    alone = [
+        id
+        for id, text in texts.items()
+        if text and not any(other in text * 2 for other in texts.values() if other != text)
+    ]
+    for id in alone[:3]:
+        started = time.perf_counter()
+        ids = tok.encode_array(texts[id] * n, add_special=False, parse_special=True)
+        assert time.perf_counter() - started < SECONDS
+        assert np.count_nonzero(ids == id) == n
+    together = b"".join(texts.values())
+    started = time.perf_counter()
+    ids = tok.encode_array(together * (n // max(len(texts), 1)), parse_special=True)
+    assert time.perf_counter() - started < SECONDS
+    assert len(alone) == 0 or len(ids) >= n // 2

@@ -1,0 +1,137 @@
+"""Small sources, made by the libraries that they are for."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+import ggtok
+from fixtures.samples import CODE, PROSE
+from ggtok.making.patterns import CHAIN_OF_PRE
+
+TEXT = [line for text in (*PROSE, *CODE) for line in text.split("\n") if line]
+SPECIAL = ["<|endoftext|>", "<|im_start|>"]
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+
+
+def split(*expressions: str) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = [
+        {"type": "Split", "pattern": {"Regex": e}, "behavior": "Isolated", "invert": False}
+        for e in expressions
+    ]
+    return {"type": "Sequence", "pretokenizers": [*steps, {**BYTE_LEVEL, "use_regex": False}]}
+
+
+@cache
+def _trained() -> str:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=900,
+        show_progress=False,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    tokenizer.train_from_iterator(TEXT, trainer)
+    return str(tokenizer.to_str())
+
+
+def bpe(pre: str = "gpt-2", **changes: Any) -> dict[str, Any]:
+    """A byte-level tokenizer.json with a pre-tokenizer as published."""
+    document: dict[str, Any] = json.loads(_trained())
+    chain = CHAIN_OF_PRE[pre]
+    document["pre_tokenizer"] = split(*(chain.published or (chain.steps,))[0])
+    model = changes.pop("model", {})
+    document |= changes
+    document["model"] |= model
+    return document
+
+
+def byte_fallback(**changes: Any) -> dict[str, Any]:
+    """A tokenizer.json as Llama 2's."""
+    v = ggtok.train("\n".join(TEXT), 2000, model="spm", min_frequency=1)
+    from ggtok.making.export.tokenizer_json import tokenizer_json
+
+    document: dict[str, Any] = json.loads(tokenizer_json(v))
+    document |= changes
+    return document
+
+
+def wordpiece(**changes: Any) -> dict[str, Any]:
+    texts = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "##"]
+    letters = [chr(c) for c in range(0x21, 0x7F)] + list("äöüßé你好мир")
+    texts += letters + ["##" + c for c in letters] + ["the", "##ing", "hello", "world", "##s"]
+    normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
+    return {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": id, "content": texts[id], "special": True, "normalized": False}
+            | dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+            for id in range(4)
+        ],
+        "normalizer": {**normalizer, "strip_accents": None, "lowercase": True},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]},
+        "decoder": None,
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {text: id for id, text in enumerate(dict.fromkeys(texts))},
+        },
+        **changes,
+    }
+
+
+def spm(kind: str, **options: Any) -> bytes:
+    """A SentencePiece model's file."""
+    options = {"vocab_size": 1500, "byte_fallback": kind == "bpe", **options}
+    options.setdefault("hard_vocab_limit", False)
+    options.setdefault("normalization_rule_name", "identity")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT), model_writer=model, model_type=kind, minloglevel=2, **options
+    )
+    return model.getvalue()
+
+
+def ranks() -> dict[bytes, int]:
+    v = ggtok.train("\n".join(TEXT), 800, rule="bytes", min_frequency=1)
+    return {token: id - 1 for id, token in enumerate(v.tokens) if id}
+
+
+def tiktoken_file(of: dict[bytes, int] | None = None) -> bytes:
+    rows = (ranks() if of is None else of).items()
+    return b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in rows)
+
+
+def tekken(**changes: Any) -> dict[str, Any]:
+    (pattern,) = CHAIN_OF_PRE["tekken"].published[0]
+    of = ranks()
+    config = {
+        "pattern": pattern,
+        "num_vocab_tokens": len(of),
+        "default_vocab_size": len(of) + 20,
+        "default_num_special_tokens": 30,
+        "version": "v3",
+    }
+    rows = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for token, rank in of.items()
+    ]
+    return {"config": config, "vocab": rows, **changes}
+
+
+def write(path: Path, data: bytes | str | dict[str, Any]) -> Path:
+    if isinstance(data, dict):
+        data = json.dumps(data)
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path

@@ -1,0 +1,228 @@
+"""Other formats: ids in the library that they are for, fixed points, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+import tiktoken
+from tokenizers import Tokenizer
+
+import ggtok
+from ggtok.making import spelling
+from ggtok.making.convert import confirm
+from ggtok.making.convert.formats import converted
+from ggtok.making.convert.tiktoken import read_ranks
+from ggtok.making.patterns import CHAIN_OF_PRE
+from ggtok.making.vocabulary import Vocabulary
+from tests.making.convert import sources
+from tests.support.vocabularies import real
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def differing(v: Vocabulary, encode: confirm.Encode, *, special: bool, n: int = 800) -> list[str]:
+    lines = confirm.lines_for(v, n)
+    ours, theirs = confirm.encode_ours(v, parse_special=special)(lines), encode(lines)
+    return [line for line, a, b in zip(lines, ours, theirs, strict=True) if a != list(b)]
+
+
+def real_vocabulary(name: str) -> Vocabulary:
+    """Of large ones, the beginning: what their merges make first. Llama 3's don't come in the
+    order of what they need."""
+    v = ggtok.vocabulary(real(name))
+    return v if len(v) < 60_000 or name == "llama-bpe" else v.smaller(20_000)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gpt-2", "llama-bpe", "qwen2", "command-r", "deepseek-llm", "deepseek-coder", "llama-spm"],
+)
+def test_a_real_vocabulary_as_tokenizer_json(name: str, tmp_path: Path) -> None:
+    v = real_vocabulary(name)
+    path = tmp_path / "tokenizer.json"
+    v.save(path)
+    tokenizer = Tokenizer.from_file(str(path))
+
+    def encode(lines: Any) -> list[list[int]]:
+        return [e.ids for e in tokenizer.encode_batch(lines, add_special_tokens=False)]
+
+    assert differing(v, encode, special=True) == []
+    text = "Hello, world"
+    assert tokenizer.encode(text).ids == v.tokenizer().encode(text)
+    assert tokenizer.decode(tokenizer.encode(text).ids) == text
+    again = converted(str(path), like=None, pre=None, arch=None, lines=300)
+    assert again.report.unexplained == ()  # type: ignore[attr-defined]
+    again.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["llama-bpe", "gpt-2", "qwen2"])
+def test_a_real_vocabulary_as_tiktoken(name: str, tmp_path: Path) -> None:
+    v = real_vocabulary(name)
+    v.save(tmp_path / "x.tiktoken")
+    ranks = read_ranks((tmp_path / "x.tiktoken").read_bytes(), "x")
+    (step,) = CHAIN_OF_PRE[str(v.pre)].steps
+    encoding = tiktoken.Encoding("x", pat_str=step, mergeable_ranks=ranks, special_tokens={})
+
+    def encode(lines: Any) -> list[list[int]]:
+        return [encoding.encode(line, disallowed_special=()) for line in lines]
+
+    own = [t.decode() for t, k in zip(v.texts, v.types, strict=True) if k == spelling.USER_DEFINED]
+    lines = differing(v, encode, special=False)
+    assert [line for line in lines if not any(text in line for text in own)] == []
+    again = ggtok.convert(tmp_path / "x.tiktoken", pre=v.pre)
+    again.save(tmp_path / "again.tiktoken")
+    assert (tmp_path / "again.tiktoken").read_bytes() == (tmp_path / "x.tiktoken").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "baichuan", "nomic-bert-moe"])
+def test_a_real_vocabulary_as_sentencepiece(name: str, tmp_path: Path) -> None:
+    v = ggtok.vocabulary(real(name))
+    path = tmp_path / "x.model"
+    v.save(path)
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    lines = differing(v, processor.encode, special=False)
+    if name != "nomic-bert-moe":
+        assert lines == []
+    again = converted(str(path), like=None, pre=None, arch=None, lines=300)
+    assert again.report.unexplained == ()  # type: ignore[attr-defined]
+    again.save(tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == path.read_bytes()
+
+
+def test_wordpiece_and_unigram_as_tokenizer_json(tmp_path: Path) -> None:
+    v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
+    with pytest.warns(ggtok.VocabWarning, match="strip accents"):
+        v.save(tmp_path / "tokenizer.json")
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert tokenizer.encode("Hello world").ids == v.tokenizer().encode("Hello world")
+    v = ggtok.vocabulary(real("nomic-bert-moe"))
+    v.save(tmp_path / "tokenizer.json")
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert tokenizer.encode("Hello world").ids == v.tokenizer().encode("Hello world")
+
+
+# ---- refused ----
+
+
+def bpe(**changes: Any) -> Vocabulary:
+    from dataclasses import replace
+
+    v = ggtok.train("\n".join(sources.TEXT), 600, pre="gpt-2", rule="bytes", min_frequency=1)
+    return replace(v, **changes)
+
+
+def without(v: Vocabulary, text: bytes, by: bytes) -> list[bytes]:
+    return [by if t == text else t for t in v.texts]
+
+
+def test_what_tokenizer_json_cannot_say(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    v = bpe()
+    a = spelling.to_characters(b"\xf0")
+    cases = [
+        (bpe(texts=without(v, a, b"zz0")), "no token for the byte 0xF0"),
+        (bpe(merge_texts=[*(v.merge_texts or ()), (b"q", b"Qq")]), "tokens that don't exist"),
+        (bpe(texts=without(v, v.texts[-1], b"\xff")), "is not UTF-8"),
+        (ggtok.train("ab ab", 300, pre_patterns=[r"\S+|\s+"]), "expressions of one's own"),
+        (bpe(pre="gemma4"), "no expressions for the pre-tokenizer 'gemma4'"),
+        (bpe(model="rwkv", pre=None, merge_texts=None), "can't say model 'rwkv'"),
+    ]
+    for case, message in cases:
+        with pytest.raises(ggtok.VocabError) as e:
+            case.save(path)
+        assert message in str(e.value)
+        assert not path.exists()
+
+
+def spm(rows: dict[str, float]) -> Vocabulary:
+    texts = [b"<unk>", b"<s>", b"</s>", *map(spelling.byte_token, range(256))]
+    types = [spelling.UNKNOWN, 3, 3, *[spelling.BYTE] * 256, *[spelling.NORMAL] * len(rows)]
+    return Vocabulary(
+        "llama",
+        [*texts, *(text.encode() for text in rows)],
+        types,
+        pre="default",
+        scores=[0.0] * 259 + list(rows.values()),
+        special_ids={"unk": 0, "bos": 1, "eos": 2},
+    )
+
+
+def test_scores_that_tie(tmp_path: Path) -> None:
+    letters = dict.fromkeys("abc", -9.0)
+    path = tmp_path / "tokenizer.json"
+    with pytest.raises(ggtok.VocabError, match="'ab' and 'bc' have the same score"):
+        spm({**letters, "ab": -1.0, "bc": -1.0}).save(path)
+    v = spm({**letters, **{"a" * n: -1.0 for n in range(2, 6)}, "cb": -2.0, "ccb": -2.5})
+    v.save(path)
+    tokenizer = Tokenizer.from_file(str(path))
+    for n in range(40):
+        text = "b" + "a" * n + "c"
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        assert ids == v.tokenizer().encode(text, add_special=False)
+    from dataclasses import replace
+
+    types = [1 if t == b"<0x41>" else k for t, k in zip(v.texts, v.types, strict=True)]
+    texts = [b"xx" if t == b"<0x41>" else t for t in v.texts]
+    lacking = replace(v, texts=texts, types=types)
+    with pytest.raises(ggtok.VocabError, match="no token '<0x41>'"):
+        lacking.save(path)
+
+
+def test_what_tiktoken_cannot_say(tmp_path: Path) -> None:
+    v = bpe()
+    merges = list(v.merge_texts or ())
+    texts, types = [*v.texts, b"qqq"], [*v.types, spelling.NORMAL]
+    cases = [
+        (bpe(merge_texts=[*merges[1:], merges[0]]), "ids rise in the order of merges"),
+        (bpe(merge_texts=merges[:-1]), "would be a merge, and it isn't one"),
+        (bpe(texts=texts, types=types), "made by no merges"),
+        (bpe(texts=without(v, b"q", b"\xe2\x81\x80")), "stands for no bytes"),
+        (bpe(types=[3, 3, *v.types[2:]]), "no token for the byte 0x00"),
+        (bpe(merge_texts=[*merges, (b"q", b"\xc4\xa1")]), "which is no token"),
+        (spm({"a": 0.0}), "holds byte-level BPE only"),
+    ]
+    for case, message in cases:
+        with pytest.raises(ggtok.VocabError) as e:
+            case.save(tmp_path / "x.tiktoken")
+        assert message in str(e.value)
+
+
+def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    v = spm({"a": 0.0, "b": -1.0})
+    cases = [
+        (bpe(), "SentencePiece has BPE and Unigram of characters"),
+        (replace(v, types=[3, *v.types[1:]]), "needs an unknown token"),
+        (replace(v, types=[2, 3, 3, 1, *v.types[4:]]), "255 byte tokens"),
+        (replace(v, types=[*v.types[:-1], 4]), "after a user-defined token such as b'b'"),
+        (
+            replace(
+                v,
+                texts=[*v.texts[:-2], b"\xe2\x96\x81", b" "],
+                types=[*v.types[:-1], 4],
+                flags={"add_space_prefix": False},
+            ),
+            "same text where spaces",
+        ),
+    ]
+    for case, message in cases:
+        with pytest.raises(ggtok.VocabError) as e:
+            case.save(tmp_path / "x.model")
+        assert message in str(e.value)
+
+
+def test_overlapping_special_tokens_are_warned_of(tmp_path: Path) -> None:
+    v = ggtok.train("ab " * 9, 300, special_tokens=["<a>>", ">><bb>"], eos="<a>>", min_frequency=1)
+    with pytest.warns(ggtok.VocabWarning, match="'<a>><bb>'"):
+        v.save(tmp_path / "tokenizer.json")
+    runs = ggtok.train("ab " * 9, 300, special_tokens=["<<", "<<<", "<<<<"], eos="<<")
+    runs.save(tmp_path / "tokenizer.json")
+    assert (
+        json.loads((tmp_path / "tokenizer.json").read_text())["added_tokens"][0]["content"] == "<<"
+    )

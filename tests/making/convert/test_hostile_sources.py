@@ -1,0 +1,271 @@
+"""Malformed sources: a clear error in bounded time and memory, whatever the bytes."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ggtok
+from ggtok.making.convert import reading
+from ggtok.making.convert.ranks import last_merge, recovered
+from ggtok.making.convert.sentencepiece_model import Model, Piece, read_model, write_model
+from tests.making.convert import sources
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def changed(*path: Any, value: Any) -> dict[str, Any]:
+    document = sources.bpe()
+    inner: Any = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return document
+
+
+JSON: dict[str, tuple[Any, str]] = {
+    "no JSON": ("{", "not valid JSON: line 1, column 2"),
+    "no object": ("[]", "holds an array where a JSON object should be"),
+    "not UTF-8": (b'{"a": "\xff"}', "not UTF-8"),
+    "nested": ("[" * 100000, "nested too deeply"),
+    "NaN": ('{"a": NaN}', "NaN is not a JSON number"),
+    "digits": ('{"a": ' + "1" * 5000 + "}", "not valid JSON"),
+    "no model": ("{}", "model: is null, should be an object"),
+    "a model of another kind": (
+        changed("model", value={"type": "WordLevel"}),
+        "'WordLevel' is none",
+    ),
+    "a negative id": (changed("model", "vocab", "a", value=-1), "-1 is not a token id"),
+    "a huge id": (changed("model", "vocab", "a", value=1 << 40), "is not a token id"),
+    "an id that is text": (changed("model", "vocab", "a", value="x"), "is a string, should be an"),
+    "an id twice": (changed("model", "vocab", "a", value=5), "have the same id 5"),
+    "a lone surrogate": (changed("model", "vocab", "\ud800", value=2000), "lone surrogate"),
+    "a long token": (changed("model", "vocab", "a" * 70000, value=2000), "too long for a token"),
+    "no merges": (changed("model", "merges", value=None), "model.merges: is null"),
+    "a merge of one": (changed("model", "merges", value=["a"]), "'a' is not a pair of tokens"),
+    "a merge of three": (changed("model", "merges", value=["a b c"]), "is not a pair of tokens"),
+    "a merge of numbers": (changed("model", "merges", value=[[1, 2]]), "is not a pair of tokens"),
+    "a merge of nothing": (
+        changed("model", "merges", value=[["", "a"]]),
+        "is not a pair of tokens",
+    ),
+    "an unknown merge": (changed("model", "merges", value=["a zzzz"]), "'zzzz', of 'a' and"),
+    "marks of words": (changed("model", "end_of_word_suffix", value="</w>"), "no such marks"),
+    "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "same text"),
+    "added without id": (
+        changed("added_tokens", 1, "id", value=None),
+        "added_tokens[1].id: is null",
+    ),
+    "added that is text": (changed("added_tokens", 1, value="x"), "added_tokens[1]: is a string"),
+    "a processor": (
+        changed("post_processor", value={"type": 3}),
+        "post_processor.type: is an integer",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_tokenizer_json(name: str, tmp_path: Path) -> None:
+    data, message = JSON[name]
+    path = sources.write(tmp_path / "tokenizer.json", data)
+    with pytest.raises(ggtok.VocabError) as e:
+        ggtok.convert(path)
+    assert message in str(e.value)
+
+
+def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tokenizer.json"
+    with open(path, "wb") as file:
+        file.truncate(reading.MAX_BYTES + 1)  # no bytes on the disk
+    with pytest.raises(ggtok.VocabError, match="too large for a vocabulary"):
+        ggtok.convert(path)
+    monkeypatch.setattr(reading, "MAX_VALUES", 1000)
+    with pytest.raises(ggtok.VocabError, match="more than 1000 values"):
+        ggtok.convert(sources.write(path, sources.bpe()))
+
+
+def test_sources_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+        ggtok.convert(tmp_path / "tokenizer.json")
+    with pytest.raises(FileNotFoundError, match="has no tokenizer"):
+        ggtok.convert(tmp_path)
+    with pytest.raises(ggtok.InvalidValueError, match="the name says no format"):
+        ggtok.convert(sources.write(tmp_path / "x.bin", b""))
+    with pytest.raises(ggtok.InvalidTypeError, match="source must be str or a path"):
+        ggtok.convert(3)  # type: ignore[arg-type]
+    with pytest.raises(ggtok.InvalidTypeError, match="pre must be str"):
+        ggtok.convert(tmp_path, pre=3)  # type: ignore[arg-type]
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "tokenizer.json")
+        with pytest.raises(ggtok.FileError, match="not a regular file"):
+            ggtok.convert(tmp_path / "tokenizer.json")
+
+
+def row(token: bytes, rank: object) -> bytes:
+    return base64.b64encode(token) + b" %s\n" % str(rank).encode()
+
+
+TIKTOKEN = {
+    "empty": (b"", "there are no tokens"),
+    "no rank": (b"YQ==\n", "line 1: not a token in base64"),
+    "no base64": (b"a*b 1\n", "not base64"),
+    "a large rank": (row(b"a", 1 << 24), "the rank is too large"),
+    "an endless rank": (row(b"a", 1 << 90), "not a token in base64"),
+    "an empty token": (b" 1\n", "0 bytes"),
+    "a token twice": (row(b"a", 1) + row(b"a", 2), "has rank 1 too"),
+    "a rank twice": (row(b"a", 1) + row(b"b", 1), "line 1 has rank 1 too"),
+}
+
+
+@pytest.mark.parametrize("name", TIKTOKEN)
+def test_tiktoken(name: str, tmp_path: Path) -> None:
+    data, message = TIKTOKEN[name]
+    with pytest.raises(ggtok.VocabError) as e:
+        ggtok.convert(sources.write(tmp_path / "x.tiktoken", data), pre="qwen2")
+    assert message in str(e.value)
+
+
+RWKV = {
+    "code": (b"1 __import__('os') 1\n", "not a string or bytes literal"),
+    "no length": (b"1 'a'\n", "not an id, a literal and a length"),
+    "another length": (b"1 'a' 2\n", "has 1 bytes, the line says 2"),
+    "an empty token": (b"1 '' 0\n", "the token is empty"),
+    "an escape": (b"1 '\\xZZ' 1\n", "no literal"),
+    "an id twice": (b"1 'a' 1\n1 'b' 1\n", "the id 1 is there twice"),
+    "not UTF-8": (b"\xff", "not UTF-8 at byte 0"),
+}
+
+
+@pytest.mark.parametrize("name", RWKV)
+def test_rwkv(name: str, tmp_path: Path) -> None:
+    data, message = RWKV[name]
+    with pytest.raises(ggtok.VocabError) as e:
+        ggtok.convert(sources.write(tmp_path / "rwkv.txt", data))
+    assert message in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vocab": []}, "tokens are used, vocab has 0"),
+        ({"special_tokens": [{"rank": 1, "token_str": "x"}]}, "special tokens aren't in order"),
+        ({"special_tokens": [{"rank": i, "token_str": str(i)} for i in range(31)]}, "more than 30"),
+    ],
+)
+def test_tekken(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = sources.write(tmp_path / "tekken.json", sources.tekken(**change))
+    with pytest.raises(ggtok.VocabError, match=message):
+        ggtok.convert(path)
+
+
+def test_tekken_rows(tmp_path: Path) -> None:
+    for key, value, message in (
+        ("rank", 7, "ranks must be in order"),
+        ("token_bytes", "*", "is not base64"),
+        ("token_bytes", "", "empty or a duplicate"),
+    ):
+        document = sources.tekken()
+        document["vocab"][3][key] = value
+        with pytest.raises(ggtok.VocabError, match=message):
+            ggtok.convert(sources.write(tmp_path / "tekken.json", document))
+
+
+def test_plamo(tmp_path: Path) -> None:
+    for line, message in (("[1]", "is no text and score"), ('["a", []]', "should be a number")):
+        with pytest.raises(ggtok.VocabError, match=message):
+            ggtok.convert(sources.write(tmp_path / "x.jsonl", line))
+
+
+# ---- SentencePiece's protocol buffer ----
+
+
+@settings(max_examples=2000, deadline=None)
+@given(data=st.binary(max_size=200))
+def test_any_bytes_are_a_model_or_an_error(data: bytes) -> None:
+    try:
+        model = read_model(data)
+    except ggtok.VocabError:
+        return
+    assert model.pieces
+
+
+pieces = st.builds(
+    Piece,
+    st.binary(max_size=8),
+    st.floats(width=32, allow_nan=False),
+    st.integers(-(1 << 31), (1 << 31) - 1),
+)
+models = st.builds(Model, pieces=st.lists(pieces, min_size=1, max_size=4), charsmap=st.binary())
+
+
+@settings(max_examples=500, deadline=None)
+@given(model=models, data=st.data())
+def test_models_round_trip_and_survive_changes(model: Model, data: st.DataObject) -> None:
+    written = write_model(model)
+    assert read_model(written) == model
+    at = data.draw(st.integers(0, len(written) - 1))
+    byte = data.draw(st.integers(0, 255))
+    for broken in (written[:at], written[:at] + bytes([byte]) + written[at + 1 :]):
+        with contextlib.suppress(ggtok.VocabError):
+            assert read_model(broken).pieces
+
+
+def test_models_that_llamacpp_cannot_be(tmp_path: Path) -> None:
+    good = sources.spm("bpe")
+    for change, message in (
+        ({"model_type": 3}, "word: llama.cpp only has BPE and Unigram"),
+        ({"whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
+        ({"escape_whitespaces": False}, "escape_whitespaces"),
+    ):
+        model = read_model(good)
+        vars(model).update(change)
+        path = sources.write(tmp_path / "x.model", write_model(model))
+        with pytest.raises(ggtok.VocabError, match=message):
+            ggtok.convert(path)
+    for piece, message in ((Piece(b"\xff", 0.0, 1), "not UTF-8"), (Piece(b"a", 0.0, 9), "type 9")):
+        model = read_model(good)
+        model.pieces[300] = piece
+        with pytest.raises(ggtok.VocabError, match=message):
+            ggtok.convert(sources.write(tmp_path / "x.model", write_model(model)))
+
+
+# ---- ranks ----
+
+
+def naive(token: bytes, ranks: dict[bytes, int]) -> tuple[bytes, bytes] | None:
+    parts = [token[i : i + 1] for i in range(len(token))]
+    while len(parts) > 2:
+        joint = [
+            (ranks[a + b], i)
+            for i, (a, b) in enumerate(itertools.pairwise(parts))
+            if a + b in ranks
+        ]
+        if not joint:
+            return None
+        _, i = min(joint)
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return (parts[0], parts[1]) if len(parts) == 2 else None
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.text("ab", min_size=2, max_size=7), unique=True, max_size=20))
+def test_the_last_merge_is_that_of_the_naive_rule(texts: list[str]) -> None:
+    ranks = {b"a": 0, b"b": 1} | {text.encode(): 2 + i for i, text in enumerate(texts)}
+    for token in ranks:
+        if len(token) > 1:
+            assert last_merge(token, ranks) == naive(token, ranks)
+
+
+def test_a_long_token_takes_no_quadratic_time() -> None:
+    n = 1 << 16
+    ranks = {b"a": 0} | {b"a" * (1 << i): i for i in range(1, 17)}
+    merges, unreachable = recovered(ranks)
+    assert len(merges) == 16 and not unreachable and len(merges[-1][0]) == n // 2

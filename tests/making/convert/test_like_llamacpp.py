@@ -1,0 +1,179 @@
+"""like="llama.cpp": every tokenizer key beside the converter's own file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gguf import GGUFReader
+
+import ggtok
+from ggtok.making.convert import llamacpp_hashes, llamacpp_like
+from tests.making.convert import sources
+from tests.support import converter
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+SIZES = {
+    "num_hidden_layers": 1,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5,
+    "layer_norm_eps": 1e-5,
+    "d_model": 64,
+    "d_ff": 128,
+    "d_kv": 16,
+    "num_heads": 4,
+    "num_layers": 1,
+    "n_positions": 512,
+    "layer_norm_epsilon": 1e-5,
+    "relative_attention_num_buckets": 32,
+    "decoder_start_token_id": 0,
+}
+
+
+def keys(path: Path) -> dict[str, tuple[list[str], Any]]:
+    fields = GGUFReader(path).fields
+    return {
+        name: ([t.name for t in f.types], f.contents())
+        for name, f in fields.items()
+        if name.startswith("tokenizer.")
+    }
+
+
+def folder(path: Path, arch: str, kind: str, **config: Any) -> Path:
+    path.mkdir()
+    data = {"architectures": [arch], "model_type": kind, **SIZES, **config}
+    sources.write(path / "config.json", data)
+    return path
+
+
+def same(path: Path, tmp_path: Path) -> ggtok.Vocabulary:
+    v = ggtok.convert(path, like="llama.cpp")
+    v.save(tmp_path / "like.gguf")
+    real = keys(converter.convert(path, tmp_path / "real.gguf"))
+    assert keys(tmp_path / "like.gguf") == real
+    return v
+
+
+def test_a_byte_fallback_tokenizer_json(tmp_path: Path) -> None:
+    document = sources.byte_fallback()
+    n = len(document["model"]["vocab"])
+    path = folder(tmp_path / "f", "LlamaForCausalLM", "llama", vocab_size=n, bos_token_id=1)
+    sources.write(path / "tokenizer.json", document)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>"}
+    sources.write(path / "tokenizer_config.json", {**config, "unk_token": "<unk>"})
+    v = same(path, tmp_path)
+    assert set(v.scores or ()) == {-1000.0}
+    assert "scores: " in str(v.report)
+
+
+def test_a_sentencepiece_folder(tmp_path: Path) -> None:
+    data = sources.spm("bpe", user_defined_symbols=["<x>"])
+    path = folder(tmp_path / "f", "MistralForCausalLM", "mistral", vocab_size=2000, eos_token_id=2)
+    sources.write(path / "tokenizer.model", data)
+    sources.write(path / "added_tokens.json", {"<extra>": 1990, "<far>": 4000})
+    rows = {
+        "0": {"content": "<unk>", "special": True},
+        "1991": {"content": "a\u2581b", "special": False},
+        "1992": {"content": "<|y|>", "special": False},
+        "5000": {"content": "<z>", "special": True},
+    }
+    config = {"add_bos_token": True, "added_tokens_decoder": rows, "add_prefix_space": False}
+    sources.write(path / "tokenizer_config.json", {**config, "chat_template": "x"})
+    v = same(path, tmp_path)
+    assert "types: " in str(v.report)
+
+
+def test_t5(tmp_path: Path) -> None:
+    data = sources.spm("unigram", normalization_rule_name="nmt_nfkc")
+    path = folder(tmp_path / "f", "T5ForConditionalGeneration", "t5", vocab_size=2000)
+    sources.write(path / "spiece.model", data)
+    sources.write(path / "tokenizer_config.json", {"eos_token": "</s>"})
+    assert same(path, tmp_path).model == "t5"
+
+
+def test_rwkv(tmp_path: Path) -> None:
+    path = folder(tmp_path / "f", "Rwkv6ForCausalLM", "rwkv6", vocab_size=300, head_size=16)
+    rows = [f"{byte + 1} {bytes([byte])!r} 1\n" for byte in range(256)]
+    sources.write(path / "rwkv_vocab_v20230424.txt", "".join(rows))
+    v = ggtok.convert(path, like="llama.cpp")
+    assert v.special_ids == {"bos": 0, "eos": 0, "eot": 261}
+    assert len(v) == 300 and v.chat_template == "rwkv-world"
+
+
+def test_the_hash_of_known_ids_names_the_pre_tokenizer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is the hash of: here the converter's table gets one more row."""
+    document = sources.bpe(
+        "llama-bpe",
+        post_processor={
+            "type": "TemplateProcessing",
+            "single": [
+                {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+            ],
+            "pair": [
+                {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+                {"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}},
+                {"Sequence": {"id": "B", "type_id": 1}},
+            ],
+            "special_tokens": {
+                text: {"id": text, "ids": [id], "tokens": [text]}
+                for id, text in enumerate(("<|endoftext|>", "<|im_start|>"))
+            },
+        },
+    )
+    document["added_tokens"].append(
+        {**document["added_tokens"][0], "id": 905, "content": "<tool>", "special": False}
+    )
+    path = folder(tmp_path / "f", "Qwen3ForCausalLM", "qwen3", vocab_size=910)
+    sources.write(path / "tokenizer.json", document)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>"}
+    sources.write(path / "tokenizer_config.json", {**config, "cls_token": "<|im_start|>"})
+    with pytest.raises(ggtok.UnknownPreTokenizerError) as e:
+        ggtok.convert(path, like="llama.cpp")
+    digest = str(e.value).split("hash ")[1].split(":")[0]
+    with pytest.raises(converter.ConverterRefused, match=digest):
+        converter.convert(path, tmp_path / "real.gguf")
+    monkeypatch.setitem(llamacpp_hashes.PRE_OF_HASH, digest, "smaug-bpe")
+    v = ggtok.convert(path, like="llama.cpp")
+    assert v.pre == "smaug-bpe" and "should be 'dbrx'" in str(v.report)
+    assert v.special_ids == {"bos": 1, "eos": 0, "sep": 0}
+    assert v.keys == {"tokenizer.ggml.cls_token_id": 1}
+    assert v.flags == {"add_bos": True, "add_sep": True}
+    monkeypatch.setattr(llamacpp_like.confirm, "_tokenizers", lambda document: None)
+    assert ggtok.convert(path, like="llama.cpp").pre == "smaug-bpe"
+    assert ggtok.convert(path, like="llama.cpp", pre="qwen2").pre == "qwen2"
+
+
+def test_bert(tmp_path: Path) -> None:
+    document = sources.wordpiece()
+    path = folder(tmp_path / "f", "BertModel", "bert", vocab_size=len(document["model"]["vocab"]))
+    sources.write(path / "tokenizer.json", document)
+    sources.write(path / "tokenizer_config.json", {"cls_token": "[CLS]", "sep_token": "[SEP]"})
+    v = ggtok.convert(path, like="llama.cpp", pre="default")
+    assert v.special_ids == {"bos": 1, "eos": 2, "sep": 2}
+    assert v.texts[:2] == ["\u2581[UNK]".encode(), b"[CLS]"] or v.texts[:2] == [b"[UNK]", b"[CLS]"]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ggtok.VocabError, match="names no architecture"):
+        ggtok.convert(tmp_path, like="llama.cpp")
+    with pytest.raises(ggtok.VocabError, match="'XForCausalLM' isn't known here: LLaMA"):
+        ggtok.convert(tmp_path, like="llama.cpp", arch="XForCausalLM")
+    with pytest.raises(ggtok.VocabError, match=r"no file that llama\.cpp's converter reads"):
+        ggtok.convert(tmp_path, like="llama.cpp", arch="LlamaForCausalLM")
+    path = sources.write(tmp_path / "tokenizer.json", sources.bpe())
+    with pytest.raises(ggtok.InvalidValueError, match="needs a folder"):
+        ggtok.convert(path, like="llama.cpp")
+    sources.write(tmp_path / "config.json", {"vocab_size": 100})
+    with pytest.raises(ggtok.VocabError, match="vocab_size is 100, but there is a token 899"):
+        ggtok.convert(tmp_path, like="llama.cpp", arch="GPT2LMHeadModel")
+    with pytest.raises(ggtok.InvalidValueError, match="like must be None"):
+        ggtok.convert(path, like="x")  # type: ignore[arg-type]

@@ -1,0 +1,428 @@
+"""Counting words: sources, threads, limits, progress, counts that are kept.
+
+Claim training.1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import ggtok
+from fixtures.samples import PROSE
+from ggtok._native import training as native
+from ggtok.making import counts as counting
+from ggtok.making import sources
+
+TEXT = "one two\nthree  two\n\none\n"
+WORDS = {"one": 2, " two": 1, "\n": 3, "three": 1, " ": 1, "\n\n": 0}
+
+
+def words(source: object, **options: object) -> dict[str, int]:
+    options = {"pre": "gpt-2", **options}
+    return {w.decode(): n for w, n in ggtok.count_words(source, **options).items()}  # type: ignore[arg-type]
+
+
+# ---- sources ----
+
+
+def test_what_may_be_a_source(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(TEXT)
+    expected = {"one": 2, " two": 2, "\n": 4, "three": 1, " ": 1}
+    for source in (
+        TEXT,
+        TEXT.encode(),
+        bytearray(TEXT.encode()),
+        memoryview(TEXT.encode()),
+        path,
+        [TEXT],
+        iter([TEXT[:8], TEXT[8:].encode()]),
+        (line for line in TEXT.splitlines(keepends=True)),
+    ):
+        assert words(source) == expected
+    assert words(path, documents="whole") == words(TEXT, documents="whole")
+    assert words([path, TEXT, path]) == {word: 3 * n for word, n in expected.items()}
+    assert words([]) == words("") == words([b"", path.parent / "a.txt"][:1]) == {}
+
+
+def test_documents() -> None:
+    assert words("a\n\nb", documents="lines") == {"a": 1, "\n": 2, "b": 1}
+    assert words("a\n\nb", documents="whole") == {"a": 1, "\n": 2, "b": 1}
+    assert words("a \n b", documents="lines") == {"a": 1, " \n": 1, " b": 1}
+    assert words("a \n b", documents="whole") == {"a": 1, " \n": 1, " b": 1}
+    assert words("a\n\n", documents="lines") == {"a": 1, "\n": 2}
+    assert words("a\n\n", documents="whole") == {"a": 1, "\n\n": 1}
+    assert words("a\n\n", model="spm") == {"\u2581a": 1}
+    assert words("a\nb", model="spm", documents="whole") == {"\u2581a\nb": 1}
+
+
+def test_malformed_text_is_read_as_when_encoding() -> None:
+    assert words(b"a\xffb \xe2\x82") == {"a": 1, "\ufffd": 1, "b": 1, " \ufffd\ufffd": 1} or words(
+        b"a\xffb \xe2\x82"
+    ) == {"a": 1, "\ufffd": 1, "b": 1, " \ufffd": 1}
+    with pytest.raises(ggtok.TextEncodeError):
+        words("\ud800")
+
+
+def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small they are, files and texts; and lines are longer than blocks."""
+    text = "\n".join(PROSE) + "\n" + "x" * 100 + "\n\n" + "last"
+    expected = words(text)
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    for block in (1, 7, 64, 1000):
+        monkeypatch.setattr(sources, "BLOCK", block)
+        monkeypatch.setattr(counting, "_BATCH", block)
+        for threads in (1, 3):
+            assert words(text, threads=threads) == expected
+            assert words(path, threads=threads) == expected
+    path.write_text("ends with a line\n")
+    assert words(path) == words("ends with a line\n")
+
+
+def test_what_is_no_source(tmp_path: Path) -> None:
+    with pytest.raises(ggtok.InvalidTypeError, match=r"sources must be a path, .*not int"):
+        ggtok.count_words(3)
+    with pytest.raises(ggtok.InvalidTypeError, match=r"sources\[1\] must be a path, .*not int"):
+        ggtok.count_words(["a", 3])
+    with pytest.raises(ggtok.InvalidTypeError, match=r"sources\[0\] must .*not list"):
+        ggtok.count_words([["a"]])
+    with pytest.raises(ggtok.FileError) as missing:
+        ggtok.count_words(tmp_path / "missing")
+    assert isinstance(missing.value, FileNotFoundError)
+    with pytest.raises(IsADirectoryError):
+        ggtok.count_words(tmp_path)
+
+
+class Stream:
+    """What an Arrow library's arrays look like from outside."""
+
+    def __arrow_c_stream__(self) -> None: ...
+
+
+class Single:
+    def __arrow_c_array__(self) -> None: ...
+
+
+def test_arrow_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pyarrow's own functions, stood in for."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ggtok.MissingExtraError, match="needs pyarrow"):
+        ggtok.count_words(Stream())
+
+    def array(values: list[object]) -> SimpleNamespace:
+        return SimpleNamespace(to_pylist=lambda: values, type="string")
+
+    def chunked(source: object) -> SimpleNamespace:
+        return SimpleNamespace(chunks=[array(["a b", None]), array([b"a"])])
+
+    fake = SimpleNamespace(
+        ArrowException=RuntimeError, chunked_array=chunked, array=lambda _: array(["a", 3])
+    )
+    monkeypatch.setitem(sys.modules, "pyarrow", fake)
+    assert words(Stream()) == {"a": 2, " b": 1}
+    with pytest.raises(ggtok.InvalidTypeError, match="must be of strings, not of string"):
+        ggtok.count_words(Single())
+    fake.chunked_array = lambda _: (_ for _ in ()).throw(TypeError("no"))
+    with pytest.raises(ggtok.InvalidTypeError, match=r"must be of strings \(no\)"):
+        ggtok.count_words([Stream()])
+
+
+# ---- threads ----
+
+
+def endless() -> Iterator[str]:
+    return (f"word{i} and others\n" for i in itertools.count())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_source_that_fails(threads: int) -> None:
+    def failing() -> Iterator[str]:
+        yield from itertools.islice(endless(), 100_000)
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        ggtok.count_words(failing(), threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("when", ["add", "flush"])
+def test_a_thread_that_fails(threads: int, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the caller who hears of it, and an endless source ends."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(native.Counter, when, fail)
+    source = endless() if when == "add" else ["a"] * 10
+    before = threading.active_count()
+    with pytest.raises(MemoryError, match="no more"):
+        ggtok.count_words(source, threads=threads)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_progress_can_stop_it(threads: int) -> None:
+    seen: list[ggtok.Progress] = []
+
+    def progress(p: ggtok.Progress) -> None:
+        seen.append(p)
+        if len(seen) == 3:
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        ggtok.count_words(endless(), threads=threads, progress=progress)
+    assert [p.phase for p in seen] == ["count"] * 3
+    assert seen[0].bytes < seen[1].bytes < seen[2].bytes
+
+
+def test_progress_of_merging_can_stop_it() -> None:
+    text = "".join(f"{i * 7919:x} " for i in range(200_000))
+    seen: list[ggtok.Progress] = []
+    ggtok.train(text, 5000, pre="gpt-2", progress=seen.append)
+    merging = [p for p in seen if p.phase == "merge"]
+    assert merging and merging[-1].of == 5000
+    assert all(a.tokens < b.tokens and a.count >= b.count for a, b in itertools.pairwise(merging))
+
+    def stop(p: ggtok.Progress) -> None:
+        if p.phase == "merge":
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        ggtok.train(text, 5000, pre="gpt-2", progress=stop)
+
+
+def again_and_again(merge: Callable[[], object], merging: bool) -> None:
+    while True:
+        if merging:
+            merge()
+        else:
+            ggtok.count_words(endless(), pre="gpt-2", threads=2)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+@pytest.mark.parametrize("where", ["count", "merge"])
+def test_an_interrupt_ends_it(where: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A handler's exception, inside C: soon, and nothing is printed."""
+    text = "".join(f"{i * 7919:x} " for i in range(400_000))
+    counts = ggtok.count_words(text, pre="gpt-2")
+
+    class Interrupted(BaseException):
+        pass
+
+    def handler(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        began = time.monotonic()
+        with pytest.raises(Interrupted):
+            again_and_again(lambda: ggtok.train(counts, 200_000), where == "merge")
+        assert time.monotonic() - began < 30
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_exception_before_the_first_line() -> None:
+    """Where a signal comes when Python enters the callback."""
+    asker = native._Asker(None)
+    handle = native.ffi.new_handle(asker)
+    error = KeyboardInterrupt()
+    frame = SimpleNamespace(f_locals={"user": handle})
+    native._outside(KeyboardInterrupt, error, SimpleNamespace(tb_frame=frame))
+    assert asker.failed is error
+
+
+# ---- patterns ----
+
+
+def test_words_that_patterns_cut() -> None:
+    assert words("ab ab", pre_patterns=[r"\S+"]) == {"ab": 2, " ": 1}
+    with pytest.raises(ggtok.InvalidValueError, match=r"pre_patterns\[0\]"):
+        ggtok.count_words("a", pre_patterns=["("])
+    with pytest.raises(ggtok.InvalidTypeError, match="pre_patterns must be a list"):
+        ggtok.count_words("a", pre_patterns="x")
+
+
+def test_a_pattern_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def split(_: bytes) -> list[int]:
+        raise ZeroDivisionError("in the splitter")
+
+    monkeypatch.setattr("ggtok._split.by_patterns", lambda _: split)
+    with pytest.raises(ZeroDivisionError, match="in the splitter"):
+        ggtok.count_words("a", pre_patterns=["x"])
+
+
+# ---- a limit ----
+
+
+def test_max_words_drops_the_rarest() -> None:
+    frequent = [f"w{i}" for i in range(300)]
+    rare = [f"r{i}" for i in range(20_000)]
+    text = "\n".join(itertools.chain(*zip(frequent * 100, rare * 2, strict=False))) + "\n"
+    exact = Counter(text.split())
+    counts = ggtok.count_words(text, pre_patterns=[r"\n"], max_words=4096, threads=1)
+    found = {word.decode(): n for word, n in counts.items()}
+    dropped_words, dropped = counts.dropped
+    assert len(counts) <= 4096 and dropped_words > 0
+    assert counts.total + dropped == sum(exact.values()) + text.count("\n")
+    for word in frequent:
+        assert 0 <= exact[word] - found[word] <= dropped
+        assert found[word] > 50
+    v = ggtok.train(text, 400, pre_patterns=[r"\n"], max_words=4096)
+    assert "max_words dropped" in str(v.report)
+    unlimited = ggtok.count_words(text, pre_patterns=[r"\n"], max_words=100_000)
+    assert unlimited.dropped == (0, 0)
+
+
+def test_max_words_where_all_are_frequent() -> None:
+    """Counts beyond those that are found by index."""
+    text = "".join(f"w{i} " * 400 for i in range(3000))
+    counts = ggtok.count_words(text, pre="gpt-2", max_words=1024, threads=1)
+    assert 0 < len(counts) <= 1024
+    assert counts.total + counts.dropped[1] == 2 * 400 * 3000 + 1
+
+
+# ---- kept counts ----
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "c.counts"
+    for options in ({"pre": "qwen2"}, {"model": "spm"}, {"pre_patterns": [r"\S+"]}):
+        counts = ggtok.count_words("\n".join(PROSE), **options)  # type: ignore[arg-type]
+        counts.save(path)
+        loaded = ggtok.WordCounts.load(path)
+        assert list(loaded.items()) == list(counts.items()) and len(loaded) == len(counts)
+        assert (loaded.model, loaded.pre) == (counts.model, counts.pre)
+        assert loaded.pre_patterns == counts.pre_patterns
+        assert repr(loaded) == repr(counts)
+        model = counts.model
+        a = ggtok.train(counts, 1300, model=model)  # type: ignore[arg-type]
+        b = ggtok.train(loaded, 1300, model=model)  # type: ignore[arg-type]
+        assert a.texts == b.texts
+
+
+def test_merged_from_many() -> None:
+    whole = ggtok.count_words(PROSE)
+    parts = [ggtok.count_words(PROSE[i::3]) for i in range(3)]
+    parts[0].merge(*parts[1:])
+    assert list(parts[0].items()) == list(whole.items())
+    with pytest.raises(ggtok.InvalidValueError, match="differ in how words are cut"):
+        whole.merge(ggtok.count_words("a", pre="gpt-2"))
+    with pytest.raises(ggtok.InvalidTypeError, match="must be WordCounts, not str"):
+        whole.merge("a")  # type: ignore[arg-type]
+
+
+def test_trained_from_other_counts() -> None:
+    counts = ggtok.count_words(PROSE, pre="gpt-2")
+    assert ggtok.train(counts, 300).pre == "gpt-2"
+    assert ggtok.train(counts, 300, pre="gpt-2").pre == "gpt-2"
+    for options in ({"pre": "qwen2"}, {"model": "spm"}, {"pre_patterns": ["x"]}):
+        with pytest.raises(ggtok.InvalidValueError, match="were cut in another way"):
+            ggtok.train(counts, 300, **options)  # type: ignore[arg-type]
+
+
+def header(
+    words: object = 1, size: object = 1, model: object = "bpe", pre: object = '"gpt-2"'
+) -> bytes:
+    cut = f'"model": "{model}", "pre": {pre}, "pre_patterns": null'
+    return f'ggtok word counts 1\n{{{cut}, "words": {words}, "bytes": {size}}}\n'.encode()
+
+
+ONE = (1).to_bytes(8, "little")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "another kind of file"),
+        (b"ggtok word counts 1\n", "subsection not found"),
+        (b"ggtok word counts 1\n[]\n", "list indices"),
+        (b"ggtok word counts 1\n{}\n", "words"),
+        (b"ggtok word counts 1\n{\n", "Expecting"),
+        (header(), "its length"),
+        (header(words=-1), "the header's numbers"),
+        (header(words='"x"'), "the header's numbers"),
+        (header(words=10**15), "its length"),
+        (header(model="x") + ONE + ONE + b"a", "its model is 'x'"),
+        (header(pre="3") + ONE + ONE + b"a", "encode"),
+        (header() + bytes(8) + ONE + b"a", "end of word 0 is out of order"),
+        (header() + (2).to_bytes(8, "little") + ONE + b"a", "end of word 0 is out of order"),
+        (header() + ONE + ONE + b"\xff", "word 0 is not well-formed UTF-8"),
+        (header(pre='"nonsense"') + ONE + ONE + b"a", "unknown pre-tokenizer"),
+    ],
+)
+def test_what_are_no_counts(data: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.counts"
+    path.write_bytes(data)
+    with pytest.raises(ggtok.GGTokError, match=message):
+        ggtok.WordCounts.load(path)
+
+
+def test_a_count_of_zero_is_no_word(tmp_path: Path) -> None:
+    path = tmp_path / "c.counts"
+    path.write_bytes(header() + ONE + bytes(8) + b"a")
+    assert len(ggtok.WordCounts.load(path)) == 0
+
+
+def test_counts_that_cannot_be_read_or_written(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        ggtok.WordCounts.load(tmp_path / "missing")
+    with pytest.raises(ggtok.FileError):
+        ggtok.count_words("a").save(tmp_path / "none" / "c")
+    assert os.listdir(tmp_path) == []
+
+
+def test_words_of_the_caller_alone() -> None:
+    counts = native.Counts()
+    with pytest.raises(ggtok.InvalidValueError, match="cut already"):
+        native.Counter(counts).add(b"a", False)
+
+
+LIB = native.lib
+
+
+class FullMemory:
+    """The C library, one function of which finds no memory."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        if name != self._name:
+            return getattr(LIB, name)
+
+        def fail(*args: Any) -> int:
+            error = args[-1]
+            error.status = LIB.GGTOK_ERR_MEMORY
+            return 1
+
+        return fail
+
+
+@pytest.mark.parametrize("name", ["counts_copy", "counts_chars", "counter_new"])
+def test_out_of_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = ggtok.count_words("a b")
+    monkeypatch.setattr(native, "lib", FullMemory(f"ggtok_{name}"))
+    use = {
+        "counts_copy": counts._native.arrays,
+        "counts_chars": counts._native.chars,
+        "counter_new": lambda: native.Counter(counts._native),
+    }
+    with pytest.raises(ggtok.OutOfMemoryError):
+        use[name]()

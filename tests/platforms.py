@@ -1,0 +1,120 @@
+"""python -m tests.instrument platforms: the C programs of tests/c on other platforms.
+
+Compiles them for 64-bit ARM (NEON), for IBM Z (big-endian) and for Windows, runs them under
+qemu-user and wine, and compares what `paths` prints, a sum over the ids of many texts with each
+fixture, with this machine's. The other programs hold parts of the library against their
+definitions, there as here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.c.build import build
+from tests.support.vocabularies import fixture, fixture_names
+
+
+@dataclass(frozen=True)
+class Platform:
+    name: str
+    cc: str
+    flags: tuple[str, ...]
+    run: tuple[str, ...]  # what runs its programs; empty: this machine itself
+    packages: tuple[str, ...]  # of Debian
+
+
+HERE = Platform("this machine", "cc", ("-O2",), (), ())
+OTHERS = (
+    Platform(
+        "aarch64",
+        "aarch64-linux-gnu-gcc",
+        ("-O2", "-static"),
+        ("qemu-aarch64",),
+        ("qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"),
+    ),
+    Platform(
+        "s390x",
+        "s390x-linux-gnu-gcc",
+        ("-O2", "-static"),
+        ("qemu-s390x",),
+        ("qemu-user", "gcc-s390x-linux-gnu", "libc6-dev-s390x-cross"),
+    ),
+    Platform(
+        "Windows",
+        "x86_64-w64-mingw32-gcc",
+        ("-O2", "-static", "-D__USE_MINGW_ANSI_STDIO=1"),
+        ("wine",),
+        ("gcc-mingw-w64-x86-64-posix", "wine", "wine64"),
+    ),
+)
+
+# Programs that compare parts of the library with their definitions, and how much they try.
+DEFINITIONS = {
+    "pretok_chains": ("300",),
+    "partition": ("1000",),
+    "utf8_valid": (),
+    "utf8_ucs4": (),
+    "word_cache": (),
+}
+
+
+def missing(platform: Platform) -> tuple[str, ...]:
+    """Debian's packages that its compiler and its emulator come from, if one isn't there."""
+    tools = (platform.cc, *platform.run)
+    return () if all(map(shutil.which, tools)) else platform.packages
+
+
+def run(platform: Platform, folder: Path, program: str, *arguments: str) -> str:
+    """What the program prints, compiled for the platform and run there."""
+    out = folder / f"{platform.name.replace(' ', '-')}-{program}"
+    build(out, platform.flags, platform.cc, program, folder / "objects")
+    if platform.name == "Windows" and not out.exists():
+        out = out.with_name(out.name + ".exe")
+    environment = {**os.environ, "WINEDEBUG": "-all", "WINEPREFIX": str(folder / "wine")}
+    environment |= {"WINEDLLOVERRIDES": "mscoree,mshtml="}  # no offers to install them
+    done = subprocess.run(
+        [*platform.run, str(out), *arguments], capture_output=True, text=True, env=environment
+    )
+    if done.returncode:
+        raise SystemExit(f"{platform.name}: {program} failed\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def sums(platform: Platform, folder: Path) -> dict[str, str]:
+    paths = [str(fixture(name)) for name in fixture_names()]
+    printed = run(platform, folder, "paths", *paths)
+    rows = (line.rsplit(" ", 1) for line in printed.splitlines())
+    return {path.replace("\\", "/").rsplit("/", 1)[1]: total for path, total in rows}
+
+
+def check(platform: Platform, folder: Path, expected: dict[str, str]) -> str:
+    """Compares one platform with this machine; returns what it did."""
+    for program, arguments in DEFINITIONS.items():
+        run(platform, folder, program, *arguments)
+    run(platform, folder, "capi", str(fixture("bpe-gpt2")))
+    got = sums(platform, folder)
+    wrong = [name for name in expected if got.get(name) != expected[name]]
+    if wrong:
+        raise SystemExit(f"{platform.name}: other ids than here with {', '.join(wrong)}")
+    return f"{platform.name}: {len(got)} fixtures, the ids of this machine"
+
+
+def main() -> int:
+    for platform in OTHERS:
+        if packages := missing(platform):
+            print(f"{platform.name}: install {' '.join(packages)}", file=sys.stderr)
+            return 2
+    with tempfile.TemporaryDirectory(prefix="ggtok-platforms-") as name:
+        folder = Path(name)
+        expected = sums(HERE, folder)
+        with ThreadPoolExecutor(2) as pool:
+            for line in pool.map(lambda p: check(p, folder, expected), OTHERS):
+                print(line, flush=True)
+    return 0

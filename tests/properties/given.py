@@ -1,0 +1,28 @@
+"""Texts and flags that Hypothesis makes, and the vocabularies they are tried with."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from fixtures.samples import CODE, EMOJI, PROSE
+from tests.support.texts import ALPHABETS, BROKEN
+from tests.support.vocabularies import fixture_names
+
+settings.register_profile("ggtok", max_examples=150, deadline=None)
+settings.load_profile("ggtok")
+
+NAMES = [name for name in fixture_names() if name != "none"]
+
+text_parts = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from([*PROSE, *CODE, *EMOJI]),
+    st.sampled_from(ALPHABETS).flatmap(lambda alphabet: st.text(alphabet, max_size=30)),
+    st.sampled_from(["<|im_end|>", "<custom>", "<mask>", " ", "  ", "\n\n", "'s", "the kettle"]),
+)
+some_text = st.lists(text_parts, max_size=6).map("".join)
+some_bytes = st.lists(
+    st.one_of(st.binary(max_size=12), st.sampled_from(BROKEN), text_parts.map(str.encode)),
+    max_size=6,
+).map(b"".join)
+flags = st.fixed_dictionaries({"add_special": st.booleans(), "parse_special": st.booleans()})

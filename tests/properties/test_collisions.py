@@ -1,0 +1,239 @@
+"""Files made to collide: keys, tokens and merges chosen so that a table's first hash puts
+them all in one place, and a special token that a rolling hash would confuse with every
+place of a text. They load, and encode, about as fast as others of their size.
+
+Claim hash.1.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ggtok
+from tests.support.patch import GGUF
+from tests.support.programs import Build
+from tests.support.vocabularies import fixture, fixture_names
+
+TOKENS, TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
+MERGES = "tokenizer.ggml.merges"
+
+REACH = 256  # cext/base/hash.h
+N = 120_000  # of what collides; n squared steps take half a minute
+
+# The first 8 bytes of 9 to 16: cext/base/hash.h multiplies by 0 then, as long as its seed is 0.
+SWALLOW = (0xD1B54A32D192ED03).to_bytes(8, "little")
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # cext/models/bpe/table.h
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def texts(prefix: bytes, n: int = N) -> list[bytes]:
+    return [prefix + b"%07x" % i for i in range(n)]
+
+
+def keys_of(prefix: bytes) -> GGUF:
+    gguf = GGUF.read(fixture("spm"))
+    for text in texts(prefix):
+        gguf.raw[text] = b"\0\0\0\0\1"  # u8 1
+    return gguf
+
+
+def tokens_of(prefix: bytes) -> GGUF:
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    gguf.set(TOKENS, [*gguf.strings(TOKENS), *texts(prefix)])
+    gguf.set(TYPES, [*gguf.array(TYPES), *[1] * N])
+    return gguf
+
+
+def extras_of(prefix: bytes) -> GGUF:
+    """Merges of strings that are no tokens."""
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    left = texts(prefix)
+    gguf.set(MERGES, [a + b" " + b for a, b in zip(left[::2], left[1::2], strict=True)])
+    return gguf
+
+
+def pairs_of(collide: bool) -> GGUF:
+    """Merges of tokens; the least hashes of many thousand pairs, or just any."""
+    n_tokens, n = 4000, 62_000
+    words = [b"%03x" % i for i in range(n_tokens)]
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    old = gguf.strings(TOKENS)
+    gguf.set(TOKENS, [*old, *words])
+    gguf.set(TYPES, [*gguf.array(TYPES), *[1] * n_tokens])
+    bits = np.uint64(17)  # of a symbol: tokens, and what the merges make
+    assert 1 << 16 < len(old) + n_tokens + n < 1 << 17
+    left, right = np.divmod(np.arange(n_tokens * n_tokens, dtype=np.uint64), np.uint64(n_tokens))
+    first = np.uint64(len(old))
+    key = (left + first) << bits | (right + first)
+    place = (key ^ key >> np.uint64(15)) * FACTOR
+    any_pairs = np.random.default_rng(1).choice(len(place), n, replace=False)
+    chosen = np.argpartition(place, n)[:n] if collide else any_pairs
+    merges = [words[int(left[i])] + b" " + words[int(right[i])] for i in chosen]
+    gguf.set(MERGES, merges)
+    return gguf
+
+
+MAKERS: dict[str, Callable[[bool], GGUF]] = {
+    "keys": lambda collide: keys_of(SWALLOW if collide else b"ordinary"),
+    "texts": lambda collide: tokens_of(SWALLOW if collide else b"ordinary"),
+    "extras": lambda collide: extras_of(SWALLOW if collide else b"ordinary"),
+    "pairs": pairs_of,
+}
+
+
+@cache
+def made(table: str, collide: bool) -> bytes:
+    return MAKERS[table](collide).dump()
+
+
+@pytest.fixture(scope="module")
+def reach(c_program: Build) -> Callable[[Path], dict[str, tuple[int, int]]]:
+    """Reach of each table and whether it had to start over."""
+    program = c_program("reach")
+
+    def run(path: Path) -> dict[str, tuple[int, int]]:
+        done = subprocess.run([program, path], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout
+        rows = (line.split() for line in done.stdout.splitlines())
+        return {name: (int(steps), int(again)) for name, steps, again in rows}
+
+    return run
+
+
+@pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
+def test_no_table_of_a_fixture_starts_over(
+    name: str, reach: Callable[[Path], dict[str, tuple[int, int]]]
+) -> None:
+    assert all(steps < 32 and not again for steps, again in reach(fixture(name)).values())
+
+
+@pytest.mark.parametrize("table", MAKERS)
+def test_a_table_made_to_collide_starts_over(
+    table: str, reach: Callable[[Path], dict[str, tuple[int, int]]], tmp_path: Path
+) -> None:
+    for collide in (False, True):
+        (tmp_path / "made.gguf").write_bytes(made(table, collide))
+        steps, again = reach(tmp_path / "made.gguf")[table]
+        assert steps <= REACH and bool(again) == collide
+
+
+@pytest.mark.parametrize("table", MAKERS)
+def test_a_file_made_to_collide_loads_as_others_do(table: str) -> None:
+    hostile, ordinary = (seconds(made(table, collide)) for collide in (True, False))
+    assert hostile < 5 * ordinary + 0.5, (hostile, ordinary)  # 30 and more if it collides
+
+
+def seconds(data: bytes) -> float:
+    best = float("inf")
+    for _ in range(2):
+        started = time.process_time()
+        ggtok.load(data)
+        best = min(best, time.process_time() - started)
+    return best
+
+
+LETTERS = [bytes([c]) for c in b"abcdefghijklmnopqrstuvwxyz"]
+
+
+def run_of_slots(hostile: bool) -> GGUF:
+    """Merges of letters, and 300,000 of tokens: any, or one for each slot before the one where a
+    key that no pair has (all ones) is looked for. None lies far from its place, so nothing
+    starts over, but there is no free slot for long."""
+    n_tokens, n = 3000, 300_000
+    words = [b"Z%03x" % i for i in range(n_tokens)]
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    old = gguf.strings(TOKENS)
+    gguf.set(TOKENS, [*old, *words])
+    gguf.set(TYPES, [*gguf.array(TYPES), *[1] * n_tokens])
+    symbol_bits, slot_bits = 19, 19
+    assert 1 << 18 < len(old) + n_tokens + n < 1 << symbol_bits and n > 0.5 * (1 << slot_bits)
+
+    def slot(key: np.ndarray) -> np.ndarray:
+        return (key ^ key >> np.uint64(15)) * FACTOR >> np.uint64(64 - slot_bits)
+
+    pair = np.arange(n_tokens * n_tokens, dtype=np.uint64)
+    left, right = np.divmod(pair, np.uint64(n_tokens))
+    first = np.uint64(len(old))
+    place = slot((left + first) << np.uint64(symbol_bits) | (right + first))
+    if hostile:
+        id_of = {text: np.uint64(i) for i, text in enumerate(old)}
+        heads = np.array(
+            [id_of[a] << np.uint64(symbol_bits) | id_of[b] for a in LETTERS for b in LETTERS]
+        )
+        end = int(slot(np.array([2**64 - 1], dtype=np.uint64))[0])
+        wanted = (np.arange(n, dtype=np.uint64) + np.uint64(end - 10)) % np.uint64(1 << slot_bits)
+        wanted = np.setdiff1d(wanted, slot(heads))
+        pair_of = np.zeros(1 << slot_bits, dtype=np.int64)
+        pair_of[place] = pair
+        chosen = pair_of[wanted]
+        assert np.array_equal(place[chosen], wanted)
+    else:
+        chosen = np.random.default_rng(1).choice(len(pair), n, replace=False)
+    merges = [a + b" " + b for a in LETTERS for b in LETTERS if a + b not in old]
+    merges += [words[int(left[i])] + b" " + words[int(right[i])] for i in chosen]
+    gguf.set(MERGES, merges)
+    return gguf
+
+
+def test_no_search_goes_on_along_a_run_of_slots() -> None:
+    rng = np.random.default_rng(2)
+    text = " ".join("".join(chr(c) for c in rng.integers(97, 123, 10)) for _ in range(60_000))
+    took = []
+    for hostile in (True, False):
+        tok = ggtok.load(run_of_slots(hostile).dump())
+        started = time.perf_counter()
+        tok.count(text)
+        took.append(time.perf_counter() - started)
+    assert took[0] < 5 * took[1] + 0.3, took  # two seconds if it does
+
+
+def test_ids_do_not_depend_on_the_seed() -> None:
+    """A file that starts over with a random seed, twice: the same ids and texts."""
+    data = made("texts", True)
+    one, two = ggtok.load(data), ggtok.load(data)
+    text = b"Hello " + b" ".join(texts(SWALLOW, 50))
+    assert one.encode(text) == two.encode(text)
+    assert [one.text_to_token(text) for text in texts(SWALLOW, 50)] == [
+        one.n_tokens - N + i for i in range(50)
+    ]
+
+
+def test_a_special_token_that_every_place_of_a_text_resembles() -> None:
+    """Thue and Morse's sequence: any polynomial hash modulo 2**64 of the word is that of as
+    many b's, so that a search by such a hash compares a million bytes at each place."""
+    n, tail = 1_000_000, 2048
+    word = b"b" * (n - tail) + bytes(b"ac"[bin(i).count("1") & 1] for i in range(tail))
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    gguf.set(TOKENS, [*gguf.strings(TOKENS), word])
+    gguf.set(TYPES, [*gguf.array(TYPES), 3])
+    tok = ggtok.load(gguf.dump())
+    started = time.perf_counter()
+    ids = tok.encode_array(b"b" * (2 * n) + word, parse_special=True, add_special=False)
+    assert time.perf_counter() - started < 5
+    assert ids[-1] == tok.n_tokens - 1 and tok.n_tokens - 1 not in ids[:-1]
+
+
+def test_special_tokens_with_many_continuations() -> None:
+    """Each of two bytes may be followed by any of 128: found by table, not one by one."""
+    rng = np.random.default_rng(1)
+    high = range(128, 256)
+    words = [bytes((a, b, c)) for a in range(1, 40) for b in high for c in high]
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    tokens = gguf.strings(TOKENS)
+    gguf.set(TOKENS, [*tokens, *(words[i] for i in rng.permutation(len(words)))])
+    data = [*gguf.array(TYPES), *[3] * len(words)]
+    gguf.set(TYPES, data)
+    special = gguf.dump()
+    gguf.set(TYPES, [*data[: len(tokens)], *[1] * len(words)])
+    assert seconds(special) < 5 * seconds(gguf.dump()) + 0.5  # 60 times one by one
+    tok = ggtok.load(special)
+    id = tok.text_to_token(words[777])
+    assert tok.encode(words[777], parse_special=True, add_special=False) == [id]

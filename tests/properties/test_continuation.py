@@ -1,0 +1,136 @@
+"""Texts that go on after other tokens: no BOS or EOS, no space prefix."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+import ggtok
+from fixtures.samples import CODE, EMOJI, PROSE
+from tests.properties.given import NAMES, some_bytes
+from tests.support.llamacpp import LlamaCpp
+from tests.support.texts import BROKEN
+from tests.support.vocabularies import SPM, UGM, WPM, fixture, real
+
+Load = Callable[[str], ggtok.Tokenizer]
+
+CANT = ["wpm", "wpm-cased", "ugm"]
+CAN = [name for name in NAMES if name not in CANT]
+ASKED = [name for name in CAN if name != "big-endian"]  # which the reference refuses
+PREFIX = "tokenizer.ggml.add_space_prefix"
+TEXTS = [*PROSE[:4], *CODE[:3], *EMOJI[:2], " a", "  a ", "\n", " ", "", "\u2581a", "Hello world"]
+DATA = [*(text.encode() for text in TEXTS), *(part + b" a" for part in BROKEN[:8])]
+
+
+def quietly(path: Path, **options: Any) -> ggtok.Tokenizer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        return ggtok.load(path, **options)
+
+
+def ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
+    """The ids, which all ways of asking for them agree on."""
+    ids = tok.encode(data, continuation=True, **flags)
+    assert tok.encode_array(data, continuation=True, **flags).tolist() == ids
+    assert tok.encode_batch([data, data], continuation=True, **flags) == [ids, ids]
+    joined, offsets = tok.encode_batch_arrays([data], continuation=True, threads=1, **flags)
+    assert (joined.tolist(), offsets.tolist()) == (ids, [0, len(ids)])
+    assert tok.count(data, continuation=True, **flags) == len(ids)
+    return ids
+
+
+@pytest.mark.parametrize("name", [*ASKED, *SPM, "llama-bpe"])
+def test_equals_llama_cpp_without_a_space_prefix(
+    llama: LlamaCpp, tmp_path: Path, name: str
+) -> None:
+    # A copy: the reference knows a file with other overrides by another path.
+    path = shutil.copy(real(name) if name not in CAN else fixture(name), tmp_path / "copy.gguf")
+    reference = llama.load(path, {PREFIX: False})
+    tok = quietly(path)
+    theirs = reference.tokenize_many(DATA, add_special=False, parse_special=False)
+    with_prefix = 0
+    for data, ids in zip(DATA, theirs, strict=True):
+        if any(token in data for token in user_defined(tok)):
+            continue  # after it the prefix stands, which the reference can't give with this one
+        assert ways(tok, data) == ids, data
+        assert tok.encode(data, continuation=True, add_special=False) == ids
+        with_prefix += tok.encode(data, add_special=False) != ids
+    assert bool(with_prefix) == (tok.add_space_prefix and tok.vocab_type in ("SPM", "UGM"))
+    reference.free()
+
+
+@pytest.mark.parametrize("name", CAN)
+@settings(max_examples=20)
+@given(data=some_bytes)
+def test_of_any_text(load_fixture: Load, name: str, data: bytes) -> None:
+    """Nothing is added; the same ids as without a prefix, up to the first special token."""
+    tok = load_fixture(name)
+    ids = ways(tok, data)
+    if not (tok.add_space_prefix and tok.vocab_type in ("SPM", "UGM")):
+        assert ids == tok.encode(data, add_special=False)
+        return
+    plain = quietly(fixture(name), overrides={PREFIX: False}) if name not in PLAIN else PLAIN[name]
+    PLAIN[name] = plain
+    if not any(token in data for token in user_defined(tok)):
+        assert ids == plain.encode(data, add_special=False)
+
+
+PLAIN: dict[str, ggtok.Tokenizer] = {}
+
+
+@cache
+def user_defined(tok: ggtok.Tokenizer) -> list[bytes]:
+    user_defined = ggtok.TokenAttr.USER_DEFINED
+    ids = range(tok.n_tokens)
+    return [tok.token_text(id) for id in ids if tok.token_attr(id) & user_defined]
+
+
+def test_after_a_special_token_the_prefix_stands(load_fixture: Load) -> None:
+    tok = load_fixture("spm")
+    assert tok.add_space_prefix
+    whole = tok.encode("a</s>a", continuation=True, parse_special=True)
+    assert whole == [
+        *tok.encode("a", continuation=True),
+        tok.eos_id,
+        *tok.encode("a", add_special=False),
+    ]
+    assert tok.encode("a", continuation=True) != tok.encode("a", add_special=False)
+
+
+def test_parts_continue(load_fixture: Load) -> None:
+    """What a continuation is for: ids of parts that are those of the whole, where a word ends."""
+    for name in ("spm", "bpe-llama3", "rwkv"):
+        tok = load_fixture(name)
+        ids = tok.encode("Hello") + tok.encode(" world", continuation=True)
+        assert ids == tok.encode("Hello world")
+
+
+@pytest.mark.parametrize("name", [*CANT, WPM, UGM])
+def test_vocabularies_that_cant(name: str) -> None:
+    tok = quietly(real(name) if name in (WPM, UGM) else fixture(name))
+    why = "first word" if tok.vocab_type == "WPM" else "white space is removed"
+    calls: list[Callable[[], object]] = [
+        lambda: tok.encode("a", continuation=True),
+        lambda: tok.encode_array("a", continuation=True),
+        lambda: tok.count("a", continuation=True),
+        lambda: tok.encode_batch(["a"], continuation=True),
+        lambda: tok.encode_batch_arrays(["a"], continuation=True),
+    ]
+    for call in calls:
+        with pytest.raises(ggtok.InvalidValueError, match=f"continuation: .*{why}"):
+            call()
+    assert tok.encode("a")
+
+
+def test_ugm_that_keeps_white_space_can(load_fixture: Load) -> None:
+    tok = load_fixture("ugm-plain")
+    ids = tok.encode("Hello", continuation=True)
+    assert ids == tok.encode("Hello", continuation=True, add_special=True)
+    assert tok.bos_id not in ids

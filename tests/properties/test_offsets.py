@@ -1,0 +1,354 @@
+"""Offsets: where in the text each token comes from.
+
+Claim offsets.1, Claim offsets.2, Claim offsets.3: against the plain oracle of
+tests/support/spans.py (and tests/c/paths.c compares the fast way with the recorded one).
+"""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ggtok
+from fixtures.samples import CODE, EMOJI, PROSE
+from tests.properties.given import NAMES, flags, some_bytes, some_text
+from tests.support import spans as oracle
+from tests.support.patch import GGUF, add_tokens
+from tests.support.texts import BROKEN
+from tests.support.vocabularies import OTHERS, REAL, fixture, real
+
+Load = Callable[[str], ggtok.Tokenizer]
+
+# Not by the oracle: hybriddna's k-mers; a vocabulary that drops bytes it has no token for.
+PLAIN = [name for name in NAMES if name not in ("bpe-hybriddna", "bpe-odd", "bpe-overlap")]
+# Nothing is normalized, but that spaces may be spelled otherwise.
+TILED = ["bpe-gpt2", "bpe-qwen2", "bpe-llama3", "rwkv", "plamo2", "test"]
+
+
+def quietly(name: str) -> ggtok.Tokenizer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        return ggtok.load(real(name))
+
+
+def check_shape(tok: ggtok.Tokenizer, text: bytes, **flags: Any) -> tuple[list[int], list[Any]]:
+    """What holds for every text."""
+    ids, spans = tok.encode_with_offsets(text, **flags)
+    assert ids == tok.encode(text, **flags)
+    assert (spans.dtype, spans.shape) == (np.int64, (len(ids), 2))
+    rows = spans.tolist()
+    at = 0
+    for begin, end in rows:
+        assert at <= begin <= end <= len(text)
+        at = begin
+    return ids, rows
+
+
+def check(name: str, tok: ggtok.Tokenizer, text: bytes, parse_special: bool) -> tuple[int, int]:
+    """Stretches of ids for which there is one way, and all."""
+    ids, rows = check_shape(tok, text, add_special=False, parse_special=parse_special)
+    found = [tuple(row) for row in rows]
+    path = real(name) if name in (*REAL, *OTHERS) else fixture(name)
+    sure = n = 0
+    for a, b, ways in oracle.expected(tok, path, text, ids, parse_special=parse_special):
+        assert found[a:b] in ways or len(ways) == oracle.ENOUGH, (text, ids, found[a:b], ways[:3])
+        sure += len(ways) == 1
+        n += 1
+    return sure, n
+
+
+def in_15_and_14(text: bytes) -> bool:
+    """Are all characters those of Python's Unicode, too?"""
+    return all(
+        c is None or (not 0xD800 <= c < 0xE000 and unicodedata.category(chr(c)) != "Cn")
+        for _, _, c in oracle.characters(text)
+    )
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@settings(max_examples=60)
+@given(data=some_bytes, parse_special=st.booleans())
+def test_any_text(load_fixture: Load, name: str, data: bytes, parse_special: bool) -> None:
+    tok = load_fixture(name)
+    if tok.vocab_type != "WPM" or in_15_and_14(data):
+        check(name, tok, data[:150], parse_special)
+
+
+PIECES = [
+    "e\u0301", "\u00e9", "\u0301", "\u00bd", "\uff21\uff22", "\ufb01", "\u2581", "\u3000", "\u00a0",
+    " ", "  ", "\n", "\t\n ", "\u00a8", "\u0130", "\u1e9e", "A", "the", "kettle", "1\u00bc",
+    "\ufeff", "\U0001f600", "\U0001f1e9\U0001f1ea", "\u4e2d\u6587", "\uac00", "\x00", "\x07",
+    "\x7f", "<0x41>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*PLAIN, "llama-spm", *OTHERS])
+def test_texts_that_normalizers_change(load_fixture: Load, name: str) -> None:
+    tok = quietly(name) if name in (*REAL, *OTHERS) else load_fixture(name)
+    rng = random.Random(name)
+    sure = n = 0
+    for _ in range(40):
+        text = "".join(rng.choice(PIECES) for _ in range(8)).encode()
+        for _ in range(rng.randrange(3)):
+            at = rng.randrange(len(text) + 1)
+            text = text[:at] + rng.choice([*BROKEN, b"\xc1\x81", b"\xe2 "]) + text[at:]
+        if tok.vocab_type != "WPM" or in_15_and_14(text):
+            s, k = check(name, tok, text, parse_special=False)
+            sure, n = sure + s, n + k
+    assert sure > 0.6 * n > 10
+
+
+@pytest.mark.parametrize("name", TILED)
+@given(data=some_text, flags=flags)
+def test_spans_tile_what_is_not_normalized(
+    load_fixture: Load, name: str, data: str, flags: dict[str, bool]
+) -> None:
+    tok = load_fixture(name)
+    text = data.encode()
+    if text.startswith(b"\xef\xbb\xbf"):
+        return
+    ids, rows = check_shape(tok, text, **flags)
+    own = [(id, row) for id, row in zip(ids, rows, strict=True) if row[0] < row[1]]
+    assert len(ids) - len(own) <= 2 * flags["add_special"]
+    assert b"".join(text[a:b] for _, (a, b) in own) == text
+    assert [a for _, (a, _) in own[1:]] == [b for _, (_, b) in own[:-1]]
+    for id, (a, b) in own:
+        assert name == "test" or tok.token_to_piece(id) == text[a:b]
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "llama-bpe", "gemma-4", *OTHERS])
+def test_real_vocabularies(name: str) -> None:
+    tok = quietly(name)
+    for text in (*PROSE[:3], *CODE[:2], *EMOJI[:1]):
+        data = text.encode()
+        if tok.vocab_type != "WPM" or in_15_and_14(data):
+            check(name, tok, data[:500], parse_special=False)
+        ids, rows = check_shape(tok, data)
+        covered = set()
+        for id, (a, b) in zip(ids, rows, strict=True):
+            covered |= set(range(a, b))
+            piece = tok.token_to_piece(id).strip()
+            if piece.isascii() and tok.vocab_type in ("BPE", "SPM") and a < b:
+                assert data[a:b].strip() == piece
+            if piece.isascii() and tok.vocab_type == "WPM" and id != tok.unk_id and a < b:
+                source = data[a:b].decode("utf-8", "ignore")
+                plain = "".join(unicodedata.normalize("NFD", c)[0] for c in source)
+                assert plain.lower().encode() == piece
+        left = {c for i, c in enumerate(data) if i not in covered}
+        assert left <= set(b" \n\t") or tok.vocab_type == "WPM"
+
+
+# ---- code points ----
+
+
+@pytest.mark.parametrize("name", ["bpe-qwen2", "spm", "wpm", "ugm", "rwkv", "plamo2"])
+@given(text=some_text, flags=flags)
+def test_code_points(load_fixture: Load, name: str, text: str, flags: dict[str, bool]) -> None:
+    """A token that holds part of a character has all of it."""
+    tok = load_fixture(name)
+    ids, in_bytes = tok.encode_with_offsets(text, **flags)
+    same, in_chars = tok.encode_with_offsets(text, unit="char", **flags)
+    assert same == ids
+    # The character of each byte.
+    owner = [i for i, c in enumerate(text) for _ in c.encode()] + [len(text)]
+    want = [[owner[a], owner[b - 1] + 1] if a < b else [owner[a]] * 2 for a, b in in_bytes.tolist()]
+    assert in_chars.tolist() == want
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "wpm"])
+def test_many_words(load_fixture: Load, name: str) -> None:
+    """More than are found at once, ASCII and others, each by itself and all together."""
+    tok = quietly(name) if name in OTHERS else load_fixture(name)
+    rng = random.Random(name)
+    words = [
+        "the",
+        "kettle",
+        "xqzzy",
+        "Hello,",
+        "caf\u00e9",
+        "\u4e2d\u6587",
+        "e\u0301t\u0301e",
+        "(a)",
+    ]
+    words += ["\u043c\u0438\u0440", "\u00bd", "isn't", "antidisestablishmentarianism", "\uff21"]
+    at = 0
+    parts: list[str] = []
+    want: list[list[int]] = []
+    for i in range(3000):
+        word = rng.choice(words if i // 700 % 2 else words[:4])
+        space = rng.choice([" ", " ", "  ", "\n"]) if i else ""
+        spans = tok.encode_with_offsets(space + word, add_special=False)[1]
+        want += (spans + at).tolist()
+        parts.append(space + word)
+        at += len(parts[-1].encode())
+    ids, spans = tok.encode_with_offsets("".join(parts), add_special=False)
+    assert len(ids) > 3000
+    assert spans.tolist() == want
+
+
+def test_the_example_of_the_design_page(load_fixture: Load) -> None:
+    tok = load_fixture("ugm")
+    ids, spans = tok.encode_with_offsets("caf\u00e9 \u00bd", add_special=False)
+    texts = [tok.token_text(id).decode() for id in ids]
+    assert texts == ["\u2581c", "a", "f", "\u00e9", "\u2581", "1", "<unk>", "2"]
+    want = [[0, 1], [1, 2], [2, 3], [3, 5], [5, 6], [6, 8], [6, 8], [6, 8]]
+    assert spans.tolist() == want
+
+
+# ---- Hugging Face tokenizers ----
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "qwen2", "llama-spm"])
+def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
+    """Where ids do; its offsets are in code points, too. `trim_offsets` is off."""
+    tokenizers = pytest.importorskip("tokenizers")
+    v = ggtok.vocabulary(real(name))
+    v.save(tmp_path / "tokenizer.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    if name != "llama-spm":
+        theirs.post_processor = tokenizers.processors.ByteLevel(trim_offsets=False)
+    tok = v.tokenizer()
+    same = 0
+    for text in (*PROSE, *CODE, *EMOJI, "a  b", " x", "\u00e9\u0301", "\U0001f600 \uac00"):
+        encoding = theirs.encode(text, add_special_tokens=False)
+        ids, spans = tok.encode_with_offsets(text, add_special=False, unit="char")
+        if encoding.ids != ids:
+            continue
+        own = [list(offsets) for offsets in encoding.offsets]
+        if name == "llama-spm":  # its added space is part of the first character
+            own, spans = own[2:], spans[2:]
+        assert own == spans.tolist(), text
+        same += 1
+    assert same > 10
+
+
+# ---- special tokens ----
+
+
+def test_white_space_that_special_tokens_take(tmp_path: Any) -> None:
+    tok = stripping(tmp_path)
+    mask = tok.text_to_token("<mask>")
+    assert mask is not None
+    assert tok.token_attr(mask) & ggtok.TokenAttr.LSTRIP
+    ids, spans = tok.encode_with_offsets("a \t<mask> b", add_special=False, parse_special=True)
+    assert spans[ids.index(mask)].tolist() == [1, 9]
+    ids, spans = tok.encode_with_offsets("  <mask>", add_special=False, parse_special=True)
+    assert (ids, spans.tolist()) == ([mask], [[0, 8]])
+    ids, spans = tok.encode_with_offsets("<mask> <mask>", add_special=False, parse_special=True)
+    assert spans.tolist() == [[0, 6], [6, 13]]
+
+
+def stripping(folder: Any) -> ggtok.Tokenizer:
+    gguf = GGUF.read(fixture("bpe-jina"))
+    if b"<mask>" not in gguf.strings("tokenizer.ggml.tokens"):
+        add_tokens(gguf, ["<mask>"], 3)
+    return ggtok.load(gguf.write(folder / "strip.gguf"))
+
+
+@pytest.mark.parametrize("name", ["spm-phi3", "bpe-jina"])
+@settings(max_examples=60)
+@given(parts=st.lists(st.sampled_from(["<|end|>", "</s>", "<mask>", " ", "\n ", "a"]), max_size=8))
+def test_stripping_among_others(load_fixture: Load, name: str, parts: list[str]) -> None:
+    check(name, load_fixture(name), "".join(parts).encode(), True)
+
+
+def test_added_tokens_are_empty(load_fixture: Load) -> None:
+    tok = load_fixture("wpm")
+    _, spans = tok.encode_with_offsets("a b")
+    assert (spans[0].tolist(), spans[-1].tolist()) == ([0, 0], [3, 3])
+    assert tok.encode_with_offsets("")[1].tolist() == [[0, 0], [0, 0]]
+    assert load_fixture("bpe-qwen2").encode_with_offsets("")[1].shape == (0, 2)
+    spm = load_fixture("spm")
+    _, spans = spm.encode_with_offsets("Hello")
+    assert spans[:3].tolist() == [[0, 0], [0, 0], [0, 1]]  # <s>, the added space, H
+    _, spans = spm.encode_with_offsets("Hello", continuation=True)
+    assert spans[:2].tolist() == [[0, 1], [1, 3]]
+
+
+# ---- every form ----
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "spm", "wpm", "ugm", "bpe-whitespace", "bpe-odd"])
+def test_batches(load_fixture: Load, name: str) -> None:
+    tok = load_fixture(name)
+    texts = [*PROSE, *CODE, *EMOJI, "", " ", "\u00e9" * 50, "a" * 5000, *["short text"] * 200]
+    for unit in ("byte", "char"):
+        for threads in (1, 3):
+            options: dict[str, Any] = {"unit": unit, "parse_special": True}
+            batch = tok.encode_batch_with_offsets(texts, threads=threads, **options)
+            for text, (ids, spans) in zip(texts, batch, strict=True):
+                same, want = tok.encode_with_offsets(text, **options)
+                assert ids == same
+                assert spans.tolist() == want.tolist()
+                assert spans.dtype == np.int64
+    assert tok.encode_batch_with_offsets([]) == []
+    data = [text.encode() for text in texts]
+    in_bytes = tok.encode_batch_with_offsets(data)
+    assert [ids for ids, _ in in_bytes] == tok.encode_batch(texts)
+
+
+def test_texts_of_every_kind(load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    text = "caf\u00e9 " * 20000  # larger than what is read in place
+    want = tok.encode_with_offsets(text)
+    assert want[1][-1].tolist() == [len(text.encode()) - 1, len(text.encode())]
+    kinds: list[Any] = [text.encode(), bytearray(text.encode()), memoryview(text.encode())]
+    for same in kinds:
+        ids, spans = tok.encode_with_offsets(same)
+        assert ids == want[0]
+        assert np.array_equal(spans, want[1])
+    assert tok.encode_with_offsets(text, unit="char")[1][-1].tolist() == [len(text) - 1, len(text)]
+
+
+def test_splitting_in_python() -> None:
+    tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\S+|\s+"])
+    _, spans = tok.encode_with_offsets("two  words\u00e9")
+    assert spans[0, 0] == 0
+    assert spans[1:, 0].tolist() == spans[:-1, 1].tolist()
+
+
+ERRORS: dict[str, tuple[Callable[[ggtok.Tokenizer], object], type[Exception], str]] = {
+    "unit": (lambda t: t.encode_with_offsets("a", unit="word"), ValueError, "'byte' or 'char'"),  # type: ignore[arg-type]
+    "bytes": (lambda t: t.encode_with_offsets(b"a", unit="char"), ValueError, "text is bytes"),
+    "no text": (lambda t: t.encode_with_offsets(7), TypeError, "int"),  # type: ignore[arg-type]
+    "surrogate": (lambda t: t.encode_with_offsets("\ud800"), ValueError, "lone surrogate"),
+    "choice": (lambda t: t.encode_with_offsets("a", parse_special="<s>"), TypeError, "<s>"),
+    "batch: unit": (
+        lambda t: t.encode_batch_with_offsets([], unit="x"),  # type: ignore[arg-type]
+        ValueError,
+        "'byte' or 'char'",
+    ),
+    "batch: bytes": (
+        lambda t: t.encode_batch_with_offsets(["a", b"b"], unit="char"),
+        ValueError,
+        r"texts\[1\] is bytes",
+    ),
+    "batch: a str": (lambda t: t.encode_batch_with_offsets("ab"), TypeError, "str"),
+    "batch: surrogate": (
+        lambda t: t.encode_batch_with_offsets(["a", "\ud800"]),
+        ValueError,
+        "lone surrogate",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(load_fixture: Load, case: str) -> None:
+    call, error, message = ERRORS[case]
+    with pytest.raises(error, match=message) as caught:
+        call(load_fixture("bpe-qwen2"))
+    assert isinstance(caught.value, ggtok.GGTokError)
+
+
+def test_a_vocabulary_without_one() -> None:
+    tok = ggtok.load(fixture("none"))
+    with pytest.raises(ggtok.VocabError):
+        tok.encode_with_offsets("a")

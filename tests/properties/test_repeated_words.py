@@ -1,0 +1,112 @@
+"""Words seen before and misses: caches, duplicates within a batch, growth.
+
+Claim misses.1, Claim misses.2, Claim misses.3, Claim caches.2.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+import ggtok
+from tests.support.vocabularies import fixture
+
+Load = Callable[[str], ggtok.Tokenizer]
+
+
+@pytest.mark.parametrize(
+    "name", ["bpe-gpt2", "spm", "wpm", "ugm", "rwkv", "plamo2", "bpe-hybriddna"]
+)
+def test_caches(load_fixture: Load, name: str) -> None:
+    """They count what they find, keep to their bound, and never decide an id."""
+    tok = ggtok.load(fixture(name))
+    assert tok.cache_info() == (0, 0, tok.cache_info().maxsize, 0)
+    text = "The quick brown fox jumps over the lazy dog, again and again. " * 30
+    expected = tok.encode(text)
+    first = tok.cache_info()
+    assert tok.encode(text) == expected
+    second = tok.cache_info()
+    assert second.hits > first.hits
+    assert second.misses >= first.misses > 0
+    assert 0 < second.currsize <= second.maxsize
+    tok.cache_clear()
+    assert tok.cache_info() == (0, 0, first.maxsize, 0)
+    assert tok.encode(text) == expected
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "spm", "wpm", "ugm", "rwkv"])
+def test_long_words(name: str) -> None:
+    """More than a cache has room for, and some that are seen again before it is full."""
+    rng = random.Random(name)
+    tok = ggtok.load(fixture(name))
+    words = ["".join(rng.choices("abcdefghij\u00e9\u4e2d", k=n % 280)) for n in range(9_000)]
+    expected = [tok.encode(word) for word in words]
+    assert [tok.encode(word) for word in words + words[:100]] == expected + expected[:100]
+    for text in (" ".join(words), " ".join(words[:100] * 10)):
+        ids = tok.encode(text)
+        assert [tok.encode(text) for _ in range(3)] == [ids] * 3
+        tok.cache_clear()
+        assert tok.encode(text) == ids
+    info = tok.cache_info()
+    assert info.currsize <= info.maxsize
+
+
+def test_pieces_are_stored_while_their_cache_grows(load_fixture: Load) -> None:
+    """Of words that are cut, and short enough to be kept with other words."""
+    rng = random.Random(1)
+    words = ["".join(chr(rng.randrange(0x4E00, 0x9FA0)) for _ in range(9)) for _ in range(3_000)]
+    for name in ("bpe-llama3", "bpe-gpt2", "bpe-qwen2"):
+        ids = ggtok.load(fixture(name)).encode(" ".join(words), add_special=False)
+        tok = load_fixture(name)
+        parts = [
+            tok.encode(" " * (i > 0) + word, add_special=False) for i, word in enumerate(words)
+        ]
+        assert ids == [id for part in parts for id in part]
+
+
+def test_the_same_text_fills_the_cache_once() -> None:
+    """The last word, of which no 16 bytes can be read, was stored again each time."""
+    tok = ggtok.load(fixture("bpe-llama3"))
+    long = " ".join("".join(chr(97 + (i * i + k * k) % 26) for k in range(70)) for i in range(16))
+    text = long + " zq"
+    assert len(text) > 1024
+    held = [tok.cache_info().currsize for _ in range(2) if tok.encode(text)]
+    for _ in range(20_000):
+        tok.count(text)
+    assert tok.cache_info().currsize == held[-1]
+
+
+@pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3"])
+def test_duplicates_in_a_batch(name: str) -> None:
+    """They are merged once, and their ids go to all places where they were deferred."""
+    draw = random.Random(7)
+    letters = "aetionshrdlu\u00e9\u0436\u4e2d"
+    for n_words in (3, 40, 1500):
+        words = [
+            "".join(draw.choice(letters) for _ in range(draw.choice((1, 3, 7, 15, 16, 17, 40))))
+            for _ in range(n_words)
+        ]
+        order = [draw.choice(words) for _ in range(6 * n_words)]
+        ids = ggtok.load(fixture(name)).encode(" ".join(order), add_special=False)
+        one = ggtok.load(fixture(name))
+        of = {w: one.encode(w, add_special=False) for w in {order[0], *(" " + w for w in words)}}
+        spaced = [order[0], *(" " + w for w in order[1:])]
+        assert ids == [id for word in spaced for id in of[word]]
+
+
+@pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3"])
+def test_duplicates_where_a_text_ends(name: str) -> None:
+    """In the last bytes of a text, words are told from others by less of them. One that was
+    deferred twice before in a batch got no ids there, if an earlier text had left its traces."""
+    draw = random.Random(11)
+    tok = ggtok.load(fixture(name))
+    fill = "the " * 300
+    for _ in range(400):
+        words = ["".join(draw.choice("qxzvjk") for _ in range(draw.choice((3, 5)))) for _ in "ab"]
+        order = [draw.choice(words) for _ in range(draw.randrange(1, 5))]
+        text = fill + " ".join([*order, *["the"] * draw.randrange(7), draw.choice(words)])
+        ids = tok.encode(text, add_special=False)
+        assert tok.decode(ids) == text
+        assert tok.encode(text, add_special=False) == ids  # from the cache

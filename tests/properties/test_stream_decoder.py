@@ -1,0 +1,258 @@
+"""stream_decoder: the text is decode()'s, and comes as soon as no id can change it."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ggtok
+from tests.properties.given import NAMES
+from tests.support.vocabularies import REAL, fixture, real
+
+Load = Callable[[str], ggtok.Tokenizer]
+HELD = 40  # characters: an EOS, and what precedes it
+
+
+def behind(tok: ggtok.Tokenizer, prompt: list[int], ids: list[int], **options: object) -> str:
+    """What stands in decode(prompt + ids) behind its longest common prefix with
+    decode(prompt)."""
+    before = tok.decode(prompt, **options)  # type: ignore[arg-type]
+    text = tok.decode(prompt + ids, **options)  # type: ignore[arg-type]
+    n = 0
+    while n < min(len(before), len(text)) and before[n] == text[n]:
+        n += 1
+    return text[n:]
+
+
+def until(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
+    """The text before the stop string that is complete first, and that."""
+    for end in range(1, len(text) + 1):
+        complete = [stop for stop in stops if text.endswith(stop, 0, end)]
+        if complete:
+            stop = max(complete, key=len)
+            return text[: end - len(stop)], stop
+    return text, None
+
+
+@cache
+def interesting(tok: ggtok.Tokenizer) -> list[int]:
+    """Ids whose text goes on in others, or is cleaned."""
+    found = list(tok.special_ids)
+    odd = (b" ", b"'", b".", b"s", b"re", b"\xe2", b"\x82")
+    for id in range(tok.n_tokens):
+        piece = tok.token_to_piece(id)
+        if len(piece) <= 3 and (piece.startswith(odd) or not piece.isascii()):
+            found.append(id)
+    return found[:600]
+
+
+def any_ids(tok: ggtok.Tokenizer) -> st.SearchStrategy[list[int]]:
+    one = st.one_of(st.sampled_from(interesting(tok)), st.integers(0, tok.n_tokens - 1))
+    return st.lists(one, max_size=12)
+
+
+options = st.fixed_dictionaries(
+    {
+        "remove_special": st.booleans(),
+        "unparse_special": st.booleans(),
+        "errors": st.sampled_from(["replace", "ignore", "backslashreplace", "surrogateescape"]),
+    }
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60)
+@given(data=st.data(), options=options)
+def test_any_ids(
+    load_fixture: Load, name: str, data: st.DataObject, options: dict[str, object]
+) -> None:
+    tok = load_fixture(name)
+    prompt, ids = data.draw(any_ids(tok)), data.draw(any_ids(tok))
+    want = behind(tok, prompt, ids, **options)
+    stream = tok.stream_decoder(prompt, **options)  # type: ignore[arg-type]
+    given_out = ""
+    for i, id in enumerate(ids):
+        given_out += stream.feed(id)
+        # No more than any continuation has; and all but a few bytes.
+        assert want.startswith(given_out)
+        so_far = behind(tok, prompt, ids[: i + 1], **options)
+        assert len(so_far) - len(given_out) <= HELD
+    assert given_out + stream.finish() == want
+    stream.reset()
+    assert stream.feed(ids) + stream.finish() == want
+    stops = data.draw(st.lists(st.text(alphabet=want + "ab ", min_size=1, max_size=3), max_size=3))
+    if want:
+        at = data.draw(st.integers(0, len(want) - 1))
+        stops.append(want[at : at + data.draw(st.integers(1, 4))])
+    stream = tok.stream_decoder(prompt, stop=stops, **options)  # type: ignore[arg-type]
+    text = "".join(stream.feed(id) for id in ids) + stream.finish()
+    assert (text, stream.stopped) == until(want, stops)
+
+
+def by_bytes(tok: ggtok.Tokenizer, text: str) -> list[int]:
+    """Ids that print this text."""
+    by_piece = {tok.token_to_piece(id): id for id in range(tok.n_tokens)}
+    return [by_piece[c.encode()] for c in text if c.encode() in by_piece]
+
+
+def eager(tok: ggtok.Tokenizer, ids: list[int], continuations: list[list[int]]) -> str:
+    """What all continuations agree on: no decoder can give out more."""
+    texts = [tok.decode([*ids, *more]) for more in continuations]
+    first, last = min(texts), max(texts)
+    n = 0
+    while n < min(len(first), len(last)) and first[n] == last[n]:
+        n += 1
+    return first[:n]
+
+
+@pytest.mark.parametrize("name", ["wpm", "spm", "bpe-llama3", "ugm"])
+def test_text_comes_as_early_as_it_can(load_fixture: Load, name: str) -> None:
+    tok = load_fixture(name)
+    rng = random.Random(3)
+    hints = interesting(tok)
+    usual = [[], *([id] for id in range(tok.n_tokens))]
+    # What cleaning joins, to its last byte: "  ' s" becomes "'s".
+    for end in ("' s", "' re", "' ", "'re", "'s", "e", "s", " s", " "):
+        usual.append(by_bytes(tok, end))
+    for _ in range(4):
+        ids = [rng.choice(hints) for _ in range(6)]
+        more = [*usual, *([rng.choice(hints) for _ in range(3)] for _ in range(300))]
+        stream, text = tok.stream_decoder(), ""
+        for i, id in enumerate(ids):
+            text += stream.feed(id)
+            assert text == eager(tok, ids[: i + 1], more)
+
+
+@given(
+    text=st.text(" '.?!,smrevtx\u00e9", max_size=16),
+    prompt=st.text(" '.sre", max_size=6),
+)
+def test_cleaned_spaces(load_fixture: Load, text: str, prompt: str) -> None:
+    tok = load_fixture("bpe-llama3")
+    ids, before = by_bytes(tok, text), by_bytes(tok, prompt)
+    assert len(ids) >= len(text.replace("\u00e9", ""))
+    stream = tok.stream_decoder(before)
+    joined = "".join(stream.feed(id) for id in ids) + stream.finish()
+    assert joined == behind(tok, before, ids)
+
+
+@pytest.mark.parametrize("name", REAL[::4])
+def test_real_vocabularies(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        tok = ggtok.load(real(name))
+    rng = random.Random(5)
+    text = "Streams of 🦊🦊 and caf\u00e9, \u65e5\u672c\u8a9e; \u0646\u0635 ' s . ok\n"
+    for prompt_text in ("", "A prompt 🦊"):
+        prompt = tok.encode(prompt_text)
+        for ids in (
+            tok.encode(text, add_special=False),
+            [rng.randrange(tok.n_tokens) for _ in range(200)],
+        ):
+            stream = tok.stream_decoder(prompt)
+            got = "".join(map(stream.feed, ids)) + stream.finish()
+            assert got == behind(tok, prompt, ids)
+
+
+def test_characters_come_whole(load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    ids = tok.encode("a🦊b", add_special=False)
+    stream = tok.stream_decoder()
+    assert [stream.feed(id) for id in ids] == ["a", *[""] * (len(ids) - 3), "🦊", "b"]
+    cut = tok.stream_decoder(ids[:2])  # inside the fox
+    assert cut.feed(ids[2:]) + cut.finish() == "🦊b"
+
+
+def test_an_eos_at_the_end_is_dropped() -> None:
+    with_eos = ggtok.load(fixture("bpe-llama3"), overrides={"tokenizer.ggml.add_eos_token": True})
+    eos, a = with_eos.eos_id, with_eos.encode("a", add_special=False)
+    assert eos is not None
+    stream = with_eos.stream_decoder(remove_special=True)
+    assert [stream.feed(id) for id in (*a, eos)] == ["a", ""]
+    assert stream.feed(a) == with_eos.decode([eos, *a])
+    assert stream.feed(eos) + stream.finish() == ""
+
+
+def test_stops(load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    ids = tok.encode("one\nUser: two", add_special=False)
+    stream = tok.stream_decoder(tok.encode("User:"), stop=["User:", "\nUser:", "zzz"])
+    assert "".join(map(stream.feed, ids)) == "one"
+    assert stream.stopped == "\nUser:"
+    assert stream.feed(ids) == stream.finish() == ""
+    stream.reset()
+    assert stream.stopped is None
+    assert stream.feed(ids) == "one"
+    unfinished = tok.stream_decoder(stop=["end of"])
+    assert unfinished.feed(tok.encode("the end", add_special=False)) == "the "
+    assert unfinished.finish() == "end"
+    assert unfinished.stopped is None
+
+
+def test_ids_of_every_kind(load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    ids = tok.encode("Hello", add_special=False)
+    for same in (ids, tuple(ids), iter(ids), np.array(ids), np.array(ids, np.int32), range(0)):
+        stream = tok.stream_decoder(same)
+        assert stream.feed(ids) == "Hello"
+    stream = tok.stream_decoder()
+    assert stream.feed(np.int64(ids[0])) + stream.feed(np.array(ids[1:])) == "Hello"
+    assert stream.finish() == ""
+    assert stream.finish() == ""
+    with pytest.raises(ggtok.InvalidValueError, match="finished"):
+        stream.feed(1)
+    assert ggtok.load(fixture("none")).stream_decoder([5]).feed(7) == ""
+
+
+def test_errors(load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    stream = tok.stream_decoder()
+    for wrong in (680, -1, [1, 680], np.array([2**40]), [2**70]):
+        with pytest.raises(ggtok.TokenIdError, match="not a token id"):
+            stream.feed(wrong)
+    with pytest.raises(ggtok.TokenIdError, match=r"prompt_ids\[1\] is 999"):
+        tok.stream_decoder([1, 999])
+    for wrong in ("text", None, 1.5, [1.5]):
+        with pytest.raises(ggtok.InvalidTypeError):
+            stream.feed(wrong)  # type: ignore[arg-type]
+    for wrong in ("stop", b"stop", 3, [3]):
+        with pytest.raises(ggtok.InvalidTypeError, match="stop"):
+            tok.stream_decoder(stop=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ggtok.InvalidValueError, match=r"stop\[1\] is empty"):
+        tok.stream_decoder(stop=["a", ""])
+    with pytest.raises(ggtok.InvalidValueError, match="errors"):
+        tok.stream_decoder(errors="no such")
+    assert stream.feed(tok.encode("fine", add_special=False)) == "fine"  # nothing was kept
+
+
+def test_strict(load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    fox = tok.encode("🦊", add_special=False)
+    stream = tok.stream_decoder(fox[:1], errors="strict")
+    assert stream.feed(fox[1:]) == "🦊"
+    stream.reset()
+    with pytest.raises(ggtok.TextDecodeError):
+        stream.feed(tok.encode("a", add_special=False))
+    stream.reset()
+    with pytest.raises(ggtok.TextDecodeError):
+        stream.finish()
+    with pytest.raises(ggtok.TextDecodeError):
+        tok.stream_decoder([*fox[1:], *fox], errors="strict")
+    tok = load_fixture("bpe-qwen2")  # which cleans nothing
+    fox, a = tok.encode("🦊", add_special=False), tok.encode("a", add_special=False)[0]
+    stream = tok.stream_decoder(errors="strict")
+    assert [stream.feed(a), stream.feed(a), stream.feed(fox), stream.feed(fox[0])] == [
+        "a",
+        "a",
+        "🦊",
+        "",
+    ]
+    with pytest.raises(ggtok.TextDecodeError):
+        stream.feed(a)

@@ -1,0 +1,116 @@
+"""Texts that UGM must not cut at spaces, or not without more ado, though it does cut most.
+
+Each row is a vocabulary for which one condition of the cut does not hold, or just holds, and
+texts that a cut would change.
+
+Claim ugm.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import ggtok
+from fixtures.build import charsmap
+from tests.parity import Result, compare_texts
+from tests.support.llamacpp import LlamaCpp
+from tests.support.patch import GGUF
+from tests.support.vocabularies import UGM, fixture, real
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
+WHITE = {"\t": " ", "\n": " ", "\r": " "}
+HALF = {"\u00bd": "1\u20442"}
+SPACED = ["\u2581", "\u2581a", "\u2581b", "a", "b", "ab", "\u2581ab", "1", "2"]
+
+
+class Row(NamedTuple):
+    texts: Sequence[str]
+    rules: Mapping[str, str] = WHITE
+    tokens: Sequence[str] = SPACED
+    user: Sequence[str] = ()
+    unknown: str = "<unk>"
+
+
+ROWS = {
+    "spaces and ends of lines": Row(["a b\nab", " a  b\t\r\nab ", "a\u00a0b", "\n", "ab " * 300]),
+    "no charsmap": Row(["a b\nab", "a\t b"], rules={}),
+    "a user-defined token that holds a space": Row(
+        ["a \u00bdb", "a \u00bd", "b a \u00bdb a", "a  \u00bd"],
+        WHITE | HALF,
+        user=["a \u00bd\u00bd"],
+    ),
+    "a user-defined token that begins with a newline": Row(
+        ["a\n\u00bdb", "\n\u00bd", "a \n\u00bd"], WHITE | HALF, user=["\n\u00bd\u00bd"]
+    ),
+    "a sequence that holds a space": Row(["a b", "ab a b", "a  b", "a b b"], WHITE | {"a b": "ab"}),
+    "a sequence that ends with a space": Row(["a b", "a a b", "ba "], WHITE | {"a ": "b"}),
+    "a sequence that begins with a space": Row(["a b", " b", "b  b"], WHITE | {" b": "a"}),
+    "a sequence of newlines": Row(["a\n\nb", "a\nb", "\n\n\n"], WHITE | {"\n\n": "ab"}),
+    "a sequence that begins with a newline": Row(["a\nb", "\nb", "b\nab"], WHITE | {"\nb": "a"}),
+    "a space that is replaced": Row(["a b", " a", "a  b "], WHITE | {" ": "b"}),
+    "newlines that are not spaces": Row(["a\nb", "a\n b\r"], {"\n": "ab", "\t": " "}),
+    "a token that holds a space": Row(["a b", "b a b a"], tokens=[*SPACED, "a\u2581b"]),
+    "no token for the mark": Row(["a xb", "ax xb x", "x x x"], tokens=["\u2581a", "a", "b"]),
+    "an unknown token like a word": Row(
+        ["ax b", "ax a", "x a x a", "a a"], tokens=["\u2581", "a", "b"], unknown="\u2581a"
+    ),
+    "unknown characters at both ends": Row(["xax xbx", "x x", "xx  xx"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+def test_replacements_are_bounded() -> None:
+    """By 32 times what is replaced: NFKC has 11. Longer ones are errors where a text meets them."""
+    gguf = GGUF.read(fixture("ugm"))
+    rules = {"b": "x" * 32, "c": "x" * 33, "\u00e9": "x" * 64, "\u00ea": "x" * 65, "d": "x" * 10**6}
+    gguf.set("tokenizer.ggml.precompiled_charsmap", list(charsmap(rules)), "u8")
+    tok = ggtok.load(gguf.dump())
+    for text, n in (("b" * 100, 3200), ("\u00e9", 64), ("a b", 33)):
+        assert 0 < tok.count(text, add_special=False) <= n + 2
+    for text in ("c", "a \u00ea", "d" * 500, "b d"):
+        with pytest.raises(
+            ggtok.VocabError, match="more than 32 times as long as what it replaces"
+        ):
+            tok.encode(text)
+    assert tok.encode("a b")
+
+
+def test_real_replacements_are_within_the_bound() -> None:
+    """Each code point alone, which NFKC replaces by the most (U+FDFA: 33 bytes for 3)."""
+    tok = ggtok.load(real(UGM))
+    cpts = [c for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000]
+    for i in range(0, len(cpts), 1 << 16):
+        assert tok.count(" ".join(map(chr, cpts[i : i + (1 << 16)])))
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+@pytest.mark.parametrize("name", ROWS)
+def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
+    row = ROWS[name]
+    gguf = GGUF.read(fixture("ugm"))
+    tokens = ["<pad>", "</s>", row.unknown, *row.user, *row.tokens]
+    own = NORMAL if row.unknown.startswith("\u2581") else UNKNOWN
+    types = [CONTROL, CONTROL, own, *[USER_DEFINED] * len(row.user), *[NORMAL] * len(row.tokens)]
+    gguf.set("tokenizer.ggml.tokens", [text.encode() for text in tokens])
+    gguf.set("tokenizer.ggml.token_type", types, "i32")
+    gguf.set("tokenizer.ggml.scores", [-float(len(text)) for text in tokens], "f32")
+    if row.rules:
+        gguf.set(
+            "tokenizer.ggml.precompiled_charsmap",
+            list(charsmap(dict(row.rules), strict=True)),
+            "u8",
+        )
+    else:
+        gguf.remove("tokenizer.ggml.precompiled_charsmap")
+    path = gguf.write(tmp_path / "spans.gguf")
+    vocab, tok = llama.load(path), ggtok.load(path)
+    result = Result(name)
+    texts = [text.encode() for text in row.texts]
+    compare_texts(vocab, tok, texts + texts[::-1], result)  # the second time from the cache
+    vocab.free()
+    assert not result.differences, "\n".join(result.shown)
+    assert result.comparisons

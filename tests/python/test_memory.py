@@ -1,0 +1,139 @@
+"""Memory: every call says when it runs out, and what it needed once isn't kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ggtok
+from tests.support.vocabularies import fixture
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as on Linux")
+
+
+def run(code: str, *arguments: object, **environment: str) -> str:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+NO_MEMORY = """
+import mmap, resource, sys, ggtok
+tok, first = ggtok.load(sys.argv[1]), ggtok.load(sys.argv[1])
+text, ids = "the kettle " * 4_000_000, tok.encode_array("the kettle " * 3_000_000)
+want = tok.encode("still works")
+
+def limited(more, call):
+    with open("/proc/self/statm") as statm:
+        now = int(statm.read().split()[0]) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (now + more, resource.RLIM_INFINITY))
+    try:
+        call()
+    except MemoryError as error:  # ggtok's, or Python's own when it makes the list
+        print(isinstance(error, ggtok.GGTokError), end=" ")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+    assert tok.encode("still works") == want
+
+limited(8 << 20, lambda: first.count(text))
+limited(8 << 20, lambda: tok.encode(text))
+limited(8 << 20, lambda: tok.encode_array(text))
+limited(8 << 20, lambda: tok.decode_bytes(ids))
+limited(8 << 20, lambda: tok.encode_batch_arrays([text], threads=1))
+assert first.encode("still works") == want
+"""
+
+
+@linux
+def test_memory_runs_out() -> None:
+    """Every call says so, and works again when there is some."""
+    # A fixed threshold: large blocks go back to the system and can't be had again.
+    refused = run(NO_MEMORY, fixture("bpe-llama3"), MALLOC_MMAP_THRESHOLD_="65536").split()
+    assert len(refused) == 5
+    assert refused.count("True") >= 2
+
+
+@pytest.mark.parametrize("by_python", [False, True])
+def test_no_memory_to_encode(by_python: bool) -> None:
+    """Allocations of some bytes, which no limit can make fail on their own: what becomes of
+    the failures that the C functions raise."""
+    from ggtok._native.library import ffi, lib
+    from ggtok._native.tokenizer import _Failed
+
+    err = ffi.new("ggtok_error *")
+    err.status = lib.GGTOK_ERR_MEMORY
+    failure = MemoryError() if by_python else _Failed(bytes(ffi.buffer(err)), None)
+
+    def failing(*args: object) -> Any:
+        raise failure
+
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    tok._encode = failing  # type: ignore[method-assign, assignment]
+    for name in ("encode_bytes", "count", "encode_batch", "encode_trusted", "decode", "take"):
+        setattr(tok._native, name, failing)
+    calls: list[Callable[[], object]] = [
+        lambda: tok.encode("a"),
+        lambda: tok.encode_array("a"),
+        lambda: tok.count("a"),
+        lambda: tok.encode_batch(["a"]),
+        lambda: tok.decode([1]),
+        lambda: tok._native.encode_parts("a", 0, []),
+        lambda: tok._native.blocks(),
+    ]
+    for call in calls:
+        with pytest.raises(ggtok.OutOfMemoryError):
+            call()
+
+
+def test_no_memory_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the functions of a tokenizer: it is freed."""
+    from ggtok._native import tokenizer
+
+    class Library:
+        freed = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(library, name)
+
+        def entry_bind(self, *args: object) -> bool:
+            return False
+
+        def ggtok_free(self, tokenizer: object) -> None:
+            self.freed += 1
+            library.ggtok_free(tokenizer)
+
+    library, short = tokenizer.lib, Library()
+    monkeypatch.setattr(tokenizer, "lib", short)
+    with pytest.raises(ggtok.OutOfMemoryError):
+        ggtok.load(fixture("bpe-gpt2"))
+    assert short.freed == 1
+
+
+AFTER_A_LARGE_TEXT = """
+import resource, sys, ggtok
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+tok, text = ggtok.load(sys.argv[1]), b"the kettle" * 2_000_000
+tok.count(b"small")
+before = resident()
+n = tok.count(text)
+print(n, resident() - before)
+ids = tok.encode_array(text)
+before = resident()
+tok.decode_bytes(ids)
+print(len(text), resident() - before)
+"""
+
+
+@linux
+def test_room_for_a_large_result_is_not_kept() -> None:
+    for line in run(AFTER_A_LARGE_TEXT, fixture("bpe-gpt2")).splitlines():
+        size, kept = map(int, line.split())
+        assert size > 10_000_000 and kept < 4_000_000

@@ -1,0 +1,38 @@
+"""The package's modules: what they need, and that C functions are bound by name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from inspect import isbuiltin
+from pathlib import Path
+
+import ggtok
+
+
+def test_c_functions_are_bound_by_name() -> None:
+    native = ggtok.load(Path(__file__).parents[2] / "fixtures/gguf/bpe-gpt2.gguf")._native
+    declared = {name for name in type(native).__annotations__ if not name.startswith("_")}
+    assert declared == {name for name, value in vars(native).items() if isbuiltin(value)}
+    for name in declared:
+        assert getattr(native, name).__name__ == name
+
+
+def run(code: str, *arguments: object, **environment: str) -> str:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_not_installed() -> None:
+    code = "import sys; sys.modules['ggtok._ffi'] = None\ntry: import ggtok\n"
+    assert "pip install" in run(code + "except ImportError as error: print(error)")
+
+
+def test_cffi_is_missing() -> None:
+    """It isn't blamed on the installation of ggtok."""
+    code = "import sys; sys.modules['_cffi_backend'] = None\ntry: import ggtok\n"
+    assert run(code + "except ImportError as error: print(error.name)") == "_cffi_backend\n"

@@ -1,0 +1,114 @@
+"""A small run of tests.parity: every real vocabulary and every pre-tokenizer name.
+
+Claim pretok.1 among others: the words of every pre-tokenizer are llama.cpp's.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ggtok
+from ggtok._native import pre_names
+from tests import parity
+from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError
+from tests.support.patch import GGUF
+from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
+
+SEED = 20240229
+
+
+def check(result: parity.Result) -> None:
+    assert not result.differences, "\n".join(result.shown)
+    assert result.comparisons
+
+
+# Normal tokens of real vocabularies whose pieces are compared: one in so many. (A file's own,
+# of fixtures: all. All of all: python -m tests.parity.)
+SOME = 20
+
+
+@pytest.mark.parametrize("name", [*REAL, *OTHERS])
+def test_real_vocabulary(name: str, llama: LlamaCpp) -> None:
+    check(parity.compare(name, real(name), 100, SEED, tokens=SOME, llama=llama))
+
+
+@pytest.mark.parametrize("name", [name for name in fixture_names() if name != "big-endian"])
+def test_fixture(name: str, llama: LlamaCpp) -> None:
+    check(parity.compare(name, fixture(name), 150, SEED, llama=llama))
+
+
+# With model gpt2, `whitespace` aborts at the first space; its own fixture tests it.
+PRES = [pre for pre in PRE_NAMES if pre != "whitespace"]
+
+
+def test_every_name_is_tested() -> None:
+    assert sorted(pre_names()) == sorted(PRE_NAMES)
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> bytes:
+    """GPT-2's first 8000 tokens: words, and quickly loaded."""
+    return ggtok.vocabulary(real("gpt-2")).smaller(8000).gguf()
+
+
+@pytest.mark.parametrize("pre", PRES)
+def test_pre_tokenizer(pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path) -> None:
+    gguf = GGUF.parse(gpt2)
+    gguf.set("tokenizer.ggml.pre", pre)
+    path = gguf.write(tmp_path / "patched.gguf")
+    check(parity.compare(pre, path, 80, SEED, tokens=0, llama=llama))
+
+
+@pytest.mark.parametrize("pre", PRES)
+def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
+    """Flags and attributes that come with the name, on raw text where that matters."""
+    for name in ("bpe-gemma4", "bpe-llama3"):
+        gguf = GGUF.read(fixture(name))
+        gguf.set("tokenizer.ggml.model", "gpt2")
+        gguf.set("tokenizer.ggml.pre", pre)
+        gguf.remove("tokenizer.ggml.add_bos_token", "tokenizer.ggml.bos_token_id")
+        path = gguf.write(tmp_path / "patched.gguf")
+        check(parity.compare(pre, path, 30, SEED, llama=llama))
+
+
+# ---- the instruments themselves ----
+
+
+class Wrong:
+    """A tokenizer that drops the last id of texts with an x in them."""
+
+    def __init__(self, tok: ggtok.Tokenizer) -> None:
+        self.tok = tok
+
+    def encode(self, text: bytes, **flags: bool) -> list[int]:
+        ids = self.tok.encode(text, **flags)
+        return ids[:-1] if b"x" in text else ids
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tok, name)
+
+
+def test_differences_are_found_and_shrunk(llama: LlamaCpp, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = parity.load
+    monkeypatch.setattr(parity, "load", lambda path: Wrong(load(path)))
+    result = parity.compare("wrong", fixture("bpe-gpt2"), 50, SEED, llama=llama)
+    assert result.differences > 10
+    assert all(re.search(r"encode\(b'x', ", shown) for shown in result.shown), result.shown
+
+
+def test_the_reference_outlives_its_deaths(llama: LlamaCpp) -> None:
+    vocab = llama.load(fixture("bpe-gpt2"))
+    deadly = b"a\xf5\x90\x80\x80"  # decodes above U+10FFFF: an abort
+    with pytest.raises(LlamaCppDied, match="x90") as caught:
+        vocab.tokenize(deadly, False, False)
+    assert caught.value.status
+    a = vocab.tokenize(b"a", False, False)
+    assert vocab.survivors([b"a", deadly, deadly, b"a"], False, False) == [a, None, None, a]
+    assert vocab.survivors([], False, False) == []
+    with pytest.raises(LlamaCppLoadError, match="failed to open"):
+        llama.load(fixture("no-such-file"))
+    assert vocab.detokenize(a * 1000, False, True) == b"a" * 1000

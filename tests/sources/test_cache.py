@@ -1,0 +1,236 @@
+"""The cache of fetched vocabularies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import ggtok
+from ggtok.errors import InvalidValueError
+from ggtok.sources import cache
+from ggtok.sources.cache import Entry
+
+URL = "https://example.org/model.gguf"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GGTOK_CACHE_SIZE", raising=False)
+    return tmp_path / "cache"
+
+
+def test_kept_and_found(folder: Path) -> None:
+    assert cache.load(URL) is None
+    entry = Entry(URL, '"é"', bytes(range(256)) * 10)
+    cache.store(entry)
+    assert cache.load(URL) == entry
+    assert cache.load(URL + "x") is None
+    other = Entry(URL, '"two"', b"")
+    cache.store(other)
+    assert cache.load(URL) == other
+    assert len(list(folder.iterdir())) == 1
+    if os.name == "posix":
+        assert folder.stat().st_mode & 0o77 == 0
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "where"),
+    [
+        ("linux", {}, ".cache/ggtok"),
+        ("linux", {"XDG_CACHE_HOME": "~/xdg"}, "xdg/ggtok"),
+        ("darwin", {"XDG_CACHE_HOME": "~/xdg"}, "Library/Caches/ggtok"),
+        ("win32", {}, "AppData/Local/ggtok/Cache"),
+        ("win32", {"LOCALAPPDATA": "~/local"}, "local/ggtok/Cache"),
+        ("win32", {"LOCALAPPDATA": "~/local", "GGTOK_CACHE": "~/own"}, "own"),
+    ],
+)
+def test_the_platforms_folder(
+    platform: str,
+    variables: dict[str, str],
+    where: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("GGTOK_CACHE", "LOCALAPPDATA", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, os.path.expanduser(value))
+    monkeypatch.setattr(cache, "sys", SimpleNamespace(platform=platform))
+    assert Path(cache.folder()) == tmp_path / where
+
+
+@pytest.mark.parametrize("at", [0, 5, 60, -1, None])
+def test_damage_is_noticed(folder: Path, at: int | None) -> None:
+    cache.store(Entry(URL, "x", bytes(1000)))
+    (path,) = folder.iterdir()
+    data = bytearray(path.read_bytes())
+    if at is None:
+        del data[-10:]
+    else:
+        data[at] ^= 0x55
+    path.write_bytes(data)
+    assert cache.load(URL) is None
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"{}\n", b"[]\n", b"\xff\n", b"1" * 200_000, b"[" * 9999]
+)
+def test_what_is_no_entry(folder: Path, data: bytes) -> None:
+    cache.store(Entry(URL, "x", b"y"))
+    (path,) = folder.iterdir()
+    path.write_bytes(data)
+    assert cache.entries() == []
+    assert cache.load(URL) is None
+
+
+def test_an_entry_of_another_address_under_this_name(folder: Path) -> None:
+    cache.store(Entry(URL, "x", b"y"))
+    (path,) = folder.iterdir()
+    cache.store(Entry(URL + "2", "x", b"z"))
+    (other,) = set(folder.iterdir()) - {path}
+    other.replace(path)
+    assert cache.load(URL) is None
+
+
+def test_the_least_used_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GGTOK_CACHE_SIZE", "5000")
+    for i in range(4):
+        cache.store(Entry(f"{URL}{i}", "x", bytes(1000)))
+        (path,) = (p for p in folder.iterdir() if f"gguf{i}" in p.read_bytes()[:300].decode())
+        os.utime(path, (1000 + i, 1000 + i))
+    assert cache.load(f"{URL}0") is not None  # used just now
+    cache.store(Entry(f"{URL}4", "x", bytes(1000)))
+    assert {entry.url[-1] for entry in cache.entries()} == {"0", "3", "4", "2"} - {
+        "2" if sum(e.size for e in cache.entries()) > 5000 else ""
+    }
+    assert cache.load(f"{URL}1") is None
+    cache.store(Entry(f"{URL}5", "x", bytes(6000)))  # too large to keep
+    assert cache.load(f"{URL}5") is None
+    assert cache.load(f"{URL}4") is not None
+    monkeypatch.setenv("GGTOK_CACHE_SIZE", "0")
+    cache.store(Entry(f"{URL}6", "x", b"x"))
+    assert cache.load(f"{URL}6") is None
+    monkeypatch.setenv("GGTOK_CACHE_SIZE", "much")
+    with pytest.raises(InvalidValueError, match="GGTOK_CACHE_SIZE must be a number, not 'much'"):
+        cache.store(Entry(f"{URL}6", "x", b"x"))
+    monkeypatch.setenv("GGTOK_CACHE_SIZE", "9" * 5000)
+    with pytest.raises(InvalidValueError, match=r"not '9{40}[.]{3}' \(at most 18 digits\)"):
+        cache.store(Entry(f"{URL}6", "x", b"x"))
+
+
+def test_what_a_writer_left_behind(folder: Path) -> None:
+    cache.store(Entry(URL, "x", b"y"))
+    old, new = folder / "a.writing", folder / "b.writing"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (time.time() - 7200,) * 2)
+    (folder / "a stranger's").write_bytes(b"keep")
+    cache.store(Entry(URL, "x", b"z"))
+    assert [entry.url for entry in cache.entries()] == [URL]
+    assert not old.exists()
+    assert new.exists()
+    cache.clear()
+    assert [path.name for path in folder.iterdir()] == ["a stranger's"]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "file" / "cache"))
+    cache.store(Entry(URL, "x", b"y"))
+    assert cache.load(URL) is None
+    assert cache.entries() == []
+    assert cache.clear() == (0, 0)
+
+
+def test_a_disk_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    cache.store(Entry(URL, "x", b"y"))
+    assert list(folder.iterdir()) == []
+
+
+WRITER = """
+import sys
+from ggtok.sources import cache
+url, n = sys.argv[1], int(sys.argv[2])
+for i in range(n):
+    cache.store(cache.Entry(url, str(i), bytes([i % 256]) * 200_000))
+    found = cache.load(url)
+    if found and found.payload != bytes([int(found.validator) % 256]) * 200_000:
+        sys.exit("a mixture")
+"""
+
+
+def test_two_processes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads sees one of the entries that were written, whole, or none."""
+    monkeypatch.setenv("GGTOK_CACHE_SIZE", "300000")
+    command = [sys.executable, "-c", WRITER]
+    writers = [
+        subprocess.Popen([*command, url, "150"], stderr=subprocess.PIPE)
+        for url in (URL, URL, URL + "2")
+    ]
+    seen = 0
+    while any(writer.poll() is None for writer in writers):
+        entry = cache.load(URL)
+        if entry is not None:
+            assert entry.payload == bytes([int(entry.validator) % 256]) * 200_000
+            seen += 1
+    assert [writer.communicate()[1] for writer in writers] == [b""] * 3
+    assert [writer.returncode for writer in writers] == [0] * 3
+    assert seen
+    assert not [path for path in folder.iterdir() if path.name.endswith(".writing")]
+    assert len(cache.entries()) == 1
+
+
+def test_threads() -> None:
+    failed: list[object] = []
+
+    def work(i: int) -> None:
+        for j in range(50):
+            entry = Entry(f"{URL}{j % 3}", f"{i}", bytes([i]) * 10_000)
+            cache.store(entry)
+            found = cache.load(entry.url)
+            if found is None or found.payload != bytes([int(found.validator)]) * 10_000:
+                failed.append(found)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_on_the_command_line(folder: Path) -> None:
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "ggtok", "cache", *arguments]
+        return subprocess.check_output(command, text=True)
+
+    assert run("ls") == "SIZE  USED  URL\n"
+    cache.store(Entry(URL, "x", bytes(2_000_000)))
+    cache.store(Entry(URL + "\x1b[2J", "x", b"y"))
+    lines = run("ls").splitlines()
+    assert len(lines) == 3
+    assert lines[1].split()[:2] == ["2.0", "MB"]
+    assert lines[1].endswith("  " + URL)
+    assert "\x1b" not in lines[2]
+    listed = json.loads(run("ls", "--json"))
+    assert listed["folder"] == str(folder)
+    assert [entry["url"] for entry in listed["entries"]] == [URL, URL + "\x1b[2J"]
+    assert json.loads(run("clear", "--json"))["removed"] == 2
+    assert run("clear") == "removed 0 vocabularies, 0 B\n"
+    assert ggtok.__version__

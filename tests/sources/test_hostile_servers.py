@@ -1,0 +1,524 @@
+"""Servers that attack: by time, by where they lead, and by what they say.
+
+All of them run on 127.0.0.1. That a server is on another machine is said by replacing
+the functions that resolve names and classify addresses; then it is spoken to without TLS.
+"""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ggtok
+from ggtok.errors import FileError, InvalidValueError, UnreachableError
+from ggtok.sources import cache
+from tests.support.servers import File, Server
+from tests.support.vocabularies import fixture
+
+pytest.importorskip("httpx2")
+from ggtok.sources import connect, http
+from ggtok.sources.connect import Place
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+MODEL = fixture("bpe-llama3").read_bytes() + bytes(100_000)
+
+
+@pytest.fixture(autouse=True)
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(variable, raising=False)
+        monkeypatch.delenv(variable.lower(), raising=False)
+    monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GGTOK_HTTP_TIMEOUT", "1")
+    monkeypatch.setattr(http, "_PAUSE", 0.01)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        yield running
+
+
+# ---- time ----
+
+
+class Dripping:
+    """A server that sends `parts`, one by one every `pause` seconds, to whoever connects."""
+
+    def __init__(self, parts: Callable[[], Iterator[bytes]], pause: float) -> None:
+        self._parts, self._pause = parts, pause
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/model.gguf"
+
+    def __enter__(self) -> Dripping:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._send, args=(connection,), daemon=True).start()
+
+    def _send(self, connection: socket.socket) -> None:
+        try:
+            with connection:
+                connection.recv(65536)
+                for part in self._parts():
+                    connection.sendall(part)
+                    time.sleep(self._pause)
+        except OSError:
+            return  # the client has hung up
+
+
+def dripped_headers() -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\nX-Long: "
+    yield from itertools.repeat(b"x")
+
+
+def early_hints() -> Iterator[bytes]:
+    yield from itertools.repeat(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+
+
+def nothing() -> Iterator[bytes]:
+    yield from itertools.repeat(b"")
+
+
+def dripped_body() -> Iterator[bytes]:
+    """6 kB a second."""
+    yield f"HTTP/1.1 200 OK\r\nContent-Length: {len(MODEL)}\r\n\r\n".encode()
+    for at in range(0, len(MODEL), 300):
+        yield MODEL[at : at + 300]
+
+
+def burst_and_drip() -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n" + MODEL[:3000]
+    yield from itertools.repeat(b"\0")
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        (dripped_headers, "no answer within 1 seconds"),
+        (early_hints, "no answer within 1 seconds"),
+        (nothing, "no answer within 1 seconds"),
+        # On a busy machine the last attempt may get no answer.
+        (dripped_body, "less than 64 kB a second|no answer"),
+        (burst_and_drip, "less than 64 kB a second|no answer"),
+    ],
+)
+def test_slow_servers_are_left(parts: Callable[[], Iterator[bytes]], says: str) -> None:
+    began = time.monotonic()
+    with Dripping(parts, 0.05) as slow, pytest.raises(UnreachableError, match=says):
+        ggtok.load(slow.url)
+    # Twice the limit, the pauses, and what a busy machine adds.
+    assert time.monotonic() - began < 6
+
+
+def test_all_redirects_have_one_time_limit(server: Server) -> None:
+    server.files["/model.gguf"] = File(
+        b"", redirect="/model.gguf", before=lambda _: time.sleep(0.25)
+    )
+    with pytest.raises(UnreachableError, match="no answer within 1 seconds"):
+        ggtok.load(server.url("/model.gguf"))
+
+
+def test_a_server_cannot_ask_for_a_longer_wait_than_the_limit(server: Server) -> None:
+    server.files["/model.gguf"] = File(MODEL, statuses=[(503, {"Retry-After": "30"})] * 9)
+    began = time.monotonic()
+    with pytest.raises(UnreachableError, match=r"gave up after 1 attempt: .*503"):
+        ggtok.load(server.url("/model.gguf"))
+    assert time.monotonic() - began < 5
+
+
+def test_the_time_limit_holds_for_resolving_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "resolve", lambda host, port: time.sleep(10))
+    began = time.monotonic()
+    with pytest.raises(UnreachableError, match="no answer within 1 seconds"):
+        ggtok.load("https://slow.test/model.gguf")
+    assert time.monotonic() - began < 6
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
+    made = Time()
+    monkeypatch.setattr(connect, "time", made)
+    return made
+
+
+def seconds(clock: Time, limit: float, rates: Iterator[float]) -> float:
+    """When a body ends that brings so many bytes in each tenth of a second."""
+    watch = connect.Clock(limit)
+    watch.start_body()
+    try:
+        for rate in itertools.islice(rates, 100_000):
+            watch.left()
+            clock.now += 0.1
+            watch.received(int(rate))
+    except connect.Late:
+        return clock.now
+    return float("inf")
+
+
+FLOOR = connect.SLOWEST / 10
+
+
+@pytest.mark.parametrize(
+    ("rates", "end"),
+    [
+        (itertools.repeat(0), 2),
+        (itertools.repeat(FLOOR * 0.9), 2),
+        (itertools.repeat(FLOOR * 1.1), float("inf")),
+        # However much came before, it counts for one window.
+        (itertools.chain([1e9], itertools.repeat(0)), 2.1),
+        (itertools.chain([FLOOR * 1.01] * 600, itertools.repeat(0)), 60.1),
+        (itertools.chain([FLOOR * 2] * 600, itertools.repeat(FLOOR / 2)), 61.4),
+        # Pauses that later bytes make up for.
+        (itertools.cycle([FLOOR * 11, *[0] * 9]), float("inf")),
+    ],
+)
+def test_the_floor_slides(clock: Time, rates: Iterator[float], end: float) -> None:
+    assert seconds(clock, 2, rates) == pytest.approx(end, abs=0.31)
+
+
+def test_bytes_one_by_one_take_no_memory(clock: Time) -> None:
+    watch = connect.Clock(30)
+    for _ in range(100_000):
+        clock.now += 0.001
+        watch.received(1)
+    assert len(watch._came) < 300
+
+
+# ---- where redirects lead ----
+
+
+@pytest.mark.parametrize(
+    ("address", "where"),
+    [
+        *((a, Place.HERE) for a in ("127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::")),
+        *((a, Place.HERE) for a in ("169.254.169.254", "fe80::1", "fe80::1%2")),
+        *((a, Place.HERE) for a in ("::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::")),
+        *((a, Place.PRIVATE) for a in ("10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1")),
+        *((a, Place.PRIVATE) for a in ("fd00::1", "::ffff:10.0.0.1", "224.0.0.1", "ff0e::1")),
+        *((a, Place.PUBLIC) for a in ("8.8.8.8", "2606:4700::1", "::ffff:8.8.8.8")),
+    ],
+)
+def test_places(address: str, where: Place) -> None:
+    assert connect.place(address) == where
+    assert connect.classify((address, 443)) == where
+    assert connect.classify((address, 443), (address, 50000)) == Place.HERE
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "a.localhost", "127.1", "2130706433"])
+def test_names_of_this_machine(host: str) -> None:
+    assert connect.spelled(host) == Place.HERE
+    assert connect.spelled("a." + host + ".example.org") == Place.PUBLIC
+
+
+class NoTLS:
+    """Speaks plainly."""
+
+    def set_alpn_protocols(self, _: object) -> None:
+        pass
+
+    def wrap_socket(self, sock: socket.socket, server_hostname: str) -> socket.socket:
+        if server_hostname.startswith("."):
+            raise ValueError("server_hostname cannot start with a dot")
+        return sock
+
+
+class World:
+    """Servers on this machine that pretend to be elsewhere."""
+
+    def __init__(self, servers: dict[str, tuple[Server, Place]]) -> None:
+        self.servers = servers
+
+    def port(self, host: str) -> int:
+        return int(self.servers[host][0].origin.rpartition(":")[2])
+
+    def url(self, host: str, path: str = "/model.gguf") -> str:
+        return f"https://{host}:{self.port(host)}{path}"
+
+    def resolve(self, host: str, port: int) -> list[tuple[Any, ...]]:
+        if host in self.servers:
+            return [("127.0.0.1", port)]
+        if host.endswith(".test"):
+            raise socket.gaierror(-2, "Name or service not known")
+        return connect_resolve(host, port)
+
+    def classify(self, theirs: tuple[Any, ...], ours: tuple[Any, ...] | None = None) -> Place:
+        for host, (_, where) in self.servers.items():
+            if theirs[1] == self.port(host):
+                return where
+        return connect_classify(theirs, ours)
+
+
+connect_resolve, connect_classify = connect.resolve, connect.classify
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with Server() as public, Server() as private, Server() as here, Server() as other:
+        made = World(
+            {
+                "public.test": (public, Place.PUBLIC),
+                "private.test": (private, Place.PRIVATE),
+                "here.test": (here, Place.HERE),
+                "other.test": (other, Place.PUBLIC),
+            }
+        )
+        monkeypatch.setattr(connect, "resolve", made.resolve)
+        monkeypatch.setattr(connect, "classify", made.classify)
+        monkeypatch.setattr(connect, "tls_context", NoTLS)
+        for running in (public, private, here, other):
+            running.files["/model.gguf"] = File(MODEL)
+        yield made
+
+
+def redirect(world: World, host: str, where: str) -> str:
+    world.servers[host][0].files["/redirect.gguf"] = File(b"", redirect=where)
+    return world.url(host, "/redirect.gguf")
+
+
+HOSTS = ("public.test", "private.test", "here.test", "other.test")
+NEARER = [
+    ("public.test", "private.test"),
+    ("public.test", "here.test"),
+    ("private.test", "here.test"),
+]
+
+
+@pytest.mark.parametrize(("start", "end"), itertools.permutations(HOSTS, 2))
+def test_redirects_lead_no_nearer(world: World, start: str, end: str) -> None:
+    url = redirect(world, start, world.url(end))
+    begins = "public.test" if start == "other.test" else start
+    if (begins, end) in NEARER:
+        with pytest.raises(FileError, match=f"to this machine or .*{end}") as caught:
+            ggtok.load(url)
+        assert not isinstance(caught.value, UnreachableError)  # no reason to try again
+        assert not world.servers[end][0].requests
+    else:
+        assert ggtok.load(url).pre == "llama-bpe"
+
+
+def test_every_hop_counts(world: World) -> None:
+    """From this machine to the public and back: the public server chose that."""
+    back = redirect(world, "public.test", world.url("here.test"))
+    with pytest.raises(FileError, match="redirects from outside"):
+        ggtok.load(redirect(world, "here.test", back))
+
+
+def test_a_name_that_resolves_to_another_address_the_next_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a connection to the one address may do, one to the other may not."""
+    here, answers = world.port("here.test"), []
+
+    def resolve(host: str, port: int) -> list[tuple[Any, ...]]:
+        answers.append(host)
+        return [("127.0.0.1", port if len(answers) == 1 else here)]
+
+    monkeypatch.setattr(connect, "resolve", resolve)
+    with pytest.raises(FileError, match="redirects from outside"):
+        ggtok.load(redirect(world, "public.test", "/model.gguf"))
+    assert answers == ["public.test"] * 2
+    assert not world.servers["here.test"][0].requests
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "[::1]", "localhost."]
+)
+def test_this_machine_in_other_words(world: World, host: str) -> None:
+    for scheme in ("https", "http"):
+        url = redirect(world, "public.test", f"{scheme}://{host}:1/model.gguf")
+        with pytest.raises(FileError, match="redirects from outside"):
+            ggtok.load(url)
+
+
+def test_http_is_read_from_this_machine_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resolver that knows better where localhost is."""
+    port = world.port("public.test")
+    monkeypatch.setattr(connect, "resolve", lambda host, port: [("127.0.0.1", port)])
+    with pytest.raises(FileError, match="localhost is not this machine"):
+        ggtok.load(f"http://localhost:{port}/model.gguf")
+
+
+def test_an_address_that_is_another_once_connected(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A public address of this machine shows only by both ends being the same."""
+    monkeypatch.setattr(
+        connect,
+        "classify",
+        lambda theirs, ours=None: (
+            Place.HERE if ours and theirs[1] == world.port("other.test") else Place.PUBLIC
+        ),
+    )
+    with pytest.raises(FileError, match="redirects from outside"):
+        ggtok.load(redirect(world, "public.test", world.url("other.test")))
+    assert not world.servers["other.test"][0].requests
+
+
+def test_the_next_address_is_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # and no one listens
+        closed = unused.getsockname()
+        port = world.port("public.test")
+        monkeypatch.setattr(connect, "classify", lambda *_: Place.PUBLIC)
+        monkeypatch.setattr(connect, "resolve", lambda *_: [closed, ("127.0.0.1", port)])
+        assert ggtok.load("https://public.test/model.gguf").pre == "llama-bpe"
+
+
+def test_a_name_that_no_certificate_can_have(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = ("127.0.0.1", world.port("public.test"))
+    monkeypatch.setattr(connect, "resolve", lambda *_: [address])
+    with pytest.raises(UnreachableError, match="cannot start with a dot"):
+        ggtok.load(f"https://.public.test:{address[1]}/model.gguf")
+
+
+# ---- proxies ----
+
+
+def test_a_proxy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It resolves the names; addresses of this machine are refused still."""
+    proxy = world.servers["here.test"][0]
+    monkeypatch.setenv("HTTPS_PROXY", proxy.origin.removeprefix("http://"))
+    with pytest.raises(FileError, match="gave up"):  # it answers CONNECT with an error
+        ggtok.load("https://elsewhere.test/model.gguf")
+    assert "CONNECT" in [request.method for request in proxy.requests]
+    for wrong in ("socks5://127.0.0.1:1", "http://[::1"):
+        monkeypatch.setenv("HTTPS_PROXY", wrong)
+        with pytest.raises(InvalidValueError, match="the proxy that the environment names"):
+            ggtok.load("https://elsewhere.test/model.gguf")
+
+
+# ---- what they say ----
+
+
+def telling(name: str, text: str, **how: Any) -> File:
+    return File(MODEL, lie=lambda status, h: h.update({name: text}) or status, **how)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        telling("ETag", '"é\x9b"'),
+        telling("ETag", '"' + "x" * 5000 + '"'),
+        telling("ETag", '"a\tb"'),
+        telling("Last-Modified", "Sämstag", etag=None),
+        telling("Date", "\x9b2J"),
+    ],
+)
+def test_a_validator_that_no_request_can_name(server: Server, file: File) -> None:
+    """It made every load after the first fail."""
+    server.files["/model.gguf"] = file
+    url = server.url("/model.gguf")
+    for _ in range(3):
+        assert ggtok.load(url).pre == "llama-bpe"
+
+
+def test_a_validator_that_was_stored_all_the_same(server: Server) -> None:
+    server.files["/model.gguf"] = File(MODEL)
+    url = server.url("/model.gguf")
+    cache.store(cache.Entry(url, '"é"', MODEL))
+    assert ggtok.load(url).pre == "llama-bpe"
+
+
+DIGITS = "9" * 5000
+LIES: dict[str, tuple[File, str]] = {
+    "Content-Range of 5,000 digits": (
+        telling("Content-Range", f"bytes 0-{DIGITS}/{DIGITS}"),
+        "no range but 'bytes 0-9+[.]{3}'",
+    ),
+    "a size of 5,000 digits": (
+        File(MODEL, statuses=[(416, {"Content-Range": f"bytes */{DIGITS}"})]),
+        "not a GGUF file",
+    ),
+    "a size of 20 digits": (
+        telling("Content-Length", "9" * 20, ranges=False),
+        "it has 9{20} bytes",
+    ),
+    "a length of 20 digits": (telling("Content-Length", "9" * 20), "9{20} bytes as a range of"),
+    "digits of another script": (
+        telling("Content-Range", "bytes \u0660-\u0669/\u0669"),
+        "no range but",
+    ),
+    "a wait of 5,000 digits": (File(MODEL, statuses=[(503, {"Retry-After": DIGITS})]), "503"),
+    "an encoding that commands": (telling("Content-Encoding", "\x9b2J"), r"\\x9b2J-encoded"),
+    **{
+        f"a redirect to {where!r}": (File(b"", redirect=where), "redirects to .*not a URL")
+        for where in (
+            "https://[::1",
+            "https://[x]/",
+            "https://a:b/",
+            "//xn--a.test\x01/",
+            "https://" + "ä" * 80 + ".test/",
+        )
+    },
+    **{
+        f"a redirect to {where!r}": (File(b"", redirect=where), "gave up|redirects")
+        for where in (
+            "https://.test/",
+            "https://" + "a" * 70 + ".test/",
+            "https://a..test/",
+            "https://%00.test/",
+            "https:///model.gguf",
+            "http://[::ffff:127.0.0.1]:1/",
+            "https://a:99999999999/",
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("row", LIES)
+def test_what_servers_say(server: Server, row: str) -> None:
+    file, says = LIES[row]
+    server.files["/model.gguf"] = file
+    with pytest.raises(ggtok.GGTokError, match=says) as caught:
+        ggtok.load(server.url("/model.gguf"))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
+    server.files["/model.gguf"] = File(MODEL)
+    assert ggtok.load(server.url("/model.gguf")).pre == "llama-bpe"
+
+
+def test_a_reason_is_shown_escaped() -> None:
+    def answer() -> Iterator[bytes]:
+        yield b"HTTP/1.1 404 \x9b2JGone\xff\r\nContent-Length: 0\r\n\r\n"
+
+    with Dripping(answer, 0) as rude, pytest.raises(FileNotFoundError) as caught:
+        ggtok.load(rude.url)
+    assert str(caught.value) == f"{rude.url}: the server answers 404 \\x9b2JGone\\xff"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://a.test/\ud800", "https://a.test/\x1b[2J", "https://a\ud800/", "https://[::1/\x1b"],
+)
+def test_addresses_that_command(url: str) -> None:
+    with pytest.raises(ggtok.GGTokError) as caught:
+        ggtok.load(url)
+    assert str(caught.value).isprintable()

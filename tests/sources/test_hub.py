@@ -1,0 +1,430 @@
+"""The Hub and the caches of its files, as huggingface_hub and llama.cpp write them.
+
+The Hub is one on this machine (tests/support/servers.py) at HF_ENDPOINT; its settings are read
+when huggingface_hub is imported, so each look at it is a process of its own: ggtok's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import ggtok
+from ggtok.errors import InvalidValueError
+from ggtok.sources import cache, choose, hfcache, hub
+from tests.sources.stores import COMMIT, hub_cache
+from tests.support.servers import Hub, Server
+from tests.support.vocabularies import fixture
+
+pytest.importorskip("huggingface_hub")
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+LLAMA = fixture("bpe-llama3").read_bytes() + bytes(3_000_000)
+QWEN = fixture("bpe-qwen2").read_bytes() + bytes(3_000_000)
+SPM = fixture("spm").read_bytes()
+FILES: dict[str, bytes | Path] = {
+    "README.md": b"read me",
+    "mmproj-Q4_K_M.gguf": b"not a model",
+    "model.imatrix-Q4_K_M.gguf": b"not a model",
+    "a/model-F16-00001-of-00002.gguf": SPM,
+    "a/model-F16-00002-of-00002.gguf": b"no vocabulary",
+    "model-Q2_K.gguf": SPM,
+    "model-Q4_K_M.gguf": LLAMA,
+    "model-Q8_0.gguf": QWEN,
+}
+TOKEN = "hf_" + "a" * 34
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, and no settings."""
+    for variable in list(os.environ):
+        if variable.startswith(("HF_", "HUGGING", "LLAMA_", "GGTOK_CACHE", "XDG_")):
+            monkeypatch.delenv(variable)
+        if variable.lower().endswith("_proxy"):
+            monkeypatch.delenv(variable, raising=False)
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
+    return folder
+
+
+@pytest.fixture
+def served() -> Iterator[Hub]:
+    with Server() as store, Hub(store) as running:
+        running.add("user/repo", FILES)
+        yield running
+
+
+def run(served: Hub | None, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    endpoint = {"HF_ENDPOINT": served.origin} if served else {}
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "ggtok", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **endpoint, **variables},
+    )
+
+
+def facts(served: Hub | None, name: str, **variables: str) -> Mapping[str, object]:
+    done = run(served, "inspect", name, "--json", **variables)
+    assert done.returncode == 0, done.stderr
+    loaded: Mapping[str, object] = json.loads(done.stdout)
+    return loaded
+
+
+def failure(served: Hub | None, name: str, **variables: str) -> str:
+    done = run(served, "tokenize", name, "text", **variables)
+    assert (done.returncode, done.stdout) == (2, ""), done.stdout
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("ggtok: error: ")
+    return done.stderr
+
+
+# ---- names ----
+
+
+@pytest.mark.parametrize(
+    ("name", "repo"),
+    [
+        ("user/repo", ("user/repo", None, None, None)),
+        ("user/repo:Q8_0", ("user/repo", None, None, "Q8_0")),
+        ("hf://user/repo", ("user/repo", None, None, None)),
+        ("hf://user/repo:Q8_0", ("user/repo", None, None, "Q8_0")),
+        ("hf://user/repo@v1:Q8_0", ("user/repo", "v1", None, "Q8_0")),
+        ("hf://user/repo@refs%2Fpr%2F1/x.gguf", ("user/repo", "refs/pr/1", "x.gguf", None)),
+        (
+            "hf://user/repo/a/b-00002-of-00003.gguf",
+            ("user/repo", None, "a/b-00001-of-00003.gguf", None),
+        ),
+    ],
+)
+def test_names(name: str, repo: tuple[str | None, ...]) -> None:
+    found = hub.parse(name)
+    assert found is not None
+    assert (found.id, found.revision, found.file, found.quant) == repo
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("model", "model.gguf", "models/x.gguf", "a/b/c", "./a", "../a", "a/b:", "/a/b"),
+        *("a b/c", "a//b", "~/models", "a/..", "C:\\a/b", "x.gguf/y", "a/b:c:d", "a/b\n"),
+    ],
+)
+def test_paths_that_are_no_names(name: str) -> None:
+    assert hub.parse(name) is None
+    with pytest.raises(FileNotFoundError):
+        ggtok.load(name)
+    with pytest.raises(FileNotFoundError, match="user/repo"):
+        ggtok.load(Path("user/repo"))  # a path is a path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("hf://", "hf://user", "hf://user/", "hf://user/repo@/x.gguf", "hf://user/repo/"),
+        *("hf://a b/c/x", "hf://user/repo:", "hf://user/repo/../x.gguf"),
+        *("hf://user/repo@a%2F../x.gguf", "s3://a/b"),
+    ],
+)
+def test_names_that_go_wrong(name: str) -> None:
+    with pytest.raises(InvalidValueError, match="hf://"):
+        ggtok.load(name)
+
+
+@pytest.mark.parametrize(
+    ("paths", "quant", "chosen"),
+    [
+        (list(FILES), None, "model-Q4_K_M.gguf"),
+        (list(FILES), "q8_0", "model-Q8_0.gguf"),
+        (list(FILES), "F16", "a/model-F16-00001-of-00002.gguf"),
+        (list(FILES), "Q5_0", None),
+        (["a-Q8_0.gguf", "b-Q2_K.gguf"], None, "a-Q8_0.gguf"),
+        (["b-Q2_K.gguf", "a-F16.gguf"], None, "b-Q2_K.gguf"),
+        (["x.Q4_K_M-imat.gguf"], "Q4_K_M", "x.Q4_K_M-imat.gguf"),
+        (["x-Q4_K_M_L.gguf"], "Q4_K_M", None),
+        (["x-Q4_K.gguf"], "Q4_K", "x-Q4_K.gguf"),
+        (["Q4_K.d/x.gguf"], "Q4_K", "Q4_K.d/x.gguf"),
+        (["x-Q4_K.bin", "mmproj-x.gguf", "mtp-x.gguf", "eagle3-x.gguf"], None, None),
+        (["dflash-x.gguf", "dspark-x.gguf", "y-00002-of-00002.gguf"], None, None),
+        (["mmproj/x.gguf"], None, "mmproj/x.gguf"),
+        ([], None, None),
+    ],
+)
+def test_the_choice_of_a_file(paths: list[str], quant: str | None, chosen: str | None) -> None:
+    assert choose.choose(paths, quant) == chosen
+
+
+# ---- the Hub ----
+
+
+def test_a_repository(served: Hub) -> None:
+    assert facts(served, "user/repo")["pre"] == "llama-bpe"
+    store = served.store
+    assert served.sent + store.sent < len(LLAMA) / 2
+    assert [r.method for r in store.requests] == ["GET"]
+    assert store.requests[0].headers["range"].startswith("bytes=0-")
+    # Another time only whether it is still the same is asked.
+    n = len(served.requests)
+    assert facts(served, "user/repo")["pre"] == "llama-bpe"
+    assert [r.method for r in served.requests[n:]] == ["GET", "HEAD"]
+    assert len(store.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "pre"),
+    [
+        ("user/repo:Q8_0", "qwen2"),
+        ("user/repo:F16", None),
+        ("hf://user/repo/model-Q8_0.gguf", "qwen2"),
+        ("hf://user/repo/a/model-F16-00002-of-00002.gguf", None),
+        ("hf://user/repo@v1/model.gguf", "gpt-2"),
+        ("hf://user/repo@v1", "gpt-2"),
+    ],
+)
+def test_parts_of_it(served: Hub, name: str, pre: str | None) -> None:
+    served.add("user/repo", {"model.gguf": fixture("bpe-gpt2").read_bytes()}, revision="v1")
+    assert facts(served, name)["pre"] == pre
+
+
+def test_a_repository_that_changes(served: Hub) -> None:
+    assert facts(served, "user/repo")["pre"] == "llama-bpe"
+    blob = served.store.url("/" + "f" * 64)
+    served.store.files["/" + "f" * 64] = served.store.files.popitem()[1]  # model-Q8_0
+    answer = served.files["/user/repo/resolve/main/model-Q4_K_M.gguf"]
+    answer.redirect = blob
+    answer.lie = lambda status, h: h.update({"X-Linked-Etag": '"' + "f" * 64 + '"'}) or status
+    assert facts(served, "user/repo")["pre"] == "qwen2"
+    assert len(cache.entries()) == 1
+
+
+def test_a_commit_never_changes(served: Hub) -> None:
+    served.add("user/repo", {"x.gguf": LLAMA}, revision=Hub.COMMIT)
+    name = f"hf://user/repo@{Hub.COMMIT}/x.gguf"
+    assert facts(served, name)["pre"] == "llama-bpe"
+    n = len(served.requests)
+    assert facts(served, name)["pre"] == "llama-bpe"
+    assert len(served.requests) == n
+
+
+def test_the_token_stays_with_the_hub(served: Hub) -> None:
+    facts(served, "user/repo", HF_TOKEN=TOKEN)
+    assert all(r.headers["authorization"] == f"Bearer {TOKEN}" for r in served.requests)
+    assert served.store.requests
+    assert not any("authorization" in r.headers for r in served.store.requests)
+
+
+def test_offline(served: Hub) -> None:
+    says = failure(served, "user/repo", HF_HUB_OFFLINE="1")
+    assert "HF_HUB_OFFLINE" in says
+    assert not served.requests
+    facts(served, "user/repo:Q8_0")
+    n = len(served.requests)
+    for name in ("user/repo", "user/repo:Q8_0", "hf://user/repo/model-Q8_0.gguf"):
+        assert facts(served, name, HF_HUB_OFFLINE="1")["pre"] == "qwen2"
+    assert "not in the caches" in failure(served, "user/repo:Q4_K_M", HF_HUB_OFFLINE="1")
+    assert len(served.requests) == n
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "says"),
+    [
+        (401, "RepoNotFound", "nor such a repository"),
+        (404, "RepoNotFound", "nor such a repository"),
+        (404, "RevisionNotFound", "nor such a repository or revision"),
+        (404, "EntryNotFound", "no such file in the repository"),
+        (403, "GatedRepo", "must be granted"),
+        (418, "", "answers with an error"),
+    ],
+)
+def test_what_the_hub_says(served: Hub, status: int, code: str, says: str) -> None:
+    served.fail("user/none", status, code)
+    assert says in failure(served, "hf://user/none/model.gguf")
+    if code != "EntryNotFound":
+        assert says in failure(served, "user/none")
+
+
+def test_a_file_that_is_no_model(served: Hub) -> None:
+    says = failure(served, "hf://user/repo/README.md")
+    assert "hf://user/repo/README.md: not a GGUF file" in says
+
+
+def test_no_such_quantization(served: Hub) -> None:
+    says = failure(served, "user/repo:Q5_0")
+    assert "no GGUF model of quantization 'Q5_0'" in says
+    assert "model-Q8_0.gguf" in says
+    assert "mmproj" not in says
+
+
+@pytest.fixture
+def here(served: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """The Hub for this process, which doesn't wait between its attempts."""
+    import huggingface_hub.constants as its_constants
+    import huggingface_hub.utils._http as its_http
+
+    template = its_constants.HUGGINGFACE_CO_URL_TEMPLATE.removeprefix(its_constants.ENDPOINT)
+    monkeypatch.setattr(its_constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.origin + template)
+    monkeypatch.setattr(its_constants, "ENDPOINT", served.origin)
+    monkeypatch.setattr(its_http.time, "sleep", lambda _: None)
+    return served
+
+
+def test_a_hub_that_fails(here: Hub, capfd: pytest.CaptureFixture[str]) -> None:
+    here.fail("user/none", 500, "")
+    for name in ("user/none", "hf://user/none/model.gguf"):
+        with pytest.raises(ggtok.UnreachableError, match=f"{name}: the Hub .*500"):
+            ggtok.load(name)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_no_hub(here: Hub) -> None:
+    assert ggtok.load("user/repo").pre == "llama-bpe"
+    here.__exit__()
+    with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*refused"):
+        ggtok.load("user/other")
+    assert ggtok.load("user/repo").pre == "llama-bpe"  # as it was
+    with pytest.raises(ggtok.UnreachableError):
+        ggtok.load("user/repo:Q8_0")
+
+
+def test_names_that_the_hub_has_not(here: Hub) -> None:
+    with pytest.raises(InvalidValueError, match="user/a--b: "):
+        ggtok.load("user/a--b")
+
+
+def test_a_store_that_breaks(here: Hub) -> None:
+    for file in here.store.files.values():
+        file.breaks = [10_000, 0, 500]
+    assert ggtok.load("user/repo").pre == "llama-bpe"
+
+
+def test_without_the_extra(tmp_path: Path) -> None:
+    (tmp_path / "huggingface_hub").mkdir()
+    (tmp_path / "huggingface_hub" / "__init__.py").write_text("raise ImportError")
+    (tmp_path / "httpx2.py").write_text("raise ImportError")
+    assert "pip install 'ggtok[hub]'" in failure(None, "user/repo", PYTHONPATH=str(tmp_path))
+    says = failure(None, "https://127.0.0.1/x.gguf", PYTHONPATH=str(tmp_path))
+    assert "pip install 'ggtok[http]'" in says
+
+
+# ---- caches ----
+
+
+CACHED = {
+    "model-Q8_0.gguf": QWEN,
+    "model-Q4_K_M.gguf": LLAMA,
+    "sub/x-00001-of-00002.gguf": SPM,
+    "sub/x-00002-of-00002.gguf": b"GGUF",
+    "mmproj.gguf": b"no model",
+}
+
+
+@pytest.mark.parametrize(
+    ("variables", "where"),
+    [
+        ({}, ".cache/huggingface/hub"),
+        ({"XDG_CACHE_HOME": "xdg"}, "xdg/huggingface/hub"),
+        ({"HF_HOME": "hf"}, "hf/hub"),
+        ({"HF_HOME": "hf", "HF_HUB_CACHE": "hub"}, "hub"),
+        ({"HUGGINGFACE_HUB_CACHE": "hub"}, "hub"),
+        ({"LLAMA_CACHE": "llama"}, "llama"),
+        ({"LLAMA_CACHE": "llama"}, ".cache/huggingface/hub"),
+    ],
+)
+def test_the_hubs_cache(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], where: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, str(home / value))
+    root = hub_cache(home / where, "user/repo", CACHED)
+    for name, pre in [
+        ("user/repo", "llama-bpe"),
+        ("user/repo:q8_0", "qwen2"),
+        ("hf://user/repo/model-Q8_0.gguf", "qwen2"),
+        ("hf://user/repo@main/sub/x-00002-of-00002.gguf", None),
+        (f"hf://user/repo@{COMMIT}/model-Q8_0.gguf", "qwen2"),
+    ]:
+        tok = ggtok.load(name)
+        assert tok.pre == pre
+        assert tok.source is not None
+        assert (tok.source.kind, tok.source.url) == ("hf", None)
+        assert str(tok.source.path).startswith(str(root))
+
+
+def test_what_a_cache_lacks_comes_from_the_hub(home: Path, served: Hub) -> None:
+    root = hub_cache(home / ".cache/huggingface/hub", "user/repo", {"model-Q2_K.gguf": SPM})
+    assert facts(served, "user/repo:Q8_0")["pre"] == "qwen2"
+    assert facts(served, "user/repo")["pre"] is None  # a model that is here already
+    shutil.rmtree(root / "blobs")  # links that lead nowhere
+    assert facts(served, "user/repo")["pre"] == "llama-bpe"
+    (root / "refs" / "main").write_text("../../../etc")
+    assert facts(served, "user/repo")["pre"] == "llama-bpe"
+
+
+def test_a_cached_revision(home: Path) -> None:
+    hub_cache(home / ".cache/huggingface/hub", "user/repo", CACHED, ref="refs/pr/1")
+    assert ggtok.load("hf://user/repo@refs%2Fpr%2F1:Q8_0").pre == "qwen2"
+    assert hfcache.find(hfcache.Repo("it", "user/repo", "v2", quant="Q8_0")) is None
+
+
+def test_huggingface_hub_finds_the_layout(home: Path) -> None:
+    """That what the tests write is what it reads."""
+    from huggingface_hub import try_to_load_from_cache
+
+    folder = home / "hub"
+    hub_cache(folder, "user/repo", CACHED)
+    path = try_to_load_from_cache("user/repo", "model-Q8_0.gguf", cache_dir=folder)
+    assert isinstance(path, str)
+    assert Path(path).read_bytes() == QWEN
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "where"),
+    [
+        ("linux", None, ".cache/llama.cpp"),
+        ("linux", "LLAMA_CACHE", "other"),
+        ("linux", "XDG_CACHE_HOME", "other/llama.cpp"),
+        ("darwin", "XDG_CACHE_HOME", "Library/Caches/llama.cpp"),
+        ("win32", "LOCALAPPDATA", "other/llama.cpp"),
+        ("win32", "LLAMA_CACHE", "other"),
+    ],
+)
+def test_llamacpps_older_cache(
+    home: Path, monkeypatch: pytest.MonkeyPatch, platform: str, variable: str | None, where: str
+) -> None:
+    monkeypatch.setattr(hfcache, "sys", SimpleNamespace(platform=platform))
+    if variable:
+        monkeypatch.setenv(variable, str(home / "other"))
+    folder = home / where
+    folder.mkdir(parents=True)
+    for name, content in CACHED.items():
+        flat = folder / f"user_repo_{name.replace('/', '_')}"
+        flat.write_bytes(content)
+        flat.with_name(flat.name + ".etag").write_text('"0123"')
+    (folder / "manifest=user=repo=latest.json").write_text("{}")
+    for asked, pre in [
+        ("user/repo", "llama-bpe"),
+        ("user/repo:Q8_0", "qwen2"),
+        ("hf://user/repo/model-Q8_0.gguf", "qwen2"),
+        ("hf://user/repo/sub/x-00002-of-00002.gguf", None),
+    ]:
+        tok = ggtok.load(asked)
+        assert tok.pre == pre
+        assert tok.source is not None
+        assert tok.source.kind == "llama.cpp"
+    # With its address beside it, a file is not taken for another repository's.
+    for name in CACHED:
+        url = f"https://huggingface.co/user/repo_model/resolve/main/{name}"
+        (folder / f"user_repo_{name.replace('/', '_')}.json").write_text(json.dumps({"url": url}))
+    assert hfcache.find(hfcache.Repo("it", "user/repo")) is None

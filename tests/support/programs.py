@@ -1,0 +1,35 @@
+"""C programs of tests/c, built once for all tests that run them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.c.build import COMPILER, build
+
+
+class Build(Protocol):
+    """Builds a program with these flags of the compiler, or knows it already."""
+
+    def __call__(self, program: str, *flags: str) -> Path: ...
+
+
+def builder(factory: pytest.TempPathFactory) -> Build:
+    if sys.platform == "win32" or not COMPILER:
+        pytest.skip("needs a C compiler named cc or in $CC")
+    base = factory.getbasetemp()
+    # Processes that share the tests have folders in one that is theirs together.
+    objects = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "objects"
+
+    @cache
+    def built(program: str, *flags: str) -> Path:
+        out = factory.mktemp(program) / program
+        build(out, flags, program=program, objects=objects)
+        return out
+
+    return built

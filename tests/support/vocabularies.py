@@ -1,0 +1,84 @@
+"""Where the tests' vocabularies are: llama.cpp's own, and this project's small ones."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fixtures.fetch import fetch
+
+SPM = ("llama-spm", "phi-3", "baichuan")
+BPE = tuple(
+    (
+        "llama-bpe gpt-2 gpt-neox mpt falcon starcoder refact command-r qwen2 qwen35 "
+        "deepseek-llm deepseek-coder aquila gemma-4"
+    ).split()
+)
+REAL = SPM + BPE
+WPM = "bert-bge"
+UGM = "nomic-bert-moe"
+OTHERS = (WPM, UGM)
+
+# Every value of tokenizer.ggml.pre that the reference knows. The last two are in
+# the library (found by trying the strings it holds) but in no source we read.
+PRE_NAMES = tuple(
+    (
+        "a.x-4.0 afmoe bailingmoe bailingmoe2 bloom chameleon chatglm-bpe codeshell "
+        "cohere2moe command-r dbrx deepseek-coder deepseek-llm deepseek-r1-qwen deepseek-v3 "
+        "default exaone exaone-moe exaone4 f2llmv2 falcon falcon-h1 falcon3 gemma4 gigachat "
+        "glm4 glm5 gpt-2 gpt-4o gpt3-finnish granite-docling granite-embed-multi-311m "
+        "granite-embed-multi-97m grok-2 hunyuan hunyuan-dense hy_v4 jais jais-2 jina-de "
+        "jina-es jina-v1-en jina-v2-code jina-v2-de jina-v2-es jina-v5-nano joyai-llm kanana2 "
+        "kimi-k2 kormo laguna lfm2 llada-moe llama-bpe llama-v3 llama3 llama4 megrez mellum "
+        "mellum2 midm-2.0 minerva-7b minicpm5 minimax-m2 modern-bert mpt olmo phi-2 pixtral "
+        "poro-chat qwen2 qwen35 refact roberta-bpe sarvam-moe seed-coder smaug-bpe smollm "
+        "solar-open spark2_5 stablelm2 starcoder superbpe talkie tekken tiny_aya trillion "
+        "ufakzeka viking whitespace youtu "
+        "k2-horizon mmbert"
+    ).split()
+)
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+GGUF_FOLDER = FIXTURES / "gguf"
+GOLDEN_FOLDER = FIXTURES / "golden"
+
+
+@cache
+def real_folder() -> Path:
+    return fetch()
+
+
+def real(name: str) -> Path:
+    """One of REAL or OTHERS; downloads them all on the first use ever."""
+    return real_folder() / f"ggml-vocab-{name}.gguf"
+
+
+# The vocabularies that llama.cpp has texts and expected ids for.
+INP_OUT = tuple(name for name in (*REAL, WPM) if name not in ("baichuan", "gpt-neox", "aquila"))
+
+
+def inp_out(name: str) -> tuple[list[bytes], list[list[int]]]:
+    """Texts and their ids, nothing special added or parsed."""
+    inputs = real(name).with_suffix(".gguf.inp").read_bytes()
+    outputs = real(name).with_suffix(".gguf.out").read_text()
+    separator = b"\n__ggml_vocab_test__\n"
+    texts = inputs.removesuffix(separator).split(separator)
+    ids = [[int(i) for i in line.split()] for line in outputs.splitlines()]
+    assert len(texts) == len(ids)
+    return texts, ids
+
+
+def fixture(name: str) -> Path:
+    return GGUF_FOLDER / f"{name}.gguf"
+
+
+def fixture_names() -> list[str]:
+    return sorted(path.stem for path in GGUF_FOLDER.glob("*.gguf"))
+
+
+def golden(name: str) -> dict[str, Any]:
+    """What the reference said about a fixture."""
+    data: dict[str, Any] = json.loads((GOLDEN_FOLDER / f"{name}.json").read_text("utf-8"))
+    return data

@@ -1,0 +1,182 @@
+"""The structure of the code, as docs/architecture.md draws it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CEXT = ROOT / "cext"
+PACKAGE = ROOT / "ggtok"
+
+# Which folders of cext a folder may include from, besides its own. Every arrow points to one
+# that stands further up in this table, so there are no circles.
+MAY_USE = {
+    "base": set(),
+    "unicode": {"base"},
+    "index": {"base", "unicode"},
+    "cache": {"base"},
+    "gguf": {"base", "index"},
+    "pretok": {"base", "unicode"},
+    "vocab": {"base", "unicode", "index", "gguf", "pretok"},
+    "special": {"base", "index", "vocab"},
+    "models": {"base", "unicode", "index", "cache", "gguf", "pretok", "vocab"},
+    "decode": {"base", "unicode", "vocab"},
+    "jinja": {"base", "unicode", "index"},
+    "train": {"base", "unicode", "cache", "pretok"},
+    "arrow": {"base"},
+    "api": {"base", "unicode", "index", "gguf", "pretok", "vocab", "special", "models", "decode"},
+    "python": {"base", "unicode", "jinja", "arrow"},
+}
+# The public header, with the types that errors and options have.
+MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"}
+
+# Hand-written files that are longer, and why.
+LONGER_C = {"ggtok.h": "the public header, most of it documentation"}
+LONGER_PYTHON: dict[str, str] = {}
+C_LINES, PYTHON_LINES = 600, 500
+
+
+def c_files() -> list[Path]:
+    return sorted(p for p in CEXT.rglob("*") if p.suffix in (".c", ".h"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(CEXT).as_posix()
+
+
+def includes(path: Path) -> list[str]:
+    return re.findall(r'^#\s*include "([^"]+)"', path.read_text(), re.MULTILINE)
+
+
+def folder_of(name: str) -> str:
+    return name.split("/")[0]
+
+
+def test_folders_only_use_what_they_may() -> None:
+    order = list(MAY_USE)
+    for folder, used in MAY_USE.items():
+        assert all(order.index(other) < order.index(folder) for other in used), folder
+    for path in c_files():
+        name = name_of(path)
+        for include in includes(path):
+            assert (CEXT / include).is_file(), f"{name}: {include} is not written from cext/"
+            if name == "ggtok.h":
+                raise AssertionError("ggtok.h stands alone")
+            folder, other = folder_of(name), folder_of(include)
+            if include == "ggtok.h":
+                assert folder in MAY_USE_GGTOK_H, f"{name}: {include}"
+            else:
+                assert other == folder or other in MAY_USE[folder], f"{name}: {include}"
+
+
+def test_every_source_file_has_a_folder_and_every_folder_a_paragraph() -> None:
+    for path in c_files():
+        assert path == CEXT / "ggtok.h" or folder_of(name_of(path)) in MAY_USE, path
+    for folder in (*MAY_USE, "gen"):
+        text = (CEXT / folder / "README.md").read_text()
+        title, _, paragraph = text.partition("\n\n")
+        assert title.startswith(f"# {folder}: "), folder
+        assert len(paragraph.split()) > 15, folder
+        assert "\n\n" not in paragraph.strip(), folder
+    names = {path.name for path in CEXT.iterdir() if path.is_dir()} - {"__pycache__"}
+    assert names == {*MAY_USE, "gen"}
+
+
+def test_no_circles_between_c_files() -> None:
+    """A .c file and the header of its name count as one file."""
+    uses: dict[str, set[str]] = {}
+    for path in c_files():
+        name = name_of(path)[:-2]
+        used = {include[:-2] for include in includes(path)} - {name}
+        uses.setdefault(name, set()).update(used)
+    TopologicalSorter(uses).prepare()  # raises CycleError, which names it
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def imported(path: Path) -> set[str]:
+    """The package's modules that a file imports, anywhere in it, for type checkers included."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: a relative import"
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {name if name in MODULES else str(node.module) for name in whole}
+    return names & MODULES.keys()
+
+
+def test_no_import_cycles() -> None:
+    uses = {name: imported(path) for name, path in MODULES.items()}
+    assert "ggtok._native" in uses["ggtok._open"]
+    TopologicalSorter(uses).prepare()  # raises CycleError, which names it
+
+
+def test_few_modules_touch_the_c_library() -> None:
+    for name, path in MODULES.items():
+        if "ggtok._ffi" in path.read_text("utf-8"):
+            assert name.startswith(("ggtok._native", "ggtok._jinja")), name
+
+
+def lines(path: Path) -> int:
+    return path.read_text().count("\n")
+
+
+def test_files_are_short_enough_to_read() -> None:
+    too_long = {
+        name_of(path)
+        for path in c_files()
+        if lines(path) > C_LINES and "DO NOT EDIT" not in path.read_text()[:300]
+    }
+    assert too_long == set(LONGER_C)
+    assert {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if lines(path) > PYTHON_LINES
+    } == set(LONGER_PYTHON)
+
+
+def test_no_test_module_imports_another() -> None:
+    """What several need is in a module of its own, beside them or in tests/support."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        found = re.search(
+            r"^\s*(?:from|import) tests\.[\w.]*\btest_\w+", path.read_text("utf-8"), re.M
+        )
+        assert not found, f"{path}: {found and found[0]}"
+
+
+DESIGN = ROOT / "docs" / "design"
+CLAIM = re.compile(r"^\*\*Claim (\w+\.\d+)", re.MULTILINE)
+
+
+def test_design_tells_no_timings() -> None:
+    """They are in docs/performance.md."""
+    for page in DESIGN.glob("*.md"):
+        found = re.search(r"\d\s*(MB/s|GB/s|us\b|ns\b|ms\b)", page.read_text())
+        assert not found, f"{page.name}: {found and found[0]}"
+
+
+def test_every_claim_is_held_by_a_test() -> None:
+    """A claim is held by a test that names it: `Claim partition.2` in its text."""
+    claims = {
+        claim: page.name
+        for page in DESIGN.glob("*.md")
+        for claim in CLAIM.findall(page.read_text())
+    }
+    assert len(claims) > 15
+    named: set[str] = set()
+    for path in (ROOT / "tests").rglob("*"):
+        if path.suffix in (".py", ".c", ".h", ".cpp") and path != Path(__file__).resolve():
+            named |= set(re.findall(r"Claim (\w+\.\d+)", path.read_text()))
+    assert set(claims) - named == set()
+    assert named - set(claims) == set()
