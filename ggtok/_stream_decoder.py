@@ -20,7 +20,7 @@ class StreamDecoder:
     What :meth:`feed` and :meth:`finish` return, joined, is what stands in
     ``tok.decode(prompt_ids + ids)`` behind its longest common prefix with
     ``tok.decode(prompt_ids)``, up to the first stop string. Each call takes time in proportion
-    to the ids it is given, however many came before. Not to be used by two threads at a time.
+    to the ids it is given, however many there were. Not to be used by two threads at a time.
     """
 
     def __init__(

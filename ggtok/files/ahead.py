@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from ggtok._channel import Channel
+
 T = TypeVar("T")
-_POLL = 0.05  # seconds after which a thread that waits looks whether it should stop
 
 
 class _Raised:
@@ -22,46 +22,27 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
     A thread that is inside a caller's iterator when nobody wants more can't be stopped there;
     it is a daemon, and ends when the iterator answers.
     """
-    waiting: queue.Queue[T | _Raised | None] = queue.Queue(room)
-    stop = threading.Event()
-
-    def put(item: T | _Raised | None) -> None:
-        while not stop.is_set():
-            try:
-                waiting.put(item, timeout=_POLL)
-                return
-            except queue.Full:
-                pass
+    waiting: Channel[T | _Raised] = Channel(room)
 
     def run() -> None:
         try:
             for item in items:
-                put(item)
-                del item  # or it would live while the next is made
-                if stop.is_set():
+                if not waiting.put(item):
                     return
-            put(None)
+                del item  # or it would live while the next is made
         except BaseException as e:
-            put(_Raised(e))
+            waiting.put(_Raised(e))
+        waiting.end()
 
-    thread = threading.Thread(target=run, name="ggtok reader", daemon=True)
-    thread.start()
     try:
-        while (item := _get(waiting)) is not None:
+        threading.Thread(target=run, name="ggtok reader", daemon=True).start()
+        while (item := waiting.get()) is not None:
             if isinstance(item, _Raised):
                 raise item.error
             yield item
             del item
     finally:
-        stop.set()
-
-
-def _get(waiting: queue.Queue[T]) -> T:
-    while True:
-        try:
-            return waiting.get(timeout=_POLL)  # Windows handles Ctrl-C only between calls
-        except queue.Empty:
-            pass
+        waiting.close()
 
 
 class Behind(Generic[T]):
@@ -72,46 +53,42 @@ class Behind(Generic[T]):
 
     def __init__(self, do: Callable[[T], object], room: int = 1) -> None:
         self._do = do
-        self._waiting: queue.Queue[T | None] = queue.Queue(room)
-        self._stop = threading.Event()
+        self._waiting: Channel[T] = Channel(room)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="ggtok writer", daemon=True)
 
     def __enter__(self) -> Behind[T]:
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._waiting.close()
+            raise
         return self
 
-    def put(self, item: T | None) -> None:
-        while True:
-            if self._error is not None:
-                raise self._error
-            try:
-                self._waiting.put(item, timeout=_POLL)
-                return
-            except queue.Full:
-                pass
+    def put(self, item: T) -> None:
+        if not self._waiting.put(item) and self._error is not None:
+            raise self._error
 
     def __exit__(self, error: object, *_: object) -> None:
         try:
-            if error is None:
-                self.put(None)
-        finally:
             if error is not None:
-                self._stop.set()
+                self._waiting.close()
+            else:
+                self._waiting.end()
+                self._thread.join()
+        except BaseException:
+            self._waiting.close()
+            raise
+        finally:
             self._thread.join()
         if error is None and self._error is not None:
             raise self._error
 
     def _run(self) -> None:
         try:
-            while not self._stop.is_set():
-                try:
-                    item = self._waiting.get(timeout=_POLL)
-                except queue.Empty:
-                    continue
-                if item is None:
-                    return
+            while (item := self._waiting.get()) is not None:
                 self._do(item)
                 del item
         except BaseException as e:
             self._error = e
+            self._waiting.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ggtok._channel import Channel
 from ggtok._native import training as native
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.making.sources import Piece, pieces
@@ -223,44 +223,39 @@ class _Crew:
     """Threads that count what they are given."""
 
     def __init__(self, counts: native.Counts, threads: int) -> None:
-        self._work: queue.Queue[list[Piece] | None] = queue.Queue(2 * threads)
+        self._work: Channel[list[Piece]] = Channel(2 * threads)
         self._failed: list[BaseException] = []
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(counts,), daemon=True) for _ in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        try:
+            for _ in range(threads):
+                thread = threading.Thread(target=self._run, args=(counts,), daemon=True)
+                thread.start()
+                self._threads.append(thread)
+        except BaseException:
+            self._work.close()
+            raise
 
     def _run(self, counts: native.Counts) -> None:
-        """One thread. When it can't go on it still takes work, so that nobody waits for it."""
         counter: native.Counter | None = None
-        while (batch := self._work.get()) is not None:
-            if self._stop.is_set():
-                continue
-            try:
+        try:
+            while (batch := self._work.get()) is not None:
                 counter = counter or native.Counter(counts)
                 for text, lines in batch:
                     counter.add(text, lines)
-            except BaseException as e:
-                self._failed.append(e)
-                self._stop.set()
-        if counter is not None and not self._stop.is_set():
-            try:
+            if counter is not None and not self._work.closed:
                 counter.flush()
-            except BaseException as e:
-                self._failed.append(e)
+        except BaseException as e:
+            self._failed.append(e)
+            self._work.close()
 
     def give(self, batch: list[Piece]) -> bool:
         """Hands out work; False: a thread has failed."""
-        self._work.put(batch)
-        return not self._stop.is_set()
+        return self._work.put(batch)
 
     def finish(self, stop: bool) -> None:
         if stop:
-            self._stop.set()
-        for _ in self._threads:
-            self._work.put(None)
+            self._work.close()
+        self._work.end()
         for thread in self._threads:
             thread.join()
         if self._failed and not stop:

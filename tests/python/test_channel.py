@@ -1,0 +1,119 @@
+"""Items from thread to thread, and signals in the midst of it."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ggtok._channel import Channel
+from ggtok.files.ahead import Behind, ahead
+
+
+class Interrupted(BaseException):
+    pass
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """The main thread is interrupted again and again."""
+
+    def handler(*_: object) -> None:
+        raise Interrupted
+
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("needs POSIX timers")
+    before = signal.signal(signal.SIGALRM, handler)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def interrupt_after(round: int) -> None:
+    # A second one for the case that something swallows the first: collected garbage, say.
+    signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.000013 * (round % 50), 5)
+
+
+def test_in_order_and_no_more_than_there_is_room() -> None:
+    channel: Channel[int] = Channel(2)
+    given: list[int] = []
+
+    def give() -> None:
+        for i in range(20):
+            assert channel.put(i)
+            given.append(i)
+        channel.end()
+
+    thread = threading.Thread(target=give)
+    thread.start()
+    taken = []
+    while (item := channel.get()) is not None:
+        taken.append(item)
+        assert len(given) <= len(taken) + 3
+    thread.join()
+    assert taken == list(range(20)) and channel.get() is None
+
+
+def test_close_ends_all_that_wait() -> None:
+    channel: Channel[int] = Channel(1)
+    assert channel.put(1)
+    results: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(channel.put(2))),
+        *(threading.Thread(target=lambda: results.append(channel.get())) for _ in range(4)),
+    ]
+    for thread in threads:
+        thread.start()
+    channel.close()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert channel.put(3) is False and channel.get() is None
+
+
+def test_a_giver_that_is_interrupted_stops_nobody(interrupts: None) -> None:
+    for round in range(300):
+        channel: Channel[int] = Channel(2)
+        takers = [threading.Thread(target=lambda: list(iter(channel.get, None))) for _ in range(2)]  # noqa: B023
+        for taker in takers:
+            taker.start()
+        try:
+            interrupt_after(round)
+            for i in itertools.count():
+                channel.put(i)
+        except Interrupted:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        channel.close()
+        for taker in takers:
+            taker.join(20)
+            assert not taker.is_alive()
+
+
+def test_writing_that_is_interrupted_ends(interrupts: None) -> None:
+    for round in range(300):
+        written: list[int] = []
+        with pytest.raises(Interrupted), Behind(written.append) as behind:  # noqa: PT012
+            interrupt_after(round)
+            for i in itertools.count():
+                behind.put(i)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert not behind._thread.is_alive()
+        assert written == list(range(len(written)))
+
+
+def test_reading_that_is_interrupted_ends(interrupts: None) -> None:
+    for round in range(300):
+        items = ahead(iter(itertools.count()))
+        with pytest.raises(Interrupted):  # noqa: PT012
+            interrupt_after(round)
+            for taken, item in enumerate(items):
+                assert taken == item
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        items.close()  # type: ignore[attr-defined]
+    for thread in threading.enumerate():
+        if thread.name == "ggtok reader":
+            thread.join(20)
+            assert not thread.is_alive()
