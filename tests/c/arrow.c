@@ -11,37 +11,7 @@
 
 #include "arrow/ids.h"
 #include "arrow/texts.h"
-
-/* ---- the allocator ---- */
-
-void *ggtok_test_realloc(void *p, size_t n);
-void ggtok_test_free(void *p);
-
-static size_t n_asked, n_live, fail_at;
-static bool fail_on, failed;
-
-void *ggtok_test_realloc(void *p, size_t n) {
-    n_asked++;
-    if (fail_at && (n_asked == fail_at || (fail_on && n_asked > fail_at))) {
-        failed = true;
-        return NULL;
-    }
-    void *q = realloc(p, n);
-    n_live += q && !p;
-    return q;
-}
-
-void ggtok_test_free(void *p) {
-    n_live -= p != NULL;
-    free(p);
-}
-
-static void start(size_t at, bool on) {
-    n_asked = 0;
-    fail_at = at;
-    fail_on = on;
-    failed = false;
-}
+#include "failing_alloc.h"
 
 #define CHECK(what) \
     do { \
@@ -133,12 +103,12 @@ static ggtok_status encode(const ggtok_tokenizer *tok, struct ArrowArray *out,
 static bool run(const ggtok_tokenizer *tok, size_t at, bool on, size_t *n_ids, bool *done) {
     struct ArrowArray out = {0};
     struct ArrowSchema schema = {0};
-    size_t before = n_live;
+    size_t before = blocks_held();
     n_given = n_released = 0;
-    start(at, on);
+    start_failing(at, on);
     ggtok_status s = encode(tok, &out, &schema);
     *done = !failed;
-    start(0, false);
+    start_failing(0, false);
     CHECK(n_released == n_given + 2);
     CHECK(s ? s == GGTOK_ERR_MEMORY && at : n_given == CHUNKS);
     if (!s) {
@@ -157,7 +127,7 @@ static bool run(const ggtok_tokenizer *tok, size_t at, bool on, size_t *n_ids, b
         CHECK(((const int32_t *)child.buffers[1])[0] >= 0);
         child.release(&child);
     }
-    CHECK(n_live == before);
+    CHECK(blocks_held() == before);
     return true;
 }
 
@@ -174,5 +144,5 @@ int main(int argc, char **argv) {
     }
     ggtok_free(tok);
     printf("%zu failures\n", tried - 2);
-    return !good || tried < 20 || n_live;
+    return !good || tried < 20 || blocks_held();
 }
