@@ -446,14 +446,13 @@ GGTOK_API ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_byt
                                                const ggtok_batch_options *options,
                                                ggtok_batch **out, size_t *failed, ggtok_error *err);
 
-/* Copies the result: all ids in the order of the texts, ids[0 .. ggtok_batch_n_ids),
- * and where each text's begin, offsets[0 .. n + 1). */
+/* The result, which lives as long as the batch: all ids in the order of the texts,
+ * ids[0 .. ggtok_batch_n_ids), where each text's begin, offsets[0 .. n + 1), and, of a batch with
+ * GGTOK_SPANS, each id's span in its text (NULL if there are no ids). */
 GGTOK_API size_t ggtok_batch_n_ids(const ggtok_batch *batch);
-GGTOK_API void ggtok_batch_copy(const ggtok_batch *batch, int32_t *ids, int64_t *offsets,
-                                unsigned threads);
-/* And, of a batch with GGTOK_SPANS, each id's span in its text. */
-GGTOK_API void ggtok_batch_copy_spans(const ggtok_batch *batch, ggtok_span *spans,
-                                      unsigned threads);
+GGTOK_API const int32_t *ggtok_batch_ids(const ggtok_batch *batch);
+GGTOK_API const int64_t *ggtok_batch_offsets(const ggtok_batch *batch);
+GGTOK_API const ggtok_span *ggtok_batch_spans(const ggtok_batch *batch);
 GGTOK_API void ggtok_batch_free(ggtok_batch *batch); /* NULL is allowed */
 
 /* ---- decode ---- */

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 from ggtok import _types as types
+from ggtok._native import results
 from ggtok._native.arguments import index, iterated, on_main_thread
 from ggtok.chat.methods import Chatting
 from ggtok.errors import InvalidTypeError, InvalidValueError
@@ -103,11 +104,9 @@ class Offsets(Chatting):
                 if not isinstance(text, str):
                     raise _not_in_chars(f"texts[{i}]", text)
         flags = self._flags_of(add_special, parse_special, continuation)
-        lists, spans, offsets = self._batch(texts, flags, threads, True, chars)
-        frombuffer, _, int64 = numpy_parts()
-        rows = frombuffer(spans, int64).reshape(-1, 2)
-        ends = frombuffer(offsets, int64).tolist()
-        parts = itertools.pairwise(ends)
+        lists, result = self._batch(texts, flags, threads, True, chars)
+        rows, offsets = results.span_arrays(result)
+        parts = itertools.pairwise(offsets.tolist())
         return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
 
     # ---- what all ways of encoding share ----

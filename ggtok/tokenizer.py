@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from ggtok import _types as types
 from ggtok._attributes import TokenAttr as TokenAttr
 from ggtok._fitting import Fitting
+from ggtok._native import results
 from ggtok._offsets import numpy_parts
 from ggtok._open import Opened, overrides_dict, patterns_tuple
 from ggtok.errors import InvalidTypeError, VocabWarning
@@ -249,9 +250,7 @@ class Tokenizer(Fitting, Corpora):
             ``ids[offsets[i]:offsets[i + 1]]``.
         """
         flags = self._flags_of(add_special, parse_special, continuation)
-        ids, offsets = self._batch(texts, flags, threads, False, None)
-        frombuffer, int32, int64 = numpy_parts()
-        return frombuffer(ids, int32), frombuffer(offsets, int64)
+        return results.id_arrays(self._batch(texts, flags, threads, False, None))
 
     def encode_batch_arrow(
         self,

@@ -1,8 +1,11 @@
 /*
  * Many texts on several threads. The texts are cut into chunks of consecutive
- * ones; threads take the largest chunk that is left, so that none begins the
- * longest when the others are done. Threads live for one call: starting one
- * costs some 20 us, and a process that forks has none to lose.
+ * ones; threads take them in the texts' order, so that a chunk's ids can mostly
+ * be put behind those of the chunks before it as soon as they are known, and
+ * their memory be used again. Only long texts come first, largest first, so
+ * that no thread begins one when the others are done; ids that come before
+ * their turn wait. Threads live for one call: starting one costs some 20 us,
+ * and a process that forks has none to lose.
  */
 #include <stdlib.h>
 
@@ -13,35 +16,44 @@ enum {
     CHUNKS = 8,          /* per thread: more even out unequal texts, fewer cost less */
     CHUNK_MIN = 1 << 13, /* bytes */
     CHUNK_MAX = 1 << 20, /* bytes: between chunks the caller is asked whether to go on */
+    MAY_WAIT = 2,        /* chunks a thread whose ids wait for their turn */
     MAX_THREADS = 256
 };
 
+typedef struct output { /* of a chunk, or of the batch */
+    idbuf ids;
+    bytebuf spans; /* of ggtok_span, for each of `ids`, if they are asked for */
+} output;
+
 typedef struct chunk {
-    size_t first, n;    /* texts */
-    size_t n_bytes;     /* of them together */
-    unsigned buffer;    /* the thread's, where theirs are, among those of other chunks, */
-    size_t from, n_ids; /* here */
-    size_t id_offset;   /* and in the result */
+    size_t first, n; /* texts */
+    size_t n_bytes;  /* of them together */
+    output out;      /* while it waits for its turn */
+    bool taken, done;
 } chunk;
 
 struct ggtok_batch {
-    chunk *chunks;
-    chunk **order; /* largest first */
-    size_t n_chunks, n_texts, n_ids;
-    uint64_t *counts; /* ids of each text */
-    bytebuf *spans;   /* of ggtok_span, for each of `ids`; NULL: not asked for */
-    idbuf *ids;       /* each thread's: one buffer, since new memory is what takes time */
-    unsigned n_buffers;
+    size_t n_texts;
+    int64_t *offsets; /* n_texts + 1; while encoding, [i + 1] is how many ids text i has */
+    output out;
 };
 
 typedef struct job { /* what the threads of one call share */
     ggtok_batch *batch;
     const ggtok_bytes *texts;
     const ggtok_batch_options *options;
-    int32_t *ids; /* where the second pass copies to; or */
-    ggtok_span *spans;
-    lock lock;        /* of what follows */
-    size_t next;      /* of batch->order */
+    chunk *chunks;
+    chunk **order; /* in which they are taken */
+    size_t n_chunks;
+    lock lock;      /* of what follows */
+    size_t next;    /* of `order` */
+    size_t placed;  /* chunks whose ids are in the batch's */
+    size_t waiting; /* bytes of text whose ids wait for their turn, and how many may */
+    size_t may_wait;
+    bool placing;     /* a thread is moving some there: it alone writes to them */
+    output *spare;    /* memory of chunks that are placed */
+    size_t n_spare;   /* at most one for each thread */
+    unsigned threads; /* no more than chunks */
     unsigned running; /* threads besides the caller's that are not done */
     bool stop;
     ggtok_status status;
@@ -51,8 +63,7 @@ typedef struct job { /* what the threads of one call share */
 
 typedef struct worker {
     job *job;
-    ggtok_context *ctx; /* NULL in the second pass */
-    unsigned buffer;
+    ggtok_context *ctx;
     bytebuf copy; /* of the text at hand, if GGTOK_COPY_TEXTS */
     ggtok_go_on_fn go_on;
     void *user;
@@ -60,15 +71,27 @@ typedef struct worker {
     bool started;
 } worker;
 
+static void output_free(output *o) {
+    ggtok_mem_free(o->ids.data);
+    ggtok_mem_free(o->spans.data);
+    *o = (output){0};
+}
+
 /* ---- chunks ---- */
 
-static int by_size(const void *a, const void *b) {
+static bool is_long(const chunk *c) {
+    return c->n_bytes > CHUNK_MAX;
+}
+
+static int by_turn(const void *a, const void *b) {
     const chunk *x = *(chunk *const *)a, *y = *(chunk *const *)b;
-    return x->n_bytes == y->n_bytes ? 0 : x->n_bytes < y->n_bytes ? 1 : -1;
+    if (is_long(x) != is_long(y)) return is_long(x) ? -1 : 1;
+    if (is_long(x) && x->n_bytes != y->n_bytes) return x->n_bytes < y->n_bytes ? 1 : -1;
+    return x->first < y->first ? -1 : x->first > y->first;
 }
 
 /* Cuts the texts into chunks of about `target` bytes (a longer text is one). */
-static bool make_chunks(ggtok_batch *b, const ggtok_bytes *texts, size_t n, size_t target) {
+static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t target) {
     for (int filling = 0; filling < 2; filling++) {
         size_t k = 0;
         for (size_t i = 0; i < n; k++) {
@@ -77,22 +100,38 @@ static bool make_chunks(ggtok_batch *b, const ggtok_bytes *texts, size_t n, size
                 c.n_bytes += texts[i++].n;
                 c.n++;
             } while (i < n && c.n_bytes < target && c.n < target);
-            if (filling) b->chunks[k] = c;
+            if (filling) j->chunks[k] = c;
         }
         if (filling) break;
-        b->n_chunks = k;
-        b->chunks = ggtok_mem_zalloc(mem_mul(k, sizeof *b->chunks));
-        b->order = ggtok_mem_alloc(mem_mul(k, sizeof *b->order));
-        if (!b->chunks || !b->order) return false;
+        j->n_chunks = k;
+        j->chunks = ggtok_mem_zalloc(mem_mul(k, sizeof *j->chunks));
+        j->order = ggtok_mem_alloc(mem_mul(k, sizeof(chunk *)));
+        if (!j->chunks || !j->order) return false;
     }
-    for (size_t k = 0; k < b->n_chunks; k++) b->order[k] = &b->chunks[k];
-    qsort(b->order, b->n_chunks, sizeof *b->order, by_size);
+    for (size_t k = 0; k < j->n_chunks; k++) j->order[k] = &j->chunks[k];
+    /* One thread writes all of them to their places. */
+    if (j->threads > 1) qsort(j->order, j->n_chunks, sizeof *j->order, by_turn);
     return true;
 }
 
-static chunk *take_chunk(job *j) {
+/* The next one, with memory to write to, or NULL; *later: not before others are placed. If too
+ * many ids wait for a chunk's, that one is next, unless another thread has it, which then goes on
+ * to place it. */
+static chunk *take_chunk(job *j, bool *later) {
+    chunk *c = NULL;
+    *later = false;
     lock_take(&j->lock);
-    chunk *c = j->stop || j->next == j->batch->n_chunks ? NULL : j->batch->order[j->next++];
+    while (j->next < j->n_chunks && j->order[j->next]->taken) j->next++;
+    if (!j->stop && j->next < j->n_chunks) {
+        c = j->waiting > j->may_wait ? &j->chunks[j->placed] : j->order[j->next];
+        *later = c->taken;
+        if (*later) {
+            c = NULL;
+        } else {
+            c->taken = true;
+            if (j->n_spare) c->out = j->spare[--j->n_spare];
+        }
+    }
     lock_give(&j->lock);
     return c;
 }
@@ -108,7 +147,7 @@ static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *er
     lock_give(&j->lock);
 }
 
-/* ---- two passes ---- */
+/* ---- encoding ---- */
 
 static ggtok_status encode_text(worker *w, const ggtok_bytes *t, ggtok_ids *ids, ggtok_error *err) {
     const char *text = t->data;
@@ -124,47 +163,89 @@ static ggtok_status encode_text(worker *w, const ggtok_bytes *t, ggtok_ids *ids,
 }
 
 /* Appends the spans of the context's ids. */
-static ggtok_status add_spans(worker *w, size_t n, ggtok_error *err) {
-    bytebuf *to = &w->job->batch->spans[w->buffer];
+static ggtok_status add_spans(const worker *w, bytebuf *to, size_t n, ggtok_error *err) {
     if (!bytebuf_reserve(to, mem_mul(n, sizeof(ggtok_span)))) return ggtok_error_memory(err);
     ggtok_status s = ggtok_spans(w->ctx, (void *)(to->data + to->n), err);
     if (!s) to->n += n * sizeof(ggtok_span);
     return s;
 }
 
-static void encode_chunk(worker *w, chunk *c) {
+static bool add_ids(idbuf *to, const int32_t *ids, size_t n) {
+    if (!idbuf_reserve(to, n)) return false;
+    if (n) memcpy(to->data + to->n, ids, n * sizeof *ids);
+    to->n += n;
+    return true;
+}
+
+/* False: the job has failed, or is to stop. */
+static bool encode_chunk(worker *w, const chunk *c, output *to) {
     job *j = w->job;
-    idbuf *to = &j->batch->ids[w->buffer];
+    bool spans = (j->options->flags & GGTOK_SPANS) != 0;
     ggtok_error err;
-    c->buffer = w->buffer;
-    c->from = to->n;
     for (size_t i = c->first; i < c->first + c->n; i++) {
         ggtok_ids ids;
         ggtok_status s = encode_text(w, &j->texts[i], &ids, &err);
-        if (!s && ids.n && j->batch->spans) s = add_spans(w, ids.n, &err);
-        if (s == GGTOK_ERR_STOPPED) return; /* the job knows */
-        if (!s && !idbuf_reserve(to, ids.n)) s = ggtok_error_memory(&err);
+        if (!s && ids.n && spans) s = add_spans(w, &to->spans, ids.n, &err);
+        if (s == GGTOK_ERR_STOPPED) return false; /* the job knows */
+        if (!s && !add_ids(&to->ids, ids.data, ids.n)) s = ggtok_error_memory(&err);
         if (s) {
             fail(j, s, i, &err);
-            return;
+            return false;
         }
-        if (ids.n) memcpy(to->data + to->n, ids.data, ids.n * sizeof *ids.data);
-        to->n += ids.n;
-        j->batch->counts[i] = ids.n;
+        j->batch->offsets[i + 1] = (int64_t)ids.n;
     }
-    c->n_ids = to->n - c->from;
+    return true;
 }
 
-static void copy_chunk(const worker *w, const chunk *c) {
-    const job *j = w->job;
-    if (!c->n_ids) return;
-    if (j->ids) {
-        const idbuf *from = &j->batch->ids[c->buffer];
-        memcpy(j->ids + c->id_offset, from->data + c->from, c->n_ids * sizeof *j->ids);
-    } else {
-        const ggtok_span *from = (const void *)j->batch->spans[c->buffer].data;
-        memcpy(j->spans + c->id_offset, from + c->from, c->n_ids * sizeof *from);
+/* ---- placing ---- */
+
+/* Puts a chunk's ids behind those of the batch, and forgets them. */
+static bool append(output *all, output *out) {
+    if (!all->ids.n && out->ids.n > CHUNK_MAX) { /* a long text: as it lies */
+        output empty = *all;
+        *all = *out;
+        *out = empty;
+        return true;
     }
+    if (!add_ids(&all->ids, out->ids.data, out->ids.n) ||
+        !bytebuf_append(&all->spans, out->spans.data, out->spans.n))
+        return false;
+    out->ids.n = out->spans.n = 0;
+    return true;
+}
+
+/* Keeps the memory of a chunk that is placed for another, unless it is large or there is enough. */
+static void recycle(job *j, output *out) {
+    if (j->n_spare < j->threads && out->ids.cap <= CHUNK_MAX) {
+        j->spare[j->n_spare++] = *out;
+        *out = (output){0};
+    } else {
+        output_free(out);
+    }
+}
+
+/* A chunk is done: places it and those behind it that wait, if those before it are placed and no
+ * other thread is at it. */
+static void place(job *j, chunk *c) {
+    lock_take(&j->lock);
+    c->done = true;
+    j->waiting += c->n_bytes;
+    if (!j->placing) {
+        j->placing = true;
+        while (j->placed < j->n_chunks && j->chunks[j->placed].done && !j->stop) {
+            chunk *turn = &j->chunks[j->placed];
+            lock_give(&j->lock);
+            bool ok = append(&j->batch->out, &turn->out);
+            ggtok_error err;
+            if (!ok) fail(j, ggtok_error_memory(&err), turn->first, &err);
+            lock_take(&j->lock);
+            j->placed += ok;
+            j->waiting -= turn->n_bytes;
+            recycle(j, &turn->out);
+        }
+        j->placing = false;
+    }
+    lock_give(&j->lock);
 }
 
 /* Whether the caller, asked on its own thread, still wants the batch. */
@@ -181,12 +262,27 @@ static bool may_go_on(void *user) {
     return go_on;
 }
 
+/* For the i-th time in a row. Mostly others are done soon, so sleeping comes later. */
+static void wait_a_little(unsigned i) {
+    enum { YIELDS = 200, MS = 2 };
+    if (i < YIELDS) {
+        thread_yield();
+    } else {
+        thread_sleep(MS);
+    }
+}
+
 static void work(worker *w) {
-    for (chunk *c; (c = take_chunk(w->job));) {
-        if (w->ctx) {
-            encode_chunk(w, c);
+    job *j = w->job;
+    bool alone = j->threads == 1, later;
+    unsigned waits = 0;
+    for (chunk *c; (c = take_chunk(j, &later)) || later;) {
+        if (c) {
+            bool done = encode_chunk(w, c, alone ? &j->batch->out : &c->out);
+            if (done && !alone) place(j, c);
+            waits = 0;
         } else {
-            copy_chunk(w, c);
+            wait_a_little(waits++);
         }
         may_go_on(w);
     }
@@ -201,20 +297,14 @@ THREAD_BODY(thread_body, arg) {
     return 0;
 }
 
-/* The caller is asked until the other threads are done: one of them may have a huge text. Mostly
- * they are done soon, so sleeping comes later. */
+/* The caller is asked until the other threads are done: one of them may have a huge text. */
 static void wait_for_others(worker *w) {
-    enum { YIELDS = 200, MS = 2 };
     for (unsigned i = 0;; i++) {
         lock_take(&w->job->lock);
         bool done = !w->job->running;
         lock_give(&w->job->lock);
         if (done || !may_go_on(w)) return;
-        if (i < YIELDS) {
-            thread_yield();
-        } else {
-            thread_sleep(MS);
-        }
+        wait_a_little(i);
     }
 }
 
@@ -242,39 +332,61 @@ static void run(worker *workers, unsigned n) {
 /* ---- the calls ---- */
 
 /* Bytes of a chunk: some for each thread, of bounded size. */
-static size_t chunk_bytes(const ggtok_bytes *texts, size_t n, unsigned threads) {
-    size_t total = 0;
-    for (size_t i = 0; i < n; i++) total += texts[i].n < SIZE_MAX / 2 - total ? texts[i].n : 0;
+static size_t chunk_bytes(size_t total, unsigned threads) {
     size_t target = total / threads / CHUNKS;
     return target < CHUNK_MIN ? CHUNK_MIN : target > CHUNK_MAX ? CHUNK_MAX : target;
 }
 
-static ggtok_batch *batch_new(const ggtok_bytes *texts, size_t n, unsigned threads, bool spans) {
+static ggtok_batch *batch_new(size_t n) {
     ggtok_batch *b = ggtok_mem_zalloc(sizeof *b);
-    if (!b) return NULL;
-    b->n_texts = n;
-    b->counts = ggtok_mem_zalloc(mem_mul(n, sizeof *b->counts));
-    b->ids = ggtok_mem_zalloc(threads * sizeof *b->ids);
-    if (spans) b->spans = ggtok_mem_zalloc(threads * sizeof *b->spans);
-    if (b->ids) b->n_buffers = threads;
-    if (b->counts && b->ids && (b->spans || !spans) &&
-        make_chunks(b, texts, n, chunk_bytes(texts, n, threads)))
+    if (b) b->offsets = ggtok_mem_zalloc(mem_mul(n == SIZE_MAX ? n : n + 1, sizeof *b->offsets));
+    if (b && b->offsets) {
+        b->n_texts = n;
         return b;
+    }
     ggtok_batch_free(b);
     return NULL;
 }
 
+static ggtok_status job_init(job *j, size_t n, ggtok_error *err) {
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += j->texts[i].n < SIZE_MAX / 2 - total ? j->texts[i].n : 0;
+    lock_init(&j->lock);
+    j->spare = ggtok_mem_zalloc(j->threads * sizeof *j->spare);
+    if (!j->spare || !make_chunks(j, j->texts, n, chunk_bytes(total, j->threads)))
+        return ggtok_error_memory(err);
+    if (j->threads > j->n_chunks) j->threads = j->n_chunks ? (unsigned)j->n_chunks : 1;
+    /* Beside a long text as much as it has may be encoded; a thread can be late for other reasons. */
+    size_t longest = j->n_chunks ? j->order[0]->n_bytes : 0;
+    j->may_wait = mem_mul(j->threads, longest + MAY_WAIT * chunk_bytes(total, j->threads));
+    /* What isn't written to takes no memory, and what needn't grow needn't move. Of these models,
+     * only normalizers make more ids than there are bytes. */
+    output *out = &j->batch->out;
+    size_t ids = total;
+    while (ids && !idbuf_reserve(&out->ids, ids)) ids /= 2;
+    if (ids && j->options->flags & GGTOK_SPANS)
+        (void)bytebuf_reserve(&out->spans, mem_mul(ids, sizeof(ggtok_span)));
+    return GGTOK_OK;
+}
+
+static void job_free(job *j) {
+    for (size_t k = 0; j->chunks && k < j->n_chunks; k++) output_free(&j->chunks[k].out);
+    while (j->n_spare) output_free(&j->spare[--j->n_spare]);
+    ggtok_mem_free(j->spare);
+    ggtok_mem_free(j->chunks);
+    ggtok_mem_free(j->order);
+    lock_free(&j->lock);
+}
+
 /* Encodes the chunks on up to `threads` threads, each with a context of the pool. */
-static ggtok_status encode_chunks(job *j, ggtok_pool *pool, unsigned threads, ggtok_error *err) {
-    ggtok_batch *b = j->batch;
+static ggtok_status encode_chunks(job *j, ggtok_pool *pool, ggtok_error *err) {
     unsigned n = 0;
-    if (threads > b->n_chunks) threads = b->n_chunks ? (unsigned)b->n_chunks : 1;
-    worker *workers = ggtok_mem_zalloc(threads * sizeof *workers);
+    worker *workers = ggtok_mem_zalloc(j->threads * sizeof *workers);
     ggtok_status s = workers ? GGTOK_OK : ggtok_error_memory(err);
-    for (; !s && n < threads; n++) {
+    for (; !s && n < j->threads; n++) {
         worker *w = &workers[n];
         w->job = j;
-        w->buffer = n;
         if (!(w->ctx = ggtok_pool_take(pool, err))) {
             s = ggtok_error_memory(err);
             break;
@@ -285,7 +397,7 @@ static ggtok_status encode_chunks(job *j, ggtok_pool *pool, unsigned threads, gg
     if (!s) {
         workers[0].go_on = j->options->go_on;
         workers[0].user = j->options->user;
-        run(workers, threads);
+        run(workers, n);
     }
     while (n) {
         ggtok_pool_give(pool, workers[--n].ctx);
@@ -293,6 +405,15 @@ static ggtok_status encode_chunks(job *j, ggtok_pool *pool, unsigned threads, gg
     }
     ggtok_mem_free(workers);
     return s;
+}
+
+/* Gives back what was reserved and not needed, and makes offsets of counts. */
+static void finish(ggtok_batch *b) {
+    output *o = &b->out;
+    void *p = ggtok_mem_realloc(o->ids.data, o->ids.n * sizeof *o->ids.data);
+    if (p) o->ids.data = p;
+    if (o->spans.data && (p = ggtok_mem_realloc(o->spans.data, o->spans.n))) o->spans.data = p;
+    for (size_t i = 0; i < b->n_texts; i++) b->offsets[i + 1] += b->offsets[i];
 }
 
 ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
@@ -308,67 +429,46 @@ ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_bytes *texts,
     unsigned threads = options->threads;
     *out = NULL;
     *failed = n;
-    threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
-    ggtok_batch *b = batch_new(texts, n, threads, (options->flags & GGTOK_SPANS) != 0);
+    ggtok_batch *b = batch_new(n);
     if (!b) return ggtok_error_memory(err);
     job j = {.batch = b, .texts = texts, .options = options};
-    lock_init(&j.lock);
-    ggtok_status s = encode_chunks(&j, pool, threads, err);
-    lock_free(&j.lock);
+    j.threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+    ggtok_status s = job_init(&j, n, err);
+    if (!s) s = encode_chunks(&j, pool, err);
     if (!s && j.status) {
         s = j.status;
         if (err) *err = j.err;
         if (s != GGTOK_ERR_STOPPED) *failed = j.failed;
     }
+    job_free(&j);
     if (s) {
         ggtok_batch_free(b);
         return s;
     }
-    for (size_t k = 0; k < b->n_chunks; k++) {
-        b->chunks[k].id_offset = b->n_ids;
-        b->n_ids += b->chunks[k].n_ids;
-    }
+    finish(b);
     *out = b;
     return GGTOK_OK;
 }
 
 size_t ggtok_batch_n_ids(const ggtok_batch *b) {
-    return b->n_ids;
+    return b->out.ids.n;
 }
 
-/* Into one of the two. */
-static void copy(const ggtok_batch *b, int32_t *ids, ggtok_span *spans, unsigned threads) {
-    enum { ALONE = 1 << 16 }; /* ids that aren't worth a thread */
-    worker workers[MAX_THREADS] = {{0}};
-    ggtok_batch shared = *b;
-    job j = {.batch = &shared, .ids = ids, .spans = spans};
-    if (threads > b->n_chunks) threads = (unsigned)b->n_chunks;
-    if (threads < 1 || b->n_ids < ALONE) threads = 1;
-    if (threads > MAX_THREADS) threads = MAX_THREADS;
-    lock_init(&j.lock);
-    for (unsigned i = 0; i < threads; i++) workers[i].job = &j;
-    run(workers, threads);
-    lock_free(&j.lock);
+const int32_t *ggtok_batch_ids(const ggtok_batch *b) {
+    return b->out.ids.data;
 }
 
-void ggtok_batch_copy(const ggtok_batch *b, int32_t *ids, int64_t *offsets, unsigned threads) {
-    if (b->n_ids) copy(b, ids, NULL, threads);
-    offsets[0] = 0;
-    for (size_t i = 0; i < b->n_texts; i++) offsets[i + 1] = offsets[i] + (int64_t)b->counts[i];
+const int64_t *ggtok_batch_offsets(const ggtok_batch *b) {
+    return b->offsets;
 }
 
-void ggtok_batch_copy_spans(const ggtok_batch *b, ggtok_span *spans, unsigned threads) {
-    if (b->n_ids) copy(b, NULL, spans, threads);
+const ggtok_span *ggtok_batch_spans(const ggtok_batch *b) {
+    return (const void *)b->out.spans.data;
 }
 
 void ggtok_batch_free(ggtok_batch *b) {
     if (!b) return;
-    for (unsigned i = 0; b->spans && i < b->n_buffers; i++) ggtok_mem_free(b->spans[i].data);
-    ggtok_mem_free(b->spans);
-    for (unsigned i = 0; i < b->n_buffers; i++) ggtok_mem_free(b->ids[i].data);
-    ggtok_mem_free(b->ids);
-    ggtok_mem_free(b->chunks);
-    ggtok_mem_free(b->order);
-    ggtok_mem_free(b->counts);
+    output_free(&b->out);
+    ggtok_mem_free(b->offsets);
     ggtok_mem_free(b);
 }

@@ -14,10 +14,9 @@
  */
 struct arrow_ids {
     _Atomic uint32_t references;
-    size_t n, n_null, n_ids;
-    int32_t *ids;
-    int64_t *offsets;
-    uint8_t *validity; /* a bit for each text, 0: null. NULL: there is no null */
+    size_t n, n_null;
+    ggtok_batch *batch; /* whose memory the buffers are */
+    uint8_t *validity;  /* a bit for each text, 0: null. NULL: there is no null */
 };
 
 typedef struct list_owner {
@@ -45,29 +44,23 @@ static bool make_validity(arrow_ids *ids, const ggtok_bytes *texts, size_t n) {
     return true;
 }
 
-arrow_ids *ggtok_arrow_ids_new(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n,
-                               unsigned threads) {
+arrow_ids *ggtok_arrow_ids_new(ggtok_batch **batch, const ggtok_bytes *texts, size_t n) {
     arrow_ids *ids = ggtok_mem_zalloc(sizeof *ids);
     if (!ids) return NULL;
     atomic_init(&ids->references, 1);
     ids->n = n;
-    ids->n_ids = ggtok_batch_n_ids(batch);
-    size_t bytes = mem_mul(ids->n_ids, sizeof *ids->ids);
-    ids->ids = ggtok_mem_alloc(bytes ? bytes : 1); /* a buffer must not be NULL */
-    ids->offsets = ggtok_mem_alloc(mem_mul(n + 1, sizeof *ids->offsets));
-    if (!ids->ids || !ids->offsets || !make_validity(ids, texts, n)) {
+    if (!make_validity(ids, texts, n)) {
         ggtok_arrow_ids_drop(ids);
         return NULL;
     }
-    ggtok_mem_on_huge_pages(ids->ids, bytes);
-    ggtok_batch_copy(batch, ids->ids, ids->offsets, threads);
+    ids->batch = *batch;
+    *batch = NULL;
     return ids;
 }
 
 void ggtok_arrow_ids_drop(arrow_ids *ids) {
     if (!ids || atomic_fetch_sub(&ids->references, 1) != 1) return;
-    ggtok_mem_free(ids->ids);
-    ggtok_mem_free(ids->offsets);
+    ggtok_batch_free(ids->batch);
     ggtok_mem_free(ids->validity);
     ggtok_mem_free(ids);
 }
@@ -101,13 +94,13 @@ bool ggtok_arrow_ids_export(arrow_ids *ids, struct ArrowArray *out) {
         return false;
     }
     items->ids = one_more(ids);
-    items->buffers[1] = ids->ids;
+    items->buffers[1] = ggtok_batch_ids(ids->batch);
     list->ids = one_more(ids);
     list->buffers[0] = ids->validity;
-    list->buffers[1] = ids->offsets;
+    list->buffers[1] = ggtok_batch_offsets(ids->batch);
     list->children[0] = &list->child;
     list->child = (struct ArrowArray){
-        .length = (int64_t)ids->n_ids,
+        .length = (int64_t)ggtok_batch_n_ids(ids->batch),
         .n_buffers = 2,
         .buffers = items->buffers,
         .release = release_items,

@@ -8,10 +8,9 @@
 /* Never changes, and is freed with its last reference. Any thread may export it or drop one. */
 typedef struct arrow_ids arrow_ids;
 
-/* The ids of `batch`, whose texts were `texts` (NULL data: a null), with one reference. NULL: out
- * of memory. */
-arrow_ids *ggtok_arrow_ids_new(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n,
-                               unsigned threads);
+/* The ids of *batch, whose texts were `texts` (NULL data: a null), with one reference; *batch is
+ * NULL then, since they own it. NULL: out of memory. */
+arrow_ids *ggtok_arrow_ids_new(ggtok_batch **batch, const ggtok_bytes *texts, size_t n);
 void ggtok_arrow_ids_drop(arrow_ids *ids); /* NULL is allowed */
 
 /* Fills *out, which takes a reference; the buffers are those of `ids`. False: out of memory. */

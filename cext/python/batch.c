@@ -3,6 +3,8 @@
 #include "python/signals.h"
 #include "python/state.h"
 
+#define BATCH "ggtok.batch"
+
 static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, Py_ssize_t n) {
     PyObject *lists = PyList_New(n);
     for (Py_ssize_t i = 0; lists && i < n; i++) {
@@ -14,22 +16,6 @@ static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, 
         }
     }
     return lists;
-}
-
-/* The spans of a batch into a new bytearray. */
-static PyObject *batch_spans(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n,
-                             const int64_t *offsets, unsigned threads, bool chars) {
-    PyObject *array = entry_bytearray_of(NULL, ggtok_batch_n_ids(batch) * sizeof(ggtok_span));
-    if (!array) return NULL;
-    ggtok_span *spans = (void *)PyByteArray_AsString(array);
-    PyThreadState *thread = PyEval_SaveThread();
-    ggtok_batch_copy_spans(batch, spans, threads);
-    for (size_t i = 0; chars && i < n; i++) {
-        size_t count = (size_t)(offsets[i + 1] - offsets[i]);
-        entry_spans_in_chars(texts[i].data, texts[i].n, spans + offsets[i], count);
-    }
-    PyEval_RestoreThread(thread);
-    return array;
 }
 
 /* The texts of a tuple, which keeps them. NULL with an exception set: TypeError for a text that
@@ -52,52 +38,56 @@ static ggtok_bytes *texts_of(PyObject *tuple, size_t n) {
     return texts;
 }
 
-/* A batch's result: arrays or, from them, lists; with `spans` (not None; True: in code points) of
- * `texts`, lists, spans and offsets. */
-static PyObject *arrays_of(entry *e, const ggtok_batch *batch, const ggtok_bytes *texts, size_t n,
-                           unsigned threads, bool as_lists, PyObject *in_chars) {
-    PyObject *result = NULL,
-             *ids = entry_bytearray_of(NULL, ggtok_batch_n_ids(batch) * sizeof(int32_t));
-    PyObject *offsets = ids ? entry_bytearray_of(NULL, (n + 1) * sizeof(int64_t)) : NULL;
-    if (offsets) {
-        int32_t *to = (int32_t *)(void *)PyByteArray_AsString(ids);
-        int64_t *at = (int64_t *)(void *)PyByteArray_AsString(offsets);
-        PyThreadState *state = PyEval_SaveThread();
-        ggtok_batch_copy(batch, to, at, threads);
-        PyEval_RestoreThread(state);
-        if (in_chars != Py_None) {
-            PyObject *spans = batch_spans(batch, texts, n, at, threads, in_chars == Py_True);
-            PyObject *lists = spans ? lists_of(e, to, at, (Py_ssize_t)n) : NULL;
-            if (lists) result = Py_BuildValue("(NOO)", lists, spans, offsets);
-            Py_XDECREF(spans);
-        } else {
-            result = as_lists ? lists_of(e, to, at, (Py_ssize_t)n) : PyTuple_Pack(2, ids, offsets);
-        }
-    }
-    Py_XDECREF(ids);
-    Py_XDECREF(offsets);
-    return result;
+static void batch_free(PyObject *capsule) {
+    ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-static PyObject *arrow_of(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n,
-                          unsigned threads) {
-    PyThreadState *state = PyEval_SaveThread();
-    arrow_ids *ids = ggtok_arrow_ids_new(batch, texts, n, threads);
-    PyEval_RestoreThread(state);
+/* A batch's result: lists, or what _native/results.py makes arrays of, which own the batch then. */
+static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_lists, bool spans) {
+    const int64_t *offsets = ggtok_batch_offsets(*batch);
+    const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);
+    PyObject *lists =
+        as_lists ? lists_of(e, ggtok_batch_ids(*batch), offsets, (Py_ssize_t)n) : NULL;
+    if (as_lists && (!lists || !spans)) return lists;
+    PyObject *owner = PyCapsule_New(*batch, BATCH, batch_free), *arrays = NULL;
+    if (owner) {
+        Py_ssize_t n_ids = (Py_ssize_t)ggtok_batch_n_ids(*batch);
+        *batch = NULL;
+        arrays = Py_BuildValue("(NKnKn)", owner, (unsigned long long)(uintptr_t)data, n_ids,
+                               (unsigned long long)(uintptr_t)offsets, (Py_ssize_t)n + 1);
+    }
+    if (!lists || !arrays) {
+        Py_XDECREF(lists);
+        return arrays;
+    }
+    return Py_BuildValue("(NN)", lists, arrays);
+}
+
+/* Bytes to code points, in the batch's own memory. */
+static void spans_in_chars(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n) {
+    const int64_t *offsets = ggtok_batch_offsets(batch);
+    ggtok_span *spans = (ggtok_span *)ggtok_batch_spans(batch);
+    for (size_t i = 0; i < n; i++) {
+        size_t count = (size_t)(offsets[i + 1] - offsets[i]);
+        if (count) entry_spans_in_chars(texts[i].data, texts[i].n, spans + offsets[i], count);
+    }
+}
+
+/* The batch is the result's afterwards. */
+static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t n) {
+    arrow_ids *ids = ggtok_arrow_ids_new(batch, texts, n);
     return ids ? ggtok_py_arrow_ids(ids) : PyErr_NoMemory();
 }
 
 /* (tuple of texts or arrow.c's, add_special, parse_special, continuation, threads, lists, is this
  * the main thread, spans: None, or in code points?) -> by `lists`: True: lists, with spans (lists,
- * bytearrays of ggtok_span and int64 offsets); False: a bytearray of int32 and one of int64 offsets;
- * None: arrow.c's ids. */
+ * what results.py's `spans` takes); False: what its `arrays` takes; None: arrow.c's ids. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
-    unsigned threads = (unsigned)PyLong_AsUnsignedLong(args[4]);
     ggtok_error err;
     ggtok_batch *batch = NULL;
-    ggtok_batch_options options = {.threads = threads};
+    ggtok_batch_options options = {.threads = (unsigned)PyLong_AsUnsignedLong(args[4])};
     PyObject *result = NULL;
     if (PyErr_Occurred() || !entry_encode_flags(args + 1, &options.flags, &options.choice))
         return NULL;
@@ -114,13 +104,14 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     options.user = &call;
     ggtok_python_leave(&call);
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);
+    if (!s && args[7] == Py_True) spans_in_chars(batch, texts, n);
     ggtok_python_return(&call);
     if (s) { /* a text may fail, too, after a signal handler has raised */
         if (!PyErr_Occurred()) entry_fail(e, &err, failed, failed < n);
     } else if (args[5] == Py_None) {
-        result = arrow_of(batch, texts, n, threads);
+        result = arrow_of(&batch, texts, n);
     } else {
-        result = arrays_of(e, batch, texts, n, threads, args[5] == Py_True, args[7]);
+        result = result_of(e, &batch, n, args[5] == Py_True, args[7] != Py_None);
     }
     if (!arrow) ggtok_mem_free(texts);
     ggtok_batch_free(batch);

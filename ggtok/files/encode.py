@@ -11,6 +11,7 @@ import numpy as np
 
 from ggtok import _native
 from ggtok._native.arguments import on_main_thread
+from ggtok._native.results import id_arrays
 from ggtok.errors import InvalidValueError
 from ggtok.files.documents import Piece
 
@@ -79,11 +80,10 @@ class Encoder:
     def _whole(self, texts: list[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         args = self._add_special, False, False, self._threads, False, on_main_thread(), None
         try:
-            ids, offsets = self._native.encode_batch(tuple(texts), *args)
+            result = self._native.encode_batch(tuple(texts), *args)
         except Exception as e:
-            ids, offsets = self._native.retry_batch(e, tuple(texts), *args)
-        array = np.frombuffer(ids, np.int32)
-        ends = np.frombuffer(offsets, np.int64)
+            result = self._native.retry_batch(e, tuple(texts), *args)
+        array, ends = id_arrays(result)
         if self.eos is None:
             return array, ends[1:]
         return with_eos(array, ends, self.eos), ends[1:] + np.arange(1, len(ends))

@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ggtok._native.arguments import iterated, on_main_thread, text_bytes
+from ggtok._native.results import id_arrays
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.files.ahead import ahead
 from ggtok.files.summary import EncodeProgress, ProgressFn
 from ggtok.files.tables import pyarrow, texts
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from ggtok._attributes import Attributes
@@ -42,17 +42,18 @@ def encode_batches(
         for batch, size in batches:
             args = add_special, parse_special, False, threads, False, on_main_thread(), None
             try:
-                ids, offsets = native.encode_batch(batch, *args)
+                result = native.encode_batch(batch, *args)
             except Exception as e:
-                ids, offsets = native.retry_batch(e, batch, *args)
+                result = native.retry_batch(e, batch, *args)
+            ids, offsets = id_arrays(result)
             n_bytes, n_documents = n_bytes + size, n_documents + len(batch)
-            n_ids += len(ids) // 4
+            n_ids += len(ids)
             del batch
             if progress is not None:
                 seconds = time.perf_counter() - start
                 progress(EncodeProgress(n_bytes, n_documents, n_ids, 0, 0, seconds))
-            yield np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
-            del ids, offsets
+            yield ids, offsets
+            del result, ids, offsets
     finally:
         batches.close()  # type: ignore[attr-defined]
 

@@ -6,7 +6,6 @@ import hashlib
 import os
 from typing import Any
 
-from ggtok._attributes import Attributes
 from ggtok.errors import file_error
 
 
@@ -53,7 +52,7 @@ def description(tok: Any) -> dict[str, object]:
     }
 
 
-def _probed(tok: Attributes) -> str:
+def _probed(tok: Any) -> str:
     """A hash of a vocabulary whose file isn't at hand: of its tokens, and of the ids that it gives
     their texts."""
     h = hashlib.sha256(repr((tok.vocab_type, tok.model, tok.pre, tok._flags)).encode())
@@ -62,6 +61,5 @@ def _probed(tok: Attributes) -> str:
         text = tok.token_text(id)
         texts.append(text)
         h.update(repr((text, tok.token_score(id), int(tok.token_attr(id)))).encode())
-    ids, _ = tok._native.encode_batch(tuple(texts), True, False, False, 1, False, False, None)
-    h.update(ids)
+    h.update(tok.encode_batch_arrays(texts, threads=1)[0])
     return h.hexdigest()

@@ -85,7 +85,7 @@ static ggtok_status encode(const ggtok_tokenizer *tok, struct ArrowArray *out,
                                &failed_text, &err);
     }
     if (!s) {
-        arrow_ids *ids = ggtok_arrow_ids_new(batch, texts.data, texts.n, 2);
+        arrow_ids *ids = ggtok_arrow_ids_new(&batch, texts.data, texts.n);
         bool made = ids && ggtok_arrow_ids_export(ids, out);
         if (made && !ggtok_arrow_ids_schema(schema)) {
             out->release(out);

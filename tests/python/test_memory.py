@@ -137,3 +137,25 @@ def test_room_for_a_large_result_is_not_kept() -> None:
     for line in run(AFTER_A_LARGE_TEXT, fixture("bpe-gpt2")).splitlines():
         size, kept = map(int, line.split())
         assert size > 10_000_000 and kept < 4_000_000
+
+
+PEAK = """
+import sys
+import ggtok
+from tests.support.memory import peak, resident
+tok = ggtok.load(sys.argv[1])
+texts = [b"the kettle sang of %d copper pans " % i * 200 for i in range(8000)]
+tok.encode_batch_arrays(texts[:400], threads=2)
+before = resident()
+ids, _ = tok.encode_batch_arrays(texts, threads=int(sys.argv[2]))
+print(peak() - before, ids.nbytes // 1024)
+"""
+
+
+@linux
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_takes_little_more_than_its_result(threads: int) -> None:
+    """Claim python.2."""
+    more, result = map(int, run(PEAK, fixture("bpe-llama3"), threads).split())
+    assert result > 80_000  # kB
+    assert result < more < 1.3 * result

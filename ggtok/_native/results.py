@@ -1,0 +1,61 @@
+"""Arrays over memory that C wrote to, without a copy."""
+
+from __future__ import annotations
+
+from functools import cache
+
+TYPE_CHECKING = False  # as in library.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ggtok import _types as types
+
+    # What keeps the memory, and where two arrays lie in it: address and length of each.
+    Result = tuple[object, int, int, int, int]
+
+
+@cache
+def _numpy() -> Any:
+    """Imported with the first array, since it takes longer than to load a file."""
+    import numpy as np
+
+    return np
+
+
+class _Memory:
+    """`n` numbers at `address`; an array made of this keeps it, and so what owns the memory."""
+
+    __slots__ = ("__array_interface__", "_owner")
+
+    def __init__(self, owner: object, address: int, n: int, type: str) -> None:
+        self._owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": (n,),
+            "typestr": _numpy().dtype(type).str,
+        }
+
+
+def id_arrays(
+    result: Result,
+) -> tuple[types.Int32Array, types.Int64Array]:
+    """The ids and the offsets that encode_batch gave."""
+    owner, ids, n_ids, offsets, n_offsets = result
+    asarray = _numpy().asarray
+    return (
+        asarray(_Memory(owner, ids, n_ids, "i4")),
+        asarray(_Memory(owner, offsets, n_offsets, "i8")),
+    )
+
+
+def span_arrays(
+    result: Result,
+) -> tuple[types.Int64Array, types.Int64Array]:
+    """The spans, a row each, and the offsets that it gave with lists of ids."""
+    owner, spans, n_ids, offsets, n_offsets = result
+    asarray = _numpy().asarray
+    return (
+        asarray(_Memory(owner, spans, 2 * n_ids, "i8")).reshape(-1, 2),
+        asarray(_Memory(owner, offsets, n_offsets, "i8")),
+    )
