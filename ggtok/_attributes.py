@@ -83,6 +83,7 @@ class Attributes:
         self._plans: dict[object, Any] = {}  # what chat calls find out and keep (chat/api.py)
         self._special_ids: frozenset[int] | None = None
         self._by_bytes: tuple[list[bytes], list[int]] | None = None  # see _pieces.py
+        self._explained: Any = None  # what explaining/ keeps of the vocabulary
 
     # ---- tokens ----
 

@@ -108,10 +108,8 @@ def _value(value: Any) -> object:
 
 def _checked(source: Any) -> bytes:
     """The bytes of a file's metadata, which ggtok can load."""
-    from ggtok import sources
     from ggtok._open import _has_buffer
     from ggtok.sources.prefix import read_file
-    from ggtok.sources.split import first_shard
     from ggtok.tokenizer import load
 
     if not isinstance(source, (str, os.PathLike)):
@@ -122,15 +120,22 @@ def _checked(source: Any) -> bytes:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VocabWarning)
         size = load(source)._native.metadata_bytes()
-    path = os.fsdecode(os.fspath(source))
-    if "-of-" in path:
-        path = first_shard(path)
+    return first_bytes(os.fsdecode(os.fspath(source)), size)
+
+
+def first_bytes(source: str | bytes, size: int) -> bytes:
+    """The metadata of what :func:`ggtok.load` has loaded: a path, a model's name or its bytes."""
+    from ggtok import sources
+    from ggtok.sources.split import first_shard
+
+    if isinstance(source, bytes):
+        return source[:size]
+    path = first_shard(source) if "-of-" in source else source
     if not os.path.exists(path):
         found = sources.find(path)
-        assert found is not None  # it was a moment ago
-        if found.data is not None:
+        if found is not None and found.data is not None:
             return bytes(found.data[:size])
-        path = str(found.source.path)
+        path = path if found is None else str(found.source.path)
     with open(path, "rb") as file:
         return file.read(size)
 
