@@ -68,6 +68,9 @@ def _flag(name: str, meaning: str, in_llama: bool = True) -> _ReadOnly[bool]:
 class Attributes:
     """The part of :class:`ggtok.Tokenizer` that tells about the vocabulary."""
 
+    _patterns: tuple[str, ...] | None  # load's pre_patterns
+    _pickled: str | bytes | None  # what a pickle holds of the source
+
     def __init__(
         self, native: _native.Native, path: str | None, source: types.Source | None
     ) -> None:

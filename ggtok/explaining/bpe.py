@@ -18,7 +18,7 @@ from ggtok.explaining.characters import (
     value,
     whole,
 )
-from ggtok.explaining.steps import Merge, Token, Word, text_of
+from ggtok.explaining.steps import Merge, Rule, Token, Word, text_of
 from ggtok.explaining.vocabulary import Vocabulary
 
 
@@ -45,7 +45,7 @@ def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
         yield _word(v, data, *span(source), list(cut.rules))
 
 
-def _word(v: Vocabulary, data: bytes, begin: int, end: int, rules: list[pretok.Rule]) -> Word:
+def _word(v: Vocabulary, data: bytes, begin: int, end: int, rules: list[Rule]) -> Word:
     spelled = spell(v, data)
     if takes_whole(v, data) and (id := v.find(spelled)) is not None:
         token = v.token(id, "whole word", why="a word that is a token isn't merged")
@@ -153,10 +153,14 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
     return merges, [symbol for symbol in now if symbol is not None]
 
 
+def how_found(symbol: bytes) -> str:
+    return "symbol" if len(symbol) <= lead_length(symbol[0]) else "merged"
+
+
 def tokens_of(v: Vocabulary, symbol: bytes) -> Iterator[Token]:
     """A symbol's token; without one, those of its bytes that there are."""
     if (id := v.find(symbol)) is not None:
-        yield v.token(id, "merged")
+        yield v.token(id, how_found(symbol))
         return
     for byte in symbol:
         found = v.byte_token(byte) if is_raw(v) else v.find(bytes([byte]))

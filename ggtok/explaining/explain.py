@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ggtok._attributes import TokenAttr
+from ggtok._attributes import Attributes, TokenAttr
 from ggtok._native.arguments import text_bytes
 from ggtok._native.choices import chosen_ids
 from ggtok.errors import InvalidValueError, VocabError
@@ -18,8 +18,7 @@ from ggtok.explaining.steps import Explanation, Fragment, Token, Word, text_of
 from ggtok.explaining.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from ggtok._types import ParseSpecial, Text
-    from ggtok.tokenizer import Tokenizer
+    from ggtok._types import ParseSpecial
 
 LONGEST = 16 * 1024  # bytes of text
 
@@ -44,17 +43,21 @@ _CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Wo
 }
 
 
-def explain(
-    tok: Tokenizer, text: Text, add_special: bool, parse_special: ParseSpecial
-) -> Explanation:
+def checked(text: object) -> bytes:
+    """A text that isn't too long, in UTF-8."""
     data = text_bytes(text)
     if len(data) > LONGEST:
         raise InvalidValueError(
             f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: give "
             "the part in question"
         )
-    # It also judges the arguments.
-    want = tok.encode(data, add_special=add_special, parse_special=parse_special)
+    return data
+
+
+def explain(
+    tok: Attributes, data: bytes, want: list[int], add_special: bool, parse_special: ParseSpecial
+) -> Explanation:
+    """The steps that end in `want`: what encode gives for the same arguments."""
     v = vocabulary_of(tok)
     before, after = _added(tok, v) if add_special else ([], [])
     fragments = list(_fragments(v, data, chosen_ids(tok._native, parse_special)))
@@ -68,7 +71,7 @@ def explain(
     return Explanation(found, shown, v.type, v.model, v.pre, before, after, fragments)
 
 
-def vocabulary_of(tok: Tokenizer) -> Vocabulary:
+def vocabulary_of(tok: Attributes) -> Vocabulary:
     """The tokenizer's vocabulary, which it keeps. Two threads may make it at the same time: they
     are equal."""
     if tok._explained is None:
@@ -86,7 +89,7 @@ def _ids(fragment: Fragment) -> Iterable[Token]:
 # ---- what is added ----
 
 
-def _added(tok: Tokenizer, v: Vocabulary) -> tuple[list[Token], list[Token]]:
+def _added(tok: Attributes, v: Vocabulary) -> tuple[list[Token], list[Token]]:
     """The tokens around the text; `encode` has made sure that they exist."""
     if v.type in ("RWKV", "TEST", "NONE"):
         return [], []
@@ -107,9 +110,7 @@ def _one(v: Vocabulary, id: int | None, why: str) -> list[Token]:
 # ---- fragments ----
 
 
-def _fragments(
-    v: Vocabulary, text: bytes, parsed: bool | frozenset[int]
-) -> Iterator[Fragment]:
+def _fragments(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> Iterator[Fragment]:
     prefix = True  # the text begins, or follows a special token
     for part in partition(v, text, parsed):
         if part.id is None:

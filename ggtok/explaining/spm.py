@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ggtok.explaining.bpe import first_symbols
+from ggtok.explaining.bpe import first_symbols, how_found
 from ggtok.explaining.characters import MARK, Byte, each, span, value, whole
 from ggtok.explaining.steps import Merge, Token, Word, text_of
 from ggtok.explaining.vocabulary import Vocabulary
@@ -113,7 +113,7 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
 def tokens_of(v: Vocabulary, symbol: bytes) -> Iterator[Token]:
     """A symbol's token; without one, those of its bytes, or the unknown one for each."""
     if (id := v.find(symbol)) is not None:
-        yield v.token(id, "merged", score=v.score(id))
+        yield v.token(id, how_found(symbol), score=v.score(id))
         return
     for byte in symbol:
         found = v.byte_token(byte)

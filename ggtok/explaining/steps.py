@@ -21,7 +21,8 @@ class Token:
     Attributes:
         id: the id; -1 where llama.cpp gives that for an unknown token that there is none of.
         text: what the token prints.
-        how: ``"added"``, ``"special"``, ``"whole word"``, ``"merged"``, ``"byte"`` (byte
+        how: ``"added"``, ``"special"``, ``"whole word"``, ``"merged"``, ``"symbol"`` (one that
+            nothing merged with), ``"byte"`` (byte
             fallback), ``"longest match"``, ``"best path"``, ``"unknown"``, ``"k-mer"``, ``"tag"``
             or ``"hash"``.
         score: its score, where scores decide (SPM, UGM, PLaMo).

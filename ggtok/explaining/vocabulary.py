@@ -5,17 +5,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ggtok._attributes import TokenAttr
+from ggtok._attributes import Attributes, TokenAttr
 from ggtok._escape import shown
 from ggtok._native.characters import sorted_descending
 from ggtok.errors import InvalidTypeError, VocabError
 from ggtok.explaining.chains import PRE
 from ggtok.explaining.steps import Token, text_of
-
-if TYPE_CHECKING:
-    from ggtok.tokenizer import Tokenizer
+from ggtok.making.gguf_reader import Reader, first_bytes
 
 T = TypeVar("T")
 _RESERVED = TokenAttr.CONTROL | TokenAttr.UNKNOWN
@@ -36,7 +34,7 @@ class Vocabulary:
     """A tokenizer's vocabulary. Merges and the charsmap, which the library keeps only as tables,
     are read from the file again."""
 
-    def __init__(self, tok: Tokenizer) -> None:
+    def __init__(self, tok: Attributes) -> None:
         self._tok = tok
         self._native = native = tok._native
         self.type = tok.vocab_type
@@ -118,8 +116,6 @@ class Vocabulary:
 
     @cached_property
     def _metadata(self) -> dict[str, Any]:
-        from ggtok.making.read import Reader, first_bytes
-
         source = self._tok._pickled
         if source is None:
             raise InvalidTypeError(
