@@ -66,27 +66,31 @@ def _same(pair: Merge, last: list[Merge]) -> bool:
     return bool(last) and (pair.left, pair.right) == (last[0].left, last[0].right)
 
 
+def _bytes(text: str) -> bytes:
+    """Parts of characters come together only as bytes."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def _tree(tree: MergeTree) -> Iterator[str]:
     """The last merge first, what it joins below it; without recursion, as tokens may be long."""
-    # By the number of its first symbol, the merges whose left part begins with it.
-    made: dict[int, list[Merge]] = {}
+    made: dict[int, list[Merge]] = {}  # by the number of the left part's first symbol
     for merge in tree.merges:
         made.setdefault(merge.at, []).append(merge)
-    waiting = [(0, 0, tree.text)]  # depth, first symbol, text
-    starts = {0: 0}
-    for number, symbol in enumerate(tree.symbols):
-        starts[number + 1] = starts[number] + len(symbol)
-    number_at = {start: number for number, start in starts.items()}
+    starts = [0]  # of the symbols
+    for symbol in tree.symbols:
+        starts.append(starts[-1] + len(_bytes(symbol)))
+    number_at = {start: number for number, start in enumerate(starts)}
+    waiting = [(0, 0, tree.text)]  # depth, number of the first symbol, text
     while waiting:
         depth, first, text = waiting.pop()
         indent = "  " * min(depth + 1, _DEEPEST) + (f"[{depth}] " if depth >= _DEEPEST else "")
         merges = made.get(first, [])
-        if not merges or merges[-1].left + merges[-1].right != text:
+        if not merges or _bytes(merges[-1].left) + _bytes(merges[-1].right) != _bytes(text):
             yield f"{indent}{quoted(text)}"
             continue
         merge = merges.pop()
         yield f"{indent}{quoted(text)}  {weight(merge)}"
-        right = number_at[starts[first] + len(merge.left)]
+        right = number_at[starts[first] + len(_bytes(merge.left))]
         waiting += [(depth + 1, right, merge.right), (depth + 1, first, merge.left)]
 
 
