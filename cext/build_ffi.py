@@ -213,6 +213,11 @@ void ggtok_merges_free(ggtok_merges *merges);
 
 extern "Python" bool ggtok_py_merge(void *user, const ggtok_merge_progress *progress);
 
+unsigned ggtok_unicode_flags(uint32_t cpt);
+uint32_t ggtok_unicode_to_lower(uint32_t cpt);
+uint32_t ggtok_unicode_nfd_first(uint32_t cpt);
+void ggtok_stl_sort_descending(int32_t *ids, size_t n, const uint32_t *key);
+
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
@@ -223,9 +228,11 @@ extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, si
 
 SOURCE = """
 #include "ggtok.h"
+#include "index/stl_order.h"
 #include "python/arrow.h"
 #include "python/entry.h"
 #include "python/jinja.h"
+#include "unicode/unicode.h"
 """
 
 if sys.platform == "win32":

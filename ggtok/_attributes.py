@@ -68,6 +68,9 @@ def _flag(name: str, meaning: str, in_llama: bool = True) -> _ReadOnly[bool]:
 class Attributes:
     """The part of :class:`ggtok.Tokenizer` that tells about the vocabulary."""
 
+    _patterns: tuple[str, ...] | None  # load's pre_patterns
+    _pickled: str | bytes | None  # what a pickle holds of the source
+
     def __init__(
         self, native: _native.Native, path: str | None, source: types.Source | None
     ) -> None:
@@ -83,6 +86,7 @@ class Attributes:
         self._plans: dict[object, Any] = {}  # what chat calls find out and keep (chat/api.py)
         self._special_ids: frozenset[int] | None = None
         self._by_bytes: tuple[list[bytes], list[int]] | None = None  # see _pieces.py
+        self._explained: Any = None  # what explaining/ keeps of the vocabulary
 
     # ---- tokens ----
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer as Buffer
 
     from ggtok.arrow import ArrowIds as ArrowIds
+    from ggtok.explaining.steps import Explanation as Explanation
+    from ggtok.explaining.steps import MergeTree as MergeTree
     from ggtok.files.summary import EncodeProgress as EncodeProgress
     from ggtok.files.summary import Summary as Summary
     from ggtok.sources.found import Source as Source
@@ -72,6 +74,7 @@ else:
         from numpy.typing import NDArray
 
         from ggtok.arrow import ArrowIds
+        from ggtok.explaining.steps import Explanation, MergeTree
         from ggtok.files.summary import EncodeProgress, Summary
         from ggtok.sources.found import Source
 
@@ -115,6 +118,7 @@ else:
             "BinaryIO": checked(typing.BinaryIO, Reader),
             "Buffer": buffer,
             "EncodeProgress": EncodeProgress,
+            "Explanation": Explanation,
             "FaultRule": typing.Literal["raise", "replace", "skip"],
             "IdFormat": typing.Literal["raw", "megatron", "npy", "arrow"],
             "IdType": typing.Literal["auto", "uint16", "uint32", "int32"],
@@ -124,6 +128,7 @@ else:
             "Source": Source,
             "Like": typing.Literal["llama.cpp", "transformers"],
             "Known": tuple[int, checked(ids, Iterable)],  # type: ignore[misc]
+            "MergeTree": MergeTree,
             "Messages": Sequence[Mapping[str, typing.Any]],
             "ParseSpecial": typing.Union[bool, checked(choice, Collection)],  # noqa: UP007
             "Summary": Summary,

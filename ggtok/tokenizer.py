@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ggtok import _types as types
 from ggtok._attributes import TokenAttr as TokenAttr
-from ggtok._fitting import Fitting
+from ggtok._explaining import Explaining
 from ggtok._native import results
 from ggtok._offsets import numpy_parts
 from ggtok._open import Opened, overrides_dict, patterns_tuple
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # What Tokenizers have in their __dict__; all else there is a subclass's.
 _OWN = frozenset(
-    "_by_bytes _eog_ids _encode _flags _metadata _n_tokens _native _overrides _path _patterns "
-    "_pickled _plans _pre _source _special_ids _specials _vocab_type".split()
+    "_by_bytes _eog_ids _encode _explained _flags _metadata _n_tokens _native _overrides _path "
+    "_patterns _pickled _plans _pre _source _special_ids _specials _vocab_type".split()
 )
 _CACHE_MAX = 29 << 20  # bytes, as ggtok.h says
 
@@ -108,7 +108,7 @@ def load(
     return tok
 
 
-class Tokenizer(Fitting, Corpora):
+class Tokenizer(Explaining, Corpora):
     """The tokenizer of a GGUF file; :func:`load` makes them.
 
     It never changes, and any number of threads may use it at the same time. The GIL is

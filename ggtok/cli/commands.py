@@ -19,6 +19,8 @@ SUMMARIES = {
     "chat": "turn chat messages into a prompt or its token ids",
     "encode": "turn files of text into files of token ids",
     "count": "count the tokens of files and folders",
+    "explain": "show how a text's ids come about, step by step",
+    "merges": "show which merges make a token",
     "convert": "turn another library's vocabulary into one for llama.cpp",
     "export": "write a vocabulary in another library's format",
     "diff": "compare two models' vocabularies",

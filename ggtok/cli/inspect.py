@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         return status.OK
     if args.token:
         tok = load(args)
-        tokens = [_token(tok, id) for given in args.token for id in _find(tok, given)]
+        tokens = [_token(tok, id) for given in args.token for id in find(tok, given)]
         _write(args, tokens, [line for token in tokens for line in _token_lines(token)])
         return status.OK
     tok, error = _load_faulty(args)
@@ -219,9 +219,10 @@ def _write_template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> None:
         writing.write_text(template.encode("utf-8", "surrogateescape"))
 
 
-def _find(tok: ggtok.Tokenizer, given: str) -> list[int]:
-    """The ids that `given` may mean: digits are an id, all else is a text, stored or printed."""
-    if given.isascii() and given.isdecimal():
+def find(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> list[int]:
+    """The ids that `given` may mean: digits are an id, unless `as_text`; all else is a text,
+    stored or printed."""
+    if not as_text and given.isascii() and given.isdecimal():
         if len(given) > 10 or int(given) >= tok.n_tokens:
             raise UsageError(f"no token {given[:20]}: the ids are 0 to {tok.n_tokens - 1}")
         return [int(given)]

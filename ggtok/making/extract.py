@@ -10,7 +10,7 @@ import warnings
 from ggtok import sources
 from ggtok._escape import shown
 from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, VocabWarning, not_found
-from ggtok.making.read import ARRAY, STRING, Reader
+from ggtok.making.gguf_reader import ARRAY, STRING, Reader
 from ggtok.making.writers import write_whole
 from ggtok.sources.prefix import read_file
 from ggtok.sources.split import first_shard, shard

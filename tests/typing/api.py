@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import assert_type
 
     from ggtok.arrow import ArrowIds
+    from ggtok.explaining.steps import Explanation, Merge, MergeTree
 
 
 def loading(mapped: mmap.mmap) -> None:
@@ -32,6 +33,13 @@ def loading(mapped: mmap.mmap) -> None:
     ggtok.load("model.gguf", overrides={"a": None})  # type: ignore[dict-item]
     ggtok.load(3)  # type: ignore[arg-type]
     ggtok.load("model.gguf", "llama-bpe")  # type: ignore[call-arg]
+
+
+def explaining(tok: ggtok.Tokenizer) -> None:
+    assert_type(tok.explain("text", add_special=False, parse_special=["<s>"]), Explanation)
+    assert_type(tok.explain(b"text").fragments[0].words[0].merges, list[Merge])
+    assert_type(tok.merge_tree(3), MergeTree)
+    tok.merge_tree("the")  # type: ignore[arg-type]
 
 
 def encoding(tok: ggtok.Tokenizer) -> None:

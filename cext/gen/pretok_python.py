@@ -1,0 +1,85 @@
+"""Writes ggtok/explaining/chains.py: the pre-tokenizers, for the implementation in Python.
+
+    python cext/gen/pretok_python.py [--check]
+
+The names, their flags and chains are the rows of pretok/names.c, the expressions those of
+pretok_patterns.py. --check compares instead of writing and fails on a difference.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from pretok_patterns import PATTERNS
+from unicode_tables import main
+
+ROOT = Path(__file__).parents[2]
+NAMES = ROOT / "cext" / "pretok" / "names.c"
+OUTPUT = ROOT / "ggtok" / "explaining" / "chains.py"
+
+_CHAIN = re.compile(r"^#define (CHAIN_\w+)\s+\\?\s*\{(.*?)\},", re.MULTILINE | re.DOTALL)
+_ROW = re.compile(r'^    \{"([^"]+)", "(\w+)", ([\w |]+), (CHAIN_\w+)\},$', re.MULTILINE)
+_COUNTING = ("groups_right", "groups_left")  # scanners of pretok/counting.c
+
+
+def chains(source: str) -> dict[str, tuple[str, ...]]:
+    """The first member of each chain: the scanners as llama.cpp has them."""
+    known = {pattern.name for pattern in PATTERNS} | set(_COUNTING)
+    found = {}
+    for name, members in _CHAIN.findall(source):
+        scanners = tuple(
+            member.strip(" \\\n&").removeprefix("ggtok_pretok_") for member in members.split(",")
+        )
+        if unknown := set(scanners) - known:
+            raise SystemExit(f"{name}: no expression for {', '.join(unknown)}")
+        found[name] = scanners
+    return found
+
+
+def quoted(text: str) -> str:
+    """A Python literal in ASCII, in double quotes as the formatter wants them."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if text.isascii() else ascii(text)
+
+
+def literal(text: str, indent: str) -> list[str]:
+    """An expression, in pieces that fit a line."""
+    width = 80
+    pieces = [text[i : i + width] for i in range(0, len(text), width)]
+    return [indent + quoted(piece) for piece in pieces]
+
+
+def generate() -> str:
+    source = NAMES.read_text()
+    members = chains(source)
+    rows = _ROW.findall(source)
+    if source.count("CHAIN_") != len(members) + len(rows):
+        raise SystemExit(f"{NAMES.name}: a row or a chain is written in another way")
+    lines = [
+        '"""The pre-tokenizers: names, what they set besides, and their expressions.',
+        "",
+        "DO NOT EDIT: written by cext/gen/pretok_python.py from cext/pretok/names.c and",
+        "cext/gen/pretok_patterns.py.",
+        '"""',
+        "",
+        "# ruff: noqa",
+        "# fmt: off",
+        "# Name: the chain of scanners, each of which cuts the pieces of the one before; flags.",
+        "PRE: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {",
+    ]
+    for name, _, flags, chain in rows:
+        words = [word for word in flags.split(" | ") if word != "0"]
+        scanners = "".join(f'"{scanner}", ' for scanner in members[chain])
+        wanted = f"frozenset({words!r})" if words else "frozenset()"
+        lines.append(f'    "{name}": (({scanners.rstrip()}), {wanted}),')
+    lines += ["}", "", "EXPRESSIONS = {"]
+    for pattern in PATTERNS:
+        text = literal(pattern.regex, "        ")
+        lines += [f'    "{pattern.name}": (', *text, "    ),"]
+    return "\n".join([*lines, "}", ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main(OUTPUT, generate()))

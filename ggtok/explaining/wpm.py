@@ -1,0 +1,70 @@
+"""WPM: words, each the longest tokens from the left, or one unknown token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ggtok._native.characters import category, first_of_nfd, is_white_space, lower
+from ggtok.explaining.characters import MARK, Byte, became, characters, span, utf8, value, whole
+from ggtok.explaining.longest import LongestMatch
+from ggtok.explaining.steps import Token, Word, text_of
+from ggtok.explaining.vocabulary import Vocabulary
+
+_CHINESE = (  # from 2B920, not 2B820, as in the original
+    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
+    *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
+)
+
+
+def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
+    """Words without white space, bad bytes, control characters and, by the flags, accents and
+    upper case; a U+2581 before each."""
+    strip = v.flags["strip_accents"]
+    begins = True  # a word, with the next character
+    for begin, end, c in characters(text):
+        if c is None:
+            continue
+        made = first_of_nfd(c) if strip else c
+        letter = category(made)
+        if is_white_space(made):
+            begins = True
+            continue
+        if made in (0, 0xFFFD) or letter == "C" or (strip and letter == "M"):
+            continue
+        alone = stands_alone(made)
+        if begins or alone:
+            yield from (b._replace(word=i == 0) for i, b in enumerate(whole(MARK, begin, begin)))
+        if v.flags["lowercase"]:
+            made = lower(made)
+        yield from became(text, begin, end, utf8(made))
+        begins = alone
+
+
+def stands_alone(c: int) -> bool:
+    """Is the character a word of its own?"""
+    letter = category(c)
+    return (
+        letter == "P"
+        or (c < 0x7F and letter == "S")
+        or any(first <= c <= last for first, last in _CHINESE)
+    )
+
+
+def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+    begins = [i for i, b in enumerate(made) if b.word]
+    for begin, end in zip(begins, [*begins[1:], len(made)], strict=True):
+        part = made[begin:end]
+        yield Word(text_of(value(part)), *span(part), _tokens(v, value(part)))
+
+
+def _tokens(v: Vocabulary, word: bytes) -> list[Token]:
+    tokens, at = [], 0
+    while at < len(word):
+        id = v.keep(LongestMatch, lambda: LongestMatch(v.texts)).find(word, at)
+        if id is None:
+            rest = text_of(word[at:])
+            why = f"no token begins {rest!r}, so the word is unknown as a whole"
+            return [v.token(v.unknown, "unknown", why=why)]
+        tokens.append(v.token(id, "longest match"))
+        at += len(v.text(id))
+    return tokens

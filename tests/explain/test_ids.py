@@ -1,0 +1,148 @@
+"""The plain implementation ends in encode's ids: each judges the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import ggtok
+from ggtok._native import pre_names
+from ggtok.explaining.chains import EXPRESSIONS, PRE
+from tests.properties.given import NAMES, flags, some_bytes
+from tests.support.patch import GGUF
+from tests.support.texts import ALPHABETS, BROKEN, WHITE_SPACE, texts
+from tests.support.vocabularies import fixture, inp_out, real
+
+Load = Callable[[str], ggtok.Tokenizer]
+
+PLANES = "".join(chr(c) for c in range(0, 0x110000, 1021) if not 0xD800 <= c < 0xE000)
+# Each cut where the next one begins, so that each is tried at a text's ends, too.
+HOSTILE = [
+    *(alphabet * 2 for alphabet in ALPHABETS),
+    PLANES,
+    "".join(f"{space}a{space}{space}1" for space in WHITE_SPACE),
+    "I'll don'T '\u017f \u00a0'' 1234567 \u0661\u0662\u0663\u0664 x12,345 \n\n \r\n",
+    "<sentinel:12> IMGIMGABZ <dna>ACGTTacgx</dna> <|plamo:x|>    \uee00 na\u00efve HelloWORLD",
+]
+
+
+def check(tok: ggtok.Tokenizer, text: str | bytes, **flags: bool) -> None:
+    found = tok.explain(text, **flags)
+    assert found.ids == tok.encode(text, **flags), text
+    assert json.loads(json.dumps(dataclasses.asdict(found)))["ids"] == found.ids
+    # Fragments are the text, and what is stripped is part of a token's.
+    data = text.encode() if isinstance(text, str) else text
+    places = [(fragment.begin, fragment.end) for fragment in found.fragments]
+    assert [0, *(end for _, end in places)] == [*(begin for begin, _ in places), len(data)]
+    for fragment in found.fragments:
+        if fragment.special is None:
+            assert (
+                fragment.text.encode("utf-8", "surrogateescape")
+                == (data[fragment.begin : fragment.end])
+            )
+        for one, other in pairwise(fragment.words):
+            assert fragment.begin <= one.begin <= one.end <= other.end <= fragment.end
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=8)
+@given(text=some_bytes, flags=flags)
+def test_any_text(load_fixture: Load, name: str, text: bytes, flags: dict[str, bool]) -> None:
+    check(load_fixture(name), text, **flags)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hostile_texts(load_fixture: Load, name: str) -> None:
+    tok = load_fixture(name)
+    special = [tok.token_text(id) for id in range(tok.n_tokens) if tok.token_attr(id) & 0x19]
+    words = [tok.token_to_piece(id) for id in range(0, tok.n_tokens, 7)]
+    for text in texts(5, 12, words, special):
+        check(tok, text[:600], parse_special=True)
+    check(tok, PLANES)
+    check(tok, b" a".join(BROKEN))
+    check(tok, b" a ".join(special), parse_special=True)
+
+
+# Names that share a chain and all flags cut alike.
+ROWS = {row: name for name, row in PRE.items()}
+
+
+@pytest.mark.parametrize("pre", ROWS.values())
+def test_every_chain(pre: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        tok = ggtok.load(fixture("bpe-gpt2"), pre=pre)
+    check(tok, "".join(HOSTILE))
+    for text in HOSTILE[-3:]:
+        check(tok, text)
+
+
+def test_every_name_has_a_row() -> None:
+    assert list(PRE) == pre_names()
+    counting = {"groups_right", "groups_left"}
+    used = {scanner for chain, _ in PRE.values() for scanner in chain}
+    assert used - counting == set(EXPRESSIONS)
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "llama-bpe", "bert-bge"])
+def test_real_vocabularies(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        tok = ggtok.load(real(name))
+    for text, want in zip(*inp_out(name), strict=True):
+        assert tok.explain(text, add_special=False).ids == want
+
+
+def test_patterns_of_ones_own() -> None:
+    tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\w+", r"[a-k]+"])
+    check(tok, "The kettle's on, na\u00efve " + PLANES)
+    words = tok.explain("ab, lab").fragments[0].words
+    assert [word.text for word in words] == ["ab", ", ", "l", "ab"]
+    assert words[0].rules == []
+
+
+@pytest.mark.parametrize("choice", [[], ["<|eot_id|>"], [662, b"<|eot_id|>"]])
+def test_chosen_special_tokens(load_fixture: Load, choice: list[object]) -> None:
+    tok = load_fixture("bpe-llama3")
+    text = "a<|eot_id|>b<|begin_of_text|>c"
+    want = tok.encode(text, parse_special=choice)
+    assert tok.explain(text, parse_special=choice).ids == want
+    assert tok.explain(text, parse_special=iter(choice)).ids == want  # type: ignore[arg-type]
+
+
+def test_scores_that_are_no_numbers(tmp_path: Path) -> None:
+    """Of them the moves of the reference's heap make an order."""
+    gguf = GGUF.read(fixture("spm"))
+    scores = gguf.array("tokenizer.ggml.scores")
+    for id in range(259, len(scores), 3):
+        scores[id] = float("nan")
+    gguf.set("tokenizer.ggml.scores", scores)
+    tok = ggtok.load(gguf.write(tmp_path / "nan.gguf"))
+    text = "the quick brown fox jumps over the lazy dog and then there were others " * 4
+    check(tok, text)
+
+
+def test_flags_and_overrides() -> None:
+    for name, key in (
+        ("spm", "add_space_prefix"),
+        ("ugm", "remove_extra_whitespaces"),
+        ("wpm", "normalizer.lowercase"),
+        ("wpm", "normalizer.strip_accents"),
+        ("bpe-whitespace", "normalizer.lowercase"),
+        ("bpe-whitespace", "escape_whitespaces"),
+        ("bpe-hybriddna", "escape_whitespaces"),
+        ("bpe-mmbert", "escape_whitespaces"),
+        ("bpe-llama3", "add_eos_token"),
+    ):
+        for on in (False, True):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ggtok.VocabWarning)
+                tok = ggtok.load(fixture(name), overrides={f"tokenizer.ggml.{key}": on})
+            check(tok, "  A \u00e9\n  <dna>AC Gt</dna>  <mask> the\u3000Kettle \n\nx ")
