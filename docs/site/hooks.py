@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import reference
-from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = ROOT / "docs" / "README.md"
@@ -38,6 +37,8 @@ def navigation(index: str) -> list[Any]:
 
 def on_files(files: Any, config: Any) -> Any:
     """Adds the reference, the pages that lie beside docs/, and the source that pages link to."""
+    from mkdocs.structure.files import File
+
     made = {name: write() for name, write in reference.PAGES.items()}
     pages = ["docs/" + file.src_uri for file in files if file.src_uri.endswith(".md")]
     to_do = [*pages, "README.md"]

@@ -39,7 +39,8 @@ ELSEWHERE = {
 OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
 
 _BLOCK = re.compile(
-    r"(?:^<!-- (?:not run: (?P<why>[^\n]+)|file: (?P<file>\S+)) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    r"(?:^<!-- (?:not run: (?P<why>[^\n]+)|file: (?P<file>\S+)) -->\n)?"
+    r"^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 TEMPLATE = CHAT_TEMPLATE  # of chat.gguf

@@ -54,7 +54,9 @@ def test_rows_about_llama_server(server: Server, path: str, body: str, expressio
         body = re.sub(rf": {name}\b", f": {json.dumps(names[name])}".replace("\\", r"\\"), body)
     status, answer = server.post(path, json.loads(body))
     assert status == 200, answer
-    (value,) = (v for k, v in answer.items() if k in ("tokens", "content", "prompt", "input_tokens"))
+    (value,) = (
+        v for k, v in answer.items() if k in ("tokens", "content", "prompt", "input_tokens")
+    )
     if "with_pieces" in body:
         assert [token["id"] for token in value] == names["ids"]
         value = [token["piece"].encode() for token in value]
