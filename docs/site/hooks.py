@@ -47,10 +47,10 @@ def on_files(files: Any, config: Any) -> Any:
         name = at_site(page)
         if page not in pages:
             made[name] = text
-        for file in linked(text, page):
+        for file in filter(lambda file: (ROOT / file).is_file(), linked(text, page)):
             if is_page(file) and file not in to_do:
                 to_do.append(file)
-            elif (ROOT / file).is_file() and not file.startswith("docs/") and not is_page(file):
+            elif not file.startswith("docs/") and not is_page(file):
                 made[at_site(file)] = source(file)
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
