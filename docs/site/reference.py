@@ -183,20 +183,24 @@ def command_page() -> str:
     """What --help prints: of the command, and of each of its subcommands."""
     from ggtok.cli import commands
 
-    parts = ["# The command: `ggtok`", "What `--help` prints.", _help()]
-    for name in commands.SUMMARIES:
-        parts += [f"## {name}", _help(name)]
+    top = subprocess.run(
+        [sys.executable, "-m", "ggtok", "--help"], stdout=subprocess.PIPE, check=True
+    )
+    parts = ["# The command: `ggtok`", "What `--help` prints.", _text(top.stdout.decode())]
+    environment = dict(os.environ)
+    os.environ |= {"COLUMNS": "90", "NO_COLOR": "1"}  # what argparse asks
+    try:
+        for name in commands.SUMMARIES:
+            parser = commands.parser(name, commands.find(name))
+            parts += [f"## {name}", _text(parser.format_help())]
+    finally:
+        os.environ.clear()
+        os.environ |= environment
     return "\n\n".join(parts) + "\n"
 
 
-def _help(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ggtok", *words, "--help"],
-        env={**os.environ, "COLUMNS": "90", "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return f"```text\n{done.stdout.decode()}```"
+def _text(printed: str) -> str:
+    return f"```text\n{printed}```"
 
 
 def header_page() -> str:
