@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ PAGE = ROOT / "docs" / "coming-from.md"
 TEXT = "Hello, the kettle<|eot_id|>"
 
 
+@pytest.mark.skipif(sys.platform == "win32" or not shutil.which("bash"), reason="needs bash")
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in "transformers", "tokenizers", "tiktoken":
         pytest.importorskip(package, exc_type=ImportError)
