@@ -21,7 +21,7 @@ def main() -> None:
     for page in [Path(name).resolve() for name in sys.argv[1:]] or here:
         with tempfile.TemporaryDirectory(prefix="ggtok-docs-") as name:
             folder, home = Path(name), os.getcwd()
-            surroundings(folder)
+            surroundings(folder, page)
             os.chdir(folder)
             with contextlib.ExitStack() as after:
                 after.callback(os.chdir, home)

@@ -2,8 +2,8 @@
 
 A block of `python` is a session of `>>>` prompts, or a program that prints nothing; a block of
 `console` is a session of `$` prompts. Those of one page are run one after the other in one folder,
-which `surroundings` fills. A block that can't be run here has a comment before it,
-`<!-- not run: WHY -->`.
+which `surroundings` fills. A comment before a block says otherwise: `<!-- file: NAME -->`, that it
+is the file of that name; `<!-- not run: WHY -->`, that it can't be run here.
 """
 
 from __future__ import annotations
@@ -23,30 +23,27 @@ import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.patch import GGUF
+from fixtures.build import CHAT, CHAT_TEMPLATE
 from tests.support.vocabularies import fixture
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 # Pages whose examples a test of their own runs, since they need other files.
 ELSEWHERE = {
     "docs/arrow.md": "tests/adapters/test_docs.py",
     "docs/constrained.md": "tests/adapters/test_docs.py",
     "docs/training.md": "tests/making/test_docs.py",
+    "docs/coming-from.md": "tests/docs/test_coming_from.py",
 }
 OTHERS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
 
 _BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    r"(?:^<!-- (?:not run: (?P<why>[^\n]+)|file: (?P<file>\S+)) -->\n)?"
+    r"^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-# Llama 3's, but for the names of roles, for which the small vocabulary has few tokens.
-TEMPLATE = """{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}
-
-{{ m.content | trim }}<|eot_id|>{% endfor %}
-{%- if add_generation_prompt %}<|start_header_id|>assistant
-
-{% endif %}"""
+TEMPLATE = CHAT_TEMPLATE  # of chat.gguf
 MESSAGES = [{"role": "user", "content": "What is <|eot_id|>?"}]
 HOME = "/home/you"  # for the folder of the examples, whose name is another each time
 # Which models and folders of this machine are found must not matter.
@@ -57,6 +54,7 @@ class Block(NamedTuple):
     language: str
     text: str
     why_not: str  # why it isn't run; "" if it is
+    file: str  # the file that it is; "" if none
     begin: int  # of the text, in the page
     line: int
 
@@ -69,6 +67,7 @@ def blocks(page: Path) -> list[Block]:
             found["language"],
             found["text"],
             found["why"] or "",
+            found["file"] or "",
             found.start("text"),
             text.count("\n", 0, found.start("text")),
         )
@@ -76,18 +75,25 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def surroundings(folder: Path) -> None:
-    """What the examples find in their folder; docs/README.md tells it."""
+def surroundings(folder: Path, page: Path | None = None) -> None:
+    """What the examples of a page find in their folder; docs/README.md tells it."""
+    _commands(folder)
+    if page == TUTORIAL:  # a reader makes all else
+        shutil.copy(CHAT, folder / "model.gguf")
+        return
     shutil.copy(fixture("bpe-llama3"), folder / "model.gguf")
-    chat = GGUF.read(fixture("bpe-llama3"))
-    chat.set("tokenizer.chat_template", TEMPLATE)
-    chat.write(folder / "chat.gguf")
+    shutil.copy(CHAT, folder / "chat.gguf")
     (folder / "messages.json").write_text(json.dumps(MESSAGES))
     (folder / "prompt.txt").write_text("Hello, world\n")
-    command = folder / "bin" / "ggtok"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m ggtok "$@"\n')
-    command.chmod(0o755)
+
+
+def _commands(folder: Path) -> None:
+    """The commands `ggtok` and `python` of this very interpreter, in a folder `bin`."""
+    (folder / "bin").mkdir()
+    for name, options in {"ggtok": " -m ggtok", "python": ""}.items():
+        command = folder / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)}{options} "$@"\n')
+        command.chmod(0o755)
 
 
 def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
@@ -96,6 +102,9 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
     done = []
     for block in blocks(page):
         if block.why_not:
+            continue
+        if block.file:
+            (folder / block.file).write_text(block.text, "utf-8")
             continue
         if block.language == "python":
             shown = _run_python(block.text, names)

@@ -83,6 +83,7 @@ def test_decode(name: str, load_fixture: Load) -> None:
 def test_build_is_reproducible(tmp_path: Any) -> None:
     for path in build.build(tmp_path):
         assert path.read_bytes() == fixture(path.stem).read_bytes(), path.stem
+    assert build.chat(tmp_path / "chat.gguf").read_bytes() == build.CHAT.read_bytes()
 
 
 def test_goldens_are_current(llama: Any) -> None:

@@ -1,0 +1,97 @@
+"""What docs/site makes for the site of the pages. `mkdocs build`, in .ci/run, has the rest."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import ggtok
+from ggtok.cli import commands
+from tests.docs.pages import OTHERS, PAGES, ROOT
+
+DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
+    """The modules hooks and reference, which lie in no package."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
+    yield importlib.import_module("hooks"), importlib.import_module("reference")
+    del sys.modules["hooks"], sys.modules["reference"]
+
+
+def test_the_navigation_has_every_page_once(site: Any) -> None:
+    hooks, reference = site
+    home, *sections = hooks.navigation(hooks.INDEX.read_text("utf-8"))
+    assert home == "README.md"
+    titles = [title for section in sections for title in section]
+    assert titles == ["Tutorial", "How-to guides", "Reference", "Explanation", "To change ggtok"]
+    named = [page for section in sections for pages in section.values() for page in pages]
+    pages = {hooks.at_site(p.relative_to(ROOT).as_posix()) for p in [*PAGES, *OTHERS, *DESIGN]}
+    assert sorted(named) == sorted((pages - {"README.md"}) | set(reference.PAGES))
+
+
+def test_links_lead_to_the_sites_pages(site: Any) -> None:
+    hooks, _ = site
+
+    class Page:
+        class file:  # noqa: N801
+            src_uri = "design/blocks.md"
+
+    text = "[a](../files.md#x) [`b/`](../../cext/) [c](../../cext/ggtok.h) [d](../../SECURITY.md)\n"
+    code = "```\n[a](../files.md)\n```\n"
+    assert hooks.on_page_markdown(text + code, Page, None, None) == (
+        "[a](../files.md#x) `b/` [c](../source/cext/ggtok.h.md) [d](../project/SECURITY.md)\n"
+        + code
+    )
+
+
+def test_the_reference_has_all_that_is_public(site: Any) -> None:
+    _, reference = site
+    page = reference.module_page("ggtok")
+    headings = set(re.findall(r"^#+ ([\w.]+)$", page, re.M))
+    assert headings >= {name for name in ggtok.__all__ if not name.startswith("__")}
+    own = {name for name in dir(ggtok.Tokenizer) if not name.startswith("_")}
+    assert headings >= {f"Tokenizer.{name}" for name in own}
+    assert ":meth:" not in page and "types.Text" not in page
+    assert "``" not in page.replace("```", "")
+    assert set(reference.MODULES) <= {
+        page.removeprefix("reference/")[:-3] for page in reference.PAGES
+    }
+
+
+def test_the_reference_has_every_command(site: Any) -> None:
+    _, reference = site
+    page = reference.command_page()
+    assert re.findall(r"^## (\w+)$", page, re.M) == list(commands.SUMMARIES)
+    assert page.count("```text\nusage: ggtok ") == 1 + len(commands.SUMMARIES)
+
+
+def test_docstrings_name_the_arguments_that_there_are(site: Any) -> None:
+    _, reference = site
+    n = 0
+    for module in map(importlib.import_module, reference.MODULES):
+        for name in reference.public_names(module):
+            value = getattr(module, name)
+            functions = reference.members(value) if inspect.isclass(value) else [(name, value)]
+            for member, function in functions:
+                if not inspect.isfunction(function):
+                    continue
+                section = re.search(
+                    r"\*\*Args:\*\*\n\n(.*?)(\n\n\*\*|\Z)",
+                    reference.markdown(inspect.getdoc(function) or ""),
+                    re.S,
+                )
+                told = re.findall(r"^- `([^`]+)`: ", section[1], re.M) if section else []
+                names = {part.lstrip("*") for entry in told for part in entry.split(", ")}
+                taken = set(inspect.signature(function).parameters)
+                n += len(names)
+                assert names <= taken, f"{module.__name__}.{name}.{member}: {names - taken}"
+    assert n > 100
