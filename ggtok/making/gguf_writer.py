@@ -82,7 +82,7 @@ def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
 
 
 def _add_keys(writer: object, v: Contents) -> None:
-    """Writes `v.order`'s keys first, the others in the order in which llama.cpp's converter does."""
+    """Writes the keys, those of `v.order` first."""
     place = {key: i for i, key in enumerate(v.order)}
     for key, value in sorted(_rows(v), key=lambda row: place.get(row[0], len(place))):
         _add(writer, key, value)

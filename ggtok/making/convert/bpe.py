@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ggtok.errors import UnknownPreTokenizerError, VocabError
@@ -256,17 +257,21 @@ def _metaspace(source: Source, row: Json, at: str, draft: Draft) -> bool:
         )
     if scheme == "never":
         return False
-    special = [row.get("content") for row in source.added]
     draft.differences.append(
         Difference(
             "leading-space",
             "the source puts no space before a text that begins with one: llama.cpp does",
-            concerns=lambda line: (
-                line.startswith((" ", _MARK)) or any(str(text) in line for text in special)
-            ),
+            without=_leading_spaces([str(row.get("content")) for row in source.added]),
         )
     )
     return True
+
+
+def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
+    """Takes away the spaces that a line begins with, also after each of these texts."""
+    begins = "|".join(["^", *map(re.escape, sorted(special, key=len, reverse=True))])
+    pattern = re.compile(f"({begins})[ {_MARK}]+")
+    return lambda line: pattern.sub(r"\1", line)
 
 
 def _always_prefixed(document: Json) -> None:
