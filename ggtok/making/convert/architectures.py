@@ -59,6 +59,10 @@ ARCHITECTURES: dict[str, Architecture] = {
     "Gemma3ForCausalLM": Architecture("gemma3", _EITHER, _NO_PREFIX),
     "Gemma3ForConditionalGeneration": Architecture("gemma3", _EITHER, _NO_PREFIX),
     **dict.fromkeys(
+        ("Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"),
+        Architecture("gemma4", ("gemma4",), (*_NO_PREFIX, ("add_bos", True))),
+    ),
+    **dict.fromkeys(
         ("BertModel", "BertForMaskedLM", "BertForSequenceClassification"),
         Architecture("bert", ("bert",)),
     ),

@@ -14,8 +14,10 @@ from typing import Any
 
 from ggtok.errors import GGTokError, UnknownPreTokenizerError, VocabError
 from ggtok.making import spelling
+from ggtok.making.contents import Pair
 from ggtok.making.convert import confirm
 from ggtok.making.convert.architectures import ARCHITECTURES, LLAMA, Architecture
+from ggtok.making.convert.bpe import merges_of
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.llamacpp_hashes import PRE_OF_HASH, TEXT
@@ -199,14 +201,16 @@ def _gpt2(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -
     rows, _ = _base(source)
     draft = Draft(model="gpt2", pre=_hashed(source, pre, faithful))
     _set_rows(draft, rows)
-    from ggtok.making.convert.bpe import merges_of
-
-    merges = [
-        (a.replace(" ", "\u0120"), b.replace(" ", "\u0120")) for a, b in merges_of(source.model)
-    ]
-    draft.merges = [(a.encode(), b.encode()) for a, b in merges]
+    draft.merges = _merges(source)
     Special(folder).write(draft)
     return draft
+
+
+def _merges(source: Source) -> list[Pair]:
+    return [
+        (left.replace(" ", "\u0120").encode(), right.replace(" ", "\u0120").encode())
+        for left, right in merges_of(source.model)
+    ]
 
 
 def _bert(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -> Draft:
@@ -252,6 +256,27 @@ def _llama_hf(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary
             kind = spelling.CONTROL if row["content"] in special else spelling.USER_DEFINED
             draft.set(row["id"], row["content"].encode(), kind, -1000.0)
     Special(folder, len(draft.texts)).write(draft)
+    return draft
+
+
+# Gemma 4's tokens that are always shown.
+_VISIBLE = (
+    "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>",
+    "<tool_response|>", '<|"|>',
+)  # fmt: skip
+
+
+def _gemma4(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -> Draft:
+    """As _llama_hf, and the merges; the file names no pre-tokenizer."""
+    draft = _llama_hf(folder, pre, faithful)
+    draft.model, draft.pre = "gemma4", None
+    visible = {text.encode() for text in _VISIBLE}
+    for id, text in draft.texts.items():
+        if text in visible:
+            draft.types[id] = spelling.USER_DEFINED
+    draft.merges = _merges(_document(folder))
+    draft.special_ids, draft.flags, draft.keys = {}, {}, {}
+    Special(folder).write(draft)
     return draft
 
 
@@ -341,6 +366,7 @@ _HELPERS: dict[str, Callable[[Folder, str | None, Callable[[], Vocabulary]], Dra
     "bert": _bert,
     "llama_hf": _llama_hf,
     "sentencepiece": _sentencepiece,
+    "gemma4": _gemma4,
     "t5": _t5,
     "rwkv": _rwkv,
 }

@@ -95,6 +95,8 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
         encoded, _, digits = line.partition(b" ")
         if not digits.isdigit() or len(digits) > 9:
             raise VocabError(f"{at}: not a token in base64 and its rank")
+        if encoded == b"=":
+            continue  # Whisper's empty token, which no text reaches
         try:
             token, rank = base64.b64decode(encoded, validate=True), int(digits)
         except (binascii.Error, ValueError):

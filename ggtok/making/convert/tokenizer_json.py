@@ -24,6 +24,7 @@ class Source:
     document: dict[str, Any]
     folder: Folder
     pre: str | None = None  # that the caller wants
+    arch: str | None = None  # that the caller names
     special: Mapping[str, str] = field_(
         default_factory=dict
     )  # special tokens' texts by name, of the format itself

@@ -341,6 +341,14 @@ def test_tiktoken_and_tekken(tmp_path: Path) -> None:
     assert v.texts[29] == b"<SPECIAL_29>" and v.tokens[30] == b"\0"
 
 
+def test_a_tiktoken_file_with_an_empty_token(tmp_path: Path) -> None:
+    """As Whisper's has one: its id is an unused token's."""
+    data = sources.tiktoken_file() + b"= %d\n" % len(sources.ranks())
+    v = convert(sources.write(tmp_path / "x.tiktoken", data), pre="gpt-2")
+    exact(v)
+    assert len(v) == len(sources.ranks())
+
+
 def test_words_that_no_merges_make(tmp_path: Path) -> None:
     of = sources.ranks()
     of[b"zqxjk"] = len(of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from gguf import GGUFReader
 
 import ggtok
+from ggtok.making import spelling
 from ggtok.making.convert import llamacpp_hashes, llamacpp_like
 from tests.making.convert import sources
 from tests.support import converter
@@ -217,6 +219,19 @@ def test_code_llamas_size_and_granites(tmp_path: Path) -> None:
         sources.write(path / "tokenizer_config.json", {**config, "chat_template": "x"})
         v = same(path, tmp_path)
         assert v.special_ids.get("eot") == id and v.flags["add_bos"] is False
+
+
+def test_gemma4(tmp_path: Path) -> None:
+    sources.gemma4().save(tmp_path / "tokenizer.json")
+    document = json.loads((tmp_path / "tokenizer.json").read_bytes())
+    n = len(document["model"]["vocab"])
+    path = folder(tmp_path / "f", "Gemma4ForCausalLM", "gemma4_text", vocab_size=n, eos_token_id=1)
+    sources.write(path / "tokenizer.json", document)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<bos>"}
+    sources.write(path / "tokenizer_config.json", {**config, "unk_token": "<unk>"})
+    v = same(path, tmp_path)
+    assert (v.flags["add_space_prefix"], v.flags["add_bos"]) == (False, True)
+    assert v.types[v.texts.index(b"<|tool_response>")] == spelling.USER_DEFINED
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
