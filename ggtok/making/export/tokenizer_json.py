@@ -316,6 +316,12 @@ def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
 def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     if tok.unk_id is None or vocabulary.scores is None:
         raise VocabError(f"{_FORMAT}: Unigram needs scores and a token for unknown characters")
+    warnings.warn(
+        f"{_FORMAT}: tokenizers cuts text at spaces and normalizes by other rules than llama.cpp: "
+        "ids of texts with repeated or rare spaces, and of user-defined tokens, differ",
+        VocabWarning,
+        stacklevel=5,
+    )
     normalizers: list[Json] = []
     charsmap = vocabulary.keys.get(CHARSMAP)
     if isinstance(charsmap, bytes) and charsmap:
