@@ -38,8 +38,8 @@ def sentencepiece(vocabulary: Contents) -> bytes:
     _check_user_defined(vocabulary, not bpe or flags["add_space_prefix"])
     if not bpe:
         warnings.warn(
-            f"{_FORMAT}: SentencePiece takes U+2581 for a space and sums scores in single precision: "
-            "ids of such texts, and of segmentations of equal scores, differ",
+            f"{_FORMAT}: SentencePiece takes U+2581 for a space and sums scores in single "
+            "precision: ids of such texts, and of segmentations of equal scores, differ",
             VocabWarning,
             stacklevel=4,
         )
@@ -91,6 +91,6 @@ def _check_user_defined(vocabulary: Contents, differs: bool) -> None:
     ]
     if own and differs:
         raise VocabError(
-            f"{_FORMAT}: llama.cpp finds user-defined tokens such as {own[0]!r} before it normalizes "
-            "a text, and puts a space after each: SentencePiece doesn't"
+            f"{_FORMAT}: llama.cpp finds user-defined tokens such as {own[0]!r} before it "
+            "normalizes a text, and puts a space after each: SentencePiece doesn't"
         )
