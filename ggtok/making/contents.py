@@ -31,6 +31,7 @@ class Contents:
     pre_patterns: tuple[str, ...] | None = None
     keys: Mapping[str, object] = field(default_factory=dict)
     architecture: str = "llama"
+    order: tuple[str, ...] = ()
     report: Report = field(default_factory=Report)
 
     def __post_init__(self) -> None:

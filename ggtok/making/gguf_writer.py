@@ -25,6 +25,7 @@ SPECIAL_KEYS = {
     "fim_rep": "fim_rep",
     "fim_sep": "fim_sep",
 }
+TEMPLATE = "tokenizer.chat_template"
 CHARSMAP = "tokenizer.ggml.precompiled_charsmap"
 FLAG_KEYS = {
     "add_bos": "add_bos_token",
@@ -81,44 +82,55 @@ def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
 
 
 def _add_keys(writer: object, v: Contents) -> None:
-    from gguf import GGUFWriter
+    """Writes the keys, those of `v.order` first."""
+    place = {key: i for i, key in enumerate(v.order)}
+    for key, value in sorted(_rows(v), key=lambda row: place.get(row[0], len(place))):
+        _add(writer, key, value)
 
-    assert isinstance(writer, GGUFWriter)
+
+def _rows(v: Contents) -> list[tuple[str, object]]:
+    """Keys and values."""
     ggml = "tokenizer.ggml."
-    writer.add_string(ggml + "model", v.model)
+    rows: list[tuple[str, object]] = [(ggml + "model", v.model)]
     pre = v.pre
     if pre is None and v.pre_patterns is not None:
         pre = "default"
     if pre is not None:
-        writer.add_string(ggml + "pre", pre)
-    for key, value in v.keys.items():
-        _add(writer, key, value)
-    writer.add_array(ggml + "tokens", list(v.texts))
-    writer.add_array(ggml + "token_type", list(v.types))
+        rows.append((ggml + "pre", pre))
+    rows += v.keys.items()
+    rows.append((ggml + "tokens", v.texts))
     if v.scores is not None:
-        writer.add_array(ggml + "scores", [float(score) for score in v.scores])
+        rows.append((ggml + "scores", [float(score) for score in v.scores]))
+    rows.append((ggml + "token_type", v.types))
     if v.merge_texts is not None:
         merges = [left + b" " + right for left, right in v.merge_texts]
         # llama.cpp wants the key, and the writer has no empty arrays: one without parts, which
         # merges nothing, stands for none.
-        writer.add_array(ggml + "merges", merges or [b"-"])
-    for name, id in v.special_ids.items():
-        writer.add_uint32(f"{ggml}{SPECIAL_KEYS[name]}_token_id", id)
-    for name, on in v.flags.items():
-        writer.add_bool(ggml + FLAG_KEYS[name], on)
+        rows.append((ggml + "merges", merges or [b"-"]))
+    rows += [(f"{ggml}{SPECIAL_KEYS[name]}_token_id", id) for name, id in v.special_ids.items()]
+    rows += [(ggml + FLAG_KEYS[name], on) for name, on in v.flags.items()]
     if v.chat_template is not None or v.chat_templates:
-        named = [{"name": k, "template": t} for k, t in v.chat_templates.items()]
-        if v.chat_template is not None:
-            named.append({"name": "default", "template": v.chat_template})
-        writer.add_chat_template(named if v.chat_templates else v.chat_template or "")
+        rows.append((TEMPLATE, _templates(v)))
+    return rows
+
+
+def _templates(v: Contents) -> str | list[dict[str, str]]:
+    if not v.chat_templates:
+        return v.chat_template or ""
+    named = [{"name": k, "template": t} for k, t in v.chat_templates.items()]
+    if v.chat_template is not None:
+        named.append({"name": "default", "template": v.chat_template})
+    return named
 
 
 def _add(writer: object, key: str, value: object) -> None:
-    """A key of another kind than those that a vocabulary knows."""
+    """A key, of the type that its value has in Python."""
     from gguf import GGUFValueType, GGUFWriter
 
     assert isinstance(writer, GGUFWriter)
-    if isinstance(value, bool):
+    if key == TEMPLATE:
+        writer.add_chat_template(value)  # type: ignore[arg-type]
+    elif isinstance(value, bool):
         writer.add_bool(key, value)
     elif isinstance(value, int):
         writer.add_uint32(key, value)

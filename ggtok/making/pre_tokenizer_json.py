@@ -6,6 +6,14 @@ from typing import Any
 
 from ggtok.making.patterns import Chain
 
+# Gemma 4's, which isn't byte-level.
+NEWLINES: dict[str, Any] = {
+    "type": "Split",
+    "pattern": {"Regex": "\\n+"},
+    "behavior": "Isolated",
+    "invert": False,
+}
+
 
 def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
     """A pre_tokenizer that cuts text as llama.cpp does."""

@@ -104,7 +104,7 @@ class Difference:
     compared: int = 0
     example: str | None = None
     change: Callable[[Any], None] | None = None  # of a tokenizer.json, in place
-    concerns: Callable[[str], bool] | None = None  # this line, where no change can tell
+    without: Callable[[str], str] | None = None  # a line without its cause
 
     @property
     def share(self) -> float | None:

@@ -38,6 +38,7 @@ class Vocabulary(Contents):
         pre_patterns: regular expressions that cut words in place of ``pre``; no GGUF file holds
             them.
         keys: other keys of the file: full names and values.
+        order: full names of keys in the order in which a GGUF file has them; others come after.
         report: how it was made.
     """
 

@@ -10,6 +10,7 @@ import pytest
 
 import ggtok
 from tests.fuzz.__main__ import CORPUS
+from tests.fuzz.protobuf import fuzz
 from tests.fuzz.seeds import SEEDS, take_words_as_they_are
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
@@ -134,3 +135,8 @@ def test_scalars_of_every_type(name: str) -> None:
         gguf.set(f"a.{kind}", value, kind)
     metadata = ggtok.load(gguf.dump()).metadata
     assert {kind: metadata[f"a.{kind}"] for kind in values} == values
+
+
+def test_models_are_read_as_protobuf_reads_them() -> None:
+    n, taken, findings = fuzz(seed=3, inputs=3000)
+    assert (n, findings) == (3000, 0) and taken > 100

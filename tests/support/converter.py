@@ -6,6 +6,8 @@ names as long as there are no tensors.
 
 from __future__ import annotations
 
+import importlib
+import importlib.machinery
 import os
 import runpy
 import subprocess
@@ -44,8 +46,11 @@ class ConverterRefused(Exception):
     """The converter would not do it; the text is what it said."""
 
 
-def convert(source: Path, out: Path) -> Path:
-    """The GGUF file, without tensors, that it writes for a folder."""
+def convert(source: Path, out: Path, pre: str = "") -> Path:
+    """The GGUF file, without tensors, that it writes for a folder.
+
+    pre: the pre-tokenizer's name, in place of the one that it has for a hash of ids.
+    """
     command = [
         sys.executable,
         "-m",
@@ -53,6 +58,7 @@ def convert(source: Path, out: Path) -> Path:
         str(folder()),
         str(source),
         str(out),
+        pre,
     ]
     env = dict(os.environ, HF_HUB_OFFLINE="1", USE_TORCH="0", PYTHONWARNINGS="ignore")
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=SECONDS)
@@ -61,18 +67,19 @@ def convert(source: Path, out: Path) -> Path:
     return out
 
 
-def _main(root: str, source: str, out: str) -> None:
+def _main(root: str, source: str, out: str, pre: str) -> None:
     torch = _Torch("torch")
     torch.__path__ = []
     torch.__version__ = "0.0.0"
-    import importlib.machinery
-
     torch.__spec__ = importlib.machinery.ModuleSpec("torch", None)
     import transformers  # before the stand-in, so that it knows there is no torch
 
     transformers.AutoTokenizer  # noqa: B018
     sys.modules["torch"] = torch
     sys.path.insert(0, root)
+    if pre:
+        base = importlib.import_module("conversion.base")
+        base.TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
     script = os.path.join(root, "convert_hf_to_gguf.py")
     sys.argv = [script, source, "--vocab-only", "--outfile", out, "--outtype", "f16"]
     runpy.run_path(script, run_name="__main__")

@@ -15,7 +15,7 @@ class Architecture(NamedTuple):
     flags: tuple[tuple[str, bool], ...] = ()  # set after the helper
 
 
-_LLAMA = ("sentencepiece", "llama_hf", "gpt2")
+LLAMA = ("sentencepiece", "llama_hf", "gpt2")
 _EITHER = ("sentencepiece", "gpt2")
 _NO_PREFIX = (("add_space_prefix", False),)
 
@@ -25,13 +25,13 @@ ARCHITECTURES: dict[str, Architecture] = {
             *("LLaMAForCausalLM", "LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"),
             "LlamaModel",
         ),
-        Architecture("llama", _LLAMA),
+        Architecture("llama", LLAMA),
     ),
-    "GraniteForCausalLM": Architecture("granite", _LLAMA),
-    "GraniteMoeForCausalLM": Architecture("granitemoe", _LLAMA),
-    "ArceeForCausalLM": Architecture("arcee", _LLAMA),
-    "SmolLM3ForCausalLM": Architecture("smollm3", _LLAMA),
-    "ApertusForCausalLM": Architecture("apertus", _LLAMA),
+    "GraniteForCausalLM": Architecture("granite", LLAMA),
+    "GraniteMoeForCausalLM": Architecture("granitemoe", LLAMA),
+    "ArceeForCausalLM": Architecture("arcee", LLAMA),
+    "SmolLM3ForCausalLM": Architecture("smollm3", LLAMA),
+    "ApertusForCausalLM": Architecture("apertus", LLAMA),
     "Llama4ForCausalLM": Architecture("llama4", ("gpt2",)),
     "Llama4ForConditionalGeneration": Architecture("llama4", ("gpt2",)),
     "Qwen2ForCausalLM": Architecture("qwen2", _EITHER),
@@ -58,6 +58,10 @@ ARCHITECTURES: dict[str, Architecture] = {
     "Gemma2ForCausalLM": Architecture("gemma2", ("sentencepiece",), _NO_PREFIX),
     "Gemma3ForCausalLM": Architecture("gemma3", _EITHER, _NO_PREFIX),
     "Gemma3ForConditionalGeneration": Architecture("gemma3", _EITHER, _NO_PREFIX),
+    **dict.fromkeys(
+        ("Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"),
+        Architecture("gemma4", ("gemma4",), (*_NO_PREFIX, ("add_bos", True))),
+    ),
     **dict.fromkeys(
         ("BertModel", "BertForMaskedLM", "BertForSequenceClassification"),
         Architecture("bert", ("bert",)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ggtok.errors import UnknownPreTokenizerError, VocabError
@@ -20,15 +21,8 @@ from ggtok.making.report import Difference
 _MARK = "\u2581"
 
 
-def read_bpe(source: Source, draft: Draft) -> None:
-    _refuse(source.model)
-    if field(source.model, "byte_fallback", bool, "model", False):
-        read_byte_fallback(source, draft)
-    else:
-        read_byte_level(source, draft)
-
-
-def _refuse(model: dict[str, Any]) -> None:
+def refuse_marks(model: dict[str, Any]) -> None:
+    """Refuses what llama.cpp's BPE has not."""
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key):
             raise VocabError(f"model.{key}: {model[key]!r}: llama.cpp's BPE has no such marks")
@@ -182,7 +176,20 @@ def read_byte_fallback(source: Source, draft: Draft) -> None:
     last = -float(len(merges))
     for id, text in vocab.items():
         data = utf8(text, f"model.vocab: token {id}")
-        draft.set(id, data, _kind(data), -float(rank[text]) if text in rank else last)
+        draft.set(id, data, kind_of(data), -float(rank[text]) if text in rank else last)
+    set_unknown(source, draft, ids)
+    scores = dict(draft.scores)
+    add_added(source, draft, score=last)
+    draft.scores |= scores
+    check_bytes(draft)
+    draft.flags["add_space_prefix"] = space_prefix(
+        source, draft, source.document.get("pre_tokenizer")
+    )
+    _note_order(draft, merges, ids)
+
+
+def set_unknown(source: Source, draft: Draft, ids: dict[str, int]) -> None:
+    """The token for characters that aren't known."""
     unk = source.model.get("unk_token")
     if unk is not None:
         unk_id = ids.get(checked(unk, str, "model.unk_token"))
@@ -190,19 +197,14 @@ def read_byte_fallback(source: Source, draft: Draft) -> None:
             raise VocabError(f"model.unk_token: {unk!r} is no token")
         draft.types[unk_id] = spelling.UNKNOWN
         draft.special_ids["unk"] = unk_id
-    scores = dict(draft.scores)
-    add_added(source, draft, score=last)
-    draft.scores |= scores
-    _check_bytes(draft)
-    draft.flags["add_space_prefix"] = _space_prefix(source, draft)
-    _note_order(draft, merges, ids)
 
 
-def _kind(text: bytes) -> int:
+def kind_of(text: bytes) -> int:
     return spelling.BYTE if spelling.is_byte_token(text) else spelling.NORMAL
 
 
-def _check_bytes(draft: Draft) -> None:
+def check_bytes(draft: Draft) -> None:
+    """llama.cpp aborts at a character that has neither a token nor bytes."""
     texts = set(draft.texts.values())
     for byte in range(256):
         if spelling.byte_token(byte) not in texts and bytes([byte]) not in texts:
@@ -212,7 +214,7 @@ def _check_bytes(draft: Draft) -> None:
             )
 
 
-def _space_prefix(source: Source, draft: Draft) -> bool:
+def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
     """Is a space put before a text? Spaces must become U+2581, and nothing else change."""
     prefix, marks = False, False
     others = []
@@ -224,9 +226,7 @@ def _space_prefix(source: Source, draft: Draft) -> bool:
             marks = row.get("content") == _MARK
         else:
             others.append(kind)
-    for row, at in structure._entries(
-        source.document.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"
-    ):
+    for row, at in structure._entries(pre_tokenizer, "pretokenizers", "pre_tokenizer"):
         kind = field(row, "type", str, at)
         if kind == "Metaspace":
             prefix, marks = _metaspace(source, row, at, draft), True
@@ -256,17 +256,21 @@ def _metaspace(source: Source, row: Json, at: str, draft: Draft) -> bool:
         )
     if scheme == "never":
         return False
-    special = [row.get("content") for row in source.added]
     draft.differences.append(
         Difference(
             "leading-space",
             "the source puts no space before a text that begins with one: llama.cpp does",
-            concerns=lambda line: (
-                line.startswith((" ", _MARK)) or any(str(text) in line for text in special)
-            ),
+            without=_leading_spaces([str(row.get("content")) for row in source.added]),
         )
     )
     return True
+
+
+def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
+    """Takes away the spaces that a line begins with, also after each of these texts."""
+    begins = "|".join(["^", *map(re.escape, sorted(special, key=len, reverse=True))])
+    pattern = re.compile(f"({begins})[ {_MARK}]+")
+    return lambda line: pattern.sub(r"\1", line)
 
 
 def _always_prefixed(document: Json) -> None:

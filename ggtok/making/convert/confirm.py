@@ -122,20 +122,32 @@ def confirmed(vocabulary: Vocabulary, original: Original | None, n: int) -> Voca
     lines = lines_for(vocabulary, n)
     theirs = encode(lines)
     tok = vocabulary.tokenizer()
-    ours = tok.encode_batch(lines, add_special=False, parse_special=original.parses_special)
-    measured = [_measured(d, original, lines, theirs) for d in report.differences]
-    measured += _found_by_text(vocabulary, tok)
-    if vocabulary.model == "t5" and vocabulary.scores is not None:
-        measured.append(_equal_paths(vocabulary.scores, lines, theirs, ours))
-    rest = _unexplained(report.differences, original, lines, theirs, ours)
-    for i, difference in enumerate(measured):
-        if difference.concerns is not None:
-            measured[i] = _concerned(difference, rest, len(lines))
-            rest = [line for line in rest if not difference.concerns(line)]
+    differences = [*report.differences, *_found_by_text(vocabulary, tok)]
+    changed = [_changed(difference, original, lines, theirs) for difference in differences]
+    pair = _Pair.of(vocabulary, original, differences, tok)
+    rest = pair.differing(lines)
+    if pair.scores is not None:
+        equal = pair.equal_paths(rest)
+        differences.append(_EQUAL_PATHS)
+        changed.append(equal)
+        rest = [line for line in rest if line not in equal]
+    causes = [i for i, difference in enumerate(differences) if difference.without is not None]
+    for i in causes:
+        found = pair.caused(rest, [differences[i]])
+        changed[i] = (changed[i] or set()) | found
+        rest = [line for line in rest if line not in found]
+    together = pair.caused(rest, [differences[i] for i in causes])
+    for i in causes:
+        without = differences[i].without
+        changed[i] = {*(changed[i] or ()), *(x for x in together if without and without(x) != x)}
+    rest = [line for line in rest if line not in together]
     return replace(
         vocabulary,
         report=replace(
-            report, differences=tuple(measured), compared=len(lines), unexplained=tuple(rest)
+            report,
+            differences=tuple(map(_measured, differences, changed, [len(lines)] * len(changed))),
+            compared=len(lines),
+            unexplained=tuple(sorted(rest, key=len)),
         ),
     )
 
@@ -153,66 +165,94 @@ def _found_by_text(vocabulary: Vocabulary, tok: Tokenizer) -> list[Difference]:
         Difference(
             "control-by-text",
             f"llama.cpp takes {len(texts)} normal tokens for control tokens, such as {texts[0]!r}",
-            concerns=lambda line: any(text in line for text in texts),
+            without=lambda line: _taken_out(line, texts),
         )
     ]
 
 
-def _equal_paths(
-    scores: Sequence[float],
-    lines: Sequence[str],
-    theirs: Sequence[list[int]],
-    ours: Sequence[list[int]],
-) -> Difference:
-    """Lines whose two readings have the same score, but for what sums of floats lose."""
-    equal = set()
-    for line, their, our in zip(lines, theirs, ours, strict=True):
-        a, b = (math.fsum(scores[id] for id in ids) for ids in (their, our))
-        if their != our and math.isclose(a, b, rel_tol=1e-5):
-            equal.add(line)
-    return Difference(
-        "equal-paths",
-        "of segmentations whose scores are (nearly) equal, llama.cpp may take another: it sums "
-        "scores in double precision",
-        concerns=equal.__contains__,
-    )
+def _taken_out(line: str, texts: Sequence[str]) -> str:
+    for text in texts:
+        line = line.replace(text, "")
+    return line
 
 
-def _concerned(difference: Difference, lines: Sequence[str], compared: int) -> Difference:
-    assert difference.concerns is not None
-    mine = [line for line in lines if difference.concerns(line)]
-    return replace(
-        difference, lines=len(mine), compared=compared, example=min(mine, key=len, default=None)
-    )
-
-
-def _measured(
+def _changed(
     difference: Difference, original: Original, lines: Sequence[str], theirs: Sequence[list[int]]
-) -> Difference:
-    """How many lines have other ids when the source obeys this rule of llama.cpp."""
+) -> set[str] | None:
+    """The lines with other ids when the source obeys this rule of llama.cpp; None: it can't."""
     if difference.change is None:
-        return difference
+        return None
     encode = original.encode([difference])
     assert encode is not None
-    others = encode(lines)
-    differ = [i for i, ids in enumerate(theirs) if ids != others[i]]
-    example = min((lines[i] for i in differ), key=len, default=None)
-    return replace(difference, lines=len(differ), compared=len(lines), example=example)
+    return {lines[i] for i, ids in enumerate(encode(lines)) if ids != theirs[i]}
 
 
-def _unexplained(
-    differences: Sequence[Difference],
-    original: Original,
-    lines: Sequence[str],
-    theirs: Sequence[list[int]],
-    ours: Sequence[list[int]],
-) -> list[str]:
-    """Lines that the differences, all together, don't account for; shortest first."""
-    differ = [i for i, ids in enumerate(theirs) if ids != ours[i]]
-    changes = [d for d in differences if d.change is not None]
-    if differ and changes:
-        encode = original.encode(changes)
-        assert encode is not None
-        again = encode([lines[i] for i in differ])
-        differ = [i for i, ids in zip(differ, again, strict=True) if ids != ours[i]]
-    return sorted((lines[i] for i in differ), key=len)
+def _measured(difference: Difference, lines: set[str] | None, compared: int) -> Difference:
+    if lines is None:
+        return difference
+    example = min(sorted(lines), key=len, default=None)
+    return replace(difference, lines=len(lines), compared=compared, example=example)
+
+
+_EQUAL_PATHS = Difference(
+    "equal-paths",
+    "of segmentations whose scores are equal, but for rounding, llama.cpp may take another: it "
+    "sums scores in double precision",
+)
+_ROUNDING = 2.0**-23  # of a sum of floats, relative to the sum of their sizes, for each of them
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The source, changed so as to obey all of llama.cpp's rules that it can, beside ours."""
+
+    source: Encode
+    ours: Encode
+    scores: Sequence[float] | None  # of Unigram
+
+    @classmethod
+    def of(
+        cls,
+        vocabulary: Vocabulary,
+        original: Original,
+        differences: Sequence[Difference],
+        tok: Tokenizer,
+    ) -> _Pair:
+        source = original.encode([d for d in differences if d.change is not None])
+        assert source is not None
+
+        def ours(lines: Sequence[str]) -> list[list[int]]:
+            special = original.parses_special
+            return tok.encode_batch(list(lines), add_special=False, parse_special=special)
+
+        return cls(source, ours, vocabulary.scores if vocabulary.model == "t5" else None)
+
+    def differing(self, lines: Sequence[str]) -> list[str]:
+        read = zip(lines, self.source(lines), self.ours(lines), strict=True)
+        return [line for line, theirs, ours in read if theirs != ours]
+
+    def equal_paths(self, lines: Sequence[str]) -> set[str]:
+        """The lines whose two readings have the same score, but for what sums of floats lose."""
+        read = zip(lines, self.source(lines), self.ours(lines), strict=True)
+        return {line for line, theirs, ours in read if self._score_alike(theirs, ours)}
+
+    def _score_alike(self, theirs: Sequence[int], ours: Sequence[int]) -> bool:
+        assert self.scores is not None
+        a, b = ([self.scores[id] for id in ids] for ids in (theirs, ours))
+        bound = _ROUNDING * (len(a) * math.fsum(map(abs, a)) + len(b) * math.fsum(map(abs, b)))
+        return abs(math.fsum(a) - math.fsum(b)) <= bound
+
+    def caused(self, lines: Sequence[str], differences: Sequence[Difference]) -> set[str]:
+        """The lines that give the same ids once the differences' causes are taken out of them."""
+        changed = {}
+        for line in lines:
+            text = line
+            for difference in differences:
+                assert difference.without is not None
+                text = difference.without(text)
+            if text != line:
+                changed[line] = text
+        still = set(self.differing(list(changed.values())))
+        if self.scores is not None:
+            still -= self.equal_paths(list(still))
+        return {line for line, text in changed.items() if text not in still}

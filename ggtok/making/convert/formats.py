@@ -35,7 +35,7 @@ Reader = Callable[[str, Folder, Options], Vocabulary]
 
 
 def _tokenizer_json(path: str, folder: Folder, options: Options) -> Vocabulary:
-    return _of_document(Source(read_object(path), folder, options.pre), options)
+    return _of_document(Source(read_object(path), folder, options.pre, options.arch), options)
 
 
 def _of_document(source: Source, options: Options, format: str | None = None) -> Vocabulary:

@@ -6,18 +6,31 @@ from collections.abc import Callable
 from typing import Any
 
 from ggtok.errors import VocabError
-from ggtok.making.convert.bpe import read_bpe
+from ggtok.making.convert.bpe import read_byte_fallback, read_byte_level, refuse_marks
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
-from ggtok.making.convert.reading import token_id
+from ggtok.making.convert.gemma4 import force_bos, is_gemma4, read_gemma4
+from ggtok.making.convert.reading import field, token_id
 from ggtok.making.convert.special import name_end, set_special
 from ggtok.making.convert.tokenizer_json import Source, ids_of
 from ggtok.making.convert.unigram import read_unigram
 from ggtok.making.convert.wordpiece import read_wordpiece
 
 Reader = Callable[[Source, Draft], None]
+
+
+def _read_bpe(source: Source, draft: Draft) -> None:
+    refuse_marks(source.model)
+    if not field(source.model, "byte_fallback", bool, "model", False):
+        read_byte_level(source, draft)
+    elif is_gemma4(source):
+        read_gemma4(source, draft)
+    else:
+        read_byte_fallback(source, draft)
+
+
 READERS: dict[str, Reader] = {
-    "BPE": read_bpe,
+    "BPE": _read_bpe,
     "WordPiece": read_wordpiece,
     "Unigram": read_unigram,
 }
@@ -37,6 +50,7 @@ def draft_of(source: Source) -> tuple[Draft, str]:
     ids = ids_of(source)
     draft.special_ids |= {name: ids[text] for name, text in source.special.items()}
     set_special(draft, source.folder, ids, source.document.get("post_processor"))
+    force_bos(draft)
     name_end(draft)
     return draft, f"tokenizer.json ({kind})"
 

@@ -14,20 +14,29 @@ from typing import Any
 
 from ggtok.errors import GGTokError, UnknownPreTokenizerError, VocabError
 from ggtok.making import spelling
+from ggtok.making.contents import Pair
 from ggtok.making.convert import confirm
-from ggtok.making.convert.architectures import ARCHITECTURES, Architecture
+from ggtok.making.convert.architectures import ARCHITECTURES, LLAMA, Architecture
+from ggtok.making.convert.bpe import merges_of
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.llamacpp_hashes import PRE_OF_HASH, TEXT
 from ggtok.making.convert.llamacpp_special import Special
-from ggtok.making.convert.reading import read_bytes, read_object, read_text, token_id
+from ggtok.making.convert.reading import field, read_bytes, read_object, read_text, token_id
 from ggtok.making.convert.sentencepiece_model import BPE, UNIGRAM, Model, read_model
 from ggtok.making.convert.tokenizer_json import Source, ids_of, vocab_of
-from ggtok.making.gguf_writer import CHARSMAP
+from ggtok.making.gguf_writer import CHARSMAP, FLAG_KEYS, SPECIAL_KEYS, TEMPLATE
 from ggtok.making.report import ConversionReport, Difference
 from ggtok.making.vocabulary import Vocabulary
 
 _MARK = "\u2581"
+_GGML = "tokenizer.ggml."
+_TYPE_COUNT = _GGML + "token_type_count"
+_FIRST = ("model", "pre", "tokens", "scores", "token_type")
+_OF_TEXT = ("add_space_prefix", "remove_extra_whitespaces")
+_OF_UNIGRAM = (*_OF_TEXT, CHARSMAP.removeprefix(_GGML))
+_CODE_LLAMA, _CODE_LLAMA_EOT = 32016, 32010  # vocab_size, by which the converter knows them
+_GRANITE = 49152
 _LOOK_SPECIAL = ("<pad>", "<mask>", "<2mass>", "[@BOS@]")
 
 
@@ -57,19 +66,34 @@ def converted_like(
 def _finished(
     draft: Draft, row: Architecture, folder: Folder, faithful: Callable[[], Vocabulary], helper: str
 ) -> Vocabulary:
-    if helper == row.helpers[0]:
-        draft.flags |= dict(row.flags)
-    if row.helpers[0] == "sentencepiece" and "llama_hf" in row.helpers:
+    before: tuple[str, ...] = ()
+    if row.helpers == LLAMA:
         prefix = folder.tokenizer_config.get("add_prefix_space")
         if isinstance(prefix, bool):
             draft.flags["add_space_prefix"] = prefix
-        if folder.config.get("vocab_size") == 49152:
+            before = (_GGML + FLAG_KEYS["add_space_prefix"],)
+    draft.order = (*before, *_order(draft))
+    if row.helpers == LLAMA:
+        if folder.config.get("vocab_size") == _CODE_LLAMA:
+            draft.special_ids.setdefault("eot", _CODE_LLAMA_EOT)
+        if folder.config.get("vocab_size") == _GRANITE:
             draft.flags["add_bos"] = False
+    if helper == row.helpers[0]:
+        draft.flags |= dict(row.flags)
     draft.architecture = row.gguf
     made = draft.vocabulary("a folder, as llama.cpp's converter does")
     report = made.report
     assert isinstance(report, ConversionReport)
     return replace(made, report=replace(report, differences=tuple(_faults(made, faithful))))
+
+
+def _order(draft: Draft) -> tuple[str, ...]:
+    """The keys in the order in which the converter writes them; what its classes set is last."""
+    ids = [f"{SPECIAL_KEYS[name]}_token_id" for name in draft.special_ids]
+    added = [FLAG_KEYS[name] for name in draft.flags if name not in _OF_TEXT]
+    names = [*_FIRST, *(_OF_UNIGRAM if draft.model == "t5" else ()), "merges", *ids, *added]
+    keys = [key for key in draft.keys if key not in (CHARSMAP, _TYPE_COUNT)]
+    return (_TYPE_COUNT, *(_GGML + name for name in names), TEMPLATE, *keys)
 
 
 def _faults(made: Vocabulary, faithful: Callable[[], Vocabulary]) -> list[Difference]:
@@ -177,20 +201,24 @@ def _gpt2(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -
     rows, _ = _base(source)
     draft = Draft(model="gpt2", pre=_hashed(source, pre, faithful))
     _set_rows(draft, rows)
-    from ggtok.making.convert.bpe import merges_of
-
-    merges = [
-        (a.replace(" ", "\u0120"), b.replace(" ", "\u0120")) for a, b in merges_of(source.model)
-    ]
-    draft.merges = [(a.encode(), b.encode()) for a, b in merges]
+    draft.merges = _merges(source)
     Special(folder).write(draft)
     return draft
+
+
+def _merges(source: Source) -> list[Pair]:
+    return [
+        (left.replace(" ", "\u0120").encode(), right.replace(" ", "\u0120").encode())
+        for left, right in merges_of(source.model)
+    ]
 
 
 def _bert(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -> Draft:
     source = _document(folder)
     rows, _ = _base(source)
     draft = Draft(model="bert", pre=_hashed(source, pre, faithful))
+    count = field(folder.config, "type_vocab_size", int, "config.json", 1)
+    draft.keys[_TYPE_COUNT] = count
     marked = [
         (
             text
@@ -228,6 +256,27 @@ def _llama_hf(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary
             kind = spelling.CONTROL if row["content"] in special else spelling.USER_DEFINED
             draft.set(row["id"], row["content"].encode(), kind, -1000.0)
     Special(folder, len(draft.texts)).write(draft)
+    return draft
+
+
+# Gemma 4's tokens that are always shown.
+_VISIBLE = (
+    "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>",
+    "<tool_response|>", '<|"|>',
+)  # fmt: skip
+
+
+def _gemma4(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -> Draft:
+    """As _llama_hf, and the merges; the file names no pre-tokenizer."""
+    draft = _llama_hf(folder, pre, faithful)
+    draft.model, draft.pre = "gemma4", None
+    visible = {text.encode() for text in _VISIBLE}
+    for id, text in draft.texts.items():
+        if text in visible:
+            draft.types[id] = spelling.USER_DEFINED
+    draft.merges = _merges(_document(folder))
+    draft.special_ids, draft.flags, draft.keys = {}, {}, {}
+    Special(folder).write(draft)
     return draft
 
 
@@ -305,8 +354,8 @@ def _rwkv(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -
     for line, id in enumerate(read.texts):
         draft.set(line, read.texts[id], read.types[id])
     special = Special(folder)
+    special.set("eot", 261)
     special.ids |= {"bos": 0, "eos": 0}
-    special.ids.setdefault("eot", 261)
     special.templates = special.templates or {"default": "rwkv-world"}
     special.write(draft)
     return draft
@@ -317,6 +366,7 @@ _HELPERS: dict[str, Callable[[Folder, str | None, Callable[[], Vocabulary]], Dra
     "bert": _bert,
     "llama_hf": _llama_hf,
     "sentencepiece": _sentencepiece,
+    "gemma4": _gemma4,
     "t5": _t5,
     "rwkv": _rwkv,
 }

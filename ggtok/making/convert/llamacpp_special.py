@@ -9,7 +9,6 @@ from ggtok.making.convert.folder import Folder, templates_of
 from ggtok.making.convert.reading import read_object, read_text
 
 _TYPES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
-_CLS_KEY = "tokenizer.ggml.cls_token_id"
 _NORMALIZER = "tokenizer.ggml.normalizer."
 
 
@@ -46,14 +45,14 @@ class Special:
     def write(self, draft: Draft) -> None:
         for name, id in self.ids.items():
             if name == "cls":
-                draft.keys[_CLS_KEY] = id
-            else:
-                draft.special_ids.setdefault(name, id)
+                continue  # the converter finds it, and has no key for it
+            draft.special_ids.setdefault(name, id)
         for name, on in self.add.items():
             if name in ("bos", "eos", "sep"):
                 draft.flags.setdefault(f"add_{name}", on)
-        for key, on in self.normalizer.items():
-            draft.keys[_NORMALIZER + key] = on
+        for key in ("lowercase", "strip_accents"):
+            if key in self.normalizer:
+                draft.keys[_NORMALIZER + key] = self.normalizer[key]
         named = dict(self.templates)
         draft.chat_template = named.pop("default", None)
         draft.chat_templates = named

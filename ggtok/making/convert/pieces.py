@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ggtok.errors import VocabError
@@ -112,7 +114,7 @@ def _check_bytes(draft: Draft) -> None:
                 "byte-fallback",
                 f"{len(lacking)} bytes have no token: the source gives <unk> for characters that "
                 "it doesn't know, and llama.cpp aborts",
-                concerns=lambda line: True,
+                without=_without_unknown(texts),
             )
         )
 
@@ -160,9 +162,7 @@ def _note(draft: Draft, model: Model) -> None:
                 "user-defined",
                 f"llama.cpp finds {len(own)} user-defined tokens, such as {own[0]!r}, before it "
                 "normalizes and puts a space in front, and puts one after each",
-                concerns=lambda line: any(
-                    text in " " + line.replace("\u2581", " ") for text in own
-                ),
+                without=_without_texts(own),
             )
         )
     if model.remove_extra_whitespaces and draft.model == "t5":
@@ -171,9 +171,31 @@ def _note(draft: Draft, model: Model) -> None:
                 "mark",
                 "the source takes U+2581 in a text for a space: llama.cpp doesn't when it removes "
                 "spaces",
-                concerns=lambda line: "\u2581" in line,
+                without=lambda line: line.replace("\u2581", " "),
             )
         )
+
+
+def _without_unknown(texts: AbstractSet[bytes]) -> Callable[[str], str]:
+    """Takes away the characters that are no tokens."""
+    return lambda line: "".join(
+        c for c in line if c == " " or c.encode("utf-8", "replace") in texts
+    )
+
+
+def _without_texts(own: Sequence[str]) -> Callable[[str], str]:
+    """Takes away these texts, and those that come about by it; of spaces, all but one."""
+    longest = sorted(own, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest)))
+
+    def without(line: str) -> str:
+        line, before = " " + line.replace("\u2581", " "), ""
+        while line != before:
+            before = line
+            line = pattern.sub(lambda found: " " if found[0].isspace() else "", line)
+        return line.removeprefix(" ")
+
+    return without
 
 
 def _note_bpe(draft: Draft, model: Model) -> None:

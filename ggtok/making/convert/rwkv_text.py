@@ -10,7 +10,9 @@ from ggtok.making import spelling
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.reading import MAX_TOKEN_BYTES, token_id
+from ggtok.making.report import Difference
 
+_END = "<s>"
 # One string or bytes literal, and nothing else that Python could evaluate.
 _LITERAL = re.compile(r"""b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 
@@ -18,13 +20,20 @@ _LITERAL = re.compile(r"""b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTAL
 def draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
     """The vocabulary; llama.cpp's has texts escaped, and id 0, which no line has, for the end."""
     draft = Draft(model="rwkv")
-    draft.set(0, b"<s>", spelling.CONTROL)
+    draft.set(0, _END.encode(), spelling.CONTROL)
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             id, token = _token(line.removesuffix("\r"), f"{where}: line {number}")
             if id in draft.texts:
                 raise VocabError(f"{where}: line {number}: the id {id} is there twice")
             draft.set(id, escaped(token), spelling.NORMAL)
+    draft.differences.append(
+        Difference(
+            "control-by-text",
+            f"token 0 needs a text in llama.cpp, which finds {_END!r}: the source doesn't",
+            without=lambda line: line.replace(_END, ""),
+        )
+    )
     size = folder.config.get("vocab_size")
     draft.size = 0 if size is None else token_id(size, "config.json: vocab_size")
     draft.special_ids = {"bos": 0, "eos": 0}

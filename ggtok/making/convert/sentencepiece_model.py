@@ -103,8 +103,10 @@ def _fields(data: bytes, at: int, end: int, where: str) -> Iterator[tuple[int, _
             size = 4 if wire == _FIXED32 else 8
             if size > end - at:
                 raise _malformed(where, start, f"field {number} is cut off")
-            (value,) = struct.unpack_from("<f" if size == 4 else "<d", data, at)
             at += size
+            if wire == _FIXED64:
+                continue  # no field of a model has that type
+            (value,) = struct.unpack_from("<f", data, at - size)
         else:
             raise _malformed(where, start, f"field {number} has the unknown wire type {wire}")
         yield number, value, start
@@ -146,9 +148,9 @@ def _read_trainer(model: Model, data: bytes, start: int, end: int, where: str) -
         if number == _MODEL_TYPE:
             model.model_type = _integer(value, at, where)
         elif number == _SUFFIX:
-            model.whitespace_as_suffix = bool(_integer(value, at, where))
+            model.whitespace_as_suffix = _flag(value, at, where)
         elif number == _BYTE_FALLBACK:
-            model.byte_fallback = bool(_integer(value, at, where))
+            model.byte_fallback = _flag(value, at, where)
         elif number == _UNK:
             model.unk_id = _integer(value, at, where)
         elif number == _BOS:
@@ -168,17 +170,23 @@ def _read_normalizer(model: Model, data: bytes, start: int, end: int, where: str
         elif number == _CHARSMAP:
             model.charsmap = _span(data, value, at, where)
         elif number == _DUMMY_PREFIX:
-            model.add_dummy_prefix = bool(_integer(value, at, where))
+            model.add_dummy_prefix = _flag(value, at, where)
         elif number == _EXTRA_SPACES:
-            model.remove_extra_whitespaces = bool(_integer(value, at, where))
+            model.remove_extra_whitespaces = _flag(value, at, where)
         elif number == _ESCAPE:
-            model.escape_whitespaces = bool(_integer(value, at, where))
+            model.escape_whitespaces = _flag(value, at, where)
 
 
 def _span(data: bytes, value: _Value, at: int, where: str) -> bytes:
     if not isinstance(value, tuple):
         raise _malformed(where, at, "a number where a text should be")
     return data[value[0] : value[1]]
+
+
+def _flag(value: _Value, at: int, where: str) -> bool:
+    if not isinstance(value, int):
+        raise _malformed(where, at, "a field is not an integer")
+    return value != 0
 
 
 def _integer(value: _Value, at: int, where: str) -> int:

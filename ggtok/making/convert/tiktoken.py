@@ -95,6 +95,8 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
         encoded, _, digits = line.partition(b" ")
         if not digits.isdigit() or len(digits) > 9:
             raise VocabError(f"{at}: not a token in base64 and its rank")
+        if encoded == b"=":
+            continue  # Whisper's empty token, which no text reaches
         try:
             token, rank = base64.b64decode(encoded, validate=True), int(digits)
         except (binascii.Error, ValueError):
@@ -148,18 +150,24 @@ def add_ranks(draft: Draft, ranks: Mapping[bytes, int], first: int) -> None:
 def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | None) -> None:
     """Sets the merges; notes what the pre-tokenizer does otherwise."""
     merges, unreachable = recovered(ranks)
+    whole = frozenset(unreachable)
     as_characters = spelling.to_characters
     draft.merges = [(as_characters(left), as_characters(right)) for left, right in merges]
     rows = () if chain is None else chain.pres
     whole_words = any(row.ignore_merges for row in rows if row.name == pre)
     if unreachable and not whole_words:
+
+        def change(document: dict[str, Any]) -> None:
+            kept = document["ranks"].items()
+            document["ranks"] = {token: rank for token, rank in kept if token not in whole}
+
         draft.differences.append(
             Difference(
                 "ignore-merges",
                 f"the source takes a word that is a token before it merges: llama.cpp's {pre} "
                 f"doesn't, and {len(unreachable)} tokens such as {unreachable[0]!r} are made by "
                 "no merges",
-                concerns=lambda line: True,
+                change=change,
             )
         )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as field_
+from functools import cached_property
 from typing import Any
 
+from ggtok.errors import VocabError
 from ggtok.making import spelling
 from ggtok.making.convert.differences import plain_added
 from ggtok.making.convert.draft import Draft
@@ -22,6 +24,7 @@ class Source:
     document: dict[str, Any]
     folder: Folder
     pre: str | None = None  # that the caller wants
+    arch: str | None = None  # that the caller names
     special: Mapping[str, str] = field_(
         default_factory=dict
     )  # special tokens' texts by name, of the format itself
@@ -30,10 +33,45 @@ class Source:
     def model(self) -> dict[str, Any]:
         return field(self.document, "model", dict, "")
 
-    @property
+    @cached_property
     def added(self) -> list[dict[str, Any]]:
+        """The added tokens, with the ids that tokenizers gives them.
+
+        Those that the model has keep the model's; the others are counted on from its last,
+        whatever the file says.
+        """
         entries = field(self.document, "added_tokens", list, "", [])
-        return [checked(row, dict, f"added_tokens[{i}]") for i, row in enumerate(entries)]
+        rows = [checked(row, dict, f"added_tokens[{i}]") for i, row in enumerate(entries)]
+        known = _ids_of_model(self.model.get("vocab"))
+        if known is None:
+            return rows
+        ids: dict[str, int] = {}
+        last = len(known)
+        for i, row in enumerate(rows):
+            text = field(row, "content", str, f"added_tokens[{i}]")
+            token_id(row.get("id"), f"added_tokens[{i}].id")
+            if text in ids:
+                raise VocabError(f"added_tokens[{i}]: {text!r} is there twice")
+            ids[text] = known.get(text, last)
+            last += text not in known
+        return [{**row, "id": id} for row, id in zip(rows, ids.values(), strict=True)]
+
+    @property
+    def renumbered(self) -> list[str]:
+        """Added tokens whose ids in the file aren't those that tokenizers gives them."""
+        entries = self.document.get("added_tokens") or []
+        pairs = zip(entries, self.added, strict=True)
+        return [row["content"] for given, row in pairs if given["id"] != row["id"]]
+
+
+def _ids_of_model(vocab: Any) -> dict[str, int] | None:
+    """A model's ids by text, if they have no holes."""
+    if isinstance(vocab, list):
+        texts = [row[0] if isinstance(row, list) and row else None for row in vocab]
+        return {text: id for id, text in enumerate(texts) if isinstance(text, str)}
+    if not isinstance(vocab, dict) or not all(type(id) is int for id in vocab.values()):
+        return None
+    return vocab if set(vocab.values()) == set(range(len(vocab))) else None
 
 
 def vocab_of(source: Source) -> dict[int, str]:
@@ -67,6 +105,11 @@ def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
         if draft.types.get(id) == spelling.UNKNOWN:
             kind = spelling.UNKNOWN
         draft.set(id, text, kind, score)
+    if source.renumbered:
+        draft.notes.append(
+            f"{len(source.renumbered)} added tokens such as {source.renumbered[0]!r} have other "
+            "ids than the file says: tokenizers counts them on from the model's last token"
+        )
     _note_conditions(source, draft)
 
 

@@ -41,7 +41,7 @@ def source_of(path: str, folder: Folder, pre: str | None) -> Source:
     # What GPT-2's class has without a configuration.
     plain = not folder.tokenizer_config and "<|endoftext|>" in vocab
     names = dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>") if plain else {}
-    return Source(document, folder, pre, names)
+    return Source(document, folder, pre, special=names)
 
 
 def _merges(path: str) -> list[str]:

@@ -72,27 +72,27 @@ def _normalizer(source: Source, draft: Draft) -> None:
             "code point, and knows no limit of a word's length "
             f"({source.model.get('max_input_chars_per_word', 100)} characters in the source)",
             change=_unlimited,
-            concerns=_is_rare,
+            without=_without_rare,
         )
     )
 
 
-def _is_rare(line: str) -> bool:
-    """Has it characters that the two normalize in other ways?"""
-    for c in line:
-        if ord(c) >= 0x80:
-            decomposed = unicodedata.normalize("NFD", c)
-            marks = [unicodedata.category(d) == "Mn" for d in decomposed]
-            if (
-                c == "\u2581"
-                or unicodedata.category(c)[0] in "MC"
-                or not all(marks[1:])
-                or len(c.lower()) != 1
-            ):
-                return True
-        elif ord(c) < 0x20 or ord(c) == 0x7F:
-            return True
-    return False
+def _without_rare(line: str) -> str:
+    return "".join(c for c in line if not _is_rare(c))
+
+
+def _is_rare(c: str) -> bool:
+    """Is it a character that the two normalize in other ways?"""
+    if ord(c) < 0x80:
+        return ord(c) < 0x20 or ord(c) == 0x7F
+    decomposed = unicodedata.normalize("NFD", c)
+    marks = [unicodedata.category(d) == "Mn" for d in decomposed]
+    return (
+        c == "\u2581"
+        or unicodedata.category(c)[0] in "MC"
+        or not all(marks[1:])
+        or len(c.lower()) != 1
+    )
 
 
 def _unlimited(document: Json) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ggtok.errors import VocabError
+import warnings
+
+from ggtok.errors import VocabError, VocabWarning
 from ggtok.making import spelling
 from ggtok.making.contents import Contents
 from ggtok.making.convert.sentencepiece_model import BPE, UNIGRAM, Model, Piece, write_model
@@ -33,7 +35,14 @@ def sentencepiece(vocabulary: Contents) -> bytes:
     bpe = vocabulary.model == "llama"
     if n_bytes not in (0, 256) or (bpe and not n_bytes):
         raise VocabError(f"{_FORMAT}: {n_bytes} byte tokens where there must be 256")
-    _check_user_defined(vocabulary, bpe and flags["add_space_prefix"])
+    _check_user_defined(vocabulary, not bpe or flags["add_space_prefix"])
+    if not bpe:
+        warnings.warn(
+            f"{_FORMAT}: SentencePiece takes U+2581 for a space and sums scores in single "
+            "precision: ids of such texts, and of segmentations of equal scores, differ",
+            VocabWarning,
+            stacklevel=4,
+        )
     scores = vocabulary.scores or [0.0] * len(vocabulary)
     charsmap = vocabulary.keys.get(CHARSMAP, b"")
     pieces = [
@@ -74,14 +83,14 @@ def _id(id: int | None, types: list[int]) -> int:
     return id if id is not None and types[id] == spelling.CONTROL else -1
 
 
-def _check_user_defined(vocabulary: Contents, prefix: bool) -> None:
+def _check_user_defined(vocabulary: Contents, differs: bool) -> None:
     own = [
         text
         for text, type in zip(vocabulary.texts, vocabulary.types, strict=True)
         if type == spelling.USER_DEFINED
     ]
-    if own and prefix:
+    if own and differs:
         raise VocabError(
-            f"{_FORMAT}: after a user-defined token such as {own[0]!r} llama.cpp puts a space, and "
-            "SentencePiece doesn't"
+            f"{_FORMAT}: llama.cpp finds user-defined tokens such as {own[0]!r} before it "
+            "normalizes a text, and puts a space after each: SentencePiece doesn't"
         )

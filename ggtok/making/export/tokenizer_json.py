@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ggtok.errors import VocabError, VocabWarning
@@ -13,8 +13,9 @@ from ggtok.making import spelling
 from ggtok.making.contents import Contents
 from ggtok.making.export.special import special_of
 from ggtok.making.gguf_writer import CHARSMAP
+from ggtok.making.newlines import unmerged_run
 from ggtok.making.patterns import CHAIN_OF_PRE
-from ggtok.making.pre_tokenizer_json import pre_tokenizer_of
+from ggtok.making.pre_tokenizer_json import NEWLINES, pre_tokenizer_of
 from ggtok.making.tokenizer_of import tokenizer_of
 from ggtok.tokenizer import Tokenizer
 
@@ -36,6 +37,7 @@ def tokenizer_json(vocabulary: Contents) -> bytes:
     writers: dict[str, Callable[[Contents, Tokenizer, list[str]], Json]] = {
         "gpt2": _bpe,
         "llama": _spm,
+        "gemma4": _gemma4,
         "bert": _wordpiece,
         "t5": _unigram,
     }
@@ -142,16 +144,7 @@ def _bpe(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
                 f"{_FORMAT}: no token for the byte 0x{byte:02X}: llama.cpp and tokenizers treat "
                 "it differently"
             )
-    merges: list[list[str]] = []
-    seen = set()
-    for i, (left, right) in enumerate(vocabulary.merge_texts or ()):
-        if left not in known or right not in known or left + right not in known:
-            raise VocabError(
-                f"{_FORMAT}: merge {i} ({left!r}, {right!r}) is of tokens that don't exist"
-            )
-        if (left, right) not in seen:  # the first counts here, the last there
-            seen.add((left, right))
-            merges.append([left.decode(), right.decode()])
+    merges = _merges(vocabulary, known)
     ignore = tok._native.flags()["ignore_merges"]
     return {
         "pre_tokenizer": pre_tokenizer_of(chain),
@@ -165,15 +158,26 @@ def _bpe(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     }
 
 
+def _merges(vocabulary: Contents, known: Collection[bytes]) -> list[list[str]]:
+    merges: list[list[str]] = []
+    seen = set()
+    for i, (left, right) in enumerate(vocabulary.merge_texts or ()):
+        if left not in known or right not in known or left + right not in known:
+            raise VocabError(
+                f"{_FORMAT}: merge {i} ({left!r}, {right!r}) is of tokens that don't exist"
+            )
+        if (left, right) not in seen:  # the first counts here, the last there
+            seen.add((left, right))
+            merges.append([left.decode(), right.decode()])
+    return merges
+
+
 def _replace(pattern: Json, content: str) -> Json:
     return {"type": "Replace", "pattern": pattern, "content": content}
 
 
 def _spm(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
-    known = set(texts)
-    for byte in range(256):
-        if spelling.byte_token(byte).decode() not in known:
-            raise VocabError(f"{_FORMAT}: no token {spelling.byte_token(byte).decode()!r}")
+    _check_byte_tokens(texts)
     normalizers = [_replace({"String": " "}, _MARK)]
     decoders: list[Json] = [
         _replace({"String": _MARK}, " "),
@@ -194,6 +198,37 @@ def _spm(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
             fuse_unk=True,
             byte_fallback=True,
         ),
+    }
+
+
+def _check_byte_tokens(texts: Sequence[str]) -> None:
+    known = set(texts)
+    for byte in range(256):
+        if spelling.byte_token(byte).decode() not in known:
+            raise VocabError(f"{_FORMAT}: no token {spelling.byte_token(byte).decode()!r}")
+
+
+def _gemma4(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
+    _check_byte_tokens(texts)
+    merges = _merges(vocabulary, set(vocabulary.texts))
+    run = unmerged_run(texts, [(left, right) for left, right in merges])
+    if run is not None:
+        raise VocabError(
+            f"{_FORMAT}: llama.cpp takes {len(run)} newlines for a token that no merges make"
+        )
+    unk = None if tok.unk_id is None else texts[tok.unk_id]
+    return {
+        "normalizer": {"type": "Sequence", "normalizers": [_replace({"String": " "}, _MARK)]},
+        "pre_tokenizer": NEWLINES,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                _replace({"String": _MARK}, " "),
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+            ],
+        },
+        "model": _model(texts, merges, unk_token=unk, fuse_unk=True, byte_fallback=True),
     }
 
 
@@ -281,6 +316,12 @@ def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
 def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     if tok.unk_id is None or vocabulary.scores is None:
         raise VocabError(f"{_FORMAT}: Unigram needs scores and a token for unknown characters")
+    warnings.warn(
+        f"{_FORMAT}: tokenizers cuts text at spaces and normalizes by other rules than llama.cpp: "
+        "ids of texts with repeated or rare spaces, and of user-defined tokens, differ",
+        VocabWarning,
+        stacklevel=5,
+    )
     normalizers: list[Json] = []
     charsmap = vocabulary.keys.get(CHARSMAP)
     if isinstance(charsmap, bytes) and charsmap:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 import ggtok
 from fixtures.samples import CODE, PROSE
 from ggtok.making.patterns import CHAIN_OF_PRE
+from tests.support.vocabularies import fixture
 
 TEXT = [line for text in (*PROSE, *CODE) for line in text.split("\n") if line]
 SPECIAL = ["<|endoftext|>", "<|im_start|>"]
@@ -62,6 +64,15 @@ def byte_fallback(**changes: Any) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(tokenizer_json(v))
     document |= changes
     return document
+
+
+def gemma4() -> ggtok.Vocabulary:
+    """The fixture, with those of its merges whose tokens are there; newlines merge."""
+    v = ggtok.vocabulary(fixture("bpe-gemma4"))
+    known = set(v.texts)
+    merges = [pair for pair in v.merge_texts or () if {*pair, b"".join(pair)} <= known]
+    newlines = [(b"\n", b"\n"), (b"\n\n", b"\n")]
+    return replace(v, merge_texts=[*newlines, *merges])
 
 
 def wordpiece(**changes: Any) -> dict[str, Any]:

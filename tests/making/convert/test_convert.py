@@ -167,8 +167,9 @@ def test_special_tokens_flags_and_templates(tmp_path: Path) -> None:
     assert v.special_ids == {"eos": 0, "pad": 0, "unk": 7, "bos": 1, "eot": 1}
     assert v.flags == {"add_bos": True, "add_eos": True}
     assert (v.chat_template, v.chat_templates) == ("a", {"tools": "b"})
-    assert (v.types[905], v.types[906]) == (spelling.USER_DEFINED, spelling.UNUSED)
-    assert v.texts[906] == b"[PAD906]"
+    assert (v.types[900], v.types[901]) == (spelling.USER_DEFINED, spelling.UNUSED)
+    assert v.texts[901] == b"[PAD901]"
+    assert "1 added tokens such as '<tool>' have other ids than the file says" in str(v.report)
     assert "ids that have no token" in str(v.report)
     tok = v.tokenizer()
     assert tok.encode("a") == [1, *tok.encode("a", add_special=False), 0]
@@ -338,6 +339,14 @@ def test_tiktoken_and_tekken(tmp_path: Path) -> None:
     exact(v)
     assert v.special_ids == {"unk": 0, "bos": 1, "eos": 2, "pad": 11}
     assert v.texts[29] == b"<SPECIAL_29>" and v.tokens[30] == b"\0"
+
+
+def test_a_tiktoken_file_with_an_empty_token(tmp_path: Path) -> None:
+    """As Whisper's has one: its id is an unused token's."""
+    data = sources.tiktoken_file() + b"= %d\n" % len(sources.ranks())
+    v = convert(sources.write(tmp_path / "x.tiktoken", data), pre="gpt-2")
+    exact(v)
+    assert len(v) == len(sources.ranks())
 
 
 def test_words_that_no_merges_make(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ JSON: dict[str, tuple[Any, str]] = {
     ),
     "an unknown merge": (changed("model", "merges", value=["a zzzz"]), "'zzzz', of 'a' and"),
     "marks of words": (changed("model", "end_of_word_suffix", value="</w>"), "no such marks"),
-    "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "same text"),
+    "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "there twice"),
     "added without id": (
         changed("added_tokens", 1, "id", value=None),
         "added_tokens[1].id: is null",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from gguf import GGUFReader
 
 import ggtok
+from ggtok.making import spelling
 from ggtok.making.convert import llamacpp_hashes, llamacpp_like
 from tests.making.convert import sources
 from tests.support import converter
@@ -51,11 +53,19 @@ def folder(path: Path, arch: str, kind: str, **config: Any) -> Path:
     return path
 
 
-def same(path: Path, tmp_path: Path) -> ggtok.Vocabulary:
-    v = ggtok.convert(path, like="llama.cpp")
+def same(path: Path, tmp_path: Path, pre: str | None = None) -> ggtok.Vocabulary:
+    """All keys in order, with their types and values. pre: the name that both are to write."""
+    v = ggtok.convert(path, like="llama.cpp", pre=pre)
     v.save(tmp_path / "like.gguf")
-    real = keys(converter.convert(path, tmp_path / "real.gguf"))
-    assert keys(tmp_path / "like.gguf") == real
+    real = keys(converter.convert(path, tmp_path / "real.gguf", pre or ""))
+    mine = keys(tmp_path / "like.gguf")
+    assert list(mine) == list(real)
+    for name, (types, value) in real.items():
+        assert mine[name][0] == types, name
+        if isinstance(value, list):
+            rows = zip(mine[name][1], value, strict=True)
+            assert [(i, a, b) for i, (a, b) in enumerate(rows) if a != b] == [], name
+        assert mine[name][1] == value, name
     return v
 
 
@@ -97,12 +107,15 @@ def test_t5(tmp_path: Path) -> None:
 
 
 def test_rwkv(tmp_path: Path) -> None:
-    path = folder(tmp_path / "f", "Rwkv6ForCausalLM", "rwkv6", vocab_size=300, head_size=16)
-    rows = [f"{byte + 1} {bytes([byte])!r} 1\n" for byte in range(256)]
+    """Ids are the lines' numbers, whatever the lines say; the rest of vocab_size is filled."""
+    sizes = {"head_size": 16, "rescale_every": 6, "layer_norm_epsilon": 1e-5}
+    path = folder(tmp_path / "f", "Rwkv6ForCausalLM", "rwkv6", vocab_size=300, **sizes)
+    rows = [f"{byte + 3} {bytes([byte])!r} 1\n" for byte in range(256)]
     sources.write(path / "rwkv_vocab_v20230424.txt", "".join(rows))
-    v = ggtok.convert(path, like="llama.cpp")
-    assert v.special_ids == {"bos": 0, "eos": 0, "eot": 261}
-    assert len(v) == 300 and v.chat_template == "rwkv-world"
+    sources.write(path / "tokenizer_config.json", {"pad_token": "<s>", "add_bos_token": False})
+    v = same(path, tmp_path)
+    assert list(v.special_ids) == ["eot", "bos", "eos"] and v.chat_template == "rwkv-world"
+    assert "texts: " in str(v.report)
 
 
 def test_the_hash_of_known_ids_names_the_pre_tokenizer(
@@ -145,21 +158,80 @@ def test_the_hash_of_known_ids_names_the_pre_tokenizer(
     v = ggtok.convert(path, like="llama.cpp")
     assert v.pre == "smaug-bpe" and "should be 'dbrx'" in str(v.report)
     assert v.special_ids == {"bos": 1, "eos": 0, "sep": 0}
-    assert v.keys == {"tokenizer.ggml.cls_token_id": 1}
     assert v.flags == {"add_bos": True, "add_sep": True}
     monkeypatch.setattr(llamacpp_like.confirm, "_tokenizers", lambda document: None)
     assert ggtok.convert(path, like="llama.cpp").pre == "smaug-bpe"
     assert ggtok.convert(path, like="llama.cpp", pre="qwen2").pre == "qwen2"
 
 
-def test_bert(tmp_path: Path) -> None:
+@pytest.mark.parametrize("normalizers", [None, ["StripAccents", "Lowercase"]])
+def test_bert(normalizers: list[str] | None, tmp_path: Path) -> None:
     document = sources.wordpiece()
-    path = folder(tmp_path / "f", "BertModel", "bert", vocab_size=len(document["model"]["vocab"]))
+    vocab = document["model"]["vocab"]
+    vocab["##x"] = vocab.pop("##")  # which the converter leaves without a text
+    if normalizers is not None:
+        rows = [{"type": name} for name in normalizers]
+        document["normalizer"] = {"type": "Sequence", "normalizers": rows}
+    n = len(document["model"]["vocab"]) + 3
+    path = folder(tmp_path / "f", "BertModel", "bert", vocab_size=n, type_vocab_size=2)
     sources.write(path / "tokenizer.json", document)
-    sources.write(path / "tokenizer_config.json", {"cls_token": "[CLS]", "sep_token": "[SEP]"})
-    v = ggtok.convert(path, like="llama.cpp", pre="default")
-    assert v.special_ids == {"bos": 1, "eos": 2, "sep": 2}
-    assert v.texts[:2] == ["\u2581[UNK]".encode(), b"[CLS]"] or v.texts[:2] == [b"[UNK]", b"[CLS]"]
+    names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
+    config = {**names, "pad_token": "[PAD]", "tokenizer_class": "PreTrainedTokenizerFast"}
+    sources.write(path / "tokenizer_config.json", {**config, "chat_template": "x"})
+    v = same(path, tmp_path, pre="default")
+    assert v.special_ids == {"bos": 1, "eos": 2, "unk": 0, "sep": 2, "pad": 3}
+
+
+def test_byte_level(tmp_path: Path) -> None:
+    """Whatever name the hash gives: spaces in merges, templates by name, an end of turns."""
+    document = sources.bpe("llama-bpe")
+    last = {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}
+    document["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"Sequence": {"id": "A", "type_id": 0}}, last],
+        "pair": [],
+        "special_tokens": {
+            "<|im_start|>": {"id": "<|im_start|>", "ids": [1], "tokens": ["<|im_start|>"]}
+        },
+    }
+    row = {**document["added_tokens"][0], "special": False}
+    document["added_tokens"] += [
+        {**row, "id": 903, "content": "a\u2581b"},
+        {**row, "id": 904, "content": "<|looks|>"},
+    ]
+    path = folder(tmp_path / "f", "Qwen3ForCausalLM", "qwen3", vocab_size=910, pad_token_id=5)
+    sources.write(path / "tokenizer.json", document)
+    templates = [{"name": "default", "template": "a"}, {"name": "tools", "template": "b"}]
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>"}
+    config |= {"chat_template": templates, "add_bos_token": True}
+    sources.write(path / "tokenizer_config.json", config)
+    v = same(path, tmp_path, pre="qwen2")
+    assert v.special_ids == {"eos": 1, "eot": 0, "pad": 5}
+
+
+def test_code_llamas_size_and_granites(tmp_path: Path) -> None:
+    """The converter knows them by config.json's vocab_size alone."""
+    data = sources.spm("bpe")
+    for n, id in ((32016, 32010), (49152, None)):
+        path = folder(tmp_path / str(n), "LlamaForCausalLM", "llama", vocab_size=n)
+        sources.write(path / "tokenizer.model", data)
+        config = {"add_bos_token": n == 49152, "add_prefix_space": True, "bos_token": "<s>"}
+        sources.write(path / "tokenizer_config.json", {**config, "chat_template": "x"})
+        v = same(path, tmp_path)
+        assert v.special_ids.get("eot") == id and v.flags["add_bos"] is False
+
+
+def test_gemma4(tmp_path: Path) -> None:
+    sources.gemma4().save(tmp_path / "tokenizer.json")
+    document = json.loads((tmp_path / "tokenizer.json").read_bytes())
+    n = len(document["model"]["vocab"])
+    path = folder(tmp_path / "f", "Gemma4ForCausalLM", "gemma4_text", vocab_size=n, eos_token_id=1)
+    sources.write(path / "tokenizer.json", document)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<bos>"}
+    sources.write(path / "tokenizer_config.json", {**config, "unk_token": "<unk>"})
+    v = same(path, tmp_path)
+    assert (v.flags["add_space_prefix"], v.flags["add_bos"]) == (False, True)
+    assert v.types[v.texts.index(b"<|tool_response>")] == spelling.USER_DEFINED
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
