@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 
 import ggtok
+from ggtok._escape import shown
 from ggtok.cli import escapes, reading, texts, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.offsets import add_unit, decoded
@@ -73,7 +74,7 @@ def _lines(path: str, chunks: list[ggtok.Chunk]) -> Iterator[bytes]:
     """A line for each, in columns: start, end, number of tokens, file."""
     width = len(str(chunks[-1].end)) if chunks else 0
     tokens = len(str(max((chunk.n_tokens for chunk in chunks), default=0)))
-    name = writing.shown(os.fsencode(path))
+    name = shown(os.fsencode(path))
     for start, end, n_tokens in chunks:
         yield f"{start:>{width}}  {end:>{width}}  {n_tokens:>{tokens}}  {name}\n".encode()
 

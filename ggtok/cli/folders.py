@@ -96,7 +96,7 @@ def _not_ignored(folder: str) -> Iterator[str]:
             except ValueError:  # a path that isn't UTF-8 is not given
                 odd = True
                 continue
-            name = os.fspath(path)
+            name = str(path)
             if not os.path.isdir(name) or os.path.islink(name):
                 yield name
 
