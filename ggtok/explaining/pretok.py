@@ -162,8 +162,7 @@ def _translated(expression: str, kept: frozenset[str]) -> str:
         if part[1] or part[2]:
             negated = text[1] in "PS"
             members = _members(part[1] or "s", kept) if part[2] != "d" else "0-9"
-            if in_set and negated:
-                raise ValueError(f"{text} in a set of {expression!r}")
+            assert not (in_set and negated), expression
             made.append(members if in_set else f"[{'^' * negated}{members}]")
             continue
         if in_set:

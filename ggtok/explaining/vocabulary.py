@@ -84,10 +84,6 @@ class Vocabulary:
         return [self._native.attr(id) for id in range(self.n_tokens)]
 
     @cached_property
-    def scores(self) -> list[float]:
-        return [self._native.score(id) for id in range(self.n_tokens)]
-
-    @cached_property
     def pieces(self) -> list[bytes]:
         """What the tokens print."""
         return self._native.pieces()

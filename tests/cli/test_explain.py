@@ -131,7 +131,7 @@ def test_a_tree(run) -> None:
 def test_every_tree_is_whole(run) -> None:
     """Its leaves are the symbols, in their order, also where merges join parts of characters."""
     tok = ggtok.load(BPE)
-    for id in range(0, tok.n_tokens, 40):
+    for id in range(0, tok.n_tokens, 90):
         tree = tok.merge_tree(id)
         lines = run("merges", BPE, str(id)).out.decode().splitlines()
         if tree.reached and tree.merges:
@@ -182,3 +182,16 @@ def test_a_reader_that_is_gone(run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "discard", lambda: None)
     for argv in (["explain", LLAMA3, "a"], ["merges", LLAMA3, "1"]):
         assert cli.main(argv) == status.BROKEN_PIPE
+
+
+def test_a_token_whose_merges_give_nothing(run, tmp_path: Path) -> None:
+    """A merge whose result is no token, and no byte of it is one."""
+    gguf = GGUF.read(str(fixture("bpe-odd")))
+    merges = gguf.array("tokenizer.ggml.merges")
+    add_tokens(gguf, ["\u0120\u0120\u0120\u0101"], 1)
+    gguf.set("tokenizer.ggml.merges", ["\u0120 \u0120", "\u0120\u0120 \u0120", *merges])
+    path = str(gguf.write(tmp_path / "model.gguf"))
+    tok = ggtok.load(path)
+    shown = run("merges", path, str(tok.n_tokens - 1)).out.decode()
+    assert "merging its own text doesn't give it" in shown
+    assert ("no token at all" in shown) == (not tok.merge_tree(tok.n_tokens - 1).tokens)

@@ -22,7 +22,7 @@ from tests.support.vocabularies import fixture, inp_out, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
-PLANES = "".join(chr(c) for c in range(0, 0x110000, 1021) if not 0xD800 <= c < 0xE000)
+PLANES = "".join(chr(c) for c in range(0, 0x110000, 3061) if not 0xD800 <= c < 0xE000)
 # Each cut where the next one begins, so that each is tried at a text's ends, too.
 HOSTILE = [
     *(alphabet * 2 for alphabet in ALPHABETS),
@@ -52,7 +52,7 @@ def check(tok: ggtok.Tokenizer, text: str | bytes, **flags: bool) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(text=some_bytes, flags=flags)
 def test_any_text(load_fixture: Load, name: str, text: bytes, flags: dict[str, bool]) -> None:
     check(load_fixture(name), text, **flags)
@@ -63,8 +63,8 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
     tok = load_fixture(name)
     special = [tok.token_text(id) for id in range(tok.n_tokens) if tok.token_attr(id) & 0x19]
     words = [tok.token_to_piece(id) for id in range(0, tok.n_tokens, 7)]
-    for text in texts(5, 12, words, special):
-        check(tok, text[:600], parse_special=True)
+    for text in texts(5, 14, words, special):
+        check(tok, text[:250], parse_special=True)
     check(tok, PLANES)
     check(tok, b" a".join(BROKEN))
     check(tok, b" a ".join(special), parse_special=True)
@@ -80,8 +80,7 @@ def test_every_chain(pre: str) -> None:
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         tok = ggtok.load(fixture("bpe-gpt2"), pre=pre)
     check(tok, "".join(HOSTILE))
-    for text in HOSTILE[-3:]:
-        check(tok, text)
+    check(tok, HOSTILE[-2])
 
 
 def test_every_name_has_a_row() -> None:
@@ -96,7 +95,7 @@ def test_real_vocabularies(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         tok = ggtok.load(real(name))
-    for text, want in zip(*inp_out(name), strict=True):
+    for text, want in [*zip(*inp_out(name), strict=True)][::3]:
         assert tok.explain(text, add_special=False).ids == want
 
 
@@ -115,6 +114,32 @@ def test_chosen_special_tokens(load_fixture: Load, choice: list[object]) -> None
     want = tok.encode(text, parse_special=choice)
     assert tok.explain(text, parse_special=choice).ids == want
     assert tok.explain(text, parse_special=iter(choice)).ids == want  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["plamo2", "plamo3", "ugm"])
+def test_what_plamo_and_ugm_cut_and_drop(load_fixture: Load, name: str) -> None:
+    tag = b"<|plamo:"
+    for text in (
+        b"\xef\xbb\xbf\xef\xbb\xbfthe \xef\xbb\xbf",
+        b"\xf5\x90\x80\x80a\xf4\x90\x80\x80",
+        "a\ue3ff\uee00\uee00b\uee00".encode(),
+        b"the    kettle\n\n\n\n\naaaaa<<<<<" + tag + b"x|>>>>>> a" + tag + b"a b|>" + tag + b"y|z",
+        tag + b"n" * 64 + b"|>" + tag + b"n" * 65 + b"|>" + tag + b"\x1c|>" + tag,
+    ):
+        check(load_fixture(name), text)
+
+
+def test_types_that_a_file_lacks(tmp_path: Path) -> None:
+    """All tokens are NORMAL then, and a tag that is no token is plain text."""
+    for name in "ugm", "bpe-hybriddna":
+        gguf = GGUF.read(fixture(name))
+        del gguf.raw[b"tokenizer.ggml.token_type"]
+        tokens = [b"no tag" if t == b"<oov>" else t for t in gguf.strings("tokenizer.ggml.tokens")]
+        gguf.set("tokenizer.ggml.tokens", tokens)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ggtok.VocabWarning)
+            tok = ggtok.load(gguf.write(tmp_path / "model.gguf"))
+        check(tok, "the <dna>ACGT</dna> kettle <unk>", parse_special=True)
 
 
 def test_scores_that_are_no_numbers(tmp_path: Path) -> None:

@@ -144,8 +144,8 @@ def test_notes(load_fixture: Load) -> None:
 
 def test_long_texts_are_refused(load_fixture: Load) -> None:
     tok = load_fixture("bpe-gpt2")
-    for text in "a" * (16 << 10), " " * (16 << 10), "1" * (16 << 10):
-        assert tok.explain(text).ids == tok.encode(text)
+    text = "1" * (16 << 10)
+    assert tok.explain(text).ids == tok.encode(text)
     with pytest.raises(ggtok.InvalidValueError, match="16,385 bytes, and at most 16,384 can"):
         tok.explain("\u00e9" * 8192 + "a")
 

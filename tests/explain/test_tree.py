@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,7 +39,7 @@ NAMES = ["bpe-gpt2", "bpe-gemma4", "bpe-odd", "bpe-hybriddna", "spm", "spm-bytes
 def test_every_token(load_fixture: Load, name: str) -> None:
     tok = load_fixture(name)
     reached = 0
-    for id in range(0, tok.n_tokens, 3):
+    for id in range(0, tok.n_tokens, 7):
         tree = tok.merge_tree(id)
         assert tree.id == id
         assert json.dumps(dataclasses.asdict(tree))
@@ -50,12 +51,12 @@ def test_every_token(load_fixture: Load, name: str) -> None:
         if tree.reached and len(tree.symbols) > 1:
             last = tree.merges[-1]
             assert (last.left, last.right) in [(pair.left, pair.right) for pair in tree.pairs]
-    assert reached > tok.n_tokens / 12
+    assert reached > tok.n_tokens / 30
 
 
 def test_reached_tokens_are_encoded(load_fixture: Load) -> None:
     tok = load_fixture("bpe-gpt2")
-    for id in range(tok.n_tokens):
+    for id in range(0, tok.n_tokens, 2):
         tree = tok.merge_tree(id)
         piece = tok.token_to_piece(id)
         if tree.reached and not tree.notes and piece.decode("utf-8", "replace").encode() == piece:
@@ -71,6 +72,16 @@ def test_tokens_that_no_merge_makes(tmp_path: Path) -> None:
     assert not tree.reached and "".join(t.text for t in tree.tokens) == "zqzq"
     tree = tok.merge_tree(n - 1)
     assert not tree.reached and tree.symbols == [] and "stands for no byte" in tree.notes[-1]
+
+
+def test_tokens_that_are_no_utf8(tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("bpe-gemma4"))
+    add_tokens(gguf, [b"\xe2\x98"], 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        tok = ggtok.load(gguf.write(tmp_path / "model.gguf"))
+    tree = tok.merge_tree(tok.n_tokens - 1)
+    assert not tree.reached and "it isn't UTF-8" in tree.notes[0]
 
 
 def test_notes(load_fixture: Load) -> None:
