@@ -1,5 +1,5 @@
 #if defined(__linux__)
-#define _DEFAULT_SOURCE /* madvise, sysconf */
+#define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS, sysconf */
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
@@ -93,6 +93,45 @@ void *ggtok_mem_lines(size_t n, void **block) {
 
 void ggtok_mem_free(void *p) {
     SYS_FREE(p);
+}
+
+#if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
+#define OWN_PAGES 1
+
+/* Is a table of n bytes on pages of its own? */
+static bool has_own_pages(size_t n) {
+    return n >= HUGE && n % HUGE == 0 && n <= PTRDIFF_MAX - HUGE;
+}
+
+/* n bytes of zeros that begin a huge page. NULL: out of memory. */
+static void *map_pages(size_t n) {
+    const size_t more = n + HUGE;
+    uint8_t *p = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    size_t before = (HUGE - (uintptr_t)p % HUGE) % HUGE;
+    if (before) munmap(p, before);
+    munmap(p + before + n, more - before - n);
+    ggtok_mem_on_huge_pages(p + before, n);
+    return p + before;
+}
+#endif
+
+void *ggtok_mem_table(size_t n, void **block) {
+#ifdef OWN_PAGES
+    if (has_own_pages(n)) return *block = map_pages(n);
+#endif
+    return ggtok_mem_lines(n, block);
+}
+
+void ggtok_mem_free_table(void *block, size_t n) {
+#ifdef OWN_PAGES
+    if (block && has_own_pages(n)) {
+        munmap(block, n);
+        return;
+    }
+#endif
+    (void)n;
+    ggtok_mem_free(block);
 }
 
 /* Next capacity for `n` used of `cap`, holding `extra` more; 0 if impossible. */

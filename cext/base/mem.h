@@ -25,6 +25,12 @@ void ggtok_mem_will_fill(void *p, size_t n);
 /* n zeroed bytes that begin a cache line; *block is what is to be freed. */
 void *ggtok_mem_lines(size_t n, void **block);
 
+/* The same for a table that grows. A large one has pages of its own where the system gives such,
+ * all zeros: nothing is cleared, and what is never written takes no memory. `block` is to be
+ * freed as a table of n bytes; NULL is allowed. */
+void *ggtok_mem_table(size_t n, void **block);
+void ggtok_mem_free_table(void *block, size_t n);
+
 /* The plain build, for tests, takes no short cuts: no caches, no cuts, no fused automata, no
  * guesses. Tests compare the other builds' ids with its. */
 #ifdef GGTOK_TEST_PLAIN

@@ -19,9 +19,13 @@ const uint64_t ggtok_word_mask[WORD_SHORT + 1][2] = {
 };
 /* clang-format on */
 
+static size_t sets_bytes(unsigned log2) {
+    return ((size_t)2 << log2) * sizeof(word_short);
+}
+
 /* Sets must not straddle cache lines. */
 static word_short *alloc_sets(void **block, unsigned log2) {
-    return ggtok_mem_lines(((size_t)2 << log2) * sizeof(word_short), block);
+    return ggtok_mem_table(sets_bytes(log2), block);
 }
 
 bool ggtok_word_cache_init(word_cache *c) {
@@ -32,7 +36,7 @@ bool ggtok_word_cache_init(word_cache *c) {
 }
 
 void ggtok_word_cache_free(word_cache *c) {
-    ggtok_mem_free(c->block);
+    if (c->block) ggtok_mem_free_table(c->block, sets_bytes(64 - c->short_shift));
     ggtok_piece_cache_free(&c->pieces);
     ggtok_long_cache_free(&c->longs);
     memset(c, 0, sizeof *c);
@@ -51,6 +55,39 @@ static piece_key longer_key(const uint64_t key[2]) {
     bytes[PIECE_MAX] = bytes[WORD_SHORT];
     bytes[WORD_SHORT] = 0;
     return longer;
+}
+
+/* And back; false: it is the key of a longer one. */
+static bool short_key(const piece_key *longer, uint64_t key[2]) {
+    const uint8_t *bytes = (const uint8_t *)longer->w;
+    if (bytes[PIECE_MAX] > WORD_SHORT) return false;
+    memcpy(key, bytes, WORD_SHORT);
+    ((uint8_t *)key)[WORD_SHORT] = bytes[PIECE_MAX];
+    return true;
+}
+
+/* Makes a short word's key. */
+static void key_of(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
+    uint8_t padded[16] = {0};
+    word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
+}
+
+/* Makes a short word's entry of its ids, or both entries if it is wide; false: they don't
+ * fit. Its key is there. */
+static bool make_entry(word_short e[2], const int32_t *ids, size_t count) {
+    if (count > WORD_WIDE_IDS) return false;
+    uint32_t id[WORD_WIDE_IDS + 1] = {0}, all = 0;
+    for (size_t i = 0; i < count; i++) all |= id[i] = (uint32_t)ids[i];
+    memcpy(e->ids, id, sizeof e->ids);
+    if (count <= WORD_SHORT_IDS) {
+        e->ids[0] |= (uint32_t)count << WORD_ID_BITS;
+    } else {
+        e->ids[0] |= (uint32_t)WORD_WIDE << WORD_ID_BITS;
+        e->ids[1] |= (uint32_t)(count - WORD_SHORT_IDS - 1) << WORD_ID_BITS;
+        memcpy(e[1].ids, id + 4, sizeof e->ids);
+        memcpy(e[1].key, id + 8, sizeof e->key);
+    }
+    return all <= WORD_ID_MASK;
 }
 
 static word_short *set_of_key(const word_cache *c, const uint64_t key[2]) {
@@ -106,18 +143,21 @@ static bool put_into(word_short *set, const word_short *e) {
     return false;
 }
 
+/* Puts a word into its set or the one next to it. False: they have no room. */
+static bool put_near(word_cache *c, const word_short *e) {
+    word_short *set = set_of_key(c, e->key);
+    if (put_into(set, e)) return true;
+    c->n_moved++;
+    if (!put_into((word_short *)word_short_next(c, set), e)) return false;
+    set->ids[3] |= WORD_NEAR;
+    return true;
+}
+
 /* The words that a text is made of come early, so the first ones keep their places.
  * Most words that are not in their set are nowhere: sets tell, so that it isn't
  * searched for them. */
 static void put_short(word_cache *c, const word_short *e) {
-    word_short *set = set_of_key(c, e->key);
-    if (put_into(set, e)) return;
-    c->n_moved++;
-    if (put_into((word_short *)word_short_next(c, set), e)) {
-        set->ids[3] |= WORD_NEAR;
-    } else {
-        put_far(c, e);
-    }
+    if (!put_near(c, e)) put_far(c, e);
 }
 
 /* Of words that are found far from their set now and then one comes into it, so that
@@ -141,9 +181,39 @@ static void promote(word_cache *c, const word_short *e) {
     }
 }
 
+/* Puts a far word, whose key is there, into its set or the one next to it. False: it stays far. */
+static bool bring_home(word_cache *c, word_short e[2], const int32_t *ids, size_t count) {
+    if (make_entry(e, ids, count) && put_near(c, e)) return true;
+    set_of_key(c, e->key)->ids[3] |= WORD_FAR;
+    return false;
+}
+
+/* Once the table has grown, most far words have room in it. Its sets tell of the others. */
+static void bring_all_home(word_cache *c) {
+    const size_t n_pieces = c->pieces.slot ? 2 * (c->pieces.mask + 1) : 0;
+    const size_t n_longs = c->longs.slots ? (size_t)2 << (64 - c->longs.shift) : 0;
+    for (size_t i = 0; i < n_pieces; i++) {
+        piece_slot *s = &c->pieces.slot[i];
+        word_short e[2];
+        if (!s->n || !short_key(&s->key, e->key)) continue;
+        if (bring_home(c, e, s->id, s->n)) *s = (piece_slot){.n = 0};
+    }
+    for (size_t i = 0; i < n_longs; i++) {
+        if (!c->longs.slots[i].place) continue;
+        const uint32_t *at = c->longs.arena + c->longs.slots[i].place;
+        const size_t n = long_bytes(at), count = long_n(at);
+        int32_t ids[WORD_WIDE_IDS];
+        word_short e[2];
+        if (n > WORD_SHORT) continue;
+        key_of(e->key, (const uint8_t *)(at + 1 + count), n, n);
+        if (count <= WORD_WIDE_IDS) memcpy(ids, at + 1, count * sizeof *ids);
+        bring_home(c, e, ids, count);
+    }
+}
+
 /* A larger table. Failing keeps the old. */
 static void grow(word_cache *c) {
-    unsigned log2 = 64 - c->short_shift;
+    const unsigned log2 = 64 - c->short_shift;
     const word_short *old = c->shorts;
     void *block, *old_block = c->block;
     word_short *sets = alloc_sets(&block, log2 + GROWTH);
@@ -155,44 +225,16 @@ static void grow(word_cache *c) {
     c->block = block;
     c->short_shift -= GROWTH;
     for (size_t i = 0; i < (size_t)1 << log2; i++, old += 2) {
-        if (word_is_far(old)) { /* of which of its parts is not known */
-            for (size_t k = 0; k < (size_t)1 << GROWTH; k++) {
-                sets[2 * ((i << GROWTH) + k)].ids[3] |= WORD_FAR;
-            }
-        }
         word_short e[2] = {plain_entry(&old[0]), old[1]};
         if (e[0].key[1]) put_short(c, &e[0]);
         if (e[1].key[1] && !word_is_wide(e)) put_short(c, &e[1]);
     }
+    ggtok_mem_free_table(old_block, sets_bytes(log2));
+    bring_all_home(c);
     c->n_moved = 0;
-    ggtok_mem_free(old_block);
 }
 
 /* ---- any word ---- */
-
-/* Makes a short word's key. */
-static void key_of(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
-    uint8_t padded[16] = {0};
-    word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
-}
-
-/* Makes a short word's entry of its ids, or both entries if it is wide; false: they don't
- * fit. Its key is there. */
-static bool make_entry(word_short e[2], const int32_t *ids, size_t count) {
-    if (count > WORD_WIDE_IDS) return false;
-    uint32_t id[WORD_WIDE_IDS + 1] = {0}, all = 0;
-    for (size_t i = 0; i < count; i++) all |= id[i] = (uint32_t)ids[i];
-    memcpy(e->ids, id, sizeof e->ids);
-    if (count <= WORD_SHORT_IDS) {
-        e->ids[0] |= (uint32_t)count << WORD_ID_BITS;
-    } else {
-        e->ids[0] |= (uint32_t)WORD_WIDE << WORD_ID_BITS;
-        e->ids[1] |= (uint32_t)(count - WORD_SHORT_IDS - 1) << WORD_ID_BITS;
-        memcpy(e[1].ids, id + 4, sizeof e->ids);
-        memcpy(e[1].key, id + 8, sizeof e->key);
-    }
-    return all <= WORD_ID_MASK;
-}
 
 void ggtok_word_cache_put(word_cache *c, const uint8_t *p, size_t n, size_t room,
                           const int32_t *ids, size_t count) {
