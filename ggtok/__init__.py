@@ -35,6 +35,8 @@ from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
+    from ggtok.checks.codes import Finding
+    from ggtok.checks.run import doctor
     from ggtok.files.summary import EncodeProgress, Summary
     from ggtok.making.convert import convert
     from ggtok.making.counts import Progress, WordCounts, count_words
@@ -51,6 +53,7 @@ __all__ = [
     "DocumentError",
     "EncodeProgress",
     "FileError",
+    "Finding",
     "GGTokError",
     "GGUFError",
     "InvalidTypeError",
@@ -77,6 +80,7 @@ __all__ = [
     "__version__",
     "convert",
     "count_words",
+    "doctor",
     "load",
     "train",
     "vocabulary",
@@ -86,6 +90,7 @@ __all__ = [
 _LATER = {
     "ConversionReport": "making.report",
     "EncodeProgress": "files.summary",
+    "Finding": "checks.codes",
     "Progress": "making.counts",
     "Report": "making.report",
     "Summary": "files.summary",
@@ -94,6 +99,7 @@ _LATER = {
     "WordCounts": "making.counts",
     "convert": "making.convert",
     "count_words": "making.counts",
+    "doctor": "checks.run",
     "train": "making.train",
     "vocabulary": "making.read",
 }

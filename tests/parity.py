@@ -27,17 +27,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import ggtok
-from tests.support.llamacpp import SPECIAL_NAMES, LlamaCpp, LlamaCppDied, LlamaCppError, Vocab
+from ggtok.parity.compare import FLAG_PAIRS, shrink, special_of, words_of
+from ggtok.parity.texts import texts
+from tests.support.llamacpp import SPECIAL_NAMES, LlamaCpp, LlamaCppError, Vocab
 from tests.support.patch import GGUF
-from tests.support.texts import defuse, texts
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
 
-FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
 PIECE_KINDS = [(True, 0), (True, 1), (False, 0), (False, 1)]  # special, lstrip
-SPECIAL_ATTRS = ggtok.TokenAttr.UNKNOWN | ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED
 BATCH = 500
-SHRINK_CALLS = 300
-WORDS = 5000  # of a vocabulary, that texts are made of
 SHOWN = 5  # differences printed for each vocabulary
 
 
@@ -156,34 +153,6 @@ def compare_texts(
     return [list(ids) for ids in seen]
 
 
-def shrink(
-    vocab: Vocab,
-    ours: Callable[[bytes], object],
-    text: bytes,
-    add_special: bool,
-    parse_special: bool,
-    theirs: list[int],
-) -> tuple[bytes, list[int]]:
-    """A shorter text that still differs, by taking out ever smaller pieces."""
-    calls = 0
-    size = len(text) // 2
-    while size and calls < SHRINK_CALLS:
-        at = 0
-        while at < len(text) and calls < SHRINK_CALLS:
-            shorter = defuse(text[:at] + text[at + size :])
-            calls += 1
-            try:
-                ids = vocab.tokenize(shorter, add_special, parse_special)
-            except LlamaCppDied:
-                ids = None
-            if ids is not None and ids != ours(shorter):
-                text, theirs = shorter, ids
-            else:
-                at += size
-        size //= 2
-    return text, theirs
-
-
 def compare_ids(
     vocab: Vocab, tok: ggtok.Tokenizer, lists: Sequence[list[int]], result: Result
 ) -> None:
@@ -237,11 +206,9 @@ def compare(
         if tokens:
             compare_vocabulary(vocab, tok, result, tokens, seed)
         if tok.vocab_type != "NONE":
-            special = [id for id in range(tok.n_tokens) if tok.token_attr(id) & SPECIAL_ATTRS]
-            some = range(0, tok.n_tokens, tok.n_tokens // WORDS + 1)
-            words = [tok.token_to_piece(id) for id in some]
+            special = special_of(tok)
             special_texts = [tok.token_text(id) for id in special]
-            made = texts(seed, n, [w for w in words if w], special_texts, corpus)
+            made = texts(seed, n, words_of(tok), special_texts, corpus)
             for batch in batched(made):
                 result.texts += len(batch)
                 lists = compare_texts(vocab, tok, batch, result)

@@ -42,7 +42,7 @@ def extract(source: str, out: str) -> int:
     Warns:
         VocabWarning: ggtok doesn't know the pre-tokenizer.
     """
-    path, data = _metadata(source)
+    path, data = metadata_of(source)
     if path is not None:
         _check_out(path, out)
     with warnings.catch_warnings():
@@ -65,7 +65,7 @@ def extract(source: str, out: str) -> int:
     return len(file)
 
 
-def _metadata(source: str) -> tuple[str | None, bytes]:
+def metadata_of(source: str) -> tuple[str | None, bytes]:
     """A model's file, if it is on this machine, and its metadata."""
     path = first_shard(source)
     if not os.path.exists(path):

@@ -56,7 +56,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
         texts=[text.split(b"\0")[0] or b"[EMPTY_%d]" % id for id, text in enumerate(texts)],
         types=[NORMAL] * len(texts) if types is None else list(types[: len(texts)]),
         scores=None if scores is None else list(scores[: len(texts)]),
-        merge_texts=None if merges is None else [*filter(None, map(_pair, merges))],
+        merge_texts=None if merges is None else [*filter(None, map(pair, merges))],
         special_ids={
             name: id
             for name, key in specials.items()
@@ -72,7 +72,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
     )
 
 
-def _pair(merge: bytes) -> Pair | None:
+def pair(merge: bytes) -> Pair | None:
     """A merge's parts as llama.cpp splits them; None: there are none."""
     merge = merge.split(b"\0")[0]
     at = merge.find(b" ", 1)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from fixtures.samples import PROSE
 from ggtok import cli
 from ggtok.cli import train as command
 from ggtok.cli.progress import Line
+from ggtok.parity.samples import PROSE
 
 Capture = pytest.CaptureFixture[str]
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 import ggtok
 from ggtok._native import pre_names
 from ggtok.explaining.chains import EXPRESSIONS, PRE
+from ggtok.parity.texts import ALPHABETS, BROKEN, WHITE_SPACE, texts
 from tests.properties.given import NAMES, flags, some_bytes
 from tests.support.patch import GGUF
-from tests.support.texts import ALPHABETS, BROKEN, WHITE_SPACE, texts
 from tests.support.vocabularies import fixture, inp_out, real
 
 Load = Callable[[str], ggtok.Tokenizer]

@@ -13,7 +13,7 @@ import numpy as np
 import zstandard
 
 import ggtok
-from fixtures.samples import PROSE
+from ggtok.parity.samples import PROSE
 
 Ids = list[list[int]]
 

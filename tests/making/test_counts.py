@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 import ggtok
-from fixtures.samples import PROSE
 from ggtok._native import training as native
 from ggtok.making import counts as counting
 from ggtok.making import sources
+from ggtok.parity.samples import PROSE
 
 TEXT = "one two\nthree  two\n\none\n"
 WORDS = {"one": 2, " two": 1, "\n": 3, "three": 1, " ": 1, "\n\n": 0}

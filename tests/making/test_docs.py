@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from fixtures.samples import CODE, PROSE
 from ggtok import cli
+from ggtok.parity.samples import CODE, PROSE
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -11,9 +11,9 @@ import pytest
 import sentencepiece
 
 import ggtok
-from fixtures.samples import CODE, PROSE
 from ggtok.making import train as training
 from ggtok.making.spelling import BYTE, CONTROL, NORMAL, UNKNOWN
+from ggtok.parity.samples import CODE, PROSE
 
 TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
 

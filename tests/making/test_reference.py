@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from fixtures.samples import CODE, EMOJI, PROSE
+from ggtok.parity.samples import CODE, EMOJI, PROSE
+from ggtok.parity.texts import BROKEN
 from tests.parity import Result, compare_texts, compare_vocabulary
 from tests.support.llamacpp import LlamaCpp
-from tests.support.texts import BROKEN
 from tests.support.vocabularies import PRE_NAMES
 
 TEXT = "\n".join([*PROSE, *CODE])

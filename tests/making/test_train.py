@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import ggtok
-from fixtures.samples import CODE, PROSE
 from ggtok.making import spelling
+from ggtok.parity.samples import CODE, PROSE
 from tests.making import oracle
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from fixtures.samples import CODE, PROSE
 from ggtok.making import writers
 from ggtok.making.spelling import BYTE, NORMAL, decoded
+from ggtok.parity.samples import CODE, PROSE
 from tests.support.vocabularies import fixture, fixture_names
 
 TEXT = "\n".join([*PROSE, *CODE])

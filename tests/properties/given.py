@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from fixtures.samples import CODE, EMOJI, PROSE
-from tests.support.texts import ALPHABETS, BROKEN
+from ggtok.parity.samples import CODE, EMOJI, PROSE
+from ggtok.parity.texts import ALPHABETS, BROKEN
 from tests.support.vocabularies import fixture_names
 
 settings.register_profile("ggtok", max_examples=150, deadline=None)

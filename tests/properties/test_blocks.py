@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ggtok
-from fixtures.samples import CODE, PROSE
+from ggtok.parity.samples import CODE, PROSE
+from ggtok.parity.texts import texts
 from ggtok.stream import BLOCK, encode_blocks
 from tests.properties.given import NAMES, flags, some_bytes
-from tests.support.texts import texts
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 import ggtok
+from ggtok.parity.texts import texts
 from tests.properties.given import NAMES, flags, some_bytes
-from tests.support.texts import texts
 from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 
 import ggtok
-from fixtures.samples import CODE, EMOJI, PROSE
+from ggtok.parity.samples import CODE, EMOJI, PROSE
+from ggtok.parity.texts import BROKEN
 from tests.properties.given import NAMES, some_bytes
 from tests.support.llamacpp import LlamaCpp
-from tests.support.texts import BROKEN
 from tests.support.vocabularies import SPM, UGM, WPM, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]

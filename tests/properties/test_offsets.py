@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from fixtures.samples import CODE, EMOJI, PROSE
+from ggtok.parity.samples import CODE, EMOJI, PROSE
+from ggtok.parity.texts import BROKEN
 from tests.properties.given import NAMES, flags, some_bytes, some_text
 from tests.support import spans as oracle
 from tests.support.patch import GGUF, add_tokens
-from tests.support.texts import BROKEN
 from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]

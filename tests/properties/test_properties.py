@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ggtok
+from ggtok.parity.texts import texts
 from tests.properties.given import NAMES, flags, some_bytes, some_text
-from tests.support.texts import texts
 from tests.support.vocabularies import golden
 
 Load = Callable[[str], ggtok.Tokenizer]

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import ggtok
-from tests.support.texts import texts
+from ggtok.parity.texts import texts
 from tests.support.vocabularies import fixture, fixture_names
 
 THREADS = 16

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import ggtok
+from ggtok.parity.texts import BROKEN, defuse
 from tests.parity import Result, compare_texts
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF, add_tokens
-from tests.support.texts import BROKEN, defuse
 from tests.support.vocabularies import fixture
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6

@@ -14,8 +14,8 @@ import sentencepiece
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import ggtok
-from fixtures.samples import CODE, PROSE
 from ggtok.making.patterns import CHAIN_OF_PRE
+from ggtok.parity.samples import CODE, PROSE
 from tests.support.vocabularies import fixture
 
 TEXT = [line for text in (*PROSE, *CODE) for line in text.split("\n") if line]

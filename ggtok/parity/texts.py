@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from fixtures.samples import CODE, EMOJI, PROSE
+from ggtok.parity.samples import CODE, EMOJI, PROSE
 
 MAX_BYTES = 6000
 

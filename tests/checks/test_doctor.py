@@ -1,0 +1,204 @@
+"""Files with exactly one fault each, and healthy ones."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from string import ascii_letters
+
+import pytest
+
+import ggtok
+from ggtok.checks.codes import KINDS, SERIOUS
+from tests.docs.pages import TEMPLATE
+from tests.support.patch import GGUF, add_tokens
+from tests.support.vocabularies import fixture
+
+GGML = "tokenizer.ggml."
+CONTROL, NORMAL = 3, 1
+CHAT = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+Fault = Callable[[GGUF], None]
+
+
+def base() -> GGUF:
+    """A vocabulary in which nothing is found, with a template and its control tokens."""
+    gguf = GGUF.read(fixture("bpe-jina"))
+    add_tokens(gguf, ["<|im_start|>", "<|im_end|>"], CONTROL)
+    gguf.set(GGML + "eos_token_id", token(gguf, "<|im_end|>"), "u32")
+    gguf.set(GGML + "add_bos_token", False)
+    gguf.set("tokenizer.chat_template", CHAT)
+    gguf.set("general.architecture", "jina-bert-v2")
+    return gguf
+
+
+def token(gguf: GGUF, text: str) -> int:
+    return gguf.strings(GGML + "tokens").index(text.encode())
+
+
+def template(text: str) -> Fault:
+    return lambda gguf: gguf.set("tokenizer.chat_template", text)
+
+
+def merge(*texts: str) -> Fault:
+    return lambda gguf: gguf.set(GGML + "merges", [*gguf.array(GGML + "merges"), *texts], "str")
+
+
+def tokens(texts: list[str | bytes], type: int = NORMAL) -> Fault:
+    return lambda gguf: add_tokens(gguf, texts, type)
+
+
+def bos_twice(gguf: GGUF) -> None:
+    add_tokens(gguf, ["<|begin|>"], CONTROL)
+    gguf.set(GGML + "bos_token_id", token(gguf, "<|begin|>"), "u32")
+    gguf.set(GGML + "add_bos_token", True)
+    gguf.set("tokenizer.chat_template", "{{ bos_token }}" + CHAT)
+
+
+def bos_missing(gguf: GGUF) -> None:
+    bos_twice(gguf)
+    gguf.set("tokenizer.chat_template", CHAT)
+
+
+def bos_in_chats_alone(gguf: GGUF) -> None:
+    bos_twice(gguf)
+    gguf.set(GGML + "add_bos_token", False)
+
+
+def endless(gguf: GGUF) -> None:
+    add_tokens(gguf, ["<|done|>"], CONTROL)
+    gguf.set("tokenizer.chat_template", CHAT.replace("<|im_end|>", "<|done|>"))
+
+
+def overridden(gguf: GGUF) -> None:
+    types = gguf.array(GGML + "token_type")
+    types[token(gguf, "<|im_end|>")] = NORMAL
+    gguf.set(GGML + "token_type", types, "i32")
+
+
+def plain_eos(gguf: GGUF) -> None:
+    gguf.remove(GGML + "eos_token_id", "tokenizer.chat_template")
+    words = gguf.strings(GGML + "tokens")
+    words[token(gguf, "<|im_end|>")] = b"<|other|>"
+    gguf.set(GGML + "tokens", words, "str")
+
+
+def pairs_of_letters(gguf: GGUF) -> None:
+    """A token, and its merge, for each pair of letters that has none."""
+    known = set(gguf.strings(GGML + "tokens"))
+    every = [a + b for a in ascii_letters for b in ascii_letters]
+    new = [pair for pair in every if pair.encode() not in known]
+    add_tokens(gguf, new, NORMAL)
+    merge(*(f"{a} {b}" for a, b in new))(gguf)
+
+
+# The code, and what puts the fault into a file.
+FAULTS: dict[str, Fault] = {
+    "GGT001": tokens(["twice", "twice"]),
+    "GGT101": lambda gguf: gguf.remove(GGML + "pre"),
+    "GGT102": lambda gguf: gguf.set(GGML + "pre", "default"),
+    "GGT103": lambda gguf: gguf.set(GGML + "pre", "tomorrow"),
+    "GGT201": bos_twice,
+    "GGT202": bos_missing,
+    "GGT203": bos_in_chats_alone,
+    "GGT204": endless,
+    "GGT205": template(CHAT.replace("<|im_end|>", "<|gone|>")),
+    "GGT206": template(CHAT.replace("<|im_start|>", "<|gone|>")),
+    "GGT207": template("{% if %}"),
+    "GGT301": overridden,
+    "GGT302": lambda gguf: gguf.set(GGML + "mask_token_id", 99999, "u32"),
+    "GGT303": plain_eos,
+    "GGT401": tokens(["qzqzqz"]),
+    "GGT403": tokens(["<reserved_0>", "[unused1]"]),
+    "GGT405": tokens([""]),
+    "GGT406": tokens([b"\xff\xfeq"]),
+    "GGT501": merge("nospace"),
+    "GGT503": merge("qqq zzz"),
+    "GGT504": merge("q z"),
+    "GGT602": lambda gguf: gguf.set("jina-bert-v2.vocab_size", 7, "u32"),
+}
+
+
+def codes(gguf: GGUF) -> list[str]:
+    return [finding.code for finding in ggtok.doctor(gguf.dump())]
+
+
+def test_nothing_is_found_in_a_healthy_file() -> None:
+    assert ggtok.doctor(base().dump()) == []
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_one_fault_each(code: str) -> None:
+    gguf = base()
+    FAULTS[code](gguf)
+    assert codes(gguf) == [code]
+
+
+def test_a_repeated_merge() -> None:
+    gguf = base()
+    merges = gguf.array(GGML + "merges")
+    gguf.set(GGML + "merges", [*merges, merges[0]], "str")
+    assert codes(gguf) == ["GGT502"]
+
+
+def test_a_few_tokens_of_many() -> None:
+    """GGT402: what is serious in a small vocabulary is a remark among thousands of tokens."""
+    gguf = base()
+    pairs_of_letters(gguf)
+    assert codes(gguf) == []
+    add_tokens(gguf, ["q#z"], NORMAL)
+    [found] = ggtok.doctor(gguf.dump())
+    assert (found.code, found.ids) == ("GGT402", (token(gguf, "q#z"),))
+
+
+def test_a_token_that_the_pretokenizer_cuts() -> None:
+    """GGT404: merges make it, but no word has a letter after a newline."""
+    gguf = base()
+    add_tokens(gguf, ["q\u010a", "q\u010az"], NORMAL)
+    merge("q \u010a", "q\u010a z")(gguf)
+    found = ggtok.doctor(gguf.dump())
+    assert [f.code for f in found] == ["GGT404"]
+    assert found[0].ids == (token(gguf, "q\u010a"), token(gguf, "q\u010az"))
+
+
+def test_rows_of_the_embedding(tmp_path: Path) -> None:
+    gguf = base()
+    n = len(gguf.array(GGML + "tokens"))
+    for rows, want in ((n, []), (n + 1, ["GGT601"])):
+        data = bytearray(gguf.dump())
+        struct.pack_into("<Q", data, 8, 2)
+        for name, dims in (("blk.0.x", [4]), ("token_embd.weight", [8, rows])):
+            data += struct.pack("<Q", len(name)) + name.encode() + struct.pack("<I", len(dims))
+            data += struct.pack(f"<{len(dims)}QIQ", *dims, 0, 0)
+        path = tmp_path / "model.gguf"
+        path.write_bytes(data)
+        assert [f.code for f in ggtok.doctor(path)] == want
+        path.write_bytes(data[:-20])  # cut off inside: nothing tells
+        assert ggtok.doctor(path) == []
+
+
+def test_every_code_has_a_fault() -> None:
+    elsewhere = {"GGT402", "GGT404", "GGT502", "GGT601"}
+    assert set(FAULTS) | elsewhere == set(KINDS)
+    assert not set(FAULTS) & elsewhere
+
+
+def test_severities_and_texts() -> None:
+    gguf = base()
+    FAULTS["GGT103"](gguf)
+    [found] = ggtok.doctor(gguf.dump())
+    assert found.severity == SERIOUS and found.ids == ()
+    assert "'tomorrow'" in found.detail and "names give other ids" in found.detail
+    assert found.as_dict()["advice"] == KINDS["GGT103"].advice
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    gguf.set("tokenizer.chat_template", TEMPLATE)
+    assert "GGT201" in codes(gguf)
+
+
+@pytest.mark.parametrize("name", ["none", "test", "rwkv", "plamo2", "ugm", "wpm", "spm-bytes"])
+def test_other_kinds(name: str) -> None:
+    found = ggtok.doctor(fixture(name))
+    assert not {f.code for f in found} & {"GGT001", "GGT101", "GGT103", "GGT503"}

@@ -1,0 +1,74 @@
+"""The tables of docs/doctor.md, and that what is called unreachable never comes."""
+
+from __future__ import annotations
+
+import pydoc_data.topics
+import re
+
+import numpy as np
+import pytest
+
+import ggtok
+from ggtok.checks.codes import KINDS, SERIOUS
+from ggtok.checks.merges import idle_merges, merged
+from ggtok.parity.compare import generated
+from ggtok.parity.samples import CODE, EMOJI, PROSE
+from tests.checks import table
+from tests.support.patch import GGUF
+from tests.support.vocabularies import INP_OUT, OTHERS, REAL, fixture, inp_out, real
+
+# Of the others, the script that writes the table takes the time.
+SOME = ("phi-3", "gpt-2", "deepseek-coder", "bert-bge", "baichuan")
+UNHEALTHY = {"gpt-neox", "aquila"}  # which name no pre-tokenizer
+UNREACHABLE = ("GGT401", "GGT402", "GGT403", "GGT404")
+
+
+def test_findings() -> None:
+    assert table.written("findings") == table.kinds()
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_vocabularies(name: str) -> None:
+    assert table.row(name) in table.written("vocabularies").splitlines()
+
+
+def test_nothing_is_serious_in_the_healthy_ones() -> None:
+    rows = table.written("vocabularies").splitlines()[2:]
+    names = [row.split("|")[1].strip() for row in rows]
+    assert names == [*REAL, *OTHERS]
+    serious = {code for code, kind in KINDS.items() if kind.severity == SERIOUS}
+    faulty = {
+        n for n, row in zip(names, rows, strict=True) if {*re.findall(r"GGT\d+", row)} & serious
+    }
+    assert faulty == UNHEALTHY
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_what_is_unreachable_never_comes(name: str) -> None:
+    tok = ggtok.load(real(name))
+    unreachable = {id for f in ggtok.doctor(real(name)) if f.code in UNREACHABLE for id in f.ids}
+    texts = [text.encode() for text in pydoc_data.topics.topics.values()]
+    texts += ["".join(part).encode() for part in (PROSE, CODE, EMOJI)]
+    texts += [text for other in INP_OUT for text in inp_out(other)[0]]
+    texts += generated(tok, 1000, 5)
+    ids, _ = tok.encode_batch_arrays(texts)
+    assert unreachable & set(np.unique(ids).tolist()) == set()
+    assert len(np.unique(ids)) > 1000
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "bpe-odd", "bpe-gpt2"])
+def test_idle_merges_are_those_that_never_come_last(name: str) -> None:
+    """The short way against merging each one by itself."""
+    ranks: dict[tuple[str, str], int] = {}
+    for rank, text in enumerate(GGUF.read(fixture(name)).strings("tokenizer.ggml.merges")):
+        left, _, right = text.decode("utf-8", "surrogateescape").partition(" ")
+        if left and right:
+            ranks.setdefault((left, right), rank)
+    # As they are, and with some that can't apply: misplaced, and of parts that nothing makes.
+    reversed_end = dict(zip(ranks, [*range(50), *reversed(range(50, len(ranks)))], strict=True))
+    more = {**ranks, ("zzz", "qq"): len(ranks), ("t", "h e"): len(ranks) + 1}
+    for given in (ranks, reversed_end, more):
+        plain = {
+            parts for parts in given if merged("".join(parts), given) != (["".join(parts)], parts)
+        }
+        assert set(idle_merges(given)) == plain

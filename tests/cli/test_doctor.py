@@ -1,0 +1,62 @@
+"""``ggtok doctor``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import BPE
+from tests.support.patch import GGUF
+from tests.support.servers import File, Server
+from tests.support.vocabularies import fixture
+
+HEALTHY = str(fixture("bpe-overlap"))
+
+
+def test_nothing(run) -> None:
+    result = run("doctor", HEALTHY)
+    assert (result.status, result.out, result.errors) == (0, b"nothing found\n", [])
+    assert run("doctor", "-m", HEALTHY, "--json").out == b"[]\n"
+
+
+def test_remarks_and_serious_findings(run, tmp_path: Path) -> None:
+    result = run("doctor", BPE)
+    assert result.status == 0 and result.out.startswith(b"GGT404 remark: tokens that no context")
+    gguf = GGUF.read(HEALTHY)
+    gguf.set("tokenizer.ggml.pre", "to\x1b[31mmorrow\u202e")
+    path = str(gguf.write(tmp_path / "m.gguf"))
+    result = run("doctor", path)
+    assert result.status == 1 and result.warnings == []
+    shown = result.out.decode()
+    assert shown.startswith("GGT103 serious: the pre-tokenizer is unknown\n  it is 'to\\x1b[31m")
+    assert "\x1b" not in shown and "\u202e" not in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    result = run("doctor", path, "--json")
+    [found] = json.loads(result.out)
+    assert result.status == 1
+    assert (found["code"], found["severity"], found["ids"]) == ("GGT103", "serious", [])
+    assert {"title", "detail", "means", "advice"} < set(found)
+
+
+def test_remote_headers(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
+    gguf = GGUF.read(HEALTHY)
+    gguf.remove("tokenizer.ggml.pre")
+    path = gguf.write(tmp_path / "m.gguf")
+    path.write_bytes(path.read_bytes() + bytes(8 << 20))
+    with Server() as server:
+        server.files["/model.gguf"] = File(path)
+        result = run("doctor", server.url("/model.gguf"), "--json")
+        assert server.sent < 3 << 20
+    assert [f["code"] for f in json.loads(result.out)] == ["GGT101"]
+
+
+def test_errors(run, tmp_path: Path) -> None:
+    assert run("doctor").errors == ["ggtok: error: no model: give a GGUF file or a model's name"]
+    assert run("doctor", HEALTHY, "x").errors == ["ggtok: error: unexpected argument: 'x'"]
+    (tmp_path / "no.gguf").write_bytes(b"GGUF")
+    for source in str(tmp_path / "no.gguf"), str(tmp_path), str(tmp_path / "missing.gguf"):
+        result = run("doctor", source)
+        assert (result.status, len(result.errors), result.out) == (2, 1, b""), source

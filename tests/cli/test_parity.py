@@ -1,0 +1,158 @@
+"""``ggtok parity``, with the real llama.cpp of xllamacpp, and by llama-cpp-python's interface.
+
+llama-cpp-python has no wheels, and building it takes too long for a test: a module with the part of
+its interface that is used stands in, which asks xllamacpp's llama.cpp.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok.parity import compare, process, worker
+from tests.cli.command import BPE, LLAMA3, SPM
+from tests.support.patch import GGUF
+from tests.support.vocabularies import fixture
+
+STAND_IN = """
+from ggtok.parity.xllamacpp_backend import Backend
+
+class Llama:
+    def __init__(self, model_path, *, vocab_only=False, kv_overrides=None, verbose=True):
+        assert vocab_only and not verbose
+        self._path, self._backend = model_path, Backend()
+        try:
+            self._backend.load(model_path, kv_overrides or {})
+        except Exception:
+            raise ValueError(f"Failed to load model from file: {model_path}")
+
+    def tokenize(self, text, add_bos=True, special=False):
+        print("noise", flush=True)
+        [ids] = self._backend.tokenize(self._path, [text], add_bos, special)
+        return ids
+
+    def close(self):
+        self._backend.free(self._path)
+"""
+
+
+def test_no_difference(run) -> None:
+    result = run("parity", LLAMA3, "--texts", "60", "--seed", "3")
+    assert (result.status, result.errors) == (0, [])
+    assert result.out.startswith(b"60 texts, each encoded in 4 ways, with the llama.cpp of xllama")
+    assert result.out.endswith(b": no difference\n")
+
+
+def test_files_that_llama_cpp_reads_otherwise(run) -> None:
+    """Big-endian ones, overrides and another pre-tokenizer."""
+    big = str(fixture("big-endian"))
+    assert run("parity", big, "--texts", "20", "-q").status == 0
+    kv = "tokenizer.ggml.add_bos_token=bool:false"
+    result = run("parity", LLAMA3, "--texts", "20", "--pre", "qwen2", "--override-kv", kv, "-q")
+    assert (result.status, result.errors) == (0, [])
+
+
+def test_differences(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found, made shorter and shown: here ggtok's own pre-tokenizer is made another one."""
+    real_load = ggtok.load
+    monkeypatch.setattr(ggtok, "load", lambda data, overrides: real_load(data, pre="gpt-2"))
+    text = b"plain\nIn 2024, 123456 things\x1b\n"
+    result = run("parity", LLAMA3, "--text", "-", stdin=text)
+    lines = result.out.decode().splitlines()
+    assert result.status == 1
+    assert lines[0].startswith("2 texts, ") and lines[0].endswith(": 6 differences")
+    assert lines[2].startswith("  llama.cpp  ") and lines[3].startswith("  ggtok      ")
+    assert lines[2] != lines[3] and "\x1b" not in result.out.decode()
+    found = json.loads(run("parity", LLAMA3, "--text", "-", "--json", stdin=text).out)
+    assert (found["texts"], found["differences"], found["deaths"]) == (2, 6, 0)
+    first = found["first"][0]
+    assert first["llama.cpp"] != first["ggtok"] and len(first["text"]) < 12
+
+
+def test_a_crash_is_survived(run) -> None:
+    """A code point above U+10FFFF aborts llama.cpp."""
+    result = run("parity", BPE, "--text", "-", stdin=b"one\n\xf5\x90\x80\x80\nthree\n")
+    assert (result.status, result.errors) == (0, [])
+    assert result.out.startswith(b"3 texts, ")
+    assert result.warnings == [
+        "ggtok: warning: llama.cpp crashed on 1 of the texts, or refused them; they aren't compared"
+    ]
+
+
+def test_an_error_of_ggtok_is_a_difference() -> None:
+    class Refuses:
+        n_tokens = 0
+
+        def encode(self, text: bytes, **_: bool) -> list[int]:
+            raise ggtok.VocabError("can't")
+
+    with process.LlamaCpp("xllamacpp") as llama:
+        found = compare.compare(Refuses(), llama.load(BPE), iter([b"abc"]), 1)  # type: ignore[arg-type]
+    assert found.different == 4
+    assert (found.first[0].ggtok, len(found.first)) == ("can't", 1)
+
+
+def test_files_that_llama_cpp_refuses(run, tmp_path: Path) -> None:
+    with process.LlamaCpp("xllamacpp") as llama:
+        with pytest.raises(process.LlamaCppLoadError):
+            llama.load(tmp_path / "missing.gguf")
+        assert llama.load(BPE).tokenize(b"a", False, False)  # the child goes on
+    assert run("parity", str(tmp_path)).status == 2
+    result = run("parity", str(fixture("none")))
+    assert (result.status, result.errors[0][-17:]) == (2, "has no vocabulary")
+
+
+@pytest.fixture
+def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for llama_cpp.py, which is found in place of xllamacpp."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    packages = {k: v for k, v in worker.PACKAGES.items() if k == "llama-cpp-python"}
+    monkeypatch.setattr(compare, "PACKAGES", packages)
+    return tmp_path / "llama_cpp.py"
+
+
+@pytest.mark.skipif(find_spec("llama_cpp") is not None, reason="the real one is installed")
+def test_llama_cpp_python(run, other_package: Path) -> None:
+    result = run("parity", SPM)
+    assert result.errors == [
+        "ggtok: error: no llama.cpp to compare with: pip install xllamacpp, or llama-cpp-python"
+    ]
+    other_package.write_text("raise RuntimeError('no shared library')")
+    assert run("parity", SPM).errors[0].endswith("llama-cpp-python doesn't work: no shared library")
+    other_package.write_text(STAND_IN)
+    result = run("parity", SPM, "--texts", "30")
+    assert (result.status, result.errors) == (0, [])
+    assert b"the llama.cpp of llama-cpp-python of unknown version: no difference" in result.out
+    with process.LlamaCpp("llama-cpp-python") as llama:
+        with pytest.raises(process.LlamaCppLoadError, match="Failed to load model"):
+            llama.load(other_package)
+        bad = GGUF.read(BPE)
+        vocab = llama.load(bad.write(other_package.with_name("m.gguf")))
+        assert vocab.tokenize(b"Hello", True, False) == ggtok.load(BPE).encode(b"Hello")
+
+
+def test_structures_of_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ggtok.parity import xllamacpp_backend
+
+    backend = xllamacpp_backend.Backend()
+    backend.check()
+    monkeypatch.setitem(xllamacpp_backend._DEFAULTS, "load_mode", 0)
+    with pytest.raises(process.LlamaCppLoadError, match="pip install xllamacpp=="):
+        backend.check()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "no model: give a GGUF file or a model's name"),
+        ([BPE, "x"], "unexpected argument: 'x'"),
+        ([BPE, "--texts", "0"], "--texts must be at least 1"),
+        ([BPE, "--text", "-", "--seed", "2"], "--text takes the place of --texts and --seed"),
+    ],
+)
+def test_usage(run, argv: list[str], message: str) -> None:
+    assert run("parity", *argv).errors == [f"ggtok: error: {message}"]
