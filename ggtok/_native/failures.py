@@ -62,7 +62,8 @@ def _pre_error(f: Failure) -> errors.GGTokError:
 
     name = f.pre
     if name is None:
-        quoted = re.search("'(.*?)'", f.message)
+        # Quotes may be in the name, too.
+        quoted = re.search(r"pre-tokenizer '(.*)'(?: \(key '[^']+'\))?$", f.message)
         name = quoted[1] if quoted else None
     near = tuple(difflib.get_close_matches(name or "", pre_names(), n=3, cutoff=0.5))
     message = f.text

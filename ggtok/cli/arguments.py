@@ -71,6 +71,23 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self.prog)
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse does, but an option whose value may be missing takes the next word only
+        if that is one of its choices."""
+        words = list(args or ())
+        for action in self._actions:
+            if action.nargs != "?" or not action.choices:
+                continue
+            options = range(words.index("--") if "--" in words else len(words))
+            for i in options:
+                if words[i] in action.option_strings and (
+                    i + 1 == len(words) or words[i + 1] not in action.choices
+                ):
+                    words[i] += f"={action.const}"
+        return super().parse_known_args(words, namespace)
+
     def _print_message(self, message: str, file: Any = None) -> None:
         writing.write(message.encode())
 
@@ -85,6 +102,8 @@ def add_words(parser: Parser) -> None:
 
 
 MODEL = "a GGUF file, or a model's name (see 'ggtok --help'); or use -m MODEL"
+# Of the commands that read other words, too.
+MODEL_FIRST = "a .gguf file, or a name with a scheme; none with -m MODEL or if GGTOK_MODEL is set"
 
 
 def add_model(parser: Parser) -> None:
@@ -105,31 +124,76 @@ def add_model(parser: Parser) -> None:
     )
 
 
-def take_model(args: argparse.Namespace) -> None:
-    """Makes the first of the words the model, if -m didn't name it."""
-    if args.model is None:
-        if not args.words:
-            raise UsageError("no model: give a GGUF file or a model's name")
-        args.model = args.words.pop(0)
-
-
 _SCHEME = re.compile(r"[a-z][a-z0-9.+-]*://|(ollama|lmstudio):")
 
 
-def take_model_before_paths(args: argparse.Namespace) -> None:
-    """The same for a command whose other words are paths: -m, else GGTOK_MODEL, else the first
-    word if it can only be a model. No path becomes a name that is asked of a server."""
-    if args.model is None:
-        args.model = os.environ.get("GGTOK_MODEL") or None
-    if args.model is None:
-        first = args.words[0] if args.words else ""
-        is_file = first.lower().endswith(".gguf") and os.path.isfile(first)
-        if not (is_file or _SCHEME.match(first)):
-            raise UsageError(
-                "no model: give -m MODEL, set GGTOK_MODEL, or begin with a .gguf file or a name "
-                "with a scheme (hf://, https://, ollama:, lmstudio:)"
+def take_model(args: argparse.Namespace) -> None:
+    """Sets the model of a command whose other words are texts or paths: -m, else GGTOK_MODEL,
+    else the first word if it can only be a model. No text and no path becomes a name that is
+    asked of a server."""
+    if args.model is not None:
+        return
+    first: str | None = args.words[0] if args.words else None
+    args.model = os.environ.get("GGTOK_MODEL") or None
+    if args.model is not None:
+        if first is not None and _is_gguf(first):
+            messages.hint(
+                f"{first!r} is not taken as the model, since GGTOK_MODEL is set; to use it, give -m"
             )
-        args.model = args.words.pop(0)
+        return
+    if first is None or not (_is_gguf(first) or _is_name(first)):
+        raise UsageError(
+            "no model: give -m MODEL, set GGTOK_MODEL, or begin with a .gguf file or a name "
+            f"with a scheme (hf://, https://, ollama:, lmstudio:){_why_not(first)}"
+        )
+    args.model = args.words.pop(0)
+
+
+def take_only_model(args: argparse.Namespace) -> None:
+    """Sets the model of a command that reads nothing else: its word, else -m, else GGTOK_MODEL."""
+    if args.model is None:
+        args.model = args.words.pop(0) if args.words else os.environ.get("GGTOK_MODEL") or None
+    no_words(args)
+    if args.model is None:
+        raise UsageError("no model: give a GGUF file or a model's name, or set GGTOK_MODEL")
+
+
+def _is_gguf(path: str) -> bool:
+    """Whether it is a GGUF file, by its name, or else (Ollama's have none) by how it begins."""
+    if not os.path.isfile(path):
+        return False
+    if path.lower().endswith(".gguf"):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"GGUF"
+    except OSError:
+        return False
+
+
+def _is_name(word: str) -> bool:
+    """Whether it is a model's name with a scheme, or a model page's address without one."""
+    if _SCHEME.match(word):
+        return True
+    if os.path.exists(word):
+        return False
+    from ggtok.sources import suggest
+
+    return suggest.read_as(word) is not None
+
+
+def _why_not(word: str | None) -> str:
+    """Why the first word is no model, in parentheses."""
+    if word is None:
+        return ""
+    if os.path.exists(word):
+        return f" ({word}: not a GGUF file)"
+    from ggtok.sources import hub, suggest
+
+    why = f"{word or repr(word)}: no such file{suggest.did_you_mean(word)}"
+    if hub.parse(word):
+        why += f"; a repository of the Hub is hf://{word}"
+    return f" ({why})"
 
 
 def no_words(args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from ggtok.chat import api, encode
 from ggtok.chat.options import Options
 from ggtok.chat.prompt import Prompt
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import MODEL, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
 
@@ -127,11 +127,11 @@ def _ignores_tools(
 
 
 COMMAND = Command(
-    usage="MODEL [FILE]",
+    usage="[MODEL] [FILE]",
     details="The prompt is what llama-server makes of the messages with the model's chat "
     "template. Control tokens inside a message are treated as plain text.",
     words={
-        "MODEL": MODEL,
+        "MODEL": MODEL_FIRST,
         "FILE": "a JSON list of messages, or the whole body of a request as llama-server takes "
         "it; if omitted or -, standard input is read",
     },

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import ggtok
 from ggtok.cli import count_report, messages, reading, status
-from ggtok.cli.arguments import Command, Parser, add_json, add_model, load, take_model_before_paths
+from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--tree and --by exclude each other")
     if args.tools is not None and args.chat is None:
         raise UsageError("--tools has no effect without --chat")
-    take_model_before_paths(args)
+    take_model(args)
     paths = [*args.words, *_listed(args.files0_from)]
     if not paths and args.chat is None and args.files0_from is None:
         raise UsageError("nothing to count: give files, folders, or - for standard input")
@@ -163,10 +163,9 @@ def _status(args: argparse.Namespace, report: count_report.Report) -> int:
 COMMAND = Command(
     usage="[MODEL] PATH...|-",
     details="Texts are counted as they stand: nothing is added, and no special tokens are parsed. "
-    "Of folders all files are counted that .gitignore doesn't name. The model is -m, else "
-    "GGTOK_MODEL, else the first argument.",
+    "Of folders all files are counted that .gitignore doesn't name.",
     words={
-        "MODEL": "a .gguf file, or a name with a scheme (hf://, https://, ollama:, lmstudio:)",
+        "MODEL": MODEL_FIRST,
         "PATH": "a file, a folder, or - for standard input",
     },
     examples=[

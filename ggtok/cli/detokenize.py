@@ -6,7 +6,7 @@ import argparse
 import re
 
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import MODEL, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.status import UsageError
 
 
@@ -55,11 +55,11 @@ def _ids(listed: str) -> list[int]:
 
 
 COMMAND = Command(
-    usage="MODEL [ID]...",
+    usage="[MODEL] [ID]...",
     details="The text is written byte for byte. On a terminal it is followed by a newline, "
     "and its control characters are shown as escapes.",
     words={
-        "MODEL": MODEL,
+        "MODEL": MODEL_FIRST,
         "ID": "token ids; without any, they are read from standard input",
     },
     examples=[

@@ -7,7 +7,7 @@ import sys
 
 from ggtok.cli import escapes, writing
 from ggtok.cli.arguments import (
-    MODEL,
+    MODEL_FIRST,
     Command,
     Parser,
     add_json,
@@ -128,11 +128,11 @@ def describe(p: EncodeProgress) -> str:
 
 
 COMMAND = Command(
-    usage="MODEL PATH... -o OUT",
+    usage="[MODEL] PATH... -o OUT",
     details="Documents are text files, or parts of them, JSON lines, and rows of Parquet and Arrow "
     "files; .gz and .zst are read. An interrupted run goes on when the same command is given "
     "again; OUT appears when it is complete.",
-    words={"MODEL": MODEL, "PATH": "a file, a folder or a glob"},
+    words={"MODEL": MODEL_FIRST, "PATH": "a file, a folder or a glob"},
     examples=[
         "ggtok encode model.gguf corpus/ -o corpus.bin",
         r"ggtok encode model.gguf book.txt -o book.npy --format npy --separator '\n\n'",

@@ -19,9 +19,8 @@ from ggtok.cli.arguments import (
     add_json,
     add_model,
     load,
-    no_words,
     overrides,
-    take_model,
+    take_only_model,
 )
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
@@ -53,8 +52,7 @@ def run(args: argparse.Namespace) -> int:
         names = _native.pre_names()
         _write(args, names, names)
         return status.OK
-    take_model(args)
-    no_words(args)
+    take_only_model(args)
     if args.template is not None:
         _write_template(load(args), args)
         return status.OK

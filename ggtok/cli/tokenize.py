@@ -8,12 +8,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from itertools import chain
-from typing import Any
 
 import ggtok
-from ggtok.cli import escapes, reading, writing
-from ggtok.cli.arguments import MODEL, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli import colors, escapes, offsets, reading, writing
+from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.messages import hint
+from ggtok.cli.offsets import add_unit, json_token
 from ggtok.cli.status import UsageError
 
 _AT_ONCE = 1 << 16  # ids in a list; an int takes eight times the memory of an id
@@ -50,19 +50,89 @@ def add_arguments(parser: Parser) -> None:
         help="take the text as it is: --no-escape --no-parse-special",
     )
     parser.add_argument(
+        "--offsets", action="store_true", help="print which part of the text each token is"
+    )
+    add_unit(parser)
+    parser.add_argument(
+        "--color",
+        nargs="?",
+        const="auto",
+        default="never",
+        choices=["auto", "always", "never"],
+        help="show the text with its tokens in colours, and white space; by itself, or auto: on a "
+        "terminal, if NO_COLOR isn't set. Without effect on --ids, --offsets and --json",
+    )
+    _add_llama_tokenize(parser)
+    parser.add_argument(
         "--log-disable", dest="quiet", action="store_true", help="the same as --quiet"
     )
     add_json(parser)
     add_model(parser)
 
 
+def _add_llama_tokenize(parser: Parser) -> None:
+    """The names that llama.cpp's tools have for models elsewhere."""
+    parser.add_argument(
+        "-hf",
+        "-hfr",
+        "--hf-repo",
+        metavar="USER/REPO[:QUANT]",
+        help="the model is in this repository of the Hugging Face Hub",
+    )
+    parser.add_argument(
+        "-hff", "--hf-file", metavar="FILE", help="this file of the repository, whatever QUANT says"
+    )
+    parser.add_argument("-mu", "--model-url", metavar="URL", help="the model is at this address")
+    parser.add_argument(
+        "--offline", action="store_true", help="ask no server: only what is on this machine"
+    )
+
+
+def _take_named_model(args: argparse.Namespace) -> None:
+    """What these names say becomes the model."""
+    if args.hf_file is not None and args.hf_repo is None:
+        raise UsageError("--hf-file needs --hf-repo")
+    given = {"-m": args.model, "--hf-repo": args.hf_repo, "--model-url": args.model_url}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise UsageError(f"one model is expected, not those of {' and '.join(names)}")
+    if args.model_url is not None:
+        if not args.model_url.startswith(("https://", "http://")):
+            raise UsageError(f"not the address of a file: {args.model_url!r}")
+        args.model = args.model_url
+    if args.hf_repo is not None:
+        # With the scheme, no file of this name is meant.
+        args.model = f"hf://{args.hf_repo}"
+        if args.hf_file is not None:
+            args.model = f"hf://{args.hf_repo.partition(':')[0]}/{args.hf_file}"
+
+
+def _load(args: argparse.Namespace) -> ggtok.Tokenizer:
+    if not args.offline:
+        return load(args)
+    from ggtok.sources.offline import offline
+
+    with offline():
+        return load(args)
+
+
 def run(args: argparse.Namespace) -> None:
+    _take_named_model(args)
     take_model(args)
     file, text = _source(args)
     with nullcontext(iter([text])) if file is None else reading.blocks(file) as blocks:
-        tok = load(args)
+        tok = _load(args)
         if args.escape and not args.plain:
             blocks = escapes.replace_in_blocks(blocks)
+        if args.offsets:
+            offsets.write(
+                args,
+                tok,
+                b"".join(blocks),
+                add_special=tok.add_bos and not args.no_bos,
+                parse_special=not (args.no_parse_special or args.plain),
+            )
+            return
         ids = _encode(
             tok,
             blocks,
@@ -130,7 +200,12 @@ def _write(args: argparse.Namespace, tok: ggtok.Tokenizer, batches: Iterator[lis
     if args.json:
         _write_json(tok, batches)
         return
-    count = _write_ids(batches) if args.ids else _write_pieces(tok, batches)
+    if args.ids:
+        count = _write_ids(batches)
+    elif colors.wanted(args.color):
+        count = colors.write(tok, batches)
+    else:
+        count = _write_pieces(tok, batches)
     if args.show_count:
         writing.write(b"Total number of tokens: %d\n" % count)
 
@@ -159,9 +234,7 @@ def _write_pieces(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> int:
     count = 0
     for ids in batches:
         for id in set(ids).difference(lines):
-            # As printf("%s") there, a piece ends at its first NUL.
-            piece = tok.token_to_piece(id).split(b"\0", 1)[0]
-            lines[id] = b"%6d -> '%b'\n" % (id, visible(piece))
+            lines[id] = b"%6d -> '%b'\n" % (id, visible(writing.printed(tok.token_to_piece(id))))
         writing.write(b"".join(map(lines.__getitem__, ids)))
         count += len(ids)
     return count
@@ -187,7 +260,7 @@ def _write_json(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> None:
 
         def tokens(ids: list[int]) -> bytes:
             for id in set(ids).difference(pieces):
-                pieces[id] = writing.json_text(_json_token(id, tok.token_to_piece(id)))
+                pieces[id] = writing.json_text(json_token(id, tok.token_to_piece(id)))
             return b", ".join(map(pieces.__getitem__, ids))
 
         writing.write(b'{"count": %d, "ids": [' % count)
@@ -197,24 +270,19 @@ def _write_json(tok: ggtok.Tokenizer, batches: Iterable[list[int]]) -> None:
         writing.write(b"]}\n")
 
 
-def _json_token(id: int, piece: bytes) -> dict[str, Any]:
-    try:
-        return {"id": id, "piece": piece.decode()}
-    except UnicodeDecodeError:  # half a character: give the bytes too
-        return {"id": id, "piece": piece.decode("utf-8", "replace"), "bytes": list(piece)}
-
-
 COMMAND = Command(
-    usage="MODEL [TEXT]",
+    usage="[MODEL] [TEXT]",
     details="Options and output are those of llama-tokenize. Like it, the command replaces "
     "escapes and recognizes special tokens wherever the text comes from, a file included, unless "
     "--plain is given. BOS, and with it EOS, is added if the vocabulary asks for BOS.",
-    words={"MODEL": MODEL, "TEXT": "the text; or use -p TEXT, -f FILE or --stdin"},
+    words={"MODEL": MODEL_FIRST, "TEXT": "the text; or use -p TEXT, -f FILE or --stdin"},
     examples=[
         'ggtok tokenize model.gguf "Hello, world"',
         'ggtok tokenize -m model.gguf -p "Hello, world" --ids',
         "ggtok tokenize model.gguf -f prompt.txt --plain --show-count",
         "cat prompt.txt | ggtok tokenize model.gguf --stdin --json",
+        "ggtok tokenize model.gguf -f prompt.txt --color",
+        'ggtok tokenize -hf user/repo:Q8_0 "Hello, world" --offsets',
     ],
     add_arguments=add_arguments,
     run=run,

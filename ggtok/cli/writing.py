@@ -69,6 +69,11 @@ def visible(text: bytes) -> bytes:
     return _CONTROLS.sub(lambda control: shown(control[0]), decoded).encode()
 
 
+def printed(piece: bytes) -> bytes:
+    """What llama-tokenize's printf("%s") prints of a piece: it ends at the first NUL."""
+    return piece.split(b"\0", 1)[0]
+
+
 def write_line(line: str) -> None:
     write(line.encode("utf-8", "backslashreplace") + b"\n")
 

@@ -9,7 +9,6 @@ complete.
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -28,6 +27,7 @@ from ggtok.errors import (
 )
 from ggtok.sources import cache
 from ggtok.sources.found import Found, Source
+from ggtok.sources.offline import why
 from ggtok.sources.patience import waiting
 from ggtok.sources.prefix import STEP, Prefix, number
 
@@ -59,17 +59,14 @@ _SAID_MOST = 200  # characters of what a server says, in messages
 
 def find(url: str) -> Found:
     """The metadata of a GGUF file by its URL: from the cache if the server says that the
-    file is still the same, can't be reached, or HF_HUB_OFFLINE is set; else from the
+    file is still the same, can't be reached, or may not be asked; else from the
     server."""
     with _reader(url, url, {}) as reader:
         kept = cache.load(url)
         source = Source(url, "http", url=url)
-        if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        if offline := why():
             if kept is None:
-                raise not_found(
-                    f"{shown(url)}: not in the cache, and HF_HUB_OFFLINE is set: unset it to "
-                    "fetch the file"
-                )
+                raise not_found(f"{shown(url)}: not in the cache, and {offline} to fetch the file")
             return Found(source, kept.payload)
         reader.kept_validator = _sendable(kept.validator) if kept else ""
         try:

@@ -28,6 +28,7 @@ from ggtok.sources import cache, hfcache
 from ggtok.sources.choose import no_model
 from ggtok.sources.found import Found, Hint, Source
 from ggtok.sources.hfcache import Repo
+from ggtok.sources.offline import why
 from ggtok.sources.patience import TooLate, waiting, within
 from ggtok.sources.split import first
 
@@ -83,8 +84,8 @@ def find(repo: Repo, did_you_mean: Hint) -> Found:
         if found := hub.kept():
             return found
         raise not_found(
-            f"{shown(repo.name)}: not in the caches of this machine, and HF_HUB_OFFLINE is set: "
-            "unset it to look on the Hub"
+            f"{shown(repo.name)}: not in the caches of this machine, and {hub.offline} to look on "
+            "the Hub"
         )
     try:
         return hub.fetch()
@@ -142,7 +143,8 @@ class _Hub:
         self.shown = shown(repo.name)
         self._reached = False
         self.hf = _huggingface_hub(repo.name)
-        self.offline: bool = self.hf.constants.HF_HUB_OFFLINE
+        unset = self.hf.constants.HF_HUB_OFFLINE and "HF_HUB_OFFLINE is set: unset it"
+        self.offline: str | None = why() or unset or None
         self._agent = {"library_name": "ggtok", "library_version": __version__}
 
     def _url(self, file: str) -> str:

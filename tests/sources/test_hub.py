@@ -84,7 +84,7 @@ def facts(served: Hub | None, name: str, **variables: str) -> Mapping[str, objec
 
 
 def failure(served: Hub | None, name: str, **variables: str) -> str:
-    done = run(served, "tokenize", name, "text", **variables)
+    done = run(served, "tokenize", "-m", name, "text", **variables)
     assert (done.returncode, done.stdout) == (2, ""), done.stdout
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("ggtok: error: ")
