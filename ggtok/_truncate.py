@@ -24,11 +24,7 @@ LEAST = 256  # characters that are read at first
 def truncate(native: _native.Native, text: Any, n: int, side: str, add_special: bool) -> Any:
     parts = Parts(native)
     flags = ADD_SPECIAL * add_special
-    added = parts.count(b"", 0, 0, flags)
-    if n < added:
-        raise InvalidValueError(
-            f"n is {n}, but {added} tokens are added to any text: n={added} would do for none of it"
-        )
+    added = _added(parts, n, flags)
     size = LEAST + USUAL * min(n, len(text))
     cut = _from_left if side == "right" else _from_right
     while True:
@@ -37,6 +33,26 @@ def truncate(native: _native.Native, text: Any, n: int, side: str, add_special: 
         if found is not None:
             return found
         size *= 2
+
+
+def beginning(native: _native.Native, head: bytes, n: int, add_special: bool) -> bytes | None:
+    """What :func:`truncate` keeps of the beginning of a text that goes on after `head`; None:
+    more of it must be known."""
+    parts = Parts(native)
+    flags = ADD_SPECIAL * add_special
+    added = _added(parts, n, flags)
+    found: bytes | None = _from_left(parts, head, len(head), False, n, added, flags)
+    return found
+
+
+def _added(parts: Parts, n: int, flags: int) -> int:
+    """How many tokens are added to any text."""
+    added = parts.count(b"", 0, 0, flags)
+    if n < added:
+        raise InvalidValueError(
+            f"n is {n}, but {added} tokens are added to any text: n={added} would do for none of it"
+        )
+    return added
 
 
 def _from_left(

@@ -24,6 +24,7 @@ class Command(NamedTuple):
         examples: command lines.
         add_arguments: adds its options to its parser.
         run: carries it out; gives the exit status, None for success.
+        finding: when the exit status is 1, for its help.
     """
 
     usage: str
@@ -32,6 +33,7 @@ class Command(NamedTuple):
     examples: Sequence[str]
     add_arguments: Callable[[Parser], None]
     run: Callable[[argparse.Namespace], int | None]
+    finding: str = ""
 
 
 class _Formatter(argparse.HelpFormatter):

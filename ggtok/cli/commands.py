@@ -21,6 +21,8 @@ SUMMARIES = {
     "count": "count the tokens of files and folders",
     "explain": "show how a text's ids come about, step by step",
     "merges": "show which merges make a token",
+    "truncate": "cut texts down to a number of tokens",
+    "chunks": "cut texts into chunks of a number of tokens",
     "convert": "turn another library's vocabulary into one for llama.cpp",
     "export": "write a vocabulary in another library's format",
     "diff": "compare two models' vocabularies",
@@ -28,6 +30,7 @@ SUMMARIES = {
     "train": "train a vocabulary on text files",
     "list": "list the models on this machine",
     "cache": "list or remove the vocabularies fetched from elsewhere",
+    "completion": "print a script that completes commands in a shell",
 }
 
 
@@ -56,7 +59,11 @@ def parser(name: str, command: Command) -> Parser:
         usage=command.usage,
         description=f"{summary[0].upper()}{summary[1:]}. {command.details}",
         words=command.words,
-        epilog="examples:\n" + "\n".join("  " + line for line in command.examples),
+        epilog="examples:\n"
+        + "".join(f"  {line}\n" for line in command.examples)
+        + "\nexit status:\n  0  success\n"
+        + (f"  1  {command.finding}\n" if command.finding else "")
+        + "  2  an error, reported in one line on standard error",
     )
     command.add_arguments(made)
     return made

@@ -87,4 +87,5 @@ COMMAND = Command(
     ],
     add_arguments=add_arguments,
     run=run,
+    finding="with --check, a line differs for no known reason",
 )

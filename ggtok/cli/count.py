@@ -177,4 +177,5 @@ COMMAND = Command(
     ],
     add_arguments=add_arguments,
     run=run,
+    finding="the total is above --budget",
 )

@@ -130,4 +130,5 @@ COMMAND = Command(
     ],
     add_arguments=add_arguments,
     run=run,
+    finding="there is a difference; with --draft, B can't draft",
 )

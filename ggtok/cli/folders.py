@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ggtok.errors import FileError, MissingExtraError
+from ggtok.errors import MissingExtraError
 
 _NEVER = ".git"  # what git itself keeps
 
@@ -30,7 +30,7 @@ class Choice:
 
         Raises:
             MissingExtraError: there is a folder, and rignore isn't installed.
-            FileError: a folder can't be read.
+            OSError: a folder can't be read.
         """
         for path in paths:
             if path != "-" and os.path.isdir(path):
@@ -77,19 +77,31 @@ def _not_ignored(folder: str) -> Iterator[str]:
             "give --no-ignore"
         ) from None
     os.scandir(folder).close()  # of which rignore says nothing if it can't be read
-    try:
-        for path in rignore.walk(
+    odd = False
+
+    def walk(folder: str) -> Iterator[str]:
+        nonlocal odd
+        walker = rignore.walk(
             Path(folder),
             ignore_hidden=False,
             require_git=False,
             follow_links=False,
             overrides=[f"!{_NEVER}"],
-        ):
+        )
+        while True:
+            try:
+                path = next(walker)
+            except StopIteration:
+                return
+            except ValueError:  # a path that isn't UTF-8 is not given
+                odd = True
+                continue
             name = os.fspath(path)
             if not os.path.isdir(name) or os.path.islink(name):
                 yield name
-    except ValueError as e:
-        raise FileError(
-            f"{folder}: a name in it is not UTF-8, which the rules of .gitignore can't be applied "
-            f"to ({e}); give --no-ignore"
-        ) from None
+
+    yield from walk(folder)
+    if odd:
+        from ggtok.cli import mirror
+
+        yield from mirror.not_ignored(folder, walk)

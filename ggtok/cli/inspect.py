@@ -271,4 +271,5 @@ COMMAND = Command(
     ],
     add_arguments=add_arguments,
     run=run,
+    finding="the vocabulary can't be loaded; what is known of it is shown",
 )

@@ -1,0 +1,79 @@
+"""``ggtok completion``: scripts that complete the command line in a shell."""
+
+from __future__ import annotations
+
+import argparse
+
+from ggtok import _native
+from ggtok.cli import commands, writing
+from ggtok.cli.arguments import Command, Parser
+from ggtok.errors import MissingExtraError
+
+TYPE_CHECKING = False  # importing typing takes time
+if TYPE_CHECKING:
+    from typing import Any
+
+SHELLS = ["bash", "zsh", "fish"]
+# What stands for the value of an option that is a file's or a folder's name.
+_FILES = {"FILE", "F", "OUT", "PATH"}
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("shell", choices=SHELLS, metavar="bash|zsh|fish", help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> None:
+    try:
+        import shtab
+    except ImportError:
+        raise MissingExtraError(
+            "completion needs a package: pip install 'ggtok[completion]'"
+        ) from None
+    script: str = shtab.complete(_all(shtab, args.shell), args.shell)
+    writing.write(script.encode() + b"\n")
+
+
+def _all(shtab: Any, shell: str) -> argparse.ArgumentParser:
+    """A parser of all commands, whose arguments say how they are completed."""
+    top = argparse.ArgumentParser("ggtok", allow_abbrev=False)
+    top.add_argument("--version", action="version", help="show the version")
+    top.add_argument("-q", "--quiet", action="store_true", help="print no warnings and no hints")
+    each = top.add_subparsers()
+    for name, summary in commands.SUMMARIES.items():
+        parser = commands.parser(name, commands.find(name))
+        for action in parser._actions:
+            _describe(action, shtab)
+            if shell == "fish" and action.help:  # where shtab leaves escapes to be replaced
+                action.help = action.help.replace("\\", "\\\\")
+        each.add_parser(name, help=summary, description=summary, parents=[parser], add_help=False)
+    return top
+
+
+def _describe(action: Any, shtab: Any) -> None:
+    """Sets how an argument is completed."""
+    if action.dest == "words":
+        action.help = "a model, files, or other arguments"
+        action.complete = shtab.FILE
+    elif action.metavar == "MODEL":
+        action.complete = shtab.glob("*.gguf")
+    elif action.metavar in _FILES:
+        action.complete = shtab.FILE
+    elif action.dest == "pre":
+        action.choices = _native.pre_names()
+    elif action.help == argparse.SUPPRESS:
+        action.help = " or ".join(action.choices)
+
+
+COMMAND = Command(
+    usage="bash|zsh|fish",
+    details="The script completes commands, options, their values and names of files. It needs "
+    "the package shtab: pip install 'ggtok[completion]'.",
+    words={"bash|zsh|fish": "the shell"},
+    examples=[
+        "ggtok completion bash > ~/.local/share/bash-completion/completions/ggtok",
+        "ggtok completion zsh > ~/.zfunc/_ggtok    # a folder of $fpath, before compinit",
+        "ggtok completion fish > ~/.config/fish/completions/ggtok.fish",
+    ],
+    add_arguments=add_arguments,
+    run=run,
+)

@@ -1,0 +1,46 @@
+"""A command on a terminal of a chosen size."""
+
+from __future__ import annotations
+
+import os
+import select
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def on_terminal(
+    argv: Sequence[str], cwd: Path, *, columns: int = 80, stdin: bytes = b"", **env: str
+) -> bytes:
+    """What it writes there, standard error included; its standard input is no terminal."""
+    import fcntl
+    import pty
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=cwd,
+        env={**os.environ, "TERM": "xterm", **env},
+    )
+    os.close(theirs)
+    assert process.stdin is not None
+    process.stdin.write(stdin)
+    process.stdin.close()
+    written = b""
+    while select.select([ours], [], [], 60)[0]:
+        try:
+            block = os.read(ours, 1 << 16)
+        except OSError:  # the last one closed it
+            break
+        if not block:
+            break
+        written += block
+    os.close(ours)
+    assert process.wait(60) == 0
+    return written.replace(b"\r\n", b"\n")
