@@ -168,7 +168,7 @@ def test_unreadable_files(
         (["-n", "x"], "argument -n/--tokens: invalid int value: 'x'"),
         (["-n", "9", "-0", "--json"], "--null and --json exclude each other"),
         (["-n", "9", "-", "-"], "standard input can be read only once"),
-        (["-n", "-1"], "n "),
+        (["--tokens=-1"], "n "),
     ],
 )
 def test_usage(run, command: str, argv: list[str], message: str) -> None:

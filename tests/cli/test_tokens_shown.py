@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -88,7 +89,7 @@ def test_colors(run) -> None:
 def test_two_tokens_of_one_color_never_meet(run) -> None:
     shown = run("tokenize", BPE, "a b c d e f g", "--color", "always").out.decode()
     colors = [color for color, _ in MARKS.findall(shown)]
-    assert len(colors) > 6 and all(a != b for a, b in zip(colors, colors[1:], strict=False))
+    assert len(colors) > 6 and all(a != b for a, b in itertools.pairwise(colors))
 
 
 def test_characters_of_several_tokens(run) -> None:
