@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHELLS = ["bash", "zsh", "fish"]
 # What stands for the value of an option that is a file's or a folder's name.
-_FILES = {"FILE", "F", "OUT", "PATH"}
+_FILES = {"MODEL", "FILE", "F", "OUT", "PATH"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -54,8 +54,6 @@ def _describe(action: Any, shtab: Any) -> None:
     if action.dest == "words":
         action.help = "a model, files, or other arguments"
         action.complete = shtab.FILE
-    elif action.metavar == "MODEL":
-        action.complete = shtab.glob("*.gguf")
     elif action.metavar in _FILES:
         action.complete = shtab.FILE
     elif action.dest == "pre":

@@ -77,7 +77,7 @@ def test_bash(run, folder: Path) -> None:
 @needs("fish")
 def test_fish(run, folder: Path) -> None:
     path = script(run, "fish", folder / "scripts" / "ggtok.fish")
-    asked = "".join(f"complete -C {typed!r}; echo '--';" for typed, _ in TYPED)
+    asked = "".join(f"complete -C {typed!r}; echo ==;" for typed, _ in TYPED)
     done = subprocess.run(
         ["fish", "--no-config", "-c", f"source {path}; {asked}"],
         capture_output=True,
@@ -86,7 +86,7 @@ def test_fish(run, folder: Path) -> None:
         env={**os.environ, "HOME": str(folder)},
     )
     assert done.stderr == ""
-    answers = done.stdout.split("--\n")
+    answers = done.stdout.split("==\n")
     for (typed, expected), answer in zip(TYPED, answers, strict=False):
         assert {line.split("\t")[0] for line in answer.splitlines()} == expected, typed
 
@@ -123,7 +123,7 @@ def test_zsh(run, folder: Path) -> None:
             words = typed.split(" ")
             read(" ".join([*words[:-1], *expected]).encode())
         else:
-            for name in sorted(expected, key=lambda name: name):
+            for name in sorted(expected):
                 read(name.encode())
         os.write(terminal, b"\x15\n")
         time.sleep(0.05)
