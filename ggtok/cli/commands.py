@@ -23,8 +23,6 @@ SUMMARIES = {
     "chunks": "cut texts into chunks of a number of tokens",
     "explain": "show how a text's ids come about, step by step",
     "merges": "show which merges make a token",
-    "truncate": "cut texts down to a number of tokens",
-    "chunks": "cut texts into chunks of a number of tokens",
     "convert": "turn another library's vocabulary into one for llama.cpp",
     "export": "write a vocabulary in another library's format",
     "diff": "compare two models' vocabularies",
