@@ -13,7 +13,7 @@ from ggtok import _types as types
 from ggtok._escape import shown
 from ggtok.errors import UnknownPreTokenizerError, VocabWarning
 from ggtok.making.extract import metadata_of
-from ggtok.making.read import Reader
+from ggtok.making.gguf_reader import Reader
 from ggtok.making.read import pair as parts_of
 from ggtok.making.spelling import CONTROL, NORMAL
 from ggtok.tokenizer import Tokenizer, load

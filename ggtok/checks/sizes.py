@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ggtok.checks.codes import Finding, finding
 from ggtok.checks.file import File
-from ggtok.making.read import Reader
+from ggtok.making.gguf_reader import Reader
 
 _EMBEDDING = b"token_embd.weight"
 _MORE = 4 << 20  # bytes of the descriptions of tensors that are read at most
