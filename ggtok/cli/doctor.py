@@ -13,8 +13,7 @@ from ggtok.cli.arguments import (
     Parser,
     add_json,
     add_words,
-    no_words,
-    take_model,
+    take_only_model,
     telling,
 )
 from ggtok.cli.status import FINDING, OK
@@ -29,8 +28,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    take_model(args)
-    no_words(args)
+    take_only_model(args)
     from ggtok.checks.codes import SERIOUS
     from ggtok.checks.run import doctor
 
@@ -52,8 +50,7 @@ def run(args: argparse.Namespace) -> int:
 COMMAND = Command(
     usage="MODEL",
     details="Each finding has a code, which docs/doctor.md explains, and is serious (ids, or where "
-    "generations end, are probably not what the model was trained with) or a remark. The exit "
-    "status is 1 if any is serious.",
+    "generations end, are probably not what the model was trained with) or a remark.",
     words={"MODEL": MODEL},
     examples=[
         "ggtok doctor model.gguf",
@@ -62,4 +59,5 @@ COMMAND = Command(
     ],
     add_arguments=add_arguments,
     run=run,
+    finding="a finding is serious",
 )

@@ -21,9 +21,8 @@ from ggtok.cli.arguments import (
     Parser,
     add_json,
     add_model,
-    no_words,
     overrides,
-    take_model,
+    take_only_model,
     telling,
 )
 from ggtok.cli.messages import warn
@@ -47,8 +46,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    take_model(args)
-    no_words(args)
+    take_only_model(args)
     if args.text is not None and (args.texts, args.seed) != (None, None):
         raise UsageError("--text takes the place of --texts and --seed")
     n, seed = (200 if args.texts is None else args.texts), args.seed or 1
@@ -160,7 +158,7 @@ COMMAND = Command(
     details="Texts that are easy to get wrong are generated, and encoded by ggtok and by the "
     "llama.cpp of the package xllamacpp or llama-cpp-python, whichever is installed: with and "
     "without added and parsed special tokens. llama.cpp runs in a process of its own, so that a "
-    "crash of it ends nothing else. The exit status is 1 if ids differ.",
+    "crash of it ends nothing else.",
     words={"MODEL": MODEL},
     examples=[
         "ggtok parity model.gguf",
@@ -169,4 +167,5 @@ COMMAND = Command(
     ],
     add_arguments=add_arguments,
     run=run,
+    finding="ids differ",
 )

@@ -54,7 +54,9 @@ def test_remote_headers(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_errors(run, tmp_path: Path) -> None:
-    assert run("doctor").errors == ["ggtok: error: no model: give a GGUF file or a model's name"]
+    assert run("doctor").errors == [
+        "ggtok: error: no model: give a GGUF file or a model's name, or set GGTOK_MODEL"
+    ]
     assert run("doctor", HEALTHY, "x").errors == ["ggtok: error: unexpected argument: 'x'"]
     (tmp_path / "no.gguf").write_bytes(b"GGUF")
     for source in str(tmp_path / "no.gguf"), str(tmp_path), str(tmp_path / "missing.gguf"):

@@ -148,7 +148,7 @@ def test_structures_of_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "no model: give a GGUF file or a model's name"),
+        ([], "no model: give a GGUF file or a model's name, or set GGTOK_MODEL"),
         ([BPE, "x"], "unexpected argument: 'x'"),
         ([BPE, "--texts", "0"], "--texts must be at least 1"),
         ([BPE, "--text", "-", "--seed", "2"], "--text takes the place of --texts and --seed"),
