@@ -102,7 +102,9 @@ def known_names(llama: LlamaCpp, names: Iterable[str], folder: Path) -> set[str]
         return True
 
     try:
-        if not loads("default") or loads("no-such-name"):
+        if not loads("default"):
+            raise SystemExit("the library can't be driven: no vocabulary loads")
+        if loads("no-such-name"):
             raise SystemExit("the library does not tell a known name from an unknown one")
     except LlamaCppDied as death:
         raise SystemExit(f"the library can't be driven: {death}") from None

@@ -88,7 +88,10 @@ def _gguf_error(f: Failure) -> errors.GGTokError:
         )
 
     data = None if f.data is None else memoryview(ffi.buffer(f.data))
-    f.message = diagnose.plainly(f.message, data, f.filename, f.file_size, parses_further)
+    plain = diagnose.plainly(f.message, data, f.filename, f.file_size, parses_further)
+    # What the parser got into was a GGUF file, whatever lies there by now.
+    if not (f.offset and plain.startswith("not a GGUF file")):
+        f.message = plain
     return errors.GGUFError(f.text, key=f.key, offset=f.offset)
 
 
