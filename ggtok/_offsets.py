@@ -17,16 +17,8 @@ _MAX_THREADS = 256  # more are not started
 
 
 @cache
-def numpy_parts() -> tuple[Callable[..., types.Any], types.Any, types.Any]:
-    """What makes arrays; imported with the first, since it takes longer than to load a file."""
-    import numpy as np
-
-    return np.frombuffer, np.dtype(np.int32), np.dtype(np.int64)
-
-
-@cache
 def _array_parts() -> tuple[Callable[..., types.Int64Array], types.Any]:
-    """numpy_parts, for arrays of two dimensions."""
+    """What makes arrays; imported with the first, since it takes longer than to load a file."""
     import numpy as np
 
     return np.ndarray, np.dtype(np.int64)

@@ -11,7 +11,6 @@ from ggtok import _types as types
 from ggtok._attributes import TokenAttr as TokenAttr
 from ggtok._explaining import Explaining
 from ggtok._native import results
-from ggtok._offsets import numpy_parts
 from ggtok._open import Opened, overrides_dict, patterns_tuple
 from ggtok.errors import InvalidTypeError, VocabWarning
 from ggtok.files.methods import Corpora
@@ -195,15 +194,14 @@ class Tokenizer(Explaining, Corpora):
 
         Much faster than a list for large texts.
         """
-        encode = self._native.encode_bytes
-        flags = self._flags_of(add_special, parse_special, continuation)
+        encode = self._native.encode_array
+        parse: object = parse_special  # as _flags_of, whose call a short text would feel
+        if parse is not False and parse is not True:
+            parse = self._native.parsed(parse)
         try:
-            ids = encode(text, *flags)
+            return encode(text, add_special, parse, continuation)
         except Exception as e:
-            ids = self._native.retry(encode, e, text, *flags)
-        frombuffer, int32, _ = numpy_parts()
-        array: types.Int32Array = frombuffer(ids, int32)
-        return array
+            return self._native.retry(encode, e, text, add_special, parse, continuation)
 
     def encode_batch(
         self,

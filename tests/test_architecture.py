@@ -85,6 +85,13 @@ def test_every_source_file_has_a_folder_and_every_folder_a_paragraph() -> None:
     assert names == {*MAY_USE, "gen"}
 
 
+def test_a_paragraph_tells_what_its_folder_may_use() -> None:
+    for folder, used in MAY_USE.items():
+        text = " ".join((CEXT / folder / "README.md").read_text("utf-8").split())
+        told = text.partition("May use: ")[2].partition(". Start with")[0]
+        assert set(re.findall(r"\b[a-z]+\b", told)) & set(MAY_USE) == used, folder
+
+
 def test_no_circles_between_c_files() -> None:
     """A .c file and the header of its name count as one file."""
     uses: dict[str, set[str]] = {}

@@ -6,7 +6,7 @@ A pattern becomes a list of instructions as for a backtracking matcher. A state 
 the automaton is the ordered list of places where such a matcher could stand,
 the ones it would try first in front; a match drops all after it. So the last
 match met is the one the backtracking matcher returns. docs/design/pretokenizers.md, section
-Pre-tokenizers, has the argument and the encoding.
+The automata, has the argument and the encoding.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The regular expressions of llama.cpp's pre-tokenizers (b11549), one row each.
 
-Data for pretok_dfa.py and unicode_tables.py; both say how it is read. A new
-pre-tokenizer with a new regex is one row here and one row in pretok/names.c.
-pretok_python.py writes them for ggtok/explaining.
+Data for pretok_dfa.py and unicode_tables.py; both say how it is read. pretok_python.py writes
+them for ggtok/explaining. What else a new one needs: docs/design/pretokenizers.md, Adding a name.
 
 Non-ASCII characters are written as escapes: some are look-alikes (U+212A, the
 Kelvin sign) or not normalized, and an editor must not change them.

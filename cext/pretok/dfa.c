@@ -1,6 +1,6 @@
 /*
  * The automata that gen/pretok_dfa.py writes to dfa.inc, run over a piece: each cut is where
- * the pattern's leftmost-first match ends (docs/design/automata.md).
+ * the pattern's leftmost-first match ends (docs/design/pretokenizers.md).
  */
 #include "pretok/scan.h"
 

@@ -10,6 +10,7 @@
  * Without a GIL the kept objects would need locks, so none are kept.
  */
 #include "python/entry.h"
+#include "python/array.h"
 #include "python/chat.h"
 #include "python/signals.h"
 #include "python/state.h"
@@ -262,16 +263,16 @@ static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     return list;
 }
 
-/* (text, add_special, parse_special, continuation) -> bytearray of int32 */
-static PyObject *encode_bytes(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+/* (text, add_special, parse_special, continuation) -> NumPy array of int32 */
+static PyObject *encode_array(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     SELF;
     (void)n;
     ggtok_ids ids;
     ggtok_context *ctx = run(e, args, &ids, NULL);
     if (!ctx) return NULL;
-    PyObject *bytes = entry_bytearray_of(ids.data, ids.n * sizeof *ids.data);
+    PyObject *array = ggtok_python_array_of(ids.data, ids.n);
     ggtok_pool_give(e->pool, ctx);
-    return bytes;
+    return array;
 }
 
 /* (text, add_special, parse_special, continuation, in code points?) -> (list of int, bytearray of
@@ -474,7 +475,7 @@ PyObject *ggtok_py_error(PyObject *self, const ggtok_error *err) {
 #define CHAT {"chat", (PyCFunction)(void (*)(void))ggtok_py_chat, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    METHOD(encode),       METHOD(encode_bytes), METHOD(encode_trusted),
+    METHOD(encode),       METHOD(encode_array), METHOD(encode_trusted),
     METHOD(count),        BOUND(decode),        BOUND(decode_at),
     BOUND(encode_batch),  METHOD(clear),        METHOD(take),
     METHOD(encode_part),  METHOD(safe_cut),     METHOD(cache_info),

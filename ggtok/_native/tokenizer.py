@@ -31,6 +31,9 @@ TYPE_CHECKING = False  # as in library.py
 if TYPE_CHECKING:
     from typing import Any, NoReturn, TypeVar
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ggtok._native.splitting import Split, Splitter
 
     T = TypeVar("T")
@@ -54,7 +57,7 @@ class Native:
     encode: Callable[[object, object, object, object], list[int]]
     encode_spans: Callable[[object, object, object, object, object], tuple[list[int], bytearray]]
     encode_trusted: Callable[[str | bytes, int, bytes, bool], Any]
-    encode_bytes: Callable[[object, object, object, object], bytearray]
+    encode_array: Callable[[object, object, object, object], NDArray[np.int32]]
     count: Callable[[object, object, object, object], int]
     encode_batch: Callable[..., Any]
     decode: Callable[[object, object, object], bytes]

@@ -343,10 +343,27 @@ def known(path: str) -> bool:
     return any((ROOT / beside / path).exists() for beside in _BESIDE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+GUIDES = [ROOT / "docs" / "architecture.md", *sorted((ROOT / "cext").glob("*/README.md"))]
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *GUIDES], ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_files_that_a_page_names_exist(page: Path) -> None:
     for path in _SOURCE.findall(page.read_text("utf-8")):
-        assert known(path), f"{page.name}: {path}"
+        assert known(path) or (page.parent / path).exists(), f"{page}: {path}"
+
+
+def test_pages_that_comments_name_exist() -> None:
+    sources = [p for folder in ("cext", "ggtok") for p in (ROOT / folder).rglob("*.*")]
+    named = {
+        (path.name, page)
+        for path in sources
+        if path.suffix in (".c", ".h", ".py", ".inc")
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text("utf-8"))
+    }
+    assert len(named) > 10
+    assert {(name, page) for name, page in named if not (ROOT / page).is_file()} == set()
 
 
 def test_tests_that_pages_name_exist() -> None:

@@ -78,7 +78,8 @@ def test_the_same_text_fills_the_cache_once() -> None:
     assert tok.cache_info().currsize == held[-1]
 
 
-@pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3"])
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+@pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_in_a_batch(name: str) -> None:
     """They are merged once, and their ids go to all places where they were deferred."""
     draw = random.Random(7)
@@ -96,7 +97,8 @@ def test_duplicates_in_a_batch(name: str) -> None:
         assert ids == [id for word in spaced for id in of[word]]
 
 
-@pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3"])
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+@pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_where_a_text_ends(name: str) -> None:
     """In the last bytes of a text, words are told from others by less of them. One that was
     deferred twice before in a batch got no ids there, if an earlier text had left its traces."""

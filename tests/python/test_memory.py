@@ -76,7 +76,7 @@ def test_no_memory_to_encode(by_python: bool) -> None:
 
     tok = ggtok.load(fixture("bpe-gpt2"))
     tok._encode = failing  # type: ignore[method-assign, assignment]
-    for name in ("encode_bytes", "count", "encode_batch", "encode_trusted", "decode", "take"):
+    for name in ("encode_array", "count", "encode_batch", "encode_trusted", "decode", "take"):
         setattr(tok._native, name, failing)
     calls: list[Callable[[], object]] = [
         lambda: tok.encode("a"),

@@ -1,0 +1,54 @@
+/*
+ * NumPy's C API without its headers: a table of functions in a capsule, whose places never change
+ * (what is compiled against an old NumPy runs with a new one). So it isn't needed to build ggtok, and
+ * isn't imported with it.
+ */
+#include "python/array.h"
+
+#include <stdatomic.h>
+
+enum { /* places in the table, and a type's number */
+       ARRAY_TYPE = 2,
+       ARRAY_NEW = 93,
+       INT32 = 5
+};
+
+/* PyArray_New(subtype, nd, dims, type_num, strides, data, itemsize, flags, obj) */
+typedef PyObject *(*array_new)(void *, int, const Py_ssize_t *, int, const Py_ssize_t *, void *,
+                               int, int, PyObject *);
+
+typedef struct array_object { /* how each array begins */
+    PyObject_HEAD char *data;
+} array_object;
+
+static _Atomic(void **) table; /* once it is known, for good: NumPy can't be unloaded */
+
+static void **find_table(void) {
+    static const char *const modules[] = {"numpy._core._multiarray_umath", /* since NumPy 2 */
+                                          "numpy.core._multiarray_umath"};
+    PyObject *module = PyImport_ImportModule(modules[0]);
+    if (!module && PyErr_ExceptionMatches(PyExc_ModuleNotFoundError)) {
+        PyErr_Clear();
+        module = PyImport_ImportModule(modules[1]);
+    }
+    if (!module) return NULL;
+    PyObject *capsule = PyObject_GetAttrString(module, "_ARRAY_API");
+    void **found = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+    Py_XDECREF(capsule);
+    Py_DECREF(module);
+    atomic_store_explicit(&table, found, memory_order_release);
+    return found;
+}
+
+PyObject *ggtok_python_array_of(const int32_t *ids, size_t n) {
+    void **api = atomic_load_explicit(&table, memory_order_acquire);
+    if (!api && !(api = find_table())) return NULL;
+    Py_ssize_t shape = (Py_ssize_t)n;
+    array_new new = (array_new)(uintptr_t)api[ARRAY_NEW];
+    PyObject *array = new(api[ARRAY_TYPE], 1, &shape, INT32, NULL, NULL, 0, 0, NULL);
+    if (!array || !n) return array;
+    char *to = ((array_object *)array)->data;
+    ggtok_mem_will_fill(to, n * sizeof *ids);
+    memcpy(to, ids, n * sizeof *ids);
+    return array;
+}
