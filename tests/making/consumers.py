@@ -31,6 +31,8 @@ from ggtok.making.vocabulary import Vocabulary
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
 NEXT = "tokenizers==1.0.0rc3"
+# What its wheels say, which have published expressions alone, each known by its text.
+NO_EXPRESSIONS = "this `Split` pattern needs a system-regex backend"
 FORMATS = ("json", "tiktoken", "model")
 # Reads lines from standard input, writes their ids: what runs in the other environment.
 READER = """
@@ -140,8 +142,9 @@ def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
             try:
                 n = differing(v, encode, path.suffix == ".json")
             except Refused as e:
-                found.append(f"{name}: FAILS: {e}")
-                good = False
+                lacking = NO_EXPRESSIONS in str(e)
+                found.append(f"{name}: " + ("lacks the expressions" if lacking else f"FAILS: {e}"))
+                good &= lacking
                 continue
             found.append(f"{name}: {n} differ")
             good &= n == 0 or bool(warned)

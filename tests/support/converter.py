@@ -1,13 +1,16 @@
 """llama.cpp's own converter, run on folders without weights.
 
-It is the sdist's, in a process of its own, with a stand-in for torch, of which it needs only
-names as long as there are no tensors.
+It is the sdist's, in a process of its own, with stand-ins: for torch, of which it needs only
+names as long as there are no tensors, and for mistral-common, of which it needs what a tekken.json
+holds.
 """
 
 from __future__ import annotations
 
+import base64
 import importlib
 import importlib.machinery
+import json
 import os
 import runpy
 import subprocess
@@ -34,6 +37,62 @@ class _Torch(types.ModuleType):
         value = type(name, (), {"__init__": lambda self, *a, **k: None})
         setattr(self, name, value)
         return value
+
+
+class _Tekkenizer:
+    """A tekken.json as mistral-common's class of this name has it."""
+
+    def __init__(self, path: str) -> None:
+        document = json.loads(Path(path).read_bytes())
+        config = document["config"]
+        self.n_words = config["default_vocab_size"]
+        self.num_special_tokens = config["default_num_special_tokens"]
+        self.version = config["version"]
+        texts = [row["token_str"] for row in document["special_tokens"]]
+        filled = range(len(texts), self.num_special_tokens)
+        self.id_to_piece = [*texts, *(f"<SPECIAL_{id}>" for id in filled)].__getitem__
+        self.unk_id, self.bos_id, self.eos_id, self.pad_id = map(
+            texts.index, ("<unk>", "<s>", "</s>", "<pad>")
+        )
+        rows = document["vocab"][: self.n_words - self.num_special_tokens]
+        ranks = {base64.b64decode(row["token_bytes"]): row["rank"] for row in rows}
+        self._tekken_token2id_nospecial = ranks
+        self._model = types.SimpleNamespace(_mergeable_ranks=ranks)
+
+
+class _MistralTokenizer:
+    @staticmethod
+    def from_file(path: str) -> Any:
+        tokenizer = types.SimpleNamespace(tokenizer=_Tekkenizer(path))
+        return types.SimpleNamespace(instruct_tokenizer=tokenizer)
+
+
+def _only_tekken(files: list[str]) -> str:
+    return next(file for file in files if file.endswith("/tekken.json"))
+
+
+_MISTRAL_COMMON: dict[str, dict[str, Any]] = {
+    "": {},
+    ".tokens": {},
+    ".tokens.tokenizers": {},
+    ".tokens.tokenizers.base": {
+        "TokenizerVersion": types.SimpleNamespace(**{f"v{n}": f"v{n}" for n in range(1, 16)})
+    },
+    ".tokens.tokenizers.mistral": {"MistralTokenizer": _MistralTokenizer},
+    ".tokens.tokenizers.multimodal": {"DATASET_MEAN": (), "DATASET_STD": ()},
+    ".tokens.tokenizers.sentencepiece": {"SentencePieceTokenizer": type("_None", (), {})},
+    ".tokens.tokenizers.tekken": {"Tekkenizer": _Tekkenizer},
+    ".tokens.tokenizers.utils": {
+        "_filter_valid_tokenizer_files": list,
+        "get_one_valid_tokenizer_file": _only_tekken,
+    },
+}
+
+
+def _stand_in(name: str, names: dict[str, Any]) -> None:
+    module = types.ModuleType(name)
+    vars(module).update(names)
+    sys.modules[name] = module
 
 
 @cache
@@ -76,6 +135,8 @@ def _main(root: str, source: str, out: str, pre: str) -> None:
 
     transformers.AutoTokenizer  # noqa: B018
     sys.modules["torch"] = torch
+    for name, names in _MISTRAL_COMMON.items():
+        _stand_in("mistral_common" + name, names)
     sys.path.insert(0, root)
     if pre:
         base = importlib.import_module("conversion.base")

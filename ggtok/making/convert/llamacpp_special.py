@@ -35,8 +35,11 @@ class Special:
             self._read_config(config, added, folder)
         path = folder.file("config.json")
         model_config = {} if path is None else read_object(path)
+        text_config = model_config.get("text_config") or {}
         for name in self._types:
-            self.set(name, model_config.get(f"{name}_token_id"))
+            key = f"{name}_token_id"
+            id = model_config.get(key)
+            self.set(name, text_config.get(key) if id is None else id)
 
     def set(self, name: str, id: Any) -> None:
         if type(id) is int and id >= 0 and (self._n_vocab is None or id < self._n_vocab):

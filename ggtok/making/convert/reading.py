@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ggtok.errors import VocabError, file_error
@@ -14,7 +15,7 @@ from ggtok.errors import VocabError, file_error
 T = TypeVar("T")
 
 MAX_BYTES = 128 << 20  # of a file; the largest tokenizer.json known has 33 MB
-MAX_VALUES = 1 << 23  # of a JSON text, which take some hundred bytes each
+MAX_VALUES = 1 << 22  # of a JSON text: up to 160 bytes each; the largest known has 1.8 million
 MAX_TOKENS = 1 << 22
 MAX_TOKEN_BYTES = 1 << 16  # of one token
 
@@ -39,9 +40,13 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
     name = os.fsdecode(path)
     try:
         with open(path, "rb", opener=_without_waiting) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise file_error(errno.ESPIPE, "not a regular file", name)
-            data = file.read(limit + 1)
+            # What is asked for is allocated, and a size may be wrong.
+            data = file.read(min(limit, status.st_size) + 1)
+            if status.st_size < len(data) <= limit:
+                data += file.read(limit + 1 - len(data))
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), name) from None
     if len(data) > limit:
@@ -60,6 +65,13 @@ def read_text(path: str | os.PathLike[str]) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         raise VocabError(f"{os.fsdecode(path)}: not UTF-8 at byte {e.start}") from None
+
+
+def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers and without their ends, one at a time: a list would take many
+    times the file's size."""
+    for number, line in enumerate(io.BytesIO(data), 1):
+        yield number, line.rstrip(b"\r\n")
 
 
 def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.making import spelling
-from ggtok.making.convert.differences import plain_added
+from ggtok.making.convert.differences import plain_added, plain_but_mask
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.reading import by_id, checked, field, token_id, utf8
+from ggtok.making.patterns import CHAIN_OF_PRE, MASK
 from ggtok.making.report import Difference
 
 
@@ -118,14 +119,25 @@ def _note_conditions(source: Source, draft: Draft) -> None:
     conditions = ["lstrip", "rstrip", "single_word"]
     if source.document.get("normalizer") is not None:
         conditions.append("normalized")
-    bound = [row for row in source.added if any(row.get(name) is True for name in conditions)]
+    chain = CHAIN_OF_PRE.get(draft.pre or "")
+    pres = () if chain is None else chain.pres
+    strips_mask = any(pre.strips_mask for pre in pres if pre.name == draft.pre)
+    bound = {}
+    for row in source.added:
+        names = [name for name in conditions if row.get(name) is True]
+        if strips_mask and row["content"] == MASK:
+            names = ["lstrip"] if "lstrip" not in names else names[1:]
+        if names:
+            bound[row["content"]] = names
     if bound:
-        names = [name for name in conditions if any(row.get(name) is True for row in bound)]
+        found = {name for names in bound.values() for name in names}
+        names = [name for name in conditions if name in found]
+        first = next(iter(bound))
         draft.differences.append(
             Difference(
                 "added-tokens",
-                f"{len(bound)} added tokens such as {bound[0].get('content')!r} are found under "
-                f"conditions ({', '.join(names)}) that llama.cpp doesn't have",
-                change=plain_added,
+                f"{len(bound)} added tokens such as {first!r} are found under "
+                f"other conditions ({', '.join(names)}) than llama.cpp's",
+                change=plain_but_mask if strips_mask else plain_added,
             )
         )

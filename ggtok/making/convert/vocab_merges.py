@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ggtok.errors import not_found
+from ggtok.errors import VocabError, not_found
 from ggtok.making.convert.folder import Folder
-from ggtok.making.convert.reading import checked, field, read_object, read_text
+from ggtok.making.convert.reading import MAX_TOKENS, checked, field, read_object, read_text
 from ggtok.making.convert.tokenizer_json import Source
 from ggtok.making.patterns import CHAIN_OF_PRE
 
@@ -45,7 +45,10 @@ def source_of(path: str, folder: Folder, pre: str | None) -> Source:
 
 
 def _merges(path: str) -> list[str]:
-    lines = read_text(path).split("\n")
+    text = read_text(path)
+    if text.count("\n") > MAX_TOKENS:
+        raise VocabError(f"{path}: more than {MAX_TOKENS} merges: too large for a vocabulary")
+    lines = text.split("\n")
     if lines and lines[0].startswith("#version"):
         lines = lines[1:]
     return [line.removesuffix("\r") for line in lines if line.strip()]
