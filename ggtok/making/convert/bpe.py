@@ -13,8 +13,9 @@ from ggtok.making.convert import structure
 from ggtok.making.convert.differences import Json, without_normalizer
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.reading import checked, field, utf8
+from ggtok.making.convert.strips import strips_mask
 from ggtok.making.convert.tokenizer_json import Source, add_added, vocab_of
-from ggtok.making.patterns import CHAIN_OF_PRE, MASK, Chain, Pre
+from ggtok.making.patterns import CHAIN_OF_PRE, Chain, Pre
 from ggtok.making.pre_tokenizer_json import pre_tokenizer_of
 from ggtok.making.report import Difference
 
@@ -102,9 +103,7 @@ def _set_pre(source: Source, draft: Draft) -> None:
             chain,
             ignore_merges=ignore,
             keep_spaces=None if keep is None else not keep,
-            strips_mask=any(
-                row.get("content") == MASK and row.get("lstrip") is True for row in source.added
-            ),
+            strips_mask=strips_mask(source.added),
         )
         draft.pre = pre.name
     if chain is not None:

@@ -10,11 +10,10 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.making import spelling
-from ggtok.making.convert.differences import plain_added, plain_but_mask
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.reading import by_id, checked, field, token_id, utf8
-from ggtok.making.patterns import CHAIN_OF_PRE, MASK
+from ggtok.making.convert.strips import name_by_strips, obey, strips_of
 from ggtok.making.report import Difference
 
 
@@ -119,14 +118,12 @@ def _note_conditions(source: Source, draft: Draft) -> None:
     conditions = ["lstrip", "rstrip", "single_word"]
     if source.document.get("normalizer") is not None:
         conditions.append("normalized")
-    chain = CHAIN_OF_PRE.get(draft.pre or "")
-    pres = () if chain is None else chain.pres
-    strips_mask = any(pre.strips_mask for pre in pres if pre.name == draft.pre)
+    name_by_strips(draft, source.added)
+    strips = strips_of(draft)
     bound = {}
     for row in source.added:
-        names = [name for name in conditions if row.get(name) is True]
-        if strips_mask and row["content"] == MASK:
-            names = ["lstrip"] if "lstrip" not in names else names[1:]
+        names = {name for name in conditions if row.get(name) is True}
+        names ^= {strips[row["content"]]} if row["content"] in strips else set()
         if names:
             bound[row["content"]] = names
     if bound:
@@ -138,6 +135,6 @@ def _note_conditions(source: Source, draft: Draft) -> None:
                 "added-tokens",
                 f"{len(bound)} added tokens such as {first!r} are found under "
                 f"other conditions ({', '.join(names)}) than llama.cpp's",
-                change=plain_but_mask if strips_mask else plain_added,
+                change=lambda document: obey(document, strips),
             )
         )

@@ -333,13 +333,14 @@ def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
         "prepend_scheme": "always" if tok._native.flags()["add_space_prefix"] else "never",
         "split": True,
     }
-    steps = [metaspace]
+    pre_tokenizer: Json = metaspace
     if tok._native.flags()["remove_extra_whitespaces"]:
         normalizers.append(_replace({"Regex": " {2,}"}, " "))
-        steps.insert(0, {"type": "WhitespaceSplit"})
+        steps = [{"type": "WhitespaceSplit"}, metaspace]
+        pre_tokenizer = {"type": "Sequence", "pretokenizers": steps}
     return {
         "normalizer": {"type": "Sequence", "normalizers": normalizers} if normalizers else None,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+        "pre_tokenizer": pre_tokenizer,
         "decoder": metaspace,
         "model": {
             "type": "Unigram",

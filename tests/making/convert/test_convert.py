@@ -306,6 +306,32 @@ def test_spaces_before_a_mask(mask: bool, tmp_path: Path) -> None:
     assert "added-tokens" in named(v)
 
 
+def test_spaces_after_special_tokens(tmp_path: Path) -> None:
+    """By the model's name, if they are just those of Phi-3."""
+    document = sources.phi3()
+    v = convert(sources.write(tmp_path / "tokenizer.json", document))
+    exact(v)
+    assert v.keys["general.name"] == "Phi-3" and "added-tokens" not in named(v)
+    tok = v.tokenizer()
+    assert tok.encode("<|user|>  a", add_special=False, parse_special=True) == tok.encode(
+        "<|user|>a", add_special=False, parse_special=True
+    )
+    document["added_tokens"][-2]["rstrip"] = True
+    v = convert(sources.write(tmp_path / "tokenizer.json", document))
+    exact(v)
+    assert "general.name" not in v.keys and "added-tokens" in named(v)
+
+
+def test_a_mask_of_a_unigram_model(tmp_path: Path) -> None:
+    v = convert(sources.write(tmp_path / "tokenizer.json", sources.unigram_with_mask()), lines=0)
+    assert v.pre == "jina-v2-de" and "added-tokens" not in named(v)
+    tok = v.tokenizer()
+    ids = [
+        tok.encode(text, add_special=False, parse_special=True) for text in ("a <mask>", "a<mask>")
+    ]
+    assert ids[0] == ids[1]
+
+
 # ---- what is not explained ----
 
 
@@ -502,6 +528,8 @@ def test_llamacpp_loads_what_is_written_and_has_our_ids(tmp_path: Path) -> None:
         sources.write(tmp_path / "c.json", sources.wordpiece()),
         sources.write(tmp_path / "d.model", sources.spm("unigram")),
         sources.write(tmp_path / "tekken.json", sources.tekken()),
+        sources.write(tmp_path / "e.json", sources.phi3()),
+        sources.write(tmp_path / "f.json", sources.unigram_with_mask()),
     ]
     with LlamaCpp() as llama:
         for path in paths:

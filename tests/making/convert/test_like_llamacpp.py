@@ -12,6 +12,7 @@ from gguf import GGUFReader
 import ggtok
 from ggtok.making import spelling
 from ggtok.making.convert import llamacpp_documents, llamacpp_hashes
+from ggtok.making.convert.sentencepiece_model import BPE, read_model, write_model
 from tests.making.convert import sources
 from tests.support import converter
 
@@ -243,7 +244,9 @@ def test_xlm_roberta(tmp_path: Path) -> None:
     v = same(path, tmp_path)
     assert (v.model, v.texts[3], v.types[3]) == ("t5", b"<unk>", spelling.UNKNOWN)
     assert v.texts[-1] == b"[PAD1698]" and "bos is None, should be 0" in str(v.report)
-    sources.write(path / "sentencepiece.bpe.model", sources.spm("bpe"))
+    model = read_model((path / "sentencepiece.bpe.model").read_bytes())
+    model.model_type = BPE
+    sources.write(path / "sentencepiece.bpe.model", write_model(model))
     with pytest.raises(ggtok.VocabError, match="wants a Unigram model"):
         ggtok.convert(path, like="llama.cpp")
 
