@@ -12,7 +12,7 @@ from ggtok.making.contents import Pair
 from ggtok.making.convert import structure
 from ggtok.making.convert.differences import Json, without_normalizer
 from ggtok.making.convert.draft import Draft
-from ggtok.making.convert.reading import checked, field, utf8
+from ggtok.making.convert.reading import check_splits, checked, field, utf8
 from ggtok.making.convert.strips import strips_mask
 from ggtok.making.convert.tokenizer_json import Source, add_added, vocab_of
 from ggtok.making.patterns import CHAIN_OF_PRE, Chain, Pre
@@ -334,6 +334,7 @@ def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[t
 
     Those that have no merges come last.
     """
+    check_splits(ids, "model.vocab")
     order: dict[str, list[tuple[str, str]]] = {}
     for left, right in merges:
         order.setdefault(left + right, []).append((left, right))

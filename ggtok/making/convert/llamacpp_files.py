@@ -23,6 +23,7 @@ from ggtok.making.convert.llamacpp_documents import (
 from ggtok.making.convert.llamacpp_special import Special
 from ggtok.making.convert.ranks import last_merge
 from ggtok.making.convert.reading import (
+    check_splits,
     checked,
     field,
     read_bytes,
@@ -236,6 +237,7 @@ def _mistral(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]
 
 def _all_splits(ranks: dict[bytes, int]) -> list[Pair]:
     """By the tokens' ranks, then by the parts'."""
+    check_splits(ranks, "tekken.json")
     merges: list[Pair] = []
     for token, rank in ranks.items():
         if rank < 256:

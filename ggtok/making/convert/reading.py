@@ -7,7 +7,7 @@ import io
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeVar
 
 from ggtok.errors import VocabError, file_error
@@ -16,8 +16,9 @@ T = TypeVar("T")
 
 MAX_BYTES = 128 << 20  # of a file; the largest tokenizer.json known has 33 MB
 MAX_VALUES = 1 << 22  # of a JSON text: up to 160 bytes each; the largest known has 1.8 million
-MAX_TOKENS = 1 << 22
+MAX_TOKENS = 1 << 21  # which take about 500 bytes each
 MAX_TOKEN_BYTES = 1 << 16  # of one token
+MAX_SPLITS = 1 << 33  # squares of tokens' lengths, some seconds' work; Gemma 3's are 1 << 24
 
 _REQUIRED: Any = object()
 _NAMES = {
@@ -158,6 +159,12 @@ def token_id(value: Any, where: str) -> int:
     if not 0 <= id < MAX_TOKENS:
         raise VocabError(f"{where}: {id} is not a token id: they go from 0 to {MAX_TOKENS - 1}")
     return id
+
+
+def check_splits(texts: Iterable[Sized], where: str) -> None:
+    """Refuses long tokens, of which all splits are looked at: that takes quadratic time."""
+    if sum(len(text) ** 2 for text in texts) > MAX_SPLITS:
+        raise VocabError(f"{where}: the tokens are too long to look at all their splits")
 
 
 def by_id(pairs: Iterable[tuple[str, Any]], where: str) -> dict[int, str]:

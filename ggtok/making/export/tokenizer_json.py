@@ -11,6 +11,7 @@ from typing import Any
 from ggtok.errors import VocabError, VocabWarning
 from ggtok.making import spelling
 from ggtok.making.contents import Contents
+from ggtok.making.convert.reading import check_splits
 from ggtok.making.export.special import special_of
 from ggtok.making.gguf_writer import CHARSMAP
 from ggtok.making.newlines import unmerged_run
@@ -243,6 +244,7 @@ def merges_by_score(vocabulary: Contents, texts: Sequence[str]) -> list[list[str
         VocabError: there are others.
     """
     scores = vocabulary.scores or [0.0] * len(texts)
+    check_splits(texts, _FORMAT)
     ids = {text: id for id, text in enumerate(texts)}
     ranked: list[tuple[float, int, int, int, int]] = []
     joint: dict[float, list[str]] = {}
