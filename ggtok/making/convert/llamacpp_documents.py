@@ -15,7 +15,7 @@ from ggtok.making.convert.draft import Draft, check_holes
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.llamacpp_hashes import PRE_OF_HASH, TEXT
 from ggtok.making.convert.llamacpp_special import Special
-from ggtok.making.convert.reading import field, read_object, token_id
+from ggtok.making.convert.reading import field, read_object, token_id, utf8
 from ggtok.making.convert.tokenizer_json import Source, ids_of, vocab_of
 from ggtok.making.vocabulary import Vocabulary
 
@@ -84,7 +84,7 @@ def _base(source: Source) -> tuple[list[tuple[str, int]], dict[str, int]]:
 
 def _set_rows(draft: Draft, rows: list[tuple[str, int]]) -> None:
     for id, (text, kind) in enumerate(rows):
-        draft.set(id, text.encode("utf-8", "surrogatepass"), kind)
+        draft.set(id, utf8(text, f"token {id}"), kind)
 
 
 def _hashed(source: Source, pre: str | None, faithful: Callable[[], Vocabulary]) -> str:
@@ -128,9 +128,13 @@ def _gpt2(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -
 
 def _merges(source: Source) -> list[Pair]:
     return [
-        (left.replace(" ", "\u0120").encode(), right.replace(" ", "\u0120").encode())
-        for left, right in merges_of(source.model)
+        (_merged(left, f"model.merges[{i}]"), _merged(right, f"model.merges[{i}]"))
+        for i, (left, right) in enumerate(merges_of(source.model))
     ]
+
+
+def _merged(part: str, where: str) -> bytes:
+    return utf8(part.replace(" ", "\u0120"), where)
 
 
 def _bert(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -> Draft:
@@ -167,13 +171,14 @@ def _llama_hf(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary
     draft = Draft(model="llama", pre="default", scores={})
     for id, text in vocab.items():
         kind = spelling.CONTROL if text in special else spelling.NORMAL
-        if spelling.is_byte_token(text.encode()):
+        data = utf8(text, f"model.vocab: token {id}")
+        if spelling.is_byte_token(data):
             kind = spelling.BYTE
-        draft.set(id, text.encode(), kind, -1000.0)
+        draft.set(id, data, kind, -1000.0)
     for row in source.added:
         if row["id"] not in vocab:
             kind = spelling.CONTROL if row["content"] in special else spelling.USER_DEFINED
-            draft.set(row["id"], row["content"].encode(), kind, -1000.0)
+            draft.set(row["id"], utf8(row["content"], "added_tokens"), kind, -1000.0)
     Special(folder, len(draft.texts)).write(draft)
     return draft
 
@@ -202,14 +207,13 @@ def _gemma4(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary])
 def _special_texts(source: Source) -> set[str]:
     """What transformers counts among the special tokens: the configuration's, by name."""
     config = source.folder.tokenizer_config
-    texts: set[Any] = set()
-    for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"):
-        entry = config.get(f"{name}_token")
-        texts.add(entry.get("content") if isinstance(entry, dict) else entry)
+    names = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+    entries: list[Any] = [config.get(f"{name}_token") for name in names]
     for key in ("additional_special_tokens", "extra_special_tokens"):
-        more = config.get(key) or []
-        for entry in more.values() if isinstance(more, dict) else more:
-            texts.add(entry.get("content") if isinstance(entry, dict) else entry)
+        more = config.get(key)
+        entries += more.values() if isinstance(more, dict) else []
+        entries += more if isinstance(more, list) else []
+    texts = (entry.get("content") if isinstance(entry, dict) else entry for entry in entries)
     return {text for text in texts if isinstance(text, str)}
 
 

@@ -59,21 +59,25 @@ def _pieces(folder: Folder, model: Model, name: str) -> Draft:
         draft.set(id, piece.text, _type(piece), piece.score)
     for text, value in folder.added_tokens.items():
         if token_id(value, "added_tokens.json") < n:
-            draft.set(value, text.encode(), spelling.USER_DEFINED, -1000.0)
+            data = utf8(text, "added_tokens.json")
+            draft.set(value, data, spelling.USER_DEFINED, -1000.0)
     return draft
 
 
 def _sentencepiece(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -> Draft:
     path = _path(folder, "tokenizer.model")
     draft = _pieces(folder, read_model(read_bytes(path), "tokenizer.model"), "llama")
-    for key, row in (folder.tokenizer_config.get("added_tokens_decoder") or {}).items():
-        id = token_id(int(key[:10]), "added_tokens_decoder") if key.isdecimal() else draft.size
+    where = "tokenizer_config.json: added_tokens_decoder"
+    decoder = field(folder.tokenizer_config, "added_tokens_decoder", dict, where, {})
+    for key, value in decoder.items():
+        id = token_id(int(key[:10]), where) if key.isdecimal() else draft.size
         if id < draft.size:
+            row = checked(value, dict, f"{where}.{key}")
             text = str(row.get("content"))
             control = row.get("special") or looks_special(text)
             kind = spelling.CONTROL if control else spelling.USER_DEFINED
             text = text if control else text.replace(_MARK, " ")
-            draft.set(id, text.encode(), kind, -1000.0)
+            draft.set(id, utf8(text, f"{where}.{key}"), kind, -1000.0)
     Special(folder, draft.size).write(draft)
     return draft
 

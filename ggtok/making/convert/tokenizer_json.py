@@ -85,9 +85,12 @@ def ids_of(source: Source) -> dict[str, int]:
     vocab = source.model.get("vocab")
     ids: dict[str, int] = {}
     if isinstance(vocab, dict):
-        ids = dict(vocab)
+        ids = {text: id for id, text in by_id(vocab.items(), "model.vocab").items()}
     elif isinstance(vocab, list):
-        ids = {row[0]: id for id, row in enumerate(vocab)}
+        for id, value in enumerate(vocab):
+            where = f"model.vocab[{id}]"
+            row: list[Any] = checked(value, list, where)
+            ids[checked(row[0] if row else None, str, where + "[0]")] = id
     for i, row in enumerate(source.added):
         where = f"added_tokens[{i}]"
         ids[field(row, "content", str, where)] = token_id(row.get("id"), where + ".id")

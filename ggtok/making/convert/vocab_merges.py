@@ -11,10 +11,18 @@ from typing import Any
 
 from ggtok.errors import VocabError, not_found
 from ggtok.making.convert.folder import Folder
-from ggtok.making.convert.reading import MAX_TOKENS, checked, field, read_object, read_text
+from ggtok.making.convert.reading import (
+    MAX_TOKENS,
+    checked,
+    field,
+    read_object,
+    read_text,
+    token_id,
+)
 from ggtok.making.convert.tokenizer_json import Source
 from ggtok.making.patterns import CHAIN_OF_PRE
 
+_END = "<|endoftext|>"
 MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 # Classes of transformers whose text isn't cut as GPT-2's: the row that has their expressions.
 _CLASSES = {"Qwen2Tokenizer": "qwen2"}
@@ -39,8 +47,8 @@ def source_of(path: str, folder: Folder, pre: str | None) -> Source:
         "model": {"type": "BPE", "vocab": vocab, "merges": _merges(merges)},
     }
     # What GPT-2's class has without a configuration.
-    plain = not folder.tokenizer_config and "<|endoftext|>" in vocab
-    names = dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>") if plain else {}
+    plain = not folder.tokenizer_config and _END in vocab
+    names = dict.fromkeys(("bos", "eos", "unk"), _END) if plain else {}
     return Source(document, folder, pre, special=names)
 
 
@@ -80,25 +88,25 @@ def _post_processor(folder: Folder) -> dict[str, Any] | None:
 
 def _added(folder: Folder, vocab: dict[str, Any]) -> list[dict[str, Any]]:
     """added_tokens.json's, then those of the configuration, which say more."""
-    rows: dict[Any, dict[str, Any]] = {
-        id: {"id": id, "content": text, "special": False}
-        for text, id in folder.added_tokens.items()
-    }
+    rows: dict[int, dict[str, Any]] = {}
+    for text, value in folder.added_tokens.items():
+        id = token_id(value, f"added_tokens.json: {text!r}")
+        rows[id] = {"id": id, "content": text, "special": False}
     decoder = field(folder.tokenizer_config, "added_tokens_decoder", dict, "", {})
     for key, row in decoder.items():
         entry = checked(row, dict, f"added_tokens_decoder.{key}")
-        id = int(key[:10]) if key.isdecimal() else key
+        if not key.isdecimal():
+            raise VocabError(f"added_tokens_decoder: {key!r} is no token id")
+        id = token_id(int(key[:10]), "added_tokens_decoder")
         rows[id] = {"id": id, "content": entry.get("content"), "special": entry.get("special")}
     for name in ("bos", "eos", "unk", "pad"):
         text = folder.tokenizer_config.get(name + "_token")
         text = text.get("content") if isinstance(text, dict) else text
         if isinstance(text, str) and text in vocab:
-            rows.setdefault(vocab[text], {"id": vocab[text], "content": text, "special": True})
-    if not rows and "<|endoftext|>" in vocab:
-        rows[vocab["<|endoftext|>"]] = {
-            "id": vocab["<|endoftext|>"],
-            "content": "<|endoftext|>",
-            "special": True,
-        }
+            id = token_id(vocab[text], f"vocab: {text!r}")
+            rows.setdefault(id, {"id": id, "content": text, "special": True})
+    if not rows and _END in vocab:
+        id = token_id(vocab[_END], f"vocab: {_END!r}")
+        rows[id] = {"id": id, "content": _END, "special": True}
     conditions = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return [{**conditions, **row} for row in rows.values()]
