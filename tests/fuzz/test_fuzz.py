@@ -139,8 +139,8 @@ def test_scalars_of_every_type(name: str) -> None:
 
 
 def test_sources_with_any_value_anywhere() -> None:
-    n, taken, findings = sources.fuzz(7, inputs=60)
-    assert n == 60 and taken > 20 and findings == 0
+    n, taken, findings = sources.fuzz(7, inputs=40)
+    assert n == 40 and taken > 10 and findings == 0
 
 
 def test_models_are_read_as_protobuf_reads_them() -> None:

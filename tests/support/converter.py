@@ -7,14 +7,18 @@ holds.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import importlib
 import importlib.machinery
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
+import tempfile
+import traceback
 import types
 from contextlib import nullcontext
 from functools import cache
@@ -22,8 +26,6 @@ from pathlib import Path
 from typing import Any
 
 from fixtures.fetch import fetch
-
-SECONDS = 300
 
 
 class _Torch(types.ModuleType):
@@ -110,41 +112,99 @@ def convert(source: Path, out: Path, pre: str = "") -> Path:
 
     pre: the pre-tokenizer's name, in place of the one that it has for a hash of ids.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.converter",
-        str(folder()),
-        str(source),
-        str(out),
-        pre,
-    ]
-    env = dict(os.environ, HF_HUB_OFFLINE="1", USE_TORCH="0", PYTHONWARNINGS="ignore")
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=SECONDS)
-    if done.returncode:
-        raise ConverterRefused(done.stderr[-20000:])
+    said = out.with_suffix(".said")
+    request = json.dumps([str(source), str(out), pre, str(said)])
+    if hasattr(os, "fork"):
+        code = _asked(request)
+    else:
+        code = subprocess.run([*_COMMAND, request], env=_environment()).returncode
+    if code:
+        raise ConverterRefused(said.read_text("utf-8", "replace")[-20000:])
     return out
 
 
-def _main(root: str, source: str, out: str, pre: str) -> None:
+_COMMAND = (sys.executable, "-m", "tests.support.converter")
+
+
+def _environment() -> dict[str, str]:
+    # Where transformers keeps the code that comes with a folder.
+    modules = tempfile.mkdtemp(prefix="ggtok-converter-")
+    atexit.register(shutil.rmtree, modules, ignore_errors=True)
+    own = {"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "PYTHONWARNINGS": "ignore"}
+    return {**os.environ, **own, "HF_MODULES_CACHE": modules}
+
+
+@cache
+def _server() -> subprocess.Popen[str]:
+    """A process that has imported what the converter needs, which takes seconds."""
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(_COMMAND, env=_environment(), stdin=pipe, stdout=pipe, text=True)
+    atexit.register(child.communicate)  # which ends it
+    return child
+
+
+def _asked(request: str) -> int:
+    child = _server()
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.write(request + "\n")
+    child.stdin.flush()
+    return int(child.stdout.readline())
+
+
+# ---- in the child ----
+
+
+def _serve() -> None:
+    """Answers each request, a line, with the exit status of a fork that does it."""
+    _import()
+    for request in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            os._exit(_run(*json.loads(request)))
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _import() -> None:
     torch = _Torch("torch")
     torch.__path__ = []
     torch.__version__ = "0.0.0"
     torch.__spec__ = importlib.machinery.ModuleSpec("torch", None)
     import transformers  # before the stand-in, so that it knows there is no torch
 
-    transformers.AutoTokenizer  # noqa: B018
+    transformers.AutoTokenizer, transformers.PreTrainedTokenizerFast  # noqa: B018
     sys.modules["torch"] = torch
     for name, names in _MISTRAL_COMMON.items():
         _stand_in("mistral_common" + name, names)
-    sys.path.insert(0, root)
+    sys.path.insert(0, str(folder()))
+    importlib.import_module("conversion.base")
+
+
+def _run(source: str, out: str, pre: str, said: str) -> int:
+    """The exit status; what is printed goes to the file `said`."""
+    with open(said, "w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
     if pre:
         base = importlib.import_module("conversion.base")
         base.TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
-    script = os.path.join(root, "convert_hf_to_gguf.py")
+    script = os.path.join(folder(), "convert_hf_to_gguf.py")
     sys.argv = [script, source, "--vocab-only", "--outfile", out, "--outtype", "f16"]
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as e:
+        return int(e.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stderr.flush()
+    return 0
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    if len(sys.argv) == 1:
+        _serve()
+    else:
+        _import()
+        sys.exit(_run(*json.loads(sys.argv[1])))

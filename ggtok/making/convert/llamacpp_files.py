@@ -107,11 +107,13 @@ def _set_normalizer(draft: Draft, model: Model) -> None:
 
 
 def _xlmr(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -> Draft:
-    """fairseq's ids: four tokens in place of the model's first three, and the last piece is lost.
-
-    The converter reads tokenizer.json where there is no model, by what transformers makes of it.
-    """
+    """fairseq's ids: four tokens in place of the model's first three, and the last piece is lost."""
     name = "sentencepiece.bpe.model"
+    if folder.file(name) is None and folder.file("tokenizer.json") is not None:
+        raise VocabError(
+            f"{name}: isn't there: what llama.cpp's converter makes of tokenizer.json depends on "
+            "transformers' version"
+        )
     model = read_model(read_bytes(_path(folder, name)), name)
     if model.model_type != UNIGRAM:
         raise VocabError(f"{name}: llama.cpp's converter wants a Unigram model here")

@@ -249,6 +249,10 @@ def test_xlm_roberta(tmp_path: Path) -> None:
     sources.write(path / "sentencepiece.bpe.model", write_model(model))
     with pytest.raises(ggtok.VocabError, match="wants a Unigram model"):
         ggtok.convert(path, like="llama.cpp")
+    (path / "sentencepiece.bpe.model").unlink()
+    sources.write(path / "tokenizer.json", "{}")
+    with pytest.raises(ggtok.VocabError, match="depends on transformers' version"):
+        ggtok.convert(path, like="llama.cpp")
 
 
 QWEN = """
@@ -278,7 +282,7 @@ class QWenTokenizer(PreTrainedTokenizer):
 """
 
 
-def test_qwen_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_qwen_1(tmp_path: Path) -> None:
     """Its class comes with it, of which the converter asks for ranks and special tokens."""
     path = folder(tmp_path / "f", "QWenLMHeadModel", "qwen", vocab_size=1100)
     sources.write(path / "qwen.tiktoken", sources.tiktoken_file())
@@ -287,7 +291,6 @@ def test_qwen_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config: dict[str, Any] = {"tokenizer_class": "QWenTokenizer", "add_bos_token": False}
     config["auto_map"] = {"AutoTokenizer": ["tokenization_qwen.QWenTokenizer", None]}
     sources.write(path / "tokenizer_config.json", config)
-    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
     v = same(path, tmp_path, pre="qwen2")
     end = len(sources.ranks())
     assert v.special_ids == {"bos": end, "eos": end, "unk": end}
