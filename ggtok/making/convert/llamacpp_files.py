@@ -107,7 +107,7 @@ def _set_normalizer(draft: Draft, model: Model) -> None:
 
 
 def _xlmr(folder: Folder, pre: str | None, faithful: Callable[[], Vocabulary]) -> Draft:
-    """fairseq's ids: four tokens in place of the model's first three, and the last piece is lost."""
+    """fairseq's ids: four tokens in place of the first three, and the last piece is lost."""
     name = "sentencepiece.bpe.model"
     if folder.file(name) is None and folder.file("tokenizer.json") is not None:
         raise VocabError(
