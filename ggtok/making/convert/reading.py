@@ -44,10 +44,9 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise file_error(errno.ESPIPE, "not a regular file", name)
-            # What is asked for is allocated, and a size may be wrong.
+            # What is asked for is allocated; there may be more than the size says.
             data = file.read(min(limit, status.st_size) + 1)
-            if status.st_size < len(data) <= limit:
-                data += file.read(limit + 1 - len(data))
+            data += file.read(limit + 1 - len(data) if len(data) > status.st_size else 0)
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), name) from None
     if len(data) > limit:

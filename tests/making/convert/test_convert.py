@@ -474,6 +474,9 @@ def test_vocab_and_merges(tmp_path: Path) -> None:
         {"tokenizer_class": "RobertaTokenizer", "bos_token": {"content": "<|endoftext|>"}},
     )
     assert ggtok.convert(tmp_path).special_ids["bos"] == 0
+    sources.write(tmp_path / "tokenizer_config.json", {"added_tokens_decoder": {"x": {}}})
+    with pytest.raises(ggtok.VocabError, match="'x' is no token id"):
+        ggtok.convert(tmp_path)
     (tmp_path / "merges.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"merges\.txt isn't beside it"):
         ggtok.convert(tmp_path / "vocab.json")

@@ -173,6 +173,11 @@ def test_too_many_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ggtok.convert(sources.write(tmp_path / "vocab.json", "{}"))
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
+def test_a_file_without_a_size() -> None:
+    assert b"Threads:" in reading.read_bytes("/proc/self/status")
+
+
 def test_sources_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         ggtok.convert(tmp_path / "tokenizer.json")

@@ -105,6 +105,12 @@ def test_t5(tmp_path: Path) -> None:
     sources.write(path / "spiece.model", data)
     sources.write(path / "tokenizer_config.json", {"eos_token": "</s>"})
     assert same(path, tmp_path).model == "t5"
+    for kind, message in ((3, "neither Unigram nor BPE"), (BPE, "no file that llama.cpp's")):
+        model = read_model(data)
+        model.model_type = kind
+        sources.write(path / "spiece.model", write_model(model))
+        with pytest.raises(ggtok.VocabError, match=message):
+            ggtok.convert(path, like="llama.cpp")
 
 
 def test_rwkv(tmp_path: Path) -> None:
