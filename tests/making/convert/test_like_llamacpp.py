@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gguf import GGUFReader
 
 import ggtok
 from ggtok.making import spelling
@@ -15,6 +14,7 @@ from ggtok.making.convert import llamacpp_documents, llamacpp_hashes
 from ggtok.making.convert.sentencepiece_model import BPE, read_model, write_model
 from tests.making.convert import sources
 from tests.support import converter
+from tests.support.patch import GGUF
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 SIZES = {
@@ -38,15 +38,6 @@ SIZES = {
 }
 
 
-def keys(path: Path) -> dict[str, tuple[list[str], Any]]:
-    fields = GGUFReader(path).fields
-    return {
-        name: ([t.name for t in f.types], f.contents())
-        for name, f in fields.items()
-        if name.startswith("tokenizer.")
-    }
-
-
 def folder(path: Path, arch: str, kind: str, **config: Any) -> Path:
     path.mkdir()
     data = {"architectures": [arch], "model_type": kind, **SIZES, **config}
@@ -58,15 +49,16 @@ def same(path: Path, tmp_path: Path, pre: str | None = None) -> ggtok.Vocabulary
     """All keys in order, with their types and values. pre: the name that both are to write."""
     v = ggtok.convert(path, like="llama.cpp", pre=pre)
     v.save(tmp_path / "like.gguf")
-    real = keys(converter.convert(path, tmp_path / "real.gguf", pre or ""))
-    mine = keys(tmp_path / "like.gguf")
-    assert list(mine) == list(real)
-    for name, (types, value) in real.items():
-        assert mine[name][0] == types, name
-        if isinstance(value, list):
-            rows = zip(mine[name][1], value, strict=True)
+    real = GGUF.read(converter.convert(path, tmp_path / "real.gguf", pre or ""))
+    mine = GGUF.read(tmp_path / "like.gguf")
+    names = [name.decode() for name in real.raw if name.startswith(b"tokenizer.")]
+    assert [name.decode() for name in mine.raw if name.startswith(b"tokenizer.")] == names
+    for name in names:
+        assert mine.type(name) == real.type(name), name
+        if isinstance(value := real.get(name), list):
+            rows = zip(mine.array(name), value, strict=True)
             assert [(i, a, b) for i, (a, b) in enumerate(rows) if a != b] == [], name
-        assert mine[name][1] == value, name
+        assert mine.raw[name.encode()] == real.raw[name.encode()], name
     return v
 
 
@@ -99,14 +91,8 @@ def test_a_sentencepiece_folder(tmp_path: Path) -> None:
     assert "types: " in str(v.report)
 
 
-def rules(path: Path) -> dict[str, str]:
-    """Options for a small charsmap: the gguf package takes a quarter of a minute for NFKC's."""
-    file = sources.write(path / "rules.tsv", "41\t61\nC4\t61 65\n")
-    return {"normalization_rule_name": "", "normalization_rule_tsv": str(file)}
-
-
 def test_t5(tmp_path: Path) -> None:
-    data = sources.spm("unigram", **rules(tmp_path))
+    data = sources.spm("unigram", normalization_rule_name="nmt_nfkc")
     path = folder(tmp_path / "f", "T5ForConditionalGeneration", "t5", vocab_size=2000)
     sources.write(path / "spiece.model", data)
     sources.write(path / "tokenizer_config.json", {"eos_token": "</s>"})
@@ -249,7 +235,7 @@ def test_gemma4(tmp_path: Path) -> None:
 
 def test_xlm_roberta(tmp_path: Path) -> None:
     path = folder(tmp_path / "f", "XLMRobertaModel", "xlm-roberta", vocab_size=1700)
-    options = {**rules(tmp_path), "user_defined_symbols": ["<x>"]}
+    options = {"normalization_rule_name": "nmt_nfkc", "user_defined_symbols": ["<x>"]}
     sources.write(path / "sentencepiece.bpe.model", sources.spm("unigram", **options))
     config = {"bos_token": "<s>", "cls_token": "<s>", "add_bos_token": True}
     sources.write(path / "tokenizer_config.json", config)
