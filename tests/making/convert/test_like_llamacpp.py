@@ -208,6 +208,41 @@ def test_byte_level(tmp_path: Path) -> None:
     assert v.special_ids == {"eos": 1, "eot": 0, "pad": 5}
 
 
+START, END = ({"SpecialToken": {"id": t, "type_id": 0}} for t in ("<|im_start|>", "<|endoftext|>"))
+A, B = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+KNOWN = {t: {"id": t, "ids": [i], "tokens": [t]} for i, t in enumerate(sources.SPECIAL)}
+ROBERTA = {"type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": False}
+POST_PROCESSORS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "bytes": (
+        {"type": "Sequence", "processors": [{**sources.BYTE_LEVEL, "use_regex": False}]},
+        {"cls_token": "<|im_start|>", "sep_token": "<|endoftext|>"},
+    ),
+    "roberta": ({**ROBERTA, "cls": ["<|im_start|>", 1], "sep": ["<|endoftext|>", 0]}, {}),
+    "unnamed": (
+        {"type": "TemplateProcessing", "single": [START, A, END], "pair": [START, A, B, END]},
+        {},
+    ),
+    "between": (
+        {"type": "TemplateProcessing", "single": [START, A], "pair": [START, A, END, END, B]},
+        {"eos_token": "<|endoftext|>", "bos_token": "<|im_start|>"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POST_PROCESSORS)
+def test_post_processors(name: str, tmp_path: Path) -> None:
+    """What they say of special tokens wins over the configuration, or adds to it."""
+    processor, config = POST_PROCESSORS[name]
+    if processor["type"] == "TemplateProcessing":
+        processor = {**processor, "special_tokens": KNOWN}
+    document = sources.bpe("qwen2", post_processor=processor)
+    path = folder(tmp_path / "f", "Qwen3ForCausalLM", "qwen3", vocab_size=900)
+    sources.write(path / "tokenizer.json", document)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **config}
+    sources.write(path / "tokenizer_config.json", config)
+    same(path, tmp_path, pre="qwen2")
+
+
 def test_code_llamas_size_and_granites(tmp_path: Path) -> None:
     """The converter knows them by config.json's vocab_size alone."""
     data = sources.spm("bpe")
