@@ -243,6 +243,19 @@ def test_post_processors(name: str, tmp_path: Path) -> None:
     same(path, tmp_path, pre="qwen2")
 
 
+def test_llama_3(tmp_path: Path) -> None:
+    """Neither a SentencePiece model nor one with byte fallback; tekken.json counts alone."""
+    path = folder(tmp_path / "f", "LlamaForCausalLM", "llama", vocab_size=900)
+    sources.write(path / "tokenizer.json", sources.bpe("llama-bpe"))
+    sources.write(path / "tekken.json", "{}")
+    sources.write(path / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    assert same(path, tmp_path, pre="llama-bpe").model == "gpt2"
+    document = sources.bpe("llama-bpe", model={"end_of_word_suffix": "</w>"})
+    sources.write(path / "tokenizer.json", document)
+    v = ggtok.convert(path, like="llama.cpp", pre="llama-bpe")
+    assert "there is no faithful conversion to compare with" in str(v.report)
+
+
 def test_code_llamas_size_and_granites(tmp_path: Path) -> None:
     """The converter knows them by config.json's vocab_size alone."""
     data = sources.spm("bpe")
