@@ -89,8 +89,8 @@ def ids_of(source: Source) -> dict[str, int]:
     elif isinstance(vocab, list):
         for id, value in enumerate(vocab):
             where = f"model.vocab[{id}]"
-            row: list[Any] = checked(value, list, where)
-            ids[checked(row[0] if row else None, str, where + "[0]")] = id
+            pair: list[Any] = checked(value, list, where)
+            ids[checked(pair[0] if pair else None, str, where + "[0]")] = id
     for i, row in enumerate(source.added):
         where = f"added_tokens[{i}]"
         ids[field(row, "content", str, where)] = token_id(row.get("id"), where + ".id")
@@ -131,13 +131,13 @@ def _note_conditions(source: Source, draft: Draft) -> None:
             bound[row["content"]] = names
     if bound:
         found = {name for names in bound.values() for name in names}
-        names = [name for name in conditions if name in found]
+        ordered = [name for name in conditions if name in found]
         first = next(iter(bound))
         draft.differences.append(
             Difference(
                 "added-tokens",
                 f"{len(bound)} added tokens such as {first!r} are found under "
-                f"other conditions ({', '.join(names)}) than llama.cpp's",
+                f"other conditions ({', '.join(ordered)}) than llama.cpp's",
                 change=lambda document: obey(document, strips),
             )
         )

@@ -100,11 +100,11 @@ def _added(folder: Folder, vocab: dict[str, Any]) -> list[dict[str, Any]]:
         id = token_id(int(key[:10]), "added_tokens_decoder")
         rows[id] = {"id": id, "content": entry.get("content"), "special": entry.get("special")}
     for name in ("bos", "eos", "unk", "pad"):
-        text = folder.tokenizer_config.get(name + "_token")
-        text = text.get("content") if isinstance(text, dict) else text
-        if isinstance(text, str) and text in vocab:
-            id = token_id(vocab[text], f"vocab: {text!r}")
-            rows.setdefault(id, {"id": id, "content": text, "special": True})
+        named = folder.tokenizer_config.get(name + "_token")
+        named = named.get("content") if isinstance(named, dict) else named
+        if isinstance(named, str) and named in vocab:
+            id = token_id(vocab[named], f"vocab: {named!r}")
+            rows.setdefault(id, {"id": id, "content": named, "special": True})
     if not rows and _END in vocab:
         id = token_id(vocab[_END], f"vocab: {_END!r}")
         rows[id] = {"id": id, "content": _END, "special": True}
