@@ -1,17 +1,21 @@
 """llama.cpp's own converter, run on folders without weights.
 
-It is the sdist's, in a process of its own, with a stand-in for torch, of which it needs only
-names as long as there are no tensors.
+It is the sdist's, with a stand-in for torch, of which it needs only names as long as there are no
+tensors. It runs in a child of a process that has what it imports, which takes longer than a run;
+where there is no fork, in a process of its own.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.machinery
+import json
 import os
 import runpy
 import subprocess
 import sys
+import traceback
 import types
 from contextlib import nullcontext
 from functools import cache
@@ -20,7 +24,7 @@ from typing import Any
 
 from fixtures.fetch import fetch
 
-SECONDS = 300
+FORKS = hasattr(os, "fork")
 
 
 class _Torch(types.ModuleType):
@@ -36,14 +40,27 @@ class _Torch(types.ModuleType):
         return value
 
 
-@cache
-def folder() -> Path:
-    """The converter's folder."""
-    return fetch("converter")
-
-
 class ConverterRefused(Exception):
     """The converter would not do it; the text is what it said."""
+
+
+@cache
+def _server() -> subprocess.Popen[str]:
+    """Starts a process that converts what a line of JSON says, and answers with a line."""
+    env = dict(os.environ, HF_HUB_OFFLINE="1", USE_TORCH="0", PYTHONWARNINGS="ignore")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.converter", str(fetch("converter"))],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    atexit.register(_stop, process)
+    return process
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.communicate()  # the end of its input ends it
 
 
 def convert(source: Path, out: Path, pre: str = "") -> Path:
@@ -51,23 +68,18 @@ def convert(source: Path, out: Path, pre: str = "") -> Path:
 
     pre: the pre-tokenizer's name, in place of the one that it has for a hash of ids.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.converter",
-        str(folder()),
-        str(source),
-        str(out),
-        pre,
-    ]
-    env = dict(os.environ, HF_HUB_OFFLINE="1", USE_TORCH="0", PYTHONWARNINGS="ignore")
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=SECONDS)
-    if done.returncode:
-        raise ConverterRefused(done.stderr[-20000:])
+    said = out.with_suffix(".said")
+    server = _server() if FORKS else _server.__wrapped__()
+    assert server.stdin is not None and server.stdout is not None
+    server.stdin.write(json.dumps([str(source), str(out), str(said), pre]) + "\n")
+    server.stdin.flush()
+    status = server.stdout.readline() or f"{server.wait()}\n"
+    if status != "0\n":
+        raise ConverterRefused(said.read_text("utf-8", "replace")[-20000:])
     return out
 
 
-def _main(root: str, source: str, out: str, pre: str) -> None:
+def _serve(root: str) -> None:
     torch = _Torch("torch")
     torch.__path__ = []
     torch.__version__ = "0.0.0"
@@ -77,13 +89,38 @@ def _main(root: str, source: str, out: str, pre: str) -> None:
     transformers.AutoTokenizer  # noqa: B018
     sys.modules["torch"] = torch
     sys.path.insert(0, root)
-    if pre:
+    importlib.import_module("conversion.base")
+    for line in sys.stdin:
+        source, out, said, pre = json.loads(line)
+        child = os.fork() if FORKS else 0
+        if not child:
+            _convert_and_exit(root, source, out, said, pre)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _convert_and_exit(root: str, source: str, out: str, said: str, pre: str) -> None:
+    status = 1
+    try:
+        file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
         base = importlib.import_module("conversion.base")
-        base.TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
-    script = os.path.join(root, "convert_hf_to_gguf.py")
-    sys.argv = [script, source, "--vocab-only", "--outfile", out, "--outtype", "f16"]
-    runpy.run_path(script, run_name="__main__")
+        if pre:
+            base.TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
+        script = os.path.join(root, "convert_hf_to_gguf.py")
+        sys.argv = [script, source, "--vocab-only", "--outfile", out, "--outtype", "f16"]
+        runpy.run_path(script, run_name="__main__")
+        status = 0
+    except SystemExit as e:
+        status = 0 if e.code is None else e.code if isinstance(e.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    _serve(sys.argv[1])

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gguf import GGUFReader
 
 import ggtok
 from ggtok.making import spelling
 from ggtok.making.convert import llamacpp_hashes, llamacpp_like
 from tests.making.convert import sources
 from tests.support import converter
+from tests.support.patch import GGUF
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 SIZES = {
@@ -37,13 +37,11 @@ SIZES = {
 }
 
 
-def keys(path: Path) -> dict[str, tuple[list[str], Any]]:
-    fields = GGUFReader(path).fields
-    return {
-        name: ([t.name for t in f.types], f.contents())
-        for name, f in fields.items()
-        if name.startswith("tokenizer.")
-    }
+def keys(path: Path) -> GGUF:
+    """A file's tokenizer keys."""
+    gguf = GGUF.read(path)
+    gguf.raw = {key: raw for key, raw in gguf.raw.items() if key.startswith(b"tokenizer.")}
+    return gguf
 
 
 def folder(path: Path, arch: str, kind: str, **config: Any) -> Path:
@@ -59,13 +57,12 @@ def same(path: Path, tmp_path: Path, pre: str | None = None) -> ggtok.Vocabulary
     v.save(tmp_path / "like.gguf")
     real = keys(converter.convert(path, tmp_path / "real.gguf", pre or ""))
     mine = keys(tmp_path / "like.gguf")
-    assert list(mine) == list(real)
-    for name, (types, value) in real.items():
-        assert mine[name][0] == types, name
-        if isinstance(value, list):
-            rows = zip(mine[name][1], value, strict=True)
-            assert [(i, a, b) for i, (a, b) in enumerate(rows) if a != b] == [], name
-        assert mine[name][1] == value, name
+    assert list(mine.raw) == list(real.raw)
+    for key, raw in real.raw.items():
+        if mine.raw[key] != raw:
+            name = key.decode()
+            assert (mine.type(name), mine.get(name)) == (real.type(name), real.get(name)), name
+            raise AssertionError(f"{name}: other bytes")
     return v
 
 
