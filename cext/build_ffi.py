@@ -5,6 +5,7 @@ to look at.
 """
 
 import os
+import re
 import sys
 import sysconfig
 from glob import glob
@@ -238,8 +239,11 @@ SOURCE = """
 if sys.platform == "win32":
     COMPILE_ARGS = ["/O2", "/std:c11", "/utf-8"]
 else:
-    COMPILE_ARGS = ["-O3", "-std=c11", "-fvisibility=hidden", "-fstack-protector-strong"]
-    if "-fsanitize" not in os.environ.get("CFLAGS", ""):  # it would hide calls from them
+    CFLAGS = os.environ.get("CFLAGS", "")
+    COMPILE_ARGS = ["-std=c11", "-fvisibility=hidden", "-fstack-protector-strong"]
+    if not re.search(r"(^|\s)-O", CFLAGS):
+        COMPILE_ARGS += ["-O3"]
+    if "-fsanitize" not in CFLAGS:  # it would hide calls from them
         COMPILE_ARGS += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
 LINK_ARGS = ["-Wl,-z,relro,-z,now"] if sys.platform == "linux" else []
 

@@ -41,8 +41,24 @@ def beginning(native: _native.Native, head: bytes, n: int, add_special: bool) ->
     parts = Parts(native)
     flags = ADD_SPECIAL * add_special
     added = _added(parts, n, flags)
+    if n == added and _has_tokens(parts, head, native.vocab_type()):
+        return b""
     found: bytes | None = _from_left(parts, head, len(head), False, n, added, flags)
     return found
+
+
+def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
+    """Has any text that begins with `head` a token? For a word may be without end, and have no
+    place that no token crosses.
+
+    It has if there is a token for one of its ASCII characters by itself. Whatever that is merged
+    to, BPE comes back to it if the result is no token; the others take unknown tokens. Only UGM's
+    rules may make nothing of a longer text.
+    """
+    if type == "UGM":
+        return False
+    letters = sorted({byte for byte in head[:LEAST] if byte < 0x80})
+    return any(parts.count(bytes([byte]), 0, 1, 0) for byte in letters)
 
 
 def _added(parts: Parts, n: int, flags: int) -> int:

@@ -55,7 +55,7 @@ def _library(cc: str, name: str) -> str:
 
 
 def sanitize(folder: Path, arguments: list[str]) -> int:
-    module(folder, "gcc", (*capi.SANITIZERS, "-fno-omit-frame-pointer"))
+    module(folder, "gcc", ("-O1", *capi.SANITIZERS, "-fno-omit-frame-pointer"))
     return pytest(
         folder,
         ["-q", "-p", "no:cacheprovider", *arguments],

@@ -30,26 +30,26 @@ class Platform:
     packages: tuple[str, ...]  # of Debian
 
 
-HERE = Platform("this machine", "cc", ("-O2",), (), ())
+HERE = Platform("this machine", "cc", ("-O1",), (), ())
 OTHERS = (
     Platform(
         "aarch64",
         "aarch64-linux-gnu-gcc",
-        ("-O2", "-static"),
+        ("-O1", "-static"),
         ("qemu-aarch64",),
         ("qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"),
     ),
     Platform(
         "s390x",
         "s390x-linux-gnu-gcc",
-        ("-O2", "-static"),
+        ("-O1", "-static"),
         ("qemu-s390x",),
         ("qemu-user", "gcc-s390x-linux-gnu", "libc6-dev-s390x-cross"),
     ),
     Platform(
         "Windows",
         "x86_64-w64-mingw32-gcc",
-        ("-O2", "-static", "-D__USE_MINGW_ANSI_STDIO=1"),
+        ("-O1", "-static", "-D__USE_MINGW_ANSI_STDIO=1"),
         ("wine",),
         ("gcc-mingw-w64-x86-64-posix", "wine", "wine64"),
     ),

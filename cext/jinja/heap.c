@@ -129,6 +129,11 @@ void ggtok_jinja_fail(jinja_heap *h, const char *format, ...) {
     longjmp(*h->caller, 1);
 }
 
+void ggtok_jinja_fail_at(jinja_heap *h, size_t pos, const char *what) {
+    h->at = (uint32_t)pos;
+    ggtok_jinja_fail(h, "%s", what);
+}
+
 void ggtok_jinja_fail_steps(jinja_heap *h) {
     ggtok_jinja_fail(h, "the template takes more steps than it may: it does too much work");
 }

@@ -67,6 +67,7 @@ ggtok_status ggtok_jinja_protect(jinja_heap *h, void (*body)(jinja_heap *h, void
 
 /* These don't come back. */
 _Noreturn void ggtok_jinja_fail(jinja_heap *h, const char *format, ...) JINJA_PRINTF(2, 3);
+_Noreturn void ggtok_jinja_fail_at(jinja_heap *h, size_t pos, const char *what);
 _Noreturn void ggtok_jinja_fail_steps(jinja_heap *h);
 _Noreturn void ggtok_jinja_fail_depth(jinja_heap *h);
 

@@ -16,11 +16,6 @@ typedef struct lexer {
     bool last_is_closing; /* the last token closes a tag, or there is none, or a comment ended */
 } lexer;
 
-static _Noreturn void fail_at(lexer *x, size_t pos, const char *what) {
-    x->h->at = (uint32_t)pos;
-    ggtok_jinja_fail(x->h, "%s", what);
-}
-
 static uint8_t at(const lexer *x, size_t pos) {
     return pos < x->n ? x->src[pos] : 0;
 }
@@ -97,7 +92,7 @@ static void skip_comment(lexer *x) {
     size_t start = x->pos;
     x->pos += 2;
     while (!(at(x, x->pos) == '#' && next_is(x, 1, "}"))) {
-        if (x->pos + 2 >= x->n) fail_at(x, start, "the comment has no end");
+        if (x->pos + 2 >= x->n) ggtok_jinja_fail_at(x->h, start, "the comment has no end");
         x->pos++;
     }
     jinja_charge_bytes(x->h, x->pos - start);
@@ -175,12 +170,12 @@ static void lex_string(lexer *x) {
             escapes = true;
             if (++end >= x->n) break;
             if (!x->src[end] || !strchr(names, x->src[end])) {
-                fail_at(x, end, "unknown escape in a string");
+                ggtok_jinja_fail_at(x->h, end, "unknown escape in a string");
             }
         }
         end++;
     }
-    if (end >= x->n) fail_at(x, start, "the string has no end");
+    if (end >= x->n) ggtok_jinja_fail_at(x->h, start, "the string has no end");
     jinja_charge_bytes(x->h, end - begin);
     x->pos = end + 1;
     if (!escapes) {
@@ -233,7 +228,7 @@ static bool lex_sign(lexer *x) {
     bool closing = c == '-' && next_is(x, 1, "%}");
     if ((c != '-' && c != '+') || closing) return false;
     switch (x->tokens->n ? x->last : T_TEXT) {
-    case T_TEXT: fail_at(x, x->pos, "unexpected character");
+    case T_TEXT: ggtok_jinja_fail_at(x->h, x->pos, "unexpected character");
     case T_NAME:
     case T_INT:
     case T_FLOAT:
@@ -269,7 +264,7 @@ static void lex_in_tag(lexer *x) {
         while (is_word(at(x, x->pos))) x->pos++;
         add(x, T_NAME, start, x->src + start, x->pos - start);
     } else {
-        fail_at(x, x->pos, "unexpected character");
+        ggtok_jinja_fail_at(x->h, x->pos, "unexpected character");
     }
 }
 

@@ -13,11 +13,6 @@ typedef struct lexer {
     size_t n_open;
 } lexer;
 
-static _Noreturn void fail_at(lexer *x, size_t pos, const char *what) {
-    x->h->at = (uint32_t)pos;
-    ggtok_jinja_fail(x->h, "%s", what);
-}
-
 static uint8_t at(const lexer *x, size_t pos) {
     return pos < x->n ? x->src[pos] : 0;
 }
@@ -84,7 +79,7 @@ static void skip_comment(lexer *x, size_t start) {
         x->pos = after_end(x, i + 2, sign && x->src[i - 1] == '-', sign && x->src[i - 1] == '+');
         return;
     }
-    fail_at(x, start, "the comment has no end");
+    ggtok_jinja_fail_at(x->h, start, "the comment has no end");
 }
 
 /* {% raw %} at pos, after the sign: where its tag ends, or 0. */
@@ -113,7 +108,7 @@ static void lex_raw(lexer *x, size_t start) {
         x->pos = after_end(x, pos + (minus || plus) + 2, minus, plus);
         return;
     }
-    fail_at(x, start, "a raw block has no end");
+    ggtok_jinja_fail_at(x->h, start, "a raw block has no end");
 }
 
 /* ---- inside tags ---- */
@@ -157,7 +152,7 @@ static void balance(lexer *x, uint8_t c) {
         x->open[x->n_open++] = c;
     } else if (close) {
         if (!x->n_open || x->open[x->n_open - 1] != (uint8_t)opening[close - closing]) {
-            fail_at(x, x->pos, "a bracket that closes none");
+            ggtok_jinja_fail_at(x->h, x->pos, "a bracket that closes none");
         }
         x->n_open--;
     }
@@ -220,7 +215,8 @@ static void lex_number(lexer *x) {
     if (end) {
         double f;
         size_t n = plain_digits(x, start, end, &digits);
-        if (!ggtok_jinja_parse_float(x->h, digits, n, &f)) fail_at(x, start, "a bad number");
+        if (!ggtok_jinja_parse_float(x->h, digits, n, &f))
+            ggtok_jinja_fail_at(x->h, start, "a bad number");
         x->pos = end;
         add(x, T_FLOAT, start, x->src + start, end - start)->value = jinja_float(f);
         return;
@@ -243,7 +239,7 @@ static void lex_number(lexer *x) {
     for (size_t i = 0; i < n; i++) {
         unsigned d = is_digit(digits[i]) ? digits[i] - 48u : (unsigned)(digits[i] | 32) - 'a' + 10;
         if (value > ((uint64_t)INT64_MAX - d) / base) {
-            if (base != 10) fail_at(x, start, JINJA_TOO_LARGE);
+            if (base != 10) ggtok_jinja_fail_at(x->h, start, JINJA_TOO_LARGE);
             x->pos = end;
             add(x, T_INT, start, x->src + start, end - start)->value =
                 ggtok_jinja_big(x->h, digits, n);
@@ -270,7 +266,7 @@ static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
         }
         return ggtok_utf8_encode(point, out);
     }
-    if (c == 'N') fail_at(x, *pos, "characters by name (\\N) aren't supported");
+    if (c == 'N') ggtok_jinja_fail_at(x->h, *pos, "characters by name (\\N) aren't supported");
     if (!hex) return *out = '\\', 1; /* not an escape */
     ++*pos;
     for (unsigned i = 0; i < hex; i++, ++*pos) {
@@ -280,10 +276,11 @@ static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
         else if ((d | 32) >= 'a' && (d | 32) <= 'f')
             point = point << 4 | (uint32_t)((d | 32) - 'a' + 10);
         else
-            fail_at(x, *pos, "a bad escape in a string");
+            ggtok_jinja_fail_at(x->h, *pos, "a bad escape in a string");
     }
-    if (point > 0x10FFFF) fail_at(x, *pos, "a bad escape in a string");
-    if (point >= 0xD800 && point < 0xE000) fail_at(x, *pos, "half of a surrogate pair in a string");
+    if (point > 0x10FFFF) ggtok_jinja_fail_at(x->h, *pos, "a bad escape in a string");
+    if (point >= 0xD800 && point < 0xE000)
+        ggtok_jinja_fail_at(x->h, *pos, "half of a surrogate pair in a string");
     return ggtok_utf8_encode(point, out);
 }
 
@@ -295,7 +292,7 @@ static void lex_string(lexer *x) {
         if (x->src[end] == '\\') escapes = true, end++;
         end++;
     }
-    if (end >= x->n) fail_at(x, start, "the string has no end");
+    if (end >= x->n) ggtok_jinja_fail_at(x->h, start, "the string has no end");
     jinja_charge_bytes(x->h, end - start);
     x->pos = end + 1;
     if (!escapes) {
@@ -345,7 +342,7 @@ static void lex_tag(lexer *x, bool variable) {
             while (is_name(at(x, x->pos)) && !space_at(x, x->pos)) x->pos++;
             add(x, T_NAME, start, x->src + start, x->pos - start);
         } else if (!lex_mark(x)) {
-            fail_at(x, x->pos, "unexpected character");
+            ggtok_jinja_fail_at(x->h, x->pos, "unexpected character");
         }
     }
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "python/bind.h"
 #include "python/signals.h"
 
 #define SCHEMA "arrow_schema"
@@ -177,15 +178,6 @@ static PyMethodDef functions[] = {
 };
 
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error) {
-    PyGILState_STATE state = PyGILState_Ensure(); /* cffi released it */
-    bool ok = true;
-    Py_INCREF((PyObject *)error);
-    error_class = (PyObject *)error;
-    for (size_t i = 0; ok && i < sizeof functions / sizeof functions[0]; i++) {
-        PyObject *f = PyCFunction_NewEx(&functions[i], NULL, NULL);
-        ok = f && PyList_Append((PyObject *)list, f) == 0;
-        Py_XDECREF(f);
-    }
-    PyGILState_Release(state);
-    return ok;
+    return ggtok_py_bind(functions, sizeof functions / sizeof *functions, list, error,
+                         &error_class);
 }

@@ -7,6 +7,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "python/bind.h"
 #include "python/jinja.h"
 #include "python/values.h"
 
@@ -217,15 +218,6 @@ static PyMethodDef functions[] = {
 };
 
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error) {
-    PyGILState_STATE state = PyGILState_Ensure();
-    bool ok = true;
-    Py_INCREF((PyObject *)error);
-    error_class = (PyObject *)error;
-    for (size_t i = 0; ok && i < sizeof functions / sizeof functions[0]; i++) {
-        PyObject *f = PyCFunction_NewEx(&functions[i], NULL, NULL);
-        ok = f && PyList_Append((PyObject *)list, f) == 0;
-        Py_XDECREF(f);
-    }
-    PyGILState_Release(state);
-    return ok;
+    return ggtok_py_bind(functions, sizeof functions / sizeof *functions, list, error,
+                         &error_class);
 }

@@ -13,6 +13,7 @@ from math import inf
 from ggtok._escape import shown
 from ggtok.checks.codes import Finding, finding
 from ggtok.checks.file import GGML, File, characters, number
+from ggtok.explaining.bpe import merges_of
 from ggtok.making.read import pair
 
 Ranks = Mapping[tuple[str, str], int]
@@ -43,21 +44,6 @@ def _listed(merges: list[str]) -> str:
     return f"{number(len(merges), 'merge')}: {first}{', ...' if len(merges) > 5 else ''}"
 
 
-def merged(text: str, ranks: Ranks) -> tuple[list[str], tuple[str, str] | None]:
-    """A word's characters merged by rank, leftmost first, and the last merge."""
-    symbols, last = list(text), None
-    while True:
-        best, at = inf, 0
-        for i in range(len(symbols) - 1):
-            rank = ranks.get((symbols[i], symbols[i + 1]), inf)
-            if rank < best:
-                best, at = rank, i
-        if best == inf:
-            return symbols, last
-        last = symbols[at], symbols[at + 1]
-        symbols[at : at + 2] = ["".join(last)]
-
-
 def idle_merges(ranks: Ranks) -> dict[tuple[str, str], None]:
     """The merges that never apply.
 
@@ -75,8 +61,8 @@ def idle_merges(ranks: Ranks) -> dict[tuple[str, str], None]:
 
 
 def _is_last(parts: tuple[str, str], ranks: Ranks) -> bool:
-    symbols, last = merged("".join(parts), ranks)
-    return len(symbols) == 1 and last == parts
+    merges, rest = merges_of(ranks, list("".join(parts)))
+    return len(rest) == 1 and merges[-1][2:] == parts
 
 
 def _by_length(ranks: Ranks) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from math import inf
 from ggtok.checks import contexts, pre
 from ggtok.checks.codes import Finding, finding
 from ggtok.checks.file import GGML, TAG, File, characters, is_utf8, number
-from ggtok.checks.merges import merged
+from ggtok.explaining.bpe import merges_of
 from ggtok.making.spelling import NORMAL, scheme
 from ggtok.tokenizer import TokenAttr
 
@@ -105,7 +105,7 @@ class _Merges:
 
     def make_others(self, id: int) -> bool:
         """Do they make other tokens of the token's characters?"""
-        return len(merged(characters(self._texts[id]), self._ranks)[0]) > 1
+        return len(merges_of(self._ranks, list(characters(self._texts[id])))[1]) > 1
 
 
 class _Unigram:

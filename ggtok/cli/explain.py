@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ggtok._escape import shown
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import MODEL, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.status import UsageError
 
 if TYPE_CHECKING:
@@ -158,14 +158,14 @@ def _word(word: Word) -> Iterator[str]:
 
 
 COMMAND = Command(
-    usage="MODEL [TEXT]",
+    usage="[MODEL] [TEXT]",
     details="Shown are the tokens that are added, the special tokens found, what text becomes, the "
     "words that the pre-tokenizer cuts and the rule that it follows, merges in their order, with "
     "ranks or scores, and what falls back to bytes. --json has also the lattice of a vocabulary "
     "with scores (UGM, PLaMo). As in the library's encode, BOS and EOS are added as the "
     "vocabulary says, and control tokens are plain text unless --parse-special is given. A text "
     "may have 16 KiB.",
-    words={"MODEL": MODEL, "TEXT": "the text; or use -p TEXT or -f FILE"},
+    words={"MODEL": MODEL_FIRST, "TEXT": "the text; or use -p TEXT or -f FILE"},
     examples=[
         'ggtok explain model.gguf "Hello, world"',
         'ggtok explain model.gguf "<|eot_id|> there" --parse-special',

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ggtok._escape import shown
 from ggtok.cli import inspect, writing
-from ggtok.cli.arguments import MODEL, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.explain import merge_line, quoted, token_line, weight
 from ggtok.cli.status import UsageError
 
@@ -95,11 +95,11 @@ def _tree(tree: MergeTree) -> Iterator[str]:
 
 
 COMMAND = Command(
-    usage="MODEL TOKEN",
+    usage="[MODEL] TOKEN",
     details="The merges of the token's own text are shown as a tree, the last one at the top, with "
     "ranks (BPE) or scores (SPM). If they give other tokens, these are shown: no text is merged "
     "to such a token. Digits are an id, unless --text is given.",
-    words={"MODEL": MODEL, "TOKEN": "a token's id or text, as it is stored or as it prints"},
+    words={"MODEL": MODEL_FIRST, "TOKEN": "a token's id or text, as it is stored or as it prints"},
     examples=[
         'ggtok merges model.gguf " there"',
         "ggtok merges model.gguf 330",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from heapq import heapify, heappop, heappush
+from typing import TypeVar
 
 from ggtok.explaining import pretok
 from ggtok.explaining.characters import (
@@ -20,6 +21,8 @@ from ggtok.explaining.characters import (
 )
 from ggtok.explaining.steps import Merge, Rule, Token, Word, text_of
 from ggtok.explaining.vocabulary import Vocabulary
+
+S = TypeVar("S", str, bytes)
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
@@ -119,12 +122,25 @@ def first_symbols(v: Vocabulary, spelled: bytes) -> list[bytes]:
 
 
 def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]]:
-    """The merges in their order, the least rank first and the leftmost of equals; what is left.
+    """The merges of a word's symbols in their order, and what is left."""
+    rows, rest = merges_of(v.ranks, symbols)
+    merges = [
+        Merge(readable(v, left), readable(v, right), rank=rank, at=at)
+        for rank, at, left, right in rows
+    ]
+    return merges, rest
+
+
+def merges_of(
+    ranks: Mapping[tuple[S, S], int], symbols: list[S]
+) -> tuple[list[tuple[int, int, S, S]], list[S]]:
+    """The merges in their order, the least rank first and the leftmost of equals, as (rank, number
+    of the left symbol, left, right); and what is left.
 
     A merged symbol keeps the number of its first part, and the others become None.
     """
-    ranks = v.ranks
-    now: list[bytes | None] = [*symbols]
+    now: list[S | None] = []
+    now += symbols
     after = [*range(1, len(symbols)), -1]
     before = [*range(-1, len(symbols) - 1)]
     queue = [
@@ -140,7 +156,7 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
         left, right = now[i], now[j] if j >= 0 else None
         if left is None or right is None or ranks.get((left, right)) != rank:
             continue  # one of them has merged since
-        merges.append(Merge(readable(v, left), readable(v, right), rank=rank, at=i))
+        merges.append((rank, i, left, right))
         now[i], now[j] = left + right, None
         after[i] = after[j]
         if after[i] >= 0:

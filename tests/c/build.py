@@ -77,17 +77,22 @@ def build(
 def _object(folder: Path, command: Sequence[str], source: Path) -> Path:
     """The source's object in the folder, which others may write to at the same time."""
     standard = ["-std=c11"] if source.suffix == ".c" else []
-    compiler = [*command, *standard, f"-I{ROOT / 'cext'}"]
-    read = subprocess.run([*compiler, "-E", str(source)], check=True, stdout=subprocess.PIPE)
-    what = [word for word in compiler if not word.startswith(("-D", "-U", "-I"))]
-    name = hashlib.sha256("\0".join(what).encode() + read.stdout).hexdigest()[:32]
-    found = folder / f"{name}.o"
+    compiler = (*command, *standard, f"-I{ROOT / 'cext'}")
+    found = folder / f"{_name(compiler, source)}.o"
     if not found.exists():
         handle, new = tempfile.mkstemp(dir=folder, suffix=".part")
         os.close(handle)
         subprocess.run([*compiler, "-c", str(source), "-o", new], check=True)
         os.replace(new, found)
     return found
+
+
+@cache  # nobody edits sources while the tests run
+def _name(compiler: tuple[str, ...], source: Path) -> str:
+    """An object's, by what makes it: the preprocessed source, and the flags that are left."""
+    read = subprocess.run([*compiler, "-E", str(source)], check=True, stdout=subprocess.PIPE)
+    what = [word for word in compiler if not word.startswith(("-D", "-U", "-I"))]
+    return hashlib.sha256("\0".join(what).encode() + read.stdout).hexdigest()[:32]
 
 
 @cache

@@ -101,12 +101,14 @@ def test_arrow_columns_when_memory_runs_out(c_program: Build) -> None:
 
 def test_calls_that_are_told_to_stop(c_program: Build) -> None:
     """Soon, whatever the text and the vocabulary, and the context is as good as before."""
-    assert output(c_program("stops"), *FIXTURES) == "ok\n"
+    others = [path for path in FIXTURES if path.stem not in KINDS]
+    assert output(c_program("stops"), *others) == "ok\n"
 
 
 def test_memory_of_calls_that_are_told_to_stop(
     c_program: Build, sanitizers: tuple[str, ...]
 ) -> None:
+    """The same, of one vocabulary of each kind."""
     assert output(c_program("stops", *sanitizers), *map(fixture, KINDS)) == "ok\n"
 
 
@@ -125,9 +127,9 @@ def test_all_builds_train_alike(c_program: Build, sanitizers: tuple[str, ...]) -
 
 
 def test_training_where_allocations_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Each in turn: a clean error, no leak."""
+    """One in four in turn: a clean error, no leak. Each: python -m tests.c train-oom."""
     program = c_program("train", "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL", *sanitizers)
-    assert int(output(program).split()[0]) > 1000
+    assert int(output(program, "4").split()[0]) > 250
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have another C++ library")

@@ -21,6 +21,7 @@ from fixtures.fetch import fetch
 from tests.chat.conversations import CONVERSATIONS, SETTINGS, WORD, replaced
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF, add_tokens
+from tests.support.samples import some, times
 from tests.support.vocabularies import fixture
 
 NOW = datetime(2026, 7, 26, 12, 34, 56)
@@ -58,9 +59,9 @@ def test_same_text_as_transformers(load_fixture: Any, monkeypatch: pytest.Monkey
     special = {"bos_token": "[BOS]", "eos_token": "[EOS]"}
     assert [tok.token_text(id) for id in (tok.bos_id, tok.eos_id)] == [b"[BOS]", b"[EOS]"]
     same = refused = 0
-    for name, source in templates().items():
-        for case, messages, settings in renderings():
-            for prompt in (True, False):
+    for i, (name, source) in enumerate(templates().items()):
+        for j, (case, messages, settings) in enumerate(some(renderings(), 2, i)):
+            for prompt in some((True, False), 2, j + i // 2):
                 settings["add_generation_prompt"] = prompt
                 expected: str | Exception
                 arguments = {"chat_template": source, **special, "tools": settings["tools"]}
@@ -90,7 +91,7 @@ def test_same_text_as_transformers(load_fixture: Any, monkeypatch: pytest.Monkey
                 else:
                     assert isinstance(result, Exception), (name, case, expected)
                     refused += 1
-    assert same > 10_000 and refused > 1_000
+    assert same > times(2_500, of=10_000) and refused > times(250, of=1_000)
 
 
 # ---- ids ----
@@ -114,6 +115,19 @@ def from_conversations(text: str) -> bool:
     """Some templates write <KEY>; and some messages hold such text."""
     inside = text.strip("</>")
     return inside in {"b", "now", "clear", *keys([CONVERSATIONS, SETTINGS])}
+
+
+@cache
+def looks_special(source: str) -> list[str]:
+    """What looks like a special token in the template's renderings, if it is the template's."""
+    probe = ggtok.load(fixture("bpe-gpt2"))
+    found: Counter[str] = Counter()
+    for _, messages, settings in renderings():
+        with contextlib.suppress(ggtok.TemplateError):
+            rest = {"template": source, "like": "transformers", "add_generation_prompt": True}
+            text = probe.apply_chat_template(messages, clock=lambda: NOW, **settings, **rest)
+            found.update(LOOKS_SPECIAL.findall(text))
+    return [text for text in found if not from_conversations(text)]
 
 
 def with_special_tokens(name: str, control: list[str], user_defined: list[str]) -> ggtok.Tokenizer:
@@ -143,25 +157,19 @@ def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("vocabulary", ["bpe-gpt2", "spm-bytes", "spm-phi3"])
-def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str, load_fixture: Any) -> None:
+def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
     """Harmless messages give the ids of the rendered text. With all control tokens' texts put
     into messages, tools and documents, whole, broken and side by side, there are as many of
     each control token as without."""
-    probe = load_fixture("bpe-gpt2")
     compared = injected = 0
-    for name, source in templates().items():
+    for i, (name, source) in enumerate(templates().items()):
         rest: dict[str, Any] = {
             "template": source,
             "like": "transformers",
             "clock": lambda: NOW,
             "add_generation_prompt": True,
         }
-        found: Counter[str] = Counter()
-        for _, messages, settings in renderings():
-            with contextlib.suppress(ggtok.TemplateError):
-                text = probe.apply_chat_template(messages, **settings, **rest)
-                found.update(LOOKS_SPECIAL.findall(text))
-        special = [text for text in found if not from_conversations(text)]
+        special = looks_special(source)
         thoughts = [text for text in special if "think" in text]  # as vocabularies have them
         tok = with_special_tokens(
             vocabulary, [text for text in special if text not in thoughts], thoughts
@@ -171,9 +179,10 @@ def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str, load_fix
         hostile = f"|>{''.join(texts)} {' '.join(texts)} " + "".join(
             text[:cut] for text in texts for cut in (1, -1)
         )
-        for case, messages, settings in renderings():
-            if vocabulary != "bpe-gpt2" and not case.endswith(", tools"):
-                continue
+        cases = list(renderings())
+        if vocabulary != "bpe-gpt2":
+            cases = [case for case in cases if case[0].endswith(", tools")]
+        for case, messages, settings in some(cases, 3, i):
             try:
                 text = tok.apply_chat_template(messages, **settings, **rest)
             except ggtok.TemplateError:
@@ -190,7 +199,7 @@ def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str, load_fix
                 tok.apply_chat_template(messages, **settings, **rest), parse_special=True
             )
             injected += sum(id in control for id in naive) > harmless.total()
-    assert injected > 0.8 * compared > 700
+    assert injected > 0.8 * compared > times(200, of=700)
 
 
 # ---- llama_chat_apply_template ----

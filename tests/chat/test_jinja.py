@@ -20,6 +20,7 @@ from tests.chat import jinja_references
 from tests.chat.fuzz_jinja import differs, template
 from tests.chat.jinja_grammar import VALUES
 from tests.chat.jinja_references import NOW, own
+from tests.support.samples import times
 
 LLAMA: _jinja.Dialect = "llama.cpp"
 PYTHON: _jinja.Dialect = "transformers"
@@ -100,7 +101,8 @@ def test_what_the_dialects_make_of_a_template(
 
 
 def test_random_templates_beside_transformers() -> None:
-    for seed in range(1, 1500):
+    """More: python -m tests.chat.fuzz_jinja --dialect transformers."""
+    for seed in range(1, times(500, of=1500)):
         source = template(seed, PYTHON)
         theirs = jinja_references.transformers(source, VALUES)
         mine = own(source, VALUES, PYTHON)

@@ -24,9 +24,11 @@ from tests.chat.reserved import (
     made_text,
     reserved_ids,
 )
+from tests.support.beginnings import beginning
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF
-from tests.support.vocabularies import fixture, real
+from tests.support.samples import times
+from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
@@ -36,7 +38,7 @@ PARSE = _native.PARSE_SPECIAL
 
 @cache
 def vocabulary(name: str) -> tuple[GGUF, ggtok.Tokenizer, frozenset[int]]:
-    gguf = VOCABULARIES[name]() if name in VOCABULARIES else GGUF.read(real(name))
+    gguf = VOCABULARIES[name]() if name in VOCABULARIES else GGUF.parse(beginning(name).gguf())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         tok = ggtok.load(gguf.dump())
@@ -91,7 +93,7 @@ def encoded(
 
 
 @pytest.mark.parametrize("name", [*VOCABULARIES, *REAL])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(20, of=60), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_messages_give_no_reserved_token(name: str, seed: int) -> None:
     _, tok, reserved = vocabulary(name)
@@ -108,7 +110,7 @@ def stripped_pieces(tok: ggtok.Tokenizer, ids: frozenset[int]) -> dict[int, byte
 
 # The model "test" knows no texts, only sums of bytes.
 @pytest.mark.parametrize("name", [name for name in [*VOCABULARIES, *REAL] if name != "test"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(20, of=60), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> None:
     """The template writes one part of a token's text, a message the other."""
@@ -131,7 +133,7 @@ def test_nor_do_the_template_and_a_message_together(name: str, seed: int) -> Non
 
 
 @pytest.mark.parametrize("name", [*VOCABULARIES, *REAL])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=times(10, of=30), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_what_is_trusted_is_parsed(name: str, seed: int) -> None:
     _, tok, reserved = vocabulary(name)

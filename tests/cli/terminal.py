@@ -11,9 +11,16 @@ from pathlib import Path
 
 
 def on_terminal(
-    argv: Sequence[str], cwd: Path, *, columns: int = 80, stdin: bytes = b"", **env: str
+    argv: Sequence[str],
+    cwd: Path,
+    *,
+    columns: int = 80,
+    stdin: bytes = b"",
+    typed: bytes | None = None,
+    **env: str,
 ) -> bytes:
-    """What it writes there, standard error included; its standard input is no terminal."""
+    """What it writes there, standard error included. Its standard input is no terminal unless
+    something is typed there."""
     import fcntl
     import pty
     import termios
@@ -22,16 +29,18 @@ def on_terminal(
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
         argv,
-        stdin=subprocess.PIPE,
+        stdin=subprocess.PIPE if typed is None else theirs,
         stdout=theirs,
         stderr=theirs,
         cwd=cwd,
         env={**os.environ, "TERM": "xterm", **env},
     )
     os.close(theirs)
-    assert process.stdin is not None
-    process.stdin.write(stdin)
-    process.stdin.close()
+    if typed is not None:
+        os.write(ours, typed)
+    elif process.stdin is not None:
+        process.stdin.write(stdin)
+        process.stdin.close()
     written = b""
     while select.select([ours], [], [], 60)[0]:
         try:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import ggtok
+from ggtok._truncate import beginning
 from tests.cli.command import BPE, COMMAND, LLAMA3, SPM, spawn
 from tests.cli.terminal import on_terminal
-from tests.support.vocabularies import fixture
+from tests.support.vocabularies import fixture, fixture_names
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells, signals and terminals")
 LINE = "A line of text, <|endoftext|> é日本 \U0001fae8 and 12345 so on.\n".encode()
@@ -69,9 +70,24 @@ def test_truncate_whatever_the_blocks(
             assert out == tok.truncate(data, n, add_special=False), (block, n)
 
 
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+@pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
+def test_no_tokens_of_a_text_that_goes_on(name: str) -> None:
+    """What is known at its beginning holds for the whole: it has tokens, so none are left."""
+    tok = ggtok.load(fixture(name))
+    least = tok.count(b"")
+    for text in (b"\0", b"a", b" a", b"\xff", b" ", "\u00e9".encode(), b"a\xcc\x81", LINE):
+        found = beginning(tok._native, text * 2, least, True)
+        for rest in (b"", text * 300, b" \xff", b"b" * 300):
+            assert found in (None, tok.truncate(text * 2 + rest, least)), (text, rest)
+    if tok.vocab_type != "UGM":
+        assert beginning(tok._native, b"a" * 1000, least, True) == b""
+
+
 @posix
 def test_truncate_ends_what_has_no_end(tmp_path: Path) -> None:
-    line = 'yes "some text" | "$@" -n 9; yes | "$@" -n 0 --side right --no-special'
+    nothing = '"$@" -n 0 --side right --no-special'
+    line = f'yes "some text" | "$@" -n 9; yes | {nothing}; {nothing} </dev/zero'
     done = subprocess.run(
         ["sh", "-c", line, "sh", *COMMAND, "truncate", LLAMA3], capture_output=True, timeout=60
     )

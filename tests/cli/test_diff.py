@@ -157,11 +157,12 @@ def variants(folder: Path) -> list[Path]:
 
 def test_drafts_are_llama_cpps(run, llama: LlamaCpp, tmp_path: Path) -> None:
     paths = variants(tmp_path)
+    loaded = {path: llama.load(path) for path in paths}
     may = 0
     for a in paths:
         for b in paths:
             result = run("diff", str(a), str(b), "--draft", "--json", "-q")
-            expected = llama.drafts(llama.load(a), llama.load(b))
+            expected = llama.drafts(loaded[a], loaded[b])
             found = json.loads(result.out)
             assert found["may_draft"] == expected == (found["reason"] is None), (a, b, found)
             assert result.status == (0 if expected else 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import pytest
 import ggtok
 from ggtok import cli
 from tests.cli.command import BPE, COMMAND, QWEN2, SPM, spawn
-from tests.support.vocabularies import fixture
+from tests.cli.terminal import on_terminal
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells, signals and terminals")
 
@@ -200,35 +199,6 @@ def test_names_of_files_in_any_locale(locale: str, tmp_path: Path) -> None:
 # ---- terminals ----
 
 
-def on_terminal(argv: list[str], cwd: Path, stdin: bytes | None = None) -> bytes:
-    """What a command writes to a terminal, standard error included; `stdin` is typed there."""
-    import pty
-
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *argv],
-        stdin=subprocess.DEVNULL if stdin is None else theirs,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=cwd,
-    )
-    os.close(theirs)
-    if stdin is not None:
-        os.write(ours, stdin)
-    written = b""
-    while select.select([ours], [], [], 60)[0]:
-        try:
-            block = os.read(ours, 1 << 16)
-        except OSError:  # the last one closed it
-            break
-        if not block:
-            break
-        written += block
-    os.close(ours)
-    assert process.wait(60) == 0
-    return written.replace(b"\r\n", b"\n")
-
-
 EVIL = "\x1b]0;title\x07\x9bred\ttab\r"  # sets the window's title, in effect
 
 
@@ -237,9 +207,9 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
     tok = ggtok.load(SPM)
     ids = [str(id) for id in tok.encode(EVIL, add_special=False)]
     shown = rb"\x1b]0;title\x07\x9bred" + b"\ttab" + rb"\r"
-    assert on_terminal(["detokenize", SPM, *ids], tmp_path) == shown + b"\n"
+    assert on_terminal([*COMMAND, "detokenize", SPM, *ids], tmp_path) == shown + b"\n"
     for argv in ["tokenize", SPM, EVIL], ["tokenize", SPM, EVIL, "--json"]:
-        written = on_terminal(argv, tmp_path).decode()
+        written = on_terminal([*COMMAND, *argv], tmp_path).decode()
         assert not {"\x1b", "\x07", "\x9b", "\r"} & set(written)
     # A pipe gets the bytes as they are.
     assert spawn(["detokenize", SPM, *ids], tmp_path).stdout == EVIL.encode()
@@ -247,7 +217,7 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
 
 @posix
 def test_standard_input_from_a_terminal_is_announced(tmp_path: Path) -> None:
-    written = on_terminal(["detokenize", BPE], tmp_path, b"71 72\n\x04")
+    written = on_terminal([*COMMAND, "detokenize", BPE], tmp_path, typed=b"71 72\n\x04")
     assert b"ggtok: hint: reading standard input up to its end (Ctrl-D)\n" in written
     assert written.endswith(b"hi\n")
 
@@ -304,17 +274,7 @@ def test_only_the_commands_module_is_imported(tmp_path: Path) -> None:
 def test_text_on_a_terminal_ends_with_a_newline(
     command: str, arguments: list[str], tmp_path: Path
 ) -> None:
-    import pty
-
     (tmp_path / "a.jinja").write_text("{{ messages[0].content }}")
-    master, slave = pty.openpty()
-    argv = [sys.executable, "-m", "ggtok", command, str(fixture("bpe-gpt2")), *arguments]
-    subprocess.run(
-        argv, input=b'[{"role": "user", "content": "a"}]', stdout=slave, cwd=tmp_path, check=True
-    )
-    os.close(slave)
-    shown = b""
-    while not shown.endswith(b"\n"):
-        shown += os.read(master, 100)
-    os.close(master)
-    assert shown == b"a\r\n"
+    argv = [*COMMAND, command, BPE, *arguments]
+    messages = b'[{"role": "user", "content": "a"}]'
+    assert on_terminal(argv, tmp_path, stdin=messages) == b"a\n"

@@ -197,6 +197,8 @@ def test_offline_asks_no_server(tmp_path: Path) -> None:
         ["truncate", "-n", "9", "text"],
         ["chunks", "-n", "9", "text"],
         ["count", "text"],
+        ["explain", "hi"],
+        ["merges", "71"],
         ["encode", "text", "-o", "out", "--restart"],
         ["inspect"],
     ],
@@ -220,6 +222,8 @@ def test_every_command_takes_the_model_alike(
     assert expected.status == 0
     assert run(command, "model.gguf", *rest).out == expected.out
     if command != "inspect":
+        shown = b" ".join(run(command, "--help").out.split())
+        assert b" [MODEL] " in shown and b"none with -m MODEL or if GGTOK_MODEL is set" in shown
         assert run(command, "blob", *rest).out == expected.out
         monkeypatch.setattr("ggtok.sources.find", refused)
         for first in "user/repo", "missing.gguf", "", "text":

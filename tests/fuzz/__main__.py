@@ -3,10 +3,11 @@
     python -m tests.fuzz --seconds 60   # each target: gguf, encode, detok, session, jinja, train
     python -m tests.fuzz gguf --seconds 3600 --work DIR --save
 
-Needs clang with libFuzzer, and binutils. Each target runs with AddressSanitizer and
-UndefinedBehaviorSanitizer, beside a build of the library without its short cuts, which
-must give the same ids. DIR (default: a temporary folder) gets the targets, the inputs
-and any finding; a finding is an input that `DIR/fuzz_TARGET FILE` runs again.
+Needs clang with libFuzzer, and binutils. tests/c/capi.c runs first, then each target, with
+AddressSanitizer and UndefinedBehaviorSanitizer; targets beside a build of the library
+without its short cuts, which must give the same ids. DIR (default: a temporary folder)
+gets the targets, the inputs and any finding; a finding is an input that
+`DIR/fuzz_TARGET FILE` runs again.
 
 --save puts the fewest inputs that reach all that was reached into tests/fuzz/corpus.
 Exit status 1 if there is a finding.
@@ -23,8 +24,9 @@ import zipfile
 from hashlib import sha256
 from pathlib import Path
 
-from tests.fuzz.build import HERE, TARGETS, build
+from tests.fuzz.build import HERE, TARGETS, build, build_capi
 from tests.fuzz.seeds import SEEDS
+from tests.support.vocabularies import fixture
 
 CORPUS = HERE / "corpus"
 OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1")
@@ -117,7 +119,9 @@ def main() -> int:
         work = args.work or Path(folder)
         work.mkdir(parents=True, exist_ok=True)
         build(work)
-        clean = True
+        capi = subprocess.run([build_capi(work), fixture("bpe-gpt2")], stdout=subprocess.DEVNULL)
+        clean = not capi.returncode
+        print(f"capi: {'ok' if clean else 'failed'}", flush=True)
         for target in args.targets or TARGETS:
             clean &= fuzz(work, target, args.seconds, args.seed)
             if args.save:

@@ -33,7 +33,7 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     session = [*library, "-DGGTOK_TEST_SMALL", "-fno-sanitize-coverage=trace-cmp"]
     small = _compile(session, LIBRARY, out / "small")
     objects_of = {"fuzz_session": small, "fuzz_train": small}
-    plain = _plain([cc, "-std=c11", "-O2", "-DGGTOK_TEST_PLAIN", f"-I{CEXT}"], out / "plain")
+    plain = _plain([cc, "-std=c11", "-O1", "-DGGTOK_TEST_PLAIN", f"-I{CEXT}"], out / "plain")
     sources = [HERE / name for name in ("fuzz.c", "gguf_parts.c")]
     sources += [HERE / f"fuzz_{target}.c" for target in TARGETS]
     made = dict(zip(sources, _compile(harness, sources, out / "harness"), strict=True))
@@ -42,6 +42,17 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     for source, object_ in made.items():
         tested = objects_of.get(source.stem, objects)
         _run(cc, *link, object_, *shared, *tested, plain, "-lm", "-o", out / source.stem)
+
+
+def build_capi(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> Path:
+    """The C program of tests/c that calls the whole API, with the library's objects that `build`
+    left in the folder."""
+    command = [cc, "-std=c11", "-g", "-O1", *flags, f"-I{CEXT}"]
+    own = _compile(command, [HERE.parent / "c" / "capi.c"], out / "harness")
+    link = [flag.replace("fuzzer-no-link,", "") for flag in flags]
+    objects = sorted((out / "library").glob("*.o"))
+    _run(cc, *link, *own, *objects, "-lm", "-pthread", "-o", out / "capi")
+    return out / "capi"
 
 
 def _plain(command: list[str], folder: Path) -> Path:

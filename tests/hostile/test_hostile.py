@@ -21,6 +21,7 @@ from tests.hostile.rows import Trials
 from tests.hostile.table import REFERENCE, ROWS
 from tests.hostile.texts import CALLS
 from tests.support.patch import GGUF
+from tests.support.samples import times
 from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
@@ -30,7 +31,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes
 def test_sample(row: watch.Row, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if row in REFERENCE:
         request.getfixturevalue("llama")  # skips where there is none
-    step = len(row) // row.sample | 1  # odd, to meet all residues of the even numbers of values
+    sample = times(max(2, row.sample // 2), of=row.sample)
+    step = len(row) // sample | 1  # odd, to meet all residues of the even numbers of values
     tally = watch.watch(row, tmp_path / "kept", step)
     assert tally.inputs == len(range(0, len(row), step))
     assert tally.clean, "\n".join(watch.table([tally]))

@@ -21,12 +21,13 @@ import pytest
 import ggtok
 from ggtok import TokenAttr
 from tests.support.patch import GGUF, add_tokens
+from tests.support.samples import times
 from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names
 
 Load = Callable[[str], ggtok.Tokenizer]
 
 NORMAL, CONTROL = 1, 3
-SIZE = 400_000  # bytes
+SIZE = times(200_000, of=400_000)  # bytes
 SECONDS = 5.0  # for so many; the slowest takes a hundredth of it, a quadratic one minutes
 
 UNITS = {

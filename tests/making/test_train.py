@@ -23,6 +23,7 @@ import ggtok
 from ggtok.making import spelling
 from ggtok.parity.samples import CODE, PROSE
 from tests.making import oracle
+from tests.support.samples import times
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 MARK = "\u2581"
@@ -66,7 +67,7 @@ def size_of(text: str) -> int:
 
 
 @pytest.mark.parametrize("rule", ["huggingface", "bytes"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(100, of=300), deadline=None)
 @given(text=texts, min_frequency=st.integers(1, 3))
 def test_byte_level_merges_are_the_oracles(rule: str, text: str, min_frequency: int) -> None:
     if not text:
@@ -96,7 +97,7 @@ def is_piece(left: bytes, right: bytes) -> bool:
     return len(text) <= 16 and (marks == len(text) or not text.rfind(MARK) > 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=times(66, of=200), deadline=None)
 @given(text=st.lists(st.one_of(dense, tied), max_size=6).map("\n".join))
 def test_pieces_are_the_oracles(text: str) -> None:
     lines = [MARK + line.replace(" ", MARK) for line in text.split("\n") if line]
@@ -148,7 +149,7 @@ def spelled(v: ggtok.Vocabulary) -> tuple[dict[str, int], list[tuple[str, str]]]
     return vocab, [(left.decode(), right.decode()) for left, right in v.merge_texts]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=times(33, of=100), deadline=None)
 @given(
     text=texts,
     seen=st.booleans(),
@@ -232,7 +233,7 @@ def test_real_text_as_sentencepiece(split_digits: bool, coverage: float) -> None
     assert scored(v) == theirs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(20, of=60), deadline=None)
 @given(st.lists(st.one_of(tied, natural), min_size=1, max_size=6).map("\n".join))
 def test_any_text_as_sentencepiece(text: str) -> None:
     """As far as pairs go: theirs adds some that occur no more when there are no others."""

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from ggtok.parity.samples import CODE, EMOJI, PROSE
 from ggtok.parity.texts import ALPHABETS, BROKEN
+from tests.support.samples import times
 from tests.support.vocabularies import fixture_names
 
-settings.register_profile("ggtok", max_examples=150, deadline=None)
+settings.register_profile("ggtok", max_examples=times(50, of=150), deadline=None)
 settings.load_profile("ggtok")
 
 NAMES = [name for name in fixture_names() if name != "none"]

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import ggtok
 from ggtok.parity.texts import texts
 from tests.properties.given import NAMES, flags, some_bytes
+from tests.support.samples import times
 from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
@@ -23,7 +24,7 @@ FEW_BYTES = ["bpe-odd"]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in FEW_BYTES])
-@settings(max_examples=60)
+@settings(max_examples=times(20, of=60))
 @given(data=some_bytes, flags=flags)
 def test_encoded_texts_are(
     load_fixture: Load, name: str, data: bytes, flags: dict[str, bool]

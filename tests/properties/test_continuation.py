@@ -17,6 +17,7 @@ from ggtok.parity.samples import CODE, EMOJI, PROSE
 from ggtok.parity.texts import BROKEN
 from tests.properties.given import NAMES, some_bytes
 from tests.support.llamacpp import LlamaCpp
+from tests.support.samples import times
 from tests.support.vocabularies import SPM, UGM, WPM, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
@@ -67,7 +68,7 @@ def test_equals_llama_cpp_without_a_space_prefix(
 
 
 @pytest.mark.parametrize("name", CAN)
-@settings(max_examples=20)
+@settings(max_examples=times(10, of=20))
 @given(data=some_bytes)
 def test_of_any_text(load_fixture: Load, name: str, data: bytes) -> None:
     """Nothing is added; the same ids as without a prefix, up to the first special token."""

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import ggtok
 from ggtok.parity.samples import CODE, PROSE
 from tests.properties.given import NAMES, some_bytes, some_text
+from tests.support.samples import times
 from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
@@ -72,7 +73,7 @@ def last_tokens(tok: ggtok.Tokenizer, text: str, n: int, add_special: bool) -> s
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=times(20, of=40))
 @given(text=some_text, add_special=st.booleans(), part=st.floats(0, 1))
 def test_truncate(load_fixture: Load, name: str, text: str, add_special: bool, part: float) -> None:
     tok = load_fixture(name)
@@ -169,7 +170,7 @@ def least(tok: ggtok.Tokenizer, text: str, prefix: str = "", add_special: bool =
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=times(20, of=40))
 @given(
     text=some_text,
     more=st.integers(0, 12),
@@ -189,7 +190,7 @@ def test_chunks(
 @pytest.mark.parametrize(
     "name", ["spm", "bpe-llama3", "wpm", "ugm", "rwkv", "plamo2", "bpe-gemma4"]
 )
-@settings(max_examples=60)
+@settings(max_examples=times(20, of=60))
 @given(text=some_text, overlap=st.integers(1, 5), more=st.integers(0, 12))
 def test_overlap(load_fixture: Load, name: str, text: str, overlap: int, more: int) -> None:
     tok = load_fixture(name)

@@ -23,6 +23,7 @@ from ggtok.parity.texts import BROKEN
 from tests.properties.given import NAMES, flags, some_bytes, some_text
 from tests.support import spans as oracle
 from tests.support.patch import GGUF, add_tokens
+from tests.support.samples import times
 from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
@@ -65,7 +66,7 @@ def check(tok: ggtok.Tokenizer, text: bytes, parse_special: bool) -> tuple[int, 
 
 
 @pytest.mark.parametrize("name", PLAIN)
-@settings(max_examples=60)
+@settings(max_examples=times(20, of=60))
 @given(data=some_bytes, parse_special=st.booleans())
 def test_any_text(load_fixture: Load, name: str, data: bytes, parse_special: bool) -> None:
     tok = load_fixture(name)
@@ -242,7 +243,7 @@ def stripping(folder: Any) -> ggtok.Tokenizer:
 
 
 @pytest.mark.parametrize("name", ["spm-phi3", "bpe-jina"])
-@settings(max_examples=60)
+@settings(max_examples=times(20, of=60))
 @given(parts=st.lists(st.sampled_from(["<|end|>", "</s>", "<mask>", " ", "\n ", "a"]), max_size=8))
 def test_stripping_among_others(load_fixture: Load, name: str, parts: list[str]) -> None:
     check(load_fixture(name), "".join(parts).encode(), True)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import ggtok
 from tests.properties.given import NAMES
+from tests.support.samples import times
 from tests.support.vocabularies import REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
@@ -68,7 +69,7 @@ options = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
+@settings(max_examples=times(20, of=60))
 @given(data=st.data(), options=options)
 def test_any_ids(
     load_fixture: Load, name: str, data: st.DataObject, options: dict[str, object]

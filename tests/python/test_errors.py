@@ -360,6 +360,18 @@ def test_unknown_pre_tokenizer() -> None:
     assert caught.value.name == "qwen-2"
 
 
+@pytest.mark.parametrize("name", ["it's", "'", "a' (key 'b", "q'' (key 'tokenizer.ggml.pre')"])
+def test_the_name_of_an_unknown_pre_tokenizer_in_a_file(name: str) -> None:
+    """Whatever quotes are in it."""
+    from tests.support.patch import GGUF
+
+    gguf = GGUF.read(fixture("bpe-gpt2"))
+    gguf.set("tokenizer.ggml.pre", name)
+    with pytest.raises(ggtok.UnknownPreTokenizerError) as caught:
+        ggtok.load(gguf.dump())
+    assert caught.value.name == name
+
+
 def test_no_vocabulary_to_encode_with() -> None:
     tok = ggtok.load(fixture("none"))
     with pytest.raises(ggtok.VocabError):

@@ -18,6 +18,7 @@ from ggtok.parity.texts import BROKEN, defuse
 from tests.parity import Result, compare_texts
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF, add_tokens
+from tests.support.samples import times
 from tests.support.vocabularies import fixture
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
@@ -176,7 +177,7 @@ STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(times(6, of=12)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_against_llama_cpp(kind: str, seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
     chooser = random.Random(f"{kind} {seed}")

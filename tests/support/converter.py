@@ -1,8 +1,9 @@
 """llama.cpp's own converter, run on folders without weights.
 
-It is the sdist's, in a process of its own, with stand-ins: for torch, of which it needs only
-names as long as there are no tensors, and for mistral-common, of which it needs what a tekken.json
-holds.
+It is the sdist's, with stand-ins: for torch, of which it needs only names as long as there are no
+tensors, and for mistral-common, of which it needs what a tekken.json holds. It runs in a child of a
+process that has what it imports, which takes longer than a run; where there is no fork, in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from fixtures.fetch import fetch
+
+FORKS = hasattr(os, "fork")
 
 
 class _Torch(types.ModuleType):
@@ -97,14 +100,30 @@ def _stand_in(name: str, names: dict[str, Any]) -> None:
     sys.modules[name] = module
 
 
-@cache
-def folder() -> Path:
-    """The converter's folder."""
-    return fetch("converter")
-
-
 class ConverterRefused(Exception):
     """The converter would not do it; the text is what it said."""
+
+
+@cache
+def _server() -> subprocess.Popen[str]:
+    """Starts a process that converts what a line of JSON says, and answers with a line."""
+    env = dict(os.environ, HF_HUB_OFFLINE="1", USE_TORCH="0", PYTHONWARNINGS="ignore")
+    # Where transformers copies the code that comes with a folder.
+    env["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="ggtok-converter-")
+    atexit.register(shutil.rmtree, env["HF_MODULES_CACHE"], ignore_errors=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.converter", str(fetch("converter"))],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    atexit.register(_stop, process)
+    return process
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.communicate()  # the end of its input ends it
 
 
 def convert(source: Path, out: Path, pre: str = "") -> Path:
@@ -113,98 +132,60 @@ def convert(source: Path, out: Path, pre: str = "") -> Path:
     pre: the pre-tokenizer's name, in place of the one that it has for a hash of ids.
     """
     said = out.with_suffix(".said")
-    request = json.dumps([str(source), str(out), pre, str(said)])
-    if hasattr(os, "fork"):
-        code = _asked(request)
-    else:
-        code = subprocess.run([*_COMMAND, request], env=_environment()).returncode
-    if code:
+    server = _server() if FORKS else _server.__wrapped__()
+    assert server.stdin is not None and server.stdout is not None
+    server.stdin.write(json.dumps([str(source), str(out), str(said), pre]) + "\n")
+    server.stdin.flush()
+    status = server.stdout.readline() or f"{server.wait()}\n"
+    if status != "0\n":
         raise ConverterRefused(said.read_text("utf-8", "replace")[-20000:])
     return out
 
 
-_COMMAND = (sys.executable, "-m", "tests.support.converter")
-
-
-def _environment() -> dict[str, str]:
-    # Where transformers keeps the code that comes with a folder.
-    modules = tempfile.mkdtemp(prefix="ggtok-converter-")
-    atexit.register(shutil.rmtree, modules, ignore_errors=True)
-    own = {"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "PYTHONWARNINGS": "ignore"}
-    return {**os.environ, **own, "HF_MODULES_CACHE": modules}
-
-
-@cache
-def _server() -> subprocess.Popen[str]:
-    """A process that has imported what the converter needs, which takes seconds."""
-    pipe = subprocess.PIPE
-    child = subprocess.Popen(_COMMAND, env=_environment(), stdin=pipe, stdout=pipe, text=True)
-    atexit.register(child.communicate)  # which ends it
-    return child
-
-
-def _asked(request: str) -> int:
-    child = _server()
-    assert child.stdin is not None and child.stdout is not None
-    child.stdin.write(request + "\n")
-    child.stdin.flush()
-    return int(child.stdout.readline())
-
-
-# ---- in the child ----
-
-
-def _serve() -> None:
-    """Answers each request, a line, with the exit status of a fork that does it."""
-    _import()
-    for request in sys.stdin:
-        pid = os.fork()
-        if not pid:
-            os._exit(_run(*json.loads(request)))
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-def _import() -> None:
+def _serve(root: str) -> None:
     torch = _Torch("torch")
     torch.__path__ = []
     torch.__version__ = "0.0.0"
     torch.__spec__ = importlib.machinery.ModuleSpec("torch", None)
     import transformers  # before the stand-in, so that it knows there is no torch
 
-    transformers.AutoTokenizer, transformers.PreTrainedTokenizerFast  # noqa: B018
+    transformers.AutoTokenizer  # noqa: B018
     sys.modules["torch"] = torch
     for name, names in _MISTRAL_COMMON.items():
         _stand_in("mistral_common" + name, names)
-    sys.path.insert(0, str(folder()))
+    sys.path.insert(0, root)
     importlib.import_module("conversion.base")
+    for line in sys.stdin:
+        source, out, said, pre = json.loads(line)
+        child = os.fork() if FORKS else 0
+        if not child:
+            _convert_and_exit(root, source, out, said, pre)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _run(source: str, out: str, pre: str, said: str) -> int:
-    """The exit status; what is printed goes to the file `said`."""
-    with open(said, "w", encoding="utf-8") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    if pre:
-        base = importlib.import_module("conversion.base")
-        base.TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
-    script = os.path.join(folder(), "convert_hf_to_gguf.py")
-    sys.argv = [script, source, "--vocab-only", "--outfile", out, "--outtype", "f16"]
+def _convert_and_exit(root: str, source: str, out: str, said: str, pre: str) -> None:
+    status = 1
     try:
+        file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        base = importlib.import_module("conversion.base")
+        if pre:
+            base.TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
+        script = os.path.join(root, "convert_hf_to_gguf.py")
+        sys.argv = [script, source, "--vocab-only", "--outfile", out, "--outtype", "f16"]
         runpy.run_path(script, run_name="__main__")
+        status = 0
     except SystemExit as e:
-        return int(e.code or 0)
+        status = 0 if e.code is None else e.code if isinstance(e.code, int) else 1
     except BaseException:
         traceback.print_exc()
-        return 1
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
-    return 0
+        os._exit(status)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        _serve()
-    else:
-        _import()
-        sys.exit(_run(*json.loads(sys.argv[1])))
+    _serve(sys.argv[1])

@@ -19,7 +19,8 @@ from ggtok.making.convert.tiktoken import read_ranks
 from ggtok.making.patterns import CHAIN_OF_PRE
 from ggtok.making.vocabulary import Vocabulary
 from tests.making.convert import sources
-from tests.support.vocabularies import fixture, fixture_names, real
+from tests.support.beginnings import beginning
+from tests.support.vocabularies import fixture, fixture_names
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
@@ -30,19 +31,12 @@ def differing(v: Vocabulary, encode: confirm.Encode, *, special: bool, n: int = 
     return [line for line, a, b in zip(lines, ours, theirs, strict=True) if a != list(b)]
 
 
-def real_vocabulary(name: str) -> Vocabulary:
-    """Of large ones, the beginning: what their merges make first. Llama 3's don't come in the
-    order of what they need."""
-    v = ggtok.vocabulary(real(name))
-    return v if len(v) < 60_000 or name == "llama-bpe" else v.smaller(20_000)
-
-
 @pytest.mark.parametrize(
     "name",
     ["gpt-2", "llama-bpe", "qwen2", "command-r", "deepseek-llm", "deepseek-coder", "llama-spm"],
 )
 def test_a_real_vocabulary_as_tokenizer_json(name: str, tmp_path: Path) -> None:
-    v = real_vocabulary(name)
+    v = beginning(name)
     path = tmp_path / "tokenizer.json"
     v.save(path)
     tokenizer = Tokenizer.from_file(str(path))
@@ -62,7 +56,7 @@ def test_a_real_vocabulary_as_tokenizer_json(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["llama-bpe", "gpt-2", "qwen2"])
 def test_a_real_vocabulary_as_tiktoken(name: str, tmp_path: Path) -> None:
-    v = real_vocabulary(name)
+    v = beginning(name)
     v.save(tmp_path / "x.tiktoken")
     ranks = read_ranks((tmp_path / "x.tiktoken").read_bytes(), "x")
     (step,) = CHAIN_OF_PRE[str(v.pre)].steps
@@ -81,7 +75,7 @@ def test_a_real_vocabulary_as_tiktoken(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["llama-spm", "baichuan", "nomic-bert-moe"])
 def test_a_real_vocabulary_as_sentencepiece(name: str, tmp_path: Path) -> None:
-    v = ggtok.vocabulary(real(name))
+    v = beginning(name)
     path = tmp_path / "x.model"
     v.save(path)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
