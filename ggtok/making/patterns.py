@@ -17,6 +17,7 @@ class Pre(NamedTuple):
     name: str
     ignore_merges: bool = False
     keep_spaces: bool = False  # decoding keeps spaces before punctuation
+    strips_mask: bool = False  # spaces before <mask> are dropped
 
 
 class Chain(NamedTuple):
@@ -24,6 +25,7 @@ class Chain(NamedTuple):
     pres: tuple[Pre, ...]  # the first that has the flags wanted is taken
     steps: tuple[str, ...]
     published: tuple[tuple[str, ...], ...] = ()
+    written: tuple[str, ...] = ()  # the steps as the publisher's file spells them
 
 
 _CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
@@ -63,6 +65,7 @@ _KANA = r"[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+"
 _PUNCTUATION_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
 _V3_WORD = _PUNCTUATION_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
 _V3 = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_TAIL}"
+_V3_WRITTEN = _V3.replace(r"\r\n", "\r\n")
 _CODER_CJK = r"[\u0800-\u9FA5\uAC00-\uD7FF]+"
 _BLOOM = r" ?[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+"
 _DIGIT_GROUPS = r"\d{1,3}(?=(?:\d{3})*\b)"
@@ -120,7 +123,13 @@ CHAINS = (
     ),
     Chain(
         "gpt2",
-        (Pre("gpt-2"), Pre("granite-docling", keep_spaces=True)),
+        (
+            Pre("gpt-2"),
+            Pre("granite-docling", keep_spaces=True),
+            Pre("jina-v2-de", strips_mask=True),
+            Pre("jina-v2-es", strips_mask=True),
+            Pre("jina-v2-code", strips_mask=True),
+        ),
         (GPT2,),
         ((GPT2,), (_NEWER_GPT2,)),
     ),
@@ -164,6 +173,7 @@ CHAINS = (
         (Pre("deepseek-v3", keep_spaces=True),),
         (_THREE, _KANA, _V3),
         ((_THREE, _KANA, _V3),),
+        (_THREE, "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", _V3_WRITTEN),
     ),
     Chain(
         "starcoder",
@@ -342,8 +352,8 @@ CHAINS = (
 
 # Names that share a chain with one above.
 _ALIASES = {
-    "gpt2": "mpt phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 mellum modern-bert "
-    "jina-v1-en jina-v2-code roberta-bpe olmo jais exaone4 trillion",
+    "gpt2": "mpt phi-2 jina-es jina-de gigachat a.x-4.0 mellum modern-bert "
+    "jina-v1-en roberta-bpe olmo jais exaone4 trillion",
     "llama3": "llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano smaug-bpe "
     "chatglm-bpe glm4 glm5",
     "qwen2": "deepseek-r1-qwen kormo f2llmv2 megrez hunyuan grok-2 solar-open",
@@ -354,6 +364,7 @@ _ALIASES = {
     "bailing": "bailingmoe2 llada-moe",
     "tiny_aya": "cohere2moe",
 }
+MASK = "<mask>"
 _BY_NAME = {chain.name: chain for chain in CHAINS}
 CHAIN_OF_PRE: dict[str, Chain] = {
     **{pre.name: chain for chain in CHAINS for pre in chain.pres},

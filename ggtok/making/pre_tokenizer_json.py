@@ -13,14 +13,20 @@ NEWLINES: dict[str, Any] = {
     "behavior": "Isolated",
     "invert": False,
 }
+# tokenizers 1.0 only has the expressions that are published, and these by another name.
+_DIGITS: dict[str, dict[str, Any]] = {
+    r"\p{N}": {"type": "Digits", "individual_digits": True},
+    r"\p{N}+": {"type": "Digits", "individual_digits": False},
+}
+
+
+def _split(step: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": step}, "behavior": "Isolated", "invert": False}
 
 
 def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
     """A pre_tokenizer that cuts text as llama.cpp does."""
-    steps: list[dict[str, Any]] = [
-        {"type": "Split", "pattern": {"Regex": step}, "behavior": "Isolated", "invert": False}
-        for step in chain.steps
-    ]
+    steps = [_DIGITS.get(step) or _split(step) for step in chain.written or chain.steps]
     steps.append(
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     )

@@ -146,7 +146,7 @@ class ConversionReport(Report):
         if self.compared:
             lines.append(f"compared with the source's own package on {self.compared} lines")
         else:
-            lines.append("not compared: the source's own package isn't installed")
+            lines.append("not compared with the source's own package")
         lines += [str(difference) for difference in self.differences]
         if self.unexplained:
             n = len(self.unexplained)

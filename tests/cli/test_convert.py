@@ -9,6 +9,9 @@ import pytest
 
 import ggtok
 from ggtok import cli
+from ggtok.making.convert.bpe import read_byte_level
+from ggtok.making.convert.draft import Draft
+from ggtok.making.convert.tokenizer_json import Source
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -30,6 +33,22 @@ def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes
     data = json.loads(capfdbinary.readouterr().out)
     assert (data["pre"], data["tokens"], data["unexplained"]) == ("qwen2", 900, [])
     assert ggtok.load(out).encode("abc") == ggtok.convert(source).tokenizer().encode("abc")
+
+
+def test_a_wrong_id_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    def wrong(source: Source, draft: Draft) -> None:
+        read_byte_level(source, draft)
+        ids = {text: id for id, text in draft.texts.items()}
+        draft.texts[ids[b"e"]], draft.texts[ids[b"t"]] = b"t", b"e"
+
+    source = sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
+    monkeypatch.setattr("ggtok.making.convert.hugging_face.read_byte_level", wrong)
+    monkeypatch.setattr("ggtok.making.convert.confirm.CHECK_LINES", 300)
+    assert cli.main(["convert", str(source), "--check"]) == 1
+    assert b"lines differ for no known reason, such as" in capfdbinary.readouterr().out
+    assert cli.main(["convert", str(source), "-o", str(tmp_path / "x.gguf")]) == 0
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ NOT_RUN = {
     "README.md": [".ci/run does", ".ci/run does"],
     "docs/c.md": ["tests/c/test_library.py does", "tests/c/test_library.py does"],
     "docs/cli.md": ["writes to your home folder"],
-    "docs/converting.md": ["needs a tokenizer that its publisher serves"] * 4,
     "docs/scale.md": [
         "needs Ray; python -m tests.distributed runs it",
         "needs Dask; python -m tests.distributed runs it",

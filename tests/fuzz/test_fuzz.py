@@ -9,6 +9,7 @@ import zipfile
 import pytest
 
 import ggtok
+from tests.fuzz import sources
 from tests.fuzz.__main__ import CORPUS
 from tests.fuzz.protobuf import fuzz
 from tests.fuzz.seeds import SEEDS, take_words_as_they_are
@@ -135,6 +136,11 @@ def test_scalars_of_every_type(name: str) -> None:
         gguf.set(f"a.{kind}", value, kind)
     metadata = ggtok.load(gguf.dump()).metadata
     assert {kind: metadata[f"a.{kind}"] for kind in values} == values
+
+
+def test_sources_with_any_value_anywhere() -> None:
+    n, taken, findings = sources.fuzz(7, inputs=40)
+    assert n == 40 and taken > 10 and findings == 0
 
 
 def test_models_are_read_as_protobuf_reads_them() -> None:

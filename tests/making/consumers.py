@@ -31,6 +31,11 @@ from ggtok.making.vocabulary import Vocabulary
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
 NEXT = "tokenizers==1.0.0rc3"
+# What its wheels refuse. They have published expressions alone, each known by its text.
+LACKS = {
+    "this `Split` pattern needs a system-regex backend": "lacks the expressions",
+    "This byte-level vocabulary has no token for bytes": "wants tokens for bytes of no character",
+}
 FORMATS = ("json", "tiktoken", "model")
 # Reads lines from standard input, writes their ids: what runs in the other environment.
 READER = """
@@ -101,7 +106,21 @@ def readers(v: Vocabulary, path: Path, python: Path) -> dict[str, Encode | None]
     return {"sentencepiece": _sentencepiece(path)}
 
 
-def differing(v: Vocabulary, encode: Encode, special: bool) -> int:
+def unmade(v: Vocabulary) -> set[str]:
+    """Characters that are tokens of byte-level BPE and that no merges make.
+
+    tokenizers 1.0.0rc3 takes such a character for the token, against the merges.
+    """
+    if v.model != "gpt2":
+        return set()
+    tok = v.tokenizer()
+    texts = [(id, text.decode("utf-8", "replace")) for id, text in enumerate(v.tokens)]
+    one = [(id, text) for id, text in texts if len(text) == 1 and v.types[id] == spelling.NORMAL]
+    ids = tok.encode_batch([text for _, text in one], add_special=False)
+    return {text for (id, text), found in zip(one, ids, strict=True) if found != [id]}
+
+
+def differing(v: Vocabulary, encode: Encode, special: bool, without: set[str]) -> int:
     """Of 3,000 lines, those with other ids; user-defined tokens are none of tiktoken's."""
     own = [
         text.decode("utf-8", "replace")
@@ -109,6 +128,8 @@ def differing(v: Vocabulary, encode: Encode, special: bool) -> int:
         if kind == spelling.USER_DEFINED
     ]
     lines = confirm.lines_for(v, confirm.CHECK_LINES)
+    if without:
+        lines = [line for line in lines if without.isdisjoint(line)]
     if not special:
         lines = [line for line in lines if not any(text in line for text in own)]
     ours = confirm.encode_ours(v, parse_special=special)(lines)
@@ -137,13 +158,16 @@ def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
         for name, encode in readers(v, path, python).items():
             if encode is None:
                 return f"not compared: {name} takes one expression, and this needs several", True
+            without = unmade(v) if name == "1.0rc" else set()
             try:
-                n = differing(v, encode, path.suffix == ".json")
+                n = differing(v, encode, path.suffix == ".json", without)
             except Refused as e:
-                found.append(f"{name}: FAILS: {e}")
-                good = False
+                reason = next((text for said, text in LACKS.items() if said in str(e)), None)
+                found.append(f"{name}: " + (reason or f"FAILS: {e}"))
+                good &= reason is not None
                 continue
-            found.append(f"{name}: {n} differ")
+            left = f", without {len(without)} characters that no merges make" if without else ""
+            found.append(f"{name}: {n} differ{left}")
             good &= n == 0 or bool(warned)
         try:
             same = again_the_same(v, path)

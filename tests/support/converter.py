@@ -1,20 +1,24 @@
 """llama.cpp's own converter, run on folders without weights.
 
-It is the sdist's, with a stand-in for torch, of which it needs only names as long as there are no
-tensors. It runs in a child of a process that has what it imports, which takes longer than a run;
-where there is no fork, in a process of its own.
+It is the sdist's, with stand-ins: for torch, of which it needs only names as long as there are no
+tensors, and for mistral-common, of which it needs what a tekken.json holds. It runs in a child of a
+process that has what it imports, which takes longer than a run; where there is no fork, in a
+process of its own.
 """
 
 from __future__ import annotations
 
 import atexit
+import base64
 import importlib
 import importlib.machinery
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
+import tempfile
 import traceback
 import types
 from contextlib import nullcontext
@@ -40,6 +44,62 @@ class _Torch(types.ModuleType):
         return value
 
 
+class _Tekkenizer:
+    """A tekken.json as mistral-common's class of this name has it."""
+
+    def __init__(self, path: str) -> None:
+        document = json.loads(Path(path).read_bytes())
+        config = document["config"]
+        self.n_words = config["default_vocab_size"]
+        self.num_special_tokens = config["default_num_special_tokens"]
+        self.version = config["version"]
+        texts = [row["token_str"] for row in document["special_tokens"]]
+        filled = range(len(texts), self.num_special_tokens)
+        self.id_to_piece = [*texts, *(f"<SPECIAL_{id}>" for id in filled)].__getitem__
+        self.unk_id, self.bos_id, self.eos_id, self.pad_id = map(
+            texts.index, ("<unk>", "<s>", "</s>", "<pad>")
+        )
+        rows = document["vocab"][: self.n_words - self.num_special_tokens]
+        ranks = {base64.b64decode(row["token_bytes"]): row["rank"] for row in rows}
+        self._tekken_token2id_nospecial = ranks
+        self._model = types.SimpleNamespace(_mergeable_ranks=ranks)
+
+
+class _MistralTokenizer:
+    @staticmethod
+    def from_file(path: str) -> Any:
+        tokenizer = types.SimpleNamespace(tokenizer=_Tekkenizer(path))
+        return types.SimpleNamespace(instruct_tokenizer=tokenizer)
+
+
+def _only_tekken(files: list[str]) -> str:
+    return next(file for file in files if file.endswith("/tekken.json"))
+
+
+_MISTRAL_COMMON: dict[str, dict[str, Any]] = {
+    "": {},
+    ".tokens": {},
+    ".tokens.tokenizers": {},
+    ".tokens.tokenizers.base": {
+        "TokenizerVersion": types.SimpleNamespace(**{f"v{n}": f"v{n}" for n in range(1, 16)})
+    },
+    ".tokens.tokenizers.mistral": {"MistralTokenizer": _MistralTokenizer},
+    ".tokens.tokenizers.multimodal": {"DATASET_MEAN": (), "DATASET_STD": ()},
+    ".tokens.tokenizers.sentencepiece": {"SentencePieceTokenizer": type("_None", (), {})},
+    ".tokens.tokenizers.tekken": {"Tekkenizer": _Tekkenizer},
+    ".tokens.tokenizers.utils": {
+        "_filter_valid_tokenizer_files": list,
+        "get_one_valid_tokenizer_file": _only_tekken,
+    },
+}
+
+
+def _stand_in(name: str, names: dict[str, Any]) -> None:
+    module = types.ModuleType(name)
+    vars(module).update(names)
+    sys.modules[name] = module
+
+
 class ConverterRefused(Exception):
     """The converter would not do it; the text is what it said."""
 
@@ -48,6 +108,9 @@ class ConverterRefused(Exception):
 def _server() -> subprocess.Popen[str]:
     """Starts a process that converts what a line of JSON says, and answers with a line."""
     env = dict(os.environ, HF_HUB_OFFLINE="1", USE_TORCH="0", PYTHONWARNINGS="ignore")
+    # Where transformers copies the code that comes with a folder.
+    env["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="ggtok-converter-")
+    atexit.register(shutil.rmtree, env["HF_MODULES_CACHE"], ignore_errors=True)
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.converter", str(fetch("converter"))],
         env=env,
@@ -88,6 +151,8 @@ def _serve(root: str) -> None:
 
     transformers.AutoTokenizer  # noqa: B018
     sys.modules["torch"] = torch
+    for name, names in _MISTRAL_COMMON.items():
+        _stand_in("mistral_common" + name, names)
     sys.path.insert(0, root)
     importlib.import_module("conversion.base")
     for line in sys.stdin:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 class Architecture(NamedTuple):
     gguf: str  # general.architecture
-    helpers: tuple[str, ...]  # "gpt2", "sentencepiece", "llama_hf", "rwkv", "bert", "t5"
+    helpers: tuple[str, ...]  # names of the HELPERS
     flags: tuple[tuple[str, bool], ...] = ()  # set after the helper
 
 
-LLAMA = ("sentencepiece", "llama_hf", "gpt2")
+LLAMA = ("mistral", "sentencepiece", "llama_hf", "gpt2")
 _EITHER = ("sentencepiece", "gpt2")
 _NO_PREFIX = (("add_space_prefix", False),)
 
@@ -34,6 +34,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "ApertusForCausalLM": Architecture("apertus", LLAMA),
     "Llama4ForCausalLM": Architecture("llama4", ("gpt2",)),
     "Llama4ForConditionalGeneration": Architecture("llama4", ("gpt2",)),
+    "QWenLMHeadModel": Architecture("qwen", ("qwen",)),
     "Qwen2ForCausalLM": Architecture("qwen2", _EITHER),
     "Qwen2MoeForCausalLM": Architecture("qwen2moe", ("gpt2",)),
     "Qwen3ForCausalLM": Architecture("qwen3", _EITHER),
@@ -67,9 +68,15 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture("bert", ("bert",)),
     ),
     **dict.fromkeys(
+        ("XLMRobertaModel", "XLMRobertaForSequenceClassification"),
+        Architecture("bert", ("xlmr",)),
+    ),
+    **dict.fromkeys(
         ("T5ForConditionalGeneration", "T5WithLMHeadModel"), Architecture("t5", ("t5",))
     ),
     "T5EncoderModel": Architecture("t5encoder", ("t5",)),
+    **dict.fromkeys(("Plamo2ForCausalLM", "PLaMo2ForCausalLM"), Architecture("plamo2", ("plamo",))),
+    **dict.fromkeys(("Plamo3ForCausalLM", "PLaMo3ForCausalLM"), Architecture("plamo3", ("plamo",))),
     "Rwkv6ForCausalLM": Architecture("rwkv6", ("rwkv",)),
     "Rwkv7ForCausalLM": Architecture("rwkv7", ("rwkv",)),
 }

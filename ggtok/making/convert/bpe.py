@@ -12,7 +12,8 @@ from ggtok.making.contents import Pair
 from ggtok.making.convert import structure
 from ggtok.making.convert.differences import Json, without_normalizer
 from ggtok.making.convert.draft import Draft
-from ggtok.making.convert.reading import checked, field, utf8
+from ggtok.making.convert.reading import check_splits, checked, field, utf8
+from ggtok.making.convert.strips import strips_mask
 from ggtok.making.convert.tokenizer_json import Source, add_added, vocab_of
 from ggtok.making.patterns import CHAIN_OF_PRE, Chain, Pre
 from ggtok.making.pre_tokenizer_json import pre_tokenizer_of
@@ -39,6 +40,15 @@ def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
     return merges
 
 
+def last_of_each(model: dict[str, Any]) -> list[tuple[str, str]]:
+    """The merges without repetitions: of those, tokenizers goes by the last, llama.cpp by the
+    first."""
+    merges = merges_of(model)
+    if len(set(merges)) == len(merges):
+        return merges
+    return list(dict.fromkeys(reversed(merges)))[::-1]
+
+
 def _is_text(part: object) -> bool:
     return isinstance(part, str) and part != ""
 
@@ -63,12 +73,12 @@ def read_byte_level(source: Source, draft: Draft) -> None:
     draft.model = "gpt2"
     for id, text in vocab.items():
         draft.set(id, utf8(text, f"model.vocab: token {id}"), spelling.NORMAL)
-    draft.merges = checked_merges(merges_of(source.model), {t: id for id, t in vocab.items()})
+    draft.merges = checked_merges(last_of_each(source.model), {t: id for id, t in vocab.items()})
+    _set_pre(source, draft)
     add_added(source, draft)
     unk = source.model.get("unk_token")
     if unk is not None:
         draft.special_ids["unk"] = field(source.model["vocab"], unk, int, "model.vocab")
-    _set_pre(source, draft)
     _note_normalizers(source, draft)
 
 
@@ -90,7 +100,10 @@ def _set_pre(source: Source, draft: Draft) -> None:
             )
         chain = structure.chain_of(found)
         pre = structure.pre_for(
-            chain, ignore_merges=ignore, keep_spaces=None if keep is None else not keep
+            chain,
+            ignore_merges=ignore,
+            keep_spaces=None if keep is None else not keep,
+            strips_mask=strips_mask(source.added),
         )
         draft.pre = pre.name
     if chain is not None:
@@ -167,7 +180,7 @@ def read_byte_fallback(source: Source, draft: Draft) -> None:
     """SentencePiece's BPE: llama.cpp merges by score, so that the first merge's rank is one."""
     vocab = vocab_of(source)
     ids = {text: id for id, text in vocab.items()}
-    merges = merges_of(source.model)
+    merges = last_of_each(source.model)
     checked_merges(merges, ids)
     rank: dict[str, int] = {}
     for i, (left, right) in enumerate(merges):
@@ -321,6 +334,7 @@ def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[t
 
     Those that have no merges come last.
     """
+    check_splits(ids, "model.vocab")
     order: dict[str, list[tuple[str, str]]] = {}
     for left, right in merges:
         order.setdefault(left + right, []).append((left, right))

@@ -14,9 +14,3 @@ Json = dict[str, Any]
 
 def without_normalizer(document: Json) -> None:
     document["normalizer"] = None
-
-
-def plain_added(document: Json) -> None:
-    """Added tokens as llama.cpp's are: found as they are written, anywhere, in raw text."""
-    for token in document["added_tokens"]:
-        token |= {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False}

@@ -12,6 +12,8 @@ from ggtok.making.report import ConversionReport, Difference
 from ggtok.making.spelling import UNUSED
 from ggtok.making.vocabulary import Vocabulary
 
+MAX_HOLES = 1 << 18  # ids without a token, if there aren't more tokens
+
 
 @dataclass
 class Draft:
@@ -48,6 +50,7 @@ class Draft:
         n = max(self.size, max(self.texts) + 1)
         if n > MAX_TOKENS:
             raise VocabError(f"{format}: {n} tokens are more than {MAX_TOKENS}")
+        check_holes(n, len(self.texts), format)
         self._check_unique(format)
         taken = set(self.texts.values()) if len(self.texts) < n else set()
         texts, types, scores = [], [], []
@@ -88,6 +91,12 @@ class Draft:
             other = seen.setdefault(text, id)
             if other != id:
                 raise VocabError(f"{format}: tokens {other} and {id} have the same text {text!r}")
+
+
+def check_holes(n: int, known: int, where: str) -> None:
+    """Refuses a few tokens among millions of ids: models have some unused ones, not most."""
+    if n - known > max(MAX_HOLES, known):
+        raise VocabError(f"{where}: {n} ids are too many for {known} tokens")
 
 
 def _filler(id: int, taken: set[bytes]) -> bytes:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ggtok.errors import InvalidValueError, not_found
+from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, not_found
 from ggtok.making.convert import (
     confirm,
     pieces,
@@ -113,7 +113,12 @@ def converted(
             raise InvalidValueError(f"{source}: like={like!r} needs a folder, with its config.json")
 
         def faithful() -> Vocabulary:
-            return converted(source, like=None, pre=pre, arch=arch, lines=0)
+            try:
+                return converted(source, like=None, pre=None, arch=arch, lines=0)
+            except UnknownPreTokenizerError:
+                if pre is None:
+                    raise
+                return converted(source, like=None, pre=pre, arch=arch, lines=0)
 
         return converted_like(Folder(source), arch, pre, faithful)
     if os.path.isdir(source):

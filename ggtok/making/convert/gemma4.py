@@ -29,7 +29,7 @@ def read_gemma4(source: Source, draft: Draft) -> None:
     """Tokens are spelled as they are, but for spaces."""
     vocab = vocab_of(source)
     ids = {text: id for id, text in vocab.items()}
-    merges = bpe.merges_of(source.model)
+    merges = bpe.last_of_each(source.model)
     draft.model = "gemma4"
     for id, text in vocab.items():
         data = utf8(text, f"model.vocab: token {id}")

@@ -41,7 +41,7 @@ def draft_of(source: Source) -> tuple[Draft, str]:
     kind = source.model.get("type")
     if kind is None:
         kind = _guessed(source.model)
-    if kind not in READERS:
+    if not isinstance(kind, str) or kind not in READERS:
         known = ", ".join(READERS)
         raise VocabError(f"model.type: {kind!r} is none that llama.cpp has: {known}")
     draft = Draft(model="gpt2")

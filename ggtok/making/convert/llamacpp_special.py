@@ -28,15 +28,18 @@ class Special:
         config = dict(folder.tokenizer_config)
         added: list[Any] = []
         if document is not None:
-            added = document.get("added_tokens") or []
+            added = _list(document.get("added_tokens"))
             self._read_normalizer(document.get("normalizer"))
             self._read_post_processor(document, config, has_config)
         if has_config:
             self._read_config(config, added, folder)
         path = folder.file("config.json")
         model_config = {} if path is None else read_object(path)
+        text_config = _object(model_config.get("text_config"))
         for name in self._types:
-            self.set(name, model_config.get(f"{name}_token_id"))
+            key = f"{name}_token_id"
+            id = model_config.get(key)
+            self.set(name, text_config.get(key) if id is None else id)
 
     def set(self, name: str, id: Any) -> None:
         if type(id) is int and id >= 0 and (self._n_vocab is None or id < self._n_vocab):
@@ -70,7 +73,7 @@ class Special:
                 if normalizer.get(key) is not None:
                     self.normalizer[key] = normalizer[key] is True
         elif kind == "Sequence":
-            for one in normalizer.get("normalizers") or []:
+            for one in _list(normalizer.get("normalizers")):
                 self._read_normalizer(one)
 
     def _read_post_processor(
@@ -81,10 +84,8 @@ class Special:
             for name, other in (("bos", "cls"), ("eos", "sep")):
                 if not config.get(f"{name}_token") and config.get(f"{other}_token"):
                     config[f"{name}_token"] = config[f"{other}_token"]
-        processor = document.get("post_processor")
-        if not isinstance(processor, dict):
-            return
-        for one in processor.get("processors") or [processor]:
+        processor = _object(document.get("post_processor"))
+        for one in map(_object, _list(processor.get("processors")) or [processor]):
             kind = one.get("type")
             if kind == "ByteLevel":
                 self.add.setdefault("bos", False)
@@ -93,14 +94,14 @@ class Special:
                 self.add |= {"bos": True, "eos": True, "sep": True}
                 for name in ("cls", "sep"):
                     if has_config and not config.get(f"{name}_token"):
-                        config[f"{name}_token"] = (one.get(name) or [None])[0]
+                        config[f"{name}_token"] = (_list(one.get(name)) or [None])[0]
             elif kind == "TemplateProcessing":
                 self._read_template(one, config, has_config)
 
     def _read_template(
         self, processor: dict[str, Any], config: dict[str, Any], has_config: bool
     ) -> None:
-        single, pair = processor.get("single") or [], processor.get("pair") or []
+        single, pair = _list(processor.get("single")), _list(processor.get("pair"))
         first = last = None
         texts = {name: config.get(f"{name}_token") for name in ("bos", "cls", "eos", "sep")}
         if len(single) > 1:
@@ -160,8 +161,17 @@ class Special:
             entry = config.get(f"{name}_token")
             text = entry.get("content") if isinstance(entry, dict) else entry
             if isinstance(text, str):
-                ids = (row.get("id") for row in added if row.get("content") == text)
+                rows = map(_object, added)
+                ids = (row.get("id") for row in rows if row.get("content") == text)
                 self.set(name, next(ids, None))
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _special(item: Any) -> str | None:

@@ -237,8 +237,8 @@ def _without_fallback(model: Model) -> None:
 
 
 def is_shifted(folder: Folder, arch: str | None) -> bool:
-    names = {arch, folder.architecture, folder.tokenizer_config.get("tokenizer_class")}
-    known = [str(name).removesuffix("Fast") for name in names if name is not None]
+    names = (arch, folder.architecture, folder.tokenizer_config.get("tokenizer_class"))
+    known = [name.removesuffix("Fast") for name in names if isinstance(name, str)]
     for name in known:
         if name.startswith(_OTHERWISE_SHIFTED):
             raise VocabError(f"{name} numbers its pieces in a way that ggtok doesn't know")

@@ -6,7 +6,7 @@ from ggtok.errors import VocabError
 from ggtok.making import spelling
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
-from ggtok.making.convert.reading import MAX_TOKENS, checked, parse, token_id, utf8
+from ggtok.making.convert.reading import MAX_TOKENS, checked, lines_of, parse, token_id, utf8
 from ggtok.making.convert.special import set_configured
 
 _TYPES = {"UNKNOWN": spelling.UNKNOWN, "CONTROL": spelling.CONTROL, "BYTE": spelling.BYTE}
@@ -16,7 +16,7 @@ _EOT = b"<|plamo:op|>"
 def draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]:
     """The vocabulary: ids are the lines' order."""
     draft = Draft(model="plamo2", pre="default", scores={}, filler_score=-1000.0)
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in lines_of(data):
         if not line.strip():
             continue
         at = f"{where}: line {number}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any, TypeVar
 
 from ggtok.errors import VocabError, file_error
@@ -14,9 +15,10 @@ from ggtok.errors import VocabError, file_error
 T = TypeVar("T")
 
 MAX_BYTES = 128 << 20  # of a file; the largest tokenizer.json known has 33 MB
-MAX_VALUES = 1 << 23  # of a JSON text, which take some hundred bytes each
-MAX_TOKENS = 1 << 22
+MAX_VALUES = 1 << 22  # of a JSON text: up to 160 bytes each; the largest known has 1.8 million
+MAX_TOKENS = 1 << 21  # which take about 500 bytes each
 MAX_TOKEN_BYTES = 1 << 16  # of one token
+MAX_SPLITS = 1 << 33  # squares of tokens' lengths, some seconds' work; Gemma 3's are 1 << 24
 
 _REQUIRED: Any = object()
 _NAMES = {
@@ -39,9 +41,12 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
     name = os.fsdecode(path)
     try:
         with open(path, "rb", opener=_without_waiting) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise file_error(errno.ESPIPE, "not a regular file", name)
-            data = file.read(limit + 1)
+            # What is asked for is allocated; there may be more than the size says.
+            data = file.read(min(limit, status.st_size) + 1)
+            data += file.read(limit + 1 - len(data) if len(data) > status.st_size else 0)
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), name) from None
     if len(data) > limit:
@@ -60,6 +65,13 @@ def read_text(path: str | os.PathLike[str]) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         raise VocabError(f"{os.fsdecode(path)}: not UTF-8 at byte {e.start}") from None
+
+
+def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers and without their ends, one at a time: a list would take many
+    times the file's size."""
+    for number, line in enumerate(io.BytesIO(data), 1):
+        yield number, line.rstrip(b"\r\n")
 
 
 def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -146,6 +158,12 @@ def token_id(value: Any, where: str) -> int:
     if not 0 <= id < MAX_TOKENS:
         raise VocabError(f"{where}: {id} is not a token id: they go from 0 to {MAX_TOKENS - 1}")
     return id
+
+
+def check_splits(texts: Iterable[Sized], where: str) -> None:
+    """Refuses long tokens, of which all splits are looked at: that takes quadratic time."""
+    if sum(len(text) ** 2 for text in texts) > MAX_SPLITS:
+        raise VocabError(f"{where}: the tokens are too long to look at all their splits")
 
 
 def by_id(pairs: Iterable[tuple[str, Any]], where: str) -> dict[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 
 from ggtok.errors import VocabError
@@ -21,9 +22,9 @@ def draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
     """The vocabulary; llama.cpp's has texts escaped, and id 0, which no line has, for the end."""
     draft = Draft(model="rwkv")
     draft.set(0, _END.encode(), spelling.CONTROL)
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(io.StringIO(text), 1):
         if line.strip():
-            id, token = _token(line.removesuffix("\r"), f"{where}: line {number}")
+            id, token = _token(line.rstrip("\r\n"), f"{where}: line {number}")
             if id in draft.texts:
                 raise VocabError(f"{where}: line {number}: the id {id} is there twice")
             draft.set(id, escaped(token), spelling.NORMAL)

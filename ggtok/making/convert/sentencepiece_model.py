@@ -25,7 +25,7 @@ _UNK, _BOS, _EOS, _PAD, _UNK_PIECE = 40, 41, 42, 43, 45
 _NAME, _CHARSMAP, _DUMMY_PREFIX, _EXTRA_SPACES, _ESCAPE = 1, 2, 3, 4, 5
 
 
-@dataclass
+@dataclass(slots=True)
 class Piece:
     text: bytes
     score: float

@@ -161,11 +161,14 @@ def _chains() -> dict[tuple[str, ...], Chain]:
     return chains
 
 
-def pre_for(chain: Chain, *, ignore_merges: bool, keep_spaces: bool | None) -> Pre:
+def pre_for(
+    chain: Chain, *, ignore_merges: bool, keep_spaces: bool | None, strips_mask: bool = False
+) -> Pre:
     """The name of the row that has these flags, or most of them."""
     return max(
         chain.pres,
         key=lambda pre: (
+            pre.strips_mask == strips_mask,
             pre.ignore_merges == ignore_merges,
             keep_spaces is not None and pre.keep_spaces == keep_spaces,
         ),

@@ -31,14 +31,10 @@ def draft_of(
     document: dict[str, Any], folder: Folder, pre: str | None
 ) -> tuple[Draft, str, Original | None]:
     """The vocabulary, what it is called, and the source as its own package reads it."""
+    special, ranks = tokens_of(document)
+    n_special = len(special)
     config = field(document, "config", dict, "")
-    n_special = token_id(
-        config.get("default_num_special_tokens"), "config.default_num_special_tokens"
-    )
-    size = token_id(config.get("default_vocab_size"), "config.default_vocab_size")
     pattern = structure.spelled(field(config, "pattern", str, "config")[: 1 << 14])
-    special = _special(document, n_special)
-    ranks = _ranks(document, size - n_special)
     name = pre
     if name is None:
         chain = structure.chain_of(structure.Structure((pattern,)))
@@ -56,6 +52,16 @@ def draft_of(
     original, differences = original_of(Ranks(ranks), of_name)
     draft.differences += differences
     return draft, "tekken.json", None if original is None else _after(original, n_special)
+
+
+def tokens_of(document: Mapping[str, Any]) -> tuple[list[str], dict[bytes, int]]:
+    """The special tokens' texts, which come first, and the others' ranks."""
+    config = field(document, "config", dict, "")
+    n_special = token_id(
+        config.get("default_num_special_tokens"), "config.default_num_special_tokens"
+    )
+    size = token_id(config.get("default_vocab_size"), "config.default_vocab_size")
+    return _special(document, n_special), _ranks(document, size - n_special)
 
 
 def _special(document: Mapping[str, Any], n: int) -> list[str]:

@@ -15,7 +15,7 @@ from ggtok.making.convert.confirm import Encode, Original
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.ranks import recovered
-from ggtok.making.convert.reading import MAX_TOKEN_BYTES, MAX_TOKENS
+from ggtok.making.convert.reading import MAX_TOKEN_BYTES, MAX_TOKENS, lines_of
 from ggtok.making.convert.special import name_end, set_configured
 from ggtok.making.patterns import CHAIN_OF_PRE, Chain
 from ggtok.making.report import Difference
@@ -40,9 +40,9 @@ _CL100K = {
     "<|endofprompt|>": 100276,
 }
 _O200K = {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
-_QWEN = {"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645} | {
-    f"<|extra_{i}|>": 151646 + i for i in range(205)
-}
+# Qwen 1's special tokens, which come after the ranks.
+QWEN = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *(f"<|extra_{i}|>" for i in range(205)))
+_QWEN = {text: 151643 + i for i, text in enumerate(QWEN)}
 _QWEN_35 = {
     text: 248044 + i
     for i, text in enumerate(
@@ -88,7 +88,7 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
     """The file's tokens."""
     ranks: dict[bytes, int] = {}
     taken: dict[int, int] = {}
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in lines_of(data):
         if not line:
             continue
         at = f"{where}: line {number}"

@@ -10,10 +10,10 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.making import spelling
-from ggtok.making.convert.differences import plain_added
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.reading import by_id, checked, field, token_id, utf8
+from ggtok.making.convert.strips import name_by_strips, obey, strips_of
 from ggtok.making.report import Difference
 
 
@@ -85,9 +85,12 @@ def ids_of(source: Source) -> dict[str, int]:
     vocab = source.model.get("vocab")
     ids: dict[str, int] = {}
     if isinstance(vocab, dict):
-        ids = dict(vocab)
+        ids = {text: id for id, text in by_id(vocab.items(), "model.vocab").items()}
     elif isinstance(vocab, list):
-        ids = {row[0]: id for id, row in enumerate(vocab)}
+        for id, value in enumerate(vocab):
+            where = f"model.vocab[{id}]"
+            pair: list[Any] = checked(value, list, where)
+            ids[checked(pair[0] if pair else None, str, where + "[0]")] = id
     for i, row in enumerate(source.added):
         where = f"added_tokens[{i}]"
         ids[field(row, "content", str, where)] = token_id(row.get("id"), where + ".id")
@@ -118,14 +121,23 @@ def _note_conditions(source: Source, draft: Draft) -> None:
     conditions = ["lstrip", "rstrip", "single_word"]
     if source.document.get("normalizer") is not None:
         conditions.append("normalized")
-    bound = [row for row in source.added if any(row.get(name) is True for name in conditions)]
+    name_by_strips(draft, source.added)
+    strips = strips_of(draft)
+    bound = {}
+    for row in source.added:
+        names = {name for name in conditions if row.get(name) is True}
+        names ^= {strips[row["content"]]} if row["content"] in strips else set()
+        if names:
+            bound[row["content"]] = names
     if bound:
-        names = [name for name in conditions if any(row.get(name) is True for row in bound)]
+        found = {name for names in bound.values() for name in names}
+        ordered = [name for name in conditions if name in found]
+        first = next(iter(bound))
         draft.differences.append(
             Difference(
                 "added-tokens",
-                f"{len(bound)} added tokens such as {bound[0].get('content')!r} are found under "
-                f"conditions ({', '.join(names)}) that llama.cpp doesn't have",
-                change=plain_added,
+                f"{len(bound)} added tokens such as {first!r} are found under "
+                f"other conditions ({', '.join(ordered)}) than llama.cpp's",
+                change=lambda document: obey(document, strips),
             )
         )

@@ -9,12 +9,20 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ggtok.errors import not_found
+from ggtok.errors import VocabError, not_found
 from ggtok.making.convert.folder import Folder
-from ggtok.making.convert.reading import checked, field, read_object, read_text
+from ggtok.making.convert.reading import (
+    MAX_TOKENS,
+    checked,
+    field,
+    read_object,
+    read_text,
+    token_id,
+)
 from ggtok.making.convert.tokenizer_json import Source
 from ggtok.making.patterns import CHAIN_OF_PRE
 
+_END = "<|endoftext|>"
 MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 # Classes of transformers whose text isn't cut as GPT-2's: the row that has their expressions.
 _CLASSES = {"Qwen2Tokenizer": "qwen2"}
@@ -39,13 +47,16 @@ def source_of(path: str, folder: Folder, pre: str | None) -> Source:
         "model": {"type": "BPE", "vocab": vocab, "merges": _merges(merges)},
     }
     # What GPT-2's class has without a configuration.
-    plain = not folder.tokenizer_config and "<|endoftext|>" in vocab
-    names = dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>") if plain else {}
+    plain = not folder.tokenizer_config and _END in vocab
+    names = dict.fromkeys(("bos", "eos", "unk"), _END) if plain else {}
     return Source(document, folder, pre, special=names)
 
 
 def _merges(path: str) -> list[str]:
-    lines = read_text(path).split("\n")
+    text = read_text(path)
+    if text.count("\n") > MAX_TOKENS:
+        raise VocabError(f"{path}: more than {MAX_TOKENS} merges: too large for a vocabulary")
+    lines = text.split("\n")
     if lines and lines[0].startswith("#version"):
         lines = lines[1:]
     return [line.removesuffix("\r") for line in lines if line.strip()]
@@ -77,25 +88,25 @@ def _post_processor(folder: Folder) -> dict[str, Any] | None:
 
 def _added(folder: Folder, vocab: dict[str, Any]) -> list[dict[str, Any]]:
     """added_tokens.json's, then those of the configuration, which say more."""
-    rows: dict[Any, dict[str, Any]] = {
-        id: {"id": id, "content": text, "special": False}
-        for text, id in folder.added_tokens.items()
-    }
+    rows: dict[int, dict[str, Any]] = {}
+    for text, value in folder.added_tokens.items():
+        id = token_id(value, f"added_tokens.json: {text!r}")
+        rows[id] = {"id": id, "content": text, "special": False}
     decoder = field(folder.tokenizer_config, "added_tokens_decoder", dict, "", {})
     for key, row in decoder.items():
         entry = checked(row, dict, f"added_tokens_decoder.{key}")
-        id = int(key[:10]) if key.isdecimal() else key
+        if not key.isdecimal():
+            raise VocabError(f"added_tokens_decoder: {key!r} is no token id")
+        id = token_id(int(key[:10]), "added_tokens_decoder")
         rows[id] = {"id": id, "content": entry.get("content"), "special": entry.get("special")}
     for name in ("bos", "eos", "unk", "pad"):
-        text = folder.tokenizer_config.get(name + "_token")
-        text = text.get("content") if isinstance(text, dict) else text
-        if isinstance(text, str) and text in vocab:
-            rows.setdefault(vocab[text], {"id": vocab[text], "content": text, "special": True})
-    if not rows and "<|endoftext|>" in vocab:
-        rows[vocab["<|endoftext|>"]] = {
-            "id": vocab["<|endoftext|>"],
-            "content": "<|endoftext|>",
-            "special": True,
-        }
+        named = folder.tokenizer_config.get(name + "_token")
+        named = named.get("content") if isinstance(named, dict) else named
+        if isinstance(named, str) and named in vocab:
+            id = token_id(vocab[named], f"vocab: {named!r}")
+            rows.setdefault(id, {"id": id, "content": named, "special": True})
+    if not rows and _END in vocab:
+        id = token_id(vocab[_END], f"vocab: {_END!r}")
+        rows[id] = {"id": id, "content": _END, "special": True}
     conditions = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return [{**conditions, **row} for row in rows.values()]

@@ -19,7 +19,8 @@ _KEYS = "tokenizer.ggml.normalizer."
 
 def read_wordpiece(source: Source, draft: Draft) -> None:
     """A word's first token begins with U+2581 there, the others have no prefix."""
-    prefix = field(source.model, "continuing_subword_prefix", str, "model", "##").encode()
+    key = "continuing_subword_prefix"
+    prefix = utf8(field(source.model, key, str, "model", "##"), f"model.{key}")
     if not prefix:
         raise VocabError("model.continuing_subword_prefix: is empty: llama.cpp needs one")
     vocab = vocab_of(source)

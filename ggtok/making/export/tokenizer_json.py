@@ -11,6 +11,7 @@ from typing import Any
 from ggtok.errors import VocabError, VocabWarning
 from ggtok.making import spelling
 from ggtok.making.contents import Contents
+from ggtok.making.convert.reading import check_splits
 from ggtok.making.export.special import special_of
 from ggtok.making.gguf_writer import CHARSMAP
 from ggtok.making.newlines import unmerged_run
@@ -243,6 +244,7 @@ def merges_by_score(vocabulary: Contents, texts: Sequence[str]) -> list[list[str
         VocabError: there are others.
     """
     scores = vocabulary.scores or [0.0] * len(texts)
+    check_splits(texts, _FORMAT)
     ids = {text: id for id, text in enumerate(texts)}
     ranked: list[tuple[float, int, int, int, int]] = []
     joint: dict[float, list[str]] = {}
@@ -333,13 +335,14 @@ def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
         "prepend_scheme": "always" if tok._native.flags()["add_space_prefix"] else "never",
         "split": True,
     }
-    steps = [metaspace]
+    pre_tokenizer: Json = metaspace
     if tok._native.flags()["remove_extra_whitespaces"]:
         normalizers.append(_replace({"Regex": " {2,}"}, " "))
-        steps.insert(0, {"type": "WhitespaceSplit"})
+        steps = [{"type": "WhitespaceSplit"}, metaspace]
+        pre_tokenizer = {"type": "Sequence", "pretokenizers": steps}
     return {
         "normalizer": {"type": "Sequence", "normalizers": normalizers} if normalizers else None,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+        "pre_tokenizer": pre_tokenizer,
         "decoder": metaspace,
         "model": {
             "type": "Unigram",

@@ -66,6 +66,33 @@ def byte_fallback(**changes: Any) -> dict[str, Any]:
     return document
 
 
+def phi3(**changes: Any) -> dict[str, Any]:
+    """As Phi-3's: spaces after most special tokens are dropped."""
+    document = byte_fallback(**changes)
+    n = len(document["model"]["vocab"])
+    row = {**document["added_tokens"][0], "special": True}
+    for i, text in enumerate(("<|endoftext|>", "<|user|>")):
+        document["model"]["vocab"][text] = n + i
+        document["added_tokens"].append({**row, "id": n + i, "content": text})
+    for row in document["added_tokens"]:
+        row["rstrip"] = row["content"] in ("</s>", "<|user|>")
+    return document
+
+
+def unigram_with_mask() -> dict[str, Any]:
+    """As XLM-RoBERTa's: spaces before <mask> are dropped."""
+    texts = sorted({c for line in TEXT for c in line.replace(" ", "\u2581")})
+    vocab = [["<unk>", 0.0], ["<mask>", 0.0], *([c, -5.0] for c in [*texts, "\u2581the"])]
+    special = dict.fromkeys(("single_word", "rstrip", "normalized"), False) | {"special": True}
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}
+    return {
+        "version": "1.0",
+        "added_tokens": [{"id": 1, "content": "<mask>", "lstrip": True, **special}],
+        "pre_tokenizer": {**metaspace, "split": True},
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": vocab},
+    }
+
+
 def gemma4() -> ggtok.Vocabulary:
     """The fixture, with those of its merges whose tokens are there; newlines merge."""
     v = ggtok.vocabulary(fixture("bpe-gemma4"))
@@ -107,9 +134,18 @@ def spm(kind: str, **options: Any) -> bytes:
     options = {"vocab_size": 1500, "byte_fallback": kind == "bpe", **options}
     options.setdefault("hard_vocab_limit", False)
     options.setdefault("normalization_rule_name", "identity")
+    return _spm(kind, json.dumps(options, sort_keys=True))
+
+
+@cache
+def _spm(kind: str, options: str) -> bytes:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT), model_writer=model, model_type=kind, minloglevel=2, **options
+        sentence_iterator=iter(TEXT),
+        model_writer=model,
+        model_type=kind,
+        minloglevel=2,
+        **json.loads(options),
     )
     return model.getvalue()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 import ggtok
 from ggtok.making import spelling
-from ggtok.making.convert import confirm
+from ggtok.making.convert import confirm, structure
 from ggtok.making.convert.formats import converted
 from ggtok.making.patterns import CHAIN_OF_PRE, CHAINS
+from ggtok.making.pre_tokenizer_json import pre_tokenizer_of
 from ggtok.making.report import ConversionReport
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
@@ -72,6 +74,17 @@ def test_all_names_of_byte_level_pre_tokenizers_have_a_chain() -> None:
 
     raw = {name for name in pre_names() if spelling.is_raw(name)}
     assert CHAIN_OF_PRE.keys() | raw == set(pre_names())
+
+
+def test_chains_are_found_as_they_are_written() -> None:
+    """Digits by name and DeepSeek's expression to the letter: tokenizers 1.0 knows no others."""
+    for name, chain in CHAIN_OF_PRE.items():
+        found = structure.structure_of(pre_tokenizer_of(chain))
+        assert structure.chain_of(found) is chain, name
+    steps = pre_tokenizer_of(CHAIN_OF_PRE["starcoder"])["pretokenizers"]
+    assert steps[0] == {"type": "Digits", "individual_digits": True}
+    written = pre_tokenizer_of(CHAIN_OF_PRE["deepseek-v3"])["pretokenizers"]
+    assert "[^\r\n\\p{L}" in written[2]["pattern"]["Regex"]
 
 
 def test_a_structure_that_none_has_names_the_nearest(tmp_path: Path) -> None:
@@ -261,6 +274,89 @@ def test_unigram_of_a_tokenizer_json(tmp_path: Path) -> None:
     assert "normalizer" in named(v)
 
 
+def test_repeated_merges_count_as_there(tmp_path: Path) -> None:
+    """tokenizers goes by the last of them, llama.cpp by the first."""
+    document = sources.bpe()
+    n = len(document["model"]["merges"])
+    document["model"]["merges"] += document["model"]["merges"][:30]
+    v = convert(sources.write(tmp_path / "tokenizer.json", document))
+    exact(v)
+    assert len(v.merge_texts or ()) == n
+
+
+def test_merges_in_any_order(tmp_path: Path) -> None:
+    """Those of a token may come after those that need it, or make a circle with its parts."""
+    document = sources.bpe(model={"merges": sources.bpe()["model"]["merges"][::-1]})
+    exact(convert(sources.write(tmp_path / "tokenizer.json", document)))
+
+
+@pytest.mark.parametrize("mask", [True, False])
+def test_spaces_before_a_mask(mask: bool, tmp_path: Path) -> None:
+    """With some pre-tokenizers, which cut as GPT-2's, llama.cpp drops them."""
+    document = sources.bpe()
+    row = {**document["added_tokens"][0], "id": 900, "content": "<mask>", "lstrip": mask}
+    document["added_tokens"].append(row)
+    path = sources.write(tmp_path / "tokenizer.json", document)
+    v = convert(path)
+    exact(v)
+    assert "added-tokens" not in named(v)
+    assert v.pre == ("jina-v2-de" if mask else "gpt-2")
+    v = convert(path, pre="gpt-2" if mask else "jina-v2-code")
+    exact(v)
+    assert "added-tokens" in named(v)
+
+
+def test_spaces_after_special_tokens(tmp_path: Path) -> None:
+    """By the model's name, if they are just those of Phi-3."""
+    document = sources.phi3()
+    v = convert(sources.write(tmp_path / "tokenizer.json", document))
+    exact(v)
+    assert v.keys["general.name"] == "Phi-3" and "added-tokens" not in named(v)
+    tok = v.tokenizer()
+    assert tok.encode("<|user|>  a", add_special=False, parse_special=True) == tok.encode(
+        "<|user|>a", add_special=False, parse_special=True
+    )
+    document["added_tokens"][-2]["rstrip"] = True
+    v = convert(sources.write(tmp_path / "tokenizer.json", document))
+    exact(v)
+    assert "general.name" not in v.keys and "added-tokens" in named(v)
+
+
+def test_a_mask_of_a_unigram_model(tmp_path: Path) -> None:
+    v = convert(sources.write(tmp_path / "tokenizer.json", sources.unigram_with_mask()), lines=0)
+    assert v.pre == "jina-v2-de" and "added-tokens" not in named(v)
+    tok = v.tokenizer()
+    ids = [
+        tok.encode(text, add_special=False, parse_special=True) for text in ("a <mask>", "a<mask>")
+    ]
+    assert ids[0] == ids[1]
+
+
+# ---- what is not explained ----
+
+
+def with_two_swapped(v: ggtok.Vocabulary) -> tuple[ggtok.Vocabulary, set[int]]:
+    texts = list(v.texts)
+    a, b = texts.index(b"e"), texts.index(b"t")
+    texts[a], texts[b] = texts[b], texts[a]
+    return replace(v, texts=texts), {a, b}
+
+
+@pytest.mark.parametrize("normalizer", [None, {"type": "NFKC"}])
+def test_a_wrong_id_is_unexplained(normalizer: Any, tmp_path: Path) -> None:
+    """Each line that has one is told, whatever else differs for a reason."""
+    document = sources.bpe(normalizer=normalizer)
+    v = convert(sources.write(tmp_path / "tokenizer.json", document), lines=0)
+    wrong, ids = with_two_swapped(v)
+    report = report_of(confirm.confirmed(wrong, confirm.hugging_face(document), 300))
+    lines = confirm.lines_for(wrong, 300)
+    tokenized = v.tokenizer().encode_batch(lines, add_special=False, parse_special=True)
+    having = [line for line, found in zip(lines, tokenized, strict=True) if ids & {*found}]
+    assert 20 < len(having) < 280
+    assert sorted(report.unexplained) == sorted(having)
+    assert f"{len(having)} lines differ for no known reason" in str(report)
+
+
 # ---- other formats ----
 
 
@@ -378,6 +474,9 @@ def test_vocab_and_merges(tmp_path: Path) -> None:
         {"tokenizer_class": "RobertaTokenizer", "bos_token": {"content": "<|endoftext|>"}},
     )
     assert ggtok.convert(tmp_path).special_ids["bos"] == 0
+    sources.write(tmp_path / "tokenizer_config.json", {"added_tokens_decoder": {"x": {}}})
+    with pytest.raises(ggtok.VocabError, match="'x' is no token id"):
+        ggtok.convert(tmp_path)
     (tmp_path / "merges.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"merges\.txt isn't beside it"):
         ggtok.convert(tmp_path / "vocab.json")
@@ -432,6 +531,8 @@ def test_llamacpp_loads_what_is_written_and_has_our_ids(tmp_path: Path) -> None:
         sources.write(tmp_path / "c.json", sources.wordpiece()),
         sources.write(tmp_path / "d.model", sources.spm("unigram")),
         sources.write(tmp_path / "tekken.json", sources.tekken()),
+        sources.write(tmp_path / "e.json", sources.phi3()),
+        sources.write(tmp_path / "f.json", sources.unigram_with_mask()),
     ]
     with LlamaCpp() as llama:
         for path in paths:

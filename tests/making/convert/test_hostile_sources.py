@@ -6,6 +6,7 @@ import base64
 import contextlib
 import itertools
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.making.convert import reading
+from ggtok.making.convert import reading, vocab_merges
 from ggtok.making.convert.ranks import last_merge, recovered
 from ggtok.making.convert.sentencepiece_model import Model, Piece, read_model, write_model
 from tests.making.convert import sources
@@ -57,6 +58,14 @@ JSON: dict[str, tuple[Any, str]] = {
         changed("model", "merges", value=[["", "a"]]),
         "is not a pair of tokens",
     ),
+    "a circle of merges": (
+        changed("model", "merges", value=[["ab", "c"], ["a", "bc"], ["abc", "abc"]]),
+        "'ab', of 'ab' and 'c', is no token",
+    ),
+    "few tokens and a huge id": (
+        changed("model", "vocab", "qqq", value=(1 << 21) - 1),
+        "2097152 ids are too many for 901 tokens",
+    ),
     "an unknown merge": (changed("model", "merges", value=["a zzzz"]), "'zzzz', of 'a' and"),
     "marks of words": (changed("model", "end_of_word_suffix", value="</w>"), "no such marks"),
     "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "there twice"),
@@ -70,6 +79,15 @@ JSON: dict[str, tuple[Any, str]] = {
         "post_processor.type: is an integer",
     ),
 }
+
+
+def test_long_tokens_take_no_quadratic_time(tmp_path: Path) -> None:
+    document = sources.byte_fallback()
+    vocab = document["model"]["vocab"]
+    vocab |= {"a" * (60000 + i): len(vocab) + i for i in range(3)}
+    path = sources.write(tmp_path / "tokenizer.json", document)
+    with pytest.raises(ggtok.VocabError, match="too long to look at all their splits"):
+        ggtok.convert(path)
 
 
 @pytest.mark.parametrize("name", JSON)
@@ -90,6 +108,74 @@ def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MAX_VALUES", 1000)
     with pytest.raises(ggtok.VocabError, match="more than 1000 values"):
         ggtok.convert(sources.write(path, sources.bpe()))
+
+
+WIDE = {
+    "arrays": b"[],",
+    "objects": b'{"a":0},',
+    "other keys": b'{"%d":0},',
+    "objects in objects": b'{"a":{"b":0}},',
+    "texts": b'"%d",',
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_memory_of_wide_json(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the limit of values, which is 64 times this one: under 200 bytes each."""
+    n = reading.MAX_VALUES >> 6
+    monkeypatch.setattr(reading, "MAX_VALUES", n)
+    unit = WIDE[name]
+    rows = [unit % i if b"%d" in unit else unit for i in range(n)]
+
+    def document(count: int) -> bytes:
+        return b'{"a":[' + b"".join(rows[:count]) + b"0]}"
+
+    each = sum(map(unit.count, (b",", b"{", b"[")))
+    data = document(n // each - 2)
+    with pytest.raises(ggtok.VocabError, match=f"more than {n} values"):
+        reading.parse_object(document(n // each + 1), "x")
+    tracemalloc.start()
+    try:
+        assert reading.parse_object(data, "x")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 200 * n
+
+
+LONG = {
+    "x.tiktoken": (b"\n" * (1 << 19) + b"a", "line 524289: not a token"),
+    "x.jsonl": (b"\n" * (1 << 18) + b"1", "line 262145: is an integer"),
+    "x.txt": (b"\n" * (1 << 19) + b"1", "line 524289: not an id"),
+    "x.model": (b"\n\4\n\2ab" * (1 << 13) + b"\n", "an integer is cut off"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_memory_of_long_files(name: str, tmp_path: Path) -> None:
+    """Little more than the file: lines aren't kept, and pieces are small."""
+    data, message = LONG[name]
+    path = sources.write(tmp_path / name, data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ggtok.VocabError, match=message):
+            ggtok.convert(path, pre="qwen2")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < (30 if name == "x.model" else 7) * len(data) + (1 << 18)
+
+
+def test_too_many_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocab_merges, "MAX_TOKENS", 1000)
+    sources.write(tmp_path / "merges.txt", "a b\n" * 1001)
+    with pytest.raises(ggtok.VocabError, match="more than 1000 merges"):
+        ggtok.convert(sources.write(tmp_path / "vocab.json", "{}"))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux")
+def test_a_file_without_a_size() -> None:
+    assert b"Threads:" in reading.read_bytes("/proc/self/status")
 
 
 def test_sources_that_are_not_there(tmp_path: Path) -> None:
@@ -120,6 +206,7 @@ TIKTOKEN = {
     "a large rank": (row(b"a", 1 << 24), "the rank is too large"),
     "an endless rank": (row(b"a", 1 << 90), "not a token in base64"),
     "an empty token": (b" 1\n", "0 bytes"),
+    "a hole in the ranks": (row(b"a", 0) + row(b"b", 2_000_000), "2000001 ids are too many for 2"),
     "a token twice": (row(b"a", 1) + row(b"a", 2), "has rank 1 too"),
     "a rank twice": (row(b"a", 1) + row(b"b", 1), "line 1 has rank 1 too"),
 }

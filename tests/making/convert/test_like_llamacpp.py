@@ -10,7 +10,8 @@ import pytest
 
 import ggtok
 from ggtok.making import spelling
-from ggtok.making.convert import llamacpp_hashes, llamacpp_like
+from ggtok.making.convert import llamacpp_documents, llamacpp_hashes
+from ggtok.making.convert.sentencepiece_model import BPE, read_model, write_model
 from tests.making.convert import sources
 from tests.support import converter
 from tests.support.patch import GGUF
@@ -101,6 +102,12 @@ def test_t5(tmp_path: Path) -> None:
     sources.write(path / "spiece.model", data)
     sources.write(path / "tokenizer_config.json", {"eos_token": "</s>"})
     assert same(path, tmp_path).model == "t5"
+    for kind, message in ((3, "neither Unigram nor BPE"), (BPE, "no file that llama.cpp's")):
+        model = read_model(data)
+        model.model_type = kind
+        sources.write(path / "spiece.model", write_model(model))
+        with pytest.raises(ggtok.VocabError, match=message):
+            ggtok.convert(path, like="llama.cpp")
 
 
 def test_rwkv(tmp_path: Path) -> None:
@@ -156,7 +163,7 @@ def test_the_hash_of_known_ids_names_the_pre_tokenizer(
     assert v.pre == "smaug-bpe" and "should be 'dbrx'" in str(v.report)
     assert v.special_ids == {"bos": 1, "eos": 0, "sep": 0}
     assert v.flags == {"add_bos": True, "add_sep": True}
-    monkeypatch.setattr(llamacpp_like.confirm, "_tokenizers", lambda document: None)
+    monkeypatch.setattr(llamacpp_documents.confirm, "_tokenizers", lambda document: None)
     assert ggtok.convert(path, like="llama.cpp").pre == "smaug-bpe"
     assert ggtok.convert(path, like="llama.cpp", pre="qwen2").pre == "qwen2"
 
@@ -170,7 +177,7 @@ def test_bert(normalizers: list[str] | None, tmp_path: Path) -> None:
         rows = [{"type": name} for name in normalizers]
         document["normalizer"] = {"type": "Sequence", "normalizers": rows}
     n = len(document["model"]["vocab"]) + 3
-    path = folder(tmp_path / "f", "BertModel", "bert", vocab_size=n, type_vocab_size=2)
+    path = folder(tmp_path / "f", "BertModel", "bert", vocab_size=n)
     sources.write(path / "tokenizer.json", document)
     names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
     config = {**names, "pad_token": "[PAD]", "tokenizer_class": "PreTrainedTokenizerFast"}
@@ -206,6 +213,54 @@ def test_byte_level(tmp_path: Path) -> None:
     assert v.special_ids == {"eos": 1, "eot": 0, "pad": 5}
 
 
+START, END = ({"SpecialToken": {"id": t, "type_id": 0}} for t in ("<|im_start|>", "<|endoftext|>"))
+A, B = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+KNOWN = {t: {"id": t, "ids": [i], "tokens": [t]} for i, t in enumerate(sources.SPECIAL)}
+ROBERTA = {"type": "RobertaProcessing", "trim_offsets": True, "add_prefix_space": False}
+POST_PROCESSORS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "bytes": (
+        {"type": "Sequence", "processors": [{**sources.BYTE_LEVEL, "use_regex": False}]},
+        {"cls_token": "<|im_start|>", "sep_token": "<|endoftext|>"},
+    ),
+    "roberta": ({**ROBERTA, "cls": ["<|im_start|>", 1], "sep": ["<|endoftext|>", 0]}, {}),
+    "unnamed": (
+        {"type": "TemplateProcessing", "single": [START, A, END], "pair": [START, A, B, END]},
+        {},
+    ),
+    "between": (
+        {"type": "TemplateProcessing", "single": [START, A], "pair": [START, A, END, END, B]},
+        {"eos_token": "<|endoftext|>", "bos_token": "<|im_start|>"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POST_PROCESSORS)
+def test_post_processors(name: str, tmp_path: Path) -> None:
+    """What they say of special tokens wins over the configuration, or adds to it."""
+    processor, config = POST_PROCESSORS[name]
+    if processor["type"] == "TemplateProcessing":
+        processor = {**processor, "special_tokens": KNOWN}
+    document = sources.bpe("qwen2", post_processor=processor)
+    path = folder(tmp_path / "f", "Qwen3ForCausalLM", "qwen3", vocab_size=900)
+    sources.write(path / "tokenizer.json", document)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **config}
+    sources.write(path / "tokenizer_config.json", config)
+    same(path, tmp_path, pre="qwen2")
+
+
+def test_llama_3(tmp_path: Path) -> None:
+    """Neither a SentencePiece model nor one with byte fallback; tekken.json counts alone."""
+    path = folder(tmp_path / "f", "LlamaForCausalLM", "llama", vocab_size=900)
+    sources.write(path / "tokenizer.json", sources.bpe("llama-bpe"))
+    sources.write(path / "tekken.json", "{}")
+    sources.write(path / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    assert same(path, tmp_path, pre="llama-bpe").model == "gpt2"
+    document = sources.bpe("llama-bpe", model={"end_of_word_suffix": "</w>"})
+    sources.write(path / "tokenizer.json", document)
+    v = ggtok.convert(path, like="llama.cpp", pre="llama-bpe")
+    assert "there is no faithful conversion to compare with" in str(v.report)
+
+
 def test_code_llamas_size_and_granites(tmp_path: Path) -> None:
     """The converter knows them by config.json's vocab_size alone."""
     data = sources.spm("bpe")
@@ -229,6 +284,127 @@ def test_gemma4(tmp_path: Path) -> None:
     v = same(path, tmp_path)
     assert (v.flags["add_space_prefix"], v.flags["add_bos"]) == (False, True)
     assert v.types[v.texts.index(b"<|tool_response>")] == spelling.USER_DEFINED
+
+
+def test_xlm_roberta(tmp_path: Path) -> None:
+    path = folder(tmp_path / "f", "XLMRobertaModel", "xlm-roberta", vocab_size=1700)
+    options = {"normalization_rule_name": "nmt_nfkc", "user_defined_symbols": ["<x>"]}
+    sources.write(path / "sentencepiece.bpe.model", sources.spm("unigram", **options))
+    config = {"bos_token": "<s>", "cls_token": "<s>", "add_bos_token": True}
+    sources.write(path / "tokenizer_config.json", config)
+    v = same(path, tmp_path)
+    assert (v.model, v.texts[3], v.types[3]) == ("t5", b"<unk>", spelling.UNKNOWN)
+    assert v.texts[-1] == b"[PAD1698]" and "bos is None, should be 0" in str(v.report)
+    model = read_model((path / "sentencepiece.bpe.model").read_bytes())
+    model.model_type = BPE
+    sources.write(path / "sentencepiece.bpe.model", write_model(model))
+    with pytest.raises(ggtok.VocabError, match="wants a Unigram model"):
+        ggtok.convert(path, like="llama.cpp")
+    (path / "sentencepiece.bpe.model").unlink()
+    sources.write(path / "tokenizer.json", "{}")
+    with pytest.raises(ggtok.VocabError, match="depends on transformers' version"):
+        ggtok.convert(path, like="llama.cpp")
+
+
+QWEN = """
+import base64
+from pathlib import Path
+
+from transformers import PreTrainedTokenizer
+
+
+class QWenTokenizer(PreTrainedTokenizer):
+    def __init__(self, **options):
+        lines = (Path(__file__).parent / "qwen.tiktoken").read_bytes().splitlines()
+        rows = [line.split() for line in lines]
+        self.mergeable_ranks = {base64.b64decode(token): int(rank) for token, rank in rows}
+        texts = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+        texts += [f"<|extra_{i}|>" for i in range(205)]
+        self.special_tokens = {text: len(rows) + i for i, text in enumerate(texts)}
+        super().__init__(**options)
+
+    vocab_size = property(lambda self: len(self.mergeable_ranks))
+
+    def get_vocab(self):
+        return self.mergeable_ranks | self.special_tokens
+
+    def _convert_token_to_id(self, token):
+        return self.get_vocab()[token]
+"""
+
+
+def test_qwen_1(tmp_path: Path) -> None:
+    """Its class comes with it, of which the converter asks for ranks and special tokens."""
+    path = folder(tmp_path / "f", "QWenLMHeadModel", "qwen", vocab_size=1100)
+    sources.write(path / "qwen.tiktoken", sources.tiktoken_file())
+    code = QWEN.replace("Path(__file__).parent", f"Path({str(path)!r})")  # which is copied
+    sources.write(path / "tokenization_qwen.py", code)
+    config: dict[str, Any] = {"tokenizer_class": "QWenTokenizer", "add_bos_token": False}
+    config["auto_map"] = {"AutoTokenizer": ["tokenization_qwen.QWenTokenizer", None]}
+    sources.write(path / "tokenizer_config.json", config)
+    v = same(path, tmp_path, pre="qwen2")
+    end = len(sources.ranks())
+    assert v.special_ids == {"bos": end, "eos": end, "unk": end}
+    sources.write(path / "config.json", {"vocab_size": 1100, "eos_token_id": 7})
+    v = ggtok.convert(path, like="llama.cpp", pre="qwen2", arch="QWenLMHeadModel")
+    assert v.special_ids == {"eos": 7, "unk": end}
+    with pytest.raises(ggtok.UnknownPreTokenizerError, match="doesn't say how text is cut"):
+        ggtok.convert(path, like="llama.cpp", arch="QWenLMHeadModel")
+    of = sources.ranks()
+    of[b"zqxjk"] = len(of)
+    sources.write(path / "qwen.tiktoken", sources.tiktoken_file(of))
+    with pytest.raises(ggtok.VocabError, match="no merges make b'zqxjk'"):
+        ggtok.convert(path, like="llama.cpp", pre="qwen2", arch="QWenLMHeadModel")
+    sources.write(path / "config.json", {"vocab_size": 900})
+    with pytest.raises(ggtok.VocabError, match="vocab_size is 900, but there is a token"):
+        ggtok.convert(path, like="llama.cpp", pre="qwen2", arch="QWenLMHeadModel")
+
+
+def test_tekken(tmp_path: Path) -> None:
+    path = folder(tmp_path / "f", "MistralForCausalLM", "mistral", vocab_size=2000)
+    texts = ["<unk>", "<s>", "</s>", "[INST]", "<pad>"]
+    rows = [{"rank": i, "token_str": t, "is_control": True} for i, t in enumerate(texts)]
+    document = sources.tekken(special_tokens=rows)
+    document["config"]["version"] = "v7"
+    document["config"]["default_vocab_size"] += 10
+    sources.write(path / "tekken.json", document)
+    sources.write(path / "tokenizer_config.json", {"add_prefix_space": True})
+    v = same(path, tmp_path)
+    assert (v.chat_template, v.pre) == ("mistral-v7-tekken", "tekken")
+    assert len(v.merge_texts or ()) > len(ggtok.convert(path).merge_texts or ())
+    assert "merges: the converter's differ" in str(v.report)
+    document["config"]["version"] = "v13"
+    sources.write(path / "tekken.json", document)
+    assert "writes a chat template for v13" in str(ggtok.convert(path, like="llama.cpp").report)
+    rows.pop()
+    sources.write(path / "tekken.json", document)
+    with pytest.raises(ggtok.VocabError, match="'<pad>' isn't there"):
+        ggtok.convert(path, like="llama.cpp")
+    row = {"token_bytes": "enF4ams=", "token_str": None}
+    document["vocab"].append({"rank": len(document["vocab"]), **row})
+    document["config"]["default_vocab_size"] += 1
+    sources.write(path / "tekken.json", document)
+    with pytest.raises(ggtok.VocabError, match="no two tokens make b'zqxjk'"):
+        ggtok.convert(path, like="llama.cpp")
+
+
+def test_plamo(tmp_path: Path) -> None:
+    path = folder(tmp_path / "f", "Plamo2ForCausalLM", "plamo2", vocab_size=280)
+    rows: list[list[Any]] = [["<|plamo:unk|>", 0.0, "UNKNOWN"], ["<|plamo:bos|>", 0, "CONTROL"]]
+    rows += [["<|plamo:eos|>", 0.0, "CONTROL"], ["<|plamo:pad|>", 0.0, "NORMAL", 1, 2]]
+    rows += [["<|plamo:op|>", 0.0, "NORMAL"]]
+    rows += [[f"<0x{byte:02X}>", 0.0, "BYTE"] for byte in range(256)]
+    rows += [["a", -1.25, "NORMAL"], ["ab", -1.5], ["b", 1, "OTHER"]]
+    sources.write(path / "tokenizer.jsonl", "\n".join(map(json.dumps, rows)) + "\n\n")
+    config = {"bos_token": "<|plamo:bos|>", "unk_token": "<|plamo:unk|>", "sep_token": None}
+    config["pad_token"] = "<|plamo:pad|>"
+    sources.write(path / "tokenizer_config.json", config)
+    v = same(path, tmp_path)
+    assert v.special_ids == {"bos": 1, "pad": 3, "unk": 0, "eot": 4}
+    assert v.texts[-1] == b"[PAD16]" and "texts: 16 tokens" in str(v.report)
+    sources.write(path / "tokenizer_config.json", {"eos_token": "</s>"})
+    with pytest.raises(ggtok.VocabError, match="eos_token: '</s>' is no token"):
+        ggtok.convert(path, like="llama.cpp")
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
