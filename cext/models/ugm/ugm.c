@@ -116,6 +116,8 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
     ggtok_status status = GGTOK_OK;
     double spans = 0;
     size_t room, before = 0;
+    bool lay = ggtok_ugm_can_place(call);
+    size_t white = 0;
     s->excess = 0;
     *exact = true;
     if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
@@ -123,11 +125,14 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
          !status && *exact && ggtok_ugm_spans_next(f, text, n);) {
         if (interrupted(call->interrupt, f->at - before)) return GGTOK_ERR_STOPPED;
         before = f->at;
+        size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->spans, encode_span, text, room, f->start,
                                           f->end, f->n);
         spans += (double)f->n;
         *exact = (double)f->at + SPAN_MORE * spans + s->excess <= m->exact_len;
+        lay = lay && !status && ggtok_ugm_place(call, text, n, first, &white);
     }
+    if (call->spans) call->spans->laid = lay && *exact;
     return status;
 }
 
@@ -197,7 +202,6 @@ const model_ops ggtok_model_ugm = {
     .scratch_free = ugm_scratch_free,
     .encode = ugm_encode,
     .encode_guarded = ugm_encode_guarded,
-    .place = ggtok_ugm_place,
     .cache_bytes = ugm_cache_bytes,
     .may_cut = ugm_may_cut,
     .same = ugm_same,

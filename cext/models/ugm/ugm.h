@@ -86,12 +86,22 @@ ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
  * allows. */
 ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact);
 
-/* Is the word p[0..n), after which `room` - n bytes of the text follow, the same when it is
- * normalized, with a space before it? May say no wrongly. */
-bool ggtok_ugm_keeps(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
+/* How many of the bytes p[0..n), after which `room` - n bytes of the text follow, surely stay the
+ * same when they are normalized, none of them a space. */
+size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
 
-/* See model_ops. */
-bool ggtok_ugm_place(const model_call *call, const model_source *source);
+/* What the beginning of p[0..n) becomes, white space as spaces: with[0..with_n). Returns how many
+ * bytes that takes, or 0 and what is wrong with the charsmap. */
+size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
+                       size_t *with_n, const char **fault);
+
+/* Are spans asked for, and may ids be laid along the words of a text cut into spans? */
+bool ggtok_ugm_can_place(const model_call *call);
+
+/* Lays the ids from `first` on, which the words in s->found have become, along them. The white space
+ * before the first begins at *white, which is moved. False: that isn't possible. */
+bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
+                     size_t *white);
 
 /* Tokenizes the pieces of s->norm that are complete, all of it if `all`, and moves the rest to
  * the front. */
