@@ -285,6 +285,10 @@ static bool is_even(const model_call *call, const uint8_t *p, const uint8_t *end
     size_t len;
     for (; p < end; p += len) {
         uint32_t cpt = *p;
+        len = 2;
+        if ((*p & 0xE0) == 0xC0 && s->text.even >> (*p & 31) & 1 && p + 1 < end &&
+            utf8_continues(p[1]))
+            continue;
         len = cpt < 0x80 ? 1 : ggtok_utf8_decode(p, end, &cpt);
         const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
         if (!c || c->len != len || is_mark(c)) return false;
