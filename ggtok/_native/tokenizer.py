@@ -57,7 +57,7 @@ class Native:
 
     # From entry.c, which says what each takes. They own the C tokenizer.
     encode: Callable[[object, object, object, object], list[int]]
-    encode_spans: Callable[[object, object, object, object, object], tuple[list[int], bytearray]]
+    encode_spans: Callable[[object, object, object, object, object], tuple[list[int], Any]]
     encode_trusted: Callable[[str | bytes, int, bytes, bool], Any]
     encode_array: Callable[[object, object, object, object], NDArray[np.int32]]
     count: Callable[[object, object, object, object], int]
