@@ -214,6 +214,7 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
         i += used;
     }
     *exact = r->drained + (double)norm->n <= r->m->exact_len;
+    r->is_open = ggtok_ugm_ends_open(norm->data, norm->n);
     if (r->cut && !*exact) return GGTOK_OK;
     if (r->call->guard && !ggtok_guard_seal(r->call->guard))
         return ggtok_error_memory(r->call->err);

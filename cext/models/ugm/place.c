@@ -26,6 +26,7 @@ typedef struct walk {
     const model_call *call;
     const uint8_t *text;
     size_t at, end, room; /* text[..room) is the text */
+    size_t plain;         /* bytes from `at` on that are known to stay as they are */
     size_t left, from, to;
     const uint8_t *bytes; /* the run's next */
     bool own;
@@ -87,14 +88,16 @@ static bool next_run(walk *w, bool *fault) {
         if (w->with_n && next_of_replacement(w)) return true;
         if (w->at == w->end) return false;
         const uint8_t *p = w->text + w->at;
-        size_t room = w->room - w->at, len;
-        if ((len = ggtok_ugm_plain(m, w->call->scratch, p, w->end - w->at, room)) != 0) {
+        size_t left = w->end - w->at, len = w->plain;
+        if (!len) len = ggtok_ugm_plain(m, w->call->scratch, p, left, w->room - w->at);
+        w->plain = w->in_word ? 0 : len;
+        if (len) {
             if (!w->in_word) return begin_word(w, w->at);
             w->at += len;
             return set_run(w, p, len, w->at - len, w->at, true);
         }
         const char *unwanted = NULL;
-        if (!(len = ggtok_ugm_match(m, p, room, &w->with, &w->with_n, &unwanted))) {
+        if (!(len = ggtok_ugm_match(m, p, left, &w->with, &w->with_n, &unwanted))) {
             *fault = true;
             return false;
         }

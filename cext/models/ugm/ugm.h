@@ -49,6 +49,7 @@ typedef struct ugm_scratch {
     ugm_spans found;
     bytebuf padded; /* a short text */
     double excess;  /* by which spans were longer, normalized, than SPAN_MORE allows */
+    bool is_open;   /* a span ended inside a character */
     uint8_t *kind;  /* of each character below U+10000, once met: see plain_char */
     bool by_span;   /* see words_apart */
     tiles tiles;
@@ -70,6 +71,7 @@ typedef struct ugm_run {
     /* Its white space text[white_begin..white_end) is to become one space, for the guard. */
     size_t white_begin, white_end;
     double drained; /* normalized bytes tokenized so far */
+    bool is_open;   /* the normalized text ends inside a character: see ggtok_ugm_ends_open */
 } ugm_run;
 
 /* What becomes of a character of two or three bytes; nothing is known at first. */
@@ -94,6 +96,18 @@ size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, siz
  * bytes that takes, or 0 and what is wrong with the charsmap. */
 size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
                        size_t *with_n, const char **fault);
+
+/*
+ * Does p[0..n) end inside a character? To the path that reaches into what follows, white space too.
+ * Normalized text ends so after bad bytes that begin a user-defined token, which are taken as they
+ * are.
+ */
+static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
+    for (size_t k = 1; k <= 3 && k <= n; k++) {
+        if (utf8_lead_len(p[n - k]) > k) return true;
+    }
+    return false;
+}
 
 /* Are spans asked for, and may ids be laid along the words of a text cut into spans? */
 bool ggtok_ugm_can_place(const model_call *call);
