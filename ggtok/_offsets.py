@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
-from functools import cache
 
 from ggtok import _types as types
 from ggtok._native import results
@@ -14,14 +12,6 @@ from ggtok.chat.methods import Chatting
 from ggtok.errors import InvalidTypeError, InvalidValueError
 
 _MAX_THREADS = 256  # more are not started
-
-
-@cache
-def _array_parts() -> tuple[Callable[..., types.Int64Array], types.Any]:
-    """What makes arrays; imported with the first, since it takes longer than to load a file."""
-    import numpy as np
-
-    return np.ndarray, np.dtype(np.int64)
 
 
 class Offsets(Chatting):
@@ -68,11 +58,9 @@ class Offsets(Chatting):
         encode = self._native.encode_spans
         flags = add_special, parse, continuation, unit == "char"
         try:
-            ids, spans = encode(text, *flags)
+            return encode(text, *flags)
         except Exception as e:
-            ids, spans = self._native.retry(encode, e, text, *flags)
-        ndarray, int64 = _array_parts()
-        return ids, ndarray((len(ids), 2), int64, spans)
+            return self._native.retry(encode, e, text, *flags)
 
     def encode_batch_with_offsets(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 from collections.abc import Iterable
 
 from ggtok import _types as types
@@ -38,6 +39,7 @@ class StreamDecoder:
         self._finished = False
         self._is_plain = False  # see _State.is_plain; nothing else is held either
         self._ids = _Ids(native, bool(remove_special), bool(unparse_special))
+        self._texts = self._ids.texts
         self._stops = _Stops(_stop_strings(stop))
         try:
             codecs.lookup_error(errors)
@@ -66,12 +68,15 @@ class StreamDecoder:
             TextDecodeError: the bytes aren't UTF-8, with ``errors="strict"``.
             InvalidValueError: after :meth:`finish`.
         """
-        if self._is_plain and type(ids) is int and ids in self._ids.plain:
+        if self._is_plain and type(ids) is int:
             # Nothing is held but a character that isn't complete: most ids of most models.
-            try:
-                return self._state.decoded(self._ids.plain[ids], False)
-            except UnicodeDecodeError as e:
-                raise TextDecodeError(*e.args) from None
+            if not self._state.utf8:
+                text = self._texts.get(ids)
+                if text is not None:
+                    return text
+            piece = self._ids.plain.get(ids)
+            if piece is not None:
+                return self._decode(self._state, piece)
         if self._finished:
             raise InvalidValueError("the stream has been finished: reset() begins another")
         checked = self._ids.checked(ids, "ids")
@@ -100,6 +105,12 @@ class StreamDecoder:
         self._finished = self._is_plain = False
         self._at, self._held = 0, ""
         self.stopped = None
+
+    def _decode(self, state: _State, piece: bytes) -> str:
+        try:
+            return state.decoded(piece, False)
+        except UnicodeDecodeError as e:
+            raise TextDecodeError(*e.args) from None
 
     def _decoded(self, state: _State, ids: Iterable[int], last: bool = False) -> str:
         try:
@@ -138,8 +149,9 @@ class _Ids:
         flags = native.flags()
         self._native = native
         self._unparse = unparse_special
-        self._pieces: dict[int, bytes] = {}  # of the ids seen so far
-        self.plain: dict[int, bytes] = {}  # those of them that cleaning doesn't concern
+        # Of the ids that any stream has met; those of them that cleaning doesn't concern; and
+        # of these the ones that are whole characters, as text.
+        self._pieces, self.plain, self.texts = native.streamed(self._unparse)
         self._n = native.n_tokens()
         self._none = native.vocab_type() == "NONE"
         self.bos = native.special("bos") if remove_special and flags["add_bos"] else None
@@ -161,6 +173,8 @@ class _Ids:
             piece = self._pieces[id] = self._native.piece(id, 0, self._unparse)
             if not self.clean or not _cleaned(piece):
                 self.plain[id] = piece
+                with contextlib.suppress(UnicodeDecodeError):
+                    self.texts[id] = piece.decode()
         return piece
 
 
@@ -182,14 +196,14 @@ class _State:
         self._first = True
         self._eos = b""  # what an EOS prints that may be the last id
         self._cleaning = _Cleaning() if ids.clean else None
-        self._utf8 = b""  # the beginning of a character
+        self.utf8 = b""  # the beginning of a character
 
     def copy(self) -> _State:
         new = _State(self._ids, self._errors)
         new._first, new._eos = self._first, self._eos
         if self._cleaning:
             new._cleaning = self._cleaning.copy()
-        new._utf8 = self._utf8
+        new.utf8 = self.utf8
         return new
 
     def feed(self, ids: Iterable[int], last: bool) -> str:
@@ -199,9 +213,9 @@ class _State:
         return self.decoded(data, last)
 
     def decoded(self, data: bytes, last: bool) -> str:
-        data = self._utf8 + data
+        data = self.utf8 + data
         text, n = codecs.utf_8_decode(data, self._errors, last)
-        self._utf8 = data[n:]
+        self.utf8 = data[n:]
         return text
 
     @property

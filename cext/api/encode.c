@@ -24,6 +24,8 @@ void ggtok_context_free(ggtok_context *ctx) {
     ggtok_partition_scratch_free(&ctx->partition);
     ggtok_guard_free(&ctx->guard);
     ggtok_mem_free(ctx->parts);
+    ggtok_mem_free(ctx->spans.data);
+    ggtok_mem_free(ctx->laid.data);
     ggtok_mem_free(ctx->ids.data);
     ggtok_mem_free(ctx->again.data);
     ggtok_mem_free(ctx->bytes.data);
@@ -150,6 +152,7 @@ static ggtok_status encode_parts(ggtok_context *ctx, const uint8_t *text, size_t
     bool parts = trusted || flags & GGTOK_SPANS;
     bool first = (flags & GGTOK_ADD_SPECIAL) && !(flags & GGTOK_CONTINUES);
     bool last = (flags & GGTOK_ADD_SPECIAL) && !(flags & GGTOK_MORE);
+    bool lay = !PLAIN && !trusted && flags & GGTOK_SPANS;
     ggtok_status s;
     ctx->ids.n = 0;
     idbuf_reserve(&ctx->ids, n / USUAL_BYTES); /* failing costs time */
@@ -162,8 +165,11 @@ static ggtok_status encode_parts(ggtok_context *ctx, const uint8_t *text, size_t
         return ggtok_error_memory(err);
     ctx->text = text, ctx->n = n, ctx->flags = flags;
     if (parts && !parts_reserve(ctx, ctx->partition.now.n)) return ggtok_error_memory(err);
+    ctx->laid.n = 0;
+    if (lay && !bytebuf_reserve(&ctx->laid, ctx->partition.now.n)) return ggtok_error_memory(err);
     model_call call = {&tok->v,      tok->model, ctx->scratch,    true, &ctx->ids,
-                       &ctx->counts, err,        &ctx->interrupt, NULL};
+                       &ctx->counts, err,        &ctx->interrupt, NULL, NULL};
+    if (lay) call.spans = &ctx->spans;
     call.after_special = !(flags & GGTOK_CONTINUES);
     for (size_t i = 0; i < ctx->partition.now.n; i++) {
         const fragment *f = &ctx->partition.now.data[i];
@@ -173,9 +179,12 @@ static ggtok_status encode_parts(ggtok_context *ctx, const uint8_t *text, size_t
             if (!idbuf_push(&ctx->ids, f->id)) return ggtok_error_memory(err);
             call.after_special = true;
         } else {
+            ctx->spans.base = (int64_t)f->pos;
+            ctx->spans.laid = false;
             if ((s = encode_raw(ctx, &call, text, f, trusted))) return s;
             call.after_special = false;
         }
+        if (lay) ctx->laid.data[ctx->laid.n++] = f->id == GGTOK_NO_TOKEN && ctx->spans.laid;
         if (parts) {
             bool special = f->id != GGTOK_NO_TOKEN;
             ctx->parts[i] = (ggtok_part){f->pos, f->n, first, ctx->ids.n - first, special};

@@ -41,9 +41,9 @@ static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
     } else if (v->type != GGTOK_VOCAB_WPM) {
         idbuf ids = {0};
         cache_counts counts = {0, 0};
-        model_call call = {v,    tok->model, tok->ops->scratch_new(v, tok->model),
-                           true, &ids,       &counts,
-                           err,  NULL,       NULL};
+        model_call call = {
+            v,    tok->model, tok->ops->scratch_new(v, tok->model), true, &ids, &counts, err, NULL,
+            NULL, NULL};
         ggtok_status s = call.scratch ? tok->ops->encode(&call, (const uint8_t *)"\n", 1)
                                       : ggtok_error_memory(err);
         if (!s && ids.n) id = ids.data[0];

@@ -95,6 +95,14 @@ static void shed(ggtok_context *ctx) {
         ctx->parts = NULL;
         ctx->parts_cap = 0;
     }
+    if (ctx->spans.cap > KEPT / sizeof *ctx->spans.data) {
+        ggtok_mem_free(ctx->spans.data);
+        ctx->spans = (span_buf){NULL, 0, 0, false};
+    }
+    if (ctx->laid.cap > KEPT) {
+        ggtok_mem_free(ctx->laid.data);
+        ctx->laid = (bytebuf){NULL, 0, 0};
+    }
     if (ggtok_guard_bytes(&ctx->guard) > KEPT) ggtok_guard_free(&ctx->guard);
     if (ggtok_partition_scratch_bytes(&ctx->partition) > KEPT)
         ggtok_partition_scratch_free(&ctx->partition);

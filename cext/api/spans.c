@@ -2,10 +2,11 @@
  * Where in the text each id comes from: see docs/design/offsets.md.
  *
  * The text is encoded as ever, its parts are kept, and then each part's ids are laid along the
- * part: by their lengths, where the model can tell these, or else by encoding the part once more
- * in the plain way, which records sources.
+ * part, unless the model did so meanwhile: by their lengths, where the model can tell these, or else
+ * by encoding the part once more in the plain way, which records sources.
  */
 #include "api/tokenizer.h"
+#include "models/tile.h"
 
 /* Does `a` take white space before `b` does? The partition's order: longer texts first, and of one
  * token's occurrences the left one. */
@@ -56,13 +57,6 @@ static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggt
     return GGTOK_OK;
 }
 
-/* The unknown id may be none, or beyond the vocabulary, where a file names no other. */
-static bool are_tokens(const vocab *v, const int32_t *ids, size_t n) {
-    bool all = true;
-    for (size_t i = 0; i < n; i++) all &= (uint32_t)ids[i] < v->n_tokens;
-    return all;
-}
-
 /* The spans of raw text. */
 static ggtok_status place(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
                           ggtok_span *out) {
@@ -73,7 +67,8 @@ static ggtok_status place(ggtok_context *ctx, const model_call *call, const ggto
                                  .n_ids = part->n_ids,
                                  .spans = out,
                                  .base = (int64_t)part->pos};
-    bool placed = !PLAIN && ops->place && are_tokens(call->v, source.ids, source.n_ids) &&
+    bool placed = !PLAIN && ops->place &&
+                  ggtok_tile_are_tokens(call->v, source.ids, source.n_ids) &&
                   ops->place(call, &source);
     return placed ? GGTOK_OK : record(ctx, call, part, out);
 }
@@ -83,7 +78,7 @@ static ggtok_status lay_out(ggtok_context *ctx, ggtok_span *out, ggtok_error *er
     const special_set *set = ggtok_context_specials(ctx, ctx->flags);
     size_t n = ctx->partition.now.n, k = 0;
     model_call call = {&tok->v,      tok->model, ctx->scratch,    true, NULL,
-                       &ctx->counts, err,        &ctx->interrupt, NULL};
+                       &ctx->counts, err,        &ctx->interrupt, NULL, NULL};
     call.after_special = !(ctx->flags & GGTOK_CONTINUES);
     for (; k < (n ? ctx->parts[0].first : 0); k++) out[k] = (ggtok_span){0, 0};
     for (size_t i = 0; i < n; i++) {
@@ -91,6 +86,9 @@ static ggtok_status lay_out(ggtok_context *ctx, ggtok_span *out, ggtok_error *er
         if (part->special) {
             size_t begin = divide(ctx, set, i, n), end = divide(ctx, set, i + 1, n);
             out[part->first] = (ggtok_span){(int64_t)begin, (int64_t)end};
+        } else if (i < ctx->laid.n && ctx->laid.data[i]) {
+            const ggtok_span *laid = ctx->spans.data + part->first;
+            if (part->n_ids) memcpy(out + part->first, laid, part->n_ids * sizeof *out);
         } else if (part->n_ids) {
             ggtok_status s = place(ctx, &call, part, out + part->first);
             if (s) return s;

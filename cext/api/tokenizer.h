@@ -22,6 +22,8 @@ struct ggtok_context { /* one thread's */
     partition_scratch partition;
     ggtok_part *parts; /* ggtok_encode_trusted's and ggtok_spans' */
     size_t parts_cap;
+    span_buf spans; /* of ids that were laid at once, and for each part: are all of its? */
+    bytebuf laid;
     text_guard guard; /* likewise */
     idbuf ids;
     /* What ggtok_spans is about: the text, and its flags. */

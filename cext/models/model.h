@@ -14,6 +14,15 @@ typedef struct cache_counts {
     uint64_t hits, misses;
 } cache_counts;
 
+/* Where the ids of one fragment come from, laid while they are made: see docs/design/offsets.md.
+ * data[i] is id out->data[i]'s span, `base` added to the fragment's places. */
+typedef struct span_buf {
+    ggtok_span *data;
+    size_t cap;
+    int64_t base;
+    bool laid; /* a model sets it that has laid all ids of its fragment */
+} span_buf;
+
 /* What one encode call hands to a model. */
 typedef struct model_call {
     const vocab *v;
@@ -25,6 +34,7 @@ typedef struct model_call {
     ggtok_error *err;
     interrupt *interrupt; /* NULL: nobody is asked */
     text_guard *guard;    /* encode_guarded's; else NULL */
+    span_buf *spans;      /* of `encode`, which may lay ids meanwhile; NULL: nobody asks */
 } model_call;
 
 /* A place in raw text between two characters, both well-formed. No other character that a
@@ -57,8 +67,8 @@ typedef struct model_ops {
     ggtok_status (*encode)(const model_call *call, const uint8_t *text, size_t n);
     /* The same under call->guard, whose source the text is. */
     ggtok_status (*encode_guarded)(const model_call *call, const uint8_t *text, size_t n);
-    /* Finds spans by the ids' lengths. False if these don't tell, or there is no memory:
-     * encode_guarded does. NULL: always. */
+    /* Finds spans by the ids' lengths, for `encode` that doesn't lay them. False if these don't
+     * tell, or there is no memory: encode_guarded does. NULL: always. */
     bool (*place)(const model_call *call, const model_source *source);
     size_t (*cache_bytes)(const void *scratch); /* NULL: there is no cache */
     /* Are the ids of any text that has this place those of its two parts? May say no wrongly.

@@ -1,10 +1,35 @@
 #include "models/tile.h"
 
 #include "unicode/space_mark.h"
+#include "unicode/utf8.h"
 #include "unicode/utf8_valid.h"
 
 static bool is_mark(const uint8_t *p, size_t n) {
     return n >= 3 && !memcmp(p, SPACE_MARK, SPACE_MARK_BYTES);
+}
+
+bool ggtok_tile_are_tokens(const vocab *v, const int32_t *ids, size_t n) {
+    bool all = true;
+    for (size_t i = 0; i < n; i++) all &= (uint32_t)ids[i] < v->n_tokens;
+    return all;
+}
+
+bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, size_t first,
+                       model_source *source) {
+    const idbuf *out = call->out;
+    span_buf *to = call->spans;
+    if (to->cap < out->n) {
+        ggtok_span *data = ggtok_mem_realloc(to->data, mem_mul(out->cap, sizeof *data));
+        if (!data) return false;
+        to->data = data;
+        to->cap = out->cap;
+    }
+    size_t n_ids = out->n - first;
+    *source = (model_source){text, n, NULL, n_ids, NULL, to->base};
+    if (!n_ids) return true;
+    source->ids = out->data + first;
+    source->spans = to->data + first;
+    return ggtok_tile_are_tokens(call->v, source->ids, n_ids);
 }
 
 uint16_t ggtok_tile_length(gguf_view text, bool escape) {
@@ -135,43 +160,46 @@ bool ggtok_tile_walk(const model_call *call, const tiles *t, const model_source 
 bool ggtok_tile_measure_words(tiles *t, const vocab *v) {
     if (t->len) return true;
     if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
+    t->whole = true;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         gguf_view text = vocab_text(v, id);
         bool first = is_mark(text.p, text.n);
         size_t n = first ? text.n - SPACE_MARK_BYTES : text.n;
         /* Part of a mark, which is no part of these words, may be a token. */
-        bool part = !first && n && text.p[0] >= 0x80;
-        bool fits = n < TILE_FIRST - 1 && !part;
+        bool inner = n && utf8_continues(text.p[first ? SPACE_MARK_BYTES : 0]);
+        bool part =
+            !first && n && (inner || (n < SPACE_MARK_BYTES && !memcmp(text.p, SPACE_MARK, n)));
+        t->whole &= !inner;
+        bool fits = n < TILE_LONGEST && !part && (int32_t)id != v->special[GGTOK_UNK];
         t->len[id] = fits ? (uint16_t)(n | (first ? TILE_FIRST : 0)) : TILE_ASK;
     }
     return true;
 }
 
-bool ggtok_tile_words(const tiles *t, const vocab *v, const model_source *source, size_t *k,
-                      tile_words words) {
-    const int32_t *ids = source->ids, unknown = v->special[GGTOK_UNK];
+size_t ggtok_tile_words(const tiles *t, const model_source *source, size_t *k, tile_words words) {
+    const int32_t *ids = source->ids;
     const uint16_t *len = t->len;
-    const size_t n_ids = source->n_ids;
+    const size_t n_ids = source->n_ids, before = *k;
     const int64_t base = source->base;
-    size_t i = *k, w = 0, at = words.white, last = words.white;
-    bool wrong = false;
+    ggtok_span *spans = source->spans;
+    size_t i = before, w = 0, at = words.white, last = words.white;
+    /* No branch depends on whether an id begins a word. One of TILE_ASK leads beyond its word. */
     for (; i < n_ids; i++) {
-        uint16_t n = len[ids[i]];
-        bool is_unknown = ids[i] == unknown;
-        size_t first = n >> 15 | (is_unknown & !words.joined);
-        if (first & (w == words.n)) break;
-        /* An unknown id is the rest of its word, so that none may follow in there. */
-        wrong |= (n == TILE_ASK) | (first ? w && at != last : at >= last);
-        size_t from = first ? words.start[w] : at;
-        source->spans[i].begin = base + (int64_t)(words.joined ? at : from);
+        const size_t n = len[ids[i]], first = n >> 15;
+        if ((first ^ (at == last)) | (first & (w == words.n))) break;
+        const size_t from = first ? words.start[w] : at;
+        last = first ? words.end[w] : last;
+        spans[i].begin = base + (int64_t)(words.joined ? at : from);
+        at = from + (n & (TILE_FIRST - 1));
+        spans[i].end = base + (int64_t)at;
         w += first;
-        last = w ? words.end[w - 1] : last;
-        at = is_unknown ? last : from + (n & (TILE_FIRST - 1));
-        source->spans[i].end = base + (int64_t)at;
     }
-    if (wrong || w != words.n || at != last) return false;
+    if (at != last) { /* in the middle of a word: that doesn't count */
+        while (!(len[ids[--i]] & TILE_FIRST)) {}
+        w--;
+    }
     *k = i;
-    return true;
+    return w;
 }
 
 /* 1 for what is neither a graphic ASCII character nor white space of it. */
@@ -193,12 +221,9 @@ size_t ggtok_tile_ascii_end(const uint8_t *text, size_t from, size_t n) {
     return i;
 }
 
-size_t ggtok_tile_ascii_words(const tiles *t, const vocab *v, const model_source *source, size_t *k,
-                              tile_words words, size_t *ascii) {
-    size_t n = 0, end;
-    end = ggtok_tile_ascii_end(source->text, words.start[0], words.end[words.n - 1]);
-    while (n < words.n && words.end[n] <= end) n++;
-    *ascii = n;
-    words.n = n;
-    return n && ggtok_tile_words(t, v, source, k, words) ? n : 0;
+size_t ggtok_tile_ascii_words(const uint8_t *text, const size_t *start, const size_t *end,
+                              size_t n) {
+    size_t stop = ggtok_tile_ascii_end(text, start[0], end[n - 1]), k = 0;
+    while (k < n && end[k] <= stop && tile_is_short(start[k], end[k])) k++;
+    return k;
 }

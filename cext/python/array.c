@@ -10,7 +10,8 @@
 enum { /* places in the table, and a type's number */
        ARRAY_TYPE = 2,
        ARRAY_NEW = 93,
-       INT32 = 5
+       INT32 = 5,
+       INT64 = sizeof(long) == 8 ? 7 : 9 /* C's long, else long long */
 };
 
 /* PyArray_New(subtype, nd, dims, type_num, strides, data, itemsize, flags, obj) */
@@ -40,15 +41,30 @@ static void **find_table(void) {
     return found;
 }
 
-PyObject *ggtok_python_array_of(const int32_t *ids, size_t n) {
+static PyObject *new_array(int type, int n_dims, const Py_ssize_t *shape, void **data) {
     void **api = atomic_load_explicit(&table, memory_order_acquire);
     if (!api && !(api = find_table())) return NULL;
-    Py_ssize_t shape = (Py_ssize_t)n;
     array_new new = (array_new)(uintptr_t)api[ARRAY_NEW];
-    PyObject *array = new(api[ARRAY_TYPE], 1, &shape, INT32, NULL, NULL, 0, 0, NULL);
+    PyObject *array = new(api[ARRAY_TYPE], n_dims, shape, type, NULL, NULL, 0, 0, NULL);
+    *data = array ? ((array_object *)array)->data : NULL;
+    return array;
+}
+
+PyObject *ggtok_python_array_of(const int32_t *ids, size_t n) {
+    const Py_ssize_t shape = (Py_ssize_t)n;
+    void *to;
+    PyObject *array = new_array(INT32, 1, &shape, &to);
     if (!array || !n) return array;
-    char *to = ((array_object *)array)->data;
     ggtok_mem_will_fill(to, n * sizeof *ids);
     memcpy(to, ids, n * sizeof *ids);
+    return array;
+}
+
+PyObject *ggtok_python_array_of_spans(size_t n, ggtok_span **spans) {
+    const Py_ssize_t shape[] = {(Py_ssize_t)n, 2};
+    void *to;
+    PyObject *array = new_array(INT64, 2, shape, &to);
+    if (array && n) ggtok_mem_will_fill(to, n * sizeof **spans);
+    *spans = to;
     return array;
 }

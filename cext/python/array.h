@@ -8,4 +8,7 @@
  * NumPy when it is first called. */
 PyObject *ggtok_python_array_of(const int32_t *ids, size_t n);
 
+/* A new array of spans, int64 of shape (n, 2), whose memory *spans is to be filled. NULL: likewise. */
+PyObject *ggtok_python_array_of_spans(size_t n, ggtok_span **spans);
+
 #endif

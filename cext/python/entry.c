@@ -158,19 +158,6 @@ PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
     return list;
 }
 
-PyObject *entry_bytearray_of(const void *data, size_t n) {
-    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n);
-    if (!bytes) return NULL;
-    char *to = PyByteArray_AsString(bytes);
-    if (data) {
-        ggtok_mem_will_fill(to, n);
-        if (n) memcpy(to, data, n);
-    } else { /* several threads will write there */
-        ggtok_mem_on_huge_pages(to, n);
-    }
-    return bytes;
-}
-
 /* ---- one text ---- */
 
 /* Lets other threads run while the context is used for n bytes of text, and signals end that,
@@ -193,12 +180,12 @@ static void call_end(long_call *p, ggtok_context *ctx) {
     ggtok_context_set_go_on(ctx, NULL, NULL);
 }
 
-/* The spans of the context's ids, of text[0..n), into a new bytearray; in code points if `chars` is
+/* The spans of the context's ids, of text[0..n), into a new array; in code points if `chars` is
  * true. False: an exception is set, or else *err. */
 static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t n_ids,
                      PyObject *chars, PyObject **out, ggtok_error *err) {
-    if (!(*out = entry_bytearray_of(NULL, n_ids * sizeof(ggtok_span)))) return false;
-    ggtok_span *spans = (void *)PyByteArray_AsString(*out);
+    ggtok_span *spans;
+    if (!(*out = ggtok_python_array_of_spans(n_ids, &spans))) return false;
     long_call p;
     call_begin(&p, ctx, (size_t)n);
     bool ok = !ggtok_spans(ctx, spans, err);
@@ -275,8 +262,8 @@ static PyObject *encode_array(PyObject *self, PyObject *const *args, Py_ssize_t 
     return array;
 }
 
-/* (text, add_special, parse_special, continuation, in code points?) -> (list of int, bytearray of
- * ggtok_span) */
+/* (text, add_special, parse_special, continuation, in code points?) -> (list of int, array of their
+ * spans) */
 static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     SELF;
     (void)n;

@@ -50,9 +50,6 @@ const char *entry_text_of(PyObject *text, Py_ssize_t *n);
 /* The ids as a list of ints. */
 PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n);
 
-/* n bytes of data, or, if that is NULL, n bytes that threads will write. */
-PyObject *entry_bytearray_of(const void *data, size_t n);
-
 /* Converts an iterable of ints. False: an exception is set. */
 bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n);
 

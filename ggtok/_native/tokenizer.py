@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     # The fields of a ggtok_part.
     Part = tuple[int, int, int, int, bool]
+    # What _stream_decoder.py keeps of ids that some stream has met.
+    Streamed = tuple[dict[int, bytes], dict[int, bytes], dict[int, str]]
 
 
 class _Failed(Exception):
@@ -55,7 +57,7 @@ class Native:
 
     # From entry.c, which says what each takes. They own the C tokenizer.
     encode: Callable[[object, object, object, object], list[int]]
-    encode_spans: Callable[[object, object, object, object, object], tuple[list[int], bytearray]]
+    encode_spans: Callable[[object, object, object, object, object], tuple[list[int], Any]]
     encode_trusted: Callable[[str | bytes, int, bytes, bool], Any]
     encode_array: Callable[[object, object, object, object], NDArray[np.int32]]
     count: Callable[[object, object, object, object], int]
@@ -98,6 +100,7 @@ class Native:
             raise cause or error(err, filename=path or name, pre=pre, data=view)
         self._tok = out[0]
         self.silent: list[bytes] | None = None  # _canonical.py's, once it has asked
+        self._streamed: tuple[Streamed, Streamed] = ({}, {}, {}), ({}, {}, {})
         self._bind()
 
     def _options(
@@ -143,6 +146,10 @@ class Native:
             return chosen(self, self._choices, parse_special)
         except (_Failed, MemoryError) as e:
             self.reraise(e)
+
+    def streamed(self, unparse_special: bool) -> Streamed:
+        """What all streams with this option share, and fill."""
+        return self._streamed[unparse_special]
 
     @property
     def splits_in_python(self) -> bool:

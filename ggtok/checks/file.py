@@ -28,8 +28,9 @@ class File:
 
     Attributes:
         path: the file, if it is on this machine.
-        data: its metadata.
+        data: its metadata, and what follows it in what was given or fetched.
         values: all of its key/values.
+        end: where the metadata ends.
         tok: its tokenizer, with "default" in place of a pre-tokenizer that is unknown.
         unknown_pre: the error that says so, or None.
     """
@@ -46,7 +47,9 @@ class File:
         except UnknownPreTokenizerError as e:
             self.unknown_pre = e
             self.tok = self.load(pre="default")
-        self.values: dict[str, Any] = Reader(self.data).metadata()
+        reader = Reader(self.data)
+        self.values: dict[str, Any] = reader.metadata()
+        self.end = reader.at
 
     def load(self, pre: str | None = None) -> Tokenizer:
         with warnings.catch_warnings():

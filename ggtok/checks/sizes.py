@@ -24,12 +24,12 @@ def check(file: File) -> Iterator[Finding]:
 
 
 def embedding_rows(file: File) -> int | None:
-    """The embedding's rows; None: nothing tells, or the file is elsewhere, of which only the
-    key/values were fetched."""
-    if file.path is None:
-        return None
-    with open(file.path, "rb") as opened:
-        return _Tensors(opened.read(len(file.data) + _MORE)).rows(len(file.data))
+    """The embedding's rows; None: nothing tells, as where less of the file was fetched."""
+    data = file.data
+    if file.path is not None:
+        with open(file.path, "rb") as opened:
+            data = opened.read(file.end + _MORE)
+    return _Tensors(data).rows(file.end) if len(data) > file.end else None
 
 
 class _Tensors(Reader):
@@ -38,23 +38,23 @@ class _Tensors(Reader):
     def rows(self, begin: int) -> int | None:
         self.scalars("I", 1)
         n: int = self.scalars("Q", 2)[0]
-        self._at = begin
+        self.at = begin
         for _ in range(n):
             if self._left() < 8:
                 return None
             (length,) = self.scalars("Q", 1)
             if self._left() < length + 4:
                 return None
-            name = self._data[self._at : self._at + length]
-            self._at += length
+            name = self._data[self.at : self.at + length]
+            self.at += length
             (n_dims,) = self.scalars("I", 1)
             if n_dims > 4 or self._left() < 8 * n_dims + 12:  # malformed, or cut off
                 return None
             dims = self.scalars("Q", n_dims)
-            self._at += 12  # type, offset
+            self.at += 12  # type, offset
             if name == _EMBEDDING:
                 return int(dims[1]) if n_dims > 1 else None
         return None
 
     def _left(self) -> int:
-        return len(self._data) - self._at
+        return len(self._data) - self.at

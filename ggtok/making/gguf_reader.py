@@ -45,7 +45,7 @@ class Reader:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = 4
+        self.at = 4
         self._order = "<" if struct.unpack_from("<I", data, 4)[0] < 1 << 16 else ">"
 
     def begin(self) -> int:
@@ -64,15 +64,15 @@ class Reader:
 
     def scalars(self, kind: str, n: int) -> tuple[Any, ...]:
         form = f"{self._order}{n}{kind}"
-        values = struct.unpack_from(form, self._data, self._at)
-        self._at += struct.calcsize(form)
+        values = struct.unpack_from(form, self._data, self.at)
+        self.at += struct.calcsize(form)
         return values
 
     def little(self, kind: int, n: int) -> bytes:
         """Scalars as they stand in a little-endian file, bit by bit."""
         size = struct.calcsize("<" + _SCALARS[kind])
-        raw = self._data[self._at : self._at + n * size]
-        self._at += len(raw)
+        raw = self._data[self.at : self.at + n * size]
+        self.at += len(raw)
         if self._order == "<" or size == 1:
             return raw
         swapped = bytearray(len(raw))
@@ -82,18 +82,18 @@ class Reader:
 
     def string(self) -> bytes:
         (n,) = self.scalars("Q", 1)
-        self._at += n
-        return self._data[self._at - n : self._at]
+        self.at += n
+        return self._data[self.at - n : self.at]
 
     def strings(self, n: int) -> list[bytes]:
         """Many, as fast as Python can."""
-        data, at, strings = self._data, self._at, []
+        data, at, strings = self._data, self.at, []
         length = struct.Struct(self._order + "Q").unpack_from
         for _ in range(n):
             end = at + 8 + length(data, at)[0]
             strings.append(data[at + 8 : end])
             at = end
-        self._at = at
+        self.at = at
         return strings
 
     def _value(self, kind: int) -> Any:

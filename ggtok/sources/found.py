@@ -32,7 +32,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Found:
-    """A source, and the file's metadata if it has no path."""
+    """A source, and the file's metadata if it has no path, after which descriptions of tensors
+    may follow, all or some."""
 
     source: Source
     data: bytes | None = None

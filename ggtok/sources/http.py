@@ -29,7 +29,7 @@ from ggtok.sources import cache
 from ggtok.sources.found import Found, Source
 from ggtok.sources.offline import why
 from ggtok.sources.patience import waiting
-from ggtok.sources.prefix import STEP, Prefix, number
+from ggtok.sources.prefix import STEP, TENSORS, Prefix, number
 
 if TYPE_CHECKING:
     import httpx2
@@ -151,12 +151,12 @@ class Reader:
         self._net.__exit__()
 
     def read(self) -> bytes:
-        """The metadata; b"" if unchanged. However the server behaves, n bytes take at most
-        twice the time limit and n / connect.SLOWEST seconds."""
+        """The metadata and what was read after it; b"" if unchanged. However the server
+        behaves, n bytes take at most twice the time limit and n / connect.SLOWEST seconds."""
         self._began = time.monotonic()
         with waiting(f"{shown(self._url.host)} ({self._name})"):
             self._read()
-        return b"" if self.unchanged else self._prefix.whole()
+        return b"" if self.unchanged else self._prefix.whole(TENSORS)
 
     def _ends(self) -> float:
         """When reading must end, given what has been read."""

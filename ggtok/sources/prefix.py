@@ -20,6 +20,8 @@ FIRST = 1 << 20
 # Bytes by which a read may go beyond what is known to be needed. Together with the
 # parts of requests and answers that aren't the file, less than 2 MB too much.
 STEP = 7 << 18
+# Bytes after the metadata that are kept of a file elsewhere: descriptions of its first tensors.
+TENSORS = 64 << 10
 
 _LIMIT_VARIABLE = "GGTOK_METADATA_LIMIT"
 _LIMIT = 256 << 20
@@ -75,9 +77,9 @@ class Prefix:
         wanted = max(size, have + STEP if have else FIRST)
         return wanted if self.file_size is None else min(wanted, self.file_size)
 
-    def whole(self) -> bytes:
-        """The metadata and nothing after it."""
-        return bytes(memoryview(self.data)[: self.size()])
+    def whole(self, more: int = 0) -> bytes:
+        """The metadata, and at most `more` bytes after it, as far as they have been read."""
+        return bytes(memoryview(self.data)[: self.size() + more])
 
 
 def read_file(file: Any) -> bytes:

@@ -257,10 +257,13 @@ def cases(tok: ggtok.Tokenizer) -> list[tuple[str, bytes]]:
 
 
 def main() -> None:
-    for name in REAL:
-        for check in (outlines, llguidance):
-            for case in CASES:
-                print(name, check.__name__, check(load(name), *case, None), flush=True)
+    for check in (outlines, llguidance, xgrammar):
+        if check is xgrammar:
+            stand_ins()
+        for name in REAL:
+            for case, text in CASES:
+                done = check(load(name), case, text, None)
+                print(f"{name}, {check.__name__}, {case}: {done} masks right", flush=True)
 
 
 if __name__ == "__main__":

@@ -176,6 +176,7 @@ def test_rows_of_the_embedding(tmp_path: Path) -> None:
         path = tmp_path / "model.gguf"
         path.write_bytes(data)
         assert [f.code for f in ggtok.doctor(path)] == want
+        assert [f.code for f in ggtok.doctor(bytes(data))] == want
         path.write_bytes(data[:-20])  # cut off inside: nothing tells
         assert ggtok.doctor(path) == []
 

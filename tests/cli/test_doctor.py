@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,25 @@ def test_remote_headers(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         result = run("doctor", server.url("/model.gguf"), "--json")
         assert server.sent < 3 << 20
     assert [f["code"] for f in json.loads(result.out)] == ["GGT101"]
+
+
+def test_remote_tensors(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedding's rows, fetched with the metadata, and from the cache."""
+    monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
+    data = bytearray(Path(HEALTHY).read_bytes())
+    rows = len(GGUF.read(HEALTHY).array("tokenizer.ggml.tokens")) + 1
+    name = b"token_embd.weight"
+    struct.pack_into("<Q", data, 8, 1)
+    data += struct.pack("<Q", len(name)) + name + struct.pack("<IQQIQ", 2, 8, rows, 0, 0)
+    path = tmp_path / "m.gguf"
+    path.write_bytes(data + bytes(8 << 20))
+    with Server() as server:
+        server.files["/model.gguf"] = File(path)
+        for _ in range(2):
+            result = run("doctor", server.url("/model.gguf"), "--json")
+            [found] = json.loads(result.out)
+            assert (found["code"], found["detail"]) == ("GGT601", f"{rows} rows, {rows - 1} tokens")
+        assert server.sent < 3 << 20
 
 
 def test_errors(run, tmp_path: Path) -> None:

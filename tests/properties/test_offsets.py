@@ -1,6 +1,6 @@
 """Offsets: where in the text each token comes from.
 
-Claim offsets.1, Claim offsets.2, Claim offsets.3: against the plain oracle of
+Claim offsets.1, Claim offsets.2, Claim offsets.3, Claim offsets.4: against the plain oracle of
 tests/support/spans.py (and tests/c/paths.c compares the fast way with the recorded one).
 """
 

@@ -1,4 +1,4 @@
-"""The arrays that encode_array gives: made in C by NumPy's own functions."""
+"""The arrays that encode_array and encode_with_offsets give: made in C by NumPy's own functions."""
 
 from __future__ import annotations
 
@@ -34,3 +34,15 @@ def test_an_array_is_nobody_elses() -> None:
     assert tok.encode("one two three") == ids
     del tok, other
     assert array.tolist() == [id + 1 for id in ids]
+
+
+@pytest.mark.parametrize("text", ["", "a", "The quick brown fox. ", "x y " * 30_000])
+def test_an_array_of_spans(text: str) -> None:
+    tok = ggtok.load(fixture("bpe-gpt2"))
+    ids, spans = tok.encode_with_offsets(text, add_special=False)
+    assert type(spans) is np.ndarray and spans.dtype == np.int64 and spans.shape == (len(ids), 2)
+    assert spans.flags.owndata and spans.flags.writeable and spans.flags.c_contiguous
+    assert b"".join(text.encode()[a:b] for a, b in spans) == text.encode()
+    other = tok.encode_with_offsets("four five six seven")[1]
+    spans += 1
+    assert other.tolist() == tok.encode_with_offsets("four five six seven")[1].tolist()

@@ -1,4 +1,4 @@
-"""Typing tests: mypy --strict checks this file; nothing runs it."""
+"""Typing tests: mypy --strict and pyright check this file; nothing runs it."""
 
 from __future__ import annotations
 

@@ -84,20 +84,25 @@ static bool put_guarded(ugm_run *r, const uint8_t *with, size_t n, size_t from, 
     return ok;
 }
 
+size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
+                       size_t *with_n, const char **fault) {
+    static const uint8_t replacement[3] = {0xEF, 0xBF, 0xBD};
+    size_t used = user_prefix(&m->user, p, n);
+    if (!used && (used = ggtok_charsmap_match(&m->map, p, n, with, with_n, fault)) != 0)
+        return used;
+    if (*fault) return 0;
+    if (!used) used = sequence(p, n);
+    *with = used ? p : replacement;
+    *with_n = used ? used : sizeof replacement;
+    return used ? used : 1;
+}
+
 /* Normalizes what stands at p; returns how many bytes that takes, 0 on an error. */
 static size_t put_prefix(ugm_run *r, const uint8_t *p, size_t n) {
-    static const uint8_t replacement[3] = {0xEF, 0xBF, 0xBD};
     const char *fault = NULL;
-    const uint8_t *with = p;
-    size_t with_n = 0, used = user_prefix(&r->m->user, p, n);
-    if (used) {
-        with_n = used;
-    } else if ((used = ggtok_charsmap_match(&r->m->map, p, n, &with, &with_n, &fault)) == 0) {
-        with = p;
-        used = with_n = sequence(p, n);
-        if (!used) used = 1, with = replacement, with_n = 3;
-    }
-    if (fault) {
+    const uint8_t *with;
+    size_t with_n, used = ggtok_ugm_match(r->m, p, n, &with, &with_n, &fault);
+    if (!used) {
         ggtok_ugm_charsmap_fault(fault, r->call->err);
         return 0;
     }
@@ -209,6 +214,7 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
         i += used;
     }
     *exact = r->drained + (double)norm->n <= r->m->exact_len;
+    r->is_open = ggtok_ugm_ends_open(norm->data, norm->n);
     if (r->cut && !*exact) return GGTOK_OK;
     if (r->call->guard && !ggtok_guard_seal(r->call->guard))
         return ggtok_error_memory(r->call->err);
@@ -216,18 +222,19 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
 }
 
 /* Like plain_char, an ASCII character decides nothing before a combining mark. */
-bool ggtok_ugm_keeps(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room) {
-    for (size_t i = 0, len; i < n; i += len) {
-        if (room - i < 4) return false;
+size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n,
+                       size_t room) {
+    size_t i = 0;
+    for (size_t len; i < n && room - i >= 4; i += len) {
         if (p[i] < 0x80) {
             uint8_t *kind = &s->kind[p[i]];
             if (*kind == KIND_UNKNOWN) *kind = find_kind(m, p + i, 1);
-            if (*kind != KIND_PLAIN || p[i] == ' ' || (p[i + 1] & 0xFE) == 0xCC) return false;
+            if (*kind != KIND_PLAIN || p[i] == ' ' || (p[i + 1] & 0xFE) == 0xCC) break;
             len = 1;
         } else if (!memcmp(p + i, SPACE_MARK, SPACE_MARK_BYTES) ||
                    !(len = plain_char(m, s, p + i))) {
-            return false;
+            break;
         }
     }
-    return true;
+    return i;
 }

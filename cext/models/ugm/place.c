@@ -13,52 +13,170 @@ typedef struct placing {
     size_t white; /* where the white space before the next word begins */
 } placing;
 
-static bool begins_word(const vocab *v, int32_t id) {
-    gguf_view text = vocab_text(v, (uint32_t)id);
-    return text.n >= SPACE_MARK_BYTES && !memcmp(text.p, SPACE_MARK, SPACE_MARK_BYTES);
-}
-
-/* How many normalized bytes the next id is, of `left` that the word still has. The unknown one is
- * all of them, if no other follows in the word; else that can't be told: 0. */
-static size_t length_of(const placing *p, size_t left) {
-    const model_source *s = p->source;
-    const vocab *v = p->call->v;
-    int32_t id = s->ids[p->k];
-    if (id != v->special[GGTOK_UNK]) return vocab_text(v, (uint32_t)id).n;
-    return p->k + 1 == s->n_ids || begins_word(v, s->ids[p->k + 1]) ? left : 0;
-}
-
 static void put_span(placing *p, size_t begin, size_t end) {
     int64_t base = p->source->base;
     p->source->spans[p->k++] = (ggtok_span){base + (int64_t)begin, base + (int64_t)end};
 }
 
-/* The word text[start..end), of which nothing changes. */
-static bool place_plain(placing *p, size_t start, size_t end) {
-    size_t total = SPACE_MARK_BYTES + end - start, at = 0, first = p->k;
-    while (at < total && p->k < p->source->n_ids) {
-        size_t n = length_of(p, total - at), to = at + n;
-        if (!n || to > total) break;
-        put_span(p, at < SPACE_MARK_BYTES ? p->white : start + at - SPACE_MARK_BYTES,
-                 to <= SPACE_MARK_BYTES ? start : start + to - SPACE_MARK_BYTES);
-        at = to;
-    }
-    if (at < total) p->k = first;
-    return at == total;
+/*
+ * A walk over what text[at..end) is normalized to, by runs: `left` bytes more of one, which come
+ * from text[from..to) together or, if `own`, each from its own.
+ */
+typedef struct walk {
+    const model_call *call;
+    const uint8_t *text;
+    size_t at, end, room; /* text[..room) is the text */
+    size_t plain;         /* bytes from `at` on that are known to stay as they are */
+    size_t left, from, to;
+    const uint8_t *bytes; /* the run's next */
+    bool own;
+    const uint8_t *with; /* what is still to come of a replacement, */
+    size_t with_n;
+    size_t with_from, with_to; /* and what it replaces */
+    bool with_own;
+    bool in_word;
+    bool is_white; /* text[white_from..white_to) is to become the next word's U+2581 */
+    size_t white_from, white_to;
+} walk;
+
+static void add_white(walk *w, size_t from, size_t to) {
+    if (!w->is_white) w->white_from = from;
+    w->white_to = to;
+    w->is_white = true;
+    w->in_word = false;
 }
 
-/* Lays ids along what the word was normalized to. */
-static bool place_normalized(placing *p, const text_guard *g, size_t base) {
-    size_t total = g->text.n, at = 0, first = p->k;
-    while (at < total && p->k < p->source->n_ids) {
-        /* Of unknown characters in a word that isn't the last there is no end in sight. */
-        size_t n = length_of(p, 0);
-        if (!n || n > total - at) break;
-        put_span(p, base + g->from[at].begin, base + g->from[at + n - 1].end);
-        at += n;
+static bool set_run(walk *w, const uint8_t *bytes, size_t n, size_t from, size_t to, bool own) {
+    w->bytes = bytes, w->left = n, w->from = from, w->to = to, w->own = own;
+    return true;
+}
+
+/* The U+2581 before the word that begins at `from`. */
+static bool begin_word(walk *w, size_t from) {
+    w->in_word = true;
+    bool white = w->is_white;
+    w->is_white = false;
+    return set_run(w, (const uint8_t *)SPACE_MARK, SPACE_MARK_BYTES, white ? w->white_from : from,
+                   white ? w->white_to : from, false);
+}
+
+/* The next run of a replacement; false: the rest of it is white space. */
+static bool next_of_replacement(walk *w) {
+    while (w->with_n) {
+        size_t from = w->with_from, to = w->with_own ? from + 1 : w->with_to, n = 0;
+        if (*w->with == ' ') {
+            add_white(w, from, to);
+            n = 1;
+        } else if (!w->in_word) {
+            return begin_word(w, from);
+        } else {
+            while (n < w->with_n && w->with[n] != ' ') n++;
+            set_run(w, w->with, n, from, w->with_own ? from + n : to, w->with_own);
+        }
+        w->with += n;
+        w->with_n -= n;
+        if (w->with_own) w->with_from += n;
+        if (w->left) return true;
     }
-    if (at < total) p->k = first;
-    return at == total;
+    return false;
+}
+
+/* The next run; false: there is none, or *fault. */
+static bool next_run(walk *w, bool *fault) {
+    const ugm_model *m = w->call->model;
+    for (;;) {
+        if (w->with_n && next_of_replacement(w)) return true;
+        if (w->at == w->end) return false;
+        const uint8_t *p = w->text + w->at;
+        size_t left = w->end - w->at, len = w->plain;
+        if (!len) len = ggtok_ugm_plain(m, w->call->scratch, p, left, w->room - w->at);
+        w->plain = w->in_word ? 0 : len;
+        if (len) {
+            if (!w->in_word) return begin_word(w, w->at);
+            w->at += len;
+            return set_run(w, p, len, w->at - len, w->at, true);
+        }
+        const char *unwanted = NULL;
+        if (!(len = ggtok_ugm_match(m, p, left, &w->with, &w->with_n, &unwanted))) {
+            *fault = true;
+            return false;
+        }
+        w->with_from = w->at;
+        w->with_to = w->at += len;
+        w->with_own = w->with_n == len && !memcmp(w->with, p, len);
+    }
+}
+
+/* Takes n bytes into *span. */
+static bool take(walk *w, size_t n, ggtok_range *span) {
+    bool fault = false;
+    for (bool first = true; n; first = false) {
+        if (!w->left && !next_run(w, &fault)) return false;
+        size_t step = n < w->left ? n : w->left;
+        if (first) span->begin = w->from;
+        if (w->own) w->from += step;
+        span->end = w->own ? w->from : w->to;
+        w->left -= step;
+        w->bytes += step;
+        n -= step;
+    }
+    return true;
+}
+
+/* Is the character that p[0..n) begins with a token? */
+static bool is_token(const ugm_model *m, const uint8_t *p, size_t n) {
+    int32_t id;
+    size_t len = n ? utf8_lead_len(*p) : 0;
+    return len && len <= n && trie_longest(&m->tokens, p, len, &id) == len;
+}
+
+/*
+ * Takes what an unknown token stands for: characters that are no tokens themselves, of which no
+ * other may follow. So the token that comes next must begin with one that is.
+ */
+static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
+    const ugm_model *m = w->call->model;
+    const model_source *s = p->source;
+    bool fault = false, any = false;
+    while ((w->left || next_run(w, &fault)) && !is_token(m, w->bytes, w->left)) {
+        ggtok_range more;
+        size_t n = utf8_lead_len(*w->bytes);
+        if (n > w->left || !take(w, n, &more)) return false;
+        if (!any) span->begin = more.begin;
+        span->end = more.end;
+        any = true;
+    }
+    if (!any || fault || p->k + 1 == s->n_ids) return any && !fault;
+    gguf_view text = vocab_text(w->call->v, (uint32_t)s->ids[p->k + 1]);
+    return is_token(m, text.p, text.n);
+}
+
+/* Lays ids along a word by their lengths. False: these don't tell. */
+static bool place_lengths(placing *p, size_t start, size_t end) {
+    const model_source *s = p->source;
+    const vocab *v = p->call->v;
+    walk w = {.call = p->call, .text = s->text, .at = start, .end = end, .room = s->n};
+    size_t first = p->k;
+    bool fault = false, ok = true;
+    if (p->white < start) add_white(&w, p->white, start);
+    while (ok && (w.left || next_run(&w, &fault))) {
+        ggtok_range span;
+        if (!(ok = p->k < s->n_ids)) break;
+        int32_t id = s->ids[p->k];
+        if (id == v->special[GGTOK_UNK]) {
+            ok = take_unknown(&w, p, &span);
+        } else {
+            size_t n = vocab_text(v, (uint32_t)id).n;
+            ok = n && take(&w, n, &span);
+        }
+        if (ok) put_span(p, span.begin, span.end);
+    }
+    if (!ok || fault) {
+        p->k = first;
+        return false;
+    }
+    p->white = w.is_white ? w.white_from : end;
+    return true;
 }
 
 /* Takes the spans of the path that is found for it anew. */
@@ -73,7 +191,7 @@ static bool place_path(placing *p, ugm_run *r, const text_guard *g, size_t base)
     return true;
 }
 
-/* Any other word, that is what stands from p->white on: normalized once more. */
+/* Any other word, that is what stands from p->white on: its path is searched for once more. */
 static bool place_changed(placing *p, size_t end) {
     ugm_scratch *s = p->call->scratch;
     text_guard *g = &s->guard;
@@ -90,55 +208,68 @@ static bool place_changed(placing *p, size_t end) {
     if (!ggtok_guard_record(g, own.v, text, n)) return false;
     ugm_run r = {.call = &own, .m = own.model, .s = s, .keep = true};
     if (ggtok_ugm_run_text(&r, text, n, &exact)) return false;
-    bool placed = place_normalized(p, g, base) || place_path(p, &r, g, base);
+    bool placed = place_path(p, &r, g, base);
     p->white = r.white_begin < r.white_end ? base + r.white_begin : end;
     return placed;
 }
 
-/* The words of a batch: those of ASCII all at once, others one by one. */
-static bool place_words(placing *p, const ugm_spans *f) {
+/* How many of the words, from the first on, stay as they are. */
+static size_t plain_words(const placing *p, const size_t *start, const size_t *end, size_t n) {
     ugm_scratch *s = p->call->scratch;
     const ugm_model *m = p->call->model;
-    const model_source *source = p->source;
-    size_t ascii = 0; /* up to this word there is no other */
-    for (size_t i = 0; i < f->n;) {
-        size_t start = f->start[i], end = f->end[i];
-        if (m->all_plain && i >= ascii) {
-            const tile_words words = {f->start + i, f->end + i, f->n - i, p->white, true};
-            size_t n,
-                placed = ggtok_tile_ascii_words(&s->tiles, p->call->v, source, &p->k, words, &n);
-            ascii = i + n;
-            i += placed;
-            if (placed) {
-                p->white = f->end[i - 1];
-                continue;
-            }
+    const uint8_t *text = p->source->text;
+    size_t k = 0;
+    while (k < n) {
+        if (m->all_plain && text[start[k]] < 0x80) {
+            size_t ascii = ggtok_tile_ascii_words(text, start + k, end + k, n - k);
+            k += ascii;
+            if (ascii) continue;
         }
-        bool same = ggtok_ugm_keeps(m, s, source->text + start, end - start, source->n - start);
-        if (same && place_plain(p, start, end)) {
-            p->white = end;
-        } else if (!place_changed(p, end)) {
-            return false;
+        size_t len = end[k] - start[k], room = p->source->n - start[k];
+        if (!tile_is_short(start[k], end[k]) ||
+            ggtok_ugm_plain(m, s, text + start[k], len, room) < len) {
+            break;
         }
-        i++;
+        k++;
     }
-    return true;
+    return k;
 }
 
-bool ggtok_ugm_place(const model_call *call, const model_source *source) {
-    enum { MATCHED = GGTOK_ATTR_NORMAL | GGTOK_ATTR_USER_DEFINED | GGTOK_ATTR_UNUSED };
-    const ugm_model *m = call->model;
-    ugm_scratch *s = call->scratch;
-    ugm_spans *f = &s->found;
-    int32_t unk = call->v->special[GGTOK_UNK];
-    placing p = {.call = call, .source = source};
-    if (!ggtok_tile_measure_words(&s->tiles, call->v)) return false;
-    if (!s->by_span || (unk >= 0 && call->v->attr[unk] & MATCHED)) return false;
-    size_t before = 0;
-    for (ggtok_ugm_spans_begin(f, m->newlines); ggtok_ugm_spans_next(f, source->text, source->n);) {
-        if (interrupted(call->interrupt, f->at - before)) return false;
-        before = f->at;
-        if (!place_words(&p, f)) return false;
+/* Lays the ids that a batch of words has become along them: those that stay as they are at once, as
+ * many as possible, others one by one. */
+static bool place_words(placing *p, const ugm_spans *f) {
+    const ugm_scratch *s = p->call->scratch;
+    for (size_t i = 0, plain = 0; i < f->n;) {
+        const size_t *start = f->start + i, *end = f->end + i;
+        if (i >= plain) plain = i + plain_words(p, start, end, f->n - i);
+        if (i < plain) {
+            const tile_words words = {start, end, plain - i, p->white, true};
+            size_t n = ggtok_tile_words(&s->tiles, p->source, &p->k, words);
+            i += n;
+            if (n) p->white = f->end[i - 1];
+            if (i == plain) continue;
+        }
+        if (!place_lengths(p, f->start[i], f->end[i]) && !place_changed(p, f->end[i])) return false;
+        i++;
     }
-    return p.k == source->n_ids;
+    return p->k == p->source->n_ids;
+}
+
+bool ggtok_ugm_can_place(const model_call *call) {
+    enum { MATCHED = GGTOK_ATTR_NORMAL | GGTOK_ATTR_USER_DEFINED | GGTOK_ATTR_UNUSED };
+    ugm_scratch *s = call->scratch;
+    int32_t unk = call->v->special[GGTOK_UNK];
+    bool met = unk >= 0 && (uint32_t)unk < call->v->n_tokens && call->v->attr[unk] & MATCHED;
+    return call->spans && !met && ggtok_tile_measure_words(&s->tiles, call->v);
+}
+
+bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
+                     size_t *white) {
+    const ugm_scratch *s = call->scratch;
+    model_source source;
+    placing p = {.call = call, .source = &source, .white = *white};
+    if (!ggtok_tile_source(call, text, n, first, &source) || !place_words(&p, &s->found))
+        return false;
+    *white = p.white;
+    return true;
 }

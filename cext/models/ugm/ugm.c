@@ -97,8 +97,9 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     ggtok_status status = ggtok_ugm_run_text(&r, span, n, &exact);
     if (status) return status;
     fuse_unknown(call, before);
+    s->is_open |= r.is_open;
     double more = exact ? r.drained - (double)(n + SPAN_MORE) : DBL_MAX;
-    if (more > 0) {
+    if (more > 0 || r.is_open) {
         s->excess += more; /* each time it comes: it isn't kept */
     } else {
         ggtok_word_cache_put(&s->spans, span, n, room, out->data + before, out->n - before);
@@ -106,7 +107,7 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     return GGTOK_OK;
 }
 
-/* The ids of all spans of the text; *exact becomes false if it turned out, or may be, longer
+/* The ids of all spans of the text, unless one of them turns out to end inside a character; *exact becomes false if it turned out, or may be, longer
  * than cutting allows. */
 static ggtok_status encode_spans(const model_call *call, const uint8_t *text, size_t n,
                                  bool *exact) {
@@ -116,18 +117,24 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
     ggtok_status status = GGTOK_OK;
     double spans = 0;
     size_t room, before = 0;
+    bool lay = ggtok_ugm_can_place(call);
+    size_t white = 0;
     s->excess = 0;
+    s->is_open = false;
     *exact = true;
     if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
     for (ggtok_ugm_spans_begin(f, m->newlines);
-         !status && *exact && ggtok_ugm_spans_next(f, text, n);) {
+         !status && *exact && !s->is_open && ggtok_ugm_spans_next(f, text, n);) {
         if (interrupted(call->interrupt, f->at - before)) return GGTOK_ERR_STOPPED;
         before = f->at;
+        size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->spans, encode_span, text, room, f->start,
                                           f->end, f->n);
         spans += (double)f->n;
         *exact = (double)f->at + SPAN_MORE * spans + s->excess <= m->exact_len;
+        lay = lay && !status && ggtok_ugm_place(call, text, n, first, &white);
     }
+    if (call->spans) call->spans->laid = lay && *exact && !s->is_open;
     return status;
 }
 
@@ -150,8 +157,11 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
     ugm_scratch *s = call->scratch;
     if (!s->kind && !(s->kind = ggtok_mem_zalloc(N_KINDS))) return ggtok_error_memory(call->err);
     bool exact, cut = m->exact_len > 0;
-    ggtok_status status =
-        s->by_span ? encode_spans(&own, text, n, &exact) : encode_text(&own, text, n, cut, &exact);
+    ggtok_status status = s->by_span ? encode_spans(&own, text, n, &exact) : GGTOK_OK;
+    if (!status && (!s->by_span || s->is_open)) {
+        call->out->n = before;
+        status = encode_text(&own, text, n, cut, &exact);
+    }
     if (!status && cut && !exact) {
         /* Too long for sums to be exact (70 MB, for a usual vocabulary): once more, whole. */
         call->out->n = before;
@@ -179,7 +189,9 @@ static bool ugm_may_cut(const vocab *v, const void *model, void *scratch,
     (void)v;
     const ugm_model *m = model;
     const ugm_scratch *s = scratch;
-    return s->by_span && (parts_spans(m, place->before) || parts_spans(m, place->after));
+    if (!s->by_span) return false;
+    if (parts_spans(m, place->before)) return !ggtok_ugm_ends_open(place->text, place->start);
+    return parts_spans(m, place->after);
 }
 
 static bool ugm_same(const void *a, const void *b) {
@@ -197,7 +209,6 @@ const model_ops ggtok_model_ugm = {
     .scratch_free = ugm_scratch_free,
     .encode = ugm_encode,
     .encode_guarded = ugm_encode_guarded,
-    .place = ggtok_ugm_place,
     .cache_bytes = ugm_cache_bytes,
     .may_cut = ugm_may_cut,
     .same = ugm_same,

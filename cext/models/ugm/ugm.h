@@ -49,6 +49,7 @@ typedef struct ugm_scratch {
     ugm_spans found;
     bytebuf padded; /* a short text */
     double excess;  /* by which spans were longer, normalized, than SPAN_MORE allows */
+    bool is_open;   /* a span ended inside a character */
     uint8_t *kind;  /* of each character below U+10000, once met: see plain_char */
     bool by_span;   /* see words_apart */
     tiles tiles;
@@ -70,6 +71,7 @@ typedef struct ugm_run {
     /* Its white space text[white_begin..white_end) is to become one space, for the guard. */
     size_t white_begin, white_end;
     double drained; /* normalized bytes tokenized so far */
+    bool is_open;   /* the normalized text ends inside a character: see ggtok_ugm_ends_open */
 } ugm_run;
 
 /* What becomes of a character of two or three bytes; nothing is known at first. */
@@ -86,12 +88,34 @@ ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
  * allows. */
 ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact);
 
-/* Is the word p[0..n), after which `room` - n bytes of the text follow, the same when it is
- * normalized, with a space before it? May say no wrongly. */
-bool ggtok_ugm_keeps(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
+/* How many of the bytes p[0..n), after which `room` - n bytes of the text follow, surely stay the
+ * same when they are normalized, none of them a space. */
+size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
 
-/* See model_ops. */
-bool ggtok_ugm_place(const model_call *call, const model_source *source);
+/* What the beginning of p[0..n) becomes, white space as spaces: with[0..with_n). Returns how many
+ * bytes that takes, or 0 and what is wrong with the charsmap. */
+size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
+                       size_t *with_n, const char **fault);
+
+/*
+ * Does p[0..n) end inside a character? To the path that reaches into what follows, white space too.
+ * Normalized text ends so after bad bytes that begin a user-defined token, which are taken as they
+ * are.
+ */
+static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
+    for (size_t k = 1; k <= 3 && k <= n; k++) {
+        if (utf8_lead_len(p[n - k]) > k) return true;
+    }
+    return false;
+}
+
+/* Are spans asked for, and may ids be laid along the words of a text cut into spans? */
+bool ggtok_ugm_can_place(const model_call *call);
+
+/* Lays the ids from `first` on, which the words in s->found have become, along them. The white space
+ * before the first begins at *white, which is moved. False: that isn't possible. */
+bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
+                     size_t *white);
 
 /* Tokenizes the pieces of s->norm that are complete, all of it if `all`, and moves the rest to
  * the front. */

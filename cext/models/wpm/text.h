@@ -32,6 +32,7 @@ typedef struct wpm_text {
     /* Lead bytes from C0 on, of two-byte characters, that are known to lead nothing but
      * parts of words: most letters of Latin, Greek and Cyrillic. */
     uint32_t in_words;
+    uint32_t even;        /* and those of characters that all become two bytes */
     interrupt *interrupt; /* of the call that encodes */
 } wpm_text;
 

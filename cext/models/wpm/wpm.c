@@ -149,10 +149,208 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
     return GGTOK_OK;
 }
 
+/* ---- spans ---- */
+
+/* Takes `n` normalized bytes of text[*at..end), of which *left remain of the character before
+ * *at, into *span. */
+typedef struct wpm_walk {
+    const uint8_t *text;
+    size_t at, end;           /* what is left of the word */
+    size_t left, begin, stop; /* bytes of a character that are left, and its source */
+    bool own;                 /* is each its own source? */
+} wpm_walk;
+
+static bool wpm_next(const model_call *call, wpm_walk *w) {
+    wpm_scratch *s = call->scratch;
+    while (w->at < w->end) {
+        uint32_t cpt;
+        size_t len = ggtok_utf8_decode(w->text + w->at, w->text + w->end, &cpt);
+        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
+        if (!c) return false;
+        w->begin = w->at;
+        w->stop = w->at += len;
+        w->left = c->len;
+        w->own = c->len == len && !memcmp(c->bytes, w->text + w->begin, len);
+        if (c->len) return true;
+    }
+    return false;
+}
+
+static bool wpm_take(const model_call *call, wpm_walk *w, size_t n, ggtok_span *span) {
+    for (bool first = true; n; first = false) {
+        if (!w->left && !wpm_next(call, w)) return false;
+        size_t step = n < w->left ? n : w->left;
+        if (first) span->begin = (int64_t)w->begin;
+        if (w->own) w->begin += step;
+        w->left -= step;
+        n -= step;
+        span->end = (int64_t)(w->own ? w->begin : w->stop);
+    }
+    return true;
+}
+
+/* Lays several ids along a word, or the unknown one. */
+static bool place_pieces(const model_call *call, const model_source *source, size_t start,
+                         size_t end, size_t *k) {
+    const vocab *v = call->v;
+    int32_t unknown = v->special[GGTOK_UNK];
+    bool plain = ggtok_tile_ascii_end(source->text, start, end) == end;
+    wpm_walk w = {.text = source->text, .at = start, .end = end};
+    if (!plain && !wpm_next(call, &w)) return true; /* all of it is dropped: no ids */
+    size_t at = start;
+    for (bool first = true; plain ? at < end : w.left || wpm_next(call, &w); first = false) {
+        if (*k == source->n_ids) return false;
+        int32_t id = source->ids[*k];
+        ggtok_span *span = &source->spans[(*k)++];
+        if (id == unknown) { /* all of the word, unless it is met as a token */
+            gguf_view text = vocab_text(v, (uint32_t)id);
+            if (!first || (text.n >= PHANTOM && !memcmp(text.p, SPACE_MARK, PHANTOM))) return false;
+            size_t from = plain ? start : w.begin, to = plain ? end : w.stop;
+            while (!plain && wpm_next(call, &w)) to = w.stop;
+            *span = (ggtok_span){source->base + (int64_t)from, source->base + (int64_t)to};
+            return true;
+        }
+        size_t n = vocab_text(v, (uint32_t)id).n;
+        if (first) {
+            if (n < PHANTOM) return false; /* part of the phantom is a token */
+            n -= PHANTOM;
+        }
+        if (plain) {
+            *span = (ggtok_span){(int64_t)at, (int64_t)(at + n)};
+            at += n;
+        } else {
+            *span = (ggtok_span){(int64_t)w.begin, (int64_t)w.begin};
+            if (n && !wpm_take(call, &w, n, span)) return false;
+        }
+        span->begin += source->base;
+        span->end += source->base;
+    }
+    return !plain || at == end;
+}
+
+/* Is the unknown token's text never part of a word? An ASCII character in it that stands alone is
+ * enough. */
+static bool is_apart(wpm_text *t, const vocab *v, int32_t unknown) {
+    if (unknown < 0) return true;
+    if ((uint32_t)unknown >= v->n_tokens) return false;
+    gguf_view text = vocab_text(v, (uint32_t)unknown);
+    for (size_t i = 0; i < text.n && text.n > 1; i++) {
+        if (text.p[i] < 0x80 && wpm_char_of(t, v, text.p[i])->kind == CHAR_ALONE) return true;
+    }
+    return false;
+}
+
+/* Does the id surely begin a word that holds no U+2581? */
+static inline bool begins_word(const model_call *call, int32_t id, bool apart) {
+    const wpm_scratch *s = call->scratch;
+    uint16_t n = s->tiles.len[id];
+    return (n & TILE_FIRST && n != TILE_ASK) || (apart && id == call->v->special[GGTOK_UNK]);
+}
+
+static inline bool is_mark(const wpm_char *c) {
+    const uint8_t *mark = (const uint8_t *)SPACE_MARK;
+    return c->bytes[0] == mark[0] && c->bytes[1] == mark[1] && c->bytes[2] == mark[2];
+}
+
+/* Lays ids along a word, the first from *k on, and moves that. */
+static bool place_word(const model_call *call, const model_source *source, size_t start, size_t end,
+                       bool apart, size_t *k) {
+    wpm_scratch *s = call->scratch;
+    const uint8_t *text = source->text;
+    size_t from = end, to = end;
+    bool marked = false;
+    for (size_t i = start, len; i < end; i += len) {
+        uint32_t cpt = text[i];
+        len = cpt < 0x80 ? 1 : ggtok_utf8_decode(text + i, text + end, &cpt);
+        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
+        if (!c) return false;
+        if (!c->len) continue;
+        if (from == end) from = i;
+        to = i + len;
+        marked |= is_mark(c);
+    }
+    if (from == end) return true; /* all of it is dropped: no ids */
+    if (*k == source->n_ids) return false;
+    if (!marked && (*k + 1 == source->n_ids || begins_word(call, source->ids[*k + 1], apart))) {
+        source->spans[(*k)++] =
+            (ggtok_span){source->base + (int64_t)from, source->base + (int64_t)to};
+        return true;
+    }
+    return place_pieces(call, source, from, to, k);
+}
+
+/* Is each character of the word, normalized, as long as it is in the text, and none a U+2581? */
+static bool is_even(const model_call *call, const uint8_t *p, const uint8_t *end) {
+    wpm_scratch *s = call->scratch;
+    size_t len;
+    for (; p < end; p += len) {
+        uint32_t cpt = *p;
+        len = 2;
+        if ((*p & 0xE0) == 0xC0 && s->text.even >> (*p & 31) & 1 && p + 1 < end &&
+            utf8_continues(p[1]))
+            continue;
+        len = cpt < 0x80 ? 1 : ggtok_utf8_decode(p, end, &cpt);
+        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
+        if (!c || c->len != len || is_mark(c)) return false;
+    }
+    return true;
+}
+
+/* How many of the words, from the first on, may be laid out by their ids' lengths. */
+static size_t even_words(const model_call *call, const uint8_t *text, const size_t *start,
+                         const size_t *end, size_t n) {
+    wpm_scratch *s = call->scratch;
+    size_t k = 0;
+    while (k < n) {
+        if (text[start[k]] < 0x80) {
+            size_t ascii = ggtok_tile_ascii_words(text, start + k, end + k, n - k);
+            k += ascii;
+            if (ascii) continue;
+        }
+        if (!s->tiles.whole || !tile_is_short(start[k], end[k]) ||
+            !is_even(call, text + start[k], text + end[k])) {
+            break;
+        }
+        k++;
+    }
+    return k;
+}
+
+/* Lays the ids that a batch of words has become along them. */
+static bool lay_words(const model_call *call, const uint8_t *text, size_t n, size_t first,
+                      bool apart) {
+    wpm_scratch *s = call->scratch;
+    const wpm_spans *f = &s->spans;
+    const int32_t unknown = call->v->special[GGTOK_UNK];
+    model_source source;
+    size_t k = 0;
+    if (!ggtok_tile_source(call, text, n, first, &source)) return false;
+    for (size_t i = 0, even = 0; i < f->n;) {
+        const size_t *start = f->start + i, *end = f->end + i;
+        if (i >= even && apart) even = i + even_words(call, text, start, end, f->n - i);
+        if (i < even && k < source.n_ids && source.ids[k] == unknown) { /* is all of its word */
+            source.spans[k++] =
+                (ggtok_span){source.base + (int64_t)*start, source.base + (int64_t)*end};
+            i++;
+            continue;
+        }
+        if (i < even) { /* as many as possible at once, others one by one */
+            const tile_words words = {start, end, even - i, *start, false};
+            i += ggtok_tile_words(&s->tiles, &source, &k, words);
+            if (i == even) continue;
+        }
+        if (!place_word(call, &source, f->start[i], f->end[i], apart, &k)) return false;
+        i++;
+    }
+    return k == source.n_ids;
+}
+
 static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size_t n) {
     wpm_scratch *s = call->scratch;
     ggtok_status status = GGTOK_OK;
     size_t room;
+    bool lay = call->spans && ggtok_tile_measure_words(&s->tiles, call->v);
+    bool apart = lay && is_apart(&s->text, call->v, call->v->special[GGTOK_UNK]);
     s->text.interrupt = call->interrupt;
     if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
     for (size_t at = 0, before = 0; !status && at < n; before = at) {
@@ -160,9 +358,12 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
         if (!ggtok_wpm_words(&s->text, call->v, text, n, &at, f))
             return ggtok_error_memory(call->err);
         if (interrupted(call->interrupt, at - before)) return GGTOK_ERR_STOPPED;
+        size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->words, encode_word, text, room, f->start,
                                           f->end, f->n);
+        lay = lay && !status && lay_words(call, text, n, first, apart);
     }
+    if (call->spans) call->spans->laid = lay;
     return status;
 }
 
@@ -247,118 +448,6 @@ static bool wpm_may_cut(const vocab *v, const void *model, void *scratch,
     return parts_words(&s->text, v, place->before) || parts_words(&s->text, v, place->after);
 }
 
-/* ---- spans ---- */
-
-/* Takes `n` normalized bytes of text[*at..end), of which *left remain of the character before
- * *at, into *span. */
-typedef struct wpm_walk {
-    const uint8_t *text;
-    size_t at, end;           /* what is left of the word */
-    size_t left, begin, stop; /* bytes of a character that are left, and its source */
-    bool own;                 /* is each its own source? */
-} wpm_walk;
-
-static bool wpm_next(const model_call *call, wpm_walk *w) {
-    wpm_scratch *s = call->scratch;
-    while (w->at < w->end) {
-        uint32_t cpt;
-        size_t len = ggtok_utf8_decode(w->text + w->at, w->text + w->end, &cpt);
-        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
-        if (!c) return false;
-        w->begin = w->at;
-        w->stop = w->at += len;
-        w->left = c->len;
-        w->own = c->len == len && !memcmp(c->bytes, w->text + w->begin, len);
-        if (c->len) return true;
-    }
-    return false;
-}
-
-static bool wpm_take(const model_call *call, wpm_walk *w, size_t n, ggtok_span *span) {
-    for (bool first = true; n; first = false) {
-        if (!w->left && !wpm_next(call, w)) return false;
-        size_t step = n < w->left ? n : w->left;
-        if (first) span->begin = (int64_t)w->begin;
-        if (w->own) w->begin += step;
-        w->left -= step;
-        n -= step;
-        span->end = (int64_t)(w->own ? w->begin : w->stop);
-    }
-    return true;
-}
-
-/* Lays ids along a word, the first from *k on, and moves that. */
-static bool place_word(const model_call *call, const model_source *source, size_t start, size_t end,
-                       size_t *k) {
-    const vocab *v = call->v;
-    int32_t unknown = v->special[GGTOK_UNK];
-    bool plain = ggtok_tile_ascii_end(source->text, start, end) == end;
-    wpm_walk w = {.text = source->text, .at = start, .end = end};
-    if (!plain && !wpm_next(call, &w)) return true; /* all of it is dropped: no ids */
-    size_t at = start;
-    for (bool first = true; plain ? at < end : w.left || wpm_next(call, &w); first = false) {
-        if (*k == source->n_ids) return false;
-        int32_t id = source->ids[*k];
-        ggtok_span *span = &source->spans[(*k)++];
-        if (id == unknown) { /* all of the word, unless it is met as a token */
-            gguf_view text = vocab_text(v, (uint32_t)id);
-            if (!first || (text.n >= PHANTOM && !memcmp(text.p, SPACE_MARK, PHANTOM))) return false;
-            size_t from = plain ? start : w.begin, to = plain ? end : w.stop;
-            while (!plain && wpm_next(call, &w)) to = w.stop;
-            *span = (ggtok_span){source->base + (int64_t)from, source->base + (int64_t)to};
-            return true;
-        }
-        size_t n = vocab_text(v, (uint32_t)id).n;
-        if (first) {
-            if (n < PHANTOM) return false; /* part of the phantom is a token */
-            n -= PHANTOM;
-        }
-        if (plain) {
-            *span = (ggtok_span){(int64_t)at, (int64_t)(at + n)};
-            at += n;
-        } else {
-            *span = (ggtok_span){(int64_t)w.begin, (int64_t)w.begin};
-            if (n && !wpm_take(call, &w, n, span)) return false;
-        }
-        span->begin += source->base;
-        span->end += source->base;
-    }
-    return !plain || at == end;
-}
-
-/* Can the unknown token be met as part of a word? */
-static bool is_met(const vocab *v, int32_t unknown) {
-    if (unknown < 0) return false;
-    gguf_view text = vocab_text(v, (uint32_t)unknown);
-    return text.n >= PHANTOM && !memcmp(text.p, SPACE_MARK, PHANTOM);
-}
-
-static bool wpm_place(const model_call *call, const model_source *source) {
-    wpm_scratch *s = call->scratch;
-    wpm_spans *f = &s->spans;
-    size_t k = 0;
-    bool met = is_met(call->v, call->v->special[GGTOK_UNK]);
-    if (!ggtok_tile_measure_words(&s->tiles, call->v)) return false;
-    for (size_t at = 0, before = 0; at < source->n; before = at) {
-        if (!ggtok_wpm_words(&s->text, call->v, source->text, source->n, &at, f) ||
-            interrupted(call->interrupt, at - before)) {
-            return false;
-        }
-        for (size_t i = 0, ascii = 0, placed; i < f->n; i += placed) {
-            placed = 0;
-            if (i >= ascii && !met) { /* words of ASCII all at once, others one by one */
-                const tile_words words = {f->start + i, f->end + i, f->n - i, f->start[i], false};
-                placed = ggtok_tile_ascii_words(&s->tiles, call->v, source, &k, words, &ascii);
-                ascii += i;
-            }
-            if (placed) continue;
-            if (!place_word(call, source, f->start[i], f->end[i], &k)) return false;
-            placed = 1;
-        }
-    }
-    return k == source->n_ids;
-}
-
 const model_ops ggtok_model_wpm = {
     .build = wpm_build,
     .free = wpm_free,
@@ -366,7 +455,6 @@ const model_ops ggtok_model_wpm = {
     .scratch_free = wpm_scratch_free,
     .encode = wpm_encode,
     .encode_guarded = wpm_encode_guarded,
-    .place = wpm_place,
     .cache_bytes = wpm_cache_bytes,
     .may_cut = wpm_may_cut,
 };
