@@ -96,13 +96,6 @@ void ggtok_mem_free(void *p) {
 }
 
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
-#define OWN_PAGES 1
-
-/* Is a table of n bytes on pages of its own? */
-static bool has_own_pages(size_t n) {
-    return n >= HUGE && n % HUGE == 0 && n <= PTRDIFF_MAX - HUGE;
-}
-
 /* n bytes of zeros that begin a huge page. NULL: out of memory. */
 static void *map_pages(size_t n) {
     const size_t more = n + HUGE;
@@ -116,22 +109,29 @@ static void *map_pages(size_t n) {
 }
 #endif
 
-void *ggtok_mem_table(size_t n, void **block) {
-#ifdef OWN_PAGES
-    if (has_own_pages(n)) return *block = map_pages(n);
+void *ggtok_mem_table_new(mem_table *t, size_t n, size_t most) {
+    void *block = NULL, *data;
+#if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
+    enum { LARGE = HUGE / 4 }; /* smaller pages for the rest would cost as much as one huge page */
+    if (n >= LARGE && most % HUGE == 0 && most <= PTRDIFF_MAX - HUGE) {
+        if (!(data = map_pages(most))) return NULL;
+        *t = (mem_table){data, NULL, most};
+        return data;
+    }
+#else
+    (void)most;
 #endif
-    return ggtok_mem_lines(n, block);
+    if (!(data = ggtok_mem_lines(n, &block))) return NULL;
+    *t = (mem_table){data, block, 0};
+    return data;
 }
 
-void ggtok_mem_free_table(void *block, size_t n) {
-#ifdef OWN_PAGES
-    if (block && has_own_pages(n)) {
-        munmap(block, n);
-        return;
-    }
+void ggtok_mem_table_free(mem_table *t) {
+#if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
+    if (t->room) munmap(t->data, t->room);
 #endif
-    (void)n;
-    ggtok_mem_free(block);
+    ggtok_mem_free(t->block);
+    *t = (mem_table){NULL, NULL, 0};
 }
 
 /* Next capacity for `n` used of `cap`, holding `extra` more; 0 if impossible. */

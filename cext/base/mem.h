@@ -25,11 +25,17 @@ void ggtok_mem_will_fill(void *p, size_t n);
 /* n zeroed bytes that begin a cache line; *block is what is to be freed. */
 void *ggtok_mem_lines(size_t n, void **block);
 
-/* The same for a table that grows. A large one has pages of its own where the system gives such,
- * all zeros: nothing is cleared, and what is never written takes no memory. `block` is to be
- * freed as a table of n bytes; NULL is allowed. */
-void *ggtok_mem_table(size_t n, void **block);
-void ggtok_mem_free_table(void *block, size_t n);
+/* The memory of a table that grows: zeroed bytes that begin a cache line. Where the system gives
+ * such, a large table has pages of its own, mapped at its greatest size: nothing is cleared, it
+ * grows where it is, and what was never written takes no memory. */
+typedef struct mem_table {
+    void *data, *block;
+    size_t room; /* bytes mapped at data; 0: an ordinary block */
+} mem_table;
+
+/* n bytes of a table that has `most` at most. NULL: out of memory; the table is then as before. */
+void *ggtok_mem_table_new(mem_table *t, size_t n, size_t most);
+void ggtok_mem_table_free(mem_table *t);
 
 /* The plain build, for tests, takes no short cuts: no caches, no cuts, no fused automata, no
  * guesses. Tests compare the other builds' ids with its. */

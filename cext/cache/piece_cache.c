@@ -9,20 +9,31 @@ static void put(piece_cache *c, uint64_t hash, const piece_slot *s) {
     set[0] = *s;
 }
 
-/* Doubles the sets (or makes the first ones), keeping what is there. */
+static size_t slots_bytes(size_t sets) {
+    return 2 * sets * sizeof(piece_slot);
+}
+
+/* Doubles the sets (or makes the first ones), keeping what is there. A piece stays where it is or
+ * goes as many sets further on as there were. */
 static void grow(piece_cache *c) {
-    size_t n_old = c->slot ? 2 * (c->mask + 1) : 0, sets = c->slot ? n_old : MIN_SETS;
-    void *memory;
-    piece_slot *old = c->slot, *slot = ggtok_mem_lines(sets * 2 * sizeof *slot, &memory);
+    const size_t n_old = c->slot ? c->mask + 1 : 0, sets = n_old ? 2 * n_old : MIN_SETS;
+    mem_table old = c->table;
     c->n_lost = 0;
-    if (!slot) return;
-    c->slot = slot;
-    c->mask = sets - 1;
-    for (size_t i = n_old; i-- > 0;) { /* backwards: a set's first slot is put last */
-        if (old[i].n) put(c, piece_hash(&old[i].key), &old[i]);
+    if (slots_bytes(sets) > old.room) {
+        if (!ggtok_mem_table_new(&c->table, slots_bytes(sets), slots_bytes(MAX_SETS))) return;
+        if (n_old) memcpy(c->table.data, old.data, slots_bytes(n_old));
+        ggtok_mem_table_free(&old);
     }
-    ggtok_mem_free(c->memory);
-    c->memory = memory;
+    c->slot = c->table.data;
+    c->mask = sets - 1;
+    for (size_t i = 0; i < n_old; i++) {
+        piece_slot *set = c->slot + 2 * i, from[2] = {set[0], set[1]};
+        if (!from[0].n && !from[1].n) continue;
+        set[0] = set[1] = (piece_slot){.n = 0};
+        for (size_t k = 2; k--;) { /* backwards: a set's first slot is put last */
+            if (from[k].n) put(c, piece_hash(&from[k].key), &from[k]);
+        }
+    }
 }
 
 void ggtok_piece_cache_put(piece_cache *c, const piece_key *k, uint64_t hash, const int32_t *ids,
@@ -36,10 +47,10 @@ void ggtok_piece_cache_put(piece_cache *c, const piece_key *k, uint64_t hash, co
 }
 
 void ggtok_piece_cache_free(piece_cache *c) {
-    ggtok_mem_free(c->memory);
+    ggtok_mem_table_free(&c->table);
     *c = (piece_cache){0};
 }
 
 size_t ggtok_piece_cache_bytes(const piece_cache *c) {
-    return c->slot ? 2 * (c->mask + 1) * sizeof *c->slot : 0;
+    return c->slot ? slots_bytes(c->mask + 1) : 0;
 }

@@ -25,7 +25,7 @@ typedef struct piece_slot { /* one cache line */
  * small and doubles while sets overflow, to 4 MB. */
 typedef struct piece_cache {
     piece_slot *slot; /* aligned to its size; NULL: nothing allocated yet */
-    void *memory;
+    mem_table table;
     size_t mask;   /* number of sets - 1 */
     size_t n_lost; /* pieces driven out since it last grew */
 } piece_cache;

@@ -3,7 +3,7 @@
 /* ---- short words ---- */
 
 /* Of the number of sets. */
-enum { MIN_LOG2 = SMALL ? 1 : 9, MAX_LOG2 = 17, GROWTH = SMALL ? 1 : 2 };
+enum { MIN_LOG2 = SMALL ? 1 : 9, MAX_LOG2 = 17 };
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define BYTES(n) ((n) >= 8 ? ~(uint64_t)0 : ~(~(uint64_t)0 >> 8 * (n)))
@@ -24,19 +24,19 @@ static size_t sets_bytes(unsigned log2) {
 }
 
 /* Sets must not straddle cache lines. */
-static word_short *alloc_sets(void **block, unsigned log2) {
-    return ggtok_mem_table(sets_bytes(log2), block);
+static word_short *alloc_sets(mem_table *table, unsigned log2) {
+    return ggtok_mem_table_new(table, sets_bytes(log2), sets_bytes(MAX_LOG2));
 }
 
 bool ggtok_word_cache_init(word_cache *c) {
     memset(c, 0, sizeof *c);
-    c->shorts = alloc_sets(&c->block, MIN_LOG2);
+    c->shorts = alloc_sets(&c->table, MIN_LOG2);
     c->short_shift = 64 - MIN_LOG2;
     return c->shorts != NULL;
 }
 
 void ggtok_word_cache_free(word_cache *c) {
-    if (c->block) ggtok_mem_free_table(c->block, sets_bytes(64 - c->short_shift));
+    ggtok_mem_table_free(&c->table);
     ggtok_piece_cache_free(&c->pieces);
     ggtok_long_cache_free(&c->longs);
     memset(c, 0, sizeof *c);
@@ -125,39 +125,40 @@ static void put_far(word_cache *c, const word_short *e) {
     set_of_key(c, e->key)->ids[3] |= WORD_FAR;
 }
 
-/* Puts a word into a set. False: it has no room. */
-static bool put_into(word_short *set, const word_short *e) {
-    if (word_same(set[0].key, e->key) || word_same(set[1].key, e->key)) return true;
-    if (word_is_wide(set)) return false;
+/* Puts a word into a set, where it may be, and returns its entry. NULL: it has no room. */
+static word_short *put_into(word_short *set, const word_short *e) {
+    if (word_same(set[0].key, e->key)) return &set[0];
+    if (word_same(set[1].key, e->key)) return &set[1];
+    if (word_is_wide(set)) return NULL;
     if (word_is_wide(e)) {
-        if (set[0].key[1] || set[1].key[1]) return false;
+        if (set[0].key[1] || set[1].key[1]) return NULL;
         set_entry(&set[0], e);
         set[1] = e[1];
-        return true;
+        return &set[0];
     }
     for (int i = 0; i < 2; i++) {
         if (set[i].key[1]) continue;
         set_entry(&set[i], e);
-        return true;
+        return &set[i];
     }
-    return false;
+    return NULL;
 }
 
-/* Puts a word into its set or the one next to it. False: they have no room. */
-static bool put_near(word_cache *c, const word_short *e) {
-    word_short *set = set_of_key(c, e->key);
-    if (put_into(set, e)) return true;
+/* Puts a word into its set or the one next to it. NULL: they have no room. */
+static word_short *put_near(word_cache *c, word_short *set, const word_short *e) {
+    word_short *at = put_into(set, e);
+    if (at) return at;
     c->n_moved++;
-    if (!put_into((word_short *)word_short_next(c, set), e)) return false;
+    if (!(at = put_into((word_short *)word_short_next(c, set), e))) return NULL;
     set->ids[3] |= WORD_NEAR;
-    return true;
+    return at;
 }
 
 /* The words that a text is made of come early, so the first ones keep their places.
  * Most words that are not in their set are nowhere: sets tell, so that it isn't
  * searched for them. */
 static void put_short(word_cache *c, const word_short *e) {
-    if (!put_near(c, e)) put_far(c, e);
+    if (!put_near(c, set_of_key(c, e->key), e)) put_far(c, e);
 }
 
 /* Of words that are found far from their set now and then one comes into it, so that
@@ -166,6 +167,7 @@ static void promote(word_cache *c, const word_short *e) {
     enum { SELDOM = 4 };
     if (++c->n_far_hits % SELDOM) return;
     word_short *set = set_of_key(c, e->key), gone[2] = {plain_entry(&set[0]), set[1]};
+    if (word_is_pending(&gone[0]) || word_is_pending(&gone[1])) return; /* they keep their place */
     const bool both = word_is_wide(gone) || word_is_wide(e);
     const size_t only = c->n_far_hits / SELDOM % 2;
     for (size_t i = 0; i < 2; i++) {
@@ -183,8 +185,9 @@ static void promote(word_cache *c, const word_short *e) {
 
 /* Puts a far word, whose key is there, into its set or the one next to it. False: it stays far. */
 static bool bring_home(word_cache *c, word_short e[2], const int32_t *ids, size_t count) {
-    if (make_entry(e, ids, count) && put_near(c, e)) return true;
-    set_of_key(c, e->key)->ids[3] |= WORD_FAR;
+    word_short *set = set_of_key(c, e->key);
+    if (make_entry(e, ids, count) && put_near(c, set, e)) return true;
+    set->ids[3] |= WORD_FAR;
     return false;
 }
 
@@ -211,27 +214,39 @@ static void bring_all_home(word_cache *c) {
     }
 }
 
-/* A larger table. Failing keeps the old. */
-static void grow(word_cache *c) {
-    const unsigned log2 = 64 - c->short_shift;
-    const word_short *old = c->shorts;
-    void *block, *old_block = c->block;
-    word_short *sets = alloc_sets(&block, log2 + GROWTH);
-    if (!sets) {
-        c->n_moved = 0;
-        return;
-    }
-    c->shorts = sets;
-    c->block = block;
-    c->short_shift -= GROWTH;
-    for (size_t i = 0; i < (size_t)1 << log2; i++, old += 2) {
-        word_short e[2] = {plain_entry(&old[0]), old[1]};
+/* The words of two neighbouring sets, in the table as it was, go to the n sets that these become. */
+static void spread(word_cache *c, const word_short *pair, word_short *to, size_t n) {
+    word_short from[4]; /* what they become may begin where they are */
+    memcpy(from, pair, sizeof from);
+    memset(to, 0, 2 * n * sizeof *to);
+    for (size_t i = 0; i < 4; i += 2) {
+        word_short e[2] = {plain_entry(&from[i]), from[i + 1]};
         if (e[0].key[1]) put_short(c, &e[0]);
         if (e[1].key[1] && !word_is_wide(e)) put_short(c, &e[1]);
     }
-    ggtok_mem_free_table(old_block, sets_bytes(log2));
+}
+
+/* A larger table, where the old one is if that has room. Failing keeps the old. */
+static void grow(word_cache *c) {
+    enum { LARGE_LOG2 = 15 }; /* small tables grow in larger steps */
+    const unsigned log2 = 64 - c->short_shift, step = SMALL || log2 >= LARGE_LOG2 ? 1 : 2;
+    mem_table old = c->table;
+    c->n_moved = 0;
+    if (sets_bytes(log2 + step) > old.room && !alloc_sets(&c->table, log2 + step)) return;
+    c->shorts = c->table.data;
+    c->short_shift -= step;
+    for (size_t i = (size_t)1 << log2; i;) { /* backwards: no set is written before it is read */
+        i -= 2;
+        spread(c, (word_short *)old.data + 2 * i, c->shorts + (2 * i << step), (size_t)2 << step);
+    }
+    if (old.data != c->table.data) ggtok_mem_table_free(&old);
     bring_all_home(c);
     c->n_moved = 0;
+}
+
+static void grow_if_crowded(word_cache *c) {
+    unsigned log2 = 64 - c->short_shift;
+    if (c->n_moved > (size_t)1 << log2 >> 4 && log2 < MAX_LOG2 && !c->n_pending) grow(c);
 }
 
 /* ---- any word ---- */
@@ -244,8 +259,7 @@ void ggtok_word_cache_put(word_cache *c, const uint8_t *p, size_t n, size_t room
         key_of(e->key, p, n, room);
         if (make_entry(e, ids, count)) {
             put_short(c, e);
-            unsigned log2 = 64 - c->short_shift;
-            if (c->n_moved > (size_t)1 << log2 >> 4 && log2 < MAX_LOG2) grow(c);
+            grow_if_crowded(c);
             return;
         }
         set_of_key(c, e->key)->ids[3] |= WORD_FAR;
@@ -265,6 +279,39 @@ static bool get_short(const word_cache *c, const uint64_t key[2], idbuf *out) {
     if (!e) return false;
     out->n += word_short_ids(e, out->data + out->n);
     return true;
+}
+
+/* ---- pending words ---- */
+
+word_short *ggtok_word_cache_claim(word_cache *c, const uint64_t key[2], uint32_t number) {
+    if (PLAIN) return NULL;
+    word_short e = {.key = {key[0], key[1]}, .ids = {number}}, *set = set_of_key(c, key), *at;
+    ((uint8_t *)e.key)[WORD_SHORT] |= WORD_PENDING;
+    if ((at = (word_short *)word_short_find(set, e.key)) ||
+        (at = (word_short *)word_short_near(c, set, e.key))) {
+        return at;
+    }
+    if ((at = put_near(c, set, &e))) c->n_pending++;
+    return at;
+}
+
+void ggtok_word_cache_drop(word_cache *c, word_short *pending) {
+    set_entry(pending, &(word_short){.key = {0, 0}});
+    c->n_pending--;
+}
+
+void ggtok_word_cache_fill(word_cache *c, word_short *pending, const int32_t *ids, size_t count) {
+    word_short e[2] = {{.key = {pending->key[0], pending->key[1]}}};
+    ((uint8_t *)e->key)[WORD_SHORT] ^= WORD_PENDING;
+    if (make_entry(e, ids, count) && !word_is_wide(e)) {
+        set_entry(pending, e);
+        c->n_pending--;
+        grow_if_crowded(c);
+    } else { /* it needs another place */
+        ggtok_word_cache_drop(c, pending);
+        ggtok_word_cache_put(c, (const uint8_t *)e->key, key_length(e->key), sizeof e->key, ids,
+                             count);
+    }
 }
 
 bool ggtok_word_cache_get_long(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,

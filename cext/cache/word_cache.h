@@ -36,15 +36,20 @@ typedef struct word_short {
  * ids and then in its key, but for the last four bytes of that, which are 0: no word has
  * that key, as none has that length. */
 enum { WORD_ID_BITS = 29, WORD_ID_MASK = (1 << WORD_ID_BITS) - 1, WORD_WIDE = 7 };
+
+/* A word can have its place before its ids are known: it is pending. WORD_PENDING is added to its
+ * length in the key, so that look-ups don't find it, and ids[0] is a number of the caller's. */
+enum { WORD_PENDING = 0x80 };
 #define WORD_NEAR ((uint32_t)1 << WORD_ID_BITS) /* in the set next to it */
 #define WORD_FAR ((uint32_t)2 << WORD_ID_BITS)  /* in the piece cache, or the long one */
 
 typedef struct word_cache {
     word_short *shorts;
-    unsigned short_shift; /* 64 - log2(sets) */
+    unsigned short_shift; /* 64 - log2(sets); changes when the table grows, as sets move */
     size_t n_moved;       /* words that found their set full since the table's last growth */
+    size_t n_pending;     /* while there are such words, the table doesn't grow */
     unsigned n_far_hits;  /* words found far from their sets */
-    void *block;
+    mem_table table;      /* of the sets */
     piece_cache pieces;
     long_cache longs;
 } word_cache;
@@ -59,6 +64,14 @@ size_t ggtok_word_cache_bytes(const word_cache *c); /* of memory that it holds *
  * (>= n) bytes may be read at p. */
 void ggtok_word_cache_put(word_cache *c, const uint8_t *p, size_t n, size_t room,
                           const int32_t *ids, size_t count);
+
+/* The place of a short word that isn't kept, given its key: it becomes pending, with that number,
+ * unless it is so already. NULL: there is no room. */
+word_short *ggtok_word_cache_claim(word_cache *c, const uint64_t key[2], uint32_t number);
+
+/* Gives a pending word its ids, as ggtok_word_cache_put does; or forgets it. */
+void ggtok_word_cache_fill(word_cache *c, word_short *pending, const int32_t *ids, size_t count);
+void ggtok_word_cache_drop(word_cache *c, word_short *pending);
 
 /* Appends the ids of word p[0..n), n >= 1, if they are kept; `room` (>= n) bytes
  * may be read at p, and *out has room for LONG_MAX_IDS ids. */
@@ -126,6 +139,10 @@ static inline size_t word_short_n(const word_short *e) {
 
 static inline bool word_is_wide(const word_short *e) {
     return word_short_n(e) == WORD_WIDE;
+}
+
+static inline bool word_is_pending(const word_short *e) {
+    return ((const uint8_t *)e->key)[WORD_SHORT] & WORD_PENDING;
 }
 
 /* Writes the ids of a wide word after the fourth, and returns how many it has in all. */

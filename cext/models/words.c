@@ -131,13 +131,13 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
                 to += word_short_ids(e, to);
                 continue;
             }
-            const word_short *before = cache->shorts;
+            const unsigned before = cache->short_shift;
             size_t start = word_start(&w, i);
             out->n = (size_t)(to - out->data);
             ggtok_status s = encode_other(call, cache, encode, &now[i], w.text + start,
                                           w.ends[i] - start, w.n - start);
             if (s) return s;
-            if (cache->shorts != before) {
+            if (cache->short_shift != before) {
                 find_sets_again(cache, now, i + 1, group);
                 find_sets_again(cache, next, 0, group_of(&rest));
             }

@@ -4,9 +4,10 @@
     python -m tests.bench encode --vocab qwen2 --peer gigatoken
     python -m tests.bench --full --corpus DIR --out DIR    # everything, hours
 
-Groups: encode, load, prompts, process, memory, worst, threads, models, offsets, pre, chat, files
-(groups.py and files.py say what each measures). `pip install -e ".[bench]"` brings the other
-tokenizers; one that is not installed is named in the report.
+Groups: encode, fresh, corpora, batch, load, prompts, process, memory, worst, threads, models,
+offsets, pre, chat, files, stream (groups.py, fresh.py and files.py say what each measures).
+`pip install -e ".[bench]"` brings the other tokenizers; one that is not installed is named in the
+report.
 
 Each tokenizer is made from the same GGUF file (convert.py) and lives in a process of
 its own on one core. Ids are compared before any time is taken, in other processes.
@@ -27,6 +28,8 @@ from typing import Any
 from tests.bench import corpora, groups, machine, plot, report
 from tests.bench.chat import chat
 from tests.bench.files import files
+from tests.bench.fresh import batch, fresh
+from tests.bench.fresh import corpora as whole_corpora
 from tests.bench.grown import GROWN
 from tests.bench.offsets import offsets
 from tests.bench.peers import OURS, PEERS
@@ -38,6 +41,9 @@ from tests.support.vocabularies import OTHERS, REAL, fixture_names
 
 GROUPS = {
     "encode": groups.encode,
+    "fresh": fresh,
+    "corpora": whole_corpora,
+    "batch": batch,
     "load": groups.load,
     "prompts": groups.prompts,
     "process": groups.process,

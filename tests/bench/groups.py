@@ -20,14 +20,14 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tests.bench.corpora import MB, Corpus, chinese, code, cut, documents, mixed, prose, size
 from tests.bench.grown import GROWN, grow
 from tests.bench.peers import DOCS, DOCS_LISTS, ONE, ONE_LIST, OURS, REFERENCE
 from tests.bench.process import PeerFailureError, Process, cores, environment
-from tests.bench.results import TIMES, Row
-from tests.bench.suite import DETAILED, Suite, timed
+from tests.bench.results import Row
+from tests.bench.suite import DETAILED, Suite
 from tests.bench.worker import SPECIAL
 from tests.support.patch import GGUF
 from tests.support.vocabularies import OTHERS, REAL, UGM, WPM, fixture_names
@@ -108,19 +108,10 @@ def _fresh(suite: Suite, group: str, vocab: str, corpus: Corpus, peers: Sequence
 
     row = suite.row(group, vocab, corpus.name, f"fresh, {n / MB:.1f} MB, {ONE}")
     try:
-        suite.measure(row, _takers(notes, take), notes)
+        suite.measure(row, suite.each(notes, take), notes)
     finally:
         for process, _ in running.values():
             process.close()
-
-
-def _takers(
-    notes: dict[str, str], take: Callable[[str], float]
-) -> dict[str, Callable[[int], float]]:
-    def taker(peer: str) -> Callable[[int], float]:
-        return lambda _: take(peer)
-
-    return {peer: taker(peer) for peer, note in notes.items() if timed(note)}
 
 
 def _first(suite: Suite, vocab: str, peers: Sequence[str]) -> None:
@@ -136,7 +127,7 @@ def _first(suite: Suite, vocab: str, peers: Sequence[str]) -> None:
                 return size(text) * 1000 / process.once(form, "first")
 
         row = suite.row("encode", vocab, "mixed", f"first, {size(text) / MB:.0f} MB, {form}")
-        suite.measure(row, _takers(notes, take), notes)
+        suite.measure(row, suite.each(notes, take), notes)
 
 
 # ---- load, memory, whole processes ----
@@ -154,7 +145,7 @@ def load(suite: Suite) -> None:
                 again.setdefault(peer, []).append(process.load(path) / 1e6)
             return new / 1e6
 
-        suite.measure(suite.row("load", vocab, "", "new", "ms"), _takers(notes, take), notes)
+        suite.measure(suite.row("load", vocab, "", "new", "ms"), suite.each(notes, take), notes)
         suite.record(suite.row("load", vocab, "", "again", "ms"), again, notes)
 
 
@@ -178,7 +169,7 @@ def memory(suite: Suite) -> None:
 
         megabytes = suite.gguf(vocab).stat().st_size / MB
         row = suite.row("memory", vocab, f"a file of {megabytes:.1f} MB", "after load", "MB")
-        suite.measure(row, _takers(notes, take), notes, rounds=min(3, suite.options.rounds))
+        suite.measure(row, suite.each(notes, take), notes, rounds=min(3, suite.options.rounds))
         row = suite.row("memory", vocab, f"{size(text) / MB:.0f} MB", "more after encoding", "MB")
         suite.record(row, grown, notes)
 
@@ -204,7 +195,7 @@ def process(suite: Suite) -> None:
             return _wall(script.format(peer=peer, path=path, text="Hello, world"))
 
         row = suite.row("process", vocab, "one line", "import, load, encode, exit", "ms")
-        suite.measure(row, _takers(notes, take), notes, rounds=2 * suite.options.rounds)
+        suite.measure(row, suite.each(notes, take), notes, rounds=2 * suite.options.rounds)
     row = suite.row("process", "", "", "Python alone", "ms")
     suite.measure(row, {OURS: lambda _: _wall("pass")}, rounds=2 * suite.options.rounds)
 
@@ -303,7 +294,7 @@ def _worst(
             return process.once(form, "worst") / 1e6 * size(text) / sum(map(size, given))
 
     row = suite.row("worst", vocab, name, "new process", "ms")
-    suite.measure(row, _takers(notes, take), notes, rounds=min(3, suite.options.rounds))
+    suite.measure(row, suite.each(notes, take), notes, rounds=min(3, suite.options.rounds))
 
 
 # ---- threads ----
@@ -327,10 +318,7 @@ def threads(suite: Suite) -> None:
                 suite.measure(row, takers, notes)
                 rows.append(row)
         if len(rows) == 2:
-            best = {peer: [row.best(peer) for row in rows] for peer in notes}
-            quotients = {p: [two / one] for p, (one, two) in best.items() if one and two}
-            row = suite.row("threads", vocab, "mixed", "2 threads by 1", TIMES)
-            suite.record(row, quotients, notes)
+            suite.scaling("threads", vocab, "mixed", "2 threads by 1", *rows)
 
 
 # ---- models ----

@@ -119,6 +119,9 @@ class Process:
         ids: bytes = self._ask("ids", form, key)
         return ids
 
+    def touch(self) -> None:
+        self._ask("touch")
+
     def rss(self) -> int:
         bytes: int = self._ask("rss")
         return bytes

@@ -15,7 +15,7 @@ from tests.bench.convert import Files, convert
 from tests.bench.corpora import MB, Corpus, cut, size
 from tests.bench.peers import OURS, PEERS, REFERENCE
 from tests.bench.process import PeerFailureError, Process
-from tests.bench.results import SPEED, Cell, Row
+from tests.bench.results import SPEED, TIMES, Cell, Row
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
 OTHER_IDS = "other ids"
@@ -243,6 +243,13 @@ class Suite:
             row.cells[peer] = Cell(samples.get(peer, []), note)
         self.rows.append(row)
 
+    def scaling(self, group: str, vocab: str, text: str, case: str, one: Row, two: Row) -> None:
+        """A row of the quotients of two rows' best samples."""
+        notes = {peer: cell.note for peer, cell in two.cells.items()}
+        best = {peer: (one.best(peer), two.best(peer)) for peer in notes}
+        quotients = {peer: [b / a] for peer, (a, b) in best.items() if a and b}
+        self.record(self.row(group, vocab, text, case, TIMES), quotients, notes)
+
     @contextlib.contextmanager
     def workers(
         self, vocab: str, notes: Mapping[str, str], threads: int
@@ -274,6 +281,16 @@ class Suite:
         process.put(key, given)
         at_least = self.options.at_least
         return lambda _: n_bytes * 1000 / process.sample(form, key, at_least)
+
+    def each(
+        self, notes: Mapping[str, str], take: Callable[[str], float]
+    ) -> dict[str, Callable[[int], float]]:
+        """Takers of what `take` gives for a tokenizer, of those that can be timed."""
+
+        def taker(peer: str) -> Callable[[int], float]:
+            return lambda _: take(peer)
+
+        return {peer: taker(peer) for peer, note in notes.items() if timed(note)}
 
     def row(self, group: str, vocab: str, text: str, case: str, unit: str = SPEED) -> Row:
         return Row(group, vocab, text, case, unit)

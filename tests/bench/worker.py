@@ -11,6 +11,7 @@ import gc
 import importlib
 import os
 import pickle
+import resource
 import time
 from array import array
 from collections.abc import Callable
@@ -107,6 +108,10 @@ class Worker:
         for text in self.texts[key]:
             parts += _flat(eval(self.call(form), {**names, "text": text}))
         return parts.tobytes()
+
+    def touch(self) -> None:
+        """Writes to a gigabyte, so that the machine's host has given that much."""
+        bytearray(1 << 30)[:: resource.getpagesize()] = b"x" * ((1 << 30) // resource.getpagesize())
 
     def rss(self) -> int:
         """Bytes of memory that are resident now."""

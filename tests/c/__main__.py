@@ -37,6 +37,7 @@ RUNS: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
     "utf8_valid": ("utf8_valid", SANITIZERS, []),
     "utf8_ucs4": ("utf8_ucs4", SANITIZERS, []),
     "word_cache": ("word_cache", SANITIZERS, []),
+    "word_cache-small": ("word_cache", (*SANITIZERS, SMALL), []),
 }
 
 

@@ -62,6 +62,10 @@ def test_against_the_definition(name: str, c_program: Build, sanitizers: tuple[s
     output(c_program(name, *sanitizers), *AGAINST_DEFINITIONS[name])
 
 
+def test_small_caches_of_words(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    output(c_program("word_cache", "-DGGTOK_TEST_SMALL", *sanitizers))
+
+
 @pytest.mark.parametrize("name", ["pretok_chains", "utf8_valid", "utf8_ucs4"])
 @pytest.mark.parametrize("machine", OTHER_MACHINES)
 def test_against_the_definition_on(machine: str, name: str, c_program: Build) -> None:

@@ -12,31 +12,45 @@ static bool can_defer(const bpe_misses *m, size_t n, const idbuf *out) {
     return m->n < BPE_BATCH && n <= LONG_MAX_BYTES && out->n - m->out_from <= UINT32_MAX;
 }
 
-/* A miss is often followed by its duplicate, so the last one of each hash is remembered. */
-static void defer(bpe_misses *m, bool is_piece, const uint8_t *p, size_t n, size_t room,
-                  size_t at) {
-    enum { ROOM = 2 * LONG_MAX_BYTES };
-    uint16_t i = (uint16_t)m->n++;
-    uint64_t start[2] = {n, is_piece};
-    if (room >= 16) word_short_key(start, p, n < WORD_SHORT ? n : WORD_SHORT);
-    uint16_t *recent = &m->recent[word_hash(start) >> (64 - BPE_RECENT_LOG2)];
+/* The miss that miss i is a duplicate of, or i. Most misses wait in the cache, where the next one
+ * of the same bytes finds them. Of the others the last one of each hash is remembered. */
+static uint16_t first_of_duplicates(bpe_state *s, uint16_t i) {
+    bpe_misses *m = s->misses;
+    bpe_miss *w = &m->miss[i];
+    uint64_t key[2] = {w->n, w->is_piece};
+    if (w->room >= 16) word_short_key(key, w->p, w->n < WORD_SHORT ? w->n : WORD_SHORT);
+    if (w->room >= 16 && w->n <= WORD_SHORT) {
+        word_short *pending = ggtok_word_cache_claim(cache_of(s, w), key, i);
+        uint32_t number = pending ? pending->ids[0] : i;
+        if (number != i) return (uint16_t)number;
+        if ((w->pending = pending)) return i;
+    }
+    uint16_t *recent = &m->recent[word_hash(key) >> (64 - BPE_RECENT_LOG2)];
     const bpe_miss *like = &m->miss[*recent];
-    bool duplicate =
-        *recent < i && like->n == n && like->is_piece == is_piece && mem_equal(like->p, p, n);
-    if (!duplicate) *recent = i;
+    if (*recent < i && like->n == w->n && like->is_piece == w->is_piece &&
+        mem_equal(like->p, w->p, w->n)) {
+        return like->same_as;
+    }
+    return *recent = i;
+}
+
+static void defer(bpe_state *s, bool is_piece, const uint8_t *p, size_t n, size_t room, size_t at) {
+    enum { ROOM = 2 * LONG_MAX_BYTES };
+    bpe_misses *m = s->misses;
+    uint16_t i = (uint16_t)m->n++;
     m->miss[i] = (bpe_miss){.p = p,
-                            .n = (uint32_t)n,
-                            .room = (uint32_t)(room < ROOM ? room : ROOM),
+                            .n = (uint16_t)n,
+                            .room = (uint16_t)(room < ROOM ? room : ROOM),
                             .at = (uint32_t)(at - m->out_from),
-                            .same_as = duplicate ? like->same_as : i,
                             .is_piece = is_piece};
+    m->miss[i].same_as = first_of_duplicates(s, i);
 }
 
 static ggtok_status defer_piece(const model_call *call, const uint8_t *piece, size_t n,
                                 size_t room) {
     bpe_misses *m = ((bpe_state *)call->scratch)->misses;
     if (!can_defer(m, n, call->out)) return ggtok_bpe_encode_piece(call, piece, n, room);
-    defer(m, true, piece, n, room, call->out->n);
+    defer(call->scratch, true, piece, n, room, call->out->n);
     return GGTOK_OK;
 }
 
@@ -54,17 +68,28 @@ static ggtok_status defer_word(const model_call *call, const uint8_t *word, size
         if (id < 0) return ggtok_bpe_encode_pieces(call, defer_piece, word, n, room);
         return idbuf_push(call->out, id) ? GGTOK_OK : ggtok_error_memory(call->err);
     }
-    defer(s->misses, false, word, n, room, call->out->n);
+    defer(s, false, word, n, room, call->out->n);
     return GGTOK_OK;
+}
+
+/* The word is no longer pending: its place is free. */
+static void forget(bpe_state *s, bpe_miss *w) {
+    if (w->pending) ggtok_word_cache_drop(cache_of(s, w), w->pending);
+    w->pending = NULL;
 }
 
 /* Failing costs time only: the word is then encoded by itself. */
 static void store_ids(bpe_state *s, bpe_miss *w, const int32_t *ids, size_t n) {
     idbuf *to = &s->misses->ids;
-    ggtok_word_cache_put(cache_of(s, w), w->p, w->n, w->room, ids, n);
+    if (w->pending) {
+        ggtok_word_cache_fill(cache_of(s, w), w->pending, ids, n);
+        w->pending = NULL;
+    } else {
+        ggtok_word_cache_put(cache_of(s, w), w->p, w->n, w->room, ids, n);
+    }
     if (!idbuf_reserve(to, n)) return;
     w->first = (uint32_t)to->n;
-    w->n_ids = (uint32_t)n;
+    w->n_ids = (uint16_t)n;
     w->encoded = true;
     for (size_t i = 0; i < n; i++) to->data[to->n++] = ids[i];
 }
@@ -180,36 +205,48 @@ static ggtok_status encode_rest(const model_call *call) {
         bpe_miss *w = &m->miss[i];
         if (w->encoded || w->same_as != i) continue;
         w->first = (uint32_t)own.out->n;
+        forget(s, w); /* what encodes it stores it */
         if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return ggtok_error_memory(call->err);
         if (!ggtok_word_cache_get(cache_of(s, w), w->p, w->n, w->room, own.out)) {
             word_fn encode = w->is_piece ? ggtok_bpe_encode_piece : ggtok_bpe_encode_word;
             ggtok_status st = encode(&own, w->p, w->n, w->room);
             if (st) return st;
         }
-        w->n_ids = (uint32_t)own.out->n - w->first;
+        w->n_ids = (uint16_t)(own.out->n - w->first);
     }
     return GGTOK_OK;
 }
 
 /* ---- the batch ---- */
 
-/* Moves the ids of the hits apart, from the right, and puts those of the misses between them.
- * False: out of memory. */
-static bool insert_ids(const bpe_misses *m, idbuf *out) {
+enum { STEP = 8 }; /* ids */
+
+/* Copies n ids, and up to STEP - 1 that are after them; there are STEP between `to` and `from`, or
+ * the two are apart. */
+ALWAYS_INLINE void copy_ids(int32_t *to, const int32_t *from, size_t n) {
+    for (size_t i = 0; i < n; i += STEP) memcpy(to + i, from + i, STEP * sizeof *to);
+}
+
+/* Moves the ids of the hits that are after the first miss out of the way, and back, with those of
+ * the misses between them. False: out of memory. */
+static bool insert_ids(bpe_misses *m, idbuf *out) {
     size_t n_ids = 0;
     for (size_t i = 0; i < m->n; i++) n_ids += m->miss[m->miss[i].same_as].n_ids;
-    if (!idbuf_reserve(out, n_ids)) return false;
-    int32_t *end = out->data + out->n, *to = end + n_ids; /* of what is still to be moved */
-    out->n += n_ids;
-    for (size_t i = m->n; i--;) {
+    if (!idbuf_reserve(out, n_ids + 2 * STEP) || !idbuf_reserve(&m->ids, STEP)) return false;
+    int32_t *hits = out->data + m->out_from, *to = hits + m->miss[0].at;
+    const int32_t *from = to + n_ids + STEP, *end = out->data + out->n + n_ids + STEP;
+    memmove(to + n_ids + STEP, to, (size_t)(out->data + out->n - to) * sizeof *to);
+    for (size_t i = 0, at = m->miss[0].at; i < m->n; i++) {
         const bpe_miss *w = &m->miss[i], *ids = &m->miss[w->same_as];
-        size_t hits = (size_t)(end - (out->data + m->out_from + w->at)); /* after the miss */
-        end -= hits;
-        to -= hits;
-        if (hits) memmove(to, end, hits * sizeof *to);
-        to -= ids->n_ids;
-        if (ids->n_ids) memcpy(to, m->ids.data + ids->first, ids->n_ids * sizeof *to);
+        const size_t n = w->at - at;
+        copy_ids(to, from, n);
+        copy_ids(to + n, m->ids.data + ids->first, ids->n_ids);
+        from += n;
+        to += n + ids->n_ids;
+        at = w->at;
     }
+    memmove(to, from, (size_t)(end - from) * sizeof *to);
+    out->n += n_ids;
     return true;
 }
 
@@ -222,9 +259,10 @@ ggtok_status ggtok_bpe_encode_batch(const model_call *call, const uint8_t *text,
     m->out_from = call->out->n;
     ggtok_status st =
         ggtok_words_encode(call, &s->words, defer_word, text, room, from, ends, count);
-    if (st || !m->n) return st;
-    if (m->n > FEW && ggtok_bpe_has_lanes(&((const bpe_model *)call->model)->table))
+    if (!st && m->n > FEW && ggtok_bpe_has_lanes(&((const bpe_model *)call->model)->table))
         encode_many(call);
-    if ((st = encode_rest(call))) return st;
+    if (!st) st = encode_rest(call);
+    for (size_t i = 0; st && i < m->n; i++) forget(s, &m->miss[i]);
+    if (st || !m->n) return st;
     return insert_ids(m, call->out) ? GGTOK_OK : ggtok_error_memory(call->err);
 }

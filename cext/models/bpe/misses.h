@@ -15,11 +15,12 @@
  *              3. what neither could do, and all of up to four misses: one by one (encode_rest)
  *     ids      quux = 5 6, zyxt = 7                  stored in the caches, too
  *
- *     out      17  5 6  42  7  5 6  9                the ids move apart, from the right
+ *     out      17  5 6  42  7  5 6  9                the ids move apart
  *
- * Which functions see a repeated word: `defer` finds the duplicate within a batch; store_ids puts
- * it into the cache; words_at (models/words.c) hits it from the next batch on. The page
- * docs/design/misses.md says which function to suspect.
+ * Which functions see a repeated word: `defer` finds the duplicate within a batch, mostly by the
+ * place that the first one has taken in the cache; store_ids puts its ids there; words_at
+ * (models/words.c) hits it from the next batch on. The page docs/design/misses.md says which
+ * function to suspect.
  */
 #ifndef GGTOK_BPE_MISSES_H
 #define GGTOK_BPE_MISSES_H
@@ -30,10 +31,12 @@ enum { BPE_BATCH = 1024, BPE_RECENT_LOG2 = 10 }; /* words */
 
 typedef struct bpe_miss {
     const uint8_t *p;
-    uint32_t n, room;      /* bytes of it, and of those that may be read at p (or fewer) */
-    uint32_t at;           /* where its ids go: after so many of the batch's hits */
-    uint32_t first, n_ids; /* they are ids.data[first..first + n_ids), once it is encoded */
-    uint16_t same_as;      /* the miss that has its ids: itself, or the first of its duplicates */
+    word_short *pending; /* its place in its cache, until it is stored; NULL: it has none */
+    uint32_t at;         /* where its ids go: after so many of the batch's hits */
+    uint32_t first;      /* they are ids.data[first..first + n_ids), once it is encoded */
+    uint16_t n_ids;
+    uint16_t n, room; /* bytes of it, and of those that may be read at p (or fewer) */
+    uint16_t same_as; /* the miss that has its ids: itself, or the first of its duplicates */
     bool is_piece, encoded;
 } bpe_miss;
 
