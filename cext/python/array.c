@@ -43,10 +43,11 @@ static void **find_table(void) {
 
 static PyObject *new_array(int type, int n_dims, const Py_ssize_t *shape, void **data) {
     void **api = atomic_load_explicit(&table, memory_order_acquire);
+    *data = NULL;
     if (!api && !(api = find_table())) return NULL;
     array_new new = (array_new)(uintptr_t)api[ARRAY_NEW];
     PyObject *array = new(api[ARRAY_TYPE], n_dims, shape, type, NULL, NULL, 0, 0, NULL);
-    *data = array ? ((array_object *)array)->data : NULL;
+    if (array) *data = ((array_object *)array)->data;
     return array;
 }
 
