@@ -138,11 +138,21 @@ static bool go_on(training *t, uint64_t count) {
 
 /* How often a pair must occur at first to be kept. Of natural text a vocabulary's last merge
  * occurs a fiftieth to a hundredth as often as if all weight were spread evenly over its
- * merges. */
+ * merges. Most pairs occur fewer than RARE times: those are kept if it comes to that. */
+enum { RARE = 4 };
+
 static uint64_t first_least(const training *t) {
     const ggtok_merge_options *o = t->options;
-    uint64_t least = PLAIN ? 0 : t->layout.weight / 128 / (o->most_new ? o->most_new : 1);
+    if (PLAIN) return o->min_count;
+    uint64_t least = t->layout.weight / 128 / (o->most_new ? o->most_new : 1);
+    if (least < RARE) least = RARE;
     return least > o->min_count ? least : o->min_count;
+}
+
+/* And when no pair is left that occurs so often. */
+static uint64_t next_least(const training *t) {
+    uint64_t least = t->pairs.least, next = least > 4 * RARE ? least / 4 : least / 2;
+    return next > t->options->min_count ? next : t->options->min_count;
 }
 
 static ggtok_status train(training *t, ggtok_error *err) {
@@ -154,7 +164,7 @@ static ggtok_status train(training *t, ggtok_error *err) {
         pair *q = ggtok_pairs_take(p);
         if (!q) {
             if (p->least <= o->min_count) break;
-            p->least = p->least / 4 > o->min_count ? p->least / 4 : o->min_count;
+            p->least = next_least(t);
             ggtok_pairs_clear(p);
             if (!ggtok_recount(p, &t->layout)) return ggtok_error_memory(err);
             continue;
