@@ -207,11 +207,21 @@ static bool add_words(ggtok_counter *c, const uint8_t *text, size_t n, size_t fr
     return true;
 }
 
+/* Adds what was found in a text of which `room` bytes are readable. */
+static bool add_found(ggtok_counter *c, const uint8_t *text, size_t room) {
+    size_t n = c->n_found;
+    if (!n) return true;
+    c->n_found = 0;
+    if (!add_words(c, text, room, c->added, c->found, n)) return false;
+    c->added = c->found[n - 1];
+    return true;
+}
+
 /* Words of SentencePiece: a run of U+2581 and what follows it. `n` bytes of escaped text, of
  * which `room` are readable. */
 static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t room) {
     enum { MARK = 3 };
-    size_t from = 0, i = 0;
+    size_t i = 0;
     while (i < n) {
         while (n - i >= MARK && !memcmp(text + i, SPACE_MARK, MARK)) i += MARK;
         do { /* to the next mark */
@@ -220,10 +230,10 @@ static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t r
             if (i == n || (n - i >= MARK && !memcmp(text + i, SPACE_MARK, MARK))) break;
             i++;
         } while (i < n);
-        if (i > from && !add_words(c, text, room, from, &i, 1)) return false;
-        from = i;
+        if (c->n_found == COUNTER_FOUND && !add_found(c, text, room)) return false;
+        c->found[c->n_found++] = i;
     }
-    return true;
+    return add_found(c, text, room);
 }
 
 /* The text with its spaces escaped as its words have them, and PAD bytes after it. */
@@ -243,16 +253,25 @@ static bool escape(ggtok_counter *c, const uint8_t *text, size_t n) {
     return true;
 }
 
-static bool add_pretokenized(ggtok_counter *c, const uint8_t *text, size_t n, size_t room) {
-    enum { BATCH = 256 };
-    size_t ends[BATCH], from = 0, count;
+/* Finds the words of text[from..from + n). Most lines have a few: those of many are added
+ * together. */
+static bool find_words(ggtok_counter *c, const uint8_t *text, size_t from, size_t n, size_t room) {
+    enum { LEAST = 128 }; /* places that a scanner is given */
+    size_t count;
     pretok_walk walk;
-    ggtok_pretok_begin(&walk, c->counts->row, text, n);
-    while ((count = ggtok_pretok_next(&walk, ends, BATCH))) {
-        if (!add_words(c, text, room, from, ends, count)) return false;
-        from = ends[count - 1];
-    }
+    ggtok_pretok_begin(&walk, c->counts->row, text + from, n);
+    do {
+        if (COUNTER_FOUND - c->n_found < LEAST && !add_found(c, text, room)) return false;
+        size_t *ends = c->found + c->n_found;
+        count = ggtok_pretok_next(&walk, ends, COUNTER_FOUND - c->n_found);
+        for (size_t i = 0; i < count; i++) ends[i] += from;
+        c->n_found += count;
+    } while (count);
     return true;
+}
+
+static bool adds_lines_together(const ggtok_counts *c) {
+    return c->options.cut == GGTOK_CUT_PRE && !c->spaces;
 }
 
 /* One document, well-formed; `room` (>= n) bytes are readable. */
@@ -261,6 +280,7 @@ static ggtok_status add_document(ggtok_counter *c, const uint8_t *text, size_t n
     const ggtok_counts_options *o = &c->counts->options;
     bool ok;
     if (!n) return GGTOK_OK;
+    c->added = 0;
     if (c->counts->spaces) {
         if (!escape(c, text, n)) return ggtok_error_memory(err);
         text = c->spaced.data;
@@ -275,7 +295,7 @@ static ggtok_status add_document(ggtok_counter *c, const uint8_t *text, size_t n
     } else if (o->cut == GGTOK_CUT_SPACES) {
         ok = add_marked(c, text, n, room);
     } else {
-        ok = add_pretokenized(c, text, n, room);
+        ok = find_words(c, text, 0, n, room) && add_found(c, text, room);
     }
     return ok ? GGTOK_OK : failed(c, err);
 }
@@ -298,16 +318,22 @@ ggtok_status ggtok_counter_add(ggtok_counter *c, const char *text, size_t n, boo
         n = c->text.n;
     }
     if (!lines) return add_document(c, p, n, n, err);
+    const bool together = adds_lines_together(c->counts);
+    c->added = 0;
     for (size_t from = 0; from < n;) {
         const uint8_t *newline = memchr(p + from, '\n', n - from);
         size_t end = newline ? (size_t)(newline - p) : n;
         /* SentencePiece never sees the newline; pre-tokenizers do. */
         size_t stop = newline && o->cut != GGTOK_CUT_SPACES ? end + 1 : end;
-        ggtok_status s = add_document(c, p + from, stop - from, n - from, err);
-        if (s) return s;
+        if (together) {
+            if (!find_words(c, p, from, stop - from, n)) return failed(c, err);
+        } else {
+            ggtok_status s = add_document(c, p + from, stop - from, n - from, err);
+            if (s) return s;
+        }
         from = end + 1;
     }
-    return GGTOK_OK;
+    return !together || add_found(c, p, n) ? GGTOK_OK : failed(c, err);
 }
 
 ggtok_status ggtok_counter_add_words(ggtok_counter *c, const char *text, size_t n,

@@ -21,6 +21,7 @@
 enum {
     COUNTER_SHORT_LOG2 = SMALL ? 4 : 14, /* sets: 768 KB, what a core's own cache holds; */
     COUNTER_LONG_LOG2 = SMALL ? 4 : 12,  /* of longer words: 320 KB */
+    COUNTER_FOUND = SMALL ? 160 : 512,   /* words */
     COUNTER_BATCH = SMALL ? 4 : 256,     /* words */
     COUNTER_BATCH_BYTES = 8192
 };
@@ -56,7 +57,10 @@ struct ggtok_counter {
     counter_batch *batches; /* of each shard */
     bytebuf text, spaced;   /* copies: well-formed; with spaces escaped */
     split_ends ends;        /* words of the caller's splitter */
-    bool overflow;          /* of a word's count */
+    /* Words of a text's lines that are found and not yet added: where they end in the text. */
+    size_t found[COUNTER_FOUND], n_found;
+    size_t added;  /* where the last one that was added ends */
+    bool overflow; /* of a word's count */
 };
 
 #endif

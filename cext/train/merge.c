@@ -26,11 +26,14 @@ typedef struct training {
 
 /* The pairs that lose occurrences, and the new ones. */
 static bool settle(training *t, uint32_t left, uint32_t right, uint32_t made) {
+    enum { SOON = 6, LATER = 12 };
     part *p = &t->part;
     pairs *pairs = &t->pairs;
     pair *q;
     for (size_t i = 0; i < p->left.n_met; i++) {
         uint32_t symbol = p->left.met[i];
+        if (i + LATER < p->left.n_met) ggtok_pairs_will_find(pairs, p->left.met[i + LATER], left);
+        if (i + SOON < p->left.n_met) ggtok_pairs_will_change(pairs, p->left.met[i + SOON], left);
         neighbour *x = &p->left.of[symbol];
         if ((q = ggtok_pairs_find(pairs, symbol, left)))
             q->count -= q->count < x->weight ? q->count : x->weight;
@@ -43,6 +46,10 @@ static bool settle(training *t, uint32_t left, uint32_t right, uint32_t made) {
     }
     for (size_t i = 0; i < p->right.n_met; i++) {
         uint32_t symbol = p->right.met[i];
+        if (i + LATER < p->right.n_met)
+            ggtok_pairs_will_find(pairs, right, p->right.met[i + LATER]);
+        if (i + SOON < p->right.n_met)
+            ggtok_pairs_will_change(pairs, right, p->right.met[i + SOON]);
         neighbour *x = &p->right.of[symbol];
         if ((q = ggtok_pairs_find(pairs, right, symbol)))
             q->count -= q->count < x->weight ? q->count : x->weight;
@@ -130,11 +137,22 @@ static bool go_on(training *t, uint64_t count) {
 }
 
 /* How often a pair must occur at first to be kept. Of natural text a vocabulary's last merge
- * occurs about a tenth as often as if all weight were spread evenly over its merges. */
+ * occurs a fiftieth to a hundredth as often as if all weight were spread evenly over its
+ * merges. Most pairs occur fewer than RARE times: those are kept if it comes to that. */
+enum { RARE = 4 };
+
 static uint64_t first_least(const training *t) {
     const ggtok_merge_options *o = t->options;
-    uint64_t least = PLAIN ? 0 : t->layout.weight / 64 / (o->most_new ? o->most_new : 1);
+    if (PLAIN) return o->min_count;
+    uint64_t least = t->layout.weight / 128 / (o->most_new ? o->most_new : 1);
+    if (least < RARE) least = RARE;
     return least > o->min_count ? least : o->min_count;
+}
+
+/* And when no pair is left that occurs so often. */
+static uint64_t next_least(const training *t) {
+    uint64_t least = t->pairs.least, next = least > 4 * RARE ? least / 4 : least / 2;
+    return next > t->options->min_count ? next : t->options->min_count;
 }
 
 static ggtok_status train(training *t, ggtok_error *err) {
@@ -146,7 +164,7 @@ static ggtok_status train(training *t, ggtok_error *err) {
         pair *q = ggtok_pairs_take(p);
         if (!q) {
             if (p->least <= o->min_count) break;
-            p->least = p->least / 16 > o->min_count ? p->least / 16 : o->min_count;
+            p->least = next_least(t);
             ggtok_pairs_clear(p);
             if (!ggtok_recount(p, &t->layout)) return ggtok_error_memory(err);
             continue;

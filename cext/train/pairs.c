@@ -1,5 +1,7 @@
 #include "train/pairs.h"
 
+#include "base/cpu.h"
+
 enum { FIRST_LOG2 = SMALL ? 4 : 12 };
 
 bool ggtok_pairs_init(pairs *p, const symbols *s) {
@@ -23,30 +25,56 @@ void ggtok_pairs_free(pairs *p) {
     ggtok_mem_free(p->heap);
 }
 
-static uint32_t *index_at(const pairs *p, uint32_t left, uint32_t right) {
+static size_t place_of(const pairs *p, uint64_t hash) {
+    return (size_t)(hash >> (64 - p->log2));
+}
+
+static uint64_t index_entry(uint64_t hash, size_t i) {
+    return hash << 32 | (i + 1);
+}
+
+static pair *pair_of(const pairs *p, uint64_t entry) {
+    return &p->all[(uint32_t)entry - 1];
+}
+
+/* A pair's entry, or the free one for it. Most that are looked for aren't there, and the hash
+ * tells without a look at the pairs. */
+static uint64_t *index_at(const pairs *p, uint32_t left, uint32_t right, uint64_t hash) {
     size_t mask = ((size_t)1 << p->log2) - 1;
-    size_t i = (size_t)(pair_hash(pair_key(left, right)) >> (64 - p->log2));
-    for (; p->index[i]; i = (i + 1) & mask) {
-        const pair *q = &p->all[p->index[i] - 1];
-        if (q->left == left && q->right == right) break;
+    for (size_t i = place_of(p, hash);; i = (i + 1) & mask) {
+        uint64_t entry = p->index[i];
+        if (!entry) return &p->index[i];
+        if ((entry ^ hash << 32) >> 32) continue;
+        const pair *q = pair_of(p, entry);
+        if (q->left == left && q->right == right) return &p->index[i];
     }
-    return &p->index[i];
 }
 
 pair *ggtok_pairs_find(const pairs *p, uint32_t left, uint32_t right) {
-    uint32_t i = *index_at(p, left, right);
-    return i ? &p->all[i - 1] : NULL;
+    uint64_t entry = *index_at(p, left, right, pair_hash(pair_key(left, right)));
+    return entry ? pair_of(p, entry) : NULL;
+}
+
+void ggtok_pairs_will_find(const pairs *p, uint32_t left, uint32_t right) {
+    PREFETCH(&p->index[place_of(p, pair_hash(pair_key(left, right)))]);
+}
+
+void ggtok_pairs_will_change(const pairs *p, uint32_t left, uint32_t right) {
+    uint64_t hash = pair_hash(pair_key(left, right)), entry = p->index[place_of(p, hash)];
+    if (entry && !((entry ^ hash << 32) >> 32)) PREFETCH_WRITE(pair_of(p, entry));
 }
 
 static bool grow_index(pairs *p) {
     unsigned log2 = p->log2 + 1;
-    uint32_t *index = ggtok_mem_zalloc(mem_mul(sizeof *index, (size_t)1 << log2));
+    uint64_t *index = ggtok_mem_zalloc(mem_mul(sizeof *index, (size_t)1 << log2));
     if (!index) return false;
     ggtok_mem_free(p->index);
     p->index = index;
     p->log2 = log2;
     for (size_t i = 0; i < p->n; i++) {
-        *index_at(p, p->all[i].left, p->all[i].right) = (uint32_t)i + 1;
+        uint32_t left = p->all[i].left, right = p->all[i].right;
+        uint64_t hash = pair_hash(pair_key(left, right));
+        *index_at(p, left, right, hash) = index_entry(hash, i);
     }
     return true;
 }
@@ -129,6 +157,7 @@ pair *ggtok_pairs_add(pairs *p, uint32_t left, uint32_t right, uint64_t count, u
     heap_entry e = {count, ggtok_symbols_tie(p->symbols, left, right), (uint32_t)p->n};
     pair *q = &p->all[p->n];
     *q = (pair){left, right, count, places, n};
-    *index_at(p, left, right) = (uint32_t)++p->n;
+    uint64_t hash = pair_hash(pair_key(left, right));
+    *index_at(p, left, right, hash) = index_entry(hash, p->n++);
     return push(p, e) ? q : NULL;
 }

@@ -28,7 +28,7 @@ typedef struct pairs {
     const symbols *symbols;
     pair *all;
     size_t n, cap;
-    uint32_t *index; /* open addressing: pair + 1; 0: free */
+    uint64_t *index; /* open addressing: 32 bits of the hash | pair + 1; 0: free */
     unsigned log2;
     heap_entry *heap;
     size_t n_heap, cap_heap;
@@ -40,6 +40,10 @@ void ggtok_pairs_free(pairs *p);
 void ggtok_pairs_clear(pairs *p);
 
 pair *ggtok_pairs_find(const pairs *p, uint32_t left, uint32_t right); /* NULL: it isn't kept */
+
+/* Memory on its way: for who will look for a pair some steps later, and then some later still. */
+void ggtok_pairs_will_find(const pairs *p, uint32_t left, uint32_t right);
+void ggtok_pairs_will_change(const pairs *p, uint32_t left, uint32_t right);
 
 /* Adds a pair that isn't there, with room for n places; its list is to be filled. */
 pair *ggtok_pairs_add(pairs *p, uint32_t left, uint32_t right, uint64_t count, uint32_t n);

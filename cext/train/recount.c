@@ -18,9 +18,11 @@ typedef struct tallies {
     unsigned share, shares;
 } tallies;
 
+/* Not the place that the index of pairs has for it: pairs are added to that in the order of
+ * these, and would crowd at its front while it is small. */
 static size_t tally_place(const tallies *t, uint64_t key) {
     size_t mask = ((size_t)1 << t->log2) - 1;
-    size_t i = (size_t)(pair_hash(key) >> (64 - t->log2));
+    size_t i = (size_t)(pair_hash(key << 32 | key >> 32) >> (64 - t->log2));
     while (t->all[i].n && t->all[i].key != key) i = (i + 1) & mask;
     return i;
 }

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ggtok import _native
-from ggtok.errors import InvalidTypeError, MissingExtraError, file_error
+from ggtok.errors import InvalidTypeError, InvalidValueError, MissingExtraError, file_error
 
 BLOCK = 4 << 20  # bytes that are read and counted at a time
+MAX_TEXT = (1 << 32) - 1  # of a line, or of a text that is taken as a whole
 
 # Bytes, and whether each line is a document.
 Piece = tuple[Any, bool]
@@ -72,20 +73,33 @@ def _text(text: bytes, lines: bool) -> Iterator[Piece]:
         start = end
 
 
+def _too_long(path: str | bytes, what: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"{os.fsdecode(path)}: {what} more than {MAX_TEXT} bytes: give it in parts"
+    )
+
+
 def _file(path: str | bytes, lines: bool) -> Iterator[Piece]:
     try:
         with open(path, "rb", buffering=0) as file:
             if not lines:
+                if os.fstat(file.fileno()).st_size > MAX_TEXT:
+                    raise _too_long(path, "it is taken as a whole, but has")
                 yield file.read(), False
                 return
             held: list[bytes] = []  # the beginning of a line that goes on
+            length = 0
             while block := file.read(BLOCK):
                 newline = block.rfind(b"\n") + 1
                 if not newline:
                     held.append(block)
+                    length += len(block)
+                    if length > MAX_TEXT:  # before an endless one has taken all memory
+                        raise _too_long(path, "a line of")
                     continue
                 yield b"".join((*held, block[:newline])), True
                 held = [block[newline:]]
+                length = len(held[0])
             if held and any(held):
                 yield b"".join(held), True
     except OSError as e:

@@ -36,7 +36,7 @@ def from_characters(text: bytes) -> bytes | None:
     """The bytes that GPT-2's characters stand for; None: these are others."""
     known = _bytes_by_character()
     try:
-        return bytes([known[c] for c in text.decode()])
+        return bytes(map(known.__getitem__, text.decode()))
     except (KeyError, UnicodeDecodeError):
         return None
 

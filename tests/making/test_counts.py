@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -90,6 +90,22 @@ def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             assert words(path, threads=threads) == expected
     path.write_text("ends with a line\n")
     assert words(path) == words("ends with a line\n")
+
+
+@pytest.mark.parametrize("documents", ["lines", "whole"])
+def test_an_endless_line(
+    documents: Literal["lines", "whole"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused while it is read, or before: not when memory is full."""
+    monkeypatch.setattr(sources, "BLOCK", 4)
+    monkeypatch.setattr(sources, "MAX_TEXT", 10)
+    path = tmp_path / "endless.txt"
+    path.write_text("ab\n" * 10 + "0123456789")
+    if documents == "lines":
+        assert len(ggtok.count_words(path, pre_patterns=["[^\n]+"])) == 3
+    path.write_text("ab\n" + "0" * 100)
+    with pytest.raises(ggtok.InvalidValueError, match=r"endless\.txt: .* more than 10 bytes"):
+        ggtok.count_words(path, documents=documents)
 
 
 def test_what_is_no_source(tmp_path: Path) -> None:
