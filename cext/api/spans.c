@@ -87,8 +87,8 @@ static ggtok_status lay_out(ggtok_context *ctx, ggtok_span *out, ggtok_error *er
             size_t begin = divide(ctx, set, i, n), end = divide(ctx, set, i + 1, n);
             out[part->first] = (ggtok_span){(int64_t)begin, (int64_t)end};
         } else if (i < ctx->laid.n && ctx->laid.data[i]) {
-            const ggtok_span *laid = ctx->spans.data + part->first;
-            if (part->n_ids) memcpy(out + part->first, laid, part->n_ids * sizeof *out);
+            const size_t size = part->n_ids * sizeof *out;
+            if (size) memcpy(out + part->first, ctx->spans.data + part->first, size);
         } else if (part->n_ids) {
             ggtok_status s = place(ctx, &call, part, out + part->first);
             if (s) return s;
