@@ -94,6 +94,10 @@ static bool send(ggtok_counter *c, unsigned shard) {
 /* Adds to the table, by and by. */
 static bool add_far(ggtok_counter *c, const uint8_t *p, size_t n, uint64_t count) {
     table *t = &c->counts->table;
+    if (n > UINT32_MAX) {
+        c->too_long = true;
+        return false;
+    }
     table_word w = {.hash = table_hash(t, p, n), .count = count, .p = p, .n = n};
     unsigned shard = table_shard_of(w.hash);
     if (n > COUNTER_BATCH_BYTES) return ggtok_table_add(t, shard, &w, 1, &c->overflow);
@@ -149,6 +153,8 @@ static bool add_long(ggtok_counter *c, const uint8_t *p, size_t n, size_t room) 
 }
 
 static ggtok_status failed(const ggtok_counter *c, ggtok_error *err) {
+    if (c->too_long)
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "a word is longer than 4 GiB - 1");
     if (!c->overflow) return ggtok_error_memory(err);
     return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "a word's count exceeds 64 bits");
 }

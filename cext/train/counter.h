@@ -61,6 +61,7 @@ struct ggtok_counter {
     size_t found[COUNTER_FOUND], n_found;
     size_t added;  /* where the last one that was added ends */
     bool overflow; /* of a word's count */
+    bool too_long; /* a word, which may be longer than its text: spaces become U+2581 */
 };
 
 #endif

@@ -61,8 +61,8 @@ static inline unsigned table_shard_of(uint64_t hash) {
     return (unsigned)(hash >> (64 - TABLE_SHARDS_LOG2));
 }
 
-/* Adds words, all of that shard, which is locked meanwhile. False: out of memory, or a count
- * would exceed 64 bits (which *overflow tells). The counts of words seen before are added up. */
+/* Adds words of at most UINT32_MAX bytes, all of that shard, which is locked meanwhile. False: out
+ * of memory, or a count would exceed 64 bits (which *overflow tells). The counts of words seen before are added up. */
 bool ggtok_table_add(table *t, unsigned shard, const table_word *words, size_t n, bool *overflow);
 
 /* A walk over a shard's words, in the order in which they came; begin with *offset = 0. */

@@ -16,6 +16,7 @@ import pytest
 
 import ggtok
 from fixtures.build import charsmap
+from ggtok.stream import encode_blocks
 from tests.parity import Result, compare_texts
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF
@@ -68,7 +69,12 @@ ROWS = {
             "\udce5 \udce5  b",
             "b \udce5",
             "a" * 5000 + "\udce5 b",
+            "a\udce5   bbbbbb",
+            "a\udce5 \n\t bbbbbb",
+            "a\udce5\u200b bbbbbb",
+            "ab a\udce5\u200b\u200b  b" + "\u200b" * 100 + " ab",
         ],
+        WHITE | {"\u200b": ""},
         user=["\u5b57a"],
     ),
 }
@@ -126,3 +132,7 @@ def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     vocab.free()
     assert not result.differences, "\n".join(result.shown)
     assert result.comparisons
+    for text in texts:
+        blocks = encode_blocks(tok, [text, b""], add_special=False, block_bytes=len(text))
+        ids = [id for block in blocks for id in block.tolist()]
+        assert ids == tok.encode(text, add_special=False), text

@@ -162,6 +162,7 @@ ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_opt
     }
     m->all_plain = true;
     for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
+    for (unsigned c = 0xC0; c < 0x100; c++) m->opens |= trie_child(&m->user, 0, (uint8_t)c) != 0;
     m->words = m->words && parts_words(v, m, ' ');
     m->newlines = parts_words(v, m, '\t') && parts_words(v, m, '\n') && parts_words(v, m, '\r');
     *model = m;

@@ -11,6 +11,7 @@
  */
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
+#include "unicode/utf8_valid.h"
 
 #include <float.h>
 
@@ -184,14 +185,32 @@ static bool parts_spans(const ugm_model *m, uint32_t cpt) {
     return cpt == ' ' || (m->newlines && (cpt == '\t' || cpt == '\n' || cpt == '\r'));
 }
 
+/* Does text[0..at), once it is normalized, surely end with a character (ggtok_ugm_ends_open)? Its last
+ * three bytes tell, of which some may come from far before: white space collapses, and the charsmap
+ * drops characters. At least three bytes follow the text. */
+static bool is_closed(const ugm_model *m, ugm_scratch *s, const uint8_t *text, size_t at) {
+    enum { FAR = 32 }; /* characters */
+    size_t stay = 0;
+    for (int i = 0; m->opens && i < FAR && at && stay < 3; i++) {
+        size_t start = at - 1;
+        while (start && at - start < 4 && utf8_continues(text[start])) start--;
+        size_t len = at - start;
+        if (utf8_lead_len(text[start]) != len || ggtok_utf8_valid_prefix(text + start, len) != len)
+            return false;
+        stay += ggtok_ugm_plain(m, s, text + start, len, len + 3);
+        at = start;
+    }
+    return !m->opens || !at || stay >= 3;
+}
+
 static bool ugm_may_cut(const vocab *v, const void *model, void *scratch,
                         const model_place *place) {
     (void)v;
     const ugm_model *m = model;
-    const ugm_scratch *s = scratch;
+    ugm_scratch *s = scratch;
     if (!s->by_span) return false;
-    if (parts_spans(m, place->before)) return !ggtok_ugm_ends_open(place->text, place->start);
-    return parts_spans(m, place->after);
+    if (parts_spans(m, place->before)) return is_closed(m, s, place->text, place->start);
+    return parts_spans(m, place->after) && is_closed(m, s, place->text, place->at);
 }
 
 static bool ugm_same(const void *a, const void *b) {

@@ -30,6 +30,7 @@ typedef struct ugm_model {
     bool all_plain;   /* all from 20 to 7E are */
     bool words;       /* a text may be cut at spaces: see words_apart */
     bool newlines;    /* and at tabs and ends of lines, too */
+    bool opens;       /* text may end inside a character once it is normalized: see ugm_ends_open */
 } ugm_model;
 
 typedef struct best { /* the best way to a place in the piece */
