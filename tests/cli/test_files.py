@@ -63,8 +63,8 @@ def test_memory_does_not_grow_with_the_file(option: str, tmp_path: Path) -> None
         done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
         return 1024 * int(done.stderr)
 
-    small, large = peak(50_000), peak(125_000)
-    growth = (125_000 - 50_000) * len(LINE)
+    small, large = peak(100_000), peak(250_000)  # blocks have their size from some 70,000 on
+    growth = (250_000 - 100_000) * len(LINE)
     assert large - small < growth  # a list of the ids alone takes ten times as much
 
 

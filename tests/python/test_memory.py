@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +14,15 @@ import pytest
 import ggtok
 from tests.support.vocabularies import fixture
 
+ROOT = Path(__file__).parents[2]
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as on Linux")
 
 
 def run(code: str, *arguments: object, **environment: str) -> str:
     command = [sys.executable, "-c", code, *map(str, arguments)]
     environment = {**os.environ, **environment}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
