@@ -10,7 +10,6 @@ status is 1.
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.making.convert.sentencepiece_model import Model, Piece, read_model, write_model
+from tests.fuzz import command
 
 BIG = (0, 1, 127, 128, 255, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1)
 
@@ -155,19 +155,5 @@ def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tupl
     return n, taken, findings
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz.protobuf",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    n, taken, findings = fuzz(args.seed, args.seconds)
-    print(f"{n} inputs, {taken} taken, {findings} findings in {args.seconds} s")
-    return 1 if findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.main("python -m tests.fuzz.protobuf", __doc__, fuzz))

@@ -10,7 +10,6 @@ place and the value, and the exit status is 1.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -24,6 +23,7 @@ from typing import Any
 
 import ggtok
 from ggtok.making.convert.formats import converted
+from tests.fuzz import command
 from tests.making.convert import sources
 
 JUNK: tuple[Any, ...] = (
@@ -145,19 +145,5 @@ def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tupl
     return n, taken, findings
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz.sources",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    n, taken, findings = fuzz(args.seed, args.seconds)
-    print(f"{n} inputs, {taken} taken, {findings} findings in {args.seconds} s")
-    return 1 if findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.main("python -m tests.fuzz.sources", __doc__, fuzz))

@@ -1,0 +1,20 @@
+"""The command line of the fuzzers that are written in Python."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+Fuzz = Callable[[int, float], tuple[int, int, int]]  # seed, seconds -> inputs, taken, findings
+
+
+def main(prog: str, description: str | None, fuzz: Fuzz) -> int:
+    parser = argparse.ArgumentParser(
+        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    n, taken, findings = fuzz(args.seed, args.seconds)
+    print(f"{n} inputs, {taken} taken, {findings} findings in {args.seconds} s")
+    return 1 if findings else 0
