@@ -224,7 +224,8 @@ size_t ggtok_tile_ascii_end(const uint8_t *text, size_t from, size_t n) {
 size_t ggtok_tile_ascii_words(const uint8_t *text, const size_t *start, const size_t *end,
                               size_t n) {
     size_t k = 0;
-    if (!tile_is_short(start[0], end[0])) return 0; /* each long word would look at all the others */
+    if (!tile_is_short(start[0], end[0]))
+        return 0; /* each long word would look at all the others */
     size_t stop = ggtok_tile_ascii_end(text, start[0], end[n - 1]);
     while (k < n && end[k] <= stop && tile_is_short(start[k], end[k])) k++;
     return k;

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _CHATS = 64  # templates whose capabilities are kept
 _PLANS = 64  # plans that a tokenizer keeps
+_UNKNOWN: Any = object()  # None is a plan, too
 _RUN = 64  # conversations that a thread takes at a time
 # Of what values a plan's key may be.
 _SIMPLE = frozenset((str, bool, int, type(None)))
@@ -186,14 +187,14 @@ def _planned(
     tools = _listed(options)
     key = _key(options, tools)
     plans = tok._plans
-    if key is None or key not in plans:
+    quick = _UNKNOWN if key is None else plans.get(key, _UNKNOWN)
+    if quick is _UNKNOWN:
         quick = _plan(tok, options)
-        if key is None:
-            return quick, _read_tools(options, tools)
-        if len(plans) >= _PLANS:
-            plans.clear()
-        plans[key] = quick
-    return plans[key], _read_tools(options, tools)
+        if key is not None:
+            if len(plans) >= _PLANS:
+                plans.clear()
+            plans[key] = quick
+    return quick, _read_tools(options, tools)
 
 
 def _listed(options: Options) -> list[Any] | None:
