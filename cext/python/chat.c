@@ -264,17 +264,15 @@ static void free_job(job *j) {
 
 /* ---- prompts ---- */
 
-/* Whether Python would decode it: well-formed in the wide sense, and neither surrogates nor
- * overlong forms. */
+/* Whether Python would decode it: well-formed in the wide sense, and no surrogates, which are those
+ * of the characters that begin with this byte from the second half on. */
 static bool is_utf8(const char *text, size_t n) {
-    const uint8_t *p = (const uint8_t *)text;
+    enum { FIRST = 0xED, SURROGATES = 0xA0 };
+    const uint8_t *p = (const uint8_t *)text, *end = p + n;
     if (ggtok_utf8_valid_prefix(p, n) < n) return false;
-    for (size_t i = 0; i + 1 < n; i++) {
-        if (p[i] < 0xC0) continue;
-        bool wrong = p[i] < 0xC2 || (p[i] == 0xE0 && p[i + 1] < 0xA0) ||
-                     (p[i] == 0xED && p[i + 1] >= 0xA0) || (p[i] == 0xF0 && p[i + 1] < 0x90) ||
-                     (p[i] == 0xF4 && p[i + 1] >= 0x90) || p[i] > 0xF4;
-        if (wrong) return false;
+    while (p < end && (p = memchr(p, FIRST, (size_t)(end - p)))) {
+        if (p[1] >= SURROGATES) return false;
+        p += 3;
     }
     return true;
 }

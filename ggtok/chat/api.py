@@ -37,6 +37,7 @@ _CHATS = 64  # templates whose capabilities are kept
 _PLANS = 64  # plans that a tokenizer keeps
 _UNKNOWN: Any = object()  # None is a plan, too
 _RUN = 64  # conversations that a thread takes at a time
+_LONG = 1000  # characters: a plan isn't kept for a longer variable, which it would hold
 # Of what values a plan's key may be.
 _SIMPLE = frozenset((str, bool, int, type(None)))
 _MESSAGES = "messages", "mappings"
@@ -219,14 +220,15 @@ def _read_tools(options: Options, tools: list[Any] | None) -> list[Any] | None:
 def _key(options: Options, tools: list[Any] | None) -> object:
     """What the plan depends on; None if that can't be a key."""
     if (
-        options.variables
-        or options.response_format is not None
+        options.response_format is not None
         or options.tool_choice is not None
         or options.parallel_tool_calls is not None
         or options.reasoning_format is not None
     ):
         return None
-    more = options.chat_template_kwargs
+    unchecked, checked = options.chat_template_kwargs or {}, options.variables or {}
+    if type(unchecked) is not dict:
+        return None
     values = (
         options.like,
         options.template,
@@ -234,13 +236,16 @@ def _key(options: Options, tools: list[Any] | None) -> object:
         options.continue_final_message,
         options.enable_thinking,
         options.reasoning_effort,
-        *(more.items() if type(more) is dict else () if more is None else (object(),)),
+        tools if tools is None else bool(tools),
     )
+    if unchecked or checked:
+        given = *unchecked.values(), *checked.values()
+        if any(type(value) is str and len(value) > _LONG for value in given):
+            return None
+        values = *values, len(unchecked), *unchecked, *checked, *given
     # True, 1 and 1.0 are equal.
     kinds = tuple(map(type, values))
-    if not _SIMPLE.issuperset(kinds):
-        return None
-    return values, kinds, tools is not None, bool(tools)
+    return (kinds, values) if _SIMPLE.issuperset(kinds) else None
 
 
 def _plan(tok: Attributes, options: Options) -> Plan | None:

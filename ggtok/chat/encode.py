@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 _PARSE = _native.ADD_SPECIAL | _native.PARSE_SPECIAL
 FLAGS = {"parse": _PARSE, "plain": _PARSE | _native.PLAIN_USER_DEFINED}
+_CHOICES = tuple(FLAGS)  # where one that can't be hashed is looked for, too
 
 
 def check(user_defined: str) -> None:
-    if user_defined not in tuple(FLAGS):
+    if user_defined not in _CHOICES:
         raise InvalidValueError(f'user_defined must be "parse" or "plain", not {user_defined!r}')
 
 

@@ -15,6 +15,7 @@ import ggtok
 from ggtok import Tokenizer, load
 from ggtok.chat import api, plan
 from ggtok.chat.options import Options
+from ggtok.errors import InvalidTypeError
 from tests.chat import answers
 from tests.chat.generate import Generator
 from tests.chat.made import TEMPLATES, templated
@@ -192,6 +193,38 @@ def test_plans_are_kept_by_value_and_type(ways: Counter[str]) -> None:
     for i in range(200):
         assert text(template=f"{{{{ '{i}' }}}}") == str(i)
     assert len(tok._plans) <= 64
+
+
+def test_plans_with_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    tok = templated(default="{{ x }}{{ y }}")
+    made: list[object] = []
+    plan_of = api._plan
+    monkeypatch.setattr(api, "_plan", lambda *args: made.append(args) or plan_of(*args))
+
+    def text(**fields: Any) -> str:
+        return tok.apply_chat_template([user("Hi")], **fields)
+
+    for _ in range(3):
+        assert text(chat_template_kwargs={"x": "a", "y": 1}) == "a1"
+        assert text(chat_template_kwargs={"x": "a"}, y=1) == "a1"
+        assert text(x="a", y=1) == "a1"
+        assert text(x="a", y=2) == "a2"
+    assert len(made) == 4
+    with pytest.raises(InvalidTypeError, match="z is neither"):
+        text(x="a", z=1)  # the template doesn't read it
+    assert text(chat_template_kwargs={"x": "a", "z": 1}) == "a"
+    kept = len(tok._plans)
+    long = "a" * 10_000
+    assert text(x=long) == text(chat_template_kwargs={"x": long}) == long
+    assert len(tok._plans) == kept
+
+
+def test_korean_and_bytes_of_surrogates() -> None:
+    """Their UTF-8 begins with the same byte."""
+    tok = templated(default="{{ messages[0].content }}")
+    text = "\ud7ff\ud55c \ud7a3"
+    for like in ("llama.cpp", "transformers"):
+        assert tok.apply_chat_template([user(text)], like=like) == text
 
 
 def test_time_is_asked_for_by_templates_that_show_it() -> None:
