@@ -26,6 +26,7 @@ RUNS: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
     "threads": ("threads", THREADS, FIXTURES),
     "train-threads": ("train", THREADS, []),
     "train": ("train", SANITIZERS, []),
+    "recount": ("recount", SANITIZERS, []),
     "train-small": ("train", (*SANITIZERS, SMALL), []),
     "train-oom": ("train", (*SANITIZERS, ALLOC, SMALL), []),
     "oom": ("oom", (*SANITIZERS, ALLOC), FIXTURES),

@@ -48,6 +48,10 @@ PROGRAMS = {
     "utf8_valid": ("unicode/utf8*.c", "base/mem.c"),
     "utf8_ucs4": ("unicode/utf8*.c", "base/mem.c"),
     "word_cache": ("cache/*.c", "base/mem.c"),
+    "recount": (
+        *(f"train/{name}.c" for name in ("recount", "pairs", "symbols")),
+        *("unicode/*.c", "base/*.c"),
+    ),
     "train": ("train/*.c", "pretok/**/*.c", "unicode/*.c", "cache/*.c", "base/*.c"),
     "words": ("pretok/**/*.c", "unicode/*.c", "base/*.c"),
 }

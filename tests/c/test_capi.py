@@ -62,6 +62,10 @@ def test_against_the_definition(name: str, c_program: Build, sanitizers: tuple[s
     output(c_program(name, *sanitizers), *AGAINST_DEFINITIONS[name])
 
 
+def test_pairs_of_a_recount(c_program: Build, sanitizers: tuple[str, ...]) -> None:
+    output(c_program("recount", *sanitizers))
+
+
 def test_small_caches_of_words(c_program: Build, sanitizers: tuple[str, ...]) -> None:
     output(c_program("word_cache", "-DGGTOK_TEST_SMALL", *sanitizers))
 
