@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -46,3 +48,25 @@ def test_an_array_of_spans(text: str) -> None:
     other = tok.encode_with_offsets("four five six seven")[1]
     spans += 1
     assert other.tolist() == tok.encode_with_offsets("four five six seven")[1].tolist()
+
+
+@pytest.mark.parametrize("named", ["as before NumPy 2", "as since NumPy 2", "nowhere"])
+def test_where_the_functions_are_found(named: str) -> None:
+    """Under either name of NumPy's module; that they are nowhere is an error each time."""
+    program = """
+import sys, ggtok, numpy
+path, named = sys.argv[1:]
+names = {"since": "numpy._core._multiarray_umath", "before": "numpy.core._multiarray_umath"}
+module = sys.modules.get(names["since"]) or sys.modules[names["before"]]
+sys.modules.update({name: module if when in named else None for when, name in names.items()})
+tok = ggtok.load(path)
+for _ in range(2):
+    try:
+        print(tok.encode_array("one two").tolist() == tok.encode("one two"))
+    except ModuleNotFoundError as error:
+        print("missing", error.name)
+"""
+    command = [sys.executable, "-c", program, str(fixture("bpe-gpt2")), named]
+    done = subprocess.run(command, capture_output=True, text=True)
+    expected = "missing numpy.core._multiarray_umath\n" if named == "nowhere" else "True\n"
+    assert (done.stdout, done.returncode) == (2 * expected, 0), done.stderr
