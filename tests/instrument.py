@@ -74,11 +74,14 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
     programs = list((folder / "ggtok").glob("_ffi*.so"))
     files = [str(fixture(name)) for name in fixture_names()]
     runs = {
+        "arrow": (["-DGGTOK_TEST_ALLOC"], [str(fixture("bpe-gpt2"))]),
         "capi": (["-g"], [str(fixture("bpe-gpt2"))]),
         "oom": (["-DGGTOK_TEST_ALLOC"], files),
         "reach": ([], [str(fixture("bpe-gpt2"))]),
         "stl_order": ([], []),
+        "stops": ([], files),
         "threads": ([], files),
+        "train": (["-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL"], ["4"]),
         "partition": ([], []),
         "paths": (["-DGGTOK_TEST_MACHINE=0"], files),
         "pretok_chains": ([], ["500"]),

@@ -2,8 +2,9 @@
 
     python cext/gen/case_tables.py [--check]
 
-The tables are those of the Python that runs this: str.lower, str.upper and str.title of single
-characters (title: of those alone whose upper case differs from it). They are written by CPython
+The tables are those of the Python that runs this: str.lower, str.upper, str.title and str.casefold
+of single characters (title: of those alone whose upper case differs from it; casefold: whose lower
+case does). They are written by CPython
 3.11, which has Unicode 14.0.0. --check compares instead of writing and fails on a difference; a
 Python of another Unicode version has nothing to compare.
 """
@@ -26,6 +27,11 @@ def rows(kind: str) -> list[tuple[int, str]]:
             changed = char.lower()
         elif kind == "upper":
             changed = char.upper()
+        elif kind == "fold":
+            changed = char.casefold()
+            if changed != char.lower():
+                found.append((code, changed))
+            continue
         else:
             changed = char.title() if char.title() != char.upper() else char
             if char.title() != char.upper() and char.title() == char:
@@ -37,7 +43,7 @@ def rows(kind: str) -> list[tuple[int, str]]:
 
 def tables() -> str:
     text = f"/* DO NOT EDIT: made by cext/gen/case_tables.py, Unicode {VERSION}. */\n"
-    for kind in ("lower", "upper", "title"):
+    for kind in ("lower", "upper", "title", "fold"):
         found = rows(kind)
         if any(len(to) > 3 for _, to in found):
             raise SystemExit("a map to more than three code points")

@@ -119,11 +119,10 @@ static jinja_value filter_wordcount(jinja_env *e, jinja_value *v) {
     bool inside = false;
     jinja_charge(&e->heap, 1 + t->n / 2);
     while (p < end) {
-        uint32_t c = utf8_next(&p), out[3];
+        uint32_t c = utf8_next(&p);
         bool word =
             c == '_' || (c < 0x80 ? (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z')
                                   : ggtok_jinja_is_word(c));
-        (void)out;
         n += word && !inside;
         inside = word;
     }
@@ -511,7 +510,7 @@ enum { ON_LIST = 1 << JINJA_LIST, ON_OBJECT = 1 << JINJA_OBJECT };
 const jinja_python_row ggtok_jinja_python_methods[] = {
     {"upper", "self", ggtok_jinja_py_upper, ON_STRING},
     {"lower", "self", ggtok_jinja_py_lower, ON_STRING},
-    {"casefold", "self", ggtok_jinja_py_lower, ON_STRING},
+    {"casefold", "self", ggtok_jinja_py_casefold, ON_STRING},
     {"capitalize", "self", ggtok_jinja_py_capitalize, ON_STRING},
     {"title", "self", ggtok_jinja_py_title, ON_STRING},
     {"swapcase", "self", ggtok_jinja_py_swapcase, ON_STRING},

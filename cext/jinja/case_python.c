@@ -23,15 +23,17 @@ unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]) {
     out[0] = c;
     if (c < 0x80) {
         bool low = c >= 'a' && c <= 'z', high = c >= 'A' && c <= 'Z';
-        if ((high && how == JINJA_LOWER) || (low && how != JINJA_LOWER)) out[0] = c ^ 32;
+        bool lower = how == JINJA_LOWER || how == JINJA_FOLD;
+        if (lower ? high : low) out[0] = c ^ 32;
         return 1;
     }
     const case_row *row = NULL;
     if (how == JINJA_TITLE) row = find(title_rows, sizeof title_rows / sizeof title_rows[0], c);
-    if (!row && how == JINJA_LOWER) {
+    if (how == JINJA_FOLD) row = find(fold_rows, sizeof fold_rows / sizeof fold_rows[0], c);
+    if (!row && (how == JINJA_LOWER || how == JINJA_FOLD)) {
         row = find(lower_rows, sizeof lower_rows / sizeof lower_rows[0], c);
     }
-    if (!row && how != JINJA_LOWER) {
+    if (!row && (how == JINJA_UPPER || how == JINJA_TITLE)) {
         row = find(upper_rows, sizeof upper_rows / sizeof upper_rows[0], c);
     }
     if (!row) return 1;

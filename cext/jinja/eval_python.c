@@ -147,6 +147,10 @@ static jinja_value own_attribute(jinja_env *e, jinja_value object, jinja_text *n
         ggtok_jinja_text_is(name, "current")) {
         return object.as.object->items->data[object.as.object->next];
     }
+    if (object.type == JINJA_TUPLE && object.as.list->group) {
+        if (ggtok_jinja_text_is(name, "grouper")) return object.as.list->data[0];
+        if (ggtok_jinja_text_is(name, "list")) return object.as.list->data[1];
+    }
     if (object.type == JINJA_FUNCTION && object.as.function->kind != JINJA_BUILTIN &&
         ggtok_jinja_text_is(name, "name")) {
         const char *own = object.as.function->name;

@@ -35,13 +35,21 @@ static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t si
     pad(b, s, room - left, label);
 }
 
-static jinja_text *group_digits(jinja_heap *h, const char *digits, size_t n, char comma,
-                                const char *tail, size_t n_tail) {
+/* The digits in groups, and what follows them. Zeros that fill a width, of which `taken` bytes are
+ * before the digits and behind the tail, are grouped with them. */
+static jinja_text *group_digits(jinja_heap *h, const spec *s, const char *digits, size_t n,
+                                size_t taken, const char *tail, size_t n_tail) {
     jinja_builder b = ggtok_jinja_builder_new(h, 2 * n + n_tail);
     b.merge = true;
-    for (size_t i = 0; i < n; i++) {
-        if (comma && i && (n - i) % 3 == 0) ggtok_jinja_builder_add(&b, &comma, 1, 0);
-        ggtok_jinja_builder_add(&b, digits + i, 1, 0);
+    size_t every = s->type && strchr("xXob", s->type) ? 4 : 3, all = n;
+    bool filled = s->n_fill == 1 && s->fill[0] == '0' && (s->zero || s->align == '=');
+    if (s->comma && filled && s->width > 0) {
+        size_t width = (size_t)s->width, others = taken + n_tail;
+        while (others + all + (all ? (all - 1) / every : 0) < width) all++;
+    }
+    for (size_t i = 0; i < all; i++) {
+        if (s->comma && i && (all - i) % every == 0) ggtok_jinja_builder_add(&b, &s->comma, 1, 0);
+        ggtok_jinja_builder_add(&b, i < all - n ? "0" : digits + (i - (all - n)), 1, 0);
     }
     ggtok_jinja_builder_add(&b, tail, n_tail, 0);
     return ggtok_jinja_builder_end(&b);
@@ -78,7 +86,7 @@ static void put_int(jinja_env *e, jinja_builder *b, const spec *s, int64_t i, ui
     for (size_t k = n; s->precision >= 0 && k < (size_t)s->precision; k++) {
         ggtok_jinja_builder_add(&whole, "0", 1, label);
     }
-    jinja_text *grouped = group_digits(&e->heap, digits, n, s->comma, "", 0);
+    jinja_text *grouped = group_digits(&e->heap, s, digits, n, n_head, "", 0);
     ggtok_jinja_builder_add(&whole, grouped->data, grouped->n, label);
     put_padded(b, s, ggtok_jinja_builder_end(&whole), n_head, s->zero ? '=' : '>', label);
 }
@@ -109,7 +117,8 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     out.merge = true;
     char sign = negative ? '-' : s->sign == '+' || s->sign == ' ' ? s->sign : 0;
     if (sign) ggtok_jinja_builder_add(&out, &sign, 1, label);
-    jinja_text *digits = group_digits(&e->heap, p, whole, s->comma, p + whole, n - whole);
+    jinja_text *digits =
+        group_digits(&e->heap, s, p, whole, (sign != 0) + (s->type == '%'), p + whole, n - whole);
     ggtok_jinja_builder_add(&out, digits->data, digits->n, label);
     if (s->type == '%') ggtok_jinja_builder_add(&out, "%", 1, label);
     put_padded(b, s, ggtok_jinja_builder_end(&out), sign != 0, s->zero ? '=' : '>', label);
@@ -130,6 +139,13 @@ static void put_text(jinja_env *e, jinja_builder *b, const spec *s, jinja_text *
                                  ggtok_jinja_byte_of(&e->heap, t, (uint64_t)s->precision));
     }
     put_padded(b, s, t, 0, align, label);
+}
+
+/* What s, r and a make of a value. */
+static jinja_text *converted(jinja_env *e, jinja_value v, char how) {
+    return how == 's'   ? ggtok_jinja_str(e, v)
+           : how == 'r' ? ggtok_jinja_repr(e, v)
+                        : ggtok_jinja_ascii(e, v);
 }
 
 static int take_number(jinja_env *e, const uint8_t **p, const uint8_t *end) {
@@ -162,7 +178,7 @@ static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, 
     if (type == 's' || type == 'r' || type == 'a') {
         s->align = align;
         s->fill[0] = ' ';
-        jinja_text *t = type == 's' ? ggtok_jinja_str(e, v) : ggtok_jinja_repr(e, v);
+        jinja_text *t = converted(e, v, type);
         put_text(e, b, s, t, align, 0);
     } else if (type == 'c') {
         uint8_t bytes[4];
@@ -192,8 +208,6 @@ static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, 
         if (s->align == '<') s->fill[0] = ' ', s->zero = false;
         put_int(e, b, s, i, label);
     } else {
-        bool large = type == 'E' || type == 'G' || type == 'F';
-        (void)large;
         if (s->align == '<' || number(v) - number(v) != 0) s->fill[0] = ' ', s->zero = false;
         if (s->precision < 0) s->precision = 6;
         put_float(e, b, s, number(v), label);
@@ -341,11 +355,13 @@ static jinja_value field_value(fields *f, const uint8_t *p, size_t n) {
 
 static spec read_spec(jinja_env *e, const uint8_t *p, const uint8_t *end) {
     spec s = {.fill = {' '}, .n_fill = 1, .width = -1, .precision = -1};
+    bool filled = false;
     if (p < end) {
         size_t n = utf8_lead_len(*p);
         if (p + n < end && strchr("<>^=", p[n])) {
             memcpy(s.fill, p, s.n_fill = n);
             s.align = (char)p[n];
+            filled = true;
             p += n + 1;
         } else if (strchr("<>^=", *p)) {
             s.align = (char)*p++;
@@ -356,7 +372,8 @@ static spec read_spec(jinja_env *e, const uint8_t *p, const uint8_t *end) {
     if (p < end && *p == '#') s.alternate = true, p++;
     if (p < end && *p == '0') {
         p++;
-        if (!s.align) s.zero = true, s.fill[0] = '0', s.n_fill = 1;
+        if (!filled) s.fill[0] = '0', s.n_fill = 1;
+        s.zero = !s.align;
     }
     s.width = take_number(e, &p, end);
     if (p < end && (*p == ',' || *p == '_')) s.comma = (char)*p++;
@@ -440,7 +457,7 @@ jinja_value ggtok_jinja_format_call(jinja_env *e, jinja_text *format, jinja_args
         }
         jinja_value v = field_value(&f, name, n_name);
         if (conversion) {
-            v = jinja_of_text(conversion == 's' ? ggtok_jinja_str(e, v) : ggtok_jinja_repr(e, v));
+            v = jinja_of_text(converted(e, v, conversion));
         }
         spec s = read_spec(e, rest, p++);
         format_value(&f, &b, v, &s, label);

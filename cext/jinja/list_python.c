@@ -197,6 +197,7 @@ jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
             last = row->data[0];
             ggtok_jinja_list_push(h, pair, cased ? last : row->data[2]);
             ggtok_jinja_list_push(h, pair, jinja_of_list(group));
+            pair->group = true;
             ggtok_jinja_list_push(h, groups, jinja_of_tuple(pair));
         }
         ggtok_jinja_list_push(h, group, row->data[1]);

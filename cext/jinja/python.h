@@ -61,13 +61,14 @@ void ggtok_jinja_frame_reset(jinja_env *e, const jinja_frame_plan *plan, jinja_f
 bool ggtok_jinja_python_hashable(jinja_heap *h, jinja_value v);
 jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_args *args);
 /* Lower, upper, title case of a code point: how many, written to out. */
-typedef enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE } jinja_case;
+typedef enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE, JINJA_FOLD } jinja_case;
 unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]);
 _Noreturn void ggtok_jinja_fail_undefined(jinja_env *e, jinja_value v);
 bool ggtok_jinja_python_truth(jinja_env *e, jinja_value v);
 const char *ggtok_jinja_python_type(jinja_value v); /* "str", "int" ... */
 jinja_text *ggtok_jinja_str(jinja_env *e, jinja_value v);
 jinja_text *ggtok_jinja_repr(jinja_env *e, jinja_value v);
+jinja_text *ggtok_jinja_ascii(jinja_env *e, jinja_value v); /* repr with escapes beyond ASCII */
 /* All items of what can be gone through; a generator's rest is consumed. */
 jinja_list *ggtok_jinja_items(jinja_env *e, jinja_value v);
 /* Whether a value is read once; and its next item, or false. */

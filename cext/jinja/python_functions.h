@@ -13,9 +13,9 @@ jinja_python_fn ggtok_jinja_py_title_filter, ggtok_jinja_py_strip, ggtok_jinja_p
     ggtok_jinja_py_rpartition, ggtok_jinja_py_replace, ggtok_jinja_py_join, ggtok_jinja_py_center,
     ggtok_jinja_py_ljust, ggtok_jinja_py_rjust, ggtok_jinja_py_zfill, ggtok_jinja_py_istitle,
     ggtok_jinja_py_format, ggtok_jinja_py_lower, ggtok_jinja_py_upper, ggtok_jinja_py_capitalize,
-    ggtok_jinja_py_title, ggtok_jinja_py_swapcase, ggtok_jinja_py_isalpha, ggtok_jinja_py_isdigit,
-    ggtok_jinja_py_isalnum, ggtok_jinja_py_isspace, ggtok_jinja_py_islower, ggtok_jinja_py_isupper,
-    ggtok_jinja_py_isascii;
+    ggtok_jinja_py_title, ggtok_jinja_py_swapcase, ggtok_jinja_py_casefold, ggtok_jinja_py_isalpha,
+    ggtok_jinja_py_isdigit, ggtok_jinja_py_isalnum, ggtok_jinja_py_isspace, ggtok_jinja_py_islower,
+    ggtok_jinja_py_isupper, ggtok_jinja_py_isascii;
 /* list_python.c: filters of sequences, methods of list and dict */
 jinja_python_fn ggtok_jinja_pf_sort, ggtok_jinja_pf_dictsort, ggtok_jinja_pf_min,
     ggtok_jinja_pf_max, ggtok_jinja_pf_groupby, ggtok_jinja_pf_first, ggtok_jinja_pf_last,

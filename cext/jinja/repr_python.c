@@ -166,6 +166,22 @@ jinja_text *ggtok_jinja_repr(jinja_env *e, jinja_value v) {
     return ggtok_jinja_builder_end(&b);
 }
 
+jinja_text *ggtok_jinja_ascii(jinja_env *e, jinja_value v) {
+    jinja_text *t = ggtok_jinja_repr(e, v);
+    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    b.merge = true;
+    jinja_charge(&e->heap, t->n / 4);
+    for (const uint8_t *p = t->data, *end = p + t->n; p < end;) {
+        size_t at = (size_t)(p - t->data);
+        uint32_t c = utf8_next(&p);
+        if (c < 0x80)
+            ggtok_jinja_builder_cut(&b, t, at, at + 1);
+        else
+            put_escape(&b, c);
+    }
+    return ggtok_jinja_builder_end(&b);
+}
+
 jinja_text *ggtok_jinja_str(jinja_env *e, jinja_value v) {
     if (v.type == JINJA_STRING) return v.as.text;
     if (v.type == JINJA_UNDEFINED || v.type == JINJA_ABSENT) {

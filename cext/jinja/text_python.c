@@ -19,13 +19,16 @@ static bool missing(jinja_value v) {
 
 /* ---- cases ---- */
 
-static bool is_cased(uint32_t c) {
+static bool changes(uint32_t c, jinja_case how) {
     uint32_t out[3];
-    return ggtok_jinja_case_of(c, JINJA_LOWER, out) != 1 || out[0] != c ||
-           ggtok_jinja_case_of(c, JINJA_UPPER, out) != 1 || out[0] != c;
+    return ggtok_jinja_case_of(c, how, out) != 1 || out[0] != c;
 }
 
-typedef enum how { LOWER, UPPER, CAPITALIZE, TITLE, SWAP } how;
+static bool is_cased(uint32_t c) {
+    return changes(c, JINJA_LOWER) || changes(c, JINJA_UPPER);
+}
+
+typedef enum how { LOWER, UPPER, CAPITALIZE, TITLE, SWAP, FOLD } how;
 
 /* With labels if the characters stay as many, else with the one label of all. */
 static jinja_text *change_case(jinja_env *e, jinja_text *t, how h) {
@@ -43,9 +46,10 @@ static jinja_text *change_case(jinja_env *e, jinja_text *t, how h) {
         if (h == CAPITALIZE && start == t->data) way = JINJA_TITLE;
         if (h == TITLE && !after) way = JINJA_TITLE;
         if (h == SWAP) {
-            way = ggtok_jinja_case_of(c, JINJA_LOWER, out) != 1 || out[0] != c ? JINJA_LOWER
-                                                                               : JINJA_UPPER;
+            bool high = changes(c, JINJA_LOWER), low = changes(c, JINJA_UPPER);
+            way = high && low ? JINJA_TITLE : low ? JINJA_UPPER : JINJA_LOWER; /* titles stay */
         }
+        if (h == FOLD) way = JINJA_FOLD;
         after = is_cased(c);
         unsigned n = ggtok_jinja_case_of(c, way, out);
         while (jinja_text_end(t, part) <= (size_t)(start - t->data)) part++;
@@ -69,6 +73,7 @@ CASE_METHOD(ggtok_jinja_py_upper, UPPER)
 CASE_METHOD(ggtok_jinja_py_capitalize, CAPITALIZE)
 CASE_METHOD(ggtok_jinja_py_title, TITLE)
 CASE_METHOD(ggtok_jinja_py_swapcase, SWAP)
+CASE_METHOD(ggtok_jinja_py_casefold, FOLD)
 
 /* The filter's titles: a capital after white space and -({[<. */
 jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
@@ -279,8 +284,7 @@ static void rsplit_at_space(jinja_env *e, jinja_list *list, jinja_text *t, int64
         size_t begin = end = rest->n;
         if (!end) return;
         if (!times--) {
-            jinja_text *head = strip(e, rest, jinja_none(), true, false);
-            push_cut(e, list, t, end - head->n, end);
+            push_cut(e, list, t, 0, end); /* white space before it stays */
             return;
         }
         while (begin) {
@@ -494,7 +498,7 @@ static bool answers(question q, uint32_t c, bool *seen) {
     case IS_LOWER:
     case IS_UPPER: {
         bool low = ggtok_jinja_case_of(c, JINJA_UPPER, out) != 1 || out[0] != c;
-        bool high = ggtok_jinja_case_of(c, JINJA_LOWER, out) != 1 || out[0] != c;
+        bool high = changes(c, JINJA_LOWER);
         *seen |= q == IS_LOWER ? low && !high : high;
         return q == IS_LOWER ? !high : !low || high;
     }
@@ -533,8 +537,8 @@ jinja_value ggtok_jinja_py_istitle(jinja_env *e, jinja_value *v) {
     bool after = false, seen = false;
     jinja_charge(&e->heap, 1 + t->n / 2);
     while (p < end) {
-        uint32_t c = utf8_next(&p), out[3];
-        bool high = ggtok_jinja_case_of(c, JINJA_LOWER, out) != 1 || out[0] != c;
+        uint32_t c = utf8_next(&p);
+        bool high = changes(c, JINJA_LOWER);
         bool low = !high && is_cased(c);
         if ((high && after) || (low && !after)) return jinja_bool(false);
         after = high || low;

@@ -61,6 +61,7 @@ typedef struct jinja_value {
 struct jinja_list {
     jinja_value *data;
     uint32_t n, cap;
+    bool group;        /* JINJA_TUPLE: one of groupby's, whose two items have names */
     uint32_t read;     /* JINJA_LAZY: how many were consumed */
     const char *view;  /* JINJA_LAZY: "dict_keys"...: isn't consumed; else NULL */
     const char *fault; /* JINJA_LAZY: what is wrong once it is read, or NULL */

@@ -8,6 +8,7 @@ Claim ugm.2.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +19,10 @@ import ggtok
 from fixtures.build import charsmap
 from ggtok.stream import encode_blocks
 from tests.parity import Result, compare_texts
+from tests.support import spans as oracle
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF
+from tests.support.samples import times
 from tests.support.vocabularies import UGM, fixture, real
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
@@ -136,3 +139,31 @@ def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
         blocks = encode_blocks(tok, [text, b""], add_special=False, block_bytes=len(text))
         ids = [id for block in blocks for id in block.tolist()]
         assert ids == tok.encode(text, add_special=False), text
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+@pytest.mark.parametrize("attribute", [UNKNOWN, NORMAL])
+def test_where_lengths_do_not_tell(attribute: int) -> None:
+    """Tokens begin with `x`, `y` and `b`, which are none themselves: where what is unknown ends,
+    its characters don't tell. The unknown token's own text may be in the text, too."""
+    gguf = GGUF.read(fixture("ugm"))
+    tokens = ["<pad>", "</s>", "yy", "\u2581", "\u2581a", "a", "ab", "xa", "xab", "1", "\u20442"]
+    types = [CONTROL, CONTROL, attribute, *[NORMAL] * 8]
+    gguf.set("tokenizer.ggml.tokens", [text.encode() for text in tokens])
+    gguf.set("tokenizer.ggml.token_type", types, "i32")
+    gguf.set("tokenizer.ggml.scores", [-float(len(text)) for text in tokens], "f32")
+    rules = WHITE | HALF | {"\u200b": "", "\u00a8": " y"}
+    gguf.set("tokenizer.ggml.precompiled_charsmap", list(charsmap(rules, strict=True)), "u8")
+    tok = ggtok.load(gguf.dump())
+    parts = ["a", "b", "x", "y", "yy", "ab", "xab", " ", "\n", "\u00bd", "\u200b", "\u00a8", "1"]
+    random_parts = random.Random(1)
+    sure = 0
+    for _ in range(times(300, of=3000)):
+        text = "".join(random_parts.choices(parts, k=random_parts.randint(1, 12))).encode()
+        ids, spans = tok.encode_with_offsets(text, add_special=False)
+        assert ids == tok.encode(text, add_special=False)
+        found = [(begin, end) for begin, end in spans.tolist()]
+        for a, b, ways in oracle.expected(tok, text, ids, parse_special=False):
+            assert found[a:b] in ways or len(ways) == oracle.ENOUGH, (text, ids, found, ways[:3])
+            sure += len(ways) == 1
+    assert sure > 50
