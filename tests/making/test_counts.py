@@ -228,6 +228,24 @@ def again_and_again(merge: Callable[[], object], merging: bool) -> None:
             ggtok.count_words(endless(), pre="gpt-2", threads=2)
 
 
+def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those before it end."""
+    start, started = threading.Thread.start, []
+
+    def limited(thread: threading.Thread) -> None:
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(RuntimeError, match="can't start"):
+        ggtok.count_words("a b c", pre="gpt-2", threads=4)
+    for thread in started:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
 @pytest.mark.parametrize("where", ["count", "merge"])
 def test_an_interrupt_ends_it(where: str, capfd: pytest.CaptureFixture[str]) -> None:
