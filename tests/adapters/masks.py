@@ -3,11 +3,14 @@
 A mask is right if it holds exactly the tokens whose bytes the same grammar takes there as bytes,
 and, where the text may end, those that end generation.
 
-    python -m tests.adapters.masks    # every token of real vocabularies, in every state: minutes
+    python -m tests.adapters.masks                  # every token in every state: minutes
+    python -m tests.adapters.masks --walks 20       # and in those of random texts, spelt at random
+    python -m tests.adapters.masks llguidance --names llama-spm --walks 99 --sample 9999 --seed 2
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import sys
@@ -55,30 +58,35 @@ def usable(adapter: Adapter) -> list[str]:
 
 
 def load(name: str) -> ggtok.Tokenizer:
-    return ggtok.load(real(name) if name in REAL else fixture(name))
+    return ggtok.load(fixture(name) if name in fixture_names() else real(name))
 
 
 class Vocabulary:
-    """The bytes of each token that may stand for text, and which ids are tried."""
+    """The bytes of each token that may stand for text, and which ids are tried.
 
-    def __init__(self, tok: ggtok.Tokenizer, sample: int | None) -> None:
+    With a seed these are others, and texts are spelt in any way instead of with long tokens.
+    """
+
+    def __init__(self, tok: ggtok.Tokenizer, sample: int | None, seed: int | None = None) -> None:
         special = tok.special_ids
         self.special, self.ends, self.n = special, tok.eog_ids, tok.n_tokens
         self.pieces = [tok.token_to_piece(id) for id in range(tok.n_tokens)]
         self.texts = [b"" if id in special else piece for id, piece in enumerate(self.pieces)]
         ids: Iterable[int] = range(tok.n_tokens)
         if sample is not None and tok.n_tokens > sample:
-            ids = random.Random(tok.n_tokens).sample(ids, sample)
+            ids = random.Random(seed or tok.n_tokens).sample(ids, sample)
         self.tried = frozenset(ids) | special
         self.by_text = {text: id for id, text in enumerate(self.texts) if text}
         self.longest = max(map(len, self.by_text))
+        self.choice = None if seed is None else random.Random(seed).choice
 
     def spell(self, text: bytes) -> list[int]:
-        """Tokens of this text, the longest first: any way to spell it will do."""
+        """Tokens of this text: any way to spell it will do."""
         ids, at = [], 0
         while at < len(text):
-            n = next(n for n in range(self.longest, 0, -1) if text[at : at + n] in self.by_text)
-            piece = text[at : at + n]
+            pieces = (text[at : at + n] for n in range(self.longest, 0, -1))
+            known = (piece for piece in pieces if piece in self.by_text)
+            piece = next(known) if self.choice is None else self.choice([*known])
             ids.append(self.by_text[piece])
             at += len(piece)
         return ids
@@ -113,11 +121,13 @@ def bits(mask: Any, n: int) -> list[int]:
 # ---- one library each ----
 
 
-def llguidance(tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None) -> int:
+def llguidance(
+    tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None, seed: int | None = None
+) -> int:
     """How many masks were right."""
     from llguidance import LLMatcher, LLTokenizer
 
-    v = Vocabulary(tok, sample)
+    v = Vocabulary(tok, sample, seed)
     grammar = (
         LLMatcher.grammar_from_json_schema({**SCHEMA, "x-guidance": {"whitespace_flexible": False}})
         if case == "schema"
@@ -150,11 +160,13 @@ def llguidance(tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None)
     return done
 
 
-def outlines(tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None) -> int:
+def outlines(
+    tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None, seed: int | None = None
+) -> int:
     from outlines_core import Index, json_schema
     from outlines_core import Vocabulary as OfBytes
 
-    v = Vocabulary(tok, sample)
+    v = Vocabulary(tok, sample, seed)
 
     regex = json_schema.build_regex_from_schema(json.dumps(SCHEMA)) if case == "schema" else REGEX
     index = Index(regex, adapters.outlines_vocabulary(tok))
@@ -183,10 +195,12 @@ def outlines(tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None) -
     return done
 
 
-def xgrammar(tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None) -> int:
+def xgrammar(
+    tok: ggtok.Tokenizer, case: str, text: bytes, sample: int | None, seed: int | None = None
+) -> int:
     import xgrammar as library
 
-    v = Vocabulary(tok, sample)
+    v = Vocabulary(tok, sample, seed)
     compiler = library.GrammarCompiler(adapters.xgrammar_tokenizer_info(tok))
     compiled = (
         compiler.compile_json_schema(
@@ -256,15 +270,64 @@ def cases(tok: ggtok.Tokenizer) -> list[tuple[str, bytes]]:
     return spelt
 
 
+def random_case(tok: ggtok.Tokenizer, seed: int) -> tuple[str, bytes]:
+    """A text of one of the grammars, hostile to vocabularies."""
+    chosen = random.Random(seed)
+    if chosen.random() < 0.4:
+        words = chosen.choices(["the ", "日本", "日本 "], k=chosen.randint(1, 4))
+        letters = chosen.choices(" abz" + "".join(map(chr, range(0xDF, 0xF7))), k=7)
+        return "regex", ("".join(words) + "".join(letters)[: chosen.randint(2, 7)] + ".").encode()
+    special = [tok.token_to_piece(id).decode("utf-8", "ignore") for id in sorted(tok.special_ids)]
+    parts = [*(p for p in special if p.isprintable()), "</s>", "<|eot_id|>", "<0x41>", "\u2581"]
+    parts += [
+        '"',
+        "\\",
+        "\n",
+        "  ",
+        "a",
+        "é",
+        "e\u0301",
+        "日本",
+        "\U0001f469\u200d\U0001f680",
+        "\uffff",
+    ]
+    name = "".join(chosen.choices(parts, k=chosen.randint(0, 6)))
+    shown = json.dumps({"name": name, "n": chosen.randint(-(10**6), 10**9)}, ensure_ascii=False)
+    return "schema", shown.replace('", "n": ', '","n":').replace('{"name": ', '{"name":').encode()
+
+
+CHECKS = {check.__name__: check for check in (outlines, llguidance, xgrammar)}
+
+
 def main() -> None:
-    for check in (outlines, llguidance, xgrammar):
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.adapters.masks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help=", ".join(CHECKS))
+    parser.add_argument("--names", nargs="+", default=REAL, metavar="NAME")
+    parser.add_argument("--walks", type=int, default=0, metavar="N", help="random texts for each")
+    parser.add_argument("--sample", type=int, metavar="N", help="tokens tried; default: all")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    args = parser.parse_args()
+    if unknown := set(args.libraries) - set(CHECKS):
+        parser.error(f"no such library: {', '.join(sorted(unknown))}")
+    for library in args.libraries or CHECKS:
+        check = CHECKS[library]
         if check is xgrammar:
             stand_ins()
-        for name in REAL:
+        for name in args.names:
+            tok = load(name)
             for case, text in CASES:
-                done = check(load(name), case, text, None)
-                print(f"{name}, {check.__name__}, {case}: {done} masks right", flush=True)
+                done = check(tok, case, text, args.sample)
+                print(f"{name}, {library}, {case}: {done} masks right", flush=True)
+            done = 0
+            for seed in range(args.seed * 10_000, args.seed * 10_000 + args.walks):
+                done += check(tok, *random_case(tok, seed), args.sample, seed)
+            if done:
+                print(f"{name}, {library}, random texts: {done} masks right", flush=True)
 
 
 if __name__ == "__main__":
-    run_xgrammar() if sys.argv[1:] == ["xgrammar"] else main()
+    main()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import BPE
+from tests.sources.stores import hub_cache
 from tests.support.patch import GGUF
 from tests.support.servers import File, Server
 from tests.support.vocabularies import fixture
@@ -71,6 +72,18 @@ def test_remote_tensors(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             [found] = json.loads(result.out)
             assert (found["code"], found["detail"]) == ("GGT601", f"{rows} rows, {rows - 1} tokens")
         assert server.sent < 3 << 20
+
+
+def test_names_of_the_hub(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the cache that huggingface_hub keeps; tests/sources asks a Hub."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    gguf = GGUF.read(HEALTHY)
+    gguf.remove("tokenizer.ggml.pre")
+    files = {"model.gguf": gguf.write(tmp_path / "m.gguf").read_bytes()}
+    hub_cache(tmp_path, "user/repo", files)
+    result = run("doctor", "hf://user/repo/model.gguf", "--json")
+    assert [f["code"] for f in json.loads(result.out)] == ["GGT101"]
+    assert run("doctor", "hf://user/repo/model.gguf").status == result.status == 1
 
 
 def test_errors(run, tmp_path: Path) -> None:

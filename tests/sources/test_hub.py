@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -207,6 +208,21 @@ def test_a_repository_that_changes(served: Hub) -> None:
     answer.lie = lambda status, h: h.update({"X-Linked-Etag": '"' + "f" * 64 + '"'}) or status
     assert facts(served, "user/repo")["pre"] == "qwen2"
     assert len(cache.entries()) == 1
+
+
+def test_doctor_reads_the_header_alone(served: Hub) -> None:
+    """A tensor follows the vocabulary: its rows are held against the tokens."""
+    data = bytearray(fixture("bpe-overlap").read_bytes())
+    rows, name = ggtok.load(fixture("bpe-overlap")).n_tokens + 1, b"token_embd.weight"
+    struct.pack_into("<Q", data, 8, 1)
+    data += struct.pack("<Q", len(name)) + name + struct.pack("<IQQIQ", 2, 8, rows, 0, 0)
+    served.add("user/padded", {"model-Q8_0.gguf": bytes(data) + bytes(8 << 20)})
+    for model in "hf://user/padded/model-Q8_0.gguf", "hf://user/padded:Q8_0":
+        done = run(served, "doctor", model, "--json")
+        [found] = json.loads(done.stdout)
+        assert done.returncode == 1, done.stderr
+        assert (found["code"], found["detail"]) == ("GGT601", f"{rows} rows, {rows - 1} tokens")
+    assert 0 < served.store.sent < 3 << 20
 
 
 def test_a_commit_never_changes(served: Hub) -> None:

@@ -44,6 +44,15 @@ class _Torch(types.ModuleType):
         return value
 
 
+# The special tokens of files that name none: those of mistral-common's tekken.py.
+_UNNAMED = [
+    *("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"),
+    *("[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]"),
+    *("[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"),
+    "[TOOL_CONTENT]",
+]
+
+
 class _Tekkenizer:
     """A tekken.json as mistral-common's class of this name has it."""
 
@@ -53,7 +62,8 @@ class _Tekkenizer:
         self.n_words = config["default_vocab_size"]
         self.num_special_tokens = config["default_num_special_tokens"]
         self.version = config["version"]
-        texts = [row["token_str"] for row in document["special_tokens"]]
+        rows = document.get("special_tokens")
+        texts = _UNNAMED if rows is None else [row["token_str"] for row in rows]
         filled = range(len(texts), self.num_special_tokens)
         self.id_to_piece = [*texts, *(f"<SPECIAL_{id}>" for id in filled)].__getitem__
         self.unk_id, self.bos_id, self.eos_id, self.pad_id = map(

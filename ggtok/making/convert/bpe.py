@@ -73,12 +73,13 @@ def read_byte_level(source: Source, draft: Draft) -> None:
     draft.model = "gpt2"
     for id, text in vocab.items():
         draft.set(id, utf8(text, f"model.vocab: token {id}"), spelling.NORMAL)
-    draft.merges = checked_merges(last_of_each(source.model), {t: id for id, t in vocab.items()})
+    ids = {text: id for id, text in vocab.items()}
+    draft.merges = checked_merges(last_of_each(source.model), ids)
     _set_pre(source, draft)
     add_added(source, draft)
-    unk = source.model.get("unk_token")
-    if unk is not None:
-        draft.special_ids["unk"] = field(source.model["vocab"], unk, int, "model.vocab")
+    unk_id = _unknown(source, ids)
+    if unk_id is not None:
+        draft.special_ids["unk"] = unk_id
     _note_normalizers(source, draft)
 
 
@@ -203,13 +204,20 @@ def read_byte_fallback(source: Source, draft: Draft) -> None:
 
 def set_unknown(source: Source, draft: Draft, ids: dict[str, int]) -> None:
     """The token for characters that aren't known."""
-    unk = source.model.get("unk_token")
-    if unk is not None:
-        unk_id = ids.get(checked(unk, str, "model.unk_token"))
-        if unk_id is None:
-            raise VocabError(f"model.unk_token: {unk!r} is no token")
+    unk_id = _unknown(source, ids)
+    if unk_id is not None:
         draft.types[unk_id] = spelling.UNKNOWN
         draft.special_ids["unk"] = unk_id
+
+
+def _unknown(source: Source, ids: dict[str, int]) -> int | None:
+    unk = source.model.get("unk_token")
+    if unk is None:
+        return None
+    unk_id = ids.get(checked(unk, str, "model.unk_token"))
+    if unk_id is None:
+        raise VocabError(f"model.unk_token: {unk!r} is no token")
+    return unk_id
 
 
 def kind_of(text: bytes) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ggtok.errors import VocabWarning
@@ -19,25 +19,30 @@ class Special:
     rstrip: bool
 
 
+def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
+    """The ids of tokens that llama.cpp finds in a text before it cuts it, and what they are."""
+    for id in range(tok.n_tokens):
+        attr = tok.token_attr(id)
+        if attr & (TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN):
+            yield id, attr
+
+
 def special_of(tok: Tokenizer, format: str) -> list[Special]:
     """The tokens that llama.cpp finds in a text, by id, as it loads them.
 
     Warns:
         VocabWarning: there is a text in which the other library finds other ones.
     """
-    found = []
-    for id in range(tok.n_tokens):
-        attr = tok.token_attr(id)
-        if attr & (TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN):
-            found.append(
-                Special(
-                    id,
-                    tok.token_text(id),
-                    not attr & TokenAttr.USER_DEFINED,
-                    bool(attr & TokenAttr.LSTRIP),
-                    bool(attr & TokenAttr.RSTRIP),
-                )
-            )
+    found = [
+        Special(
+            id,
+            tok.token_text(id),
+            not attr & TokenAttr.USER_DEFINED,
+            bool(attr & TokenAttr.LSTRIP),
+            bool(attr & TokenAttr.RSTRIP),
+        )
+        for id, attr in found_whole(tok)
+    ]
     conflict = _conflict([special.text for special in found])
     if conflict is not None:
         warnings.warn(

@@ -167,7 +167,7 @@ def _archive(package: str) -> Path:
     return path
 
 
-def _unpack(row: Real, to: Path) -> Path:
+def unpack(row: Real, to: Path) -> Path:
     """The source: a folder of the files, or the file if there is one."""
     archive = _archive(row.package)
     names = [row.name or Path(row.files[0]).name, *(Path(name).name for name in row.files[1:])]
@@ -225,7 +225,7 @@ def _llamacpp(v: Vocabulary, lines: Sequence[str], folder: Path) -> int:
 def row_of(row: Real) -> tuple[str, bool]:
     """The table's row, and whether each line is explained."""
     with tempfile.TemporaryDirectory() as folder:
-        source = _unpack(row, Path(folder))
+        source = unpack(row, Path(folder))
         v = converted(str(source), like=None, pre=row.pre, arch=None, lines=confirm.CHECK_LINES)
         report = v.report
         assert isinstance(report, ConversionReport)

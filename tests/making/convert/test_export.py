@@ -213,6 +213,22 @@ def test_what_tiktoken_cannot_say(tmp_path: Path) -> None:
         assert message in str(e.value)
 
 
+def test_special_tokens_stand_outside_a_tiktoken_file(tmp_path: Path) -> None:
+    """Also normal ones that llama.cpp knows by their texts; not those that merges make."""
+    v = bpe()
+    parts = [(b"<", b"/"), (b"</", b"s"), (b"</s", b">")]
+    new = [part for part in map(b"".join, parts) if part not in v.texts]
+    texts = [*v.texts, b"<|eot_id|>", *new]
+    merges = [*(pair for pair in v.merge_texts or () if pair not in parts), *parts]
+    both = bpe(texts=texts, types=[spelling.NORMAL] * len(texts), merge_texts=merges)
+    tok, end = both.tokenizer(), texts.index(b"<|eot_id|>")
+    assert tok.is_control(end) and tok.is_control(texts.index(b"</s>"))
+    both.save(tmp_path / "x.tiktoken")
+    ranks = read_ranks((tmp_path / "x.tiktoken").read_bytes(), "x")
+    left_out = {text for id, text in enumerate(texts) if id not in ranks.values()}
+    assert left_out == {b"<|endoftext|>", b"<|eot_id|>"}
+
+
 def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
     from dataclasses import replace
 

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.making.convert import reading, vocab_merges
+from ggtok.making.convert import draft, plamo_jsonl, reading, sentencepiece_model, vocab_merges
 from ggtok.making.convert.ranks import last_merge, recovered
 from ggtok.making.convert.sentencepiece_model import Model, Piece, read_model, write_model
 from tests.making.convert import sources
@@ -68,6 +69,10 @@ JSON: dict[str, tuple[Any, str]] = {
     ),
     "an unknown merge": (changed("model", "merges", value=["a zzzz"]), "'zzzz', of 'a' and"),
     "marks of words": (changed("model", "end_of_word_suffix", value="</w>"), "no such marks"),
+    "an unknown token that is none": (
+        changed("model", "unk_token", value=["a"]),
+        "model.unk_token: is an array, should be a string",
+    ),
     "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "there twice"),
     "added without id": (
         changed("added_tokens", 1, "id", value=None),
@@ -79,6 +84,100 @@ JSON: dict[str, tuple[Any, str]] = {
         "post_processor.type: is an integer",
     ),
 }
+
+
+def unigram(*rows: Any, **model: Any) -> dict[str, Any]:
+    document = sources.unigram_with_mask()
+    document["model"]["vocab"] += rows
+    document["model"] |= model
+    return document
+
+
+def without(document: dict[str, Any], *texts: str) -> dict[str, Any]:
+    for text in texts:
+        del document["model"]["vocab"][text]
+    return document
+
+
+def wordpiece(**model: Any) -> dict[str, Any]:
+    document = sources.wordpiece()
+    document["model"] |= model
+    return document
+
+
+# Sources that are made when they are needed: documents of other kinds, and what goes before.
+OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
+    "an unknown token that isn't there": (
+        lambda: sources.byte_fallback(
+            model={**sources.byte_fallback()["model"], "unk_token": "<none>"}
+        ),
+        "model.unk_token: '<none>' is no token",
+    ),
+    "a byte without a token": (
+        lambda: without(sources.byte_fallback(), "<0x00>"),
+        "no token '<0x00>': llama.cpp needs one for each byte",
+    ),
+    "words cut at white space": (
+        lambda: sources.byte_fallback(pre_tokenizer={"type": "Whitespace"}),
+        "pre_tokenizer: Whitespace: llama.cpp's SentencePiece vocabularies don't cut",
+    ),
+    "spaces that stay": (
+        lambda: sources.byte_fallback(normalizer=None),
+        "normalizer: doesn't replace spaces by U+2581",
+    ),
+    "what tokenizers refuses": (
+        lambda: sources.bpe(decoder={"type": "Nope"}),
+        "tokenizers can't load the source: ",
+    ),
+    "a pair of three": (lambda: unigram(["a", 0.0, 1]), "is not a pair of a text and a score"),
+    "a huge score": (lambda: unigram(["q~", 10**400]), "[1]: the number is too large"),
+    "a text twice": (
+        lambda: unigram(["q~", 0.0], ["q~", 1.0]),
+        "have the same text b'q~'",
+    ),
+    "an unknown id that isn't there": (lambda: unigram(unk_id=9999), "unk_id: 9999 is no token"),
+    "no tokens": (
+        lambda: unigram(vocab=[], unk_id=None) | {"added_tokens": []},
+        "there are no tokens",
+    ),
+    "a charsmap that is none": (
+        lambda: unigram() | {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "*"}},
+        "precompiled_charsmap: is not base64",
+    ),
+    "a Unigram cut at digits": (
+        lambda: unigram() | {"pre_tokenizer": {"type": "Digits"}},
+        "pre_tokenizer: Digits: llama.cpp's Unigram vocabularies don't cut",
+    ),
+    "an empty prefix": (
+        lambda: wordpiece(continuing_subword_prefix=""),
+        "continuing_subword_prefix: is empty",
+    ),
+    "an unknown word that isn't there": (
+        lambda: wordpiece(unk_token="<none>"),
+        "model.unk_token: '<none>' is no token",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_KINDS)
+def test_other_kinds(name: str, tmp_path: Path) -> None:
+    document, message = OTHER_KINDS[name]
+    with pytest.raises(ggtok.VocabError) as e:
+        ggtok.convert(sources.write(tmp_path / "tokenizer.json", document()))
+    assert message in str(e.value)
+
+
+def test_too_many_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sources.write(tmp_path / "tokenizer.json", sources.bpe())
+    monkeypatch.setattr(draft, "MAX_TOKENS", 500)
+    with pytest.raises(ggtok.VocabError, match="900 tokens are more than 500"):
+        ggtok.convert(path)
+    monkeypatch.setattr(sentencepiece_model, "MAX_TOKENS", 2)
+    with pytest.raises(ggtok.VocabError, match="more than 2 pieces"):
+        ggtok.convert(sources.write(tmp_path / "x.model", sources.spm("bpe")))
+    monkeypatch.setattr(plamo_jsonl, "MAX_TOKENS", 2)
+    with pytest.raises(ggtok.VocabError, match="line 3: more than 2 tokens"):
+        ggtok.convert(sources.write(tmp_path / "x.jsonl", '["a", 0]\n["b", 0]\n["c", 0]\n'))
 
 
 def test_long_tokens_take_no_quadratic_time(tmp_path: Path) -> None:
@@ -305,6 +404,20 @@ def test_models_round_trip_and_survive_changes(model: Model, data: st.DataObject
             assert read_model(broken).pieces
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\n\x03\n\x01a" + b"\n\x02\x10\x01", "a score is not a float"),
+        (b"\n\x02\x08\x01", "a number where a text should be"),
+        (b"\n\x03\n\x01a" + b"\x12\x03\xc2\x02\x00", "is not an integer"),
+        (b"\n\x03\n\x01a" + b"\x1a\x02\x1a\x00", "is not an integer"),
+    ],
+)
+def test_fields_of_another_kind(data: bytes, message: str) -> None:
+    with pytest.raises(ggtok.VocabError, match=message):
+        read_model(data)
+
+
 def test_models_that_llamacpp_cannot_be(tmp_path: Path) -> None:
     good = sources.spm("bpe")
     for change, message in (
@@ -317,7 +430,11 @@ def test_models_that_llamacpp_cannot_be(tmp_path: Path) -> None:
         path = sources.write(tmp_path / "x.model", write_model(model))
         with pytest.raises(ggtok.VocabError, match=message):
             ggtok.convert(path)
-    for piece, message in ((Piece(b"\xff", 0.0, 1), "not UTF-8"), (Piece(b"a", 0.0, 9), "type 9")):
+    for piece, message in (
+        (Piece(b"\xff", 0.0, 1), "not UTF-8"),
+        (Piece(b"a", 0.0, 9), "type 9"),
+        (read_model(good).pieces[301], "have the same text"),
+    ):
         model = read_model(good)
         model.pieces[300] = piece
         with pytest.raises(ggtok.VocabError, match=message):

@@ -13,51 +13,15 @@ from ggtok.making import spelling
 from ggtok.making.convert import llamacpp_documents, llamacpp_hashes
 from ggtok.making.convert.sentencepiece_model import BPE, read_model, write_model
 from tests.making.convert import sources
+from tests.making.convert.beside import add_qwen, folder, written
 from tests.support import converter
-from tests.support.patch import GGUF
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-SIZES = {
-    "num_hidden_layers": 1,
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 4,
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-5,
-    "layer_norm_eps": 1e-5,
-    "d_model": 64,
-    "d_ff": 128,
-    "d_kv": 16,
-    "num_heads": 4,
-    "num_layers": 1,
-    "n_positions": 512,
-    "layer_norm_epsilon": 1e-5,
-    "relative_attention_num_buckets": 32,
-    "decoder_start_token_id": 0,
-}
-
-
-def keys(path: Path) -> GGUF:
-    """A file's tokenizer keys."""
-    gguf = GGUF.read(path)
-    gguf.raw = {key: raw for key, raw in gguf.raw.items() if key.startswith(b"tokenizer.")}
-    return gguf
-
-
-def folder(path: Path, arch: str, kind: str, **config: Any) -> Path:
-    path.mkdir()
-    data = {"architectures": [arch], "model_type": kind, **SIZES, **config}
-    sources.write(path / "config.json", data)
-    return path
 
 
 def same(path: Path, tmp_path: Path, pre: str | None = None) -> ggtok.Vocabulary:
     """All keys in order, with their types and values. pre: the name that both are to write."""
-    v = ggtok.convert(path, like="llama.cpp", pre=pre)
-    v.save(tmp_path / "like.gguf")
-    real = keys(converter.convert(path, tmp_path / "real.gguf", pre or ""))
-    mine = keys(tmp_path / "like.gguf")
+    v, mine, real = written(path, tmp_path, pre)
     assert list(mine.raw) == list(real.raw)
     for key, raw in real.raw.items():
         if mine.raw[key] != raw:
@@ -120,6 +84,9 @@ def test_rwkv(tmp_path: Path) -> None:
     v = same(path, tmp_path)
     assert list(v.special_ids) == ["eot", "bos", "eos"] and v.chat_template == "rwkv-world"
     assert "texts: " in str(v.report)
+    other = folder(tmp_path / "g", "Rwkv6ForCausalLM", "rwkv6", **sizes)
+    sources.write(other / "rwkv_vocab_v20230424.txt", "".join(rows))
+    assert len(same(other, tmp_path)) == 65536
 
 
 def test_the_hash_of_known_ids_names_the_pre_tokenizer(
@@ -248,6 +215,35 @@ def test_post_processors(name: str, tmp_path: Path) -> None:
     same(path, tmp_path, pre="qwen2")
 
 
+def test_a_folder_without_a_configuration(tmp_path: Path) -> None:
+    """The post-processor's tokens then stand for themselves."""
+    processor = {"type": "TemplateProcessing", "single": [START, A, END], "pair": [B, A]}
+    processor["special_tokens"] = KNOWN
+    # Else transformers takes Qwen's own class, which goes by its own rules.
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "vocab_size": 900}
+    path = folder(tmp_path / "f", "Qwen3ForCausalLM", "qwen3", **config)
+    sources.write(path / "tokenizer.json", sources.bpe("qwen2", post_processor=processor))
+    assert len(same(path, tmp_path, pre="qwen2")) == 900
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_added_tokens_of_a_byte_fallback_tokenizer_json(special: bool, tmp_path: Path) -> None:
+    """Those that the model hasn't; and without a sequence of decoders it is taken for another."""
+    document = sources.byte_fallback()
+    n = len(document["model"]["vocab"])
+    row = {**document["added_tokens"][0], "special": special, "id": n, "content": "<new>"}
+    document["added_tokens"].append(row)
+    path = folder(tmp_path / "f", "LlamaForCausalLM", "llama", vocab_size=n + 1)
+    sources.write(path / "tokenizer.json", document)
+    config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    more = {"additional_special_tokens": ["<new>"]} if special else {}
+    sources.write(path / "tokenizer_config.json", {**config, **more})
+    kind = spelling.CONTROL if special else spelling.USER_DEFINED
+    assert same(path, tmp_path).types[n] == kind
+    sources.write(path / "tokenizer.json", {**document, "decoder": {"type": "ByteFallback"}})
+    assert same(path, tmp_path, pre="default").model == "gpt2"
+
+
 def test_llama_3(tmp_path: Path) -> None:
     """Neither a SentencePiece model nor one with byte fallback; tekken.json counts alone."""
     path = folder(tmp_path / "f", "LlamaForCausalLM", "llama", vocab_size=900)
@@ -306,42 +302,11 @@ def test_xlm_roberta(tmp_path: Path) -> None:
         ggtok.convert(path, like="llama.cpp")
 
 
-QWEN = """
-import base64
-from pathlib import Path
-
-from transformers import PreTrainedTokenizer
-
-
-class QWenTokenizer(PreTrainedTokenizer):
-    def __init__(self, **options):
-        lines = (Path(__file__).parent / "qwen.tiktoken").read_bytes().splitlines()
-        rows = [line.split() for line in lines]
-        self.mergeable_ranks = {base64.b64decode(token): int(rank) for token, rank in rows}
-        texts = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-        texts += [f"<|extra_{i}|>" for i in range(205)]
-        self.special_tokens = {text: len(rows) + i for i, text in enumerate(texts)}
-        super().__init__(**options)
-
-    vocab_size = property(lambda self: len(self.mergeable_ranks))
-
-    def get_vocab(self):
-        return self.mergeable_ranks | self.special_tokens
-
-    def _convert_token_to_id(self, token):
-        return self.get_vocab()[token]
-"""
-
-
 def test_qwen_1(tmp_path: Path) -> None:
     """Its class comes with it, of which the converter asks for ranks and special tokens."""
     path = folder(tmp_path / "f", "QWenLMHeadModel", "qwen", vocab_size=1100)
     sources.write(path / "qwen.tiktoken", sources.tiktoken_file())
-    code = QWEN.replace("Path(__file__).parent", f"Path({str(path)!r})")  # which is copied
-    sources.write(path / "tokenization_qwen.py", code)
-    config: dict[str, Any] = {"tokenizer_class": "QWenTokenizer", "add_bos_token": False}
-    config["auto_map"] = {"AutoTokenizer": ["tokenization_qwen.QWenTokenizer", None]}
-    sources.write(path / "tokenizer_config.json", config)
+    add_qwen(path)
     v = same(path, tmp_path, pre="qwen2")
     end = len(sources.ranks())
     assert v.special_ids == {"bos": end, "eos": end, "unk": end}
