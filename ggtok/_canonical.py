@@ -147,13 +147,14 @@ class _Check:
                     if text not in tried:
                         tried.add(text)
                         yield text
-        pieces = [self._spelling(id, False)[self._prints_otherwise] for id in ids]
-        for silent in self._silent():
-            text = silent + _apart(pieces, silent) + silent
-            yield before + text + after
-        for lead in LEADS:
-            if (mended := _mended(b"".join(pieces), lead)) is not None:
-                yield before + mended + after
+        for mark in (False, True):
+            pieces = [self._spelling(id, mark)[self._prints_otherwise] for id in ids]
+            for silent in self._silent():
+                text = silent + _apart(pieces, silent) + silent
+                yield before + text + after
+            for lead in LEADS:
+                if (mended := _mended(b"".join(pieces), lead)) is not None:
+                    yield before + mended + after
 
     def _without_prefixes(self, ids: list[int], pieces: list[bytes]) -> Iterator[bytes]:
         """The pieces without the space that is put before the text after a user-defined token."""

@@ -123,6 +123,16 @@ def test_spaces_of_spm(load_fixture: Load) -> None:
     assert tok.is_canonical([tok.eos_id, *with_space])  # type: ignore[list-item]
 
 
+def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None:
+    """Spaces give no token there, and the mark, which stands for one elsewhere, gives its own."""
+    tok = load_fixture("bpe-whitespace")
+    for text in "\u2581n o", "n o\u2581", "\u2581 \u2581n\to":
+        assert tok.is_canonical(tok.encode(text))
+    mark, n, o = tok.encode("\u2581n o", add_special=False)
+    assert tok.encode("\u2581no", add_special=False) != [mark, n, o]
+    assert not tok.is_canonical([mark, tok.text_to_token("<0xFC>")])
+
+
 def test_unknown_text(load_fixture: Load) -> None:
     """The unknown token may be meant, or be what raw text became."""
     tok = load_fixture("ugm")
