@@ -12,7 +12,9 @@ import pytest
 
 import ggtok
 from ggtok.making.convert import tiktoken as tiktoken_files
+from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.formats import converted
+from ggtok.making.convert.tokenizer_json import Source
 from ggtok.making.report import ConversionReport
 from tests.making.convert import sources
 from tests.making.convert.beside import folder, written
@@ -120,6 +122,15 @@ def test_how_the_nearest_differs(tmp_path: Path) -> None:
         assert message in str(e.value)
 
 
+def test_added_tokens_are_not_counted_on_from_ids_that_are_none() -> None:
+    row = {"id": 7, "content": "b"}
+    vocab: dict[str, Any] = {"a": "x"}
+    document = {"model": {"vocab": vocab}, "added_tokens": [row]}
+    assert Source(document, Folder(None)).added == [row]
+    vocab["a"] = 0
+    assert Source(document, Folder(None)).added == [{**row, "id": 1}]
+
+
 def test_a_filler_that_is_taken(tmp_path: Path) -> None:
     document = sources.bpe()
     document["model"]["vocab"] |= {"[PAD900]": 901}
@@ -218,6 +229,9 @@ def test_vocabularies_that_tokenizer_json_has_not(tmp_path: Path) -> None:
     twice = replace(v, texts=[*v.texts, b"the"], types=[*v.types, 3])
     with pytest.raises(ggtok.VocabError, match="are both 'the' here"):
         twice.save(path)
+    few = replace(v, texts=v.texts[:50], types=[1] * 50, special_ids={})  # BERT's own is 100
+    with pytest.raises(ggtok.VocabError, match="no token for unknown words"):
+        few.save(path)
     u = ggtok.convert(sources.write(tmp_path / "a.json", sources.unigram_with_mask()))
     with pytest.raises(ggtok.VocabError, match="Unigram needs scores"):
         replace(u, scores=None).save(path)
