@@ -185,7 +185,8 @@ class _Check:
             is_byte = len(text) == 6 and text[:3] == b"<0x"
             if not piece or is_byte or self._prints_otherwise:
                 other = _byte_of(text) or text.replace(MARK, SPACE)
-            if mark and not self._native.attr(id) & BYTE:
+            # User-defined tokens are found as they are written.
+            if mark and not self._native.attr(id) & (BYTE | USER_DEFINED):
                 piece, other = piece.replace(SPACE, MARK), other.replace(SPACE, MARK)
             self._spellings[key] = piece, other
         return self._spellings[key]

@@ -133,6 +133,16 @@ def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None
     assert not tok.is_canonical([mark, tok.text_to_token("<0xFC>")])
 
 
+def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> None:
+    """Two spaces are one there, and what follows it has marks, of which it isn't made."""
+    tok = load_fixture("spm")
+    spaces = tok.text_to_token("  ")
+    for text in "   \u2581", "x   \u2581", "  \u2581\u2581a":
+        ids = tok.encode(text)
+        assert spaces in ids
+        assert tok.is_canonical(ids)
+
+
 def test_unknown_text(load_fixture: Load) -> None:
     """The unknown token may be meant, or be what raw text became."""
     tok = load_fixture("ugm")
