@@ -3,10 +3,10 @@
     python cext/gen/case_tables.py [--check]
 
 The tables are those of the Python that runs this: str.lower, str.upper, str.title and str.casefold
-of single characters (title: of those alone whose upper case differs from it; casefold: whose lower
-case does). They are written by CPython
-3.11, which has Unicode 14.0.0. --check compares instead of writing and fails on a difference; a
-Python of another Unicode version has nothing to compare.
+of single characters (title: of those alone whose upper case differs from it; casefold: whose
+lower case does), and ranges of what str.islower and str.isupper hold for although it has no other
+case. They are written by CPython 3.11, which has Unicode 14.0.0. --check compares instead of
+writing and fails on a difference; a Python of another Unicode version has nothing to compare.
 """
 
 from __future__ import annotations
@@ -41,6 +41,30 @@ def rows(kind: str) -> list[tuple[int, str]]:
     return found
 
 
+def ranges(kind: str) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for code in range(0x80, sys.maxunicode + 1):
+        char = chr(code)
+        holds = char.islower() if kind == "lower" else char.isupper()
+        if not holds or char.lower() != char or char.upper() != char:
+            continue
+        if found and found[-1][1] == code - 1:
+            found[-1] = (found[-1][0], code)
+        else:
+            found.append((code, code))
+    return found
+
+
+def wrapped(items: list[str]) -> str:
+    text, line = "", "   "
+    for item in items:
+        if len(line) + len(item) > 100:
+            text += line + "\n"
+            line = "   "
+        line += item
+    return f"{text}{line}\n}};\n"
+
+
 def tables() -> str:
     text = f"/* DO NOT EDIT: made by cext/gen/case_tables.py, Unicode {VERSION}. */\n"
     for kind in ("lower", "upper", "title", "fold"):
@@ -48,15 +72,11 @@ def tables() -> str:
         if any(len(to) > 3 for _, to in found):
             raise SystemExit("a map to more than three code points")
         text += f"\nstatic const case_row {kind}_rows[] = {{\n"
-        line = "   "
-        for code, to in found:
-            points = ", ".join(f"0x{ord(c):X}" for c in to)
-            item = f" {{0x{code:X}, {{{points}}}}},"
-            if len(line) + len(item) > 100:
-                text += line + "\n"
-                line = "   "
-            line += item
-        text += f"{line}\n}};\n"
+        points = [(code, ", ".join(f"0x{ord(c):X}" for c in to)) for code, to in found]
+        text += wrapped([f" {{0x{code:X}, {{{to}}}}}," for code, to in points])
+    for kind in ("lower", "upper"):
+        text += f"\nstatic const case_range {kind}_alone[] = {{\n"
+        text += wrapped([f" {{0x{first:X}, 0x{last:X}}}," for first, last in ranges(kind)])
     return text
 
 

@@ -90,19 +90,19 @@ static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
 /* (value, length, killwords, end, leeway) */
 static jinja_value filter_truncate(jinja_env *e, jinja_value *v) {
     jinja_heap *h = &e->heap;
-    jinja_text *end = v[3].type == JINJA_ABSENT ? ggtok_jinja_text_of(h, "...", 3, JINJA_OWN)
-                                                : ggtok_jinja_str(e, v[3]);
+    if (v[3].type == JINJA_ABSENT)
+        v[3] = jinja_of_text(ggtok_jinja_text_of(h, "...", 3, JINJA_OWN));
     int64_t length = v[1].type == JINJA_ABSENT ? 255 : ggtok_jinja_index(e, v[1]);
     int64_t leeway = missing(v[4]) ? 5 : ggtok_jinja_index(e, v[4]),
-            n_end = ggtok_jinja_chars(h, end);
+            n_end = ggtok_jinja_len(e, v[3]);
     if (length < n_end)
         ggtok_jinja_fail(h, "expected length >= %lld, got %lld", (long long)n_end,
                          (long long)length);
     if (leeway < 0) ggtok_jinja_fail(h, "expected leeway >= 0, got %lld", (long long)leeway);
     if (ggtok_jinja_len(e, v[0]) <= length + leeway) return v[0];
-    if (v[0].type != JINJA_STRING)
+    if (v[0].type != JINJA_STRING || v[3].type != JINJA_STRING)
         ggtok_jinja_fail(h, "'truncate' of %s", ggtok_jinja_python_type(v[0]));
-    jinja_text *t = v[0].as.text;
+    jinja_text *t = v[0].as.text, *end = v[3].as.text;
     jinja_text *cut =
         ggtok_jinja_text_cut(h, t, 0, ggtok_jinja_byte_of(h, t, (uint64_t)(length - n_end)));
     if (v[2].type == JINJA_ABSENT || !ggtok_jinja_python_truth(e, v[2])) {
@@ -157,7 +157,11 @@ static jinja_value filter_format(jinja_env *e, jinja_value *v) {
 
 /* attr: an attribute alone, not an item. */
 static jinja_value filter_attr(jinja_env *e, jinja_value *v) {
-    jinja_text *name = ggtok_jinja_str(e, v[1]);
+    if (v[1].type != JINJA_STRING) {
+        ggtok_jinja_fail(&e->heap, "attribute name must be string, not '%s'",
+                         ggtok_jinja_python_type(v[1]));
+    }
+    jinja_text *name = v[1].as.text;
     if (v[0].type == JINJA_DICT || jinja_is_array(v[0]) || v[0].type == JINJA_STRING) {
         jinja_value hidden = v[0];
         if (v[0].type == JINJA_DICT) hidden = jinja_of_dict(ggtok_jinja_dict_new(&e->heap, 0));
@@ -250,8 +254,8 @@ enum {
 };
 
 TYPE_TEST(is_boolean, v[0].type == JINJA_BOOL)
-TYPE_TEST(is_callable,
-          v[0].type == JINJA_FUNCTION || v[0].type == JINJA_OBJECT || v[0].type == JINJA_UNDEFINED)
+TYPE_TEST(is_callable, v[0].type == JINJA_FUNCTION || v[0].type == JINJA_UNDEFINED ||
+                           (v[0].type == JINJA_OBJECT && v[0].as.object->kind != JINJA_CYCLER))
 TYPE_TEST(is_defined, v[0].type != JINJA_UNDEFINED)
 TYPE_TEST(is_undefined, v[0].type == JINJA_UNDEFINED)
 TYPE_TEST(is_escaped, v[0].type == JINJA_STRING && v[0].as.text->safe)
@@ -306,6 +310,12 @@ static jinja_value is_sameas(jinja_env *e, jinja_value *v) {
     case JINJA_INT:
         return jinja_bool(v[0].as.i == v[1].as.i && v[0].as.i >= -5 && v[0].as.i <= 256);
     case JINJA_FLOAT: return jinja_bool(v[0].id == v[1].id && v[0].id);
+    case JINJA_STRING: { /* Python has each text of one Latin-1 character once */
+        const jinja_text *a = v[0].as.text, *b = v[1].as.text;
+        bool one = !a->safe && (a->n < 2 || (a->n == 2 && a->data[0] >= 0xC2 && a->data[0] < 0xC4));
+        return jinja_bool(a == b ||
+                          (one && !b->safe && a->n == b->n && !memcmp(a->data, b->data, a->n)));
+    }
     default: return jinja_bool(v[0].as.list == v[1].as.list);
     }
 }
@@ -335,21 +345,21 @@ const jinja_python_row ggtok_jinja_python_tests[] = {
     {"sameas", "value, other", is_sameas, 0},
     {"escaped", "value", is_escaped, 0},
     {"in", "value, seq", is_in, 0},
-    {"==", "a, b", is_eq, 0},
-    {"eq", "a, b", is_eq, 0},
-    {"equalto", "a, b", is_eq, 0},
-    {"!=", "a, b", is_ne, 0},
-    {"ne", "a, b", is_ne, 0},
-    {">", "a, b", is_gt, 0},
-    {"gt", "a, b", is_gt, 0},
-    {"greaterthan", "a, b", is_gt, 0},
-    {"ge", "a, b", is_ge, 0},
-    {">=", "a, b", is_ge, 0},
-    {"<", "a, b", is_lt, 0},
-    {"lt", "a, b", is_lt, 0},
-    {"lessthan", "a, b", is_lt, 0},
-    {"<=", "a, b", is_le, 0},
-    {"le", "a, b", is_le, 0},
+    {"==", "a, b, /", is_eq, 0},
+    {"eq", "a, b, /", is_eq, 0},
+    {"equalto", "a, b, /", is_eq, 0},
+    {"!=", "a, b, /", is_ne, 0},
+    {"ne", "a, b, /", is_ne, 0},
+    {">", "a, b, /", is_gt, 0},
+    {"gt", "a, b, /", is_gt, 0},
+    {"greaterthan", "a, b, /", is_gt, 0},
+    {"ge", "a, b, /", is_ge, 0},
+    {">=", "a, b, /", is_ge, 0},
+    {"<", "a, b, /", is_lt, 0},
+    {"lt", "a, b, /", is_lt, 0},
+    {"lessthan", "a, b, /", is_lt, 0},
+    {"<=", "a, b, /", is_le, 0},
+    {"le", "a, b, /", is_le, 0},
 };
 const size_t ggtok_jinja_python_n_tests =
     sizeof ggtok_jinja_python_tests / sizeof ggtok_jinja_python_tests[0];
@@ -501,7 +511,8 @@ const size_t ggtok_jinja_python_n_globals =
 
 static jinja_value float_is_integer(jinja_env *e, jinja_value *v) {
     (void)e;
-    return jinja_bool(v[0].type != JINJA_FLOAT || v[0].as.f == floor(v[0].as.f));
+    return jinja_bool(v[0].type != JINJA_FLOAT ||
+                      (v[0].as.f == floor(v[0].as.f) && v[0].as.f - v[0].as.f == 0));
 }
 
 enum { ON_LIST = 1 << JINJA_LIST, ON_OBJECT = 1 << JINJA_OBJECT };
@@ -514,29 +525,29 @@ const jinja_python_row ggtok_jinja_python_methods[] = {
     {"capitalize", "self", ggtok_jinja_py_capitalize, ON_STRING},
     {"title", "self", ggtok_jinja_py_title, ON_STRING},
     {"swapcase", "self", ggtok_jinja_py_swapcase, ON_STRING},
-    {"strip", "self, chars=", ggtok_jinja_py_strip, ON_STRING},
-    {"lstrip", "self, chars=", ggtok_jinja_py_lstrip, ON_STRING},
-    {"rstrip", "self, chars=", ggtok_jinja_py_rstrip, ON_STRING},
+    {"strip", "self, chars=, /", ggtok_jinja_py_strip, ON_STRING},
+    {"lstrip", "self, chars=, /", ggtok_jinja_py_lstrip, ON_STRING},
+    {"rstrip", "self, chars=, /", ggtok_jinja_py_rstrip, ON_STRING},
     {"split", "self, sep=, maxsplit=", ggtok_jinja_py_split, ON_STRING},
     {"rsplit", "self, sep=, maxsplit=", ggtok_jinja_py_rsplit, ON_STRING},
     {"splitlines", "self, keepends=", ggtok_jinja_py_splitlines, ON_STRING},
-    {"partition", "self, sep", ggtok_jinja_py_partition, ON_STRING},
-    {"rpartition", "self, sep", ggtok_jinja_py_rpartition, ON_STRING},
-    {"replace", "self, old, new, count=", ggtok_jinja_py_replace, ON_STRING},
-    {"join", "self, iterable", ggtok_jinja_py_join, ON_STRING},
-    {"find", "self, sub, start=, end=", ggtok_jinja_py_find, ON_STRING},
-    {"rfind", "self, sub, start=, end=", ggtok_jinja_py_rfind, ON_STRING},
-    {"index", "self, sub, start=, end=", ggtok_jinja_py_index, ON_STRING},
-    {"rindex", "self, sub, start=, end=", ggtok_jinja_py_rindex, ON_STRING},
-    {"count", "self, sub, start=, end=", ggtok_jinja_py_count, ON_STRING},
-    {"startswith", "self, prefix, start=, end=", ggtok_jinja_py_startswith, ON_STRING},
-    {"endswith", "self, suffix, start=, end=", ggtok_jinja_py_endswith, ON_STRING},
-    {"removeprefix", "self, prefix", ggtok_jinja_py_removeprefix, ON_STRING},
-    {"removesuffix", "self, suffix", ggtok_jinja_py_removesuffix, ON_STRING},
-    {"center", "self, width, fillchar=", ggtok_jinja_py_center, ON_STRING},
-    {"ljust", "self, width, fillchar=", ggtok_jinja_py_ljust, ON_STRING},
-    {"rjust", "self, width, fillchar=", ggtok_jinja_py_rjust, ON_STRING},
-    {"zfill", "self, width", ggtok_jinja_py_zfill, ON_STRING},
+    {"partition", "self, sep, /", ggtok_jinja_py_partition, ON_STRING},
+    {"rpartition", "self, sep, /", ggtok_jinja_py_rpartition, ON_STRING},
+    {"replace", "self, old, new, /, count=", ggtok_jinja_py_replace, ON_STRING},
+    {"join", "self, iterable, /", ggtok_jinja_py_join, ON_STRING},
+    {"find", "self, sub, start=, end=, /", ggtok_jinja_py_find, ON_STRING},
+    {"rfind", "self, sub, start=, end=, /", ggtok_jinja_py_rfind, ON_STRING},
+    {"index", "self, sub, start=, end=, /", ggtok_jinja_py_index, ON_STRING},
+    {"rindex", "self, sub, start=, end=, /", ggtok_jinja_py_rindex, ON_STRING},
+    {"count", "self, sub, start=, end=, /", ggtok_jinja_py_count, ON_STRING},
+    {"startswith", "self, prefix, start=, end=, /", ggtok_jinja_py_startswith, ON_STRING},
+    {"endswith", "self, suffix, start=, end=, /", ggtok_jinja_py_endswith, ON_STRING},
+    {"removeprefix", "self, prefix, /", ggtok_jinja_py_removeprefix, ON_STRING},
+    {"removesuffix", "self, suffix, /", ggtok_jinja_py_removesuffix, ON_STRING},
+    {"center", "self, width, fillchar=, /", ggtok_jinja_py_center, ON_STRING},
+    {"ljust", "self, width, fillchar=, /", ggtok_jinja_py_ljust, ON_STRING},
+    {"rjust", "self, width, fillchar=, /", ggtok_jinja_py_rjust, ON_STRING},
+    {"zfill", "self, width, /", ggtok_jinja_py_zfill, ON_STRING},
     {"isalpha", "self", ggtok_jinja_py_isalpha, ON_STRING},
     {"isdigit", "self", ggtok_jinja_py_isdigit, ON_STRING},
     {"isnumeric", "self", ggtok_jinja_py_isdigit, ON_STRING},
@@ -551,10 +562,10 @@ const jinja_python_row ggtok_jinja_python_methods[] = {
     {"items", "self", ggtok_jinja_pm_items, ON_DICT},
     {"keys", "self", ggtok_jinja_pm_keys, ON_DICT},
     {"values", "self", ggtok_jinja_pm_values, ON_DICT},
-    {"get", "self, key, default=", ggtok_jinja_pm_get, ON_DICT},
+    {"get", "self, key, default=, /", ggtok_jinja_pm_get, ON_DICT},
     {"copy", "self", ggtok_jinja_pm_copy, ON_DICT | ON_LIST},
-    {"index", "self, value", ggtok_jinja_pm_list_index, ON_ARRAY},
-    {"count", "self, value", ggtok_jinja_pm_list_count, ON_ARRAY},
+    {"index", "self, value, start=, stop=, /", ggtok_jinja_pm_list_index, ON_ARRAY},
+    {"count", "self, value, /", ggtok_jinja_pm_list_count, ON_ARRAY},
     {"append", "", NULL, ON_LIST},
     {"extend", "", NULL, ON_LIST},
     {"insert", "", NULL, ON_LIST},

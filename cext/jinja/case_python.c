@@ -5,6 +5,10 @@ typedef struct case_row {
     uint32_t from, to[3];
 } case_row;
 
+typedef struct case_range {
+    uint32_t first, last;
+} case_range;
+
 #include "jinja/case_tables.inc"
 
 static const case_row *find(const case_row *rows, size_t n, uint32_t c) {
@@ -40,4 +44,28 @@ unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]) {
     unsigned n = 0;
     for (; n < 3 && row->to[n]; n++) out[n] = row->to[n];
     return n;
+}
+
+static bool within(const case_range *ranges, size_t n, uint32_t c) {
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (ranges[mid].last < c)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < n && ranges[lo].first <= c;
+}
+
+bool ggtok_jinja_is_case(uint32_t c, jinja_case how) {
+    uint32_t out[3];
+    bool low = ggtok_jinja_case_of(c, JINJA_UPPER, out) != 1 || out[0] != c;
+    bool high = ggtok_jinja_case_of(c, JINJA_LOWER, out) != 1 || out[0] != c;
+    if (how == JINJA_TITLE) return low && high;
+    if (low || high) return low != high && low == (how == JINJA_LOWER);
+    if (how == JINJA_LOWER) {
+        return within(lower_alone, sizeof lower_alone / sizeof lower_alone[0], c);
+    }
+    return within(upper_alone, sizeof upper_alone / sizeof upper_alone[0], c);
 }

@@ -63,7 +63,7 @@ enum { MOST_PARAMETERS = 8 };
 
 /* The next parameter of a signature: its name's bytes; false at the end. */
 static bool next_parameter(const char **p, const char **name, size_t *n, bool *optional) {
-    while (**p == ' ' || **p == ',') ++*p;
+    while (**p == ' ' || **p == ',' || **p == '/') ++*p;
     if (!**p) return false;
     *name = *p;
     while (**p && **p != ',' && **p != '=') ++*p;
@@ -98,7 +98,8 @@ jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, 
             n_used++;
             continue;
         }
-        for (uint32_t k = 0; k < args->n; k++) {
+        bool named = !strchr(p, '/'); /* what is before a slash is by place alone */
+        for (uint32_t k = 0; named && k < args->n; k++) {
             if (args->v[k].type != JINJA_KEYWORD) continue;
             const jinja_keyword *keyword = args->v[k].as.keyword;
             if (keyword->name->n != n || memcmp(keyword->name->data, name, n)) continue;

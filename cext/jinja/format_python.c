@@ -9,7 +9,7 @@ typedef struct spec {
     size_t n_fill;
     char align; /* '<', '>', '^', '=' or 0 */
     char sign, comma, type;
-    bool alternate, zero;
+    bool alternate, zero, no_minus_zero;
     int width, precision; /* -1: none */
 } spec;
 
@@ -98,19 +98,34 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     if (precision > 100) ggtok_jinja_fail(&e->heap, "a float with more than 100 decimals");
     size_t n;
     double size = s->type == '%' ? 100 * f : f;
-    if (!type && s->precision < 0)
+    if (!type && s->precision < 0) {
         n = ggtok_jinja_format_repr(text, f);
-    else if (f - f != 0)
+        char *exponent = memchr(text, 'e', n);
+        if (s->alternate && exponent && !memchr(text, '.', n)) { /* 5.e-324 */
+            memmove(exponent + 1, exponent, n - (size_t)(exponent - text));
+            *exponent = '.';
+            n++;
+        }
+    } else if (f - f != 0)
         n = ggtok_jinja_format_repr(text, f);
     else {
         if (!type || type == 'n') type = 'g';
         if (type == 'g' && precision == 0) precision = 1;
-        n = ggtok_jinja_format(text, type, precision, s->alternate, size);
+        bool null = !s->type && size == 0 && precision == 1; /* Python's 0e+00 */
+        n = ggtok_jinja_format(text, null ? 'e' : type, null ? 0 : precision, s->alternate, size);
         if (!s->type && !memchr(text, '.', n) && !memchr(text, 'e', n))
             memcpy(text + n, ".0", 2), n += 2;
     }
     bool negative = *p == '-';
     if (negative) p++, n--;
+    if (s->no_minus_zero) {
+        size_t nulls = 0;
+        while (nulls < n && (p[nulls] == '0' || p[nulls] == '.')) nulls++;
+        if (nulls && (nulls == n || p[nulls] == 'e' || p[nulls] == 'E')) negative = false;
+    }
+    if (f - f != 0 && s->type && strchr("EFG", s->type)) {
+        for (size_t i = 0; i < n; i++) p[i] = (char)(p[i] & ~32); /* INF, NAN */
+    }
     size_t whole = 0;
     while (whole < n && p[whole] >= '0' && p[whole] <= '9') whole++;
     jinja_builder out = ggtok_jinja_builder_new(&e->heap, 0);
@@ -171,6 +186,16 @@ static jinja_value next_argument(jinja_env *e, percent_args *a) {
     return tuple ? a->all.as.list->data[i] : a->all;
 }
 
+/* A width or precision that a star takes from the arguments. */
+static int star(jinja_env *e, percent_args *a, const uint8_t **p) {
+    jinja_value v = next_argument(e, a);
+    ++*p;
+    if (v.type != JINJA_INT && v.type != JINJA_BOOL) ggtok_jinja_fail(&e->heap, "* wants int");
+    int64_t n = ggtok_jinja_index(e, v);
+    if (n > MOST || n < -MOST) ggtok_jinja_fail(&e->heap, "a width or precision over %d", MOST);
+    return (int)n;
+}
+
 static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, uint8_t label) {
     jinja_heap *h = &e->heap;
     char type = s->type;
@@ -185,8 +210,10 @@ static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, 
         jinja_text *t;
         if (v.type == JINJA_STRING && ggtok_jinja_chars(h, v.as.text) == 1)
             t = v.as.text;
-        else if (v.type == JINJA_INT && v.as.i >= 0 && v.as.i < 0x110000) {
-            t = ggtok_jinja_text_copy(h, bytes, ggtok_utf8_encode((uint32_t)v.as.i, bytes), 0);
+        else if ((v.type == JINJA_INT && v.as.i >= 0 && v.as.i < 0x110000) ||
+                 v.type == JINJA_BOOL) {
+            uint32_t c = v.type == JINJA_BOOL ? v.as.truth : (uint32_t)v.as.i;
+            t = ggtok_jinja_text_copy(h, bytes, ggtok_utf8_encode(c, bytes), 0);
         } else
             ggtok_jinja_fail(h, "%%c requires int or char");
         s->fill[0] = ' ';
@@ -208,7 +235,7 @@ static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, 
         if (s->align == '<') s->fill[0] = ' ', s->zero = false;
         put_int(e, b, s, i, label);
     } else {
-        if (s->align == '<' || number(v) - number(v) != 0) s->fill[0] = ' ', s->zero = false;
+        if (s->align == '<') s->fill[0] = ' ', s->zero = false;
         if (s->precision < 0) s->precision = 6;
         put_float(e, b, s, number(v), label);
     }
@@ -226,6 +253,7 @@ static jinja_value keyed(jinja_env *e, percent_args *a, const uint8_t **p, const
     jinja_value *found =
         ggtok_jinja_dict_get(&e->heap, a->all.as.dict, (const char *)begin, (size_t)(*p - begin));
     ++*p;
+    a->next = UINT32_MAX; /* none without a key may follow */
     if (!found) ggtok_jinja_fail(&e->heap, "a format's key is not in its dict");
     return *found;
 }
@@ -259,19 +287,21 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
             else if (*p == '+' || s.sign != '+')
                 s.sign = (char)*p;
         }
-        if (p < end && *p == '*') ggtok_jinja_fail(h, "a format takes a width from its arguments");
-        s.width = take_number(e, &p, end);
+        if (p < end && *p == '*') {
+            s.width = star(e, &args, &p);
+            if (s.width < 0) s.align = '<', s.width = -s.width;
+        } else {
+            s.width = take_number(e, &p, end);
+        }
         if (p < end && *p == '.') {
             p++;
-            if (p < end && *p == '*')
-                ggtok_jinja_fail(h, "a format takes a width from its arguments");
-            s.precision = take_number(e, &p, end);
+            s.precision = p < end && *p == '*' ? star(e, &args, &p) : take_number(e, &p, end);
             if (s.precision < 0) s.precision = 0;
         }
         if (p < end && (*p == 'h' || *p == 'l' || *p == 'L')) p++;
         if (p == end) ggtok_jinja_fail(h, "incomplete format");
         s.type = (char)*p++;
-        if (s.type == '%') {
+        if (s.type == '%' && p[-2] == '%') {
             ggtok_jinja_builder_add(&b, "%", 1, (uint8_t)label);
             continue;
         }
@@ -296,7 +326,6 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
 typedef struct fields {
     jinja_env *e;
     jinja_args *args;
-    jinja_text *format;
     uint32_t next; /* the next automatic number */
     bool automatic, manual;
 } fields;
@@ -340,7 +369,9 @@ static jinja_value field_value(fields *f, const uint8_t *p, size_t n) {
         while (i < n && (item ? p[i] != ']' : p[i] != '.' && p[i] != '[')) i++;
         if (item && i == n) ggtok_jinja_fail(&e->heap, "missing ']' in format string");
         jinja_text *name = ggtok_jinja_text_copy(&e->heap, p + begin, i - begin, 0);
-        if (item) i++;
+        if (!name->n) ggtok_jinja_fail(&e->heap, "Empty attribute in format string");
+        if (item && ++i < n && p[i] != '.' && p[i] != '[')
+            ggtok_jinja_fail(&e->heap, "Only '.' or '[' may follow ']' in format field specifier");
         bool digits = name->n && name->n < 10;
         int64_t number = 0;
         for (size_t k = 0; k < name->n; k++) {
@@ -368,7 +399,7 @@ static spec read_spec(jinja_env *e, const uint8_t *p, const uint8_t *end) {
         }
     }
     if (p < end && (*p == '+' || *p == '-' || *p == ' ')) s.sign = (char)*p++;
-    if (p < end && *p == 'z') ggtok_jinja_fail(&e->heap, "the format option 'z' isn't supported");
+    if (p < end && *p == 'z') s.no_minus_zero = true, p++;
     if (p < end && *p == '#') s.alternate = true, p++;
     if (p < end && *p == '0') {
         p++;
@@ -384,6 +415,8 @@ static spec read_spec(jinja_env *e, const uint8_t *p, const uint8_t *end) {
     }
     if (p < end) s.type = (char)*p++;
     if (p != end) ggtok_jinja_fail(&e->heap, "Invalid format specifier");
+    if (s.comma && s.type && !strchr(s.comma == ',' ? "deEfFgG%" : "deEfFgG%xXob", s.type))
+        ggtok_jinja_fail(&e->heap, "Cannot specify '%c' with '%c'.", s.comma, s.type);
     return s;
 }
 
@@ -391,9 +424,10 @@ static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec 
     jinja_env *e = f->e;
     jinja_heap *h = &e->heap;
     bool plain = s->width < 0 && s->precision < 0 && !s->type && !s->align && !s->sign &&
-                 !s->comma && !s->alternate && !s->zero;
+                 !s->comma && !s->alternate && !s->zero && !s->no_minus_zero;
     if (v.type == JINJA_STRING) {
-        if ((s->type && s->type != 's') || s->sign || s->comma || s->align == '=' || s->alternate) {
+        if ((s->type && s->type != 's') || s->sign || s->comma || s->align == '=' || s->alternate ||
+            s->no_minus_zero) {
             ggtok_jinja_fail(h, "Invalid format specifier for object of type 'str'");
         }
         put_text(e, b, s, v.as.text, '<', label);
@@ -404,9 +438,19 @@ static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec 
         else
             ggtok_jinja_builder_text(b, t);
     } else if ((v.type == JINJA_INT || v.type == JINJA_BOOL) &&
-               (!s->type || strchr("dxXobn", s->type))) {
-        if (s->precision >= 0)
-            ggtok_jinja_fail(h, "Precision not allowed in integer format specifier");
+               (!s->type || strchr("dxXobnc", s->type))) {
+        if (s->precision >= 0 || s->no_minus_zero)
+            ggtok_jinja_fail(h, "Precision and z not allowed in integer format specifier");
+        if (s->type == 'c') {
+            int64_t c = ggtok_jinja_index(e, v);
+            uint8_t bytes[4];
+            if (s->sign || s->alternate) ggtok_jinja_fail(h, "sign and # not allowed with 'c'");
+            if (c < 0 || c > 0x10FFFF) ggtok_jinja_fail(h, "%%c arg not in range(0x110000)");
+            size_t n = ggtok_utf8_encode((uint32_t)c, bytes);
+            put_padded(b, s, ggtok_jinja_text_copy(h, bytes, n, label), 0, s->zero ? '=' : '>',
+                       label);
+            return;
+        }
         put_int(e, b, s, v.type == JINJA_BOOL ? v.as.truth : v.as.i, label);
     } else if (is_number(v) && (v.type == JINJA_FLOAT || s->type) &&
                (!s->type || strchr("eEfFgGn%", s->type))) {
@@ -416,15 +460,17 @@ static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec 
     }
 }
 
-jinja_value ggtok_jinja_format_call(jinja_env *e, jinja_text *format, jinja_args *args) {
+enum { MOST_NESTED = 2 }; /* a field's format may hold fields, whose formats hold none */
+
+static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
+    jinja_env *e = f->e;
     jinja_heap *h = &e->heap;
-    fields f = {.e = e, .args = args, .format = format};
     jinja_builder b = ggtok_jinja_builder_new(h, format->n);
     b.merge = true;
     int whole = ggtok_jinja_text_label(format);
     uint8_t label = whole < 0 ? 0 : (uint8_t)whole;
     const uint8_t *begin = format->data, *p = begin, *end = p + format->n;
-    if (format->safe) ggtok_jinja_fail(h, "'format' of safe text isn't supported");
+    if (!levels) ggtok_jinja_fail(h, "Max string recursion exceeded");
     while (p < end) {
         const uint8_t *start = p;
         while (p < end && *p != '{' && *p != '}') p++;
@@ -447,20 +493,39 @@ jinja_value ggtok_jinja_format_call(jinja_env *e, jinja_text *format, jinja_args
         if (p + 1 < end && *p == '!') conversion = (char)p[1], p += 2;
         const uint8_t *rest = p;
         if (p < end && *p == ':') rest = ++p;
-        while (p < end && *p != '}' && *p != '{') p++;
+        int open = 0;
+        bool nested = false;
+        for (; p < end && (open || *p != '}'); p++) {
+            nested |= *p == '{';
+            open += (*p == '{') - (*p == '}');
+        }
         if (p == end) ggtok_jinja_fail(h, "expected '}' before end of string");
-        if (*p == '{') ggtok_jinja_fail(h, "fields inside of a field's format aren't supported");
+        if (rest == name + n_name && nested) ggtok_jinja_fail(h, "unexpected '{' in field name");
         if (conversion &&
             (!strchr("sra", conversion) ||
              (rest == p ? rest[-1] != conversion && rest[-1] != ':' : rest[-1] != ':'))) {
             ggtok_jinja_fail(h, "a bad conversion in a format string");
         }
-        jinja_value v = field_value(&f, name, n_name);
+        jinja_value v = field_value(f, name, n_name);
         if (conversion) {
             v = jinja_of_text(converted(e, v, conversion));
         }
-        spec s = read_spec(e, rest, p++);
-        format_value(&f, &b, v, &s, label);
+        const uint8_t *from = rest, *to = p++;
+        if (nested) {
+            size_t at = (size_t)(rest - begin), stop = (size_t)(to - begin);
+            const jinja_text *own =
+                format_text(f, ggtok_jinja_text_cut(h, format, at, stop), levels - 1);
+            from = own->data;
+            to = from + own->n;
+        }
+        spec s = read_spec(e, from, to);
+        format_value(f, &b, v, &s, label);
     }
-    return jinja_of_text(ggtok_jinja_builder_end(&b));
+    return ggtok_jinja_builder_end(&b);
+}
+
+jinja_value ggtok_jinja_format_call(jinja_env *e, jinja_text *format, jinja_args *args) {
+    fields f = {.e = e, .args = args};
+    if (format->safe) ggtok_jinja_fail(&e->heap, "'format' of safe text isn't supported");
+    return jinja_of_text(format_text(&f, format, MOST_NESTED));
 }

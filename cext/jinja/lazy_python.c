@@ -83,9 +83,12 @@ static bool next_mapped(jinja_env *e, jinja_pull *p, jinja_value *out) {
 }
 
 static void begin_select(jinja_env *e, jinja_pull *p) {
-    const jinja_list *given = p->v[1].as.list;
+    jinja_list *given = p->v[1].as.list;
     uint32_t first = p->by_attribute;
-    if (given->n < first) ggtok_jinja_fail(&e->heap, "Missing parameter for attribute name");
+    if (given->n > first && given->data[first].type == JINJA_KEYWORD)
+        given->n = first; /* without a test, keywords mean nothing */
+    if (given->n < first || (first && given->data[0].type == JINJA_KEYWORD))
+        ggtok_jinja_fail(&e->heap, "Missing parameter for attribute name");
     if (given->n > first && given->data[first].type != JINJA_STRING)
         ggtok_jinja_fail(&e->heap, "a test's name must be a string");
 }

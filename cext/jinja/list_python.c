@@ -282,7 +282,12 @@ jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
     jinja_heap *h = &e->heap;
     jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(h, 0),
                *row = ggtok_jinja_list_new(h, 0);
-    int64_t size = ggtok_jinja_index(e, v[1]);
+    /* Lengths are compared with any value: what isn't an integer may never be reached. */
+    bool whole = v[1].type == JINJA_INT || v[1].type == JINJA_BOOL;
+    int64_t size = whole ? ggtok_jinja_index(e, v[1]) : -1;
+    if (v[1].type == JINJA_FLOAT && v[1].as.f >= 0 && v[1].as.f < 4294967296.0 &&
+        v[1].as.f == (double)(int64_t)v[1].as.f)
+        size = (int64_t)v[1].as.f;
     for (uint32_t i = 0; i < items->n; i++) {
         if (row->n == size) {
             ggtok_jinja_list_push(h, out, jinja_of_list(row));
@@ -291,7 +296,8 @@ jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
         ggtok_jinja_list_push(h, row, items->data[i]);
     }
     if (row->n) {
-        bool fill = !missing(v[2]) && row->n < size;
+        bool fill = !missing(v[2]);
+        if (fill && !whole) size = ggtok_jinja_index(e, v[1]);
         while (fill && row->n < size) jinja_charge(h, 1), ggtok_jinja_list_push(h, row, v[2]);
         ggtok_jinja_list_push(h, out, jinja_of_list(row));
     }
@@ -322,9 +328,9 @@ jinja_list *ggtok_jinja_sliced(jinja_env *e, const jinja_value *v) {
 jinja_value ggtok_jinja_pf_sum(jinja_env *e, jinja_value *v) {
     jinja_list *items = ggtok_jinja_items(e, v[0]);
     jinja_value sum = v[2].type == JINJA_ABSENT ? jinja_int(0) : v[2];
+    if (sum.type == JINJA_STRING) ggtok_jinja_fail(&e->heap, "sum() can't sum strings");
     for (uint32_t i = 0; i < items->n; i++) {
         jinja_value own = ggtok_jinja_attribute(e, items->data[i], v[1], jinja_absent());
-        if (sum.type == JINJA_STRING) ggtok_jinja_fail(&e->heap, "sum() can't sum strings");
         sum = ggtok_jinja_python_binary(e, JINJA_ADD, sum, own);
     }
     return sum;
@@ -386,7 +392,11 @@ jinja_value ggtok_jinja_pm_copy(jinja_env *e, jinja_value *v) {
 }
 jinja_value ggtok_jinja_pm_list_index(jinja_env *e, jinja_value *v) {
     const jinja_list *list = v[0].as.list;
-    for (uint32_t i = 0; i < list->n; i++) {
+    int64_t start = v[2].type == JINJA_ABSENT ? 0 : ggtok_jinja_index(e, v[2]),
+            stop = v[3].type == JINJA_ABSENT ? list->n : ggtok_jinja_index(e, v[3]);
+    if (start < 0) start = start < -(int64_t)list->n ? 0 : start + list->n;
+    if (stop < 0) stop += list->n;
+    for (int64_t i = start; i < stop && i < list->n; i++) {
         if (ggtok_jinja_python_equal(&e->heap, list->data[i], v[1])) return jinja_int(i);
     }
     ggtok_jinja_fail(&e->heap, "the value is not in the list");

@@ -109,17 +109,22 @@ bool ggtok_jinja_is_other_number(jinja_heap *h, jinja_value a, jinja_value b) {
 /* (value, default, base) */
 jinja_value ggtok_jinja_pn_int(jinja_env *e, jinja_value *v) {
     jinja_value other = v[1].type == JINJA_ABSENT ? jinja_int(0) : v[1];
-    int64_t base = v[2].type == JINJA_ABSENT ? 10 : ggtok_jinja_index(e, v[2]), i;
+    int64_t i;
     double f;
     if (v[0].type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v[0]);
     if (v[0].type == JINJA_STRING) {
-        if (base != 0 && (base < 2 || base > 36)) return other;
-        if (read_int(e, v[0].as.text, base, &i)) return jinja_int(i);
+        /* Of a base that there isn't, Python takes the text for a float. */
+        bool whole = v[2].type == JINJA_INT || v[2].type == JINJA_BOOL;
+        int64_t base = v[2].type == JINJA_ABSENT ? 10 : whole ? ggtok_jinja_index(e, v[2]) : 1;
+        bool known = base == 0 || (base >= 2 && base <= 36);
+        if (known && read_int(e, v[0].as.text, base, &i)) return jinja_int(i);
         if (read_float(e, v[0].as.text, &f) && to_int(e, f, &i)) return jinja_int(i);
         return other;
     }
     if (v[0].type == JINJA_BIG) return v[0];
     if (is_int(v[0])) return jinja_int(ggtok_jinja_index(e, v[0]));
+    if (v[0].type == JINJA_FLOAT && isinf(v[0].as.f))
+        ggtok_jinja_fail(&e->heap, "cannot convert float infinity to integer");
     if (v[0].type == JINJA_FLOAT && to_int(e, v[0].as.f, &i)) return jinja_int(i);
     return other;
 }
@@ -154,7 +159,8 @@ static double round_to(double f, int64_t digits) {
 /* (value, precision, method) */
 jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     jinja_heap *h = &e->heap;
-    int64_t digits = v[1].type == JINJA_ABSENT ? 0 : ggtok_jinja_index(e, v[1]);
+    bool to_whole = v[1].type == JINJA_NONE; /* round(x, None) is an integer */
+    int64_t digits = v[1].type == JINJA_ABSENT || to_whole ? 0 : ggtok_jinja_index(e, v[1]);
     jinja_text *method = v[2].type == JINJA_STRING ? v[2].as.text : NULL;
     bool up = method && ggtok_jinja_text_is(method, "ceil"),
          down = method && ggtok_jinja_text_is(method, "floor");
@@ -169,7 +175,14 @@ jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     }
     if (digits > 300 || digits < -300)
         ggtok_jinja_fail(h, "a precision of %lld", (long long)digits);
+    if (to_whole && (up || down)) ggtok_jinja_fail(h, "a precision of None");
     if (!up && !down) {
+        if (v[0].type == JINJA_FLOAT && to_whole) {
+            int64_t i;
+            if (!to_int(e, round_to(v[0].as.f, 0), &i))
+                ggtok_jinja_fail(h, "cannot convert float infinity or NaN to integer");
+            return jinja_int(i);
+        }
         if (v[0].type == JINJA_FLOAT) return jinja_float(round_to(v[0].as.f, digits));
         if (digits >= 0) return jinja_int(ggtok_jinja_index(e, v[0]));
         int64_t i = ggtok_jinja_index(e, v[0]), unit = 1;
@@ -177,6 +190,7 @@ jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
         int64_t q = i / unit, r = i % unit;
         int64_t half = r < 0 ? -r : r, sign = i < 0 ? -1 : 1;
         if (2 * half > unit || (2 * half == unit && q % 2)) q += sign;
+        if (q > INT64_MAX / unit || q < INT64_MIN / unit) ggtok_jinja_fail(h, JINJA_TOO_LARGE);
         return jinja_int(q * unit);
     }
     double f = v[0].type == JINJA_FLOAT ? v[0].as.f : (double)ggtok_jinja_index(e, v[0]);
@@ -215,7 +229,8 @@ jinja_value ggtok_jinja_pn_filesizeformat(jinja_env *e, jinja_value *v) {
     int i = 0;
     for (;; i++) {
         unit = pow(base, i + 2);
-        if (f < unit || i == 7) break;
+        /* 10^24, which f is compared with, is more than its nearest double. */
+        if (f < unit || (f == unit && !binary && i == 6) || i == 7) break;
     }
     n = ggtok_jinja_format(text, 'f', 1, false, base * f / unit);
     text[n++] = ' ';

@@ -63,6 +63,7 @@ jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_ar
 /* Lower, upper, title case of a code point: how many, written to out. */
 typedef enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE, JINJA_FOLD } jinja_case;
 unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]);
+bool ggtok_jinja_is_case(uint32_t c, jinja_case how); /* a letter of it (lower, upper, title) */
 _Noreturn void ggtok_jinja_fail_undefined(jinja_env *e, jinja_value v);
 bool ggtok_jinja_python_truth(jinja_env *e, jinja_value v);
 const char *ggtok_jinja_python_type(jinja_value v); /* "str", "int" ... */
@@ -127,7 +128,8 @@ typedef jinja_value jinja_python_fn(jinja_env *e, jinja_value *v);
 
 typedef struct jinja_python_row {
     const char *name;
-    const char *signature; /* "value, d='', attribute=": = marks what may be missing; *: the rest */
+    const char *signature; /* "value, d='', attribute=": = marks what may be missing; *: the rest;
+                              /: none before it by keyword */
     jinja_python_fn *run;
     unsigned types; /* methods: whose */
 } jinja_python_row;

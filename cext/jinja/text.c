@@ -190,7 +190,8 @@ bool ggtok_jinja_text_is(const jinja_text *t, const char *s) {
 int ggtok_jinja_text_compare(const jinja_text *a, const jinja_text *b) {
     size_t n = a->n < b->n ? a->n : b->n;
     int order = n ? memcmp(a->data, b->data, n) : 0;
-    return order ? order : (a->n > b->n) - (a->n < b->n);
+    if (!order) return (a->n > b->n) - (a->n < b->n);
+    return order > 0 ? 1 : -1; /* memcmp's own may be any number */
 }
 
 /*

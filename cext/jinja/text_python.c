@@ -229,12 +229,14 @@ jinja_value ggtok_jinja_py_startswith(jinja_env *e, jinja_value *v) {
     size_t begin, end;
     jinja_text *t = text_of(e, v[0]);
     bool inside = bounds(e, t, v[2], v[3], &begin, &end);
+    if (v[1].type != JINJA_TUPLE) text_of(e, v[1]);
     return jinja_bool(inside && has_affix(e, t, v[1], begin, end, false));
 }
 jinja_value ggtok_jinja_py_endswith(jinja_env *e, jinja_value *v) {
     size_t begin, end;
     jinja_text *t = text_of(e, v[0]);
     bool inside = bounds(e, t, v[2], v[3], &begin, &end);
+    if (v[1].type != JINJA_TUPLE) text_of(e, v[1]);
     return jinja_bool(inside && has_affix(e, t, v[1], begin, end, true));
 }
 
@@ -266,7 +268,7 @@ static void split_at_space(jinja_env *e, jinja_list *list, jinja_text *t, int64_
         at = (size_t)(p - t->data);
         if (p == end) return;
         if (!times--) {
-            push_cut(e, list, t, at, strip(e, t, jinja_none(), false, true)->n);
+            push_cut(e, list, t, at, t->n); /* white space behind it stays */
             return;
         }
         for (next = p; p < end && !ggtok_jinja_is_space(utf8_next(&next)); p = next) continue;
@@ -350,7 +352,7 @@ static bool is_line_end(uint32_t c) {
 
 jinja_value ggtok_jinja_py_splitlines(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]);
-    bool keep = v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[1]);
+    bool keep = v[1].type != JINJA_ABSENT && ggtok_jinja_index(e, v[1]) != 0;
     jinja_list *list = ggtok_jinja_list_new(&e->heap, 0);
     const uint8_t *p = t->data, *end = p + t->n, *line = p;
     jinja_charge(&e->heap, t->n / 2);
@@ -375,6 +377,7 @@ static jinja_value partition(jinja_env *e, jinja_value *v, bool last) {
     jinja_list *list = ggtok_jinja_list_new(&e->heap, 3);
     push_cut(e, list, t, 0, a);
     push_cut(e, list, t, a, b);
+    if (by->safe && b > a) list->data[1].as.text->safe = true;
     push_cut(e, list, t, b, t->n);
     return jinja_of_tuple(list);
 }
@@ -489,7 +492,6 @@ typedef enum question {
 } question;
 
 static bool answers(question q, uint32_t c, bool *seen) {
-    uint32_t out[3];
     switch (q) {
     case IS_ALPHA: return *seen = true, ggtok_unicode_flags(c) & UNICODE_LETTER;
     case IS_DIGIT: return *seen = true, ggtok_unicode_flags(c) & UNICODE_NUMBER;
@@ -497,10 +499,10 @@ static bool answers(question q, uint32_t c, bool *seen) {
     case IS_SPACE: return *seen = true, ggtok_jinja_is_space(c);
     case IS_LOWER:
     case IS_UPPER: {
-        bool low = ggtok_jinja_case_of(c, JINJA_UPPER, out) != 1 || out[0] != c;
-        bool high = changes(c, JINJA_LOWER);
-        *seen |= q == IS_LOWER ? low && !high : high;
-        return q == IS_LOWER ? !high : !low || high;
+        jinja_case own = q == IS_LOWER ? JINJA_LOWER : JINJA_UPPER;
+        *seen |= ggtok_jinja_is_case(c, own);
+        return !ggtok_jinja_is_case(c, JINJA_TITLE) &&
+               !ggtok_jinja_is_case(c, q == IS_LOWER ? JINJA_UPPER : JINJA_LOWER);
     }
     default: return *seen = true, c < 0x80;
     }
@@ -538,8 +540,8 @@ jinja_value ggtok_jinja_py_istitle(jinja_env *e, jinja_value *v) {
     jinja_charge(&e->heap, 1 + t->n / 2);
     while (p < end) {
         uint32_t c = utf8_next(&p);
-        bool high = changes(c, JINJA_LOWER);
-        bool low = !high && is_cased(c);
+        bool high = ggtok_jinja_is_case(c, JINJA_UPPER) || ggtok_jinja_is_case(c, JINJA_TITLE);
+        bool low = ggtok_jinja_is_case(c, JINJA_LOWER);
         if ((high && after) || (low && !after)) return jinja_bool(false);
         after = high || low;
         seen |= after;

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import random
 
+from tests.chat import jinja_tables
+
 VALUES = {
     "s": "Hello World",
     "pad": "  two  words\n",
@@ -146,6 +148,8 @@ class Grammar:
             want = r.choice(["str", "str", "int", "bool", "list", "dict", "float", "any"])
         if depth <= 0 or r.random() < 0.25:
             return self._atom(want)
+        if self.python and r.random() < 0.08:
+            return f"({jinja_tables.expression(r)})"
         return getattr(self, f"_{want}")(depth - 1)
 
     def _atom(self, want: str) -> str:

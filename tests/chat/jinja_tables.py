@@ -1,0 +1,191 @@
+"""jinja2's filters, tests and methods with their parameters, and calls of them with arguments of
+any kind: by place and by name, too few and too many, of types that they take and that they don't.
+"""
+
+from __future__ import annotations
+
+import random
+
+FILTERS = {
+    "abs": "",
+    "attr": "name",
+    "batch": "linecount fill_with",
+    "capitalize": "",
+    "center": "width",
+    "count": "",
+    "d": "default_value boolean",
+    "default": "default_value boolean",
+    "dictsort": "case_sensitive by reverse",
+    "e": "",
+    "escape": "",
+    "filesizeformat": "binary",
+    "first": "",
+    "float": "default",
+    "forceescape": "",
+    "format": "a b",
+    "groupby": "attribute default case_sensitive",
+    "indent": "width first blank",
+    "int": "default base",
+    "items": "",
+    "join": "d attribute",
+    "last": "",
+    "length": "",
+    "list": "",
+    "lower": "",
+    "map": "attribute default",
+    "max": "case_sensitive attribute",
+    "min": "case_sensitive attribute",
+    "reject": "name other",
+    "rejectattr": "attribute name other",
+    "replace": "old new count",
+    "reverse": "",
+    "round": "precision method",
+    "safe": "",
+    "select": "name other",
+    "selectattr": "attribute name other",
+    "slice": "slices fill_with",
+    "sort": "reverse case_sensitive attribute",
+    "string": "",
+    "sum": "attribute start",
+    "title": "",
+    "tojson": "ensure_ascii indent separators sort_keys",
+    "trim": "chars",
+    "truncate": "length killwords end leeway",
+    "unique": "case_sensitive attribute",
+    "upper": "",
+    "urlencode": "",
+    "wordcount": "",
+}
+TESTS = {
+    **dict.fromkeys(
+        "boolean callable defined escaped even false filter float integer iterable lower mapping "
+        "none number odd sequence string test true undefined upper".split(),
+        "",
+    ),
+    **dict.fromkeys("eq equalto ge greaterthan gt le lessthan lt ne".split(), "b"),
+    "divisibleby": "num",
+    "in": "seq",
+    "sameas": "other",
+}
+METHODS = {
+    "str": {
+        **dict.fromkeys(
+            "capitalize casefold isalnum isalpha isascii islower isspace istitle isupper lower "
+            "swapcase title upper".split(),
+            "",
+        ),
+        **dict.fromkeys("center ljust rjust".split(), "width fillchar"),
+        **dict.fromkeys("count find index rfind rindex".split(), "sub start end"),
+        **dict.fromkeys("startswith endswith".split(), "prefix start end"),
+        **dict.fromkeys("strip lstrip rstrip".split(), "chars"),
+        **dict.fromkeys("partition rpartition removeprefix removesuffix".split(), "sep"),
+        **dict.fromkeys("split rsplit".split(), "sep maxsplit"),
+        "join": "iterable",
+        "replace": "old new",
+        "splitlines": "keepends",
+        "zfill": "width",
+    },
+    "list": {"copy": "", "count": "value", "index": "value start stop"},
+    "dict": {"copy": "", "get": "key default", "items": "", "keys": "", "values": ""},
+}
+
+# What parameters of these names are made for.
+_MEANT = {
+    "attribute": "'name' 'v' 'k' 'sub.k' 'v,name' 0".split(),
+    "name": "'name' 'v' 'gt' 'odd' 'string'".split(),
+    **dict.fromkeys("width length".split(), "5 8 20 '>'".split()),
+    **dict.fromkeys("linecount slices num".split(), "2 3".split()),
+    **dict.fromkeys("start end stop maxsplit count leeway".split(), "0 1 2 -1 -9 9".split()),
+    **dict.fromkeys("sep old sub prefix chars".split(), "' ' 'l' ',' 'H' 'lo' ('a','H')".split()),
+    "new": ["'L'"],
+    "fillchar": ["'*'"],
+    "base": "0 2 8 16 36 1 37".split(),
+    "by": ["'key'", "'value'"],
+    "method": "'ceil' 'floor' 'common'".split(),
+    "precision": "0 1 2 -1".split(),
+    "seq": "ints strs d s".split(),
+    "iterable": "strs s d ints".split(),
+    "key": "'a' 'b' 'q'".split(),
+    "indent": "2 0 '-'".split(),
+    "separators": ["(',', ':')"],
+}
+_ALONE = {"indent", "separators"}  # of other types they are refused earlier than by Python
+_ANY = (
+    "none true false 0 1 2 7 -1 1.5 '' 'a' 'gt' 'b' [] ['a'] {} undef (1,2) range(2) ints s".split()
+)
+_OPERANDS = (
+    "s pad uni csv empty quote lines num n zero neg big f g yes no nil ints strs mixed nothing d "
+    "empty_d rows pairs undef range(3) d.items() d.keys() d.values() (1,2) 'aXbXc' '0x1f' ' 7\\n' "
+    "'3.5' 1e24 -0.0 'inf' (1,'b',[2]) -2.5 ' a b ' 'b' 'd' 'Title Case' 'ab12'"
+).split(" ")
+_OPERANDS = [x for x in _OPERANDS if x.count("'") % 2 == 0] + ["' a b '", "'Title Case'", "' 7\\n'"]
+
+
+def arguments(r: random.Random, parameters: str) -> str:
+    """An argument list, or nothing; now and then one argument too many or of a wrong name."""
+    names = parameters.split()
+    if not names and r.random() < 0.7:
+        return r.choice(["", "()"])
+    given, by_name = [], False
+    for name in names[: r.randrange(len(names) + 1)] if r.random() < 0.5 else names:
+        meant = name in _MEANT and (r.random() < 0.7 or name in _ALONE)
+        value = r.choice(_MEANT[name] if meant else _ANY)
+        by_name = by_name or r.random() < 0.2
+        given.append(f"{name}={value}" if by_name else value)
+    if r.random() < 0.05:
+        given.append(r.choice(["nosuch=1", "**{'q': 1}"] + ([] if by_name else _ANY)))
+    return f"({', '.join(given)})" if given or r.random() < 0.5 else ""
+
+
+def filtered(r: random.Random) -> str:
+    name = r.choice(list(FILTERS))
+    after = r.choice(["", "", " | list", " | first", " | length"])
+    return f"{r.choice(_OPERANDS)} | {name}{arguments(r, FILTERS[name])}{after}"
+
+
+def tested(r: random.Random) -> str:
+    name = r.choice(list(TESTS))
+    no = r.choice(["", "", "not "])
+    return f"{r.choice(_OPERANDS)} is {no}{name}{arguments(r, TESTS[name])}"
+
+
+def called(r: random.Random) -> str:
+    kind = r.choice(["str", "str", "str", "list", "dict"])
+    name = r.choice(list(METHODS[kind]))
+    operand = {
+        "str": ["s", "pad", "uni", "csv", "empty", "lines", "num", "'aXbXc'", "' a  b '", "'ª'"],
+        "list": ["ints", "strs", "mixed", "nothing", "(1, 2, 1)"],
+        "dict": ["d", "empty_d", "{1: 2}"],
+    }[kind]
+    call = arguments(r, METHODS[kind][name]) or "()"
+    return f"{r.choice(operand)}.{name}{call}"
+
+
+def formatted(r: random.Random) -> str:
+    """A value in a format of `%` or of str.format."""
+
+    def some(*ways: str) -> str:
+        return r.choice(ways)
+
+    value = r.choice(
+        "n zero neg f g s uni yes nil ints 65 -0.0 1234567.891 -1234567 255 0.04 1e-7".split()
+    )
+    width, precision = some("", "", "1", "6", "12"), some("", "", ".0", ".2", ".10")
+    if r.random() < 0.4:
+        flags = "".join(r.choice("#0- +") for _ in range(r.randrange(3)))
+        wide = some(width, width, width, "*")
+        values = f"({r.choice(['9', '-9', 's'])}, {value})" if wide == "*" else f"({value},)"
+        return f"'%{flags}{wide}{precision}{r.choice('diouxXeEfFgGcrsaq')}|' % {values}"
+    align = some("", "", "<", ">", "^", "=")
+    fill = some("", "", "*", "0", "日", " ") if align else ""
+    sign = some("", "", "+", "-", " ")
+    options = some("", "", "", "z") + some("", "", "#") + some("", "", "0")
+    group, kind = some("", "", ",", "_"), some("", *"sdxXobceEfFgGn%rq")
+    spec = f"{fill}{align}{sign}{options}{width}{group}{precision}{kind}"
+    if r.random() < 0.1:
+        return f"'{{:{{}}{kind}}}'.format({value}, {r.choice(['5', '12', '0'])})"
+    return f"'{{{some('', '0')}{some('', '', '!s', '!r', '!a')}:{spec}}}|'.format({value})"
+
+
+def expression(r: random.Random) -> str:
+    return r.choice([filtered, filtered, tested, called, formatted])(r)
