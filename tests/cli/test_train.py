@@ -134,7 +134,7 @@ def test_progress(
     line(ggtok.Progress("count", 2.0, bytes=3_000_000))
     line(ggtok.Progress("count", 2.0, bytes=9_000_000))  # too soon
     shown = terminal.getvalue()
-    assert "counting words: 3 MB, 2 MB/s"[:39] in shown and "9 MB" not in shown
+    assert "counting words: 3 MB, 2 MB/s"[:39] in shown and ": 9 MB" not in shown
     merging = ggtok.Progress("merge", 2.0, tokens=500, of=1500, count=7)
     assert command._describe(merging) == (
         "merging: 500 of 1500 tokens, 250/s, 4 s left, pair count 7"
