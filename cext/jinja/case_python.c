@@ -1,6 +1,8 @@
 /* Letters' cases as Python has them. */
 #include "jinja/python.h"
 
+#include <stdlib.h>
+
 typedef struct case_row {
     uint32_t from, to[3];
 } case_row;
@@ -11,16 +13,23 @@ typedef struct case_range {
 
 #include "jinja/case_tables.inc"
 
+static int by_code(const void *code, const void *row) {
+    uint32_t c = *(const uint32_t *)code, from = ((const case_row *)row)->from;
+    return (c > from) - (c < from);
+}
+
+static int by_range(const void *code, const void *range) {
+    uint32_t c = *(const uint32_t *)code;
+    const case_range *r = range;
+    return (c > r->last) - (c < r->first);
+}
+
 static const case_row *find(const case_row *rows, size_t n, uint32_t c) {
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (rows[mid].from < c)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < n && rows[lo].from == c ? &rows[lo] : NULL;
+    return bsearch(&c, rows, n, sizeof *rows, by_code);
+}
+
+static bool within(const case_range *ranges, size_t n, uint32_t c) {
+    return bsearch(&c, ranges, n, sizeof *ranges, by_range);
 }
 
 unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]) {
@@ -44,18 +53,6 @@ unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]) {
     unsigned n = 0;
     for (; n < 3 && row->to[n]; n++) out[n] = row->to[n];
     return n;
-}
-
-static bool within(const case_range *ranges, size_t n, uint32_t c) {
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (ranges[mid].last < c)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < n && ranges[lo].first <= c;
 }
 
 bool ggtok_jinja_is_case(uint32_t c, jinja_case how) {

@@ -389,12 +389,12 @@ static spec read_spec(jinja_env *e, const uint8_t *p, const uint8_t *end) {
     bool filled = false;
     if (p < end) {
         size_t n = utf8_lead_len(*p);
-        if (p + n < end && strchr("<>^=", p[n])) {
+        if (p + n < end && p[n] && strchr("<>^=", p[n])) {
             memcpy(s.fill, p, s.n_fill = n);
             s.align = (char)p[n];
             filled = true;
             p += n + 1;
-        } else if (strchr("<>^=", *p)) {
+        } else if (*p && strchr("<>^=", *p)) {
             s.align = (char)*p++;
         }
     }
@@ -413,7 +413,7 @@ static spec read_spec(jinja_env *e, const uint8_t *p, const uint8_t *end) {
         s.precision = take_number(e, &p, end);
         if (s.precision < 0) ggtok_jinja_fail(&e->heap, "Format specifier missing precision");
     }
-    if (p < end) s.type = (char)*p++;
+    if (p < end && *p) s.type = (char)*p++;
     if (p != end) ggtok_jinja_fail(&e->heap, "Invalid format specifier");
     if (s.comma && s.type && !strchr(s.comma == ',' ? "deEfFgG%" : "deEfFgG%xXob", s.type))
         ggtok_jinja_fail(&e->heap, "Cannot specify '%c' with '%c'.", s.comma, s.type);
@@ -447,8 +447,7 @@ static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec 
             if (s->sign || s->alternate) ggtok_jinja_fail(h, "sign and # not allowed with 'c'");
             if (c < 0 || c > 0x10FFFF) ggtok_jinja_fail(h, "%%c arg not in range(0x110000)");
             size_t n = ggtok_utf8_encode((uint32_t)c, bytes);
-            put_padded(b, s, ggtok_jinja_text_copy(h, bytes, n, label), 0, s->zero ? '=' : '>',
-                       label);
+            put_padded(b, s, ggtok_jinja_text_copy(h, bytes, n, 0), 0, s->zero ? '=' : '>', label);
             return;
         }
         put_int(e, b, s, v.type == JINJA_BOOL ? v.as.truth : v.as.i, label);
@@ -490,7 +489,10 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         }
         size_t n_name = (size_t)(p - name);
         char conversion = 0;
-        if (p + 1 < end && *p == '!') conversion = (char)p[1], p += 2;
+        if (p + 1 < end && *p == '!') {
+            conversion = (char)p[1], p += 2;
+            if (!conversion) ggtok_jinja_fail(h, "a bad conversion in a format string");
+        }
         const uint8_t *rest = p;
         if (p < end && *p == ':') rest = ++p;
         int open = 0;
@@ -511,15 +513,17 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
             v = jinja_of_text(converted(e, v, conversion));
         }
         const uint8_t *from = rest, *to = p++;
-        if (nested) {
+        uint8_t own_label = label;
+        if (nested) { /* what it holds of other text, a fill, is that text's */
             size_t at = (size_t)(rest - begin), stop = (size_t)(to - begin);
             const jinja_text *own =
                 format_text(f, ggtok_jinja_text_cut(h, format, at, stop), levels - 1);
             from = own->data;
             to = from + own->n;
+            if (ggtok_jinja_text_label(own) != whole) own_label = 0;
         }
         spec s = read_spec(e, from, to);
-        format_value(f, &b, v, &s, label);
+        format_value(f, &b, v, &s, own_label);
     }
     return ggtok_jinja_builder_end(&b);
 }

@@ -161,6 +161,22 @@ def of_template(source: str, dialect: _jinja.Dialect, **values: Any) -> str:
     )
 
 
+def test_what_formats_take_from_messages_is_not_the_templates() -> None:
+    """A fill, which is repeated, and a character by its number."""
+    for source, shown in (
+        ("{{ '{:{}>3}|'.format('a', '<') }}", "<<a|"),
+        ("{{ '{:{}>3}|'.format('a', s) }}", "..a|"),
+        ("{{ '{:{}>3}|'.format(5, s) }}", "...|"),
+        ("{{ '{:{}}|'.format('a', 3) }}", "a  |"),
+        ("{{ '{:c}{:c}|'.format(60, n) }}", "..|"),
+        ("{{ '%c|' % n }}", ".|"),
+    ):
+        assert of_template(source, PYTHON, s="<", n=60) == shown, source
+    for wrong in ("'{:5\0}'.format(1)", "'{:x\0}'.format(1)", "'{!\0}'.format(1)"):
+        with pytest.raises(TemplateError):
+            of_template("{{ " + wrong + " }}", PYTHON)
+
+
 @pytest.mark.parametrize("dialect", [LLAMA, PYTHON])
 def test_origins_live_through_what_templates_do(dialect: _jinja.Dialect) -> None:
     rows = [

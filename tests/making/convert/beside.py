@@ -10,7 +10,6 @@ The packages are those of tests.making.convert.real.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
@@ -182,17 +181,8 @@ def result_of(name: str) -> tuple[str, bool]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.making.convert.beside",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MODELS))
-    args = parser.parse_args()
-    if unknown := set(args.names) - set(MODELS):
-        parser.error(f"no such tokenizer: {', '.join(sorted(unknown))}")
     clean = True
-    for name in args.names or MODELS:
+    for name in real.names_given("python -m tests.making.convert.beside", __doc__, MODELS):
         result, same = result_of(name)
         print(f"{name}: {result}", flush=True)
         clean &= same

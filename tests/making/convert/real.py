@@ -18,7 +18,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -256,23 +256,27 @@ def row_of(row: Real) -> tuple[str, bool]:
     return "| " + " | ".join(cells) + " |\n", good
 
 
-def main() -> int:
+def names_given(prog: str, description: str | None, known: Iterable[str]) -> list[str]:
+    """The command line of a program that takes names: those, or all."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.making.convert.real",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(REAL))
-    args = parser.parse_args()
-    if unknown := set(args.names) - set(REAL):
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    names: list[str] = parser.parse_args().names
+    if unknown := set(names) - set(known):
         parser.error(f"no such tokenizer: {', '.join(sorted(unknown))}")
+    return names or [*known]
+
+
+def main() -> int:
+    names = names_given("python -m tests.making.convert.real", __doc__, REAL)
     rows, clean = [], True
-    for name in args.names or REAL:
+    for name in names:
         row, good = row_of(REAL[name])
         print(row, end="", flush=True)
         rows.append(row)
         clean &= good
-    if not args.names:
+    if len(names) == len(REAL):
         text = PAGE.read_text("utf-8")
         begin = text.index("| vocabulary |")
         end = text.index("\n\n", begin) + 1
