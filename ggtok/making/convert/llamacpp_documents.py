@@ -16,6 +16,7 @@ from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.llamacpp_hashes import PRE_OF_HASH, TEXT
 from ggtok.making.convert.llamacpp_special import Special
 from ggtok.making.convert.reading import field, read_object, token_id, utf8
+from ggtok.making.convert.special import Template, content_of, template_of
 from ggtok.making.convert.tokenizer_json import Source, ids_of, vocab_of
 from ggtok.making.vocabulary import Vocabulary
 
@@ -91,15 +92,25 @@ def _hashed(source: Source, pre: str | None, faithful: Callable[[], Vocabulary])
     """The pre-tokenizer by the hash of one text's ids, special tokens added."""
     if pre is not None:
         return pre
-    right = faithful()
     encode = confirm.hugging_face(source.document).encode()
     if encode is None:
-        encode = confirm.encode_ours(right, parse_special=True)
-    special, add = right.special_ids, right.flags
-    before = [special["bos"]] if add.get("add_bos") and "bos" in special else []
-    last = special.get("sep" if right.model == "bert" else "eos")
-    after = [last] if (add.get("add_eos") or right.model == "bert") and last is not None else []
+        encode = confirm.encode_ours(faithful(), parse_special=True)
+    ids, template = ids_of(source), _added(source)
+    before = [ids[token] for token in template.before if token in ids]
+    after = [ids[token] for token in template.after if token in ids]
     return named_by_hash(encode, before, after)
+
+
+def _added(source: Source) -> Template:
+    """What transformers, from its version 5 on, puts around a text: what the post_processor says,
+    not add_bos_token. Its class for BERT sets one of its own.
+    """
+    config = source.folder.tokenizer_config
+    own = config.get("tokenizer_class") not in ("PreTrainedTokenizerFast", "TokenizersBackend")
+    if source.model.get("type") == "WordPiece" and own:
+        around = [content_of(config.get(f"{name}_token")) for name in ("cls", "sep")]
+        return Template([around[0] or "[CLS]"], [around[1] or "[SEP]"])
+    return template_of(source.document.get("post_processor"))
 
 
 def named_by_hash(

@@ -112,7 +112,7 @@ def _set_last(draft: Draft, id: int) -> None:
 
 def _configured(folder: Folder, ids: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     for name in (*_NAMES, "cls"):
-        text = _content(folder.tokenizer_config.get(f"{name}_token"))
+        text = content_of(folder.tokenizer_config.get(f"{name}_token"))
         if text is not None and text in ids:
             yield ("bos" if name == "cls" else name), ids[text]
     for name in _NAMES:
@@ -123,14 +123,17 @@ def _configured(folder: Folder, ids: Mapping[str, int]) -> Iterator[tuple[str, i
             yield name, id
 
 
-def _content(entry: Any) -> str | None:
+def content_of(entry: Any) -> str | None:
+    """A special token's text, written as such or as an object."""
     if isinstance(entry, dict):
         entry = entry.get("content")
     return entry if isinstance(entry, str) else None
 
 
 def _rebuilt(draft: Draft, config: Mapping[str, Any]) -> None:
-    """transformers' own classes obey tokenizer_config.json instead of the post_processor."""
+    """transformers' own classes, which models were trained with, obeyed tokenizer_config.json
+    instead of the post_processor. From its version 5 on they don't.
+    """
     if str(config.get("tokenizer_class", "")).removesuffix("Fast") not in _REBUILT:
         return
     for name in ("bos", "eos"):
@@ -138,8 +141,9 @@ def _rebuilt(draft: Draft, config: Mapping[str, Any]) -> None:
         if isinstance(on, bool) and on != draft.flags[f"add_{name}"] and name in draft.special_ids:
             draft.flags[f"add_{name}"] = on
             draft.notes.append(
-                f"add_{name} is {on}: transformers' {config['tokenizer_class']} goes by "
-                f"tokenizer_config.json's add_{name}_token, not by the post_processor"
+                f"add_{name} is {on}: transformers' {config['tokenizer_class']} went by "
+                f"tokenizer_config.json's add_{name}_token, not by the post_processor, before "
+                "its version 5"
             )
 
 

@@ -199,7 +199,7 @@ def test_transformers_classes_go_by_their_configuration(tmp_path: Path) -> None:
     sources.write(tmp_path / "tokenizer_config.json", {**config, "add_bos_token": True})
     v = ggtok.convert(tmp_path)
     assert v.flags["add_bos"] and v.special_ids == {"bos": 1, "eos": 1}
-    assert "LlamaTokenizerFast goes by" in str(v.report)
+    assert "LlamaTokenizerFast went by" in str(v.report)
     assert "has no EOS" in str(v.report)
 
 

@@ -135,6 +135,55 @@ def test_the_hash_of_known_ids_names_the_pre_tokenizer(
     assert ggtok.convert(path, like="llama.cpp", pre="qwen2").pre == "qwen2"
 
 
+def _digest(path: Path) -> str:
+    """The hash that neither we nor the converter know, which is the same one."""
+    with pytest.raises(ggtok.UnknownPreTokenizerError) as e:
+        ggtok.convert(path, like="llama.cpp")
+    digest = str(e.value).split("hash ")[1].split(":")[0]
+    with pytest.raises(converter.ConverterRefused, match=digest):
+        converter.convert(path, path / "real.gguf")
+    return digest
+
+
+def test_the_hash_has_the_special_tokens_of_the_post_processor(tmp_path: Path) -> None:
+    """Not those of tokenizer_config.json, as transformers' own classes had before 5."""
+    path = folder(tmp_path / "f", "DeepseekV3ForCausalLM", "deepseek_v3", vocab_size=910)
+    document = sources.bpe("llama-bpe")
+    sources.write(path / "tokenizer.json", document)
+    config = {"tokenizer_class": "LlamaTokenizerFast", "bos_token": "<|im_start|>"}
+    sources.write(path / "tokenizer_config.json", {**config, "add_bos_token": True})
+    without = _digest(path)
+    special = {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}
+    document["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [special, special, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {
+            "<|im_start|>": {"id": "<|im_start|>", "ids": [1], "tokens": ["<|im_start|>"]}
+        },
+    }
+    sources.write(path / "tokenizer.json", document)
+    sources.write(path / "tokenizer_config.json", {**config, "add_bos_token": False})
+    assert _digest(path) != without
+
+
+@pytest.mark.parametrize("name", ["BertTokenizer", "PreTrainedTokenizerFast", None])
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("names", [{}, {"cls_token": "[PAD]"}])
+def test_transformers_class_for_bert_has_special_tokens_of_its_own(
+    name: str | None, swapped: bool, names: dict[str, str], tmp_path: Path
+) -> None:
+    document = sources.wordpiece()
+    vocab = document["model"]["vocab"]
+    vocab["##x"] = vocab.pop("##")  # which the converter leaves without a text
+    row = {"type": "BertProcessing", "sep": ["[CLS]", 1], "cls": ["[SEP]", 2]}
+    document["post_processor"] = row if swapped else None
+    path = folder(tmp_path / "f", "BertModel", "bert", vocab_size=len(vocab) + 3)
+    sources.write(path / "tokenizer.json", document)
+    sources.write(path / "tokenizer_config.json", {"tokenizer_class": name, **names})
+    _digest(path)
+
+
 @pytest.mark.parametrize("normalizers", [None, ["StripAccents", "Lowercase"]])
 def test_bert(normalizers: list[str] | None, tmp_path: Path) -> None:
     document = sources.wordpiece()
