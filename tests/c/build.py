@@ -73,13 +73,13 @@ def build(
     command = [*_compiler(cc), "-O1", "-g1", *flags]
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
-        folder.mkdir(exist_ok=True)
-        linked = [str(_object(folder, command, source)) for source in sources]
+        linked = [str(object_of(source, command, folder)) for source in sources]
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
 
 
-def _object(folder: Path, command: Sequence[str], source: Path) -> Path:
+def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
     """The source's object in the folder, which others may write to at the same time."""
+    folder.mkdir(parents=True, exist_ok=True)
     standard = ["-std=c11"] if source.suffix == ".c" else []
     compiler = (*command, *standard, f"-I{ROOT / 'cext'}")
     found = folder / f"{_name(compiler, source)}.o"
