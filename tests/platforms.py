@@ -30,7 +30,7 @@ class Platform:
     packages: tuple[str, ...]  # of Debian
 
 
-HERE = Platform("this machine", "cc", ("-O1",), (), ())
+HERE = Platform("this machine", "cc", (), (), ())
 OTHERS = (
     Platform(
         "aarch64",

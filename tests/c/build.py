@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import random
 import shlex
 import shutil
 import subprocess
@@ -70,9 +71,13 @@ def build(
     library = "-lm" if sources[0].suffix == ".c" else "-lstdc++"
     for pattern in PROGRAMS[program]:
         sources += sorted((ROOT / "cext").glob(pattern))
-    command = [*_compiler(cc), "-O1", "-g1", *flags]
+    command = [*_compiler(cc), *shlex.split(os.environ.get("CFLAGS", "")), "-O1", "-g1", *flags]
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
+        # Processes that begin at the same time meet in an order of their own: each finds what
+        # others have compiled.
+        for source in random.Random(os.getpid()).sample(sources, len(sources)):
+            object_of(source, command, folder)
         linked = [str(object_of(source, command, folder)) for source in sources]
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
 
@@ -81,12 +86,14 @@ def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
     """The source's object in the folder, which others may write to at the same time."""
     folder.mkdir(parents=True, exist_ok=True)
     standard = ["-std=c11"] if source.suffix == ".c" else []
-    compiler = (*command, *standard, f"-I{ROOT / 'cext'}")
+    # Relative names, so that a compiler cache knows an object of another copy.
+    compiler = (*command, *standard, "-Icext")
+    source = source.relative_to(ROOT)
     found = folder / f"{_name(compiler, source)}.o"
     if not found.exists():
         handle, new = tempfile.mkstemp(dir=folder, suffix=".part")
         os.close(handle)
-        subprocess.run([*compiler, "-c", str(source), "-o", new], check=True)
+        subprocess.run([*compiler, "-c", str(source), "-o", new], cwd=ROOT, check=True)
         os.replace(new, found)
     return found
 
@@ -94,7 +101,8 @@ def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
 @cache  # nobody edits sources while the tests run
 def _name(compiler: tuple[str, ...], source: Path) -> str:
     """An object's, by what makes it: the preprocessed source, and the flags that are left."""
-    read = subprocess.run([*compiler, "-E", str(source)], check=True, stdout=subprocess.PIPE)
+    command = [*compiler, "-E", str(source)]
+    read = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     what = [word for word in compiler if not word.startswith(("-D", "-U", "-I"))]
     return hashlib.sha256("\0".join(what).encode() + read.stdout).hexdigest()[:32]
 

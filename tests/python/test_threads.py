@@ -327,7 +327,7 @@ class Interrupted(Exception):
 def test_a_signal_stops_one_text(call: str) -> None:
     """tests/c/stops.c says how soon; here, that it is before the end, and on the main thread."""
     tok = ggtok.load(fixture("bpe-llama3"))
-    text = b"".join(b"%d kettles, " % i for i in range(4_000_000))
+    text = b"".join(b"%d kettles, " % i for i in range(1_500_000))
     if call == "str":
         string = text.decode() + "\N{SNOWMAN}"
     elif call in ("ranges", "parts"):
@@ -357,7 +357,7 @@ def test_a_signal_stops_one_text(call: str) -> None:
     before = signal.signal(signal.SIGALRM, stop)
     try:
         began = time.process_time()
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
         with pytest.raises(Interrupted):
             calls[call]()
         stopped = time.process_time() - began
@@ -369,8 +369,9 @@ def test_a_signal_stops_one_text(call: str) -> None:
     began = time.process_time()
     calls[call]()
     assert stopped < (time.process_time() - began) / 2
-    with ThreadPoolExecutor(1) as pool:  # where no handler runs
-        assert pool.submit(tok.count, text).result() == tok.count(text)
+    if call == "count":
+        with ThreadPoolExecutor(1) as pool:  # where no handler runs
+            assert pool.submit(tok.count, text).result() == tok.count(text)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
