@@ -356,12 +356,12 @@ jinja_value ggtok_jinja_pf_join(jinja_env *e, jinja_value *v) {
 
 jinja_value ggtok_jinja_pm_items(jinja_env *e, jinja_value *v) {
     jinja_list *list = ggtok_jinja_dict_pairs(e, v[0].as.dict);
-    list->view = "dict_items";
+    list->view = JINJA_ITEMS;
     return ggtok_jinja_lazy(list);
 }
 jinja_value ggtok_jinja_pm_keys(jinja_env *e, jinja_value *v) {
     jinja_list *list = ggtok_jinja_items(e, v[0]);
-    list->view = "dict_keys";
+    list->view = JINJA_KEYS;
     return ggtok_jinja_lazy(list);
 }
 jinja_value ggtok_jinja_pm_values(jinja_env *e, jinja_value *v) {
@@ -371,7 +371,7 @@ jinja_value ggtok_jinja_pm_values(jinja_env *e, jinja_value *v) {
     for (uint32_t i = 0; i < dict->n; i++) {
         ggtok_jinja_list_push(&e->heap, list, dict->entries[i].value);
     }
-    list->view = "dict_values";
+    list->view = JINJA_VALUES;
     return ggtok_jinja_lazy(list);
 }
 jinja_value ggtok_jinja_pm_get(jinja_env *e, jinja_value *v) {

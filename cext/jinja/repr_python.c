@@ -50,7 +50,8 @@ const char *ggtok_jinja_python_type(jinja_value v) {
                                         "str",       "list",     "tuple",     "dict",  "dict",
                                         "function",  "argument", "Namespace", "range", "generator",
                                         "object",    "int",      "Undefined"};
-    if (v.type == JINJA_LAZY && v.as.list->view) return v.as.list->view;
+    static const char *const views[] = {"generator", "dict_keys", "dict_values", "dict_items"};
+    if (v.type == JINJA_LAZY) return views[v.as.list->view];
     return names[v.type];
 }
 
@@ -142,7 +143,8 @@ static void repr(jinja_env *e, jinja_builder *b, jinja_value v) {
         break;
     case JINJA_RANGE: repr_range(b, v.as.range); break;
     case JINJA_LAZY:
-        put(b, v.as.list->view ? v.as.list->view : ggtok_jinja_shown_generator(v.as.list));
+        put(b,
+            v.as.list->view ? ggtok_jinja_python_type(v) : ggtok_jinja_shown_generator(v.as.list));
         if (v.as.list->view) {
             put(b, "(");
             repr_items(e, b, jinja_of_list(v.as.list));

@@ -58,12 +58,15 @@ typedef struct jinja_value {
     } as;
 } jinja_value;
 
+/* What a dict's methods give, which isn't consumed as other lazy values are. */
+typedef enum jinja_view { JINJA_NO_VIEW, JINJA_KEYS, JINJA_VALUES, JINJA_ITEMS } jinja_view;
+
 struct jinja_list {
     jinja_value *data;
     uint32_t n, cap;
     bool group;        /* JINJA_TUPLE: one of groupby's, whose two items have names */
     uint32_t read;     /* JINJA_LAZY: how many were consumed */
-    const char *view;  /* JINJA_LAZY: "dict_keys"...: isn't consumed; else NULL */
+    jinja_view view;   /* JINJA_LAZY */
     const char *fault; /* JINJA_LAZY: what is wrong once it is read, or NULL */
     bool reversed;     /* JINJA_LAZY: what `reverse` gives */
     jinja_pull *pull;  /* JINJA_LAZY: makes the items one by one; NULL: they are here */

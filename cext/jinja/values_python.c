@@ -35,7 +35,7 @@ bool ggtok_jinja_python_truth(jinja_env *e, jinja_value v) {
 bool ggtok_jinja_python_hashable(jinja_heap *h, jinja_value v) {
     bool all = true;
     if (v.type == JINJA_LIST || v.type == JINJA_DICT) return false;
-    if (v.type == JINJA_LAZY && v.as.list->view) return v.as.list->view[5] == 'v'; /* dict_values */
+    if (v.type == JINJA_LAZY && v.as.list->view) return v.as.list->view == JINJA_VALUES;
     if (v.type != JINJA_TUPLE) return true;
     jinja_enter(h);
     for (uint32_t i = 0; all && i < v.as.list->n; i++) {
@@ -292,8 +292,7 @@ bool ggtok_jinja_python_in(jinja_env *e, jinja_value needle, jinja_value haystac
         }
         return ggtok_jinja_text_find(h, haystack.as.text, needle.as.text, 0) != SIZE_MAX;
     }
-    bool keys =
-        haystack.type == JINJA_LAZY && haystack.as.list->view && haystack.as.list->view[5] == 'k';
+    bool keys = haystack.type == JINJA_LAZY && haystack.as.list->view == JINJA_KEYS;
     if ((keys || haystack.type == JINJA_DICT) && !ggtok_jinja_python_hashable(h, needle))
         ggtok_jinja_fail(h, "unhashable type: '%s'", ggtok_jinja_python_type(needle));
     if (haystack.type == JINJA_DICT) {

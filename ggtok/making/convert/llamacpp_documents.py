@@ -11,6 +11,7 @@ from ggtok.making import spelling
 from ggtok.making.contents import Pair
 from ggtok.making.convert import confirm
 from ggtok.making.convert.bpe import merges_of
+from ggtok.making.convert.config_defaults import default_vocab_size
 from ggtok.making.convert.draft import Draft, check_holes
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.llamacpp_hashes import PRE_OF_HASH, TEXT
@@ -40,7 +41,7 @@ def _document(folder: Folder) -> Source:
 
 
 def size_of(folder: Folder, default: int) -> int:
-    size = folder.config.get("vocab_size")
+    size = folder.config.get("vocab_size", default_vocab_size(folder))
     if size is None:
         return default
     check_holes(token_id(size, "config.json: vocab_size"), default, "config.json: vocab_size")
@@ -67,7 +68,10 @@ def _base(source: Source) -> tuple[list[tuple[str, int]], dict[str, int]]:
     texts = {id: text for text, id in ids.items()}
     n = size_of(source.folder, len(ids))
     if max(texts) >= n:
-        raise VocabError(f"config.json: vocab_size is {n}, but there is a token {max(texts)}")
+        unsaid = "" if "vocab_size" in source.folder.config else ", transformers' default"
+        raise VocabError(
+            f"config.json: vocab_size is {n}{unsaid}, but there is a token {max(texts)}"
+        )
     added = {row["id"]: row for row in source.added}
     rows: list[tuple[str, int]] = []
     for id in range(n):

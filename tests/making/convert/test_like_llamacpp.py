@@ -10,7 +10,7 @@ import pytest
 
 import ggtok
 from ggtok.making import spelling
-from ggtok.making.convert import llamacpp_documents, llamacpp_hashes
+from ggtok.making.convert import config_defaults, llamacpp_documents, llamacpp_hashes
 from ggtok.making.convert.sentencepiece_model import BPE, read_model, write_model
 from tests.making.convert import sources
 from tests.making.convert.beside import add_qwen, folder, written
@@ -143,6 +143,32 @@ def _digest(path: Path) -> str:
     with pytest.raises(converter.ConverterRefused, match=digest):
         converter.convert(path, path / "real.gguf")
     return digest
+
+
+def test_sizes_that_config_json_leaves_to_transformers() -> None:
+    transformers = pytest.importorskip("transformers")  # which wants a later Python than ggtok
+    for kind, size in config_defaults.VOCAB_SIZES.items():
+        config = transformers.CONFIG_MAPPING[kind]().to_dict()
+        assert (config.get("text_config") or config)["vocab_size"] == size, kind
+
+
+def test_a_size_that_config_json_leaves_to_transformers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Gemma 3's own folders."""
+    path = tmp_path / "f"
+    path.mkdir()
+    text = {"model_type": "gemma3_text", "hidden_size": 64, "num_hidden_layers": 1}
+    config = {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3"}
+    sources.write(path / "config.json", {**config, "text_config": text})
+    sources.write(path / "tokenizer.model", sources.spm("bpe"))
+    sources.write(path / "tokenizer_config.json", {})
+    assert len(same(path, tmp_path)) == 262208
+    (path / "tokenizer.model").unlink()
+    sources.write(path / "tokenizer.json", sources.bpe("llama-bpe"))
+    monkeypatch.setitem(config_defaults.VOCAB_SIZES, "gemma3_text", 800)
+    with pytest.raises(ggtok.VocabError, match="is 800, transformers' default, but"):
+        ggtok.convert(path, like="llama.cpp", pre="qwen2")
 
 
 def test_the_hash_has_the_special_tokens_of_the_post_processor(tmp_path: Path) -> None:
