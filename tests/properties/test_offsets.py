@@ -1,6 +1,7 @@
 """Offsets: where in the text each token comes from.
 
-Claim offsets.1, Claim offsets.2, Claim offsets.3, Claim offsets.4: against the plain oracle of
+Claim offsets.1, Claim offsets.2, Claim offsets.3, Claim offsets.4,
+Claim offsets.5: against the plain oracle of
 tests/support/spans.py (and tests/c/paths.c compares the fast way with the recorded one).
 """
 
@@ -94,6 +95,51 @@ def test_texts_that_normalizers_change(load_fixture: Load, name: str) -> None:
         s, k = check(tok, text, parse_special=False)
         sure, n = sure + s, n + k
     assert sure > 0.6 * n > 10
+
+
+# Dropped, by themselves or in a word; shorter and longer normalized; what becomes U+2581, or looks
+# like it; as long as others.
+OF_WORDS = [
+    "\u00ad", "\u00ad\u00ad", "\x01\x02", "\u0301", "caf\u00e9", "\u00df", "\u1e9e", "\u212a",
+    "\u0130", "\u046a", "\u2581", "\u2582", "ab", "abcd", "the", "kettle", "\u4f60", "\u9f98",
+    "\u4f60\u00ad", "\u0439", "\u043c\u0438\u0440", ",", "\u3000", " ", " ", " ", " ", "\n",
+]  # fmt: skip
+
+
+# What a vocabulary has besides: tokens that are longer than the letters in the text are; that begin
+# inside a character.
+WITH = {
+    "wpm": [],
+    "wpm, longer": ["\u2581\u2c65", "\u2c65"],
+    "wpm, bytes": [b"\xe2\x96\x81\xd1", b"\xd1", b"\xab"],
+    "bert-bge": [],
+}
+
+
+@pytest.mark.parametrize("name", WITH)
+def test_words_that_are_dropped_or_change_their_length(name: str) -> None:
+    if name in OTHERS:
+        tok = quietly(name)
+    else:
+        gguf = GGUF.read(fixture("wpm"))
+        add_tokens(gguf, WITH[name], 1)
+        tok = ggtok.load(gguf.dump())
+    dropped = "\u00ad\u00ad"  # as long as the words that follow, whose ids it must not take
+    for text in (
+        f"{dropped} abcd {dropped}",
+        f"{dropped} abcd kotazh",  # of four bytes and two
+        f"{dropped} abcd kotazh {dropped}",
+        "\u046a \u046a",
+        f"\ua500{dropped} {dropped}\ua500",  # unknown
+    ):
+        check(tok, text.encode(), parse_special=False)
+    if name == "wpm, longer":  # three bytes and one; what was met stays known
+        check(tok, "\u023a\u00e9".encode(), parse_special=False)
+    rng = random.Random(5)
+    for _ in range(times(200, of=3000)):
+        some = rng.sample(OF_WORDS, 9)
+        text = "".join(rng.choice(some) for _ in range(rng.randrange(1, 12)))
+        check(tok, text.encode(), parse_special=False)
 
 
 @pytest.mark.parametrize("name", TILED)

@@ -1,6 +1,7 @@
 #include "models/wpm/text.h"
 
 #include "base/window.h"
+#include "unicode/space_mark.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
@@ -50,11 +51,21 @@ static bool are_even(const wpm_char *c, size_t n) {
     return true;
 }
 
+static bool grows(const wpm_char *c, uint32_t cpt) {
+    uint8_t own[4];
+    if (c->len > ggtok_utf8_encode(cpt, own)) return true;
+    return c->len == SPACE_MARK_BYTES && !memcmp(c->bytes, SPACE_MARK, SPACE_MARK_BYTES) &&
+           memcmp(own, SPACE_MARK, SPACE_MARK_BYTES) != 0;
+}
+
 const wpm_char *ggtok_wpm_new_page(wpm_text *t, const vocab *v, uint32_t number) {
     enum { TWO_BYTES = 0x800 / WPM_PAGE, OF_LEAD = 64 };
     wpm_char *page = ggtok_mem_alloc(WPM_PAGE * sizeof *page);
     if (!page) return NULL;
-    for (uint32_t i = 0; i < WPM_PAGE; i++) page[i] = normalize(v, number * WPM_PAGE + i);
+    for (uint32_t i = 0; i < WPM_PAGE; i++) {
+        page[i] = normalize(v, number * WPM_PAGE + i);
+        t->grows |= grows(&page[i], number * WPM_PAGE + i);
+    }
     for (uint32_t i = 0; number < TWO_BYTES && i < WPM_PAGE; i += OF_LEAD) {
         uint32_t lead = (number * WPM_PAGE + i) / OF_LEAD;
         t->in_words |= (uint32_t)in_words(page + i, OF_LEAD) << lead;

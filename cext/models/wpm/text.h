@@ -33,6 +33,7 @@ typedef struct wpm_text {
      * parts of words: most letters of Latin, Greek and Cyrillic. */
     uint32_t in_words;
     uint32_t even;        /* and those of characters that all become two bytes */
+    bool grows;           /* one of a page made so far becomes longer, or another one U+2581 */
     interrupt *interrupt; /* of the call that encodes */
 } wpm_text;
 

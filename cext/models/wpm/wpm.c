@@ -316,6 +316,48 @@ static size_t even_words(const model_call *call, const uint8_t *text, const size
     return k;
 }
 
+/* Does the first of ids[from..to) begin a word, and surely no other of them? */
+static bool is_one_word(const model_call *call, const model_source *source, size_t from, size_t to,
+                        bool apart) {
+    const wpm_scratch *s = call->scratch;
+    for (size_t i = from; i < to; i++) {
+        bool known = s->tiles.len[source->ids[i]] != TILE_ASK;
+        if (begins_word(call, source->ids[i], apart) ? i > from : i == from || !known) return false;
+    }
+    return true;
+}
+
+/* Lays ids along the words by their lengths alone, and by a word's characters only where these
+ * don't tell. False: that isn't sure to be right. Claim offsets.5. */
+static bool lay_lengths(const model_call *call, const model_source *source, bool apart) {
+    const wpm_scratch *s = call->scratch;
+    const wpm_spans *f = &s->spans;
+    const size_t begin = f->start[0], end = f->end[f->n - 1];
+    const uint8_t *text = source->text;
+    const int32_t unknown = call->v->special[GGTOK_UNK];
+    size_t i = 0, k = 0;
+    if (!s->tiles.whole || s->text.grows || !tile_is_short(begin, end) ||
+        ggtok_tile_holds_mark(text + begin, end - begin))
+        return false;
+    while (i < f->n) {
+        const tile_words words = {f->start + i, f->end + i, f->n - i, f->start[i], false};
+        i += ggtok_tile_words(&s->tiles, source, &k, words);
+        const size_t before = k;
+        while (i < f->n && k < source->n_ids && source->ids[k] == unknown &&
+               is_even(call, text + f->start[i], text + f->end[i])) { /* it is all of its word */
+            source->spans[k++] = (ggtok_span){source->base + (int64_t)f->start[i],
+                                              source->base + (int64_t)f->end[i]};
+            i++;
+        }
+        if (i == f->n || k > before) continue;
+        if (!place_word(call, source, f->start[i], f->end[i], apart, &k) ||
+            !is_one_word(call, source, before, k, apart))
+            return false;
+        i++;
+    }
+    return k == source->n_ids;
+}
+
 /* Lays the ids that a batch of words has become along them. */
 static bool lay_words(const model_call *call, const uint8_t *text, size_t n, size_t first,
                       bool apart) {
@@ -325,6 +367,7 @@ static bool lay_words(const model_call *call, const uint8_t *text, size_t n, siz
     model_source source;
     size_t k = 0;
     if (!ggtok_tile_source(call, text, n, first, &source)) return false;
+    if (apart && f->n && lay_lengths(call, &source, apart)) return true;
     for (size_t i = 0, even = 0; i < f->n;) {
         const size_t *start = f->start + i, *end = f->end + i;
         if (i >= even && apart) even = i + even_words(call, text, start, end, f->n - i);
