@@ -43,10 +43,11 @@ def module(folder: Path, cc: str, flags: tuple[str, ...]) -> None:
 
 
 def pytest(folder: Path, arguments: list[str], **environment: str) -> int:
-    """Runs pytest with the package of `folder` before the installed one."""
-    script = Path(sys.executable).with_name("pytest")
+    """Runs pytest with the package of `folder` before the installed one, and the sources'."""
+    code = "import sys; del sys.path[0]; import pytest; sys.exit(pytest.main())"
     environment = {**os.environ, "PYTHONPATH": str(folder), **environment}
-    return subprocess.run([script, *arguments], cwd=ROOT, env=environment).returncode
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
 def _library(cc: str, name: str) -> str:
