@@ -10,6 +10,8 @@
  * Without a GIL the kept objects would need locks, so none are kept.
  */
 #include "python/entry.h"
+
+#include "base/cpu.h"
 #include "python/array.h"
 #include "python/chat.h"
 #include "python/signals.h"
@@ -17,6 +19,7 @@
 #include "unicode/utf8.h"
 
 enum {
+    AHEAD = 16,         /* ids */
     POLL_FROM = 1 << 16 /* bytes: or asking for signals */
 };
 
@@ -134,6 +137,13 @@ static PyObject *int_of(entry *e, int32_t id) {
     return number;
 }
 
+/* Where a later id's object is told, and the object of one before that, which are on their way by
+ * the time they are asked for: most of a list's time is waiting for its objects. */
+static inline void fetch_ints(const entry *e, int32_t later, int32_t id) {
+    if ((uint32_t)later < e->n_ints) PREFETCH(&e->ints[later]);
+    if ((uint32_t)id < e->n_ints) PREFETCH(e->ints[id]);
+}
+
 PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
     if (KEEP && !e->ints) { /* pages of it that no id reaches cost nothing */
         uint32_t n_ints = ggtok_n_tokens(e->tok);
@@ -147,6 +157,7 @@ PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
             break;
         }
         for (size_t stop = n - i < ASK ? n : i + ASK; i < stop; i++) {
+            if (n - i > 2 * AHEAD) fetch_ints(e, ids[i + 2 * AHEAD], ids[i + AHEAD]);
             PyObject *number = int_of(e, ids[i]);
             if (!number) {
                 Py_DECREF(list);
