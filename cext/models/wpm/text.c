@@ -117,7 +117,11 @@ ALWAYS_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds
     two &= inner >> 1;
     three &= inner >> 1 & inner >> 2;
     four &= inner >> 1 & inner >> 2 & inner >> 3;
-    uint64_t leads = without_letters(t, p, two | three | four, two);
+    uint64_t chinese = three & window_range(p, WPM_CHINESE_LEAD, WPM_CHINESE_LEADS);
+    k->first |= chinese;
+    k->last |= chinese << 2;
+    k->alone |= chinese | chinese << 1 | chinese << 2;
+    uint64_t leads = without_letters(t, p, (two | three | four) & ~chinese, two);
     for (; leads; leads &= leads - 1) { /* no branch depends on a character's kind */
         unsigned at = bits_lowest(leads);
         const uint8_t *q = p + at;

@@ -33,7 +33,8 @@ typedef struct wpm_text {
      * parts of words: most letters of Latin, Greek and Cyrillic. */
     uint32_t in_words;
     uint32_t even;        /* and those of characters that all become two bytes */
-    bool grows;           /* one of a page made so far becomes longer, or another one U+2581 */
+    bool grows;           /* one of a page made so far becomes longer, or another one U+2581; no
+                           * Chinese one does */
     interrupt *interrupt; /* of the call that encodes */
 } wpm_text;
 
@@ -51,6 +52,13 @@ static inline const wpm_char *wpm_char_of(wpm_text *t, const vocab *v, uint32_t 
     const wpm_char *page = t->page[cpt / WPM_PAGE];
     if (!page && !(page = ggtok_wpm_new_page(t, v, cpt / WPM_PAGE))) return NULL;
     return &page[cpt % WPM_PAGE];
+}
+
+/* Of U+5000 to U+9FFF, most of what is Chinese: all of them stand alone, as they are, whatever the
+ * vocabulary's flags. */
+enum { WPM_CHINESE_LEAD = 0xE5, WPM_CHINESE_LEADS = 5 };
+static inline bool wpm_is_chinese_lead(uint8_t c) {
+    return (uint8_t)(c - WPM_CHINESE_LEAD) < WPM_CHINESE_LEADS;
 }
 
 /* Finds the next words of text[*at..n), where no word has begun, and moves *at after

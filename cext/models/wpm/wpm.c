@@ -289,6 +289,11 @@ static bool is_even(const model_call *call, const uint8_t *p, const uint8_t *end
         if ((*p & 0xE0) == 0xC0 && s->text.even >> (*p & 31) & 1 && p + 1 < end &&
             utf8_continues(p[1]))
             continue;
+        if (wpm_is_chinese_lead(*p) && end - p >= 3 && utf8_continues(p[1]) &&
+            utf8_continues(p[2])) {
+            len = 3;
+            continue;
+        }
         len = cpt < 0x80 ? 1 : ggtok_utf8_decode(p, end, &cpt);
         const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
         if (!c || c->len != len || is_mark(c)) return false;
