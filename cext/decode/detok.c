@@ -1,5 +1,6 @@
 #include "decode/detok.h"
 
+#include "base/cpu.h"
 #include "unicode/space_mark.h"
 #include "unicode/utf8.h"
 #include "vocab/byte_map.h"
@@ -184,8 +185,11 @@ ggtok_status ggtok_piece_table_build(piece_table *t, const vocab *v, ggtok_error
         }
     }
     t->off[v->n_tokens] = (uint32_t)b.out.n;
-    t->bytes = ggtok_mem_realloc(b.out.data, b.out.n);
-    if (t->bytes) return GGTOK_OK;
+    t->bytes = ggtok_mem_realloc(b.out.data, b.out.n + AT_ONCE);
+    if (t->bytes) {
+        memset(t->bytes + b.out.n, 0, AT_ONCE);
+        return GGTOK_OK;
+    }
 memory:
     ggtok_mem_free(b.out.data);
     return ggtok_error_memory(err);
@@ -206,50 +210,124 @@ gguf_view ggtok_piece_of(const piece_table *t, const vocab *v, uint32_t id, int3
 
 /* ---- clean_spaces: three passes over the text, in place ---- */
 
+static inline uint8_t is_punctuation(uint8_t c) {
+    return (uint8_t)(c == '?') | (uint8_t)(c == '!') | (uint8_t)(c == '.') | (uint8_t)(c == ',');
+}
+
+/* The first place from i > 0 on where the character after a space is one of those, or n. */
+ALWAYS_INLINE size_t find_after_space(const uint8_t *t, size_t i, size_t n, bool punctuation) {
+    enum { BLOCK = 32 };
+#define IS_ONE(c) (punctuation ? is_punctuation(c) : (uint8_t)((c) == '\''))
+    for (; n - i >= BLOCK; i += BLOCK) {
+        uint8_t any = 0;
+        for (size_t k = i; k < i + BLOCK; k++) any |= (uint8_t)(t[k - 1] == ' ') & IS_ONE(t[k]);
+        if (any) break;
+    }
+    while (i < n && !((t[i - 1] == ' ') & IS_ONE(t[i]))) i++;
+#undef IS_ONE
+    return i;
+}
+
+/* What is kept of the text, which is read at `at` and written at `n` <= at. */
+typedef struct cleaning {
+    uint8_t *text;
+    size_t end, at, n;
+} cleaning;
+
+/* Keeps what stands before the next such place and goes there; false: there is none. */
+ALWAYS_INLINE bool next_place(cleaning *c, bool punctuation) {
+    size_t found = find_after_space(c->text, c->at, c->end, punctuation);
+    if (c->n < c->at) memmove(c->text + c->n, c->text + c->at, found - c->at);
+    c->n += found - c->at;
+    c->at = found;
+    return found < c->end;
+}
+
+static cleaning begin_cleaning(const bytebuf *b) {
+    size_t first = b->n ? 1 : 0;
+    return (cleaning){b->data, b->n, first, first};
+}
+
 /* " ?" " !" " ." " ,": the space goes. */
 static void join_punctuation(bytebuf *b) {
-    char *t = (char *)b->data;
-    size_t n = b->n ? 1 : 0;
-    for (size_t i = 1; i < b->n; i++) {
-        char x = t[i];
-        if (t[i - 1] == ' ' && (x == '?' || x == '!' || x == '.' || x == ',')) n--;
-        t[n++] = x;
-    }
-    b->n = n;
+    cleaning c = begin_cleaning(b);
+    while (next_place(&c, true)) c.text[c.n - 1] = c.text[c.at++];
+    b->n = c.n;
 }
 
 /* " ' ": both spaces go. The second becomes a NUL, so that it does not count as
  * the space before what follows. */
 static void join_apostrophes(bytebuf *b) {
-    char *t = (char *)b->data;
-    size_t n = b->n ? 1 : 0;
-    for (size_t i = 1; i < b->n; i++) {
-        char x = t[i];
-        if (x == '\'' && i + 1 < b->n && t[i - 1] == ' ' && t[i + 1] == ' ') {
-            n--;
-            t[++i] = 0;
+    cleaning c = begin_cleaning(b);
+    while (next_place(&c, false)) {
+        if (c.at + 1 < c.end && c.text[c.at + 1] == ' ') {
+            c.text[c.n - 1] = '\'';
+            c.text[c.at + 1] = 0;
+            c.at += 2;
+        } else {
+            c.text[c.n++] = c.text[c.at++];
         }
-        t[n++] = x;
     }
-    b->n = n;
+    b->n = c.n;
 }
 
 /* " 's" " 'm" " 're" " 've": the space goes (before 't, 'd and 'll it stays). */
 static void join_contractions(bytebuf *b) {
-    char *t = (char *)b->data;
-    size_t n = b->n ? 1 : 0;
-    for (size_t i = 1; i < b->n; i++) {
-        char x = t[i];
-        if (t[i - 1] == ' ' && x == '\'' && i + 1 < b->n) {
-            char x1 = t[i + 1], x2 = i + 2 < b->n ? t[i + 2] : 0;
-            if (x1 == 's' || x1 == 'm' || ((x1 == 'r' || x1 == 'v') && x2 == 'e')) n--;
-        }
-        t[n++] = x;
+    cleaning c = begin_cleaning(b);
+    while (next_place(&c, false)) {
+        uint8_t x1 = c.at + 1 < c.end ? c.text[c.at + 1] : 0;
+        uint8_t x2 = c.at + 2 < c.end ? c.text[c.at + 2] : 0;
+        bool joined = x1 == 's' || x1 == 'm' || ((x1 == 'r' || x1 == 'v') && x2 == 'e');
+        c.n -= joined;
+        c.text[c.n++] = c.text[c.at++];
     }
-    b->n = n;
+    b->n = c.n;
 }
 
 /* ---- text ---- */
+
+/* The first of the ids that is no token's, or n. */
+static size_t find_unknown(const vocab *v, const int32_t *ids, size_t n) {
+    enum { BLOCK = 256 };
+    size_t i = 0;
+    for (; n - i >= BLOCK; i += BLOCK) {
+        uint32_t highest = 0;
+        for (size_t k = 0; k < BLOCK; k++) {
+            uint32_t id = (uint32_t)ids[i + k]; /* below 0: above all tokens */
+            highest = id > highest ? id : highest;
+        }
+        if (highest >= v->n_tokens) break;
+    }
+    while (i < n && (uint32_t)ids[i] < v->n_tokens) i++;
+    return i;
+}
+
+/* Appends the pieces of ids that are all tokens'. Pieces stand anywhere in a table of megabytes, so
+ * what a later one needs is on its way while others are copied. */
+static bool append_pieces(bytebuf *out, const piece_table *t, const vocab *v, const int32_t *ids,
+                          size_t n, bool special) {
+    enum { BLOCK = 32 };
+    gguf_view pieces[BLOCK];
+    for (size_t from = 0, block; from < n; from += block) {
+        size_t bytes = 0;
+        block = n - from < BLOCK ? n - from : BLOCK;
+        for (size_t i = 0; i < block; i++) {
+            const int32_t *id = &ids[from + i];
+            if (n - from - i > BLOCK) PREFETCH(&t->off[id[BLOCK]]);
+            pieces[i] = ggtok_piece_of(t, v, (uint32_t)*id, 0, special);
+            PREFETCH(pieces[i].p);
+            bytes += pieces[i].n;
+        }
+        if (!bytebuf_reserve(out, bytes + AT_ONCE)) return false;
+        uint8_t *to = out->data + out->n;
+        for (size_t i = 0; i < block; to += pieces[i++].n) {
+            memcpy(to, pieces[i].p, AT_ONCE); /* most are no longer */
+            if (pieces[i].n > AT_ONCE) memcpy(to, pieces[i].p, pieces[i].n);
+        }
+        out->n += bytes;
+    }
+    return true;
+}
 
 ggtok_status ggtok_detok_text(const piece_table *t, const vocab *v, const int32_t *ids, size_t n,
                               unsigned flags, bytebuf *out, ggtok_error *err) {
@@ -266,18 +344,19 @@ ggtok_status ggtok_detok_text(const piece_table *t, const vocab *v, const int32_
             last--;
         }
     }
-    for (size_t i = first; i < last; i++) {
-        int32_t id = ids[i];
-        if (id < 0 || (uint32_t)id >= v->n_tokens) {
-            return ggtok_error_set(
-                err, GGTOK_ERR_ARGUMENT,
-                "ids[%llu] is %ld: not a token id of this vocabulary of %lu tokens",
-                (unsigned long long)i, (long)id, (unsigned long)v->n_tokens);
-        }
-        gguf_view piece = ggtok_piece_of(t, v, (uint32_t)id, lstrip, unparse);
-        if (!bytebuf_append(out, piece.p, piece.n)) return ggtok_error_memory(err);
-        lstrip = false;
+    size_t unknown = first + find_unknown(v, ids + first, last - first);
+    if (unknown < last) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                               "ids[%llu] is %ld: not a token id of this vocabulary of %lu tokens",
+                               (unsigned long long)unknown, (long)ids[unknown],
+                               (unsigned long)v->n_tokens);
     }
+    if (lstrip && first < last) {
+        gguf_view piece = ggtok_piece_of(t, v, (uint32_t)ids[first++], lstrip, unparse);
+        if (!bytebuf_append(out, piece.p, piece.n)) return ggtok_error_memory(err);
+    }
+    if (!append_pieces(out, t, v, ids + first, last - first, unparse))
+        return ggtok_error_memory(err);
     if (v->flag[GGTOK_FLAG_CLEAN_SPACES]) {
         join_punctuation(out);
         join_apostrophes(out);
