@@ -289,11 +289,8 @@ def _code_points(data: bytes, begin: int, end: int) -> int:
 
 def _in_code_points(data: bytes, found: list[Chunk]) -> Iterator[Chunk]:
     at = chars = 0
-    for start, end, n_tokens in found:
-        if start >= at:
-            chars += _code_points(data, at, start)
-        else:
-            chars -= _code_points(data, start, at)
+    for start, end, n_tokens in found:  # each begins after the one before
+        chars += _code_points(data, at, start)
         at = start
         yield Chunk(chars, chars + _code_points(data, start, end), n_tokens)
 

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -183,6 +184,7 @@ def test_plans_are_kept_by_value_and_type(ways: Counter[str]) -> None:
     assert text(chat_template_kwargs={"x": 1.0}) == "True1.00False"
     assert text(chat_template_kwargs={"x": [1]}) == "True10False"
     assert text(x=1) == "True10False"
+    assert text(chat_template_kwargs=MappingProxyType({"x": 1})) == "True10False"
     assert text(tools=TOOLS) == "True2False"
     assert text(tools=TOOLS[:1]) == "True1False"
     assert text(tools=iter(TOOLS)) == "True2False"

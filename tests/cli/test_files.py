@@ -65,7 +65,7 @@ def test_memory_does_not_grow_with_the_file(option: str, tmp_path: Path) -> None
 
     small, large = peak(100_000), peak(250_000)  # blocks have their size from some 70,000 on
     growth = (250_000 - 100_000) * len(LINE)
-    assert large - small < growth  # a list of the ids alone takes ten times as much
+    assert large - small < 2 * growth  # a list of the ids alone takes ten times the growth
 
 
 @pytest.mark.parametrize("n", range(1, 6))

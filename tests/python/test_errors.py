@@ -398,6 +398,9 @@ def test_errors_can_be_pickled() -> None:
     copy: Any = pickle.loads(pickle.dumps(caught.value))
     assert type(copy) is ggtok.GGUFError
     assert (str(copy), copy.key, copy.offset) == (str(caught.value), "a.key", SECOND_KEY)
+    copy = pickle.loads(pickle.dumps(ggtok.DocumentError("x: bad", path="x", kind="malformed")))
+    assert type(copy) is ggtok.DocumentError
+    assert (str(copy), copy.path, copy.kind) == ("x: bad", "x", "malformed")
 
 
 def test_control_characters_of_a_file_stay_out_of_messages(tmp_path: Path) -> None:
