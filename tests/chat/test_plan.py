@@ -191,7 +191,7 @@ def test_plans_are_kept_by_value_and_type(ways: Counter[str]) -> None:
     assert text(tools=[]) == text(tools=None) == text() == "True0False"
     assert text(enable_thinking=True) == "True0True"
     assert text(add_generation_prompt=False) == "0False"
-    assert ways == {"C": 13}
+    assert ways == {"C": 14}
     for i in range(200):
         assert text(template=f"{{{{ '{i}' }}}}") == str(i)
     assert len(tok._plans) <= 64
