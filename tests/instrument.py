@@ -43,8 +43,8 @@ def module(folder: Path, cc: str, flags: tuple[str, ...]) -> None:
 
 
 def pytest(folder: Path, arguments: list[str], **environment: str) -> int:
-    """Runs pytest with the package of `folder` before the installed one, and the sources'."""
-    code = "import sys; del sys.path[0]; import pytest; sys.exit(pytest.main())"
+    """Runs pytest with the package of `folder` before the installed one, and before the sources."""
+    code = "import sys; sys.path.remove(''); import pytest; sys.exit(pytest.main())"
     environment = {**os.environ, "PYTHONPATH": str(folder), **environment}
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment).returncode

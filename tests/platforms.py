@@ -1,4 +1,4 @@
-"""python -m tests.instrument platforms: the C programs of tests/c on other platforms.
+"""python -m tests.platforms, or tests.instrument platforms: tests/c on other platforms.
 
 Compiles them for 64-bit ARM (NEON), for IBM Z (big-endian) and for Windows, runs them under
 qemu-user and wine, and compares what `paths` prints, a sum over the ids of many texts with each
@@ -118,3 +118,7 @@ def main() -> int:
             for line in pool.map(lambda p: check(p, folder, expected), OTHERS):
                 print(line, flush=True)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -330,13 +330,12 @@ typedef struct fields {
     bool automatic, manual;
 } fields;
 
-/* What a name or number stands for, which may be all of a field's name. */
-static jinja_value argument(fields *f, const uint8_t *p, size_t n, bool all) {
+static jinja_value argument(fields *f, const uint8_t *p, size_t n) {
     jinja_heap *h = &f->e->heap;
     uint64_t at = 0;
     bool digits = n > 0;
     for (size_t i = 0; i < n; i++) digits &= p[i] >= '0' && p[i] <= '9';
-    if (!digits && !(all && !n)) {
+    if (n && !digits) {
         for (uint32_t i = 0; i < f->args->n; i++) {
             if (f->args->v[i].type != JINJA_KEYWORD) continue;
             const jinja_keyword *k = f->args->v[i].as.keyword;
@@ -344,7 +343,7 @@ static jinja_value argument(fields *f, const uint8_t *p, size_t n, bool all) {
         }
         ggtok_jinja_fail(h, "'format' lacks the argument of a field");
     }
-    if (all) *(n ? &f->manual : &f->automatic) = true; /* as string.Formatter has it */
+    *(n ? &f->manual : &f->automatic) = true;
     if (f->manual && f->automatic) {
         ggtok_jinja_fail(
             h, "cannot switch between manual field specification and automatic numbering");
@@ -363,7 +362,7 @@ static jinja_value field_value(fields *f, const uint8_t *p, size_t n) {
     size_t i = 0;
     jinja_env *e = f->e;
     while (i < n && p[i] != '.' && p[i] != '[') i++;
-    jinja_value v = argument(f, p, i, i == n);
+    jinja_value v = argument(f, p, i);
     while (i < n) {
         bool item = p[i++] == '[';
         size_t begin = i;

@@ -186,7 +186,7 @@ size_t ggtok_tile_words(const tiles *t, const model_source *source, size_t *k, t
     /* No branch depends on whether an id begins a word. One of TILE_ASK leads beyond its word. */
     for (; i < n_ids; i++) {
         const size_t n = len[ids[i]], first = n >> 15;
-        if ((first ^ (at == last)) | (first & (w == words.n))) break;
+        if ((first ^ (at == last)) | (at > last) | (first & (w == words.n))) break;
         const size_t from = first ? words.start[w] : at;
         last = first ? words.end[w] : last;
         spans[i].begin = base + (int64_t)(words.joined ? at : from);

@@ -3,8 +3,8 @@
     python tests/c/build.py [--cc CC] [--program NAME] [--objects FOLDER] OUT [FLAG...]
 
 Programs share what they are made of: an object is compiled once for each compiler and set of
-flags. Objects whose sources are the same once they are preprocessed are the same, so that a
-macro for tests only costs the files that ask for it.
+flags, of which $CFLAGS come first. Objects whose sources are the same once they are preprocessed
+are the same, so that a macro for tests only costs the files that ask for it.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def build(
     command = [*_compiler(cc), *shlex.split(os.environ.get("CFLAGS", "")), "-O1", "-g1", *flags]
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
-        # Processes that begin at the same time meet in an order of their own: each finds what
-        # others have compiled.
-        for source in random.Random(os.getpid()).sample(sources, len(sources)):
-            object_of(source, command, folder)
-        linked = [str(object_of(source, command, folder)) for source in sources]
+        # In an order of its own, so that a process which begins at the same time as another one
+        # finds much of what it needs compiled.
+        shuffled = random.Random(os.getpid()).sample(sources, len(sources))
+        made = {source: object_of(source, command, folder) for source in shuffled}
+        linked = [str(made[source]) for source in sources]
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
 
 

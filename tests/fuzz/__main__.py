@@ -7,7 +7,7 @@ Needs clang with libFuzzer, and binutils. tests/c/capi.c runs first, then each t
 AddressSanitizer and UndefinedBehaviorSanitizer; targets beside a build of the library
 without its short cuts, which must give the same ids. DIR (default: a temporary folder)
 gets the targets, the inputs and any finding; a finding is an input that
-`DIR/fuzz_TARGET FILE` runs again.
+`DIR/fuzz_TARGET FILE` runs again, but for leaks, which only the report tells of.
 
 --save puts the fewest inputs that reach all that was reached into tests/fuzz/corpus.
 Exit status 1 if there is a finding.

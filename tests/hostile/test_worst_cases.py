@@ -22,7 +22,7 @@ import ggtok
 from ggtok import TokenAttr
 from tests.support.patch import GGUF, add_tokens
 from tests.support.samples import times
-from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names
+from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
@@ -187,6 +187,16 @@ def test_growth_with_a_long_token(name: str) -> None:
         whole = tok.encode(text + b"ab", add_special=False)
         assert len(whole) <= 2, name  # the token, and in some a space in front
     assert times[1] < max(RATIO * times[0], LEAST), times
+
+
+def test_offsets_behind_words_that_are_dropped() -> None:
+    """Each of these was laid along the ids of the long word that follows, up to its end."""
+    tok = ggtok.load(real("bert-bge"))
+    texts = [(b"\x01 " * dropped + b"qj" * 5_000 + b" ") * 30 for dropped in (50, 400)]
+    few, many = (
+        min(seconds(partial(tok.encode_with_offsets, text)) for _ in range(3)) for text in texts
+    )
+    assert many < 4 * few, (few, many)  # it was 18
 
 
 def test_a_token_of_unknown_bytes_is_not_quadratic(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 #include "models/wpm/text.h"
 
 #include "base/window.h"
-#include "unicode/space_mark.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
@@ -53,9 +52,7 @@ static bool are_even(const wpm_char *c, size_t n) {
 
 static bool grows(const wpm_char *c, uint32_t cpt) {
     uint8_t own[4];
-    if (c->len > ggtok_utf8_encode(cpt, own)) return true;
-    return c->len == SPACE_MARK_BYTES && !memcmp(c->bytes, SPACE_MARK, SPACE_MARK_BYTES) &&
-           memcmp(own, SPACE_MARK, SPACE_MARK_BYTES) != 0;
+    return c->len > ggtok_utf8_encode(cpt, own);
 }
 
 const wpm_char *ggtok_wpm_new_page(wpm_text *t, const vocab *v, uint32_t number) {

@@ -33,8 +33,7 @@ typedef struct wpm_text {
      * parts of words: most letters of Latin, Greek and Cyrillic. */
     uint32_t in_words;
     uint32_t even;        /* and those of characters that all become two bytes */
-    bool grows;           /* one of a page made so far becomes longer, or another one U+2581; no
-                           * Chinese one does */
+    bool grows;           /* one of a page made so far becomes longer */
     interrupt *interrupt; /* of the call that encodes */
 } wpm_text;
 
@@ -55,7 +54,7 @@ static inline const wpm_char *wpm_char_of(wpm_text *t, const vocab *v, uint32_t 
 }
 
 /* Of U+5000 to U+9FFF, most of what is Chinese: all of them stand alone, as they are, whatever the
- * vocabulary's flags. */
+ * vocabulary's flags. They aren't looked up. */
 enum { WPM_CHINESE_LEAD = 0xE5, WPM_CHINESE_LEADS = 5 };
 static inline bool wpm_is_chinese_lead(uint8_t c) {
     return (uint8_t)(c - WPM_CHINESE_LEAD) < WPM_CHINESE_LEADS;

@@ -341,9 +341,7 @@ static bool lay_lengths(const model_call *call, const model_source *source, bool
     const uint8_t *text = source->text;
     const int32_t unknown = call->v->special[GGTOK_UNK];
     size_t i = 0, k = 0;
-    if (!s->tiles.whole || s->text.grows || !tile_is_short(begin, end) ||
-        ggtok_tile_holds_mark(text + begin, end - begin))
-        return false;
+    if (!s->tiles.whole || s->text.grows || !tile_is_short(begin, end)) return false;
     while (i < f->n) {
         const tile_words words = {f->start + i, f->end + i, f->n - i, f->start[i], false};
         i += ggtok_tile_words(&s->tiles, source, &k, words);

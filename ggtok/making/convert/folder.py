@@ -32,11 +32,17 @@ class Folder:
     def config(self) -> dict[str, Any]:
         """config.json, the text model's part on top."""
         config = self._object("config.json")
-        for key in ("text_config", "llm_config", "lm_config", "language_config"):
-            part = config.get(key)
-            if isinstance(part, dict):
-                return {**config, **part, "architectures": _first(part, config, "architectures")}
-        return config
+        part = self.text_config
+        if part is None:
+            return config
+        return {**config, **part, "architectures": _first(part, config, "architectures")}
+
+    @cached_property
+    def text_config(self) -> dict[str, Any] | None:
+        """The text model's part of config.json, if it has one."""
+        config = self._object("config.json")
+        parts = map(config.get, ("text_config", "llm_config", "lm_config", "language_config"))
+        return next((part for part in parts if isinstance(part, dict)), None)
 
     @cached_property
     def tokenizer_config(self) -> dict[str, Any]:

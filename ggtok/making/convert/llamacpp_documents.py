@@ -41,7 +41,9 @@ def _document(folder: Folder) -> Source:
 
 
 def size_of(folder: Folder, default: int) -> int:
-    size = folder.config.get("vocab_size", default_vocab_size(folder))
+    size = (folder.text_config or folder.config).get("vocab_size", default_vocab_size(folder))
+    if size is None:
+        size = folder.config.get("vocab_size")
     if size is None:
         return default
     check_holes(token_id(size, "config.json: vocab_size"), default, "config.json: vocab_size")
@@ -96,25 +98,57 @@ def _hashed(source: Source, pre: str | None, faithful: Callable[[], Vocabulary])
     """The pre-tokenizer by the hash of one text's ids, special tokens added."""
     if pre is not None:
         return pre
-    encode = confirm.hugging_face(source.document).encode()
+    added = _added(source)
+    encode = confirm.hugging_face(_document_of_class(source)).encode()
     if encode is None:
         encode = confirm.encode_ours(faithful(), parse_special=True)
-    ids, template = ids_of(source), _added(source)
-    before = [ids[token] for token in template.before if token in ids]
-    after = [ids[token] for token in template.after if token in ids]
+    ids = ids_of(source)
+    before = [ids[token] for token in added.before if token in ids]
+    after = [ids[token] for token in added.after if token in ids]
     return named_by_hash(encode, before, after)
 
 
+# transformers' classes (version 5) that don't take all of a tokenizer.json.
+_OF_BERT = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+_WITHOUT_TEMPLATE = ("GPTNeoXTokenizer",)
+
+
+def _class_of(source: Source) -> str:
+    """The tokenizer's class in transformers; "" if the folder names none."""
+    configs = source.folder.tokenizer_config, source.folder.config
+    names = [config.get("tokenizer_class") for config in configs]
+    return next((name for name in names if isinstance(name, str)), "").removesuffix("Fast")
+
+
+def _is_of_bert(source: Source) -> bool:
+    name = _class_of(source)
+    return source.model.get("type") == "WordPiece" and (not name or name in _OF_BERT)
+
+
 def _added(source: Source) -> Template:
-    """What transformers, from its version 5 on, puts around a text: what the post_processor says,
-    not add_bos_token. Its class for BERT sets one of its own.
-    """
-    config = source.folder.tokenizer_config
-    own = config.get("tokenizer_class") not in ("PreTrainedTokenizerFast", "TokenizersBackend")
-    if source.model.get("type") == "WordPiece" and own:
+    """What transformers puts around a text: what the post_processor says, not add_bos_token."""
+    if _is_of_bert(source):
+        config = source.folder.tokenizer_config
         around = [content_of(config.get(f"{name}_token")) for name in ("cls", "sep")]
         return Template([around[0] or "[CLS]"], [around[1] or "[SEP]"])
+    if _class_of(source) in _WITHOUT_TEMPLATE:
+        return Template()
     return template_of(source.document.get("post_processor"))
+
+
+def _document_of_class(source: Source) -> dict[str, Any]:
+    """The tokenizer.json with the normalizer that BERT's class makes anew."""
+    if not _is_of_bert(source):
+        return source.document
+    config = source.folder.tokenizer_config
+    normalizer = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": config.get("tokenize_chinese_chars", True),
+        "strip_accents": config.get("strip_accents"),
+        "lowercase": config.get("do_lower_case", True),
+    }
+    return {**source.document, "normalizer": normalizer}
 
 
 def named_by_hash(

@@ -164,11 +164,26 @@ def test_a_size_that_config_json_leaves_to_transformers(
     sources.write(path / "tokenizer.model", sources.spm("bpe"))
     sources.write(path / "tokenizer_config.json", {})
     assert len(same(path, tmp_path)) == 262208
+    above = {**config, "text_config": text, "vocab_size": 2000}  # isn't the text model's
+    sources.write(path / "config.json", above)
+    assert len(same(path, tmp_path)) == 262208
     (path / "tokenizer.model").unlink()
+    sources.write(path / "config.json", {**config, "text_config": text})
     sources.write(path / "tokenizer.json", sources.bpe("llama-bpe"))
     monkeypatch.setitem(config_defaults.VOCAB_SIZES, "gemma3_text", 800)
     with pytest.raises(ggtok.VocabError, match="is 800, transformers' default, but"):
         ggtok.convert(path, like="llama.cpp", pre="qwen2")
+
+
+BEGIN = {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}
+TWICE = {
+    "type": "TemplateProcessing",
+    "single": [BEGIN, BEGIN, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {
+        "<|im_start|>": {"id": "<|im_start|>", "ids": [1], "tokens": ["<|im_start|>"]}
+    },
+}
 
 
 def test_the_hash_has_the_special_tokens_of_the_post_processor(tmp_path: Path) -> None:
@@ -179,34 +194,49 @@ def test_the_hash_has_the_special_tokens_of_the_post_processor(tmp_path: Path) -
     config = {"tokenizer_class": "LlamaTokenizerFast", "bos_token": "<|im_start|>"}
     sources.write(path / "tokenizer_config.json", {**config, "add_bos_token": True})
     without = _digest(path)
-    special = {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}
-    document["post_processor"] = {
-        "type": "TemplateProcessing",
-        "single": [special, special, {"Sequence": {"id": "A", "type_id": 0}}],
-        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-        "special_tokens": {
-            "<|im_start|>": {"id": "<|im_start|>", "ids": [1], "tokens": ["<|im_start|>"]}
-        },
-    }
+    document["post_processor"] = TWICE
     sources.write(path / "tokenizer.json", document)
     sources.write(path / "tokenizer_config.json", {**config, "add_bos_token": False})
     assert _digest(path) != without
 
 
-@pytest.mark.parametrize("name", ["BertTokenizer", "PreTrainedTokenizerFast", None])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"tokenizer_class": "BertTokenizer", "cls_token": "[PAD]"},
+        {"tokenizer_class": "DistilBertTokenizerFast", "do_lower_case": False},
+        {"tokenizer_class": "BertTokenizerFast", "strip_accents": False},
+        {"tokenizer_class": "PreTrainedTokenizerFast"},
+        {"tokenizer_class": "TokenizersBackend", "do_lower_case": False},
+    ],
+)
 @pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("names", [{}, {"cls_token": "[PAD]"}])
-def test_transformers_class_for_bert_has_special_tokens_of_its_own(
-    name: str | None, swapped: bool, names: dict[str, str], tmp_path: Path
+def test_what_transformers_class_for_bert_makes_of_a_folder(
+    config: dict[str, Any], swapped: bool, tmp_path: Path
 ) -> None:
+    """It has special tokens and a normalizer of its own, whatever tokenizer.json says."""
     document = sources.wordpiece()
     vocab = document["model"]["vocab"]
     vocab["##x"] = vocab.pop("##")  # which the converter leaves without a text
     row = {"type": "BertProcessing", "sep": ["[CLS]", 1], "cls": ["[SEP]", 2]}
     document["post_processor"] = row if swapped else None
+    document["normalizer"]["lowercase"] = not swapped
     path = folder(tmp_path / "f", "BertModel", "bert", vocab_size=len(vocab) + 3)
     sources.write(path / "tokenizer.json", document)
-    sources.write(path / "tokenizer_config.json", {"tokenizer_class": name, **names})
+    sources.write(path / "tokenizer_config.json", config)
+    _digest(path)
+
+
+@pytest.mark.parametrize("where", ["config.json", "tokenizer_config.json"])
+def test_a_class_that_drops_the_template(where: str, tmp_path: Path) -> None:
+    document = sources.bpe("llama-bpe", post_processor=TWICE)
+    config = {"tokenizer_class": "GPTNeoXTokenizerFast"}
+    more = config if where == "config.json" else {}
+    path = folder(tmp_path / "f", "OlmoForCausalLM", "olmo", vocab_size=910, **more)
+    sources.write(path / "tokenizer.json", document)
+    in_tokenizer = config if where != "config.json" else {}
+    sources.write(path / "tokenizer_config.json", in_tokenizer)
     _digest(path)
 
 
