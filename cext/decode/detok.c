@@ -210,21 +210,23 @@ gguf_view ggtok_piece_of(const piece_table *t, const vocab *v, uint32_t id, int3
 
 /* ---- clean_spaces: three passes over the text, in place ---- */
 
-static inline uint8_t is_punctuation(uint8_t c) {
-    return (uint8_t)(c == '?') | (uint8_t)(c == '!') | (uint8_t)(c == '.') | (uint8_t)(c == ',');
+/* Does the space before the character perhaps go? */
+ALWAYS_INLINE uint8_t is_joined(uint8_t c, bool punctuation) {
+    uint8_t any =
+        (uint8_t)(c == '?') | (uint8_t)(c == '!') | (uint8_t)(c == '.') | (uint8_t)(c == ',');
+    return punctuation ? any : (uint8_t)(c == '\'');
 }
 
-/* The first place from i > 0 on where the character after a space is one of those, or n. */
+/* The first place from i > 0 on where such a character is behind a space, or n. */
 ALWAYS_INLINE size_t find_after_space(const uint8_t *t, size_t i, size_t n, bool punctuation) {
     enum { BLOCK = 32 };
-#define IS_ONE(c) (punctuation ? is_punctuation(c) : (uint8_t)((c) == '\''))
     for (; n - i >= BLOCK; i += BLOCK) {
         uint8_t any = 0;
-        for (size_t k = i; k < i + BLOCK; k++) any |= (uint8_t)(t[k - 1] == ' ') & IS_ONE(t[k]);
+        for (size_t k = i; k < i + BLOCK; k++)
+            any |= (uint8_t)(t[k - 1] == ' ') & is_joined(t[k], punctuation);
         if (any) break;
     }
-    while (i < n && !((t[i - 1] == ' ') & IS_ONE(t[i]))) i++;
-#undef IS_ONE
+    while (i < n && !(t[i - 1] == ' ' && is_joined(t[i], punctuation))) i++;
     return i;
 }
 

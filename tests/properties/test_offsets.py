@@ -97,15 +97,13 @@ def test_texts_that_normalizers_change(load_fixture: Load, name: str) -> None:
     assert sure > 0.6 * n > 10
 
 
-# Dropped, by themselves or in a word; shorter and longer normalized; what becomes U+2581, or looks
-# like it; as long as others.
+# Dropped, by themselves or in a word; shorter and longer normalized; U+2581 and the one after;
+# as long as others.
 OF_WORDS = [
     "\u00ad", "\u00ad\u00ad", "\x01\x02", "\u0301", "caf\u00e9", "\u00df", "\u1e9e", "\u212a",
     "\u0130", "\u046a", "\u2581", "\u2582", "ab", "abcd", "the", "kettle", "\u4f60", "\u9f98",
     "\u4f60\u00ad", "\u0439", "\u043c\u0438\u0440", ",", "\u3000", " ", " ", " ", " ", "\n",
 ]  # fmt: skip
-
-
 # What a vocabulary has besides: tokens that are longer than the letters in the text are; that begin
 # inside a character.
 WITH = {

@@ -40,10 +40,15 @@ def _document(folder: Folder) -> Source:
     return Source(read_object(path), folder)
 
 
+def _stated_size(folder: Folder) -> Any:
+    """The text model's vocab_size; one above it is another's."""
+    part = folder.config if folder.text_config is None else folder.text_config
+    return part.get("vocab_size")
+
+
 def size_of(folder: Folder, default: int) -> int:
-    size = (folder.text_config or folder.config).get("vocab_size", default_vocab_size(folder))
-    if size is None:
-        size = folder.config.get("vocab_size")
+    sizes = _stated_size(folder), default_vocab_size(folder), folder.config.get("vocab_size")
+    size = next((size for size in sizes if size is not None), None)
     if size is None:
         return default
     check_holes(token_id(size, "config.json: vocab_size"), default, "config.json: vocab_size")
@@ -70,7 +75,8 @@ def _base(source: Source) -> tuple[list[tuple[str, int]], dict[str, int]]:
     texts = {id: text for text, id in ids.items()}
     n = size_of(source.folder, len(ids))
     if max(texts) >= n:
-        unsaid = "" if "vocab_size" in source.folder.config else ", transformers' default"
+        stated = _stated_size(source.folder) is not None
+        unsaid = "" if stated else ", transformers' default for the model_type"
         raise VocabError(
             f"config.json: vocab_size is {n}{unsaid}, but there is a token {max(texts)}"
         )

@@ -171,7 +171,9 @@ def test_a_size_that_config_json_leaves_to_transformers(
     sources.write(path / "config.json", {**config, "text_config": text})
     sources.write(path / "tokenizer.json", sources.bpe("llama-bpe"))
     monkeypatch.setitem(config_defaults.VOCAB_SIZES, "gemma3_text", 800)
-    with pytest.raises(ggtok.VocabError, match="is 800, transformers' default, but"):
+    with pytest.raises(
+        ggtok.VocabError, match="is 800, transformers' default for the model_type, but"
+    ):
         ggtok.convert(path, like="llama.cpp", pre="qwen2")
 
 
