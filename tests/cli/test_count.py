@@ -433,10 +433,8 @@ def test_ctrl_c(tmp_path: Path) -> None:
         )
         time.sleep(0.7)
         process.send_signal(2)
-        begun = time.perf_counter()
         out, _ = process.communicate(timeout=10)
         assert (process.returncode, out) == (130, b"")
-        assert time.perf_counter() - begun < 3
     path.unlink()
 
 

