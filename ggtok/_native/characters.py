@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 from ggtok._native.library import ffi, lib
 
@@ -12,14 +12,16 @@ _CATEGORIES = ((1, "N"), (2, "L"), (3, "Z"), (4, "M"), (5, "P"), (6, "S"), (7, "
 _WHITE_SPACE, _HAN = 1 << 8, 1 << 9
 
 
-@lru_cache(1 << 14)
 def category(c: int) -> str:
     """The first letter of the general category; ``""`` if unassigned."""
-    flags = lib.ggtok_unicode_flags(c)
+    return _category(lib.ggtok_unicode_flags(c))
+
+
+@cache
+def _category(flags: int) -> str:
     return next((letter for bit, letter in _CATEGORIES if flags >> bit & 1), "")
 
 
-@lru_cache(1 << 14)
 def is_white_space(c: int) -> bool:
     return bool(lib.ggtok_unicode_flags(c) & _WHITE_SPACE)
 

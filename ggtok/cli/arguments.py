@@ -98,6 +98,14 @@ def add_json(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_inexact(parser: Parser) -> None:
+    parser.add_argument(
+        "--inexact",
+        action="store_true",
+        help="write also what gives llama.cpp's ids but for some texts, which a warning names",
+    )
+
+
 def add_words(parser: Parser) -> None:
     """The words of the command line that are not options: ``args.words``."""
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)

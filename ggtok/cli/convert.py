@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ggtok.cli import writing
-from ggtok.cli.arguments import Command, Parser, add_json, add_words
+from ggtok.cli.arguments import Command, Parser, add_inexact, add_json, add_words
 from ggtok.cli.status import FINDING, OK, UsageError
 from ggtok.making.convert import confirm, convert
 from ggtok.making.convert.formats import converted
@@ -25,6 +25,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add("--pre", metavar="NAME", help="this pre-tokenizer instead of the one found")
     add("--arch", metavar="NAME", help="the architecture, as config.json names it")
+    add_inexact(parser)
     add(
         "--check",
         action="store_true",
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         vocabulary = convert(source, **options)
     if args.output is not None:
-        vocabulary.save(args.output)
+        vocabulary.save(args.output, inexact=args.inexact)
     report = vocabulary.report
     assert isinstance(report, ConversionReport)
     if args.json:

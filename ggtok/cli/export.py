@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import ggtok
-from ggtok.cli.arguments import Command, Parser, add_words, no_words
+from ggtok.cli.arguments import Command, Parser, add_inexact, add_words, no_words
 from ggtok.cli.status import UsageError
 
 
@@ -14,6 +14,7 @@ def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("-m", "--model", metavar="MODEL", help="the model, in place of the argument")
     add("--to", metavar="FILE", help="tokenizer.json, *.tiktoken, *.model or *.gguf")
+    add_inexact(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -24,13 +25,14 @@ def run(args: argparse.Namespace) -> None:
     no_words(args)
     if args.to is None:
         raise UsageError("no file to write: give --to FILE")
-    ggtok.vocabulary(args.model).save(args.to)
+    ggtok.vocabulary(args.model).save(args.to, inexact=args.inexact)
 
 
 COMMAND = Command(
     usage="MODEL --to FILE",
     details="The file's name decides the format. If the other library couldn't give llama.cpp's "
-    "ids, nothing is written, and the error says why.",
+    "ids, nothing is written, and the error says why; --inexact writes what gives them but for "
+    "some texts.",
     words={"MODEL": "a GGUF file, or a model's name (see 'ggtok --help')"},
     examples=[
         "ggtok export model.gguf --to tokenizer.json",

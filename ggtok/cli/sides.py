@@ -62,13 +62,15 @@ class Original:
             data = file.read()
         try:
             self._tokenizer = Tokenizer.from_buffer(data)
-            merges = json.loads(data)["model"].get("merges") or []
+            model = json.loads(data)["model"]
+            merges = model.get("merges") or []
         except Exception as e:  # the package raises nothing narrower
             raise VocabError(f"{path}: not a tokenizer.json: {e}") from None
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         by_id = {i: t.encode() for t, i in self._tokenizer.get_vocab().items()}
         self.texts = [by_id.get(id, b"") for id in range(max(by_id, default=-1) + 1)]
+        self.continuing_prefix = model.get("continuing_subword_prefix", "##")
         self.merges = [
             (merge if isinstance(merge, str) else " ".join(merge)).encode() for merge in merges
         ]
@@ -118,7 +120,7 @@ def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
         filler = {id for id in range(len(a.texts)) if unused in a.tok.token_attr(id)}
     ours = {text: id for id, text in enumerate(a.texts) if id not in filler}
     texts = b.texts
-    if isinstance(b, Original) and a.tok.vocab_type == "WPM":
+    if isinstance(b, Original) and a.tok.vocab_type == "WPM" and b.continuing_prefix:
         texts = [_wpm_text(text) for text in texts]
     theirs = {text: id for id, text in enumerate(texts) if text}
     both = [(i, theirs[text], text) for text, i in ours.items() if text in theirs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from ggtok._native.characters import category, first_of_nfd, is_white_space, lower
@@ -11,9 +12,10 @@ from ggtok.explaining.steps import Token, Word, text_of
 from ggtok.explaining.vocabulary import Vocabulary
 
 _CHINESE = (  # from 2B920, not 2B820, as in the original
-    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
-    *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
+    *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),
+    *((0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)),
 )
+_CHINESE_FIRST = [first for first, _ in _CHINESE]
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
@@ -25,11 +27,10 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
         if c is None:
             continue
         made = first_of_nfd(c) if strip else c
-        letter = category(made)
         if is_white_space(made):
             begins = True
             continue
-        if made in (0, 0xFFFD) or letter == "C" or (strip and letter == "M"):
+        if is_dropped(made, strip):
             continue
         alone = stands_alone(made)
         if begins or alone:
@@ -40,14 +41,19 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
         begins = alone
 
 
+def is_dropped(c: int, strip_accents: bool) -> bool:
+    """Is the character, no white space, left out of its word?"""
+    letter = category(c)
+    return c in (0, 0xFFFD) or letter == "C" or (strip_accents and letter == "M")
+
+
 def stands_alone(c: int) -> bool:
     """Is the character a word of its own?"""
     letter = category(c)
-    return (
-        letter == "P"
-        or (c < 0x7F and letter == "S")
-        or any(first <= c <= last for first, last in _CHINESE)
-    )
+    if letter == "P" or (c < 0x7F and letter == "S"):
+        return True
+    block = bisect_right(_CHINESE_FIRST, c) - 1
+    return block >= 0 and c <= _CHINESE[block][1]
 
 
 def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:

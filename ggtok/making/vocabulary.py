@@ -75,7 +75,7 @@ class Vocabulary(Contents):
         """A tokenizer with this vocabulary: what loading its GGUF file gives."""
         return tokenizer_of(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, inexact: bool = False) -> None:
         """Write a file of the kind that its name says, whole or not at all.
 
         Args:
@@ -83,13 +83,15 @@ class Vocabulary(Contents):
                 ``*.json``: Hugging Face's tokenizer.json. ``*.tiktoken``: tiktoken's ranks.
                 ``*.model``: a SentencePiece model. The last three are refused where the other
                 library couldn't give llama.cpp's ids.
+            inexact: Write also what gives llama.cpp's ids but for some texts, with a warning that
+                says which.
 
         Raises:
             VocabError: files of that kind can't hold this vocabulary faithfully.
             InvalidValueError: the name says no kind.
             FileError: the file can't be written.
         """
-        write(self, path)
+        write(self, path, inexact=inexact)
 
     # ---- smaller ----
 

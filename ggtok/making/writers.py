@@ -5,37 +5,47 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 
-from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
+from ggtok.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    VocabError,
+    VocabWarning,
+    file_error,
+)
 from ggtok.making.contents import Contents
 from ggtok.making.gguf_writer import gguf_bytes
 
+# Is told why another library's ids would differ in some texts.
+Differs = Callable[[str], None]
 
-def _gguf(vocabulary: Contents) -> bytes:
+
+def _gguf(vocabulary: Contents, differs: Differs) -> bytes:
     return gguf_bytes(vocabulary)
 
 
-def _tokenizer_json(vocabulary: Contents) -> bytes:
+def _tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
     from ggtok.making.export.tokenizer_json import tokenizer_json
 
-    return tokenizer_json(vocabulary)
+    return tokenizer_json(vocabulary, differs)
 
 
-def _tiktoken(vocabulary: Contents) -> bytes:
+def _tiktoken(vocabulary: Contents, differs: Differs) -> bytes:
     from ggtok.making.export.tiktoken import tiktoken
 
     return tiktoken(vocabulary)
 
 
-def _sentencepiece(vocabulary: Contents) -> bytes:
+def _sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
     from ggtok.making.export.sentencepiece import sentencepiece
 
-    return sentencepiece(vocabulary)
+    return sentencepiece(vocabulary, differs)
 
 
 # How a file's name ends, and what makes its contents.
-WRITERS: dict[str, Callable[[Contents], bytes]] = {
+WRITERS: dict[str, Callable[[Contents, Differs], bytes]] = {
     ".gguf": _gguf,
     ".json": _tokenizer_json,
     ".tiktoken": _tiktoken,
@@ -43,17 +53,25 @@ WRITERS: dict[str, Callable[[Contents], bytes]] = {
 }
 
 
-def write(vocabulary: Contents, path: str | os.PathLike[str]) -> None:
+def write(vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool) -> None:
     """Writes the file that `path` names."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
     name = os.fsdecode(os.fspath(path))
     for end, contents in WRITERS.items():
         if name.endswith(end):
-            write_whole(name, contents(vocabulary))
+            write_whole(name, contents(vocabulary, _warn if inexact else _refuse))
             return
     kinds = ", ".join(WRITERS)
     raise InvalidValueError(f"{name}: the name must end in one of {kinds}, to say what to write")
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(reason, VocabWarning, stacklevel=6)
+
+
+def _refuse(reason: str) -> None:
+    raise VocabError(f"{reason} (inexact=True, or --inexact, writes it all the same)")
 
 
 def write_whole(path: str, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 
 from ggtok.errors import VocabError
@@ -12,6 +13,7 @@ from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.reading import field, utf8
 from ggtok.making.convert.tokenizer_json import Source, add_added, vocab_of
 from ggtok.making.report import Difference
+from ggtok.making.wordpiece_json import wordpiece_steps
 
 _MARK = "\u2581".encode()
 _KEYS = "tokenizer.ggml.normalizer."
@@ -21,14 +23,15 @@ def read_wordpiece(source: Source, draft: Draft) -> None:
     """A word's first token begins with U+2581 there, the others have no prefix."""
     key = "continuing_subword_prefix"
     prefix = utf8(field(source.model, key, str, "model", "##"), f"model.{key}")
-    if not prefix:
-        raise VocabError("model.continuing_subword_prefix: is empty: llama.cpp needs one")
+    exported = None if prefix else _exported(source)
     vocab = vocab_of(source)
     draft.model = "bert"
     for id, text in vocab.items():
         data = utf8(text, f"model.vocab: token {id}")
-        begins = not data.startswith(prefix)
-        draft.set(id, _MARK + data if begins else data[len(prefix) :], spelling.NORMAL)
+        if exported is None:
+            goes_on = data.startswith(prefix)
+            data = data[len(prefix) :] if goes_on else _MARK + data
+        draft.set(id, data, spelling.NORMAL)
     unk = field(source.model, "unk_token", str, "model", "[UNK]")
     unk_id = next((id for id, text in vocab.items() if text == unk), None)
     if unk_id is None:
@@ -36,7 +39,24 @@ def read_wordpiece(source: Source, draft: Draft) -> None:
     draft.special_ids["unk"] = unk_id
     _name_unnamed(draft, vocab)
     add_added(source, draft)
-    _normalizer(source, draft)
+    if exported is not None:
+        draft.keys |= exported
+    else:
+        _normalizer(source, draft)
+
+
+def _exported(source: Source) -> dict[str, object]:
+    """The flags of a vocabulary that ggtok wrote: its texts have U+2581 where a word begins."""
+    written = {key: source.document.get(key) for key in ("normalizer", "pre_tokenizer")}
+    steps = structure.normalizers_of(written["normalizer"])
+    if steps and steps[0].get("type") == "Prepend":
+        for strip, lower in itertools.product((False, True), repeat=2):
+            if written == wordpiece_steps(strip, lower):
+                return {_KEYS + "lowercase": lower, _KEYS + "strip_accents": strip}
+    raise VocabError(
+        "model.continuing_subword_prefix: is empty: llama.cpp needs one, unless words are marked "
+        "as ggtok's export marks them"
+    )
 
 
 def _name_unnamed(draft: Draft, vocab: dict[int, str]) -> None:

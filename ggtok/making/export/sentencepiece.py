@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 
-from ggtok.errors import VocabError, VocabWarning
+from ggtok.errors import VocabError
 from ggtok.making import spelling
 from ggtok.making.contents import Contents
 from ggtok.making.convert.sentencepiece_model import BPE, UNIGRAM, Model, Piece, write_model
@@ -16,8 +16,8 @@ _MARK = "\u2581".encode()
 _TYPES = {"llama": BPE, "t5": UNIGRAM}
 
 
-def sentencepiece(vocabulary: Contents) -> bytes:
-    """The file's bytes.
+def sentencepiece(vocabulary: Contents, differs: Callable[[str], None]) -> bytes:
+    """The file's bytes; `differs` is told of texts of which sentencepiece gives other ids.
 
     Raises:
         VocabError: sentencepiece couldn't give llama.cpp's ids, or refuses such a model.
@@ -37,11 +37,9 @@ def sentencepiece(vocabulary: Contents) -> bytes:
         raise VocabError(f"{_FORMAT}: {n_bytes} byte tokens where there must be 256")
     _check_user_defined(vocabulary, not bpe or flags["add_space_prefix"])
     if not bpe:
-        warnings.warn(
+        differs(
             f"{_FORMAT}: SentencePiece takes U+2581 for a space and sums scores in single "
-            "precision: ids of such texts, and of segmentations of equal scores, differ",
-            VocabWarning,
-            stacklevel=4,
+            "precision: ids of such texts, and of segmentations of equal scores, differ"
         )
     scores = vocabulary.scores or [0.0] * len(vocabulary)
     charsmap = vocabulary.keys.get(CHARSMAP, b"")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ggtok.errors import VocabWarning
 from ggtok.tokenizer import TokenAttr, Tokenizer
 
 
@@ -27,11 +25,10 @@ def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
             yield id, attr
 
 
-def special_of(tok: Tokenizer, format: str) -> list[Special]:
+def special_of(tok: Tokenizer, format: str, differs: Callable[[str], None]) -> list[Special]:
     """The tokens that llama.cpp finds in a text, by id, as it loads them.
 
-    Warns:
-        VocabWarning: there is a text in which the other library finds other ones.
+    `differs` is told of a text in which the other library finds other ones.
     """
     found = [
         Special(
@@ -45,11 +42,9 @@ def special_of(tok: Tokenizer, format: str) -> list[Special]:
     ]
     conflict = _conflict([special.text for special in found])
     if conflict is not None:
-        warnings.warn(
+        differs(
             f"{format}: in the text {conflict!r} llama.cpp finds the longest special token first, "
-            "the other library the leftmost: their ids differ",
-            VocabWarning,
-            stacklevel=6,
+            "the other library the leftmost: their ids differ"
         )
     return found
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ggtok.errors import VocabError, VocabWarning
+from ggtok.errors import VocabError
 from ggtok.making import spelling
 from ggtok.making.contents import Contents
 from ggtok.making.convert.reading import check_splits
@@ -18,6 +17,7 @@ from ggtok.making.newlines import unmerged_run
 from ggtok.making.patterns import CHAIN_OF_PRE
 from ggtok.making.pre_tokenizer_json import NEWLINES, pre_tokenizer_of
 from ggtok.making.tokenizer_of import tokenizer_of
+from ggtok.making.wordpiece_json import wordpiece_steps
 from ggtok.tokenizer import Tokenizer
 
 Json = dict[str, Any]
@@ -27,8 +27,8 @@ _MARK = "\u2581"
 _NEVER = {0xC0, 0xC1, 0xF1, 0xF2, *range(0xF5, 0x100)}
 
 
-def tokenizer_json(vocabulary: Contents) -> bytes:
-    """The file's bytes.
+def tokenizer_json(vocabulary: Contents, differs: Callable[[str], None]) -> bytes:
+    """The file's bytes; `differs` is told of texts of which tokenizers gives other ids.
 
     Raises:
         VocabError: tokenizers couldn't give llama.cpp's ids.
@@ -50,12 +50,18 @@ def tokenizer_json(vocabulary: Contents) -> bytes:
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": _added(tok, texts),
+        "added_tokens": _added(tok, texts, differs),
         "normalizer": None,
         "pre_tokenizer": None,
         "post_processor": _post_processor(vocabulary.model, tok, texts),
         "decoder": None,
     }
+    if vocabulary.model == "t5":
+        differs(
+            f"{_FORMAT}: tokenizers cuts text at spaces and normalizes by other rules than "
+            "llama.cpp: ids of texts with repeated or rare spaces, and of user-defined tokens, "
+            "differ"
+        )
     document |= writers[vocabulary.model](vocabulary, tok, texts)
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -70,7 +76,7 @@ def _texts(vocabulary: Contents) -> list[str]:
     return texts
 
 
-def _added(tok: Tokenizer, texts: Sequence[str]) -> list[Json]:
+def _added(tok: Tokenizer, texts: Sequence[str], differs: Callable[[str], None]) -> list[Json]:
     return [
         {
             "id": special.id,
@@ -81,7 +87,7 @@ def _added(tok: Tokenizer, texts: Sequence[str]) -> list[Json]:
             "normalized": False,
             "special": special.control,
         }
-        for special in special_of(tok, _FORMAT)
+        for special in special_of(tok, _FORMAT, differs)
     ]
 
 
@@ -277,40 +283,23 @@ def _check_tied(tied: Sequence[str]) -> None:
 
 
 def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
-    warnings.warn(
-        f"{_FORMAT}: tokenizers strip accents and lower-case by other rules than llama.cpp: ids of "
-        "rare characters differ",
-        VocabWarning,
-        stacklevel=5,
-    )
-    vocab: dict[str, int] = {}
-    for id, (text, type) in enumerate(zip(texts, vocabulary.types, strict=True)):
-        if text.startswith(_MARK):
-            text = text[1:]
-        elif type not in (spelling.CONTROL, spelling.UNKNOWN):
-            text = "##" + text
-        if vocab.setdefault(text, id) != id:
-            raise VocabError(f"{_FORMAT}: tokens {vocab[text]} and {id} are both {text!r} here")
     if tok.unk_id is None:
         raise VocabError(f"{_FORMAT}: there is no token for unknown words")
-    unk = next(text for text, id in vocab.items() if id == tok.unk_id)
     flags = tok._native.flags()
+    decoders = [
+        _replace({"String": _MARK}, " "),
+        {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+    ]
     return {
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": True,
-            "strip_accents": flags["strip_accents"],
-            "lowercase": flags["lowercase"],
-        },
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        **wordpiece_steps(flags["strip_accents"], flags["lowercase"]),
+        "decoder": {"type": "Sequence", "decoders": decoders},
         "model": {
             "type": "WordPiece",
-            "unk_token": unk,
-            "continuing_subword_prefix": "##",
+            "unk_token": texts[tok.unk_id],
+            "continuing_subword_prefix": "",
             "max_input_chars_per_word": 1 << 30,
-            "vocab": vocab,
+            "vocab": {text: id for id, text in enumerate(texts)},
         },
     }
 
@@ -318,12 +307,6 @@ def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
 def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     if tok.unk_id is None or vocabulary.scores is None:
         raise VocabError(f"{_FORMAT}: Unigram needs scores and a token for unknown characters")
-    warnings.warn(
-        f"{_FORMAT}: tokenizers cuts text at spaces and normalizes by other rules than llama.cpp: "
-        "ids of texts with repeated or rare spaces, and of user-defined tokens, differ",
-        VocabWarning,
-        stacklevel=5,
-    )
     normalizers: list[Json] = []
     charsmap = vocabulary.keys.get(CHARSMAP)
     if isinstance(charsmap, bytes) and charsmap:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import sentencepiece
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -61,7 +62,7 @@ def byte_fallback(**changes: Any) -> dict[str, Any]:
     v = ggtok.train("\n".join(TEXT), 2000, model="spm", min_frequency=1)
     from ggtok.making.export.tokenizer_json import tokenizer_json
 
-    document: dict[str, Any] = json.loads(tokenizer_json(v))
+    document: dict[str, Any] = json.loads(tokenizer_json(v, pytest.fail))
     document |= changes
     return document
 

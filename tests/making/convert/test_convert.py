@@ -268,7 +268,7 @@ def test_unigram_of_a_tokenizer_json(tmp_path: Path) -> None:
     )
     v = convert(path)
     exact(v)
-    v.save(tmp_path / "tokenizer.json")
+    v.save(tmp_path / "tokenizer.json", inexact=True)
     again = convert(tmp_path / "tokenizer.json", lines=0)
     assert (again.texts, again.scores, again.types) == (v.texts, v.scores, v.types)
     assert again.keys == v.keys and again.flags["remove_extra_whitespaces"]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,9 @@ import tiktoken
 from tokenizers import Tokenizer
 
 import ggtok
+from ggtok.explaining.ugm import Charsmap
 from ggtok.making import spelling
+from ggtok.making.charsmap import charsmap
 from ggtok.making.convert import confirm
 from ggtok.making.convert.formats import converted
 from ggtok.making.convert.tiktoken import read_ranks
@@ -21,6 +27,8 @@ from ggtok.making.vocabulary import Vocabulary
 from tests.making.convert import sources
 from tests.support.beginnings import beginning
 from tests.support.vocabularies import fixture, fixture_names
+
+KEYS = "tokenizer.ggml.normalizer."
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
@@ -77,28 +85,65 @@ def test_a_real_vocabulary_as_tiktoken(name: str, tmp_path: Path) -> None:
 def test_a_real_vocabulary_as_sentencepiece(name: str, tmp_path: Path) -> None:
     v = beginning(name)
     path = tmp_path / "x.model"
-    v.save(path)
+    v.save(path, inexact=name == "nomic-bert-moe")
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
     lines = differing(v, processor.encode, special=False)
     if name != "nomic-bert-moe":
         assert lines == []
     again = converted(str(path), like=None, pre=None, arch=None, lines=300)
     assert again.report.unexplained == ()  # type: ignore[attr-defined]
-    again.save(tmp_path / "again.model")
+    again.save(tmp_path / "again.model", inexact=name == "nomic-bert-moe")
     assert (tmp_path / "again.model").read_bytes() == path.read_bytes()
 
 
-def test_wordpiece_and_unigram_as_tokenizer_json(tmp_path: Path) -> None:
+def test_wordpiece_as_tokenizer_json(tmp_path: Path) -> None:
+    """Every code point, in words and alone, by each of the flags' rules."""
     v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
-    with pytest.warns(ggtok.VocabWarning, match="strip accents"):
-        v.save(tmp_path / "tokenizer.json")
-    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    assert tokenizer.encode("Hello world").ids == v.tokenizer().encode("Hello world")
+    path = tmp_path / "tokenizer.json"
+    code_points = [
+        chr(c)
+        for c in (*range(0xD800), *range(0xE000, 0x110000))
+        if c < 0x32400 or c >> 9 == 0xE0000 >> 9 or c % 256 > 253
+    ]
+    lines = ["".join(code_points[i : i + 25]) for i in range(0, len(code_points), 25)]
+    random.Random(1).shuffle(code_points)
+    lines += [" a".join(code_points[i : i + 7]) + "b\u0301" for i in range(0, 70_000, 7)]
+    for strip, lower in itertools.product((False, True), repeat=2):
+        flags = {KEYS + "strip_accents": strip, KEYS + "lowercase": lower}
+        one = replace(v, keys={**v.keys, **flags})
+        one.save(path)
+        tokenizer = Tokenizer.from_file(str(path))
+
+        def encode(lines: Sequence[str], tokenizer: Tokenizer = tokenizer) -> Iterator[list[int]]:
+            return (e.ids for e in tokenizer.encode_batch(lines, add_special_tokens=False))
+
+        ours = one.tokenizer().encode_batch(lines, add_special=False, parse_special=True)
+        assert all(a == b for a, b in zip(ours, encode(lines), strict=True))
+        text = "Hello [SEP]\u2581world!"
+        assert tokenizer.encode(text).ids == one.tokenizer().encode(text, parse_special=True)
+        again = ggtok.convert(path)
+        assert again.keys == one.keys
+        again.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+def test_a_charsmap_is_read_as_llamacpp_reads_it() -> None:
+    becomes = {"A": "a", "\u00c9": "e", "\uac00": "\u1100", "\U0001d400": "A", "B": ""}
+    made = Charsmap(charsmap(becomes))
+    for c in map(chr, (*range(1, 0x300), *range(0xAB00, 0xAD00), *range(0x1D3F0, 0x1D410))):
+        want = (len(c.encode()), becomes[c].encode()) if c in becomes else None
+        assert made.match((c + "A\u0301").encode()) == want
+
+
+def test_unigram_is_written_on_request(tmp_path: Path) -> None:
     v = ggtok.convert(sources.write(tmp_path / "x.model", sources.spm("unigram")))
-    with pytest.warns(ggtok.VocabWarning, match="cuts text at spaces"):
-        v.save(tmp_path / "tokenizer.json")
-    with pytest.warns(ggtok.VocabWarning, match="single precision"):
-        v.save(tmp_path / "y.model")
+    for name, why in ("tokenizer.json", "cuts text at spaces"), ("y.model", "single precision"):
+        with pytest.raises(ggtok.VocabError, match=rf"{why}.* \(inexact=True, or --inexact"):
+            v.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
+        with pytest.warns(ggtok.VocabWarning, match=why) as warned:
+            v.save(tmp_path / name, inexact=True)
+        assert warned[0].filename == __file__
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert tokenizer.encode("Hello world").ids == v.tokenizer().encode("Hello world")
 
@@ -111,12 +156,12 @@ def test_what_is_written_comes_back(end: str, tmp_path: Path) -> None:
         path = tmp_path / end
         try:
             v = ggtok.vocabulary(fixture(name))
-            v.save(path)
+            v.save(path, inexact=True)
         except ggtok.VocabError:
             continue  # refused; tests/making/consumers.py shows why
         pre = (v.pre or "default") if end == "x.tiktoken" else None
         again = converted(str(path), like=None, pre=pre, arch=None, lines=0)
-        again.save(tmp_path / ("again-" + end))
+        again.save(tmp_path / ("again-" + end), inexact=True)
         assert (tmp_path / ("again-" + end)).read_bytes() == path.read_bytes(), name
         written.add(name)
     expected = {
@@ -131,8 +176,6 @@ def test_what_is_written_comes_back(end: str, tmp_path: Path) -> None:
 
 
 def bpe(**changes: Any) -> Vocabulary:
-    from dataclasses import replace
-
     v = ggtok.train("\n".join(sources.TEXT), 600, pre="gpt-2", rule="bytes", min_frequency=1)
     return replace(v, **changes)
 
@@ -185,8 +228,6 @@ def test_scores_that_tie(tmp_path: Path) -> None:
         text = "b" + "a" * n + "c"
         ids = tokenizer.encode(text, add_special_tokens=False).ids
         assert ids == v.tokenizer().encode(text, add_special=False)
-    from dataclasses import replace
-
     types = [1 if t == b"<0x41>" else k for t, k in zip(v.texts, v.types, strict=True)]
     texts = [b"xx" if t == b"<0x41>" else t for t in v.texts]
     lacking = replace(v, texts=texts, types=types)
@@ -230,8 +271,6 @@ def test_special_tokens_stand_outside_a_tiktoken_file(tmp_path: Path) -> None:
 
 
 def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     v = spm({"a": 0.0, "b": -1.0})
     cases = [
         (bpe(), "SentencePiece has BPE and Unigram of characters"),
@@ -254,10 +293,12 @@ def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
         assert message in str(e.value)
 
 
-def test_overlapping_special_tokens_are_warned_of(tmp_path: Path) -> None:
+def test_special_tokens_that_overlap(tmp_path: Path) -> None:
     v = ggtok.train("ab " * 9, 300, special_tokens=["<a>>", ">><bb>"], eos="<a>>", min_frequency=1)
-    with pytest.warns(ggtok.VocabWarning, match="'<a>><bb>'"):
+    with pytest.raises(ggtok.VocabError, match="'<a>><bb>'"):
         v.save(tmp_path / "tokenizer.json")
+    with pytest.warns(ggtok.VocabWarning, match="'<a>><bb>'"):
+        v.save(tmp_path / "tokenizer.json", inexact=True)
     runs = ggtok.train("ab " * 9, 300, special_tokens=["<<", "<<<", "<<<<"], eos="<<")
     runs.save(tmp_path / "tokenizer.json")
     assert (

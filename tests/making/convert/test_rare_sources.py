@@ -226,13 +226,10 @@ def test_a_published_tiktoken_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_vocabularies_that_tokenizer_json_has_not(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
-    twice = replace(v, texts=[*v.texts, b"the"], types=[*v.types, 3])
-    with pytest.raises(ggtok.VocabError, match="are both 'the' here"):
-        twice.save(path)
     few = replace(v, texts=v.texts[:50], types=[1] * 50, special_ids={})  # BERT's own is 100
     with pytest.raises(ggtok.VocabError, match="no token for unknown words"):
         few.save(path)
     u = ggtok.convert(sources.write(tmp_path / "a.json", sources.unigram_with_mask()))
     with pytest.raises(ggtok.VocabError, match="Unigram needs scores"):
-        replace(u, scores=None).save(path)
+        replace(u, scores=None).save(path, inexact=True)
     assert not path.exists()
