@@ -102,7 +102,8 @@ def add_inexact(parser: Parser) -> None:
     parser.add_argument(
         "--inexact",
         action="store_true",
-        help="write also what gives llama.cpp's ids but for some texts, which a warning names",
+        help="also write another library's file in which the ids of some texts differ from "
+        "llama.cpp's; a warning says of which",
     )
 
 

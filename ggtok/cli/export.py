@@ -31,8 +31,8 @@ def run(args: argparse.Namespace) -> None:
 COMMAND = Command(
     usage="MODEL --to FILE",
     details="The file's name decides the format. If the other library couldn't give llama.cpp's "
-    "ids, nothing is written, and the error says why; --inexact writes what gives them but for "
-    "some texts.",
+    "ids, nothing is written, and the error says why; --inexact writes the file if only "
+    "some texts differ.",
     words={"MODEL": "a GGUF file, or a model's name (see 'ggtok --help')"},
     examples=[
         "ggtok export model.gguf --to tokenizer.json",

@@ -113,16 +113,20 @@ def _text(text: bytes) -> str:
 
 
 def _tokens(a: Model, b: Model | Original) -> dict[str, Any]:
-    # Ids that only fill an embedding's rows have no token in a tokenizer.json.
-    unused = ggtok.TokenAttr.UNUSED
-    filler = set()
-    if isinstance(b, Original):
-        filler = {id for id in range(len(a.texts)) if unused in a.tok.token_attr(id)}
-    ours = {text: id for id, text in enumerate(a.texts) if id not in filler}
     texts = b.texts
     if isinstance(b, Original) and a.tok.vocab_type == "WPM" and b.continuing_prefix:
         texts = [_wpm_text(text) for text in texts]
     theirs = {text: id for id, text in enumerate(texts) if text}
+    # Ids that only fill an embedding's rows may have no token in a tokenizer.json.
+    unused = ggtok.TokenAttr.UNUSED
+    filler = set()
+    if isinstance(b, Original):
+        filler = {
+            id
+            for id, text in enumerate(a.texts)
+            if unused in a.tok.token_attr(id) and text not in theirs
+        }
+    ours = {text: id for id, text in enumerate(a.texts) if id not in filler}
     both = [(i, theirs[text], text) for text, i in ours.items() if text in theirs]
     found: dict[str, Any] = {
         "only in A": [(id, _text(text)) for text, id in ours.items() if text not in theirs],

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 _IS_VALUE = 1 << 31
 _HAS_VALUE = 1 << 8
 _BASE = 10  # bits that a base is shifted by
-# The root's base, and the first of the others'. These are a row apart, which holds the children:
-# behind a first byte, there are only the 64 continuation bytes.
+# The root's base, and the first base of the other nodes. Below those there are only the 64
+# continuation bytes, so their bases are 64 apart.
 _ROOT, _OTHERS, _ROW = 256, 512, 64
 
 
 def charsmap(becomes: Mapping[str, str]) -> bytes:
-    """Of single characters, U+0000 not among them."""
+    """The bytes of a charsmap that replaces each key, one character other than U+0000."""
     texts = bytearray()
     place: dict[str, int] = {}
     for text in becomes.values():
@@ -42,7 +42,7 @@ def _double_array(values: Mapping[bytes, int]) -> list[int]:
     taken = {*at.values(), *base.values()}
     free = (place for place in itertools.count(_OTHERS) if place not in taken)
     base |= {key: next(free) for key in values}
-    last = max(*at.values(), *base.values())
+    last = max([*at.values(), *base.values()])
     units = [0] * ((last | 0xFF) + 1)  # readers look at any base ^ byte
     units[0] = _ROOT << _BASE
     for node, place in at.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,6 +11,8 @@ from ggtok.making import spelling
 from ggtok.making.report import Report
 
 Pair = tuple[bytes, bytes]
+# Is told of texts in which another library would give other ids.
+Differs = Callable[[str], object]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -83,8 +83,8 @@ class Vocabulary(Contents):
                 ``*.json``: Hugging Face's tokenizer.json. ``*.tiktoken``: tiktoken's ranks.
                 ``*.model``: a SentencePiece model. The last three are refused where the other
                 library couldn't give llama.cpp's ids.
-            inexact: Write also what gives llama.cpp's ids but for some texts, with a warning that
-                says which.
+            inexact: Also write a file in which the ids of some texts differ from llama.cpp's, with
+                a warning that says of which.
 
         Raises:
             VocabError: files of that kind can't hold this vocabulary faithfully.

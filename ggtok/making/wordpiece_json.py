@@ -18,6 +18,7 @@ from ggtok.explaining.wpm import is_dropped, stands_alone
 from ggtok.making.charsmap import charsmap
 
 Json = dict[str, Any]
+UNLIMITED = 1 << 30  # characters of a word
 _MARK = "\u2581"
 _APART = "\x01"  # a character that is dropped
 _ASCII = r"[\x{0}-\x{7F}]"
@@ -28,7 +29,7 @@ _CODE_POINTS = (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0x11000
 
 @cache
 def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
-    """The normalizer and the pre-tokenizer of a vocabulary with these flags."""
+    """The normalizer, the pre-tokenizer and the decoder of a vocabulary with these flags."""
     dropped, spaces, alone = [], [], []
     becomes = {}
     for c in _CODE_POINTS:
@@ -49,7 +50,7 @@ def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
         # It asks a charsmap for a letter and its accents at once, and takes what it has for the
         # letter alone as the end of all: so that none gets lost, each stands apart.
         steps += [
-            _replace(f"(?<={_OTHER})(?={_ASCII})|(?={_OTHER})", _APART),
+            _replace_regex(f"(?<={_OTHER})(?={_ASCII})|(?={_OTHER})", _APART),
             {
                 "type": "Precompiled",
                 "precompiled_charsmap": base64.b64encode(charsmap(becomes)).decode(),
@@ -57,16 +58,35 @@ def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
         ]
     one = _ranges(alone)
     steps += [
-        _replace(f"[{_ranges(dropped)}]+", ""),
-        _replace(f"[{_ranges(spaces)}]+", " "),
-        _replace(f"(?<=[ {one}])(?=[^ ])|(?=[{one}])", " " + _MARK),
+        _replace_regex(f"[{_ranges(dropped)}]+", ""),
+        _replace_regex(f"[{_ranges(spaces)}]+", " "),
+        _replace_regex(f"(?<=[ {one}])(?=[^ ])|(?=[{one}])", " " + _MARK),
     ]
     split = {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False}
-    return {"normalizer": {"type": "Sequence", "normalizers": steps}, "pre_tokenizer": split}
+    return {
+        "normalizer": {"type": "Sequence", "normalizers": steps},
+        "pre_tokenizer": split,
+        "decoder": {"type": "Sequence", "decoders": _DECODERS},
+    }
 
 
-def _replace(expression: str, content: str) -> Json:
-    return {"type": "Replace", "pattern": {"Regex": expression}, "content": content}
+def replace(pattern: Json, content: str) -> Json:
+    """A step of a normalizer or a decoder."""
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def _replace_regex(expression: str, content: str) -> Json:
+    return replace({"Regex": expression}, content)
+
+
+# U+2581 is a space, and spaces before punctuation go.
+_DECODERS = [
+    replace({"String": _MARK}, " "),
+    {"type": "Fuse"},
+    _replace_regex(" (?=[?!.,])", ""),
+    _replace_regex(" ' ", "'"),
+    _replace_regex(" (?='(?:s|m|re|ve))", ""),
+]
 
 
 def _ranges(code_points: Iterable[int]) -> str:

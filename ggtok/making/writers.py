@@ -15,11 +15,8 @@ from ggtok.errors import (
     VocabWarning,
     file_error,
 )
-from ggtok.making.contents import Contents
+from ggtok.making.contents import Contents, Differs
 from ggtok.making.gguf_writer import gguf_bytes
-
-# Is told why another library's ids would differ in some texts.
-Differs = Callable[[str], None]
 
 
 def _gguf(vocabulary: Contents, differs: Differs) -> bytes:
@@ -58,20 +55,20 @@ def write(vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool) 
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
     name = os.fsdecode(os.fspath(path))
-    for end, contents in WRITERS.items():
-        if name.endswith(end):
-            write_whole(name, contents(vocabulary, _warn if inexact else _refuse))
-            return
-    kinds = ", ".join(WRITERS)
-    raise InvalidValueError(f"{name}: the name must end in one of {kinds}, to say what to write")
-
-
-def _warn(reason: str) -> None:
-    warnings.warn(reason, VocabWarning, stacklevel=6)
-
-
-def _refuse(reason: str) -> None:
-    raise VocabError(f"{reason} (inexact=True, or --inexact, writes it all the same)")
+    contents = next((made for end, made in WRITERS.items() if name.endswith(end)), None)
+    if contents is None:
+        kinds = ", ".join(WRITERS)
+        raise InvalidValueError(
+            f"{name}: the name must end in one of {kinds}, to say what to write"
+        )
+    reasons: list[str] = []
+    data = contents(vocabulary, reasons.append)
+    if reasons and not inexact:
+        why = "; ".join(reasons)
+        raise VocabError(f"{why} (inexact=True, or --inexact, writes the file all the same)")
+    for reason in reasons:
+        warnings.warn(reason, VocabWarning, stacklevel=3)
+    write_whole(name, data)
 
 
 def write_whole(path: str, data: bytes) -> None:

@@ -13,6 +13,7 @@ from ggtok.making.convert.bpe import read_byte_level
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.tokenizer_json import Source
 from tests.making.convert import sources
+from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
@@ -49,6 +50,24 @@ def test_a_wrong_id_is_a_finding(
     assert cli.main(["convert", str(source), "--check"]) == 1
     assert b"lines differ for no known reason, such as" in capfdbinary.readouterr().out
     assert cli.main(["convert", str(source), "-o", str(tmp_path / "x.gguf")]) == 0
+
+
+def test_inexact(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    out = tmp_path / "tokenizer.json"
+    for argv in (
+        ["export", str(fixture("ugm")), "--to", str(out)],
+        [
+            "convert",
+            str(sources.write(tmp_path / "a.model", sources.spm("unigram"))),
+            "-o",
+            str(out),
+        ],
+    ):
+        assert cli.main(argv) == 2 and not out.exists()
+        assert "writes the file all the same" in capfdbinary.readouterr().err.decode()
+        assert cli.main([*argv, "--inexact"]) == 0
+        assert "ggtok: warning: tokenizer.json: " in capfdbinary.readouterr().err.decode()
+        out.unlink()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.reading import field, utf8
 from ggtok.making.convert.tokenizer_json import Source, add_added, vocab_of
 from ggtok.making.report import Difference
-from ggtok.making.wordpiece_json import wordpiece_steps
+from ggtok.making.wordpiece_json import UNLIMITED, wordpiece_steps
 
 _MARK = "\u2581".encode()
 _KEYS = "tokenizer.ggml.normalizer."
@@ -39,23 +39,31 @@ def read_wordpiece(source: Source, draft: Draft) -> None:
     draft.special_ids["unk"] = unk_id
     _name_unnamed(draft, vocab)
     add_added(source, draft)
-    if exported is not None:
-        draft.keys |= exported
-    else:
+    if exported is None:
         _normalizer(source, draft)
+    else:
+        draft.keys |= exported
+        if source.model.get("max_input_chars_per_word") != UNLIMITED:
+            draft.differences.append(
+                Difference("wordpiece", "llama.cpp has no longest word", change=_unlimited)
+            )
 
 
 def _exported(source: Source) -> dict[str, object]:
     """The flags of a vocabulary that ggtok wrote: its texts have U+2581 where a word begins."""
-    written = {key: source.document.get(key) for key in ("normalizer", "pre_tokenizer")}
-    steps = structure.normalizers_of(written["normalizer"])
+    document = source.document
+    steps = structure.normalizers_of(document.get("normalizer"))
     if steps and steps[0].get("type") == "Prepend":
-        for strip, lower in itertools.product((False, True), repeat=2):
-            if written == wordpiece_steps(strip, lower):
+        mapped = any(step.get("type") == "Precompiled" for step in steps)
+        for strip, lower in itertools.product((True, False), repeat=2):
+            if mapped != (strip or lower):
+                continue
+            written = wordpiece_steps(strip, lower)
+            if all(document.get(key) == written[key] for key in ("normalizer", "pre_tokenizer")):
                 return {_KEYS + "lowercase": lower, _KEYS + "strip_accents": strip}
     raise VocabError(
-        "model.continuing_subword_prefix: is empty: llama.cpp needs one, unless words are marked "
-        "as ggtok's export marks them"
+        "model.continuing_subword_prefix: is empty: llama.cpp needs one, unless the normalizer and "
+        "the pre_tokenizer mark words exactly as ggtok's export does (have they been changed?)"
     )
 
 
@@ -117,4 +125,4 @@ def _is_rare(c: str) -> bool:
 
 
 def _unlimited(document: Json) -> None:
-    document["model"]["max_input_chars_per_word"] = 1 << 30
+    document["model"]["max_input_chars_per_word"] = UNLIMITED

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ggtok.errors import VocabError
 from ggtok.making import spelling
-from ggtok.making.contents import Contents
+from ggtok.making.contents import Contents, Differs
 from ggtok.making.convert.sentencepiece_model import BPE, UNIGRAM, Model, Piece, write_model
 from ggtok.making.gguf_writer import CHARSMAP
 from ggtok.making.tokenizer_of import tokenizer_of
@@ -16,7 +14,7 @@ _MARK = "\u2581".encode()
 _TYPES = {"llama": BPE, "t5": UNIGRAM}
 
 
-def sentencepiece(vocabulary: Contents, differs: Callable[[str], None]) -> bytes:
+def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
     """The file's bytes; `differs` is told of texts of which sentencepiece gives other ids.
 
     Raises:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ggtok.making.contents import Differs
 from ggtok.tokenizer import TokenAttr, Tokenizer
 
 
@@ -25,10 +26,10 @@ def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
             yield id, attr
 
 
-def special_of(tok: Tokenizer, format: str, differs: Callable[[str], None]) -> list[Special]:
+def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
     """The tokens that llama.cpp finds in a text, by id, as it loads them.
 
-    `differs` is told of a text in which the other library finds other ones.
+    `differs` is told where the other library finds other ones, or strips more beside them.
     """
     found = [
         Special(
@@ -40,6 +41,12 @@ def special_of(tok: Tokenizer, format: str, differs: Callable[[str], None]) -> l
         )
         for id, attr in found_whole(tok)
     ]
+    strips = [special.text for special in found if special.lstrip or special.rstrip]
+    if strips and tok.vocab_type != "WPM":  # which drops all white space
+        differs(
+            f"{format}: beside {strips[0]!r} llama.cpp strips white space of ASCII only, the other "
+            "library also U+00A0 or U+3000: ids of such texts differ"
+        )
     conflict = _conflict([special.text for special in found])
     if conflict is not None:
         differs(

@@ -9,7 +9,7 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.making import spelling
-from ggtok.making.contents import Contents
+from ggtok.making.contents import Contents, Differs
 from ggtok.making.convert.reading import check_splits
 from ggtok.making.export.special import special_of
 from ggtok.making.gguf_writer import CHARSMAP
@@ -17,7 +17,7 @@ from ggtok.making.newlines import unmerged_run
 from ggtok.making.patterns import CHAIN_OF_PRE
 from ggtok.making.pre_tokenizer_json import NEWLINES, pre_tokenizer_of
 from ggtok.making.tokenizer_of import tokenizer_of
-from ggtok.making.wordpiece_json import wordpiece_steps
+from ggtok.making.wordpiece_json import UNLIMITED, replace, wordpiece_steps
 from ggtok.tokenizer import Tokenizer
 
 Json = dict[str, Any]
@@ -27,7 +27,7 @@ _MARK = "\u2581"
 _NEVER = {0xC0, 0xC1, 0xF1, 0xF2, *range(0xF5, 0x100)}
 
 
-def tokenizer_json(vocabulary: Contents, differs: Callable[[str], None]) -> bytes:
+def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
     """The file's bytes; `differs` is told of texts of which tokenizers gives other ids.
 
     Raises:
@@ -76,7 +76,7 @@ def _texts(vocabulary: Contents) -> list[str]:
     return texts
 
 
-def _added(tok: Tokenizer, texts: Sequence[str], differs: Callable[[str], None]) -> list[Json]:
+def _added(tok: Tokenizer, texts: Sequence[str], differs: Differs) -> list[Json]:
     return [
         {
             "id": special.id,
@@ -92,33 +92,35 @@ def _added(tok: Tokenizer, texts: Sequence[str], differs: Callable[[str], None])
 
 
 def _post_processor(model: str, tok: Tokenizer, texts: Sequence[str]) -> Json | None:
-    """What llama.cpp adds to a text: BOS and EOS, or CLS and SEP."""
-    around: list[int | None] = []
+    """What llama.cpp adds to a text: BOS and EOS, or CLS and SEP, whatever the flags say."""
     bert = model == "bert"
-    last = tok.sep_id if bert else tok.eos_id
-    if tok.add_bos and tok.bos_id is not None:
-        around.append(tok.bos_id)
-    around.append(None)
-    if (tok.add_eos or bert) and last is not None:
-        around.append(last)
-    if len(around) == 1:
+    first = tok.bos_id if tok.add_bos or bert else None
+    last = tok.sep_id if bert else tok.eos_id if tok.add_eos else None
+    if bert and (first is None or last is None):
+        raise VocabError(f"{_FORMAT}: there is no token to put before a text, or behind it")
+    single = _around(first, texts, "A", 0, last)
+    if len(single) == 1:
         return None
-    single = [_item(id, texts, "A", 0) for id in around]
-    ids = sorted({id for id in around if id is not None})
+    ids = sorted({id for id in (first, last) if id is not None})
     return {
         "type": "TemplateProcessing",
         "single": single,
-        "pair": single + [_item(id, texts, "B", 1) for id in around],
+        "pair": single + _around(None if bert else first, texts, "B", 1, last),
         "special_tokens": {
             texts[id]: {"id": texts[id], "ids": [id], "tokens": [texts[id]]} for id in ids
         },
     }
 
 
-def _item(id: int | None, texts: Sequence[str], sequence: str, type: int) -> Json:
-    if id is None:
-        return {"Sequence": {"id": sequence, "type_id": type}}
-    return {"SpecialToken": {"id": texts[id], "type_id": type}}
+def _around(
+    first: int | None, texts: Sequence[str], sequence: str, type: int, last: int | None
+) -> list[Json]:
+    """A sequence of a template, between the tokens that are added."""
+    before, after = (
+        [] if id is None else [{"SpecialToken": {"id": texts[id], "type_id": type}}]
+        for id in (first, last)
+    )
+    return [*before, {"Sequence": {"id": sequence, "type_id": type}}, *after]
 
 
 # ---- models ----
@@ -179,15 +181,11 @@ def _merges(vocabulary: Contents, known: Collection[bytes]) -> list[list[str]]:
     return merges
 
 
-def _replace(pattern: Json, content: str) -> Json:
-    return {"type": "Replace", "pattern": pattern, "content": content}
-
-
 def _spm(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     _check_byte_tokens(texts)
-    normalizers = [_replace({"String": " "}, _MARK)]
+    normalizers = [replace({"String": " "}, _MARK)]
     decoders: list[Json] = [
-        _replace({"String": _MARK}, " "),
+        replace({"String": _MARK}, " "),
         {"type": "ByteFallback"},
         {"type": "Fuse"},
     ]
@@ -225,12 +223,12 @@ def _gemma4(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
         )
     unk = None if tok.unk_id is None else texts[tok.unk_id]
     return {
-        "normalizer": {"type": "Sequence", "normalizers": [_replace({"String": " "}, _MARK)]},
+        "normalizer": {"type": "Sequence", "normalizers": [replace({"String": " "}, _MARK)]},
         "pre_tokenizer": NEWLINES,
         "decoder": {
             "type": "Sequence",
             "decoders": [
-                _replace({"String": _MARK}, " "),
+                replace({"String": _MARK}, " "),
                 {"type": "ByteFallback"},
                 {"type": "Fuse"},
             ],
@@ -286,19 +284,13 @@ def _wordpiece(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     if tok.unk_id is None:
         raise VocabError(f"{_FORMAT}: there is no token for unknown words")
     flags = tok._native.flags()
-    decoders = [
-        _replace({"String": _MARK}, " "),
-        {"type": "Fuse"},
-        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-    ]
     return {
         **wordpiece_steps(flags["strip_accents"], flags["lowercase"]),
-        "decoder": {"type": "Sequence", "decoders": decoders},
         "model": {
             "type": "WordPiece",
             "unk_token": texts[tok.unk_id],
             "continuing_subword_prefix": "",
-            "max_input_chars_per_word": 1 << 30,
+            "max_input_chars_per_word": UNLIMITED,
             "vocab": {text: id for id, text in enumerate(texts)},
         },
     }
@@ -320,7 +312,7 @@ def _unigram(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     }
     pre_tokenizer: Json = metaspace
     if tok._native.flags()["remove_extra_whitespaces"]:
-        normalizers.append(_replace({"Regex": " {2,}"}, " "))
+        normalizers.append(replace({"Regex": " {2,}"}, " "))
         steps = [{"type": "WhitespaceSplit"}, metaspace]
         pre_tokenizer = {"type": "Sequence", "pretokenizers": steps}
     return {

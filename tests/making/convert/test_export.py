@@ -119,20 +119,79 @@ def test_wordpiece_as_tokenizer_json(tmp_path: Path) -> None:
 
         ours = one.tokenizer().encode_batch(lines, add_special=False, parse_special=True)
         assert all(a == b for a, b in zip(ours, encode(lines), strict=True))
+        tok = one.tokenizer()
         text = "Hello [SEP]\u2581world!"
-        assert tokenizer.encode(text).ids == one.tokenizer().encode(text, parse_special=True)
+        assert tokenizer.encode(text).ids == tok.encode(text, parse_special=True)
+        for text in ("Hello, world! It's fine.", "a ' b", " ,", "I 've it , they 're . 's"):
+            ids = tok.encode(text, add_special=False)
+            assert tokenizer.decode(ids) == tok.decode(ids)
         again = ggtok.convert(path)
         assert again.keys == one.keys
         again.save(tmp_path / "again.json")
         assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
 
 
+# Tokens that a WordPiece vocabulary usually doesn't have, with their types.
+ODD = [
+    ("\u2581", 1), ("\u2581a\u2581b", 1), ("b\u2581", 1), ("\u2581,", 1), (",x", 1), ("x!", 1),
+    ("CTRL", 3), ("\u2581ctrl", 3), ("<user>", 4), ("the us", 4), ("\u2581the\u0301", 1),
+    ("\u0301", 1), ("\u4e2d\u6587", 1), ("\u2581\u4e2d\u6587", 1), ("\u1100", 1),
+]  # fmt: skip
+PARTS = [
+    *(text.replace("\u2581", " ") for text, _ in ODD), *(text for text, _ in ODD), "the", "kettle",
+    "\u2581", "[SEP]", "[UNK]", "\0", "\r\n", "\u0301", "\u00c9", "\u0600", "\u200d", "\ud55c",
+    "\u1161", "\U0001f1e9\U0001f1ea", "\u3000", "\u0130", "!", "'", " ", " ", "\x01", "\ufffd",
+    "\u00ad",
+]  # fmt: skip
+
+
+def test_odd_tokens_of_wordpiece(tmp_path: Path) -> None:
+    v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
+    new = [(text.encode(), type) for text, type in ODD if text.encode() not in v.texts]
+    rng = random.Random(2)
+    texts = ["", *PARTS, *("".join(rng.choices(PARTS, k=rng.randrange(1, 9))) for _ in range(3000))]
+    for some in (new[::2], new[1::2], new):
+        odd = replace(
+            v,
+            texts=[*v.texts, *(text for text, _ in some)],
+            types=[*v.types, *(type for _, type in some)],
+            flags={"add_bos": False},  # added all the same
+        )
+        odd.save(tmp_path / "tokenizer.json")
+        tokenizer, tok = Tokenizer.from_file(str(tmp_path / "tokenizer.json")), odd.tokenizer()
+        ours = tok.encode_batch(texts, parse_special=True)
+        assert [e.ids for e in tokenizer.encode_batch(texts)] == ours
+        again = ggtok.convert(tmp_path / "tokenizer.json")
+        again.save(tmp_path / "again.json")
+        assert (tmp_path / "again.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
+
+
+def test_an_exported_wordpiece_that_was_changed(tmp_path: Path) -> None:
+    v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
+    path = tmp_path / "tokenizer.json"
+    v.save(path)
+    document = json.loads(path.read_text())
+    pair = [next(iter(item.values()))["id"] for item in document["post_processor"]["pair"]]
+    assert pair == ["[CLS]", "A", "[SEP]", "B", "[SEP]"]
+    document["model"]["max_input_chars_per_word"] = 100
+    report = converted(
+        str(sources.write(path, document)), like=None, pre=None, arch=None, lines=300
+    ).report
+    assert [d.name for d in report.differences] == ["wordpiece"]  # type: ignore[attr-defined]
+    for key, value in (("normalizer", None), ("pre_tokenizer", {"type": "Whitespace"})):
+        changed = sources.write(path, {**document, key: value})
+        with pytest.raises(ggtok.VocabError, match="have they been changed"):
+            ggtok.convert(changed)
+
+
 def test_a_charsmap_is_read_as_llamacpp_reads_it() -> None:
     becomes = {"A": "a", "\u00c9": "e", "\uac00": "\u1100", "\U0001d400": "A", "B": ""}
-    made = Charsmap(charsmap(becomes))
-    for c in map(chr, (*range(1, 0x300), *range(0xAB00, 0xAD00), *range(0x1D3F0, 0x1D410))):
-        want = (len(c.encode()), becomes[c].encode()) if c in becomes else None
-        assert made.match((c + "A\u0301").encode()) == want
+    for some in (becomes, {"A": "b"}, {}):
+        made = Charsmap(charsmap(some))
+        for c in map(chr, (*range(1, 0x300), *range(0xAB00, 0xAD00), *range(0x1D3F0, 0x1D410))):
+            want = (len(c.encode()), some[c].encode()) if c in some else None
+            for behind in (b"A\xcc\x81", *(bytes([b]) for b in range(256))):
+                assert made.match(c.encode() + behind) == want
 
 
 def test_unigram_is_written_on_request(tmp_path: Path) -> None:
@@ -293,12 +352,18 @@ def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
         assert message in str(e.value)
 
 
+def test_special_tokens_that_strip_white_space(tmp_path: Path) -> None:
+    with pytest.raises(ggtok.VocabError, match=r"strips white space of ASCII only.*--inexact"):
+        ggtok.vocabulary(fixture("bpe-jina")).save(tmp_path / "tokenizer.json")
+
+
 def test_special_tokens_that_overlap(tmp_path: Path) -> None:
     v = ggtok.train("ab " * 9, 300, special_tokens=["<a>>", ">><bb>"], eos="<a>>", min_frequency=1)
     with pytest.raises(ggtok.VocabError, match="'<a>><bb>'"):
         v.save(tmp_path / "tokenizer.json")
-    with pytest.warns(ggtok.VocabWarning, match="'<a>><bb>'"):
+    with pytest.warns(ggtok.VocabWarning, match="'<a>><bb>'") as warned:
         v.save(tmp_path / "tokenizer.json", inexact=True)
+    assert [w.filename for w in warned] == [__file__]
     runs = ggtok.train("ab " * 9, 300, special_tokens=["<<", "<<<", "<<<<"], eos="<<")
     runs.save(tmp_path / "tokenizer.json")
     assert (
