@@ -202,6 +202,28 @@ size_t ggtok_tile_words(const tiles *t, const model_source *source, size_t *k, t
     return w;
 }
 
+size_t ggtok_tile_even_words(const tiles *t, const model_source *source, size_t *k,
+                             tile_words words) {
+    const int32_t *ids = source->ids;
+    const uint16_t *len = t->len;
+    const size_t n_ids = source->n_ids, begin = words.white, end = words.end[words.n - 1];
+    const int64_t base = source->base, stop = base + (int64_t)end;
+    ggtok_span *spans = source->spans;
+    bool prefix = begin == words.start[0]; /* as if a space stood there */
+    if (words.start[0] - begin > 1 || !tile_is_short(begin, end)) return 0;
+    int64_t at = base + (int64_t)begin - prefix;
+    size_t i = *k;
+    for (; i < n_ids && at < stop; i++) {
+        const uint16_t n = len[ids[i]];
+        spans[i].begin = at;
+        spans[i].end = at += (n & (TILE_FIRST - 1)) + (n >> 15);
+    }
+    if (at != stop) return 0;
+    spans[*k].begin = base + (int64_t)begin;
+    *k = i;
+    return words.n;
+}
+
 /* 1 for what is neither a graphic ASCII character nor white space of it. */
 static inline uint8_t strange(uint8_t c) {
     uint8_t space = (uint8_t)(c == '\t') | (uint8_t)(c == '\n') | (uint8_t)(c == '\r');

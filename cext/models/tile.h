@@ -66,6 +66,11 @@ static inline bool tile_is_short(size_t start, size_t end) {
  * on, that worked. Words are shorter than TILE_LONGEST. */
 size_t ggtok_tile_words(const tiles *t, const model_source *source, size_t *k, tile_words words);
 
+/* The same of `joined` words with one byte of white space before each but the first, which may have
+ * none; all of them are shorter than TILE_LONGEST. Lays all or none. */
+size_t ggtok_tile_even_words(const tiles *t, const model_source *source, size_t *k,
+                             tile_words words);
+
 /* Where text[from..n) is graphic ASCII and white space no longer. */
 size_t ggtok_tile_ascii_end(const uint8_t *text, size_t from, size_t n);
 

@@ -1,7 +1,7 @@
 """Offsets: where in the text each token comes from.
 
 Claim offsets.1, Claim offsets.2, Claim offsets.3, Claim offsets.4,
-Claim offsets.5: against the plain oracle of
+Claim offsets.5, Claim offsets.6: against the plain oracle of
 tests/support/spans.py (and tests/c/paths.c compares the fast way with the recorded one).
 """
 
@@ -77,6 +77,7 @@ def test_any_text(load_fixture: Load, name: str, data: bytes, parse_special: boo
 PIECES = [
     "e\u0301", "\u00e9", "\u0301", "\u00bd", "\uff21\uff22", "\ufb01", "\u2581", "\u3000", "\u00a0",
     " ", "  ", "\n", "\t\n ", "\u00a8", "\u0130", "\u1e9e", "A", "the", "kettle", "1\u00bc",
+    "\u043c\u0438\u0440", "\u0439", "\u0438\u0306", "\u304b\u3099", "\uff0c", "\u2026",
     "\ufeff", "\U0001f600", "\U0001f1e9\U0001f1ea", "\u4e2d\u6587", "\uac00", "\x00", "\x07",
     "\x7f", "<0x41>",
 ]  # fmt: skip
@@ -211,7 +212,15 @@ def test_many_words(load_fixture: Load, name: str) -> None:
         "e\u0301t\u0301e",
         "(a)",
     ]
-    words += ["\u043c\u0438\u0440", "\u00bd", "isn't", "antidisestablishmentarianism", "\uff21"]
+    words += [
+        "\u043c\u0438\u0440",
+        "\u0438\u0306\u043c",
+        "\u304b\u304c",
+        "\u00bd",
+        "isn't",
+        "antidisestablishmentarianism",
+        "\uff21",
+    ]
     at = 0
     parts: list[str] = []
     want: list[list[int]] = []

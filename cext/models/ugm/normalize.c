@@ -2,6 +2,7 @@
 #include "base/bits.h"
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
+#include "unicode/utf8_valid.h"
 
 enum { BLOCK = 1 << 15 }; /* normalized bytes that are gathered before they are tokenized */
 
@@ -221,9 +222,55 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
     return r->keep ? GGTOK_OK : ggtok_ugm_drain(r, true);
 }
 
+void ggtok_ugm_stretch_init(const ugm_model *m, ugm_scratch *s) {
+    memset(s->halts, true, sizeof s->halts);
+    memset(s->halts + 0x80, false, 0x40); /* they don't begin a character */
+    s->halts[' '] = false;
+    if (m->newlines) s->halts['\t'] = s->halts['\n'] = s->halts['\r'] = false;
+}
+
+/* Do all characters with this first byte, of two or three bytes, stay themselves? */
+static bool all_stay(const ugm_model *m, ugm_scratch *s, uint8_t first) {
+    uint8_t p[] = {first, 0, 0, 'a'};
+    if (first == 0xCC || first == 0xCD || first == (SPACE_MARK[0] & 0xFF)) return false;
+    for (unsigned i = 0; i < (first < 0xE0 ? 64 : 64 * 64); i++) {
+        size_t len = first < 0xE0 ? 2 : 3;
+        if (len == 2) {
+            p[1] = (uint8_t)(0x80 | i);
+        } else {
+            p[1] = (uint8_t)(0x80 | i >> 6), p[2] = (uint8_t)(0x80 | (i & 63));
+        }
+        p[len] = 'a';
+        if (ggtok_utf8_valid_prefix(p, len) == len && !plain_char(m, s, p)) return false;
+    }
+    return true;
+}
+
+/* A character that stays itself has been met. */
+static void note_stays(const ugm_model *m, ugm_scratch *s, uint8_t first) {
+    if (s->asked[first]) return;
+    s->asked[first] = true;
+    if (first < 0x80 || all_stay(m, s, first)) s->halts[first] = false;
+}
+
+size_t ggtok_ugm_stretch(const ugm_model *m, const ugm_scratch *s, const uint8_t *p, size_t n,
+                         size_t room) {
+    const bool *halts = s->halts;
+    size_t i = m->newlines && m->all_plain ? ggtok_tile_ascii_end(p, 0, n) : 0;
+    for (bool any = false; n - i >= 8 && !any; i += any ? 0 : 8) {
+        for (size_t k = 0; k < 8; k++) any |= halts[p[i + k]];
+    }
+    while (i < n && !halts[p[i]]) i++;
+    if (i && i < room && (p[i] & 0xFE) == 0xCC) { /* see plain_char */
+        do i--;
+        while (i && utf8_continues(p[i]));
+    }
+    return i;
+}
+
 /* Like plain_char, an ASCII character decides nothing before a combining mark. */
-size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n,
-                       size_t room) {
+size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room,
+                       bool valid) {
     size_t i = 0;
     for (size_t len; i < n && room - i >= 4; i += len) {
         if (p[i] < 0x80) {
@@ -231,9 +278,15 @@ size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, siz
             if (*kind == KIND_UNKNOWN) *kind = find_kind(m, p + i, 1);
             if (*kind != KIND_PLAIN || p[i] == ' ' || (p[i + 1] & 0xFE) == 0xCC) break;
             len = 1;
+            note_stays(m, s, p[i]);
+        } else if (valid && !s->halts[p[i]]) {
+            len = p[i] < 0xE0 ? 2 : 3;
+            if ((p[i + len] & 0xFE) == 0xCC) break;
         } else if (!memcmp(p + i, SPACE_MARK, SPACE_MARK_BYTES) ||
                    !(len = plain_char(m, s, p + i))) {
             break;
+        } else {
+            note_stays(m, s, p[i]);
         }
     }
     return i;

@@ -5,13 +5,22 @@
 #include "models/tile.h"
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
+#include "unicode/utf8_valid.h"
 
 typedef struct placing {
     const model_call *call;
     const model_source *source;
     size_t k;     /* the next id */
     size_t white; /* where the white space before the next word begins */
+    bool valid;   /* the words are well-formed */
 } placing;
+
+/* How many of text[start..end), part of a word, surely stay the same. */
+static size_t plain_run(const placing *p, size_t start, size_t end) {
+    const model_source *s = p->source;
+    return ggtok_ugm_plain(p->call->model, p->call->scratch, s->text + start, end - start,
+                           s->n - start, p->valid);
+}
 
 static void put_span(placing *p, size_t begin, size_t end) {
     int64_t base = p->source->base;
@@ -23,10 +32,10 @@ static void put_span(placing *p, size_t begin, size_t end) {
  * from text[from..to) together or, if `own`, each from its own.
  */
 typedef struct walk {
-    const model_call *call;
+    const placing *placing;
     const uint8_t *text;
-    size_t at, end, room; /* text[..room) is the text */
-    size_t plain;         /* bytes from `at` on that are known to stay as they are */
+    size_t at, end;
+    size_t plain; /* bytes from `at` on that are known to stay as they are */
     size_t left, from, to;
     const uint8_t *bytes; /* the run's next */
     bool own;
@@ -83,13 +92,13 @@ static bool next_of_replacement(walk *w) {
 
 /* The next run; false: there is none, or *fault. */
 static bool next_run(walk *w, bool *fault) {
-    const ugm_model *m = w->call->model;
+    const ugm_model *m = w->placing->call->model;
     for (;;) {
         if (w->with_n && next_of_replacement(w)) return true;
         if (w->at == w->end) return false;
         const uint8_t *p = w->text + w->at;
         size_t left = w->end - w->at, len = w->plain;
-        if (!len) len = ggtok_ugm_plain(m, w->call->scratch, p, left, w->room - w->at);
+        if (!len) len = plain_run(w->placing, w->at, w->end);
         w->plain = w->in_word ? 0 : len;
         if (len) {
             if (!w->in_word) return begin_word(w, w->at);
@@ -135,7 +144,7 @@ static bool is_token(const ugm_model *m, const uint8_t *p, size_t n) {
  * other may follow. So the token that comes next must begin with one that is.
  */
 static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
-    const ugm_model *m = w->call->model;
+    const ugm_model *m = w->placing->call->model;
     const model_source *s = p->source;
     bool fault = false, any = false;
     while ((w->left || next_run(w, &fault)) && !is_token(m, w->bytes, w->left)) {
@@ -147,20 +156,36 @@ static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
         any = true;
     }
     if (!any || fault || p->k + 1 == s->n_ids) return any && !fault;
-    gguf_view text = vocab_text(w->call->v, (uint32_t)s->ids[p->k + 1]);
+    gguf_view text = vocab_text(w->placing->call->v, (uint32_t)s->ids[p->k + 1]);
     return is_token(m, text.p, text.n);
+}
+
+/* Lays ids along bytes that stay themselves, as long as no U+2581 and no unknown token is among them
+ * (whose length is too great). */
+static void put_own(placing *p, walk *w) {
+    const model_source *s = p->source;
+    const ugm_scratch *scratch = p->call->scratch;
+    const uint16_t *len = scratch->tiles.len;
+    for (size_t n; p->k < s->n_ids && (n = len[s->ids[p->k]]) && n <= w->left && n < TILE_FIRST;) {
+        put_span(p, w->from, w->from + n);
+        w->from += n;
+        w->bytes += n;
+        w->left -= n;
+    }
 }
 
 /* Lays ids along a word by their lengths. False: these don't tell. */
 static bool place_lengths(placing *p, size_t start, size_t end) {
     const model_source *s = p->source;
     const vocab *v = p->call->v;
-    walk w = {.call = p->call, .text = s->text, .at = start, .end = end, .room = s->n};
+    walk w = {.placing = p, .text = s->text, .at = start, .end = end};
     size_t first = p->k;
     bool fault = false, ok = true;
     if (p->white < start) add_white(&w, p->white, start);
     while (ok && (w.left || next_run(&w, &fault))) {
         ggtok_range span;
+        if (w.own) put_own(p, &w);
+        if (!w.left) continue;
         if (!(ok = p->k < s->n_ids)) break;
         int32_t id = s->ids[p->k];
         if (id == v->special[GGTOK_UNK]) {
@@ -215,23 +240,31 @@ static bool place_changed(placing *p, size_t end) {
 
 /* How many of the words, from the first on, stay as they are. */
 static size_t plain_words(const placing *p, const size_t *start, const size_t *end, size_t n) {
-    ugm_scratch *s = p->call->scratch;
+    const ugm_scratch *s = p->call->scratch;
     const ugm_model *m = p->call->model;
     const uint8_t *text = p->source->text;
     size_t k = 0;
-    while (k < n) {
-        if (m->all_plain && text[start[k]] < 0x80) {
-            size_t ascii = ggtok_tile_ascii_words(text, start + k, end + k, n - k);
-            k += ascii;
-            if (ascii) continue;
+    while (k < n && tile_is_short(start[k], end[k])) {
+        size_t before = k, stop = start[k], last = end[n - 1];
+        if (p->valid) {
+            stop += ggtok_ugm_stretch(m, s, text + stop, last - stop, p->source->n - stop);
+        } else if (m->all_plain && text[stop] < 0x80) {
+            stop = ggtok_tile_ascii_end(text, stop, last);
         }
-        size_t len = end[k] - start[k], room = p->source->n - start[k];
-        if (!tile_is_short(start[k], end[k]) ||
-            ggtok_ugm_plain(m, s, text + start[k], len, room) < len) {
-            break;
-        }
+        while (k < n && end[k] <= stop && tile_is_short(start[k], end[k])) k++;
+        if (k > before) continue;
+        if (plain_run(p, start[k], end[k]) < end[k] - start[k]) break;
         k++;
     }
+    return k;
+}
+
+/* How many of the words, from the first on, follow each other after white space of one byte, the
+ * first after p->white? At least one; all of them together are short, too. */
+static size_t even_words(const placing *p, const size_t *start, const size_t *end, size_t n) {
+    size_t k = 1;
+    if (start[0] > p->white + 1) return k;
+    while (k < n && start[k] == end[k - 1] + 1 && tile_is_short(start[0], end[k])) k++;
     return k;
 }
 
@@ -239,15 +272,20 @@ static size_t plain_words(const placing *p, const size_t *start, const size_t *e
  * many as possible, others one by one. */
 static bool place_words(placing *p, const ugm_spans *f) {
     const ugm_scratch *s = p->call->scratch;
-    for (size_t i = 0, plain = 0; i < f->n;) {
+    for (size_t i = 0, plain = 0, even = 0; i < f->n;) {
         const size_t *start = f->start + i, *end = f->end + i;
         if (i >= plain) plain = i + plain_words(p, start, end, f->n - i);
         if (i < plain) {
-            const tile_words words = {start, end, plain - i, p->white, true};
-            size_t n = ggtok_tile_words(&s->tiles, p->source, &p->k, words);
+            tile_words words = {start, end, plain - i, p->white, true};
+            if (i >= even) even = i + even_words(p, start, end, plain - i);
+            words.n = even - i;
+            size_t n = ggtok_tile_even_words(&s->tiles, p->source, &p->k, words);
+            if (!n) n = ggtok_tile_words(&s->tiles, p->source, &p->k, words);
             i += n;
-            if (n) p->white = f->end[i - 1];
-            if (i == plain) continue;
+            if (n) {
+                p->white = f->end[i - 1];
+                continue;
+            }
         }
         if (!place_lengths(p, f->start[i], f->end[i]) && !place_changed(p, f->end[i])) return false;
         i++;
@@ -268,6 +306,10 @@ bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size
     const ugm_scratch *s = call->scratch;
     model_source source;
     placing p = {.call = call, .source = &source, .white = *white};
+    if (s->found.n) {
+        const size_t begin = s->found.start[0], end = s->found.end[s->found.n - 1];
+        p.valid = ggtok_utf8_valid_prefix(text + begin, end - begin) == end - begin;
+    }
     if (!ggtok_tile_source(call, text, n, first, &source) || !place_words(&p, &s->found))
         return false;
     *white = p.white;

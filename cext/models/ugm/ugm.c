@@ -65,6 +65,7 @@ static void *ugm_scratch_new(const vocab *v, const void *model) {
         s->any_user |= (v->attr[id] & GGTOK_ATTR_USER_DEFINED) != 0;
     }
     s->by_span = words_apart(v, model);
+    ggtok_ugm_stretch_init(model, s);
     if (!ggtok_word_cache_init(&s->spans) || !ggtok_word_cache_init(&s->pieces)) {
         ugm_scratch_free(s);
         return NULL;
@@ -197,7 +198,7 @@ static bool is_closed(const ugm_model *m, ugm_scratch *s, const uint8_t *text, s
         size_t len = at - start;
         if (utf8_lead_len(text[start]) != len || ggtok_utf8_valid_prefix(text + start, len) != len)
             return false;
-        stay += ggtok_ugm_plain(m, s, text + start, len, len + 3);
+        stay += ggtok_ugm_plain(m, s, text + start, len, len + 3, true);
         at = start;
     }
     return !m->opens || !at || stay >= 3;

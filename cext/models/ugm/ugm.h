@@ -48,11 +48,13 @@ typedef struct ugm_scratch {
     word_cache spans;  /* as they stand in the text */
     word_cache pieces; /* normalized */
     ugm_spans found;
-    bytebuf padded; /* a short text */
-    double excess;  /* by which spans were longer, normalized, than SPAN_MORE allows */
-    bool is_open;   /* a span ended inside a character */
-    uint8_t *kind;  /* of each character below U+10000, once met: see plain_char */
-    bool by_span;   /* see words_apart */
+    bytebuf padded;  /* a short text */
+    double excess;   /* by which spans were longer, normalized, than SPAN_MORE allows */
+    bool is_open;    /* a span ended inside a character */
+    uint8_t *kind;   /* of each character below U+10000, once met: see plain_char */
+    bool halts[256]; /* bytes that may not stay as they are: see ggtok_ugm_stretch */
+    bool asked[256]; /* of first bytes */
+    bool by_span;    /* see words_apart */
     tiles tiles;
     text_guard guard; /* of a word that is placed */
     idbuf again;      /* its ids */
@@ -90,8 +92,15 @@ ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
 ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact);
 
 /* How many of the bytes p[0..n), after which `room` - n bytes of the text follow, surely stay the
- * same when they are normalized, none of them a space. */
-size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
+ * same when they are normalized, none of them a space. `valid`: they are well-formed. */
+size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room,
+                       bool valid);
+
+/* The same of words with white space between them, well-formed. It knows less, and is faster: only
+ * first bytes of characters that all stay the same, once one of them has been met. */
+size_t ggtok_ugm_stretch(const ugm_model *m, const ugm_scratch *s, const uint8_t *p, size_t n,
+                         size_t room);
+void ggtok_ugm_stretch_init(const ugm_model *m, ugm_scratch *s);
 
 /* What the beginning of p[0..n) becomes, white space as spaces: with[0..with_n). Returns how many
  * bytes that takes, or 0 and what is wrong with the charsmap. */
