@@ -246,6 +246,8 @@ static size_t plain_words(const placing *p, const size_t *start, const size_t *e
     size_t k = 0;
     while (k < n && tile_is_short(start[k], end[k])) {
         size_t before = k, stop = start[k], last = end[n - 1];
+        /* So that a word behind which long ones come doesn't look at all of them. */
+        if (last - stop > TILE_LONGEST) last = stop + TILE_LONGEST;
         if (p->valid) {
             stop += ggtok_ugm_stretch(m, s, text + stop, last - stop, p->source->n - stop);
         } else if (m->all_plain && text[stop] < 0x80) {
