@@ -66,7 +66,9 @@ _PUNCTUATION_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
 _V3_WORD = _PUNCTUATION_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
 _V3 = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_TAIL}"
 _V3_WRITTEN = _V3.replace(r"\r\n", "\r\n")
-_CODER_CJK = r"[\u0800-\u9FA5\uAC00-\uD7FF]+"
+_CODER_CJK_P = r"[\u0800-\u9FA5\uAC00-\uD7FF]+"
+# To a class of llama.cpp's, white space beyond ASCII is \v.
+_CODER_CJK = r"[\u0800-\u9FA5\uAC00-\uD7FF&&[^\s]]+"
 _BLOOM = r" ?[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+"
 _DIGIT_GROUPS = r"\d{1,3}(?=(?:\d{3})*\b)"
 # What comes before a number is cut off together with its first group there.
@@ -95,8 +97,14 @@ _LLM_LETTERS = (
     r"\x{10400}-\x{1044F}\x{104B0}-\x{104D3}\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}"
     r"\x{10CC0}-\x{10CF2}\x{118A0}-\x{118DF}\x{1E900}-\x{1E943}]+"
 )
-_LLM_PUNCTUATION = r"\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+"
-_LETTER_NOT_HAN = r"[\p{L}&&[^\p{Han}]]"
+_LLM_PUNCTUATION_P = r"\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+"
+_LLM_PUNCTUATION = _LLM_PUNCTUATION_P.replace(r"\u3000", r"\u3001")
+# llama.cpp asks for blocks where \p{Han} asks for a script, to which U+3005 and U+3007 belong.
+_HAN = (
+    r"\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\x{20000}-\x{2A6DF}\x{2A700}-\x{2EBEF}"
+    r"\x{2F800}-\x{2FA1F}"
+)
+_LETTER_NOT_HAN = rf"[\p{{L}}&&[^{_HAN}]]"
 _KIMI_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
 _KIMI_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
 _SPACE_CASCADE = (
@@ -291,7 +299,7 @@ CHAINS = (
         "kimi_k2",
         (Pre("kimi-k2", keep_spaces=True),),
         (
-            rf"\p{{Han}}+|{_PREFIX}{_LETTER_NOT_HAN}+{_CONTRACTION}?|{_THREE}|{_MARKS}|{_TAIL}",
+            rf"[{_HAN}]+|{_PREFIX}{_LETTER_NOT_HAN}+{_CONTRACTION}?|{_THREE}|{_MARKS}|{_TAIL}",
         ),
         ((
             r"\p{Han}+|"
@@ -312,13 +320,13 @@ CHAINS = (
         "deepseek_llm",
         (Pre("deepseek-llm", keep_spaces=True),),
         (r"[\r\n]", _LLM_LETTERS, _LLM_PUNCTUATION, r"\s+\z", _CODER_CJK, _NUMBERS),
-        ((r"[\r\n]", _LLM_LETTERS, _LLM_PUNCTUATION, r"\s+$", _CODER_CJK, _NUMBERS),),
+        ((r"[\r\n]", _LLM_LETTERS, _LLM_PUNCTUATION_P, r"\s+$", _CODER_CJK_P, _NUMBERS),),
     ),
     Chain(
         "deepseek_coder",
         (Pre("deepseek-coder", keep_spaces=True),),
         (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CODER_CJK, _NUMBER),
-        ((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CODER_CJK, _NUMBER),),
+        ((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CODER_CJK_P, _NUMBER),),
     ),
     Chain(
         "chameleon",
