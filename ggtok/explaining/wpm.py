@@ -42,7 +42,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
 
 
 def is_dropped(c: int, strip_accents: bool) -> bool:
-    """Is the character, no white space, left out of its word?"""
+    """Is the character, which is no white space, dropped from its word?"""
     letter = category(c)
     return c in (0, 0xFFFD) or letter == "C" or (strip_accents and letter == "M")
 

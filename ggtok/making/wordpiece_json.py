@@ -24,7 +24,7 @@ _APART = "\x01"  # a character that is dropped
 _ASCII = r"[\x{0}-\x{7F}]"
 _OTHER = r"[^\x{0}-\x{7F}]"
 # But surrogates, and planes 4 to 13, which have no characters.
-_CODE_POINTS = (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0x110000))
+_CODE_POINTS = (range(0xD800), range(0xE000, 0x40000), range(0xE0000, 0x110000))
 
 
 @cache
@@ -32,7 +32,7 @@ def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
     """The normalizer, the pre-tokenizer and the decoder of a vocabulary with these flags."""
     dropped, spaces, alone = [], [], []
     becomes = {}
-    for c in _CODE_POINTS:
+    for c in itertools.chain(*_CODE_POINTS):
         if is_white_space(c):
             spaces.append(c)
         elif is_dropped(c, strip_accents):

@@ -54,14 +54,10 @@ def test_a_wrong_id_is_a_finding(
 
 def test_inexact(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     out = tmp_path / "tokenizer.json"
+    source = sources.write(tmp_path / "a.model", sources.spm("unigram"))
     for argv in (
         ["export", str(fixture("ugm")), "--to", str(out)],
-        [
-            "convert",
-            str(sources.write(tmp_path / "a.model", sources.spm("unigram"))),
-            "-o",
-            str(out),
-        ],
+        ["convert", str(source), "-o", str(out)],
     ):
         assert cli.main(argv) == 2 and not out.exists()
         assert "writes the file all the same" in capfdbinary.readouterr().err.decode()

@@ -163,9 +163,9 @@ def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
         try:
             v.save(path)
         except ggtok.VocabError as e:
-            exact = "--inexact" not in str(e)
-            if exact:
+            if "--inexact" not in str(e):
                 return f"refused: {e}", True
+            exact = False
             v.save(path, inexact=True)
             found.append(f"inexact: {e}")
         good = True

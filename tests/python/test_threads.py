@@ -368,7 +368,7 @@ def test_a_signal_stops_one_text(call: str) -> None:
     want = tok.encode("the kettle"), tok.encode(text[:100_000])
     before = signal.signal(signal.SIGALRM, stop)
     try:  # a machine with other work to do may bring the signal late
-        assert any(stops_early() for _ in range(10))
+        assert any(stops_early() for _ in range(3))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

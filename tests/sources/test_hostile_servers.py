@@ -124,8 +124,8 @@ def test_slow_servers_are_left(parts: Callable[[], Iterator[bytes]], says: str) 
     began = time.monotonic()
     with Dripping(parts, 0.05) as slow, pytest.raises(UnreachableError, match=says):
         ggtok.load(slow.url)
-    # Twice the limit and the pauses are 3 seconds; the rest is for a busy machine.
-    assert time.monotonic() - began < 20
+    # Twice the limit, the pauses, and what a busy machine adds.
+    assert time.monotonic() - began < 6
 
 
 def test_all_redirects_have_one_time_limit(server: Server) -> None:
@@ -141,7 +141,7 @@ def test_a_server_cannot_ask_for_a_longer_wait_than_the_limit(server: Server) ->
     began = time.monotonic()
     with pytest.raises(UnreachableError, match=r"gave up after 1 attempt: .*503"):
         ggtok.load(server.url("/model.gguf"))
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 5
 
 
 def test_the_time_limit_holds_for_resolving_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_the_time_limit_holds_for_resolving_a_name(monkeypatch: pytest.MonkeyPat
     began = time.monotonic()
     with pytest.raises(UnreachableError, match="no answer within 1 seconds"):
         ggtok.load("https://slow.test/model.gguf")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 6
     go_on.set()
 
 

@@ -176,7 +176,7 @@ def test_without_network_a_hub_name_fails_soon(no_network: None) -> None:
     began = time.monotonic()
     with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*name resolution"):
         ggtok.load("user/repo")
-    assert time.monotonic() - began < 15  # huggingface_hub alone tries for 23 seconds
+    assert time.monotonic() - began < 5  # huggingface_hub alone tries for 23 seconds
 
 
 def test_a_commit_that_was_fetched_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.raises(ggtok.UnreachableError, match="no answer within 1 seconds"),
         ):
             ggtok.load("hf://user/repo/x.gguf")
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 6
         go_on.set()
     assert heard == ["waiting for the Hugging Face Hub (hf://user/repo/x.gguf) ..."]
 
