@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,8 +11,17 @@ from ggtok.making import spelling
 from ggtok.making.report import Report
 
 Pair = tuple[bytes, bytes]
-# Is told of texts in which another library would give other ids.
-Differs = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Differs:
+    """Is told of texts in which another library would give other ids."""
+
+    allowed: bool  # such files may be written
+    reasons: list[str] = field(default_factory=list)
+
+    def __call__(self, reason: str) -> None:
+        self.reasons.append(reason)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

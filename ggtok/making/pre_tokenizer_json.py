@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ggtok.making.newer_characters import limited
 from ggtok.making.patterns import Chain
 
 # Gemma 4's, which isn't byte-level.
@@ -26,7 +27,15 @@ def _split(step: str) -> dict[str, Any]:
 
 def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
     """A pre_tokenizer that cuts text as llama.cpp does."""
-    steps = [_DIGITS.get(step) or _split(step) for step in chain.written or chain.steps]
+    return _sequence([_split(limited(step)) for step in chain.steps])
+
+
+def published_pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
+    """One that differs for characters newer than Unicode 15.1, in texts that are published."""
+    return _sequence([_DIGITS.get(step) or _split(step) for step in chain.written or chain.steps])
+
+
+def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
     steps.append(
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     )

@@ -84,7 +84,8 @@ class Vocabulary(Contents):
                 ``*.model``: a SentencePiece model. The last three are refused where the other
                 library couldn't give llama.cpp's ids.
             inexact: Also write a file in which the ids of some texts differ from llama.cpp's, with
-                a warning that says of which.
+                a warning that says of which. In tokenizer.json, expressions are the published
+                ones where those differ for characters newer than Unicode 15.1 only.
 
         Raises:
             VocabError: files of that kind can't hold this vocabulary faithfully.

@@ -61,12 +61,12 @@ def write(vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool) 
         raise InvalidValueError(
             f"{name}: the name must end in one of {kinds}, to say what to write"
         )
-    reasons: list[str] = []
-    data = contents(vocabulary, reasons.append)
-    if reasons and not inexact:
-        why = "; ".join(reasons)
+    differs = Differs(inexact)
+    data = contents(vocabulary, differs)
+    if differs.reasons and not inexact:
+        why = "; ".join(differs.reasons)
         raise VocabError(f"{why} (inexact=True, or --inexact, writes the file all the same)")
-    for reason in reasons:
+    for reason in differs.reasons:
         warnings.warn(reason, VocabWarning, stacklevel=3)
     write_whole(name, data)
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import random
-import unicodedata
+import re
 
 import pytest
-from tokenizers import Tokenizer, models
+import unicodedata2
+from tokenizers import Regex, Tokenizer, models
+from tokenizers.pre_tokenizers import Split
 
 import ggtok
+from ggtok.making.newer_characters import NEWER, is_limited, limited, unlimited
 from ggtok.making.patterns import CHAINS, Chain
 from ggtok.making.pre_tokenizer_json import pre_tokenizer_of
 from tests.support.patch import GGUF
 from tests.support.samples import times
 from tests.support.vocabularies import fixture
 
-# Python's tables are older than both sides': what they know, both know.
-KNOWN = [
-    chr(c) for c in range(0x80, 0x30000) if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")
-]
+# tokenizers' Unicode is newer than llama.cpp's, which is 15.1.
+EVERY = "".join(chr(c) for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000)
+MEMBERS = [c for c in EVERY[:0x30000] if unicodedata2.category(c) not in ("Cn", "Co")]
 SPACES = [c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f"]
 OTHERS = [
     *"aAzZesrt0129.,!?/'\"$+<^_`|~()[]{}-:;#%&*@\\\u00e9\u00bd\u00b2\u00ab\u00aa\u0301\u0e33\u0e01",
@@ -27,6 +29,38 @@ OTHERS = [
     *"\u3131\u0627\u06d4\u0661\u0964\u2160\u01c5\u02b0\u01bb\u017f\u212a\u0130\u180e\u200b\u200d",
     *("'s", "'LL", "'\u017f", "'re", "\r\n", "123456", "\U0001f600"),
 ]
+RANGE = re.compile(r"\\(?:u(\w{4})|x\{(\w+)\})(?:-\\(?:u(\w{4})|x\{(\w+)\}))?")
+
+
+def newer_characters(category: str) -> str:
+    found = [[int(x, 16) for x in match.groups() if x] for match in RANGE.finditer(NEWER[category])]
+    ranges = [range(ends[0], ends[-1] + 1) for ends in found]
+    return "".join(chr(c) for some in ranges for c in some if not 0xD800 <= c < 0xE000)
+
+
+NEW = [c for category in NEWER for c in newer_characters(category)]
+
+
+@pytest.mark.parametrize("category", NEWER)
+def test_categories_are_those_of_unicode_15_1(category: str) -> None:
+    """Of every code point, in the tokenizers that is installed."""
+    for kind, want in ("p", True), ("P", False):
+        expression = limited(rf"\{kind}{{{category}}}")
+        cut = Split(Regex(expression + "+"), "removed", invert=True).pre_tokenize_str(EVERY)
+        is_one = [(unicodedata2.category(c)[0] == category) is want for c in EVERY]
+        edges = [i for i in range(1, len(EVERY)) if is_one[i] != is_one[i - 1]]
+        edges = ([0] if is_one[0] else []) + edges + ([len(EVERY)] if is_one[-1] else [])
+        assert [end for _, span in cut for end in span] == edges
+    assert not [c for c in newer_characters(category) if unicodedata2.category(c)[0] == category]
+
+
+def test_limited_expressions_are_known_again() -> None:
+    for step in {step for chain in CHAINS for step in chain.steps}:
+        assert unlimited(limited(step)) == step
+        assert is_limited(limited(step))
+        assert is_limited(step) is (limited(step) == step)
+    both = r"\p{L}+|" + limited(r"\p{L}+")  # of which one isn't
+    assert not is_limited(both)
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain.name)
@@ -39,7 +73,7 @@ def test_expressions_cut_as_the_pre_tokenizer_does(chain: Chain) -> None:
     cut = Tokenizer.from_str(json.dumps(document)).pre_tokenizer.pre_tokenize_str
     rng = random.Random(chain.name)
     for _ in range(times(400, of=4000)):
-        pools = rng.choices((SPACES, OTHERS, KNOWN), (4, 4, 2), k=rng.randrange(1, 8))
+        pools = rng.choices((SPACES, OTHERS, MEMBERS, NEW), (4, 4, 2, 1), k=rng.randrange(1, 8))
         text = "".join(map(rng.choice, pools))
         words = [word for f in tok.explain(text, add_special=False).fragments for word in f.words]
         ends = [len(text.encode()[: word.end].decode()) for word in words]

@@ -10,7 +10,12 @@ from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.making import spelling
 from ggtok.making.contents import Pair
 from ggtok.making.convert import structure
-from ggtok.making.convert.differences import Json, without_normalizer
+from ggtok.making.convert.differences import (
+    Json,
+    fewer_categories,
+    newer_characters,
+    without_normalizer,
+)
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.reading import check_splits, checked, field, utf8
 from ggtok.making.convert.strips import strips_mask
@@ -122,20 +127,15 @@ def _set_pre(source: Source, draft: Draft) -> None:
 
 
 def _note_chain(draft: Draft, chain: Chain, found: structure.Structure) -> None:
-    if tuple(map(structure.spelled, chain.steps)) == found.steps:
+    same = tuple(map(structure.spelled, chain.steps)) == found.steps
+    if same and not found.newer_characters:
         return
 
     def change(document: Json) -> None:
         document["pre_tokenizer"] = pre_tokenizer_of(chain)
 
-    draft.differences.append(
-        Difference(
-            "pre-tokenizer",
-            f"llama.cpp's {draft.pre} tells fewer characters apart than the source's expressions "
-            "(letters have one category and case in ASCII only; U+017F is not an s)",
-            change=change,
-        )
-    )
+    row = newer_characters(change) if same else fewer_categories(str(draft.pre), change)
+    draft.differences.append(row)
 
 
 def _note_ignore_merges(draft: Draft, pre: Pre) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.making.convert.reading import checked, field
+from ggtok.making.newer_characters import is_limited, unlimited
 from ggtok.making.patterns import CHAINS, GPT2, Chain, Pre
 
 _MAX_STEPS = 64
@@ -31,6 +32,7 @@ class Structure:
     byte_level: bool = False
     prefix_space: bool = False  # ByteLevel(add_prefix_space=True)
     others: tuple[str, ...] = ()  # what no expression stands for
+    newer_characters: bool = False  # categories are those of the source's Unicode
 
 
 # ---- spelling ----
@@ -53,6 +55,7 @@ def spelled(pattern: str) -> str:
     A possessive loop (``?+``, ``++``, ``*+``) is spelled as the greedy one: in the published
     expressions it stands where the greedy one gives nothing back.
     """
+    pattern = unlimited(pattern)
     for literal, escape in _LITERALS.items():
         pattern = pattern.replace(literal, escape)
     pattern = "".join(c if ord(c) < 0x80 else _escaped(c) for c in pattern)
@@ -80,7 +83,7 @@ def structure_of(pre_tokenizer: Any, where: str = "pre_tokenizer") -> Structure:
     """What a tokenizer.json's pre_tokenizer does."""
     steps: list[str] = []
     others: list[str] = []
-    byte_level = prefix_space = False
+    byte_level = prefix_space = newer_characters = False
     for entry, at in _entries(pre_tokenizer, "pretokenizers", where):
         kind = field(entry, "type", str, at)
         if kind == "ByteLevel":
@@ -88,17 +91,21 @@ def structure_of(pre_tokenizer: Any, where: str = "pre_tokenizer") -> Structure:
             prefix_space |= field(entry, "add_prefix_space", bool, at, True)
             if field(entry, "use_regex", bool, at, True):
                 steps.append(GPT2)
-        elif kind == "Split" and (step := _split(entry, at)) is not None:
-            steps.append(step)
+                newer_characters = True
+        elif kind == "Split" and (expression := _split(entry, at)) is not None:
+            steps.append(spelled(expression))
+            newer_characters |= not is_limited(expression)
         elif kind == "Digits":
             individual = field(entry, "individual_digits", bool, at, False)
             steps.append(r"\p{N}" if individual else r"\p{N}+")
+            newer_characters = True
         elif kind == "Punctuation" and entry.get("behavior") in ("Contiguous", "Isolated", None):
             loop = "+" if entry.get("behavior") == "Contiguous" else ""
             steps.append(r"[\p{P}$+<=>^`|~]" + loop)
+            newer_characters = True
         else:
             others.append(kind)
-    return Structure(tuple(steps), byte_level, prefix_space, tuple(others))
+    return Structure(tuple(steps), byte_level, prefix_space, tuple(others), newer_characters)
 
 
 def _entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any], str]]:
@@ -134,7 +141,7 @@ def _split(entry: dict[str, Any], at: str) -> str | None:
     text = field(pattern, "Regex", str, at + ".pattern")
     if len(text) > _MAX_PATTERN:
         raise VocabError(f"{at}.pattern: an expression of {len(text)} characters is too long")
-    return spelled(text)
+    return text
 
 
 # ---- finding ----

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.making import spelling
 from ggtok.making.convert.confirm import Encode, Original
+from ggtok.making.convert.differences import fewer_categories, newer_characters
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.ranks import recovered
 from ggtok.making.convert.reading import MAX_TOKEN_BYTES, MAX_TOKENS, lines_of
 from ggtok.making.convert.special import name_end, set_configured
+from ggtok.making.newer_characters import limited
 from ggtok.making.patterns import CHAIN_OF_PRE, Chain
 from ggtok.making.report import Difference
 
@@ -180,20 +182,16 @@ def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, lis
     if chain is None or len(chain.steps) != 1:
         return None, []
     published = chain.published[0] if chain.published else chain.steps
+    exact = limited(chain.steps[0])
     differences = []
+
+    def change(document: dict[str, Any]) -> None:
+        document["pattern"] = exact
+
     if published != chain.steps:
-
-        def change(document: dict[str, Any]) -> None:
-            document["pattern"] = chain.steps[0]
-
-        differences.append(
-            Difference(
-                "pre-tokenizer",
-                f"llama.cpp's {chain.pres[0].name} tells fewer characters apart than the source's "
-                "expression (letters have one category and case in ASCII only; U+017F is not an s)",
-                change=change,
-            )
-        )
+        differences.append(fewer_categories(chain.pres[0].name, change))
+    elif published[0] != exact:
+        differences.append(newer_characters(change))
     document = {"pattern": published[0], "ranks": ranks.ranks, "special": ranks.special}
     return Original(document, _tiktoken, dict), differences
 

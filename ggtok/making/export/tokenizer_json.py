@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 from ggtok.errors import VocabError
@@ -15,7 +16,11 @@ from ggtok.making.export.special import special_of
 from ggtok.making.gguf_writer import CHARSMAP
 from ggtok.making.newlines import unmerged_run
 from ggtok.making.patterns import CHAIN_OF_PRE
-from ggtok.making.pre_tokenizer_json import NEWLINES, pre_tokenizer_of
+from ggtok.making.pre_tokenizer_json import (
+    NEWLINES,
+    pre_tokenizer_of,
+    published_pre_tokenizer_of,
+)
 from ggtok.making.tokenizer_of import tokenizer_of
 from ggtok.making.wordpiece_json import UNLIMITED, replace, wordpiece_steps
 from ggtok.tokenizer import Tokenizer
@@ -36,7 +41,7 @@ def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
     if vocabulary.pre_patterns is not None:
         raise VocabError(f"{_FORMAT}: expressions of one's own (pre_patterns) are Python's")
     writers: dict[str, Callable[[Contents, Tokenizer, list[str]], Json]] = {
-        "gpt2": _bpe,
+        "gpt2": partial(_bpe, differs),
         "llama": _spm,
         "gemma4": _gemma4,
         "bert": _wordpiece,
@@ -142,7 +147,7 @@ def _model(texts: Sequence[str], merges: Sequence[Sequence[str]], **more: object
     }
 
 
-def _bpe(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
+def _bpe(differs: Differs, vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     chain = CHAIN_OF_PRE.get(vocabulary.pre or "default")
     if chain is None:
         raise VocabError(f"{_FORMAT}: no expressions for the pre-tokenizer {vocabulary.pre!r}")
@@ -155,8 +160,15 @@ def _bpe(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
             )
     merges = _merges(vocabulary, known)
     ignore = tok._native.flags()["ignore_merges"]
+    pre_tokenizer = pre_tokenizer_of(chain)
+    if differs.allowed and chain.steps in chain.published:
+        pre_tokenizer = published_pre_tokenizer_of(chain)
+        differs(
+            f"{_FORMAT}: expressions are written as published: words with characters newer than "
+            "Unicode 15.1, llama.cpp's, may be cut in another way"
+        )
     return {
-        "pre_tokenizer": pre_tokenizer_of(chain),
+        "pre_tokenizer": pre_tokenizer,
         "decoder": {
             "type": "ByteLevel",
             "add_prefix_space": True,

@@ -14,7 +14,7 @@ from ggtok.making import spelling
 from ggtok.making.convert import confirm, structure
 from ggtok.making.convert.formats import converted
 from ggtok.making.patterns import CHAIN_OF_PRE, CHAINS
-from ggtok.making.pre_tokenizer_json import pre_tokenizer_of
+from ggtok.making.pre_tokenizer_json import pre_tokenizer_of, published_pre_tokenizer_of
 from ggtok.making.report import ConversionReport
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
@@ -77,13 +77,16 @@ def test_all_names_of_byte_level_pre_tokenizers_have_a_chain() -> None:
 
 
 def test_chains_are_found_as_they_are_written() -> None:
-    """Digits by name and DeepSeek's expression to the letter: tokenizers 1.0 knows no others."""
+    """Published: Digits by name, DeepSeek's to the letter: tokenizers 1.0 knows no others."""
     for name, chain in CHAIN_OF_PRE.items():
-        found = structure.structure_of(pre_tokenizer_of(chain))
-        assert structure.chain_of(found) is chain, name
-    steps = pre_tokenizer_of(CHAIN_OF_PRE["starcoder"])["pretokenizers"]
+        for made in pre_tokenizer_of, published_pre_tokenizer_of:
+            found = structure.structure_of(made(chain))
+            assert structure.chain_of(found) is chain, name
+            newer = made is published_pre_tokenizer_of and r"\p{" in "".join(chain.steps).lower()
+            assert found.newer_characters is newer, name
+    steps = published_pre_tokenizer_of(CHAIN_OF_PRE["starcoder"])["pretokenizers"]
     assert steps[0] == {"type": "Digits", "individual_digits": True}
-    written = pre_tokenizer_of(CHAIN_OF_PRE["deepseek-v3"])["pretokenizers"]
+    written = published_pre_tokenizer_of(CHAIN_OF_PRE["deepseek-v3"])["pretokenizers"]
     assert "[^\r\n\\p{L}" in written[2]["pattern"]["Regex"]
 
 

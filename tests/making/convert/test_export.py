@@ -22,7 +22,7 @@ from ggtok.making.charsmap import charsmap
 from ggtok.making.convert import confirm
 from ggtok.making.convert.formats import converted
 from ggtok.making.convert.tiktoken import read_ranks
-from ggtok.making.patterns import CHAIN_OF_PRE
+from ggtok.making.patterns import CHAIN_OF_PRE, GPT2
 from ggtok.making.vocabulary import Vocabulary
 from tests.making.convert import sources
 from tests.support.beginnings import beginning
@@ -31,6 +31,10 @@ from tests.support.vocabularies import fixture, fixture_names
 KEYS = "tokenizer.ggml.normalizer."
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def named(v: Vocabulary) -> set[str]:
+    return {difference.name for difference in v.report.differences}  # type: ignore[attr-defined]
 
 
 def differing(v: Vocabulary, encode: confirm.Encode, *, special: bool, n: int = 800) -> list[str]:
@@ -211,16 +215,16 @@ def test_unigram_is_written_on_request(tmp_path: Path) -> None:
 def test_what_is_written_comes_back(end: str, tmp_path: Path) -> None:
     """Of the small vocabularies: written, converted and written again, a file is the same."""
     written = set()
-    for name in fixture_names():
+    for name, inexact in itertools.product(fixture_names(), (False, True)):
         path = tmp_path / end
         try:
             v = ggtok.vocabulary(fixture(name))
-            v.save(path, inexact=True)
+            v.save(path, inexact=inexact)
         except ggtok.VocabError:
             continue  # refused; tests/making/consumers.py shows why
         pre = (v.pre or "default") if end == "x.tiktoken" else None
         again = converted(str(path), like=None, pre=pre, arch=None, lines=0)
-        again.save(tmp_path / ("again-" + end), inexact=True)
+        again.save(tmp_path / ("again-" + end), inexact=inexact)
         assert (tmp_path / ("again-" + end)).read_bytes() == path.read_bytes(), name
         written.add(name)
     expected = {
@@ -355,6 +359,40 @@ def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
 def test_special_tokens_that_strip_white_space(tmp_path: Path) -> None:
     with pytest.raises(ggtok.VocabError, match=r"strips white space of ASCII only.*--inexact"):
         ggtok.vocabulary(fixture("bpe-jina")).save(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize(("pre", "published"), [("gpt-2", GPT2), ("llama-bpe", None)])
+def test_characters_newer_than_unicode_15_1(
+    pre: str, published: str | None, tmp_path: Path
+) -> None:
+    """They are no letters to llama.cpp. On request, expressions are the published ones."""
+    # A letter that both know, and that begins with the same bytes, is merged with the a before it.
+    v = ggtok.train("a\u1c80 " * 9, 260, pre=pre)
+    texts = [f"a{c}b 1{c}2 {c}{c} {c}'s" for c in "\u0897\u1c89\U00010d4e\U00010d41\U00011de9"]
+    want = v.tokenizer().encode_batch(texts)
+    path = tmp_path / "tokenizer.json"
+
+    def theirs() -> list[list[int]]:
+        return [e.ids for e in Tokenizer.from_file(str(path)).encode_batch(texts)]
+
+    v.save(path)
+    assert theirs() == want
+    steps = json.loads(path.read_text())["pre_tokenizer"]["pretokenizers"]
+    assert r"&&[^\u0558" in steps[0]["pattern"]["Regex"]
+    assert "unicode" not in named(ggtok.convert(path))
+    if published is None:  # llama.cpp's expression isn't the published one
+        exact = path.read_bytes()
+        v.save(path, inexact=True)
+        assert path.read_bytes() == exact
+        return
+    with pytest.warns(ggtok.VocabWarning, match=r"newer than Unicode 15\.1"):
+        v.save(path, inexact=True)
+    assert theirs() != want
+    steps = json.loads(path.read_text())["pre_tokenizer"]["pretokenizers"]
+    assert steps[0]["pattern"]["Regex"] == published
+    again = ggtok.convert(path)
+    assert "unicode" in named(again)
+    assert again.tokenizer().encode_batch(texts) == want
 
 
 def test_special_tokens_that_overlap(tmp_path: Path) -> None:
