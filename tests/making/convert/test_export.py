@@ -215,8 +215,9 @@ def test_unigram_is_written_on_request(tmp_path: Path) -> None:
 def test_what_is_written_comes_back(end: str, tmp_path: Path) -> None:
     """Of the small vocabularies: written, converted and written again, a file is the same."""
     written = set()
-    for name, inexact in itertools.product(fixture_names(), (False, True)):
+    for name in fixture_names():
         path = tmp_path / end
+        inexact = name in ("bpe-gpt2", "bpe-jina", "ugm")
         try:
             v = ggtok.vocabulary(fixture(name))
             v.save(path, inexact=inexact)
