@@ -32,6 +32,7 @@ from tests.arrow.producer import (
     strings,
 )
 from tests.support.memory import resident
+from tests.support.timers import call_with_timer
 from tests.support.vocabularies import fixture
 
 TEXTS = [b"Hello, world", None, b"", b"a text of more than twelve bytes", b"caf\xc3\xa9 \xff"] * 3
@@ -644,10 +645,9 @@ def test_ctrl_c_stops_an_endless_stream(tok: ggtok.Tokenizer) -> None:
 
     stream = Chunks(endless())
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.001)
     try:
         with pytest.raises(KeyboardInterrupt):
-            tok.encode_batch(stream)
+            call_with_timer(lambda: tok.encode_batch(stream), 0.05, 0.001)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -70,7 +70,7 @@ BAD = {
 def test_the_watch_sees(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fault in the middle of a row, which goes on after it."""
     sound = ("sound", BAD["sound"])
-    row = Trials("made up", lambda: [sound, (what, BAD[what]), sound], patience=1.5)
+    row = Trials("made up", lambda: [sound, (what, BAD[what]), sound], patience=5)
     # The child finds its row by name, in its own copy of the table.
     code = (
         f"{TESTS}; from tests.hostile import child, table, rows;"

@@ -24,6 +24,7 @@ from ggtok._native import training as native
 from ggtok.making import counts as counting
 from ggtok.making import sources
 from ggtok.parity.samples import PROSE
+from tests.support.timers import call_with_timer
 
 TEXT = "one two\nthree  two\n\none\n"
 WORDS = {"one": 2, " two": 1, "\n": 3, "three": 1, " ": 1, "\n\n": 0}
@@ -259,13 +260,15 @@ def test_an_interrupt_ends_it(where: str, capfd: pytest.CaptureFixture[str]) -> 
     def handler(*_: object) -> None:
         raise Interrupted
 
+    def calls() -> None:
+        again_and_again(lambda: ggtok.train(counts, 200_000), where == "merge")
+
     before = signal.signal(signal.SIGALRM, handler)
     try:
-        # Again, for the case that collected garbage swallows the first.
-        signal.setitimer(signal.ITIMER_REAL, 0.05, 10)
         began = time.monotonic()
         with pytest.raises(Interrupted):
-            again_and_again(lambda: ggtok.train(counts, 200_000), where == "merge")
+            # Again, for the case that collected garbage swallows the first.
+            call_with_timer(calls, 0.05, 10)
         assert time.monotonic() - began < 30
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from functools import partial
 
 import pytest
 
 import ggtok
 from ggtok._native import splitting
 from tests.support.patch import GGUF
+from tests.support.timers import call_with_timer
 from tests.support.vocabularies import fixture
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -32,9 +34,8 @@ def test_a_signal_while_patterns_cut_words() -> None:
     before = signal.signal(signal.SIGALRM, stop)
     try:
         for call in (tok.encode, tok.encode_array, tok.count):
-            signal.setitimer(signal.ITIMER_REAL, 0.1)
             with pytest.raises(Stop):
-                call("the kettle " * 2_000_000)
+                call_with_timer(partial(call, "the kettle " * 2_000_000), 0.1)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -89,9 +90,8 @@ def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception
             lambda: tok.encode(text),
             lambda: tok.encode_batch(batch, threads=1),
         ):
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
             with pytest.raises(type(error)) as caught:
-                call()
+                call_with_timer(call, 0.01)
             assert caught.value is error
             assert isinstance(error.__cause__, ZeroDivisionError)
     finally:
