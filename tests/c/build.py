@@ -71,7 +71,9 @@ def build(
     library = "-lm" if sources[0].suffix == ".c" else "-lstdc++"
     for pattern in PROGRAMS[program]:
         sources += sorted((ROOT / "cext").glob(pattern))
-    command = [*_compiler(cc), *shlex.split(os.environ.get("CFLAGS", "")), "-O1", "-g1", *flags]
+    lines = ["-g1"] if any(flag.startswith("-fsanitize") for flag in flags) else []  # of reports
+    own = shlex.split(os.environ.get("CFLAGS", ""))
+    command = [*_compiler(cc), *own, "-O1", *lines, *flags]
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
         # In an order of its own, so that a process which begins at the same time as another one

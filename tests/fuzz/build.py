@@ -25,7 +25,7 @@ SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-reco
 
 def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> None:
     """Writes fuzz_TARGET for each target to the folder `out`."""
-    library = [cc, "-g", "-O1", *flags]
+    library = [cc, "-g1", "-O1", *flags]
     words = GGUF.read(fixture("ugm"))
     take_words_as_they_are(words)
     vocabularies = [*map(fixture, fixture_names()), words.write(out / "words.gguf")]
@@ -49,7 +49,7 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
 def build_capi(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> Path:
     """The C program of tests/c that calls the whole API, with the library's objects that `build`
     left in the folder."""
-    command = [cc, "-g", "-O1", *flags]
+    command = [cc, "-g1", "-O1", *flags]
     own = _compile(command, [HERE.parent / "c" / "capi.c"], out)
     link = [flag.replace("fuzzer-no-link,", "") for flag in flags]
     _run(cc, *link, *own, *_library(command, out), "-lm", "-pthread", "-o", out / "capi")
