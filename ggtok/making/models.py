@@ -90,13 +90,12 @@ def train_bpe(
         reserved=_reserved(b.texts[: len(o.specials)], symbols, of_bytes),
         progress=progress,
     )
-    texts, merges = b.texts, []
-    for left, right, made in zip(
-        rows["left"].tolist(), rows["right"].tolist(), rows["made"].tolist(), strict=True
-    ):
-        merges.append((texts[left], texts[right]))
+    texts, lefts, rights = b.texts, rows["left"].tolist(), rows["right"].tolist()
+    for left, right, made in zip(lefts, rights, rows["made"].tolist(), strict=True):
         if made == len(texts):
             texts.append(texts[left] + texts[right])
+    text_of = texts.__getitem__
+    merges = list(zip(map(text_of, lefts), map(text_of, rights), strict=True))
     types = b.types + [spelling.NORMAL] * (len(texts) - len(b.types))
     if raw:
         n = _n_symbols(counts, {symbol.code for symbol in symbols})

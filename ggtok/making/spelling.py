@@ -41,6 +41,16 @@ def from_characters(text: bytes) -> bytes | None:
         return None
 
 
+def characters_length(text: bytes) -> int:
+    """How many bytes GPT-2's characters stand for."""
+    return len(text.decode())
+
+
+def marked_length(text: bytes) -> int:
+    """The same of text that is spelled as it is, but for spaces."""
+    return len(text) - (len(MARK) - 1) * text.count(MARK)
+
+
 def byte_token(byte: int) -> bytes:
     return b"<0x%02X>" % byte
 

@@ -57,16 +57,19 @@ def _made_but_unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
     left_over = np.zeros(n, np.int64)
     for name, sign in (("made", 1), ("left", -1), ("right", -1)):
         np.add.at(left_over, rows[name].astype(np.int64), sign * rows["replaced"].astype(np.int64))
-    numbers = [int(number) for number in rows["made"] if left_over[number] == 0]
-    if v.model == "gpt2":
-        return tuple(numbers)
-    # SentencePiece's ids: merges come after special and byte tokens, the alphabet last.
-    first = sum(type != spelling.NORMAL for type in v.types)
-    return tuple(number - int(rows["made"][0]) + first for number in numbers)
+    made = rows["made"].astype(np.int64)
+    numbers = made[left_over[made] == 0]
+    if v.model != "gpt2":
+        # SentencePiece's ids: merges come after special and byte tokens, the alphabet last.
+        numbers += sum(type != spelling.NORMAL for type in v.types) - made[0]
+    return tuple(numbers.tolist())
 
 
 def _longest(v: Vocabulary) -> tuple[int, ...]:
-    lengths = np.fromiter(map(len, v.tokens), np.int64, len(v))
+    # Not of v.tokens: to decode them all takes as long as many merges.
+    marked = spelling.scheme(v.model, v.pre) == "marks"
+    length = spelling.marked_length if marked else spelling.characters_length
+    lengths = np.fromiter(map(length, v.texts), np.int64, len(v))
     normal = np.flatnonzero(np.array(v.types) == spelling.NORMAL)
     return tuple(normal[np.argsort(-lengths[normal], kind="stable")[:10]].tolist())
 
