@@ -53,6 +53,8 @@ typedef struct pretok_stage {
     size_t pos, end;  /* what this scanner has not cut yet of the piece it is at */
     size_t match_end; /* end of a match known to start at pos, or 0 */
     size_t memo[2];   /* scanner's own: what it knows of the text ahead */
+    bool lines;       /* the piece's lines are to be cut each by itself (windows only), */
+    size_t line_end;  /* and one ends here, if this is after pos */
     size_t start;     /* where the next of the pieces below starts */
     unsigned next, n; /* ends[next .. n): pieces cut and not yet handed to the next scanner */
     size_t ends[PRETOK_BUFFER];
@@ -62,10 +64,14 @@ typedef struct pretok_walk {
     const struct pretok_scanner *const *chain;
     const uint8_t *text;
     unsigned last; /* the chain's last stage */
+    size_t next, n; /* text[next..n): lines that the first stage has not begun */
     pretok_stage stage[PRETOK_MAX_CHAIN];
 } pretok_walk;
 
 void ggtok_pretok_begin(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
+
+/* The same where each line, its newline ('\n') included, is a text of its own. */
+void ggtok_pretok_begin_lines(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
 
 /* Writes the end offsets of the next words, ascending, at most `max` (>= 1);
  * returns how many, 0 when the text is used up. No word is empty. */

@@ -80,6 +80,7 @@ struct pretok_row {
 void ggtok_pretok_begin_plain(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
 
 pretok_cut ggtok_pretok_dfa_cut;
+pretok_cut ggtok_pretok_line_cut; /* the same, no further than the line that st->pos is in */
 
 /* Numbers (category N) in threes, counted from the right end of their run. Only
  * the right end of a group is a cut: "ab1234c" is ab1 234 c. */

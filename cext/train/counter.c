@@ -259,25 +259,15 @@ static bool escape(ggtok_counter *c, const uint8_t *text, size_t n) {
     return true;
 }
 
-/* Finds the words of text[from..from + n). Most lines have a few: those of many are added
- * together. */
-static bool find_words(ggtok_counter *c, const uint8_t *text, size_t from, size_t n, size_t room) {
-    enum { LEAST = 128 }; /* places that a scanner is given */
-    size_t count;
+/* Words of a text, or of each of its lines. */
+static bool add_cut(ggtok_counter *c, const uint8_t *text, size_t n, size_t room, bool lines) {
     pretok_walk walk;
-    ggtok_pretok_begin(&walk, c->counts->row, text + from, n);
+    (lines ? ggtok_pretok_begin_lines : ggtok_pretok_begin)(&walk, c->counts->row, text, n);
     do {
-        if (COUNTER_FOUND - c->n_found < LEAST && !add_found(c, text, room)) return false;
-        size_t *ends = c->found + c->n_found;
-        count = ggtok_pretok_next(&walk, ends, COUNTER_FOUND - c->n_found);
-        for (size_t i = 0; i < count; i++) ends[i] += from;
-        c->n_found += count;
-    } while (count);
+        if (!add_found(c, text, room)) return false;
+        c->n_found = ggtok_pretok_next(&walk, c->found, COUNTER_FOUND);
+    } while (c->n_found);
     return true;
-}
-
-static bool adds_lines_together(const ggtok_counts *c) {
-    return c->options.cut == GGTOK_CUT_PRE && !c->spaces;
 }
 
 /* One document, well-formed; `room` (>= n) bytes are readable. */
@@ -301,7 +291,7 @@ static ggtok_status add_document(ggtok_counter *c, const uint8_t *text, size_t n
     } else if (o->cut == GGTOK_CUT_SPACES) {
         ok = add_marked(c, text, n, room);
     } else {
-        ok = find_words(c, text, 0, n, room) && add_found(c, text, room);
+        ok = add_cut(c, text, n, room, false);
     }
     return ok ? GGTOK_OK : failed(c, err);
 }
@@ -324,22 +314,20 @@ ggtok_status ggtok_counter_add(ggtok_counter *c, const char *text, size_t n, boo
         n = c->text.n;
     }
     if (!lines) return add_document(c, p, n, n, err);
-    const bool together = adds_lines_together(c->counts);
-    c->added = 0;
+    if (o->cut == GGTOK_CUT_PRE && !c->counts->spaces) {
+        c->added = 0;
+        return add_cut(c, p, n, n, true) ? GGTOK_OK : failed(c, err);
+    }
     for (size_t from = 0; from < n;) {
         const uint8_t *newline = memchr(p + from, '\n', n - from);
         size_t end = newline ? (size_t)(newline - p) : n;
         /* SentencePiece never sees the newline; pre-tokenizers do. */
         size_t stop = newline && o->cut != GGTOK_CUT_SPACES ? end + 1 : end;
-        if (together) {
-            if (!find_words(c, p, from, stop - from, n)) return failed(c, err);
-        } else {
-            ggtok_status s = add_document(c, p + from, stop - from, n - from, err);
-            if (s) return s;
-        }
+        ggtok_status s = add_document(c, p + from, stop - from, n - from, err);
+        if (s) return s;
         from = end + 1;
     }
-    return !together || add_found(c, p, n) ? GGTOK_OK : failed(c, err);
+    return GGTOK_OK;
 }
 
 ggtok_status ggtok_counter_add_words(ggtok_counter *c, const char *text, size_t n,

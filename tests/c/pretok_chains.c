@@ -1,6 +1,6 @@
 /*
  * Words by the fast chains of pretok/names.c (windows, fused automata) against words
- * by llama.cpp's own chains, over generated texts. Prints the first difference of each
+ * by llama.cpp's own chains, over generated texts and over each of their lines. Prints the first difference of each
  * chain; exit status 1 if any.
  *
  *     pretok_chains [TEXTS [SEED]]    texts for each chain (default 2000)
@@ -41,21 +41,37 @@ static void print_bytes(const uint8_t *text, size_t from, size_t to) {
         printf(text[i] < 0x20 || text[i] > 0x7E || text[i] == '\\' ? "\\x%02x" : "%c", text[i]);
 }
 
-static bool same_words(const pretok_row *row, const uint8_t *text, size_t n) {
-    static const size_t batches[] = {1, 2, 63, 64, 65, 512};
+static const size_t batches[] = {1, 2, 63, 64, 65, 512};
+
+/* The same by llama.cpp's chains, a line at a time. */
+static size_t walk_lines(const pretok_row *row, const uint8_t *text, size_t n,
+                         size_t ends[MAX_TEXT]) {
+    size_t total = 0;
+    for (size_t from = 0, end; from < n; from = end) {
+        for (end = from + 1; end < n && text[end - 1] != '\n';) end++;
+        size_t count = walk(ggtok_pretok_begin_plain, row, text + from, end - from, PICK(batches),
+                            ends + total);
+        for (size_t i = 0; i < count; i++) ends[total++] += from;
+    }
+    return total;
+}
+
+static bool same_words(const pretok_row *row, const uint8_t *text, size_t n, bool lines) {
     static size_t fast[MAX_TEXT], plain[MAX_TEXT];
     size_t max = PICK(batches);
-    size_t n_fast = walk(ggtok_pretok_begin, row, text, n, max, fast);
-    size_t n_plain = walk(ggtok_pretok_begin_plain, row, text, n, PICK(batches), plain);
+    size_t n_fast =
+        walk(lines ? ggtok_pretok_begin_lines : ggtok_pretok_begin, row, text, n, max, fast);
+    size_t n_plain = lines ? walk_lines(row, text, n, plain)
+                           : walk(ggtok_pretok_begin_plain, row, text, n, PICK(batches), plain);
     if (n_fast == n_plain && !memcmp(fast, plain, n_fast * sizeof *fast)) return true;
 
     size_t i = 0;
     while (i < n_fast && i < n_plain && fast[i] == plain[i]) i++;
     size_t at = i ? fast[i - 1] : 0;
     size_t from = at > SHOWN / 2 ? at - SHOWN / 2 : 0, to = n - at > SHOWN ? at + SHOWN : n;
-    printf("%s: %zu bytes, %zu words a call: the word at %zu ends at %zu, by llama.cpp's chain "
+    printf("%s%s: %zu bytes, %zu words a call: the word at %zu ends at %zu, by llama.cpp's chain "
            "at %zu\n  ",
-           ggtok_pretok_name(row), n, max, at, i < n_fast ? fast[i] : 0,
+           ggtok_pretok_name(row), lines ? ", lines" : "", n, max, at, i < n_fast ? fast[i] : 0,
            i < n_plain ? plain[i] : 0);
     print_bytes(text, from, at);
     printf(" >>> ");
@@ -87,7 +103,7 @@ static bool check_row(const pretok_row *row, size_t n_texts) {
         uint8_t *text = malloc(n + !n); /* as long as it is: sanitizers see what is read after */
         if (!text) abort();
         memcpy(text, made, n);
-        bool same = same_words(row, text, n);
+        bool same = same_words(row, text, n, false) && same_words(row, text, n, true);
         free(text);
         if (!same) return false;
     }

@@ -11,9 +11,10 @@
 
 /* Where words start in the window at p, of which `left` bytes are text, with spaces after
  * them, as far as it tells; never bit 0. At the text's end a word starts, too. If none
- * does, and what is known ends with a letter, *last_letter is where that begins. */
+ * does, and what is known ends with a letter, *last_letter is where that begins. If `lines`
+ * are texts of their own, each newline ends one. */
 ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned left,
-                                   shape s, cpu_level on, unsigned *last_letter) {
+                                   bool lines, shape s, cpu_level on, unsigned *last_letter) {
     unsigned known = left, done = 0;
     classes c = on == CPU_AVX512 ? classify_avx512(p, s) : classify(p, s);
     uint64_t strange = c.control & ~c.other_white & ~c.newline;
@@ -21,7 +22,9 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     strange &= window_first(known);
     if (strange) known = bits_lowest(strange);
     if (c.high) known = add_high(high, p, &c, known, s.han, on);
-    uint64_t starts = s.gaps ? gap_starts(&c, s, known) : run_starts(&c, p, s, &known, &done);
+    const uint64_t ends = lines ? window_range_on(on, p, '\n', 1) : 0;
+    uint64_t starts = s.gaps ? gap_starts(&c, s, known) : run_starts(&c, ends, p, s, &known, &done);
+    starts |= ends << 1;
 
     /* A white run that reaches the end of what is known may go on: of it, only
      * the start counts. Those that reach the text's end don't: as if there were nothing
@@ -32,9 +35,9 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
         in_sight |= (uint64_t)1 << left;
         starts |= (uint64_t)1 << left;
     } else if (known && white >> (known - 1) & 1) {
-        uint64_t before = ~white & in_sight;
+        uint64_t before = (~white | ends) & in_sight;
         unsigned run = before ? bits_highest(before) + 1 : 0;
-        in_sight = ((uint64_t)2 << run) - 1;
+        in_sight = run < WINDOW ? ((uint64_t)2 << run) - 1 : ~(uint64_t)0;
     }
     starts &= in_sight & ~(uint64_t)1;
     /* Where a word that began with a mark ends may depend on that. */
@@ -61,7 +64,7 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, cpu_level on, cons
                 memset(last, ' ', sizeof last);
                 p = memcpy(last, p, left);
             }
-            uint64_t starts = word_starts(self->plain->high, p, left, s, on, &last_letter);
+            uint64_t starts = word_starts(self->plain->high, p, left, st->lines, s, on, &last_letter);
             if (starts) {
                 unsigned found = bits_count(starts);
                 window_places_on(on, starts, found, pos, ends + n);
@@ -76,7 +79,8 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, cpu_level on, cons
         }
         if (n && max - n < WINDOW) break;
         size_t most = max - n < slow ? max - n : slow;
-        n += ggtok_pretok_dfa_cut(self->plain, text, st, ends + n, most);
+        n += (st->lines ? ggtok_pretok_line_cut : ggtok_pretok_dfa_cut)(self->plain, text, st,
+                                                                        ends + n, most);
         if (n == max) break;
     }
     return n;

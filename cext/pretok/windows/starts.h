@@ -83,8 +83,10 @@ ALWAYS_INLINE uint64_t digit_starts(const classes *c, const groups *g, shape s) 
 }
 
 /* Newlines that join the punctuation before them. */
-ALWAYS_INLINE uint64_t joined_newlines(const groups *g, shape s) {
-    return s.joined ? runs_from(g->newline, g->punct << 1 & g->newline) : 0;
+ALWAYS_INLINE uint64_t joined_newlines(const groups *g, uint64_t ends, shape s) {
+    const uint64_t newline = g->newline & ~ends;
+    uint64_t joined = runs_from(newline, g->punct << 1 & newline);
+    return s.joined ? joined | (ends & (joined | g->punct) << 1) : 0;
 }
 
 /* Starts of white space where `\s*[\r\n]+` is a word: of each run, after its last newline, and
@@ -126,10 +128,11 @@ ALWAYS_INLINE uint64_t contract(uint64_t starts, const classes *c, const groups 
     return starts;
 }
 
-/* Where words start if they are runs of a class with a prefix. *known is cut short before what
- * can't be told; *done is where the last contraction ends. */
-ALWAYS_INLINE uint64_t run_starts(const classes *c, const uint8_t *p, shape s, unsigned *known,
-                                  unsigned *done) {
+/* Where words start if they are runs of a class with a prefix; at newlines that are `ends` of a
+ * text only if they begin a run, and after them not told. *known is cut short before what can't be
+ * told; *done is where the last contraction ends. */
+ALWAYS_INLINE uint64_t run_starts(const classes *c, uint64_t ends, const uint8_t *p, shape s,
+                                  unsigned *known, unsigned *done) {
     const groups g = group_classes(c);
     uint64_t starts = letter_starts(c, &g, s, known);
     starts |= s.punct_apart ? g.punct_start : g.punct_start & ~(c->space << 1);
@@ -144,14 +147,15 @@ ALWAYS_INLINE uint64_t run_starts(const classes *c, const uint8_t *p, shape s, u
         (s.digits_apart ? g.digit : 0) | (s.punct_apart ? g.punct : 0) | (s.han_apart ? g.han : 0);
     const uint64_t followed = ~(g.white | apart);
     if (s.newline_words) {
-        const uint64_t joined = joined_newlines(&g, s);
+        const uint64_t joined = joined_newlines(&g, ends, s);
         starts |= newline_word_starts(&g, joined, followed);
-        if (s.slashes && (joined << 1 & c->slash)) {
-            unsigned at = bits_lowest(joined << 1 & c->slash);
+        const uint64_t slash = (joined & ~ends) << 1 & c->slash;
+        if (s.slashes && slash) {
+            unsigned at = bits_lowest(slash);
             if (at < *known) *known = at;
         }
     } else {
-        starts |= (g.white & ~(g.white << 1)) | (g.white & followed >> 1);
+        starts |= (g.white & ~(g.white << 1)) | (g.white & ~ends & followed >> 1);
     }
     return s.contractions ? contract(starts, c, &g, p, s, known, done) : starts;
 }

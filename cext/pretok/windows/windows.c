@@ -15,7 +15,7 @@
 #else
 
 #define cut(self, shape, on, text, st, ends, max) \
-    ggtok_pretok_dfa_cut((self)->plain, text, st, ends, max)
+    ((st)->lines ? ggtok_pretok_line_cut : ggtok_pretok_dfa_cut)((self)->plain, text, st, ends, max)
 
 #endif
 
