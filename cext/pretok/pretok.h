@@ -63,7 +63,7 @@ typedef struct pretok_stage {
 typedef struct pretok_walk {
     const struct pretok_scanner *const *chain;
     const uint8_t *text;
-    unsigned last; /* the chain's last stage */
+    unsigned last;  /* the chain's last stage */
     size_t next, n; /* text[next..n): lines that the first stage has not begun */
     pretok_stage stage[PRETOK_MAX_CHAIN];
 } pretok_walk;

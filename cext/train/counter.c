@@ -61,10 +61,12 @@ ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out, ggtok_
     ggtok_counter *c = *out = ggtok_mem_zalloc(sizeof *c);
     if (!c) return ggtok_error_memory(err);
     c->counts = counts;
-    c->shorts = ggtok_mem_zalloc(sizeof *c->shorts * 2 << COUNTER_SHORT_LOG2);
+    c->shorts.keys =
+        ggtok_mem_lines(sizeof *c->shorts.keys * 2 << COUNTER_SHORT_LOG2, &c->shorts.block);
+    c->shorts.counts = ggtok_mem_zalloc(sizeof *c->shorts.counts * 2 << COUNTER_SHORT_LOG2);
     c->longs = ggtok_mem_zalloc(sizeof *c->longs * 2 << COUNTER_LONG_LOG2);
     c->batches = ggtok_mem_alloc(sizeof *c->batches * TABLE_SHARDS);
-    if (!c->shorts || !c->longs || !c->batches) {
+    if (!c->shorts.keys || !c->shorts.counts || !c->longs || !c->batches) {
         ggtok_counter_free(c);
         *out = NULL;
         return ggtok_error_memory(err);
@@ -75,7 +77,8 @@ ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out, ggtok_
 
 void ggtok_counter_free(ggtok_counter *c) {
     if (!c) return;
-    ggtok_mem_free(c->shorts);
+    ggtok_mem_free(c->shorts.block);
+    ggtok_mem_free(c->shorts.counts);
     ggtok_mem_free(c->longs);
     ggtok_mem_free(c->batches);
     ggtok_mem_free(c->text.data);
@@ -91,6 +94,19 @@ static bool send(ggtok_counter *c, unsigned shard) {
     return ok;
 }
 
+/* Puts a word into its shard's batch; `room` (>= its length) bytes of it are copied. */
+ALWAYS_INLINE bool put(ggtok_counter *c, table_word w, size_t room) {
+    unsigned shard = table_shard_of(w.hash);
+    counter_batch *b = &c->batches[shard];
+    if (b->n == COUNTER_BATCH || room > sizeof b->bytes - b->n_bytes) {
+        if (!send(c, shard)) return false;
+    }
+    w.p = memcpy(b->bytes + b->n_bytes, w.p, room);
+    b->n_bytes += w.n;
+    b->words[b->n++] = w;
+    return true;
+}
+
 /* Adds to the table, by and by. */
 static bool add_far(ggtok_counter *c, const uint8_t *p, size_t n, uint64_t count) {
     table *t = &c->counts->table;
@@ -99,46 +115,61 @@ static bool add_far(ggtok_counter *c, const uint8_t *p, size_t n, uint64_t count
         return false;
     }
     table_word w = {.hash = table_hash(t, p, n), .count = count, .p = p, .n = n};
-    unsigned shard = table_shard_of(w.hash);
-    if (n > COUNTER_BATCH_BYTES) return ggtok_table_add(t, shard, &w, 1, &c->overflow);
-    counter_batch *b = &c->batches[shard];
-    if (b->n == COUNTER_BATCH || n > COUNTER_BATCH_BYTES - b->n_bytes) {
-        if (!send(c, shard)) return false;
-    }
-    w.p = memcpy(b->bytes + b->n_bytes, p, n);
-    b->n_bytes += n;
-    b->words[b->n++] = w;
-    return true;
+    if (n <= COUNTER_BATCH_BYTES) return put(c, w, n);
+    return ggtok_table_add(t, table_shard_of(w.hash), &w, 1, &c->overflow);
 }
 
-/* Adds the word of a key, which has its length in its last byte. */
-static bool add_key(ggtok_counter *c, const void *key, size_t size, uint64_t count) {
-    const uint8_t *p = key;
-    return !count || add_far(c, p, p[size - 1], count);
+static counter_key short_key(const uint8_t p[COUNTER_SHORT], size_t n) {
+    static const uint8_t pads[2 * COUNTER_SHORT] = {
+        [16] = 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+        0xFF,        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+    };
+    const uint8_t *pad = pads + COUNTER_SHORT - n;
+    return (counter_key){
+        {hash_load64(p) | hash_load64(pad), hash_load64(p + 8) | hash_load64(pad + 8)}};
+}
+
+static size_t short_n(const counter_key *key) {
+    const uint8_t *p = (const uint8_t *)key;
+    size_t n = COUNTER_SHORT;
+    for (int i = 0; i < COUNTER_SHORT; i++) n -= p[i] == 0xFF;
+    return n;
+}
+
+/* As add_far, without a branch for each length. */
+static bool add_short_far(ggtok_counter *c, const counter_key *key, uint64_t count) {
+    const uint8_t *p = (const uint8_t *)key;
+    if (!count) return true;
+    size_t n = short_n(key);
+    uint64_t hash = hash_text_within(p, n, COUNTER_SHORT, c->counts->table.seed);
+    return put(c, (table_word){.hash = hash, .count = count, .p = p, .n = n}, COUNTER_SHORT);
+}
+
+/* A long word's key has its length in its last byte. */
+static bool add_long_far(ggtok_counter *c, const piece_key *key, uint64_t count) {
+    const uint8_t *p = (const uint8_t *)key->w;
+    return !count || add_far(c, p, p[sizeof key->w - 1], count);
 }
 
 /* A word that its set doesn't hold takes the place of the rarer one. */
-static bool replace_short(ggtok_counter *c, counter_short *set, const uint64_t key[2]) {
-    counter_short *e = set + (set[1].count < set[0].count), gone = *e;
-    *e = (counter_short){{key[0], key[1]}, 1};
-    return add_key(c, gone.key, sizeof gone.key, gone.count);
+static bool replace_short(ggtok_counter *c, size_t set, const counter_key *key) {
+    counter_shorts *s = &c->shorts;
+    size_t i = set + (s->counts[set + 1] < s->counts[set]);
+    const counter_key gone = s->keys[i];
+    const uint64_t count = s->counts[i];
+    s->keys[i] = *key;
+    s->counts[i] = 1;
+    return add_short_far(c, &gone, count);
 }
 
 static bool replace_long(ggtok_counter *c, counter_long *set, const piece_key *key) {
     counter_long *e = set + (set[1].count < set[0].count), gone = *e;
     *e = (counter_long){*key, 1};
-    return add_key(c, gone.key.w, sizeof gone.key.w, gone.count);
+    return add_long_far(c, &gone.key, gone.count);
 }
 
-static inline counter_short *short_set(const ggtok_counter *c, const uint64_t key[2]) {
-    return &c->shorts[2 * (word_hash(key) >> (64 - COUNTER_SHORT_LOG2))];
-}
-
-static inline bool add_short(ggtok_counter *c, counter_short *set, const uint64_t key[2]) {
-    unsigned first = word_same(set[0].key, key), second = word_same(set[1].key, key);
-    if (!(first | second)) return replace_short(c, set, key);
-    set[second].count++;
-    return true;
+static inline size_t short_set(const counter_key *key) {
+    return (size_t)(word_hash(key->w) >> (64 - COUNTER_SHORT_LOG2)) * 2;
 }
 
 static bool add_long(ggtok_counter *c, const uint8_t *p, size_t n, size_t room) {
@@ -161,14 +192,14 @@ static ggtok_status failed(const ggtok_counter *c, ggtok_error *err) {
 
 ggtok_status ggtok_counter_flush(ggtok_counter *c, ggtok_error *err) {
     for (size_t i = 0; i < (size_t)2 << COUNTER_SHORT_LOG2; i++) {
-        counter_short e = c->shorts[i];
-        c->shorts[i] = (counter_short){{0, 0}, 0};
-        if (!add_key(c, e.key, sizeof e.key, e.count)) goto fail;
+        uint64_t count = c->shorts.counts[i];
+        c->shorts.counts[i] = 0;
+        if (!add_short_far(c, &c->shorts.keys[i], count)) goto fail;
     }
     for (size_t i = 0; i < (size_t)2 << COUNTER_LONG_LOG2; i++) {
         counter_long e = c->longs[i];
         memset(&c->longs[i], 0, sizeof e);
-        if (!add_key(c, e.key.w, sizeof e.key.w, e.count)) goto fail;
+        if (!add_long_far(c, &e.key, e.count)) goto fail;
     }
     for (unsigned i = 0; i < TABLE_SHARDS; i++) {
         if (!send(c, i)) goto fail;
@@ -181,34 +212,56 @@ fail:
 /* ---- words of a document ---- */
 
 /* Words text[from..ends[0]), text[ends[0]..ends[1]), ..., of a text of which n bytes are
- * readable. In groups: all sets of a group are on their way before the first is looked at. */
+ * readable: at most a group, all of whose sets are on their way before the first is looked at. */
+enum { GROUP = 64 };
+
+ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, size_t from,
+                             const size_t *ends, size_t count, bool at_end) {
+    const counter_shorts s = c->shorts;
+    counter_key keys[GROUP];
+    size_t sets[GROUP], n_short = 0, longs[GROUP], n_long = 0;
+    for (size_t i = 0, start = from; i < count; start = ends[i++]) {
+        size_t length = ends[i] - start;
+        if (length > COUNTER_SHORT) {
+            longs[n_long++] = i;
+            continue;
+        }
+        counter_key *key = &keys[n_short];
+        if (at_end && n - start < COUNTER_SHORT) { /* fewer bytes are there than a key has */
+            uint8_t padded[COUNTER_SHORT] = {0};
+            memcpy(padded, text + start, length);
+            *key = short_key(padded, length);
+        } else {
+            *key = short_key(text + start, length);
+        }
+        sets[n_short] = short_set(key);
+        PREFETCH(&s.keys[sets[n_short++]]);
+    }
+    for (size_t i = 0; i < n_short; i++) {
+        const counter_key *in_set = s.keys + sets[i];
+        unsigned first = word_same(in_set[0].w, keys[i].w);
+        unsigned second = word_same(in_set[1].w, keys[i].w);
+        if (first | second) {
+            s.counts[sets[i] + second]++;
+        } else if (!replace_short(c, sets[i], &keys[i])) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < n_long; i++) {
+        size_t start = longs[i] ? ends[longs[i] - 1] : from;
+        if (!add_long(c, text + start, ends[longs[i]] - start, n - start)) return false;
+    }
+    return true;
+}
+
 static bool add_words(ggtok_counter *c, const uint8_t *text, size_t n, size_t from,
                       const size_t *ends, size_t count) {
-    enum { GROUP = 32, KEY = 16 };
-    uint64_t keys[GROUP][2];
-    counter_short *sets[GROUP];
-    for (size_t group; count; ends += group, count -= group) {
+    for (size_t group; count; from = ends[group - 1], ends += group, count -= group) {
         group = count < GROUP ? count : GROUP;
-        size_t start = from;
-        for (size_t i = 0; i < group; start = ends[i++]) {
-            size_t length = ends[i] - start;
-            sets[i] = NULL;
-            if (length > WORD_SHORT) continue;
-            if (n - start >= KEY) {
-                word_short_key(keys[i], text + start, length);
-            } else {
-                uint8_t padded[KEY] = {0};
-                memcpy(padded, text + start, length);
-                word_short_key(keys[i], padded, length);
-            }
-            sets[i] = short_set(c, keys[i]);
-            PREFETCH(sets[i]);
-        }
-        for (size_t i = 0; i < group; from = ends[i++]) {
-            bool ok = sets[i] ? add_short(c, sets[i], keys[i])
-                              : add_long(c, text + from, ends[i] - from, n - from);
-            if (!ok) return false;
-        }
+        bool ok = n - ends[group - 1] >= COUNTER_SHORT
+                      ? add_group(c, text, n, from, ends, group, false)
+                      : add_group(c, text, n, from, ends, group, true);
+        if (!ok) return false;
     }
     return true;
 }

@@ -19,7 +19,7 @@
 #include "train/table.h"
 
 enum {
-    COUNTER_SHORT_LOG2 = SMALL ? 4 : 14, /* sets: 768 KB, what a core's own cache holds; */
+    COUNTER_SHORT_LOG2 = SMALL ? 4 : 15, /* sets: 1.5 MB; the frequent ones are near */
     COUNTER_LONG_LOG2 = SMALL ? 4 : 12,  /* of longer words: 320 KB */
     COUNTER_FOUND = SMALL ? 160 : 512,   /* words */
     COUNTER_BATCH = SMALL ? 4 : 256,     /* words */
@@ -33,12 +33,20 @@ struct ggtok_counts {
     bool spaces;           /* are escaped */
 };
 
-/* Words of at most WORD_SHORT bytes, and of at most PIECE_MAX; a count of 0: free. */
-typedef struct counter_short {
-    uint64_t key[2]; /* as in cache/word_cache.h */
-    uint64_t count;
-} counter_short;
+/* A word of at most COUNTER_SHORT bytes, and 0xFF after them, which no UTF-8 has. */
+enum { COUNTER_SHORT = 16 };
+typedef struct counter_key {
+    uint64_t w[2];
+} counter_key;
 
+/* Two of a set side by side, keys and counts apart: a set's keys are in one cache line. */
+typedef struct counter_shorts {
+    counter_key *keys;
+    void *block;
+    uint64_t *counts; /* 0: free */
+} counter_shorts;
+
+/* Words of at most PIECE_MAX bytes; a count of 0: free. */
 typedef struct counter_long {
     piece_key key;
     uint64_t count;
@@ -52,8 +60,8 @@ typedef struct counter_batch {
 
 struct ggtok_counter {
     ggtok_counts *counts;
-    counter_short *shorts; /* two of a set side by side */
-    counter_long *longs;
+    counter_shorts shorts;
+    counter_long *longs;    /* two of a set side by side */
     counter_batch *batches; /* of each shard */
     bytebuf text, spaced;   /* copies: well-formed; with spaces escaped */
     split_ends ends;        /* words of the caller's splitter */

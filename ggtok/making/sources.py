@@ -9,7 +9,7 @@ from typing import Any
 from ggtok import _native
 from ggtok.errors import InvalidTypeError, InvalidValueError, MissingExtraError, file_error
 
-BLOCK = 4 << 20  # bytes that are read and counted at a time
+BLOCK = 1 << 20  # bytes that are read and counted at a time: they stay in a cache
 MAX_TEXT = (1 << 32) - 1  # of a line, or of a text that is taken as a whole
 
 # Bytes, and whether each line is a document.
@@ -97,7 +97,11 @@ def _file(path: str | bytes, lines: bool) -> Iterator[Piece]:
                     if length > MAX_TEXT:  # before an endless one has taken all memory
                         raise _too_long(path, "a line of")
                     continue
-                yield b"".join((*held, block[:newline])), True
+                first = block.find(b"\n") + 1 if length else 0
+                if first:
+                    yield b"".join((*held, block[:first])), True
+                if first < newline:
+                    yield memoryview(block)[first:newline], True
                 held = [block[newline:]]
                 length = len(held[0])
             if held and any(held):

@@ -64,7 +64,8 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, cpu_level on, cons
                 memset(last, ' ', sizeof last);
                 p = memcpy(last, p, left);
             }
-            uint64_t starts = word_starts(self->plain->high, p, left, st->lines, s, on, &last_letter);
+            uint64_t starts =
+                word_starts(self->plain->high, p, left, st->lines, s, on, &last_letter);
             if (starts) {
                 unsigned found = bits_count(starts);
                 window_places_on(on, starts, found, pos, ends + n);
