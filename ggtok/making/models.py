@@ -91,16 +91,18 @@ def train_bpe(
         progress=progress,
     )
     texts, lefts, rights = b.texts, rows["left"].tolist(), rows["right"].tolist()
+    n, add = len(texts), texts.append
     for left, right, made in zip(lefts, rights, rows["made"].tolist(), strict=True):
-        if made == len(texts):
-            texts.append(texts[left] + texts[right])
+        if made == n:
+            add(texts[left] + texts[right])
+            n += 1
     text_of = texts.__getitem__
     merges = list(zip(map(text_of, lefts), map(text_of, rights), strict=True))
     types = b.types + [spelling.NORMAL] * (len(texts) - len(b.types))
     if raw:
-        n = _n_symbols(counts, {symbol.code for symbol in symbols})
+        n_symbols = _n_symbols(counts, {symbol.code for symbol in symbols})
     else:
-        n = counts._native.info().total_bytes
+        n_symbols = counts._native.info().total_bytes
     vocabulary = Vocabulary(
         model="gpt2",
         pre=counts.pre,
@@ -110,7 +112,7 @@ def train_bpe(
         merge_texts=merges,
         special_ids=b.special_ids,
     )
-    return vocabulary, rows, n
+    return vocabulary, rows, n_symbols
 
 
 # ---- SentencePiece ----
