@@ -29,7 +29,10 @@ bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, si
     if (!n_ids) return true;
     source->ids = out->data + first;
     source->spans = to->data + first;
-    return ggtok_tile_are_tokens(call->v, source->ids, n_ids);
+    /* Any other id is that of a token found. */
+    const int32_t unknown = call->v->special[GGTOK_UNK];
+    return (uint32_t)unknown < call->v->n_tokens ||
+           ggtok_tile_are_tokens(call->v, source->ids, n_ids);
 }
 
 uint16_t ggtok_tile_length(gguf_view text, bool escape) {
@@ -162,93 +165,11 @@ bool ggtok_tile_measure_words(tiles *t, const vocab *v) {
     if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
     t->whole = true;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
-        gguf_view text = vocab_text(v, id);
-        bool first = is_mark(text.p, text.n);
-        size_t n = first ? text.n - SPACE_MARK_BYTES : text.n;
-        /* Part of a mark, which is no part of these words, may be a token. */
-        bool inner = n && utf8_continues(text.p[first ? SPACE_MARK_BYTES : 0]);
-        bool part =
-            !first && n && (inner || (n < SPACE_MARK_BYTES && !memcmp(text.p, SPACE_MARK, n)));
-        t->whole &= !inner;
-        bool fits = n < TILE_LONGEST && !part && (int32_t)id != v->special[GGTOK_UNK];
-        t->len[id] = fits ? (uint16_t)(n | (first ? TILE_FIRST : 0)) : TILE_ASK;
+        const gguf_view text = vocab_text(v, id);
+        const size_t begin = is_mark(text.p, text.n) ? SPACE_MARK_BYTES : 0;
+        t->whole &= begin == text.n || !utf8_continues(text.p[begin]);
+        t->len[id] =
+            (int32_t)id == v->special[GGTOK_UNK] ? TILE_ASK : ggtok_tile_length(text, true);
     }
     return true;
-}
-
-size_t ggtok_tile_words(const tiles *t, const model_source *source, size_t *k, tile_words words) {
-    const int32_t *ids = source->ids;
-    const uint16_t *len = t->len;
-    const size_t n_ids = source->n_ids, before = *k;
-    const int64_t base = source->base;
-    ggtok_span *spans = source->spans;
-    size_t i = before, w = 0, at = words.white, last = words.white;
-    /* No branch depends on whether an id begins a word. One of TILE_ASK leads beyond its word. */
-    for (; i < n_ids; i++) {
-        const size_t n = len[ids[i]], first = n >> 15;
-        if ((first ^ (at == last)) | (at > last) | (first & (w == words.n))) break;
-        const size_t from = first ? words.start[w] : at;
-        last = first ? words.end[w] : last;
-        spans[i].begin = base + (int64_t)(words.joined ? at : from);
-        at = from + (n & (TILE_FIRST - 1));
-        spans[i].end = base + (int64_t)at;
-        w += first;
-    }
-    if (at != last) { /* in the middle of a word: that doesn't count */
-        while (!(len[ids[--i]] & TILE_FIRST)) {}
-        w--;
-    }
-    *k = i;
-    return w;
-}
-
-size_t ggtok_tile_even_words(const tiles *t, const model_source *source, size_t *k,
-                             tile_words words) {
-    const int32_t *ids = source->ids;
-    const uint16_t *len = t->len;
-    const size_t n_ids = source->n_ids, begin = words.white, end = words.end[words.n - 1];
-    const int64_t base = source->base, stop = base + (int64_t)end;
-    ggtok_span *spans = source->spans;
-    bool prefix = begin == words.start[0]; /* as if a space stood there */
-    if (words.start[0] - begin > 1 || !tile_is_short(begin, end)) return 0;
-    int64_t at = base + (int64_t)begin - prefix;
-    size_t i = *k;
-    for (; i < n_ids && at < stop; i++) {
-        const uint16_t n = len[ids[i]];
-        spans[i].begin = at;
-        spans[i].end = at += (n & (TILE_FIRST - 1)) + (n >> 15);
-    }
-    if (at != stop) return 0;
-    spans[*k].begin = base + (int64_t)begin;
-    *k = i;
-    return words.n;
-}
-
-/* 1 for what is neither a graphic ASCII character nor white space of it. */
-static inline uint8_t strange(uint8_t c) {
-    uint8_t space = (uint8_t)(c == '\t') | (uint8_t)(c == '\n') | (uint8_t)(c == '\r');
-    return (uint8_t)((uint8_t)((uint8_t)(c - 0x20) > 0x7E - 0x20) & (uint8_t)(space ^ 1));
-}
-
-size_t ggtok_tile_ascii_end(const uint8_t *text, size_t from, size_t n) {
-    enum { BLOCK = 32 };
-    size_t i = from;
-    if (i < n && strange(text[i])) return i;
-    for (; n - i >= BLOCK; i += BLOCK) {
-        uint8_t any = 0;
-        for (size_t k = 0; k < BLOCK; k++) any |= strange(text[i + k]);
-        if (any) break;
-    }
-    while (i < n && !strange(text[i])) i++;
-    return i;
-}
-
-size_t ggtok_tile_ascii_words(const uint8_t *text, const size_t *start, const size_t *end,
-                              size_t n) {
-    size_t k = 0;
-    if (!tile_is_short(start[0], end[0]))
-        return 0; /* each long word would look at all the others */
-    size_t stop = ggtok_tile_ascii_end(text, start[0], end[n - 1]);
-    while (k < n && end[k] <= stop && tile_is_short(start[k], end[k])) k++;
-    return k;
 }

@@ -43,40 +43,9 @@ bool ggtok_tile(const tiles *t, const model_source *source, bool prefix);
 bool ggtok_tile_walk(const model_call *call, const tiles *t, const model_source *source,
                      tile_text kind);
 
-/*
- * Words text[start[i]..end[i]) for i < n that hold no U+2581 and to which nothing happens but that
- * one stands before each, or at most that bytes change. Where `joined` is set, that is the white space before the word, which
- * goes back to the word before it or, for the first, to `white`.
- */
-typedef struct tile_words {
-    const size_t *start, *end;
-    size_t n, white;
-    bool joined;
-} tile_words;
-
-/* Their ids' lengths, without the U+2581 that some begin with: those have TILE_FIRST. Those of the
- * unknown token aren't known. */
-enum { TILE_FIRST = 1 << 15, TILE_LONGEST = TILE_FIRST - 1 };
-bool ggtok_tile_measure_words(tiles *t, const vocab *v); /* false: out of memory */
-static inline bool tile_is_short(size_t start, size_t end) {
-    return end - start < TILE_LONGEST;
-}
-
-/* Lays ids along the words, from *k on, and moves that. Returns for how many words, from the first
- * on, that worked. Words are shorter than TILE_LONGEST. */
-size_t ggtok_tile_words(const tiles *t, const model_source *source, size_t *k, tile_words words);
-
-/* The same of `joined` words with one byte of white space before each but the first, which may have
- * none; all of them are shorter than TILE_LONGEST. Lays all or none. */
-size_t ggtok_tile_even_words(const tiles *t, const model_source *source, size_t *k,
-                             tile_words words);
-
-/* Where text[from..n) is graphic ASCII and white space no longer. */
-size_t ggtok_tile_ascii_end(const uint8_t *text, size_t from, size_t n);
-
-/* How many of the words start[0..n), from the first on, are of that, and short enough. */
-size_t ggtok_tile_ascii_words(const uint8_t *text, const size_t *start, const size_t *end,
-                              size_t n);
+/* Lengths of tokens of words, each of which begins with a U+2581, likewise: the unknown one's isn't
+ * known. False: out of memory. */
+bool ggtok_tile_measure_words(tiles *t, const vocab *v);
 
 /* Is there a U+2581 in the text? */
 bool ggtok_tile_holds_mark(const uint8_t *text, size_t n);

@@ -35,6 +35,7 @@ typedef struct word_list {
     size_t n, from; /* bytes that may be read */
     const size_t *starts, *ends;
     size_t count;
+    size_t *made; /* call->out->n after each word, or NULL */
 } word_list;
 
 static inline size_t word_start(const word_list *w, size_t i) {
@@ -46,6 +47,7 @@ static inline void words_skip(word_list *w, size_t n) {
     if (n) w->from = w->ends[n - 1];
     w->ends += n;
     if (w->starts) w->starts += n;
+    if (w->made) w->made += n;
     w->count -= n;
 }
 
@@ -129,6 +131,7 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
             if (!e) e = word_short_near(cache, now[i].set, now[i].key);
             if (e) {
                 to += word_short_ids(e, to);
+                if (w.made) w.made[i] = (size_t)(to - out->data);
                 continue;
             }
             const unsigned before = cache->short_shift;
@@ -143,6 +146,7 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
             }
             if (!idbuf_reserve(out, GROUP_IDS)) return ggtok_error_memory(call->err);
             to = out->data + out->n;
+            if (w.made) w.made[i] = out->n;
         }
         out->n = (size_t)(to - out->data);
         w = rest;
@@ -156,11 +160,15 @@ ALWAYS_INLINE ggtok_status words_at(const model_call *call, word_cache *cache, w
 ggtok_status ggtok_words_encode(const model_call *call, word_cache *cache, word_fn encode,
                                 const uint8_t *text, size_t n, size_t from, const size_t *ends,
                                 size_t count) {
-    return words_at(call, cache, encode, (word_list){text, n, from, NULL, ends, count});
+    return words_at(call, cache, encode, (word_list){text, n, from, NULL, ends, count, NULL});
 }
 
 ggtok_status ggtok_words_encode_spans(const model_call *call, word_cache *cache, word_fn encode,
                                       const uint8_t *text, size_t n, const size_t *starts,
-                                      const size_t *ends, size_t count) {
-    return words_at(call, cache, encode, (word_list){text, n, 0, starts, ends, count});
+                                      const size_t *ends, size_t count, size_t *made) {
+    /* Twice, so that what isn't asked for costs nothing. */
+    if (!made) {
+        return words_at(call, cache, encode, (word_list){text, n, 0, starts, ends, count, NULL});
+    }
+    return words_at(call, cache, encode, (word_list){text, n, 0, starts, ends, count, made});
 }

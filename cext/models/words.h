@@ -27,9 +27,9 @@ ggtok_status ggtok_words_encode(const model_call *call, word_cache *cache, word_
                                 size_t count);
 
 /* Words text[starts[0]..ends[0]), text[starts[1]..ends[1]), ..., what is between them
- * (white space) giving no ids. */
+ * (white space) giving no ids. `made`, if not NULL: how many ids there are after each. */
 ggtok_status ggtok_words_encode_spans(const model_call *call, word_cache *cache, word_fn encode,
                                       const uint8_t *text, size_t n, const size_t *starts,
-                                      const size_t *ends, size_t count);
+                                      const size_t *ends, size_t count, size_t *made);
 
 #endif

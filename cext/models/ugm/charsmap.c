@@ -99,29 +99,48 @@ bool ggtok_charsmap_keeps_ascii(const charsmap *m, uint8_t c) {
     return true;
 }
 
-bool ggtok_charsmap_keeps(const charsmap *m, const uint8_t *p, size_t len) {
-    if (!m->n_units) return true;
-    uint32_t i = base_of(m->unit[0]);
-    for (size_t k = 0; k < len; k++) {
-        i ^= p[k];
-        if (i >= m->n_units) return false;
-        uint32_t unit = m->unit[i];
-        if ((unit & (1u << 31 | 0xFF)) != p[k]) return true;
-        if (unit >> 8 & 1) return false;
-        i ^= base_of(unit);
-    }
-    for (uint32_t next = 1; next < 256; next++) {
-        uint32_t k = i ^ next;
-        if ((next & 0xFE) == 0xCC) continue;
-        if (k >= m->n_units || (m->unit[k] & (1u << 31 | 0xFF)) == next) return false;
-    }
-    return true;
-}
-
 /* Has the unit, entered over its label, a child for byte c, or one out of the array? */
 static bool has_child(const charsmap *m, size_t unit, uint8_t c) {
     size_t child = unit ^ base_of(m->unit[unit]) ^ c;
     return child >= m->n_units || (m->unit[child] & (1u << 31 | 0xFF)) == c;
+}
+
+/* Does no sequence end with the unit, or go on with another byte than these? */
+static bool only_goes_on(const charsmap *m, size_t unit, uint8_t byte, uint8_t other) {
+    if (unit >= m->n_units || m->unit[unit] >> 8 & 1) return false;
+    for (unsigned next = 1; next < 256; next++) {
+        if (next != byte && next != other && has_child(m, unit, (uint8_t)next)) return false;
+    }
+    return true;
+}
+
+/* Do all sequences that go on with this byte after the unit go on with a voicing mark? */
+static bool only_voiced(const charsmap *m, size_t unit, uint8_t byte) {
+    const uint8_t second = byte == 0xE3 ? 0x82 : 0xBE, last = byte == 0xE3 ? 0x99 : 0x9E;
+    if (byte != 0xE3 && byte != 0xEF) return false;
+    unit ^= base_of(m->unit[unit]) ^ byte;
+    if (!only_goes_on(m, unit, second, second)) return false;
+    if (!has_child(m, unit, second)) return true;
+    unit ^= base_of(m->unit[unit]) ^ second;
+    return only_goes_on(m, unit, last, last + 1);
+}
+
+charsmap_fate ggtok_charsmap_fate(const charsmap *m, const uint8_t *p, size_t len) {
+    if (!m->n_units) return CHARSMAP_KEPT;
+    size_t unit = 0;
+    for (size_t k = 0; k < len; k++) {
+        if (k && m->unit[unit] >> 8 & 1) return CHARSMAP_UNSURE;
+        unit ^= base_of(m->unit[unit]) ^ p[k];
+        if (unit >= m->n_units) return CHARSMAP_UNSURE;
+        if ((m->unit[unit] & (1u << 31 | 0xFF)) != p[k]) return CHARSMAP_KEPT;
+    }
+    charsmap_fate fate = m->unit[unit] >> 8 & 1 ? CHARSMAP_REPLACED : CHARSMAP_KEPT;
+    for (unsigned next = 1; next < 256; next++) {
+        if ((next & 0xFE) == 0xCC || !has_child(m, unit, (uint8_t)next)) continue;
+        if (!only_voiced(m, unit, (uint8_t)next)) return CHARSMAP_UNSURE;
+        if (fate == CHARSMAP_KEPT) fate = CHARSMAP_KEPT_UNVOICED;
+    }
+    return fate;
 }
 
 bool ggtok_charsmap_is_space(const charsmap *m, uint8_t c) {

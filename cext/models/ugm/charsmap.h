@@ -46,9 +46,21 @@ size_t ggtok_charsmap_match(const charsmap *m, const uint8_t *p, size_t n, const
 /* Does ASCII byte c, followed by another ASCII byte, never match anything? */
 bool ggtok_charsmap_keeps_ascii(const charsmap *m, uint8_t c);
 
-/* Does the character p[0..len), followed by a byte other than CC and CD, never
- * match anything, nor begin to match something in another way? */
-bool ggtok_charsmap_keeps(const charsmap *m, const uint8_t *p, size_t len);
+/* What becomes of the character p[0..len), if no combining mark of U+0300 to U+037F follows: it is
+ * kept; kept, if no voicing mark does, either; replaced, if that doesn't. */
+typedef enum charsmap_fate {
+    CHARSMAP_UNSURE,
+    CHARSMAP_KEPT,
+    CHARSMAP_KEPT_UNVOICED,
+    CHARSMAP_REPLACED
+} charsmap_fate;
+charsmap_fate ggtok_charsmap_fate(const charsmap *m, const uint8_t *p, size_t len);
+
+/* Of kana: U+3099, U+309A, U+FF9E, U+FF9F. */
+static inline bool charsmap_is_voicing(const uint8_t *p, size_t len) {
+    return len == 3 && ((p[0] == 0xE3 && p[1] == 0x82 && (p[2] == 0x99 || p[2] == 0x9A)) ||
+                        (p[0] == 0xEF && p[1] == 0xBE && (p[2] == 0x9E || p[2] == 0x9F)));
+}
 
 /* Is byte c (not 0) one space to the map, whatever stands around it: a space that it leaves
  * alone, or what it replaces by one, and part of no longer sequence? May say no wrongly. */

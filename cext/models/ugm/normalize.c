@@ -138,9 +138,34 @@ static inline size_t graphic_run(const uint8_t *p) {
 #endif
 }
 
+/* Is the character a U+2581, or one that may change what stands before it? */
+static bool is_mark(const uint8_t *p, size_t len) {
+    return (*p & 0xFE) == 0xCC || charsmap_is_voicing(p, len) ||
+           (len == 3 && !memcmp(p, SPACE_MARK, SPACE_MARK_BYTES));
+}
+
+/* Of a character that is replaced. */
+static uint8_t find_becomes(const ugm_model *m, const uint8_t *p, size_t len) {
+    enum { MOST = UINT8_MAX - KIND_BECOMES };
+    const uint8_t *with;
+    const char *fault = NULL;
+    size_t n;
+    bool known = ggtok_charsmap_match(&m->map, p, len, &with, &n, &fault) == len && n && n <= MOST;
+    known = known && !memchr(with, ' ', n) && ggtok_utf8_valid_prefix(with, n) == n;
+    for (size_t i = 0; known && i + SPACE_MARK_BYTES <= n; i++) {
+        known = memcmp(with + i, SPACE_MARK, SPACE_MARK_BYTES) != 0;
+    }
+    return known ? (uint8_t)(KIND_BECOMES + n) : KIND_OTHER;
+}
+
 static uint8_t find_kind(const ugm_model *m, const uint8_t *p, size_t len) {
-    bool plain = !PLAIN && !trie_child(&m->user, 0, p[0]) && ggtok_charsmap_keeps(&m->map, p, len);
-    return plain ? KIND_PLAIN : KIND_OTHER;
+    if (PLAIN || trie_child(&m->user, 0, p[0])) return KIND_OTHER;
+    const charsmap_fate fate = ggtok_charsmap_fate(&m->map, p, len);
+    if (is_mark(p, len)) return fate == CHARSMAP_KEPT ? KIND_MARK : KIND_OTHER;
+    return fate == CHARSMAP_KEPT            ? KIND_PLAIN
+           : fate == CHARSMAP_KEPT_UNVOICED ? KIND_KANA
+           : fate == CHARSMAP_REPLACED      ? find_becomes(m, p, len)
+                                            : KIND_OTHER;
 }
 
 /*
@@ -165,7 +190,7 @@ static inline size_t plain_char(const ugm_model *m, ugm_scratch *s, const uint8_
     if ((p[len] & 0xFE) == 0xCC) return 0;
     uint8_t *kind = &s->kind[cpt];
     if (*kind == KIND_UNKNOWN) *kind = find_kind(m, p, len);
-    return *kind == KIND_PLAIN ? len : 0;
+    return *kind == KIND_PLAIN || *kind == KIND_MARK ? len : 0;
 }
 
 ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact) {
@@ -222,17 +247,19 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
     return r->keep ? GGTOK_OK : ggtok_ugm_drain(r, true);
 }
 
-void ggtok_ugm_stretch_init(const ugm_model *m, ugm_scratch *s) {
+/* ---- changes ---- */
+
+void ggtok_ugm_changes_init(const ugm_model *m, ugm_scratch *s) {
     memset(s->halts, true, sizeof s->halts);
     memset(s->halts + 0x80, false, 0x40); /* they don't begin a character */
     s->halts[' '] = false;
     if (m->newlines) s->halts['\t'] = s->halts['\n'] = s->halts['\r'] = false;
 }
 
-/* Do all characters with this first byte, of two or three bytes, stay themselves? */
+/* Do all characters with this first byte, of two or three bytes, stay themselves? Combining and
+ * voicing marks are to be seen. */
 static bool all_stay(const ugm_model *m, ugm_scratch *s, uint8_t first) {
     uint8_t p[] = {first, 0, 0, 'a'};
-    if (first == 0xCC || first == 0xCD || first == (SPACE_MARK[0] & 0xFF)) return false;
     for (unsigned i = 0; i < (first < 0xE0 ? 64 : 64 * 64); i++) {
         size_t len = first < 0xE0 ? 2 : 3;
         if (len == 2) {
@@ -241,36 +268,54 @@ static bool all_stay(const ugm_model *m, ugm_scratch *s, uint8_t first) {
             p[1] = (uint8_t)(0x80 | i >> 6), p[2] = (uint8_t)(0x80 | (i & 63));
         }
         p[len] = 'a';
-        if (ggtok_utf8_valid_prefix(p, len) == len && !plain_char(m, s, p)) return false;
+        if (ggtok_utf8_valid_prefix(p, len) != len) continue;
+        if (!plain_char(m, s, p) || is_mark(p, len)) return false;
     }
     return true;
 }
 
 /* A character that stays itself has been met. */
 static void note_stays(const ugm_model *m, ugm_scratch *s, uint8_t first) {
-    if (s->asked[first]) return;
     s->asked[first] = true;
-    if (first < 0x80 || all_stay(m, s, first)) s->halts[first] = false;
+    if (first < 0x80 || (first < 0xF0 && all_stay(m, s, first))) s->halts[first] = false;
 }
 
-size_t ggtok_ugm_stretch(const ugm_model *m, const ugm_scratch *s, const uint8_t *p, size_t n,
-                         size_t room) {
-    const bool *halts = s->halts;
-    size_t i = m->newlines && m->all_plain ? ggtok_tile_ascii_end(p, 0, n) : 0;
-    for (bool any = false; n - i >= 8 && !any; i += any ? 0 : 8) {
-        for (size_t k = 0; k < 8; k++) any |= halts[p[i + k]];
+/* Of well-formed text. */
+static inline uint8_t kind_of(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t *len) {
+    *len = utf8_lead_len(*p);
+    if (*len == 4) return find_kind(m, p, 4);
+    const uint8_t *next = p;
+    uint8_t *kind = &s->kind[utf8_next(&next)];
+    if (*kind == KIND_UNKNOWN) *kind = find_kind(m, p, *len);
+    return *kind;
+}
+
+void ggtok_ugm_find_changes(changes *c) {
+    const ugm_finder *f = c->user;
+    ugm_scratch *s = f->s;
+    const bool ascii = f->m->all_plain && f->m->newlines;
+    while (changes_have_room(c) && c->at < c->end) {
+        size_t places[WINDOW];
+        bool bad;
+        const size_t n = ggtok_changes_look(c, s->halts, ascii, places, &bad);
+        if (bad) changes_add(c, (size_t)c->at++, 1, CHANGE_UNSURE);
+        for (size_t i = 0; i < n; i++) {
+            const uint8_t *p = c->text + places[i];
+            size_t len;
+            const uint8_t kind = kind_of(f->m, s, p, &len);
+            if (kind == KIND_PLAIN || kind == KIND_KANA) {
+                if (!s->asked[*p]) note_stays(f->m, s, *p);
+                continue;
+            }
+            changes_add(c, places[i], len,
+                        kind > KIND_BECOMES ? (size_t)(kind - KIND_BECOMES) : CHANGE_UNSURE);
+        }
     }
-    while (i < n && !halts[p[i]]) i++;
-    if (i && i < room && (p[i] & 0xFE) == 0xCC) { /* see plain_char */
-        do i--;
-        while (i && utf8_continues(p[i]));
-    }
-    return i;
 }
 
 /* Like plain_char, an ASCII character decides nothing before a combining mark. */
-size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room,
-                       bool valid) {
+size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n,
+                       size_t room) {
     size_t i = 0;
     for (size_t len; i < n && room - i >= 4; i += len) {
         if (p[i] < 0x80) {
@@ -278,15 +323,9 @@ size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, siz
             if (*kind == KIND_UNKNOWN) *kind = find_kind(m, p + i, 1);
             if (*kind != KIND_PLAIN || p[i] == ' ' || (p[i + 1] & 0xFE) == 0xCC) break;
             len = 1;
-            note_stays(m, s, p[i]);
-        } else if (valid && !s->halts[p[i]]) {
-            len = p[i] < 0xE0 ? 2 : 3;
-            if ((p[i + len] & 0xFE) == 0xCC) break;
         } else if (!memcmp(p + i, SPACE_MARK, SPACE_MARK_BYTES) ||
                    !(len = plain_char(m, s, p + i))) {
             break;
-        } else {
-            note_stays(m, s, p[i]);
         }
     }
     return i;

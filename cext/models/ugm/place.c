@@ -12,14 +12,14 @@ typedef struct placing {
     const model_source *source;
     size_t k;     /* the next id */
     size_t white; /* where the white space before the next word begins */
-    bool valid;   /* the words are well-formed */
+    changes changes;
 } placing;
 
 /* How many of text[start..end), part of a word, surely stay the same. */
 static size_t plain_run(const placing *p, size_t start, size_t end) {
     const model_source *s = p->source;
     return ggtok_ugm_plain(p->call->model, p->call->scratch, s->text + start, end - start,
-                           s->n - start, p->valid);
+                           s->n - start);
 }
 
 static void put_span(placing *p, size_t begin, size_t end) {
@@ -160,20 +160,6 @@ static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
     return is_token(m, text.p, text.n);
 }
 
-/* Lays ids along bytes that stay themselves, as long as no U+2581 and no unknown token is among them
- * (whose length is too great). */
-static void put_own(placing *p, walk *w) {
-    const model_source *s = p->source;
-    const ugm_scratch *scratch = p->call->scratch;
-    const uint16_t *len = scratch->tiles.len;
-    for (size_t n; p->k < s->n_ids && (n = len[s->ids[p->k]]) && n <= w->left && n < TILE_FIRST;) {
-        put_span(p, w->from, w->from + n);
-        w->from += n;
-        w->bytes += n;
-        w->left -= n;
-    }
-}
-
 /* Lays ids along a word by their lengths. False: these don't tell. */
 static bool place_lengths(placing *p, size_t start, size_t end) {
     const model_source *s = p->source;
@@ -184,8 +170,6 @@ static bool place_lengths(placing *p, size_t start, size_t end) {
     if (p->white < start) add_white(&w, p->white, start);
     while (ok && (w.left || next_run(&w, &fault))) {
         ggtok_range span;
-        if (w.own) put_own(p, &w);
-        if (!w.left) continue;
         if (!(ok = p->k < s->n_ids)) break;
         int32_t id = s->ids[p->k];
         if (id == v->special[GGTOK_UNK]) {
@@ -238,59 +222,67 @@ static bool place_changed(placing *p, size_t end) {
     return placed;
 }
 
-/* How many of the words, from the first on, stay as they are. */
-static size_t plain_words(const placing *p, const size_t *start, const size_t *end, size_t n) {
+/*
+ * Lays ids along text[at..stop): words after white space of one byte each. Returns how far that
+ * worked; if not up to `stop`, only the words before that count. Claim offsets.6.
+ */
+static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     const ugm_scratch *s = p->call->scratch;
-    const ugm_model *m = p->call->model;
-    const uint8_t *text = p->source->text;
-    size_t k = 0;
-    while (k < n && tile_is_short(start[k], end[k])) {
-        size_t before = k, stop = start[k], last = end[n - 1];
-        /* So that a word behind which long ones come doesn't look at all of them. */
-        if (last - stop > TILE_LONGEST) last = stop + TILE_LONGEST;
-        if (p->valid) {
-            stop += ggtok_ugm_stretch(m, s, text + stop, last - stop, p->source->n - stop);
-        } else if (m->all_plain && text[stop] < 0x80) {
-            stop = ggtok_tile_ascii_end(text, stop, last);
+    const uint16_t *len = s->tiles.len;
+    const int32_t *ids = p->source->ids;
+    const size_t n_ids = p->source->n_ids;
+    const int64_t base = p->source->base;
+    ggtok_span *spans = p->source->spans;
+    change_place place = {at, 0};
+    size_t k = p->k;
+    while (k < n_ids && place.at < stop) {
+        const int64_t next = changes_next(&p->changes), end = next < stop ? next : stop;
+        const int64_t most = place.at + TILE_ASK - 1; /* a length that isn't known is more */
+        int64_t from = place.at;
+        for (const int64_t limit = end < most ? end : most; k < n_ids; k++) {
+            const int64_t to = from + len[ids[k]];
+            if (to > limit) break;
+            spans[k].begin = base + from;
+            spans[k].end = base + to;
+            from = to;
         }
-        while (k < n && end[k] <= stop && tile_is_short(start[k], end[k])) k++;
-        if (k > before) continue;
-        if (plain_run(p, start[k], end[k]) < end[k] - start[k]) break;
+        place.at = from;
+        if (k == n_ids || from == stop || len[ids[k]] == TILE_ASK) break;
+        const change_place before = place;
+        if (!ggtok_changes_take(&p->changes, &place, stop, len[ids[k]], &spans[k])) {
+            place = before;
+            break;
+        }
+        spans[k].begin += base;
+        spans[k].end += base;
         k++;
     }
-    return k;
+    p->k = k;
+    return place.at;
 }
 
-/* How many of the words, from the first on, follow each other after white space of one byte, the
- * first after p->white? At least one; all of them together are short, too. */
-static size_t even_words(const placing *p, const size_t *start, const size_t *end, size_t n) {
-    size_t k = 1;
-    if (start[0] > p->white + 1) return k;
-    while (k < n && start[k] == end[k - 1] + 1 && tile_is_short(start[0], end[k])) k++;
-    return k;
-}
-
-/* Lays the ids that a batch of words has become along them: those that stay as they are at once, as
- * many as possible, others one by one. */
+/* Lays the ids that a batch of words has become along them: of most words by lengths, a stretch at
+ * a time, of others one by one. */
 static bool place_words(placing *p, const ugm_spans *f) {
-    const ugm_scratch *s = p->call->scratch;
-    for (size_t i = 0, plain = 0, even = 0; i < f->n;) {
-        const size_t *start = f->start + i, *end = f->end + i;
-        if (i >= plain) plain = i + plain_words(p, start, end, f->n - i);
-        if (i < plain) {
-            tile_words words = {start, end, plain - i, p->white, true};
-            if (i >= even) even = i + even_words(p, start, end, plain - i);
-            words.n = even - i;
-            size_t n = ggtok_tile_even_words(&s->tiles, p->source, &p->k, words);
-            if (!n) n = ggtok_tile_words(&s->tiles, p->source, &p->k, words);
-            i += n;
-            if (n) {
-                p->white = f->end[i - 1];
-                continue;
-            }
+    const int64_t base = p->source->base;
+    for (size_t i = 0, even = 0; i < f->n;) {
+        if (i >= even) {
+            for (even = i + 1; even < f->n && f->start[even] == f->end[even - 1] + 1;) even++;
         }
+        const size_t first = p->k, from = i;
+        int64_t at = place_stretch(p, (int64_t)f->start[i] - 1, (int64_t)f->end[even - 1]);
+        while (i < even && (int64_t)f->end[i] <= at) i++;
+        const size_t end = i > from ? f->end[i - 1] : p->white;
+        if (i < even) { /* back to the word that isn't complete */
+            while (p->k > first &&
+                   (i == from || p->source->spans[p->k - 1].begin >= base + (int64_t)end))
+                p->k--;
+        }
+        if (i > from) p->source->spans[first].begin = base + (int64_t)p->white;
+        p->white = end;
+        if (i == even) continue;
         if (!place_lengths(p, f->start[i], f->end[i]) && !place_changed(p, f->end[i])) return false;
-        i++;
+        changes_skip(&p->changes, (int64_t)f->end[i++]);
     }
     return p->k == p->source->n_ids;
 }
@@ -305,15 +297,17 @@ bool ggtok_ugm_can_place(const model_call *call) {
 
 bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
                      size_t *white) {
-    const ugm_scratch *s = call->scratch;
+    ugm_scratch *s = call->scratch;
+    const ugm_spans *f = &s->found;
     model_source source;
     placing p = {.call = call, .source = &source, .white = *white};
-    if (s->found.n) {
-        const size_t begin = s->found.start[0], end = s->found.end[s->found.n - 1];
-        p.valid = ggtok_utf8_valid_prefix(text + begin, end - begin) == end - begin;
-    }
-    if (!ggtok_tile_source(call, text, n, first, &source) || !place_words(&p, &s->found))
-        return false;
+    ugm_finder finder = {.m = call->model, .s = s};
+    if (!ggtok_tile_source(call, text, n, first, &source)) return false;
+    if (!f->n) return !source.n_ids;
+    p.changes.find = ggtok_ugm_find_changes;
+    p.changes.user = &finder;
+    ggtok_changes_begin(&p.changes, text, f->start[0], f->end[f->n - 1]);
+    if (!place_words(&p, f)) return false;
     *white = p.white;
     return true;
 }

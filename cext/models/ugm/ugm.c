@@ -65,7 +65,7 @@ static void *ugm_scratch_new(const vocab *v, const void *model) {
         s->any_user |= (v->attr[id] & GGTOK_ATTR_USER_DEFINED) != 0;
     }
     s->by_span = words_apart(v, model);
-    ggtok_ugm_stretch_init(model, s);
+    ggtok_ugm_changes_init(model, s);
     if (!ggtok_word_cache_init(&s->spans) || !ggtok_word_cache_init(&s->pieces)) {
         ugm_scratch_free(s);
         return NULL;
@@ -131,7 +131,7 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
         before = f->at;
         size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->spans, encode_span, text, room, f->start,
-                                          f->end, f->n);
+                                          f->end, f->n, NULL);
         spans += (double)f->n;
         *exact = (double)f->at + SPAN_MORE * spans + s->excess <= m->exact_len;
         lay = lay && !status && ggtok_ugm_place(call, text, n, first, &white);
@@ -198,7 +198,7 @@ static bool is_closed(const ugm_model *m, ugm_scratch *s, const uint8_t *text, s
         size_t len = at - start;
         if (utf8_lead_len(text[start]) != len || ggtok_utf8_valid_prefix(text + start, len) != len)
             return false;
-        stay += ggtok_ugm_plain(m, s, text + start, len, len + 3, true);
+        stay += ggtok_ugm_plain(m, s, text + start, len, len + 3);
         at = start;
     }
     return !m->opens || !at || stay >= 3;

@@ -12,6 +12,7 @@
 
 #include "index/adjacency.h"
 #include "index/trie_long.h"
+#include "models/changes.h"
 #include "models/model.h"
 #include "models/tile.h"
 #include "models/ugm/charsmap.h"
@@ -52,8 +53,8 @@ typedef struct ugm_scratch {
     double excess;   /* by which spans were longer, normalized, than SPAN_MORE allows */
     bool is_open;    /* a span ended inside a character */
     uint8_t *kind;   /* of each character below U+10000, once met: see plain_char */
-    bool halts[256]; /* bytes that may not stay as they are: see ggtok_ugm_stretch */
-    bool asked[256]; /* of first bytes */
+    bool halts[256]; /* first bytes of characters not all of which are known to stay themselves */
+    bool asked[256]; /* of first bytes: could that be known? */
     bool by_span;    /* see words_apart */
     tiles tiles;
     text_guard guard; /* of a word that is placed */
@@ -77,8 +78,17 @@ typedef struct ugm_run {
     bool is_open;   /* the normalized text ends inside a character: see ggtok_ugm_ends_open */
 } ugm_run;
 
-/* What becomes of a character of two or three bytes; nothing is known at first. */
-enum { KIND_UNKNOWN, KIND_PLAIN, KIND_OTHER, N_KINDS = 0x10000 };
+/* What becomes of a character below U+10000, if no combining mark of U+0300 to U+037F follows;
+ * nothing is known at first. */
+enum {
+    KIND_UNKNOWN,
+    KIND_PLAIN, /* it stays itself */
+    KIND_MARK,  /* likewise; it is a U+2581, or one that may change what stands before it */
+    KIND_KANA,  /* it stays itself if no voicing mark follows, */
+    KIND_OTHER,
+    KIND_BECOMES, /* and KIND_BECOMES + n, n bytes without white space and U+2581, likewise */
+    N_KINDS = 0x10000
+};
 
 ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
                              void **model, ggtok_error *err);
@@ -92,15 +102,17 @@ ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
 ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact);
 
 /* How many of the bytes p[0..n), after which `room` - n bytes of the text follow, surely stay the
- * same when they are normalized, none of them a space. `valid`: they are well-formed. */
-size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room,
-                       bool valid);
+ * same when they are normalized, none of them a space. */
+size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
 
-/* The same of words with white space between them, well-formed. It knows less, and is faster: only
- * first bytes of characters that all stay the same, once one of them has been met. */
-size_t ggtok_ugm_stretch(const ugm_model *m, const ugm_scratch *s, const uint8_t *p, size_t n,
-                         size_t room);
-void ggtok_ugm_stretch_init(const ugm_model *m, ugm_scratch *s);
+/* Characters of a text cut into spans that don't stay themselves, for `changes`. */
+typedef struct ugm_finder {
+    const ugm_model *m;
+    ugm_scratch *s;
+} ugm_finder;
+
+void ggtok_ugm_changes_init(const ugm_model *m, ugm_scratch *s);
+void ggtok_ugm_find_changes(changes *c);
 
 /* What the beginning of p[0..n) becomes, white space as spaces: with[0..with_n). Returns how many
  * bytes that takes, or 0 and what is wrong with the charsmap. */

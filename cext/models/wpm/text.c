@@ -43,13 +43,6 @@ static bool in_words(const wpm_char *c, size_t n) {
     return true;
 }
 
-static bool are_even(const wpm_char *c, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        if (c[i].len != 2) return false;
-    }
-    return true;
-}
-
 static bool grows(const wpm_char *c, uint32_t cpt) {
     uint8_t own[4];
     return c->len > ggtok_utf8_encode(cpt, own);
@@ -66,7 +59,6 @@ const wpm_char *ggtok_wpm_new_page(wpm_text *t, const vocab *v, uint32_t number)
     for (uint32_t i = 0; number < TWO_BYTES && i < WPM_PAGE; i += OF_LEAD) {
         uint32_t lead = (number * WPM_PAGE + i) / OF_LEAD;
         t->in_words |= (uint32_t)in_words(page + i, OF_LEAD) << lead;
-        t->even |= (uint32_t)are_even(page + i, OF_LEAD) << lead;
     }
     return t->page[number] = page;
 }

@@ -32,13 +32,13 @@ typedef struct wpm_text {
     /* Lead bytes from C0 on, of two-byte characters, that are known to lead nothing but
      * parts of words: most letters of Latin, Greek and Cyrillic. */
     uint32_t in_words;
-    uint32_t even;        /* and those of characters that all become two bytes */
     bool grows;           /* one of a page made so far becomes longer */
     interrupt *interrupt; /* of the call that encodes */
 } wpm_text;
 
 typedef struct wpm_spans { /* text[start[i]..end[i]) */
     size_t start[WPM_SPANS], end[WPM_SPANS], n;
+    size_t made[WPM_SPANS]; /* ids, after each word */
 } wpm_spans;
 
 bool ggtok_wpm_text_init(wpm_text *t, const vocab *v); /* from zeros; false: out of memory */

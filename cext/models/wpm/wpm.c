@@ -5,6 +5,7 @@
  * as they stand in the text: only a new one is normalized.
  */
 #include "index/trie_long.h"
+#include "models/changes.h"
 #include "models/model.h"
 #include "models/tile.h"
 #include "models/words.h"
@@ -151,244 +152,106 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
 
 /* ---- spans ---- */
 
-/* Takes `n` normalized bytes of text[*at..end), of which *left remain of the character before
- * *at, into *span. */
-typedef struct wpm_walk {
-    const uint8_t *text;
-    size_t at, end;           /* what is left of the word */
-    size_t left, begin, stop; /* bytes of a character that are left, and its source */
-    bool own;                 /* is each its own source? */
-} wpm_walk;
-
-static bool wpm_next(const model_call *call, wpm_walk *w) {
+/* Characters that become longer or shorter. */
+static void find_changes(changes *c) {
+    const model_call *call = c->user;
     wpm_scratch *s = call->scratch;
-    while (w->at < w->end) {
-        uint32_t cpt;
-        size_t len = ggtok_utf8_decode(w->text + w->at, w->text + w->end, &cpt);
-        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
-        if (!c) return false;
-        w->begin = w->at;
-        w->stop = w->at += len;
-        w->left = c->len;
-        w->own = c->len == len && !memcmp(c->bytes, w->text + w->begin, len);
-        if (c->len) return true;
+    while (changes_have_room(c) && c->at < c->end) {
+        const uint8_t *p = c->text + c->at;
+        uint32_t cpt = *p;
+        const size_t len = cpt < 0x80 ? 1 : ggtok_utf8_decode(p, c->text + c->end, &cpt);
+        const wpm_char *w = wpm_char_of(&s->text, call->v, cpt);
+        const size_t becomes = w ? w->len : CHANGE_UNSURE;
+        if (becomes != len) changes_add(c, (size_t)c->at, len, becomes);
+        c->at += (int64_t)len;
     }
-    return false;
 }
 
-static bool wpm_take(const model_call *call, wpm_walk *w, size_t n, ggtok_span *span) {
-    for (bool first = true; n; first = false) {
-        if (!w->left && !wpm_next(call, w)) return false;
-        size_t step = n < w->left ? n : w->left;
-        if (first) span->begin = (int64_t)w->begin;
-        if (w->own) w->begin += step;
-        w->left -= step;
-        n -= step;
-        span->end = (int64_t)(w->own ? w->begin : w->stop);
+/* Lays the one id of a word along it, which may be the unknown one. `place` is where the word's first
+ * character is that isn't dropped. */
+static bool place_one(changes *c, int64_t at, int64_t stop, ggtok_span *span) {
+    int64_t from = at;
+    *span = (ggtok_span){at, at};
+    for (const change *next; (next = changes_before(c, stop)) != NULL; c->i++) {
+        if (next->becomes == CHANGE_UNSURE) return false;
+        if (next->at > from) span->end = next->at;
+        from = next->at + next->len;
+        if (next->becomes) span->end = from;
     }
+    if (from < stop) span->end = stop;
     return true;
 }
 
-/* Lays several ids along a word, or the unknown one. */
-static bool place_pieces(const model_call *call, const model_source *source, size_t start,
-                         size_t end, size_t *k) {
-    const vocab *v = call->v;
-    int32_t unknown = v->special[GGTOK_UNK];
-    bool plain = ggtok_tile_ascii_end(source->text, start, end) == end;
-    wpm_walk w = {.text = source->text, .at = start, .end = end};
-    if (!plain && !wpm_next(call, &w)) return true; /* all of it is dropped: no ids */
-    size_t at = start;
-    for (bool first = true; plain ? at < end : w.left || wpm_next(call, &w); first = false) {
-        if (*k == source->n_ids) return false;
-        int32_t id = source->ids[*k];
-        ggtok_span *span = &source->spans[(*k)++];
-        if (id == unknown) { /* all of the word, unless it is met as a token */
-            gguf_view text = vocab_text(v, (uint32_t)id);
-            if (!first || (text.n >= PHANTOM && !memcmp(text.p, SPACE_MARK, PHANTOM))) return false;
-            size_t from = plain ? start : w.begin, to = plain ? end : w.stop;
-            while (!plain && wpm_next(call, &w)) to = w.stop;
-            *span = (ggtok_span){source->base + (int64_t)from, source->base + (int64_t)to};
-            return true;
-        }
-        size_t n = vocab_text(v, (uint32_t)id).n;
-        if (first) {
-            if (n < PHANTOM) return false; /* part of the phantom is a token */
+/* Lays ids[k..to) along a word, character by character. */
+static bool place_changed(const model_call *call, const model_source *source, size_t start,
+                          size_t end, size_t k, size_t to) {
+    change_place place = {(int64_t)start, 0};
+    const int64_t stop = (int64_t)end;
+    changes c;
+    c.find = find_changes, c.user = call;
+    ggtok_changes_begin(&c, source->text, start, end);
+    if (!ggtok_changes_drop(&c, &place, stop)) return false;
+    const bool one = to - k == 1;
+    for (size_t i = k; i < to; i++) {
+        const gguf_view text = vocab_text(call->v, (uint32_t)source->ids[i]);
+        ggtok_span *span = &source->spans[i];
+        size_t n = text.n;
+        if (i == k && !one) {
+            if (n < PHANTOM || memcmp(text.p, SPACE_MARK, PHANTOM))
+                return false; /* part of the phantom is a token */
             n -= PHANTOM;
         }
-        if (plain) {
-            *span = (ggtok_span){(int64_t)at, (int64_t)(at + n)};
-            at += n;
-        } else {
-            *span = (ggtok_span){(int64_t)w.begin, (int64_t)w.begin};
-            if (n && !wpm_take(call, &w, n, span)) return false;
-        }
+        *span = (ggtok_span){place.at, place.at};
+        if (one ? !place_one(&c, place.at, stop, span)
+                : n && !ggtok_changes_take(&c, &place, stop, n, span))
+            return false;
         span->begin += source->base;
         span->end += source->base;
     }
-    return !plain || at == end;
+    return one || (ggtok_changes_drop(&c, &place, stop) && place.at == stop);
 }
 
-/* Is the unknown token's text never part of a word? An ASCII character in it that stands alone is
- * enough. */
-static bool is_apart(wpm_text *t, const vocab *v, int32_t unknown) {
-    if (unknown < 0) return true;
-    if ((uint32_t)unknown >= v->n_tokens) return false;
-    gguf_view text = vocab_text(v, (uint32_t)unknown);
-    for (size_t i = 0; i < text.n && text.n > 1; i++) {
-        if (text.p[i] < 0x80 && wpm_char_of(t, v, text.p[i])->kind == CHAR_ALONE) return true;
+/* Is it one character of Chinese, whose id may be the unknown one? */
+static inline bool is_chinese(const uint8_t *p, size_t n) {
+    return wpm_is_chinese_lead(*p) && n == 3 && utf8_continues(p[1]) && utf8_continues(p[2]);
+}
+
+/* Lays ids[k..to) along a word by their lengths, if its characters keep theirs. */
+static inline bool place_even(const model_source *source, const uint16_t *len, size_t start,
+                              size_t end, size_t k, size_t to) {
+    const int64_t from = source->base + (int64_t)start, stop = source->base + (int64_t)end;
+    const int32_t *ids = source->ids;
+    ggtok_span *spans = source->spans;
+    if (to == k || end - start >= TILE_ASK - 1) return false;
+    if (to - k == 1) {
+        spans[k] = (ggtok_span){from, stop};
+        return is_chinese(source->text + start, end - start) || len[ids[k]] == end - start + 1;
     }
-    return false;
-}
-
-/* Does the id surely begin a word that holds no U+2581? */
-static inline bool begins_word(const model_call *call, int32_t id, bool apart) {
-    const wpm_scratch *s = call->scratch;
-    uint16_t n = s->tiles.len[id];
-    return (n & TILE_FIRST && n != TILE_ASK) || (apart && id == call->v->special[GGTOK_UNK]);
-}
-
-static inline bool is_mark(const wpm_char *c) {
-    const uint8_t *mark = (const uint8_t *)SPACE_MARK;
-    return c->bytes[0] == mark[0] && c->bytes[1] == mark[1] && c->bytes[2] == mark[2];
-}
-
-/* Lays ids along a word, the first from *k on, and moves that. */
-static bool place_word(const model_call *call, const model_source *source, size_t start, size_t end,
-                       bool apart, size_t *k) {
-    wpm_scratch *s = call->scratch;
-    const uint8_t *text = source->text;
-    size_t from = end, to = end;
-    bool marked = false;
-    for (size_t i = start, len; i < end; i += len) {
-        uint32_t cpt = text[i];
-        len = cpt < 0x80 ? 1 : ggtok_utf8_decode(text + i, text + end, &cpt);
-        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
-        if (!c) return false;
-        if (!c->len) continue;
-        if (from == end) from = i;
-        to = i + len;
-        marked |= is_mark(c);
+    int64_t at = from - 1; /* a U+2581 counts as one byte */
+    for (size_t i = k; i < to; i++) {
+        spans[i].begin = at;
+        spans[i].end = at += len[ids[i]];
     }
-    if (from == end) return true; /* all of it is dropped: no ids */
-    if (*k == source->n_ids) return false;
-    if (!marked && (*k + 1 == source->n_ids || begins_word(call, source->ids[*k + 1], apart))) {
-        source->spans[(*k)++] =
-            (ggtok_span){source->base + (int64_t)from, source->base + (int64_t)to};
-        return true;
-    }
-    return place_pieces(call, source, from, to, k);
+    spans[k].begin = from;
+    return at == stop;
 }
 
-/* Is each character of the word, normalized, as long as it is in the text, and none a U+2581? */
-static bool is_even(const model_call *call, const uint8_t *p, const uint8_t *end) {
-    wpm_scratch *s = call->scratch;
-    size_t len;
-    for (; p < end; p += len) {
-        uint32_t cpt = *p;
-        len = 2;
-        if ((*p & 0xE0) == 0xC0 && s->text.even >> (*p & 31) & 1 && p + 1 < end &&
-            utf8_continues(p[1]))
-            continue;
-        if (wpm_is_chinese_lead(*p) && end - p >= 3 && utf8_continues(p[1]) &&
-            utf8_continues(p[2])) {
-            len = 3;
-            continue;
-        }
-        len = cpt < 0x80 ? 1 : ggtok_utf8_decode(p, end, &cpt);
-        const wpm_char *c = wpm_char_of(&s->text, call->v, cpt);
-        if (!c || c->len != len || is_mark(c)) return false;
-    }
-    return true;
-}
-
-/* How many of the words, from the first on, may be laid out by their ids' lengths. */
-static size_t even_words(const model_call *call, const uint8_t *text, const size_t *start,
-                         const size_t *end, size_t n) {
-    wpm_scratch *s = call->scratch;
-    size_t k = 0;
-    while (k < n) {
-        if (text[start[k]] < 0x80) {
-            size_t ascii = ggtok_tile_ascii_words(text, start + k, end + k, n - k);
-            k += ascii;
-            if (ascii) continue;
-        }
-        if (!s->tiles.whole || !tile_is_short(start[k], end[k]) ||
-            !is_even(call, text + start[k], text + end[k])) {
-            break;
-        }
-        k++;
-    }
-    return k;
-}
-
-/* Does the first of ids[from..to) begin a word, and surely no other of them? */
-static bool is_one_word(const model_call *call, const model_source *source, size_t from, size_t to,
-                        bool apart) {
-    const wpm_scratch *s = call->scratch;
-    for (size_t i = from; i < to; i++) {
-        bool known = s->tiles.len[source->ids[i]] != TILE_ASK;
-        if (begins_word(call, source->ids[i], apart) ? i > from : i == from || !known) return false;
-    }
-    return true;
-}
-
-/* Lays ids along the words by their lengths alone, and by a word's characters only where these
- * don't tell. False: that isn't sure to be right. Claim offsets.5. */
-static bool lay_lengths(const model_call *call, const model_source *source, bool apart) {
-    const wpm_scratch *s = call->scratch;
-    const wpm_spans *f = &s->spans;
-    const size_t begin = f->start[0], end = f->end[f->n - 1];
-    const uint8_t *text = source->text;
-    const int32_t unknown = call->v->special[GGTOK_UNK];
-    size_t i = 0, k = 0;
-    if (!s->tiles.whole || s->text.grows || !tile_is_short(begin, end)) return false;
-    while (i < f->n) {
-        const tile_words words = {f->start + i, f->end + i, f->n - i, f->start[i], false};
-        i += ggtok_tile_words(&s->tiles, source, &k, words);
-        const size_t before = k;
-        while (i < f->n && k < source->n_ids && source->ids[k] == unknown &&
-               is_even(call, text + f->start[i], text + f->end[i])) { /* it is all of its word */
-            source->spans[k++] = (ggtok_span){source->base + (int64_t)f->start[i],
-                                              source->base + (int64_t)f->end[i]};
-            i++;
-        }
-        if (i == f->n || k > before) continue;
-        if (!place_word(call, source, f->start[i], f->end[i], apart, &k) ||
-            !is_one_word(call, source, before, k, apart))
-            return false;
-        i++;
-    }
-    return k == source->n_ids;
-}
-
-/* Lays the ids that a batch of words has become along them. */
-static bool lay_words(const model_call *call, const uint8_t *text, size_t n, size_t first,
-                      bool apart) {
+/* Lays the ids that a batch of words has become along them. Claim offsets.5. */
+static bool lay_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
     const wpm_spans *f = &s->spans;
-    const int32_t unknown = call->v->special[GGTOK_UNK];
+    const uint16_t *len = s->tiles.len;
+    const bool grows = s->text.grows;
     model_source source;
-    size_t k = 0;
-    if (!ggtok_tile_source(call, text, n, first, &source)) return false;
-    if (apart && f->n && lay_lengths(call, &source, apart)) return true;
-    for (size_t i = 0, even = 0; i < f->n;) {
-        const size_t *start = f->start + i, *end = f->end + i;
-        if (i >= even && apart) even = i + even_words(call, text, start, end, f->n - i);
-        if (i < even && k < source.n_ids && source.ids[k] == unknown) { /* is all of its word */
-            source.spans[k++] =
-                (ggtok_span){source.base + (int64_t)*start, source.base + (int64_t)*end};
-            i++;
-            continue;
-        }
-        if (i < even) { /* as many as possible at once, others one by one */
-            const tile_words words = {start, end, even - i, *start, false};
-            i += ggtok_tile_words(&s->tiles, &source, &k, words);
-            if (i == even) continue;
-        }
-        if (!place_word(call, &source, f->start[i], f->end[i], apart, &k)) return false;
-        i++;
+    if (!s->tiles.whole || !ggtok_tile_source(call, text, n, first, &source)) return false;
+    for (size_t i = 0, k = 0; i < f->n; i++) {
+        const size_t start = f->start[i], end = f->end[i], to = f->made[i] - first;
+        if ((grows || !place_even(&source, len, start, end, k, to)) &&
+            !place_changed(call, &source, start, end, k, to))
+            return false;
+        k = to;
     }
-    return k == source.n_ids;
+    return true;
 }
 
 static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size_t n) {
@@ -396,7 +259,6 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
     ggtok_status status = GGTOK_OK;
     size_t room;
     bool lay = call->spans && ggtok_tile_measure_words(&s->tiles, call->v);
-    bool apart = lay && is_apart(&s->text, call->v, call->v->special[GGTOK_UNK]);
     s->text.interrupt = call->interrupt;
     if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
     for (size_t at = 0, before = 0; !status && at < n; before = at) {
@@ -406,8 +268,8 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
         if (interrupted(call->interrupt, at - before)) return GGTOK_ERR_STOPPED;
         size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->words, encode_word, text, room, f->start,
-                                          f->end, f->n);
-        lay = lay && !status && lay_words(call, text, n, first, apart);
+                                          f->end, f->n, lay ? f->made : NULL);
+        lay = lay && !status && lay_words(call, text, n, first);
     }
     if (call->spans) call->spans->laid = lay;
     return status;
