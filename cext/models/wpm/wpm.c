@@ -211,9 +211,10 @@ static bool place_changed(const model_call *call, const model_source *source, si
     return one || (ggtok_changes_drop(&c, &place, stop) && place.at == stop);
 }
 
-/* Is it one character of Chinese, whose id may be the unknown one? */
+/* Is it one character of U+4E00 to U+9FFF, which stay as they are? Its id may be the unknown one. */
 static inline bool is_chinese(const uint8_t *p, size_t n) {
-    return wpm_is_chinese_lead(*p) && n == 3 && utf8_continues(p[1]) && utf8_continues(p[2]);
+    return (uint8_t)(*p - 0xE4) <= 0xE9 - 0xE4 && n == 3 && p[1] >= (*p == 0xE4 ? 0xB8 : 0x80) &&
+           utf8_continues(p[1]) && utf8_continues(p[2]);
 }
 
 /* Lays ids[k..to) along a word by their lengths, if its characters keep theirs. */
