@@ -77,8 +77,8 @@ def test_any_text(load_fixture: Load, name: str, data: bytes, parse_special: boo
 PIECES = [
     "e\u0301", "\u00e9", "\u0301", "\u00bd", "\uff21\uff22", "\ufb01", "\u2581", "\u3000", "\u00a0",
     " ", "  ", "\n", "\t\n ", "\u00a8", "\u0130", "\u1e9e", "A", "the", "kettle", "1\u00bc",
-    "\u043c\u0438\u0440", "\u0439", "\u0438\u0306", "\u304b\u3099", "\uff0c", "\u2026",
-    "\ufeff", "\U0001f600", "\U0001f1e9\U0001f1ea", "\u4e2d\u6587", "\uac00", "\x00", "\x07",
+    "\u043c\u0438\u0440", "\u0439", "\u0438\u0306", "\u304b\u3099", "\u304b\uff9e", "\uff0c",
+    "\u2026", "\ufeff", "\U0001f600", "\U0001f1e9\U0001f1ea", "\u4e2d\u6587", "\uac00", "\x00", "\x07",
     "\x7f", "<0x41>",
 ]  # fmt: skip
 
