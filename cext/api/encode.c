@@ -113,9 +113,24 @@ static ggtok_status refused(const vocab *v, int32_t id, ggtok_error *err) {
         v->attr[id] & VOCAB_RESERVED ? "control" : "user-defined", (long)id);
 }
 
+/* Is one of the ids from `first` on in the vocabulary's ranges of marked ones? Compilers make
+ * vectors of it. */
+static bool holds_marked(const ggtok_context *ctx, size_t first) {
+    const vocab_range a = ctx->tok->v.marked[0], b = ctx->tok->v.marked[1];
+    const int32_t *ids = ctx->ids.data;
+    const size_t n = ctx->ids.n;
+    uint32_t found = 0;
+    for (size_t k = first; k < n; k++) {
+        uint32_t id = (uint32_t)ids[k];
+        found |= (id - a.first < a.n) | (id - b.first < b.n);
+    }
+    return found;
+}
+
 /* Do the ids from `first` on hold one that only trusted text may give? */
 static bool holds_reserved(const ggtok_context *ctx, size_t first, uint32_t reserved) {
     const uint32_t *attr = ctx->tok->v.attr;
+    if (!holds_marked(ctx, first)) return false;
     for (size_t k = first; k < ctx->ids.n; k++) {
         int32_t id = ctx->ids.data[k];
         if (id >= 0 && attr[id] & reserved) return true;

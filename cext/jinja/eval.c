@@ -118,8 +118,6 @@ static jinja_value eval_keyword(jinja_env *e, const jinja_node *node) {
 
 static jinja_value eval(jinja_env *e, const jinja_node *node) {
     switch (node->kind) {
-    case N_CONST: return node->value.type == JINJA_INT ? node->value : jinja_new_id(e, node->value);
-    case N_NAME: return e->rules->name(e, node);
     case N_LIST:
     case N_TUPLE: return eval_items(e, node);
     case N_DICT: return eval_dict(e, node);
@@ -146,16 +144,63 @@ static jinja_value eval(jinja_env *e, const jinja_node *node) {
     }
 }
 
-jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node) {
-    jinja_charge(&e->heap, 1);
+static JINJA_NOINLINE jinja_value eval_nested(jinja_env *e, const jinja_node *node) {
     jinja_enter(&e->heap);
-    e->heap.at = node->pos;
     jinja_value v = eval(e, node);
     jinja_leave(&e->heap);
     return v;
 }
 
+/* Half of all expressions are constants and names: without the frame of the others. */
+jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node) {
+    jinja_charge(&e->heap, 1);
+    e->heap.at = node->pos;
+    if (node->kind == N_NAME) return e->rules->name(e, node);
+    if (node->kind != N_CONST) return eval_nested(e, node);
+    return node->value.type == JINJA_INT ? node->value : jinja_new_id(e, node->value);
+}
+
 /* ---- statements ---- */
+
+enum { OPERANDS = 8 };
+
+static bool is_sum(const jinja_env *e, const jinja_node *node) {
+    bool sum = node->kind == N_BINARY && node->n <= OPERANDS;
+    for (uint32_t i = 1; sum && i < node->n; i++) sum = node->ops[i - 1] == JINJA_ADD;
+    return sum && e->t->dialect == JINJA_LLAMA_CPP;
+}
+
+/* The output of a + b + c: texts are written one after the other, not put together first. */
+static JINJA_NOINLINE void output_sum(jinja_env *e, const jinja_node *node) {
+    jinja_value v[OPERANDS];
+    uint32_t texts = 0;
+    jinja_charge(&e->heap, 1);
+    jinja_enter(&e->heap);
+    for (; texts < node->n; texts++) {
+        v[texts] = ggtok_jinja_eval(e, node->kids[texts]);
+        if (v[texts].type != JINJA_STRING) break;
+    }
+    if (texts == node->n) {
+        for (uint32_t i = 0; i < texts; i++) ggtok_jinja_write(e, v[i].as.text);
+    } else {
+        jinja_value left = v[0];
+        for (uint32_t i = 1; i < node->n; i++) {
+            jinja_value right = i <= texts ? v[i] : ggtok_jinja_eval(e, node->kids[i]);
+            e->heap.at = node->kids[i]->pos;
+            left = e->rules->binary(e, JINJA_ADD, left, right);
+        }
+        e->rules->output(e, left);
+    }
+    jinja_leave(&e->heap);
+}
+
+static void exec_output(jinja_env *e, const jinja_node *node) {
+    const jinja_node *shown = node->kids[0];
+    if (is_sum(e, shown))
+        output_sum(e, shown);
+    else
+        e->rules->output(e, ggtok_jinja_eval(e, shown));
+}
 
 static jinja_flow exec_block(jinja_env *e, const jinja_node *node) {
     for (uint32_t i = 0; i < node->n; i++) {
@@ -241,7 +286,7 @@ jinja_flow ggtok_jinja_exec(jinja_env *e, const jinja_node *node) {
     switch (node->kind) {
     case N_BLOCK: flow = exec_block(e, node); break;
     case N_TEXT: ggtok_jinja_write(e, node->value.as.text); break;
-    case N_OUTPUT: e->rules->output(e, ggtok_jinja_eval(e, node->kids[0])); break;
+    case N_OUTPUT: exec_output(e, node); break;
     case N_IF: flow = exec_if(e, node); break;
     case N_FOR: flow = e->rules->loop(e, node); break;
     case N_SET: e->rules->set(e, node->kids[0], ggtok_jinja_eval(e, node->kids[1])); break;

@@ -184,15 +184,15 @@ static jinja_value member(jinja_env *e, jinja_value object, jinja_value property
     jinja_heap *h = &e->heap;
     jinja_value v = jinja_undefined(&no_property);
     if (property.type == JINJA_UNDEFINED) return v;
-    if (!ggtok_jinja_hashable(h, property)) {
+    if (!is_text(property) && !ggtok_jinja_hashable(h, property)) {
         ggtok_jinja_fail(h, "%s can't be a key", ggtok_jinja_type_name(property));
     }
     if (object.type == JINJA_UNDEFINED) return v;
     if (is_dict(object)) {
-        jinja_text *key = ggtok_jinja_llama_text(e, property);
         jinja_value *found = ggtok_jinja_llama_at(e, object, property);
         if (found) v = *found;
         if (v.type == JINJA_UNDEFINED) {
+            jinja_text *key = ggtok_jinja_llama_text(e, property);
             v = try_builtin(e, ggtok_jinja_llama_find_text(key, object), object, key);
         }
     } else if (jinja_is_array(object) || is_text(object)) {

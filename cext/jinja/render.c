@@ -148,7 +148,8 @@ static void render(jinja_heap *h, void *user) {
     e->rules =
         e->t->dialect == JINJA_LLAMA_CPP ? &ggtok_jinja_llama_rules : &ggtok_jinja_python_rules;
     if (!e->inputs) e->inputs = ggtok_jinja_dict_new(h, 1);
-    e->out = ggtok_jinja_builder_new(h, 4096);
+    size_t n_input = e->options.n_input; /* most of a long prompt */
+    e->out = ggtok_jinja_builder_new(h, 4096 + (n_input < MEGABYTE ? n_input : MEGABYTE));
     e->n_printed = 0;
     e->generating = 0;
     e->loop = NULL;

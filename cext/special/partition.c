@@ -31,6 +31,7 @@ typedef struct walk {
     const special_set *set;
     const trusted_ranges *trusted; /* NULL: all of the text */
     size_t range;                  /* the first of them that doesn't end before it */
+    size_t begin, end;             /* its bounds, SIZE_MAX if there is none */
     uint32_t node;                 /* the automaton's, begun with the trusted range */
     uint32_t open;                 /* and in any text, if not all of it is trusted */
 } walk;
@@ -48,30 +49,54 @@ static size_t range_at(const trusted_ranges *trusted, size_t from) {
     return low;
 }
 
+static void set_range(walk *w, size_t range) {
+    const trusted_ranges *t = w->trusted;
+    bool any = t && range < t->n;
+    w->range = range;
+    w->begin = any ? t->data[range].begin : SIZE_MAX;
+    w->end = any ? t->data[range].end : SIZE_MAX;
+}
+
 static walk walk_from(const special_set *set, const trusted_ranges *trusted, size_t from) {
-    return (walk){set, trusted, trusted ? range_at(trusted, from) : 0, 0, 0};
+    walk w = {.set = set, .trusted = trusted};
+    set_range(&w, trusted ? range_at(trusted, from) : 0);
+    return w;
 }
 
 /* Over text[i]. The first in llama.cpp's order of the tokens that end after it, lie
  * where they may and begin where the walk did or later; 0: none. */
 static inline uint32_t walk_over(walk *w, const uint8_t *text, size_t i) {
     const special_set *set = w->set;
-    const trusted_ranges *t = w->trusted;
-    if (!t) return set->nodes[w->node = special_step(set, w->node, text[i])].token;
-    while (w->range < t->n && t->data[w->range].end <= i) w->range++;
-    bool inside = w->range < t->n && t->data[w->range].begin <= i;
-    w->node = inside ? special_step(set, w->node, text[i]) : 0;
+    const special_node *nodes = set->nodes;
+    if (!w->trusted) return nodes[w->node = special_step(set, w->node, text[i])].token;
+    while (w->end <= i) set_range(w, w->range + 1);
+    bool alike = w->node == w->open;
     w->open = special_step(set, w->open, text[i]);
-    uint32_t any = set->nodes[w->node].token;
-    uint32_t open = t->all ? 0 : set->open[set->nodes[w->open].token];
+    w->node = i < w->begin ? 0 : alike ? w->open : special_step(set, w->node, text[i]);
+    uint32_t longest = nodes[w->open].token; /* of those that end here, wherever they may lie */
+    if (!longest) return 0;
+    uint32_t any = nodes[w->node].token, open = w->trusted->all ? 0 : set->open[longest];
     return any && (!open || any < open) ? any : open;
 }
 
+/* Where the bytes that tokens begin with come next, as far as they were looked for. */
+typedef struct next_starts {
+    size_t at[SPECIAL_STARTS];
+} next_starts;
+
 /* The first place in text[i..n) where a token may begin, or n. */
-static size_t next_start(const special_set *set, const uint8_t *text, size_t i, size_t n) {
-    if (set->only_first >= 0) { /* as in most vocabularies: '<' */
-        const uint8_t *p = memchr(text + i, set->only_first, n - i);
-        return p ? (size_t)(p - text) : n;
+static size_t next_start(const special_set *set, next_starts *next, const uint8_t *text, size_t i,
+                         size_t n) {
+    if (set->n_starts) { /* as in most vocabularies: '<', perhaps '[' */
+        size_t first = n;
+        for (size_t k = 0; k < set->n_starts; k++) {
+            if (next->at[k] <= i) {
+                const uint8_t *p = memchr(text + i, set->starts[k], n - i);
+                next->at[k] = p ? (size_t)(p - text) : n;
+            }
+            if (next->at[k] < first) first = next->at[k];
+        }
+        return first;
     }
     const bool *f = set->first;
     const uint8_t *t = text;
@@ -110,13 +135,14 @@ static size_t end_of(const fragment *f) {
 static bool find_candidates(const task *t, bool *overlap) {
     fragments *found = &t->s->spare;
     walk w = walk_from(t->set, t->trusted, 0);
+    next_starts next = {{0}};
     size_t last = 0, asked = 0;
     for (size_t i = 0; i < t->n; i++) {
         if (i - asked >= INTERRUPT_EVERY) {
             if (interrupted(t->s->interrupt, INTERRUPT_EVERY)) return false;
             asked = i;
         }
-        if (!(w.node | w.open) && (i = next_start(t->set, t->text, i, t->n)) == t->n) break;
+        if (!(w.node | w.open) && (i = next_start(t->set, &next, t->text, i, t->n)) == t->n) break;
         uint32_t token = walk_over(&w, t->text, i);
         if (!token) continue;
         fragment c = candidate(t, i + 1, token);

@@ -128,12 +128,12 @@ static bool build_automaton(special_set *set, const vocab *v) {
 
 /* The bytes that tokens begin with, which a text is searched for. */
 static void find_first_bytes(special_set *set) {
-    size_t n_first = 0;
+    size_t n = 0;
     for (int b = 0; b < 256; b++) {
         set->first[b] = set->wide[0][b] != 0;
-        if (set->first[b]) n_first++, set->only_first = b;
+        if (set->first[b] && n++ < SPECIAL_STARTS) set->starts[n - 1] = (uint8_t)b;
     }
-    if (n_first != 1) set->only_first = -1;
+    set->n_starts = n <= SPECIAL_STARTS ? n : 0;
 }
 
 ggtok_status ggtok_special_set_build(special_set *set, const vocab *v, bool parse_special,

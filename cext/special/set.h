@@ -17,6 +17,8 @@ typedef struct special_node {
     uint8_t byte;
 } special_node;
 
+enum { SPECIAL_STARTS = 4 }; /* bytes */
+
 typedef struct special_set {
     int32_t *ids; /* in llama.cpp's order: longest first */
     size_t n;
@@ -27,9 +29,10 @@ typedef struct special_set {
     size_t n_nodes;
     uint32_t (*wide)[256]; /* children by byte, 0: none; wide[0] is the root's */
     size_t n_wide, wide_cap;
-    bool first[256];   /* does a text begin with this byte? */
-    int only_first;    /* the byte that all texts begin with, or -1 */
-    special_runs runs; /* tokens that are not among `ids` */
+    bool first[256];                /* does a text begin with this byte? */
+    uint8_t starts[SPECIAL_STARTS]; /* the bytes that texts begin with, */
+    size_t n_starts;                /* 0: too many to look for one by one */
+    special_runs runs;              /* tokens that are not among `ids` */
 } special_set;
 
 /* The special tokens that are always looked for and, with parse_special, the others: those of

@@ -362,6 +362,25 @@ static void reserve_special(vocab *v) {
     }
 }
 
+/* The ranges on both sides of the widest gap. */
+static void find_marked(vocab *v) {
+    uint32_t first = 0, last = 0, widest = 0, n = 0;
+    vocab_range before = {0, 0}, after = {0, 0};
+    for (uint32_t id = 0; id < v->n_tokens; id++) {
+        if (!(v->attr[id] & (VOCAB_RESERVED | GGTOK_ATTR_USER_DEFINED))) continue;
+        if (!n++) first = last = after.first = id;
+        if (id - last > widest) {
+            widest = id - last;
+            before = (vocab_range){first, last - first + 1};
+            after.first = id;
+        }
+        last = id;
+    }
+    if (n) after.n = last - after.first + 1;
+    v->marked[0] = before;
+    v->marked[1] = after;
+}
+
 /* ---- white space that a special token eats ---- */
 
 static bool contains(gguf_view text, const char *word, bool any_case) {
@@ -473,5 +492,6 @@ ggtok_status ggtok_vocab_load_special(vocab *v, vocab_keys *k, ggtok_error *err)
     mark_unused(v);
     if (!collect_eog(v)) return ggtok_error_memory(err);
     reserve_special(v);
+    find_marked(v);
     return set_strips(v, k, false, err);
 }

@@ -19,6 +19,10 @@
  * token that is EOG by llama.cpp's default alone is not (vocab/special.c). */
 #define VOCAB_RESERVED (1u << 31)
 
+typedef struct vocab_range { /* of ids */
+    uint32_t first, n;
+} vocab_range;
+
 typedef struct vocab {
     ggtok_vocab_type type;
     const char *model;     /* tokenizer.ggml.model: one of a fixed set */
@@ -28,7 +32,9 @@ typedef struct vocab {
     uint8_t *text;      /* all token texts, one after the other */
     uint32_t *text_off; /* n_tokens + 1 offsets into text */
     float *score;
-    uint32_t *attr; /* ggtok_attr bits and VOCAB_RESERVED */
+    uint32_t *attr;        /* ggtok_attr bits and VOCAB_RESERVED */
+    vocab_range marked[2]; /* all ids that are reserved or user-defined, and some others: they are
+                              the first or last ones of most vocabularies */
     token_map by_text;
     uint32_t kmer_from; /* hybriddna: from this id on, a trailing U+E000 belongs to the
                                look-up key but not to the text; n_tokens when there is none */

@@ -76,7 +76,8 @@ class Plan:
             variables = {**variables, "tools": tools}
         if self.timed or self.dates:
             now = clock()
-            time = _jinja.fields_of(now)
+            if self.timed:
+                time = _jinja.fields_of(now)
             shown = server.dates(now)
             variables = {**variables, **{name: shown[name] for name in self.dates}}
         ends = self.text_ends if want & TEXT else self.ends

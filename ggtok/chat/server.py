@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from ggtok.chat import caps as _caps
 from ggtok.chat import handlers, reasoning
@@ -257,11 +258,13 @@ class Chat:
 
 def dates(now: datetime) -> Json:
     """The local date as the server's own variables have it."""
-    month = _MONTHS[now.month - 1]
-    return {
-        "datetime": f"{month} {now.day:02} {now.year}",
-        "date_string": f"{now.day:02} {month} {now.year}",
-    }
+    return dict(_dates(now.year, now.month, now.day))
+
+
+@lru_cache(1)
+def _dates(year: int, month: int, day: int) -> Json:
+    name = _MONTHS[month - 1]
+    return {"datetime": f"{name} {day:02} {year}", "date_string": f"{day:02} {name} {year}"}
 
 
 def _spread(variables: Json) -> Json:
