@@ -412,7 +412,8 @@ try:
 except KeyboardInterrupt:
     print("stopped", flush=True)
 """
-    (tmp_path / "a.txt").write_text("|".join(documents(1, 500)) * 20)
+    # Long enough that a machine with other work to do sends the signal before its end.
+    (tmp_path / "a.txt").write_text("|".join(documents(1, 500)) * 200)
     arguments = [str(fixture("bpe-llama3")), str(tmp_path / "a.txt"), str(tmp_path / "o")]
     child = subprocess.Popen(
         [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True
