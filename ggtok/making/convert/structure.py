@@ -22,6 +22,7 @@ from ggtok.making.patterns import CHAINS, GPT2, Chain, Pre
 
 _MAX_STEPS = 64
 _MAX_PATTERN = 1 << 16
+_SHOWN = 1000  # characters of an expression, in a message: more than published ones have
 
 
 @dataclass(frozen=True)
@@ -202,19 +203,23 @@ def _likeness(a: str, b: str) -> float:
     return difflib.SequenceMatcher(None, a[:4096], b[:4096], autojunk=False).quick_ratio()
 
 
+def _quoted(expression: str) -> str:
+    return repr(expression if len(expression) <= _SHOWN else expression[:_SHOWN] + "...")
+
+
 def _difference(known: tuple[str, ...], steps: tuple[str, ...]) -> str:
     """What differs, in words, of the first step that does."""
     if not steps:
         return "it has no expressions"
     for i, step in enumerate(steps):
         if i >= len(known):
-            return f"the nearest has no step {i + 1}: {step!r}"
+            return f"the nearest has no step {i + 1}: {_quoted(step)}"
         if step != known[i]:
             have, want = step.split("|"), known[i].split("|")
             extra = [part for part in have if part not in want]
             lacking = [part for part in want if part not in have]
             if not extra and not lacking:
                 return f"step {i + 1} has the nearest one's parts in another order"
-            has = f"has {'|'.join(extra)!r}" if extra else "lacks something"
-            return f"step {i + 1} {has} where the nearest has {'|'.join(lacking)!r}"
+            has = f"has {_quoted('|'.join(extra))}" if extra else "lacks something"
+            return f"step {i + 1} {has} where the nearest has {_quoted('|'.join(lacking))}"
     return f"it has no step {len(steps) + 1}: {known[len(steps)]!r}"

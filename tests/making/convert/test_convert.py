@@ -90,6 +90,14 @@ def test_chains_are_found_as_they_are_written() -> None:
     assert "[^\r\n\\p{L}" in written[2]["pattern"]["Regex"]
 
 
+def test_a_long_expression_gives_a_short_message(tmp_path: Path) -> None:
+    document = sources.bpe(pre_tokenizer=sources.split(r"\p{L}" * 13_000))
+    path = sources.write(tmp_path / "tokenizer.json", document)
+    with pytest.raises(ggtok.UnknownPreTokenizerError, match=r"\.\.\.' where the nearest") as e:
+        ggtok.convert(path)
+    assert len(str(e.value)) < 4000
+
+
 def test_a_structure_that_none_has_names_the_nearest(tmp_path: Path) -> None:
     (step,) = CHAIN_OF_PRE["qwen2"].published[0]
     step = step.replace(r"|\p{N}| ?[^\s\p{L}\p{N}]", r"|\p{N}{1,2}| ?[^\s\p{L}\p{N}]")
