@@ -267,8 +267,8 @@ def test_an_interrupt_ends_it(where: str, capfd: pytest.CaptureFixture[str]) -> 
     try:
         began = time.monotonic()
         with pytest.raises(Interrupted):
-            # Again, for the case that collected garbage swallows the first.
-            call_with_timer(calls, 0.05, 10)
+            # Again, should a destructor swallow the first.
+            call_with_timer(calls, 0.05, 5)
         assert time.monotonic() - began < 30
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
