@@ -222,6 +222,7 @@ void ggtok_stl_sort_descending(int32_t *ids, size_t n, const uint32_t *key);
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
+bool ggtok_train_bind(uintptr_t list);
 
 extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, size_t *ends,
                                       size_t max);
@@ -233,6 +234,7 @@ SOURCE = """
 #include "python/arrow.h"
 #include "python/entry.h"
 #include "python/jinja.h"
+#include "python/train.h"
 #include "unicode/unicode.h"
 """
 

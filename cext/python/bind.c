@@ -4,8 +4,10 @@ bool ggtok_py_bind(PyMethodDef *functions, size_t n, uintptr_t list, uintptr_t e
                    PyObject **error_class) {
     PyGILState_STATE state = PyGILState_Ensure(); /* cffi released it */
     bool ok = true;
-    *error_class = (PyObject *)error;
-    Py_INCREF(*error_class);
+    if (error_class) {
+        *error_class = (PyObject *)error;
+        Py_INCREF(*error_class);
+    }
     for (size_t i = 0; ok && i < n; i++) {
         PyObject *f = PyCFunction_NewEx(&functions[i], NULL, NULL);
         ok = f && PyList_Append((PyObject *)list, f) == 0;

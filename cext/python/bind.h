@@ -9,7 +9,8 @@
 
 /*
  * Appends the n functions to the Python list whose id() is `list`, and keeps the exception class
- * whose id() is `error` in *error_class. Called without the GIL. False: out of memory.
+ * whose id() is `error` in *error_class, unless that is NULL. Called without the GIL. False: out of
+ * memory.
  */
 bool ggtok_py_bind(PyMethodDef *functions, size_t n, uintptr_t list, uintptr_t error,
                    PyObject **error_class);

@@ -235,7 +235,8 @@ ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, si
             *key = short_key(text + start, length);
         }
         sets[n_short] = short_set(key);
-        PREFETCH(&s.keys[sets[n_short++]]);
+        PREFETCH(&s.keys[sets[n_short]]);
+        PREFETCH_WRITE(&s.counts[sets[n_short++]]);
     }
     for (size_t i = 0; i < n_short; i++) {
         const counter_key *in_set = s.keys + sets[i];

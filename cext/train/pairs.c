@@ -89,18 +89,24 @@ static bool comes_before(const pairs *p, const heap_entry *a, const heap_entry *
                                 (const uint32_t[2]){y->left, y->right});
 }
 
+/* Four below each: half the levels, hence memory, of two. */
+enum { BELOW = 4 };
+
 static void sift_up(pairs *p, size_t i, heap_entry e) {
     heap_entry *heap = p->heap;
-    for (; i && comes_before(p, &e, &heap[(i - 1) / 2]); i = (i - 1) / 2) {
-        heap[i] = heap[(i - 1) / 2];
+    for (; i && comes_before(p, &e, &heap[(i - 1) / BELOW]); i = (i - 1) / BELOW) {
+        heap[i] = heap[(i - 1) / BELOW];
     }
     heap[i] = e;
 }
 
 static void sift_down(pairs *p, size_t i, heap_entry e) {
     heap_entry *heap = p->heap;
-    for (size_t c; (c = 2 * i + 1) < p->n_heap; i = c) {
-        if (c + 1 < p->n_heap && comes_before(p, &heap[c + 1], &heap[c])) c++;
+    for (size_t c; (c = BELOW * i + 1) < p->n_heap; i = c) {
+        size_t end = p->n_heap - c < BELOW ? p->n_heap : c + BELOW;
+        for (size_t j = c + 1; j < end; j++) {
+            if (comes_before(p, &heap[j], &heap[c])) c = j;
+        }
         if (!comes_before(p, &heap[c], &e)) break;
         heap[i] = heap[c];
     }

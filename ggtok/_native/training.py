@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ggtok import errors
 from ggtok._native.failures import error
 from ggtok._native.library import ffi, lib
 from ggtok._native.splitting import Split, Splitter
@@ -31,6 +32,11 @@ _ROW = np.dtype(
     ]
 )
 assert _ROW.itemsize == ffi.sizeof("ggtok_merge_row")
+
+_functions: list[Any] = []
+if not lib.ggtok_train_bind(id(_functions)):
+    raise errors.OutOfMemoryError("out of memory")  # pragma: no cover
+(_spell,) = _functions
 
 
 def pre_is_raw(name: str) -> bool:
@@ -248,3 +254,10 @@ def merge(
     view = ffi.buffer(rows, n[0] * ffi.sizeof("ggtok_merge_row"))
     copied: NDArray[Any] = np.frombuffer(view, _ROW).copy()
     return copied
+
+
+def spell(texts: list[bytes], rows: NDArray[Any]) -> list[tuple[bytes, bytes]]:
+    """The texts that the rows of merge() merge. Those of new symbols come to ``texts``."""
+    rows = np.ascontiguousarray(rows, _ROW)
+    merges: list[tuple[bytes, bytes]] = _spell(texts, rows.ctypes.data, len(rows))
+    return merges

@@ -90,14 +90,8 @@ def train_bpe(
         reserved=_reserved(b.texts[: len(o.specials)], symbols, of_bytes),
         progress=progress,
     )
-    texts, lefts, rights = b.texts, rows["left"].tolist(), rows["right"].tolist()
-    n, add = len(texts), texts.append
-    for left, right, made in zip(lefts, rights, rows["made"].tolist(), strict=True):
-        if made == n:
-            add(texts[left] + texts[right])
-            n += 1
-    text_of = texts.__getitem__
-    merges = list(zip(map(text_of, lefts), map(text_of, rights), strict=True))
+    texts = b.texts
+    merges = native.spell(texts, rows)
     types = b.types + [spelling.NORMAL] * (len(texts) - len(b.types))
     if raw:
         n_symbols = _n_symbols(counts, {symbol.code for symbol in symbols})
@@ -153,8 +147,7 @@ def train_spm(
         progress=progress,
     )
     texts = list(alphabet)
-    for left, right in zip(rows["left"].tolist(), rows["right"].tolist(), strict=True):
-        texts.append(texts[left] + texts[right])
+    native.spell(texts, rows)
     normal = texts[len(alphabet) :] + alphabet
     clash = set(b.texts) & set(normal)
     if clash:

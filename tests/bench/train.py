@@ -226,14 +226,18 @@ def main() -> int:
             for threads in args.threads:
                 size_mb = corpus.stat().st_size / 1e6
                 print(f"\n{corpus.name}, {size_mb:.0f} MB, {size} tokens, {threads} threads")
+                trainers = [t for t in TRAINERS if not args.only or t.rule in args.only]
+                # One after the other, round by round: a machine's bad minutes are everybody's.
+                rounds = [
+                    [
+                        run(t, sys.executable if t.ours else args.peers, corpus, size, threads)
+                        for t in trainers
+                    ]
+                    for _ in range(args.runs)
+                ]
                 ours: dict[str, dict[str, object]] = {}
-                for trainer in TRAINERS:
-                    if args.only and trainer.rule not in args.only:
-                        continue
-                    python = sys.executable if trainer.ours else args.peers
-                    r = best(
-                        [run(trainer, python, corpus, size, threads) for _ in range(args.runs)]
-                    )
+                for trainer, results in zip(trainers, zip(*rounds, strict=True), strict=True):
+                    r = best(list(results))
                     if trainer.ours:
                         ours[trainer.rule] = r
                     elif "digest" in r and r["digest"] != ours[trainer.rule].get("digest"):

@@ -1,0 +1,38 @@
+/* What a training made, as Python's objects. */
+#include "python/train.h"
+#include "ggtok.h"
+#include "python/bind.h"
+
+/* (texts, address, n) -> the pairs of texts that n ggtok_merge_rows at the address merge. The
+ * list `texts` has bytes by symbol and gets those of the symbols that are new. */
+static PyObject *spell(PyObject *self, PyObject *args) {
+    PyObject *texts, *address, *merges = NULL, *pair;
+    Py_ssize_t n;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "O!On", &PyList_Type, &texts, &address, &n)) return NULL;
+    const ggtok_merge_row *rows = PyLong_AsVoidPtr(address);
+    if (PyErr_Occurred() || !(merges = PyList_New(n))) return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *left = PyList_GetItem(texts, rows[i].left);
+        PyObject *right = PyList_GetItem(texts, rows[i].right);
+        if (!left || !right || !(pair = PyTuple_Pack(2, left, right))) goto failed;
+        PyObject_GC_UnTrack(
+            pair); /* bytes refer to nothing: no cycle to look for in each of them */
+        PyList_SetItem(merges, i, pair);
+        if (rows[i].made != PyList_Size(texts)) continue;
+        PyObject *made = PySequence_Concat(left, right);
+        int failed = made ? PyList_Append(texts, made) : -1;
+        Py_XDECREF(made);
+        if (failed) goto failed;
+    }
+    return merges;
+failed:
+    Py_DECREF(merges);
+    return NULL;
+}
+
+static PyMethodDef functions[] = {{"spell", spell, METH_VARARGS, NULL}};
+
+bool ggtok_train_bind(uintptr_t list) {
+    return ggtok_py_bind(functions, sizeof functions / sizeof *functions, list, 0, NULL);
+}
