@@ -10,6 +10,7 @@ import numpy as np
 from ggtok._native import training as native
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.making import spelling
+from ggtok.making.boundaries import BOUNDARY
 from ggtok.making.scripts import script_of
 
 _MARK = 0x2581
@@ -17,7 +18,7 @@ _MAX_SPECIAL = 1024  # bytes of a special token's text
 
 # What SentencePiece doesn't see in a text, and its own marks, which its alphabet doesn't have.
 _UNSEEN = {0, 0x20}
-_MARKS = {0x1F, 0x2585}
+_MARKS = {ord(BOUNDARY), 0x2585}
 
 
 @dataclass

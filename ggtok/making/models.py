@@ -10,6 +10,7 @@ from ggtok.errors import InvalidValueError
 from ggtok.making import alphabet as beginnings
 from ggtok.making import spelling
 from ggtok.making.alphabet import Beginning
+from ggtok.making.boundaries import cut_at
 from ggtok.making.counts import WordCounts
 from ggtok.making.options import Options
 from ggtok.making.vocabulary import Vocabulary
@@ -94,7 +95,7 @@ def train_bpe(
     merges = native.spell(texts, rows)
     types = b.types + [spelling.NORMAL] * (len(texts) - len(b.types))
     if raw:
-        n_symbols = _n_symbols(counts, {symbol.code for symbol in symbols})
+        n_symbols = _n_symbols(counts._native, {symbol.code for symbol in symbols})
     else:
         n_symbols = counts._native.info().total_bytes
     vocabulary = Vocabulary(
@@ -112,11 +113,11 @@ def train_bpe(
 # ---- SentencePiece ----
 
 
-def _n_symbols(counts: WordCounts, known: set[int]) -> int:
+def _n_symbols(counts: native.Counts, known: set[int]) -> int:
     """Tokens of all words without merges: characters, or the bytes of those that are none."""
     return sum(
         count if code in known else count * len(chr(code).encode("utf-8", "surrogatepass"))
-        for code, count in counts._native.chars()
+        for code, count in counts.chars()
     )
 
 
@@ -131,12 +132,13 @@ def train_spm(
     if o.byte_fallback:
         for byte in range(256):
             b.add(spelling.byte_token(byte), spelling.BYTE)
-    chars = beginnings.covered(counts._native.chars(), o.coverage)
+    words = cut_at(counts._native, b.texts)
+    chars = beginnings.covered(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]
     _check_size(o.size, len(b.texts) + len(alphabet))
     symbols = beginnings.pieces(chars, o.split_digits)
     rows = native.merge(
-        counts._native,
+        words,
         pieces=True,
         of_bytes=False,
         initial=symbols,
@@ -160,4 +162,4 @@ def train_spm(
         scores=[0.0] * len(b.texts) + [-float(i) for i in range(len(normal))],
         special_ids=b.special_ids,
     )
-    return vocabulary, rows, _n_symbols(counts, {symbol.code for symbol in symbols})
+    return vocabulary, rows, _n_symbols(words, {symbol.code for symbol in symbols})

@@ -142,7 +142,8 @@ def train(
     tokenizers 0.23.3 (rule ``"huggingface"``), rustbpe and bpeasy (``"bytes"``), and ids and
     scores those of sentencepiece 0.2.3's BPE with identity normalization
     (``"sentencepiece"``). The corpus is streamed: memory depends on how many different words it
-    has. Special tokens are not looked for in it.
+    has. Special tokens are not looked for in it, but by rule ``"sentencepiece"``, where their
+    texts and those of byte tokens cut words, as there.
 
     Args:
         sources: what to train on. An ``os.PathLike`` is a file of UTF-8, a ``str`` or bytes-like

@@ -201,11 +201,10 @@ def sentence_piece(text: str, size: int, **options: object) -> list[tuple[str, f
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
         allow_whitespace_only_pieces=True,
-        byte_fallback=True,
         hard_vocab_limit=False,
         max_sentence_length=1 << 20,
         minloglevel=2,
-        **options,
+        **{"byte_fallback": True, **options},
     )
     p = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     return [(p.id_to_piece(id), p.get_score(id)) for id in range(p.get_piece_size())]
@@ -244,6 +243,27 @@ def test_any_text_as_sentencepiece(text: str) -> None:
     ours = scored(v)
     theirs = sentence_piece(text, len(ours))
     assert ours == theirs
+
+
+named = st.sampled_from(["<", "s>", "<s>", "</s>", "<unk>", "<0x41>", "x", "ab", "c", " ", "\n"])
+
+
+@settings(max_examples=times(20, of=80), deadline=None)
+@given(st.lists(named, min_size=1, max_size=30).map("".join), st.booleans())
+def test_texts_with_special_tokens_as_sentencepiece(text: str, byte_fallback: bool) -> None:
+    """Special tokens and byte tokens cut words, the longest first, and are no part of them."""
+    text += "\nx<s>x xx ab"
+    specials = ["ab", "xabx", "<s>x"]
+    options = {"byte_fallback": byte_fallback, "character_coverage": 0.98}
+    v = ggtok.train(text, 1000, model="spm", min_frequency=1, special_tokens=specials, **options)
+    ours = scored(v)
+    assert ours == sentence_piece(text, len(ours), control_symbols=specials, **options)
+
+
+def test_real_code_as_sentencepiece() -> None:
+    text = 3 * "\n".join(['s = "<s>" + x', "for (a<0x10>; b; c<s>d) </s><s>", REAL])
+    v = ggtok.train(text, 1300, model="spm", min_frequency=1)
+    assert scored(v) == sentence_piece(text, 1300, character_coverage=1.0)
 
 
 # ---- nothing else matters ----
