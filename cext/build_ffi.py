@@ -204,6 +204,9 @@ ggtok_status ggtok_counter_add_words(ggtok_counter *counter, const char *text, s
 ggtok_status ggtok_counter_flush(ggtok_counter *counter, ggtok_error *err);
 ggtok_status ggtok_counts_copy(const ggtok_counts *counts, char *words, size_t *ends,
                                uint64_t *times, ggtok_error *err);
+ggtok_status ggtok_counts_cut_at(const ggtok_counts *counts, const char *text, const size_t *ends,
+                                 size_t n, char boundary, ggtok_counts *to, bool *any,
+                                 ggtok_error *err);
 ggtok_status ggtok_counts_chars(const ggtok_counts *counts, ggtok_char_count **out, size_t *n,
                                 ggtok_error *err);
 void ggtok_chars_free(ggtok_char_count *chars);

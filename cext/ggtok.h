@@ -598,6 +598,16 @@ GGTOK_API ggtok_status ggtok_counter_flush(ggtok_counter *counter, ggtok_error *
 GGTOK_API ggtok_status ggtok_counts_copy(const ggtok_counts *counts, char *words, size_t *ends,
                                          uint64_t *times, ggtok_error *err);
 
+/*
+ * Adds to `to` the same counts with the byte `boundary` in place of each of the n texts that a word
+ * holds: texts text[0 .. ends[0]), text[ends[0] .. ends[1]), ..., none of them empty; leftmost ones
+ * first, and the longest of those that begin at one place. If no word holds any, *any is false and
+ * nothing is added. SentencePiece's trainer does so with special tokens.
+ */
+GGTOK_API ggtok_status ggtok_counts_cut_at(const ggtok_counts *counts, const char *text,
+                                           const size_t *ends, size_t n, char boundary,
+                                           ggtok_counts *to, bool *any, ggtok_error *err);
+
 typedef struct ggtok_char_count {
     uint32_t code;
     uint64_t count;

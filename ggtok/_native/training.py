@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,6 +108,17 @@ class Counts:
         ):
             raise error(err)
         return words, ends, times
+
+    def cut_at(self, texts: Sequence[bytes], boundary: bytes) -> Counts:
+        """ggtok_counts_cut_at: these, if no word holds one of the texts."""
+        ends = ffi.new("size_t[]", list(accumulate(map(len, texts))))
+        cut, found, err = Counts(), ffi.new("bool *"), ffi.new("ggtok_error *")
+        if lib.ggtok_counts_cut_at(
+            *(self._counts, b"".join(texts), ends, len(texts), boundary),
+            *(cut._counts, found, err),
+        ):
+            raise error(err)
+        return cut if found[0] else self
 
     def chars(self) -> list[tuple[int, int]]:
         """Code points and how often each occurs, frequent ones first."""

@@ -10,7 +10,6 @@ import numpy as np
 from ggtok._native import training as native
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.making import spelling
-from ggtok.making.boundaries import BOUNDARY
 from ggtok.making.scripts import script_of
 
 _MARK = 0x2581
@@ -18,6 +17,7 @@ _MAX_SPECIAL = 1024  # bytes of a special token's text
 
 # What SentencePiece doesn't see in a text, and its own marks, which its alphabet doesn't have.
 _UNSEEN = {0, 0x20}
+BOUNDARY = b"\x1f"  # stands for a special token's text
 _MARKS = {ord(BOUNDARY), 0x2585}
 
 

@@ -10,7 +10,6 @@ from ggtok.errors import InvalidValueError
 from ggtok.making import alphabet as beginnings
 from ggtok.making import spelling
 from ggtok.making.alphabet import Beginning
-from ggtok.making.boundaries import cut_at
 from ggtok.making.counts import WordCounts
 from ggtok.making.options import Options
 from ggtok.making.vocabulary import Vocabulary
@@ -132,7 +131,7 @@ def train_spm(
     if o.byte_fallback:
         for byte in range(256):
             b.add(spelling.byte_token(byte), spelling.BYTE)
-    words = cut_at(counts._native, b.texts)
+    words = counts._native.cut_at(b.texts, beginnings.BOUNDARY)
     chars = beginnings.covered(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]
     _check_size(o.size, len(b.texts) + len(alphabet))

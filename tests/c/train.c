@@ -192,6 +192,24 @@ static ggtok_status copy(const ggtok_counts *counts, bool print) {
     return s;
 }
 
+/* The words with some texts cut out, which then stand for words that were cut before. */
+static ggtok_status cut_at(const ggtok_counts *counts, bool print) {
+    static const char cut[] = "ththea";
+    static const size_t ends[] = {2, 5, 6}, none[] = {1};
+    const ggtok_counts_options how = {.cut = GGTOK_CUT_CALLER};
+    ggtok_counts *to;
+    bool any;
+    ggtok_status s = ggtok_counts_new(&how, &to, NULL);
+    if (s) return s;
+    s = ggtok_counts_cut_at(counts, "\x7F", none, 1, '\x1F', to, &any, NULL);
+    CHECK(s || (!any && !ggtok_counts_get_info(to).n_words));
+    if (!s) s = ggtok_counts_cut_at(counts, cut, ends, 3, '\x1F', to, &any, NULL);
+    CHECK(s || (any && ggtok_counts_get_info(to).total == ggtok_counts_get_info(counts).total));
+    if (!s) s = copy(to, print);
+    ggtok_counts_free(to);
+    return s;
+}
+
 static ggtok_status run(const kind *k, bool threads, bool print) {
     ggtok_counts *counts;
     ggtok_error err;
@@ -199,6 +217,7 @@ static ggtok_status run(const kind *k, bool threads, bool print) {
     if (s) return s;
     s = count_all(counts, k->lines, threads);
     if (!s) s = copy(counts, print);
+    if (!s) s = cut_at(counts, print);
     if (!s) s = merge(k, counts, print);
     ggtok_counts_free(counts);
     return s;

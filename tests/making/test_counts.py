@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,12 +19,15 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import ggtok
 from ggtok._native import training as native
 from ggtok.making import counts as counting
 from ggtok.making import sources
 from ggtok.parity.samples import PROSE
+from tests.support.samples import times
 from tests.support.timers import call_with_timer
 
 TEXT = "one two\nthree  two\n\none\n"
@@ -284,6 +288,34 @@ def test_an_exception_before_the_first_line() -> None:
     frame = SimpleNamespace(f_locals={"user": handle})
     native._outside(KeyboardInterrupt, error, SimpleNamespace(tb_frame=frame))
     assert asker.failed is error
+
+
+# ---- cut at special tokens ----
+
+pieces = st.text("ab<", min_size=1, max_size=4).map(str.encode)
+
+
+@settings(max_examples=times(100, of=2000), deadline=None)
+@given(st.lists(st.text("ab< \u2581", max_size=12), max_size=20), st.lists(pieces, max_size=6))
+def test_words_are_cut_at_texts(lines: list[str], texts: list[bytes]) -> None:
+    """As a regular expression does it that tries the longest text first."""
+    counts = ggtok.count_words("\n".join(lines), model="spm")._native
+    words = Counter[bytes]()
+    longest_first = [re.escape(text) for text in sorted(texts, key=len, reverse=True)]
+    pattern = re.compile(b"|".join(longest_first) or b"(?!)")
+    for word, n in items(counts):
+        words[pattern.sub(b"\x1f", word)] += n
+    cut = counts.cut_at(texts, b"\x1f")
+    assert Counter(dict(items(cut))) == words
+    assert (cut is counts) == (not any(b"\x1f" in word for word in words))
+
+
+def items(counts: native.Counts) -> Iterator[tuple[bytes, int]]:
+    words, ends, counted = counts.arrays()
+    start = 0
+    for end, n in zip(ends.tolist(), counted.tolist(), strict=True):
+        yield words[start:end].tobytes(), n
+        start = end
 
 
 # ---- patterns ----
