@@ -18,7 +18,9 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests import platforms
@@ -33,13 +35,23 @@ COVERAGE = ("-fprofile-instr-generate", "-fcoverage-mapping")
 SUFFIX = os.environ.get("LLVM", "")  # of the names of LLVM's tools: "-14"
 
 
-def module(folder: Path, cc: str, flags: tuple[str, ...]) -> None:
-    """The package in `folder`, its C module compiled with the flags."""
-    joined = " ".join(flags)
-    compiler = {"CC": cc, "LDSHARED": f"{cc} -shared", "CFLAGS": f"{joined} -g -fPIC"}
-    environment = {**os.environ, **compiler, "LDFLAGS": joined}
-    build = ["setup.py", "-q", "build", "--build-base", folder / "build", "--build-lib", folder]
-    subprocess.run([sys.executable, *map(str, build)], cwd=ROOT, env=environment, check=True)
+def module(folder: Path, command: list[str]) -> None:
+    """The package in `folder`, its C module compiled with the command."""
+    package = folder / "ggtok"
+    shutil.copytree(ROOT / "ggtok", package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    interface = folder / "_ffi.c"
+    subprocess.run([sys.executable, "cext/build_ffi.py", str(interface)], cwd=ROOT, check=True)
+    sources = [interface, *sorted((ROOT / "cext").rglob("*.c"))]
+    # The limited API, as in build_ffi.py.
+    python = [f"-I{sysconfig.get_path('include')}", "-DPy_LIMITED_API=0x030A0000"]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = pool.map(
+            lambda source: capi.object_of(source, [*command, *python], folder), sources
+        )
+        subprocess.run(
+            [*command, "-shared", "-o", package / "_ffi.abi3.so", *objects, "-lm", "-pthread"],
+            check=True,
+        )
 
 
 def pytest(folder: Path, arguments: list[str], **environment: str) -> int:
@@ -56,7 +68,7 @@ def _library(cc: str, name: str) -> str:
 
 
 def sanitize(folder: Path, arguments: list[str]) -> int:
-    module(folder, "gcc", ("-O1", *capi.SANITIZERS, "-fno-omit-frame-pointer"))
+    module(folder, capi.command_of(capi.SANITIZERS, "gcc"))
     return pytest(
         folder,
         ["-q", "-p", "no:cacheprovider", *arguments],
@@ -70,7 +82,7 @@ def sanitize(folder: Path, arguments: list[str]) -> int:
 
 def coverage(folder: Path, arguments: list[str], show: bool) -> int:
     environment = {"LLVM_PROFILE_FILE": str(folder / "%p-%m.profraw")}
-    module(folder, "clang", COVERAGE)
+    module(folder, ["clang", "-g", "-fPIC", *COVERAGE])
     status = pytest(folder, ["-q", *arguments], **environment)
     programs = list((folder / "ggtok").glob("_ffi*.so"))
     files = [str(fixture(name)) for name in fixture_names()]

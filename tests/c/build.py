@@ -71,9 +71,7 @@ def build(
     library = "-lm" if sources[0].suffix == ".c" else "-lstdc++"
     for pattern in PROGRAMS[program]:
         sources += sorted((ROOT / "cext").glob(pattern))
-    lines = ["-g1"] if any(flag.startswith("-fsanitize") for flag in flags) else []  # of reports
-    own = shlex.split(os.environ.get("CFLAGS", ""))
-    command = [*_compiler(cc), *own, "-O1", *lines, *flags]
+    command = command_of(flags, cc)
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
         # In an order of its own, so that a process which begins at the same time as another one
@@ -84,13 +82,21 @@ def build(
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
 
 
+def command_of(flags: Sequence[str], cc: str | None = None) -> list[str]:
+    """The compiler with the flags: the same for all that is made with them, so that a compiler
+    cache knows an object of the module in one of the programs."""
+    sanitized = any(flag.startswith("-fsanitize") for flag in flags)
+    reports = ["-g1", "-fno-omit-frame-pointer", "-fPIC"] if sanitized else []
+    return [*_compiler(cc), *shlex.split(os.environ.get("CFLAGS", "")), "-O1", *reports, *flags]
+
+
 def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
     """The source's object in the folder, which others may write to at the same time."""
     folder.mkdir(parents=True, exist_ok=True)
     standard = ["-std=c11"] if source.suffix == ".c" else []
     # Relative names, so that a compiler cache knows an object of another copy.
     compiler = (*command, *standard, "-Icext")
-    source = source.relative_to(ROOT)
+    source = source.relative_to(ROOT) if source.is_relative_to(ROOT) else source
     found = folder / f"{_name(compiler, source)}.o"
     if not found.exists():
         handle, new = tempfile.mkstemp(dir=folder, suffix=".part")

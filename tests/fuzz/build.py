@@ -7,7 +7,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.c.build import object_of
+from tests.c.build import command_of, object_of
 from tests.fuzz.seeds import take_words_as_they_are
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture, fixture_names
@@ -35,7 +35,7 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     # Small caches.
     small = _library([*library, "-DGGTOK_TEST_SMALL"], out)
     objects_of = {"fuzz_session": small, "fuzz_train": small}
-    plain = _plain([cc, "-O1", "-DGGTOK_TEST_PLAIN"], out)
+    plain = _plain(command_of(["-DGGTOK_TEST_PLAIN"]), out)
     sources = [HERE / name for name in ("fuzz.c", "gguf_parts.c")]
     sources += [HERE / f"fuzz_{target}.c" for target in TARGETS]
     made = dict(zip(sources, _compile([*harness, BLIND], sources, out), strict=True))

@@ -8,37 +8,64 @@
  */
 #include "pretok/windows/windows.h"
 
+/* clang-format off */
+#define TEXT const uint8_t *text, pretok_stage *st, size_t *ends, size_t max
+
 #if defined(__SSE2__) || defined(_M_X64) || (defined(__ARM_NEON) && defined(__aarch64__))
 
 #include "pretok/windows/cut.h"
 
-#else
-
-#define cut(self, shape, on, text, st, ends, max) \
-    ((st)->lines ? ggtok_pretok_line_cut : ggtok_pretok_dfa_cut)((self)->plain, text, st, ends, max)
-
+/* Each row gets code of its own, made for its shape; but where that would only take long to
+ * compile, without optimization and under sanitizers, one code for each level reads the shape. */
+#if defined(__GNUC__) && !defined(__OPTIMIZE__)
+#define CUT_CODE static
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CUT_CODE static
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CUT_CODE static
+#endif
+#endif
+#ifndef CUT_CODE
+#define CUT_CODE ALWAYS_INLINE
 #endif
 
-#define ARGUMENTS \
-    (const pretok_scanner *self, const uint8_t *text, pretok_stage *st, size_t *ends, size_t max)
-#define CUT(on, ...) \
-    ARGUMENTS { \
-        return cut(self, ((shape){__VA_ARGS__}), on, text, st, ends, max); \
+#define LEVEL(name, on) \
+    size_t cut_##name(const pretok_scanner *self, shape s, TEXT) { \
+        return cut(self, s, on, text, st, ends, max); \
+    }
+#define CUT(level, ...) \
+    (const pretok_scanner *self, TEXT) { \
+        return cut_##level(self, (shape){__VA_ARGS__}, text, st, ends, max); \
     }
 
+CUT_CODE LEVEL(base, CPU_BASE)
+
 #ifdef CPU_DISPATCH
+CUT_CODE TARGET_AVX2 LEVEL(avx2, CPU_AVX2)
+CUT_CODE TARGET_AVX512 LEVEL(avx512, CPU_AVX512)
+
 #define PATTERN(name, ...) \
-    static TARGET_AVX512 size_t name##_avx512 CUT(CPU_AVX512, \
-                                                  __VA_ARGS__) static TARGET_AVX2 size_t \
-        name##_avx2 CUT(CPU_AVX2, __VA_ARGS__) static size_t name##_base CUT(CPU_BASE, \
-                                                                             __VA_ARGS__) \
-    size_t ggtok_pretok_cut_##name ARGUMENTS { \
+    static TARGET_AVX512 size_t name##_avx512 CUT(avx512, __VA_ARGS__) \
+    static TARGET_AVX2 size_t name##_avx2 CUT(avx2, __VA_ARGS__) \
+    static size_t name##_base CUT(base, __VA_ARGS__) \
+    size_t ggtok_pretok_cut_##name(const pretok_scanner *self, TEXT) { \
         return (cpu_has_avx512() ? name##_avx512 \
                 : cpu_has_avx2() ? name##_avx2 \
                                  : name##_base)(self, text, st, ends, max); \
     }
 #else
-#define PATTERN(name, ...) size_t ggtok_pretok_cut_##name CUT(CPU_BASE, __VA_ARGS__)
+#define PATTERN(name, ...) size_t ggtok_pretok_cut_##name CUT(base, __VA_ARGS__)
+#endif
+
+#else /* by the automaton */
+
+#define PATTERN(name, ...) \
+    size_t ggtok_pretok_cut_##name(const pretok_scanner *self, TEXT) { \
+        return (st->lines ? ggtok_pretok_line_cut : ggtok_pretok_dfa_cut)(self->plain, text, st, \
+                                                                          ends, max); \
+    }
+
 #endif
 
 #define LLAMA .any_prefix = true, .newline_words = true, .joined = true
@@ -46,7 +73,6 @@
 #define EITHER .either_case = true
 #define V3 LLAMA, .ascii_prefix = true, .no_controls = true, .han = true, .han_apart = true
 
-/* clang-format off */
 PATTERN(gpt2, OWN)
 PATTERN(starcoder, OWN, .digits = 1, .digits_apart = true)
 PATTERN(llama3, LLAMA, OWN, EITHER, .digits = 3)
@@ -65,4 +91,4 @@ PATTERN(deepseek_v3, V3, .digits = 3, .digits_apart = true)
 PATTERN(afmoe, V3, .no_digits = true)
 PATTERN(deepseek_coder, .gaps = CODER, .no_controls = true, .han = true)
 PATTERN(deepseek_llm, .gaps = LLM, .no_controls = true, .han = true)
-/* clang-format on */
+    /* clang-format on */
