@@ -248,6 +248,8 @@ else:
     COMPILE_ARGS = ["-std=c11", "-fvisibility=hidden", "-fstack-protector-strong"]
     if not re.search(r"(^|\s)-O", CFLAGS):
         COMPILE_ARGS += ["-O3"]
+    if not re.search(r"(^|\s)-g", CFLAGS):  # as CPython was built: a sixth of the time
+        COMPILE_ARGS += ["-g0"]
     if "-fsanitize" not in CFLAGS:  # it would hide calls from them
         COMPILE_ARGS += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
 LINK_ARGS = ["-Wl,-z,relro,-z,now"] if sys.platform == "linux" else []
