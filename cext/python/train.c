@@ -1,5 +1,6 @@
 /* What a training made, as Python's objects. */
 #include "python/train.h"
+
 #include "ggtok.h"
 #include "python/bind.h"
 
@@ -16,8 +17,7 @@ static PyObject *spell(PyObject *self, PyObject *args) {
         PyObject *left = PyList_GetItem(texts, rows[i].left);
         PyObject *right = PyList_GetItem(texts, rows[i].right);
         if (!left || !right || !(pair = PyTuple_Pack(2, left, right))) goto failed;
-        PyObject_GC_UnTrack(
-            pair); /* bytes refer to nothing: no cycle to look for in each of them */
+        PyObject_GC_UnTrack(pair); /* of bytes, which refer to nothing: no part of a cycle */
         PyList_SetItem(merges, i, pair);
         if (rows[i].made != PyList_Size(texts)) continue;
         PyObject *made = PySequence_Concat(left, right);

@@ -89,7 +89,7 @@ static bool comes_before(const pairs *p, const heap_entry *a, const heap_entry *
                                 (const uint32_t[2]){y->left, y->right});
 }
 
-/* Four below each: half the levels, hence memory, of two. */
+/* Each has four below it: half as many levels to go through as with two. */
 enum { BELOW = 4 };
 
 static void sift_up(pairs *p, size_t i, heap_entry e) {

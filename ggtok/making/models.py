@@ -131,7 +131,7 @@ def train_spm(
     if o.byte_fallback:
         for byte in range(256):
             b.add(spelling.byte_token(byte), spelling.BYTE)
-    words = counts._native.cut_at(b.texts, beginnings.BOUNDARY)
+    words = counts._native.cut_at(b.texts, beginnings.BOUNDARY)  # so no merge makes one of them
     chars = beginnings.covered(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]
     _check_size(o.size, len(b.texts) + len(alphabet))
@@ -144,15 +144,11 @@ def train_spm(
         first_new=len(alphabet),
         most_new=o.size - len(b.texts) - len(alphabet),
         min_count=o.min_frequency,
-        reserved=[(numbers, 0) for numbers, _ in _reserved(b.texts, symbols, False)],
         progress=progress,
     )
     texts = list(alphabet)
     native.spell(texts, rows)
     normal = texts[len(alphabet) :] + alphabet
-    clash = set(b.texts) & set(normal)
-    if clash:
-        raise InvalidValueError(f"the special token {min(clash)!r} is a character of the text")
     vocabulary = Vocabulary(
         model="llama",
         pre="default",

@@ -54,7 +54,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         ({"sources": ""}, "there is no text to train on"),
         ({"sources": []}, "there is no text to train on"),
         ({"sources": "", "model": "spm"}, "there is no text to train on"),
-        ({"model": "spm", "special_tokens": ["q"], "sources": "q"}, "b'q' is a character"),
         ({"model": "ugm", "vocab_size": 5}, "sentencepiece: "),
     ],
 )

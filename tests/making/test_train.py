@@ -253,7 +253,7 @@ named = st.sampled_from(["<", "s>", "<s>", "</s>", "<unk>", "<0x41>", "x", "ab",
 def test_texts_with_special_tokens_as_sentencepiece(text: str, byte_fallback: bool) -> None:
     """Special tokens and byte tokens cut words, the longest first, and are no part of them."""
     text += "\nx<s>x xx ab"
-    specials = ["ab", "xabx", "<s>x"]
+    specials = ["ab", "xabx", "<s>x", "c"]
     options = {"byte_fallback": byte_fallback, "character_coverage": 0.98}
     v = ggtok.train(text, 1000, model="spm", min_frequency=1, special_tokens=specials, **options)
     ours = scored(v)
