@@ -38,6 +38,10 @@ static size_t first_from(const cut_texts *c, size_t from, size_t to, size_t at, 
 static size_t longest_at(const cut_texts *c, const uint8_t *p, size_t n) {
     size_t from = 0, to = c->n, longest = 0;
     for (size_t at = 0; at < n && from < to; at++) {
+        if (to - from == 1) {
+            const cut_text *left = &c->sorted[from];
+            return left->n <= n && !memcmp(left->p + at, p + at, left->n - at) ? left->n : longest;
+        }
         from = first_from(c, from, to, at, p[at]);
         to = first_from(c, from, to, at, p[at] + 1u);
         for (; from < to && c->sorted[from].n == at + 1; from++) longest = at + 1;

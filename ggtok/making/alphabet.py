@@ -34,6 +34,17 @@ class Beginning:
         self.types.append(type)
         return len(self.texts) - 1
 
+    def add_bytes(self) -> None:
+        """Add a byte token for each byte."""
+        for text in self.texts:
+            if spelling.is_byte_token(text):
+                raise InvalidValueError(
+                    f"the special token '{text.decode()}' is spelled as a byte token is: choose "
+                    "another text"
+                )
+        for byte in range(256):
+            self.add(spelling.byte_token(byte), spelling.BYTE)
+
 
 def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) -> list[str]:
     """The texts of special tokens, checked: bos and the like among them or at the end."""

@@ -33,8 +33,7 @@ def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[nati
 def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
     """The same where tokens are spelled as they are: bytes as <0xXX>, then characters."""
     known = {text: id for id, text in enumerate(b.texts)}
-    for byte in range(256):
-        b.add(spelling.byte_token(byte), spelling.BYTE)
+    b.add_bytes()
     chars = beginnings.covered(counts._native.chars(), o.coverage)
     symbols = []
     for code, _ in sorted(chars):
@@ -129,8 +128,7 @@ def train_spm(
         b.add(text.encode(), spelling.UNKNOWN if text == o.named["unk"] else spelling.CONTROL)
     b.special_ids = {k: o.specials.index(t) for k, t in o.named.items() if t is not None}
     if o.byte_fallback:
-        for byte in range(256):
-            b.add(spelling.byte_token(byte), spelling.BYTE)
+        b.add_bytes()
     words = counts._native.cut_at(b.texts, beginnings.BOUNDARY)  # so no merge makes one of them
     chars = beginnings.covered(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]

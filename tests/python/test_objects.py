@@ -205,7 +205,9 @@ def test_attributes_of_the_vocabulary_have_documentation() -> None:
 def test_what_python_asks_of_an_object() -> None:
     tok, spm = ggtok.load(fixture("bpe-gpt2")), ggtok.load(fixture("spm"))
     assert len(tok) == tok.n_tokens == 757
-    assert ggtok.load(fixture("none"))  # true, though it has no tokens
+    none = ggtok.load(fixture("none"))
+    assert none  # true, though it has no tokens
+    assert none == ggtok.load(fixture("none"))
     assert (
         repr(tok) == f"<ggtok.Tokenizer {str(fixture('bpe-gpt2'))!r} BPE pre='gpt-2' n_tokens=757>"
     )

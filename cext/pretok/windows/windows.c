@@ -92,4 +92,3 @@ PATTERN(deepseek_v3, V3, .digits = 3, .digits_apart = true)
 PATTERN(afmoe, V3, .no_digits = true)
 PATTERN(deepseek_coder, .gaps = CODER, .no_controls = true, .han = true)
 PATTERN(deepseek_llm, .gaps = LLM, .no_controls = true, .han = true)
-    /* clang-format on */
