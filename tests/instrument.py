@@ -82,7 +82,7 @@ def sanitize(folder: Path, arguments: list[str]) -> int:
 
 def coverage(folder: Path, arguments: list[str], show: bool) -> int:
     environment = {"LLVM_PROFILE_FILE": str(folder / "%p-%m.profraw")}
-    module(folder, ["clang", "-g", "-fPIC", *COVERAGE])
+    module(folder, capi.command_of(("-g", "-fPIC", *COVERAGE), "clang"))
     status = pytest(folder, ["-q", *arguments], **environment)
     programs = list((folder / "ggtok").glob("_ffi*.so"))
     files = [str(fixture(name)) for name in fixture_names()]

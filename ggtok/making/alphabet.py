@@ -36,12 +36,6 @@ class Beginning:
 
     def add_bytes(self) -> None:
         """Add a byte token for each byte."""
-        for text in self.texts:
-            if spelling.is_byte_token(text):
-                raise InvalidValueError(
-                    f"the special token '{text.decode()}' is spelled as a byte token is: choose "
-                    "another text"
-                )
         for byte in range(256):
             self.add(spelling.byte_token(byte), spelling.BYTE)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.making import spelling
 from ggtok.making.alphabet import check_specials
 
 RULES = {"bpe": ("huggingface", "bytes"), "spm": ("sentencepiece",)}
@@ -112,6 +113,12 @@ def check_options(
         },
     )
     specials, named_texts = _specials(model, special_tokens, dict(named))
+    if raw or (model == "spm" and byte_fallback):
+        for text in specials:
+            if spelling.is_byte_token(text.encode()):
+                raise InvalidValueError(
+                    f"the special token '{text}' is spelled as a byte token is: choose another text"
+                )
     length = 0
     if max_token_length is not None:
         length = _integer(max_token_length, "max_token_length", 1, 2**31)

@@ -72,7 +72,8 @@ def _longest(v: Vocabulary) -> tuple[int, ...]:
     stored[np.array(v.types) != spelling.NORMAL] = 0
     # A stored text has at most three times the bytes that it stands for. To decode all of them
     # takes as long as many merges.
-    tenth = np.partition(stored, max(len(v) - 10, 0))[max(len(v) - 10, 0)]
+    place = max(len(v) - 10, 0)
+    tenth = np.partition(stored, place)[place]
     ids = np.flatnonzero((3 * stored >= tenth) & (stored > 0)).tolist()
     ids.sort(key=lambda number: -length(v.texts[number]))
     return tuple(ids[:10])

@@ -272,7 +272,7 @@ def test_an_interrupt_ends_it(where: str, capfd: pytest.CaptureFixture[str]) -> 
         began = time.monotonic()
         with pytest.raises(Interrupted):
             # Again, should a destructor swallow the first.
-            call_with_timer(calls, 0.05, 5)
+            call_with_timer(calls, 0.05, 10)
         assert time.monotonic() - began < 30
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

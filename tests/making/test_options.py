@@ -55,7 +55,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         ({"sources": []}, "there is no text to train on"),
         ({"sources": "", "model": "spm"}, "there is no text to train on"),
         ({"model": "spm", "special_tokens": ["<0x41>"]}, "'<0x41>' is spelled as a byte token"),
-        ({"pre": "gemma4", "special_tokens": ["<0x41>"]}, "'<0x41>' is spelled as a byte token"),
+        # Before the corpus is read.
+        (
+            {"pre": "gemma4", "special_tokens": ["<0x41>"], "sources": ""},
+            "'<0x41>' is spelled as a byte token",
+        ),
         ({"model": "ugm", "vocab_size": 5}, "sentencepiece: "),
     ],
 )

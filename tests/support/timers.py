@@ -17,9 +17,11 @@ def call_with_timer(
     `gc.callbacks` runs, and hypothesis has one there.
     """
     timer = signal.ITIMER_PROF if of_processor else signal.ITIMER_REAL
+    was_on = gc.isenabled()
     gc.disable()
     try:
         signal.setitimer(timer, seconds, again)
         call()
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()

@@ -17,8 +17,7 @@
 
 /* Each row gets code of its own, made for its shape; but where that would only take long to
  * compile, without optimization and under sanitizers, one code for each level reads the shape. */
-#if defined(CUT_CODE) /* a test's */
-#elif defined(__GNUC__) && !defined(__OPTIMIZE__)
+#if defined(__GNUC__) && !defined(__OPTIMIZE__)
 #define CUT_CODE static
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CUT_CODE static

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ggtok._escape import shown
 from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.making.convert.reading import checked, field
 from ggtok.making.newer_characters import is_limited, unlimited
@@ -203,23 +204,20 @@ def _likeness(a: str, b: str) -> float:
     return difflib.SequenceMatcher(None, a[:4096], b[:4096], autojunk=False).quick_ratio()
 
 
-def _quoted(expression: str) -> str:
-    return repr(expression if len(expression) <= _SHOWN else expression[:_SHOWN] + "...")
-
-
 def _difference(known: tuple[str, ...], steps: tuple[str, ...]) -> str:
     """What differs, in words, of the first step that does."""
     if not steps:
         return "it has no expressions"
     for i, step in enumerate(steps):
         if i >= len(known):
-            return f"the nearest has no step {i + 1}: {_quoted(step)}"
+            return f"the nearest has no step {i + 1}: '{shown(step, _SHOWN)}'"
         if step != known[i]:
             have, want = step.split("|"), known[i].split("|")
             extra = [part for part in have if part not in want]
             lacking = [part for part in want if part not in have]
             if not extra and not lacking:
                 return f"step {i + 1} has the nearest one's parts in another order"
-            has = f"has {_quoted('|'.join(extra))}" if extra else "lacks something"
-            return f"step {i + 1} {has} where the nearest has {_quoted('|'.join(lacking))}"
-    return f"it has no step {len(steps) + 1}: {known[len(steps)]!r}"
+            has = f"has '{shown('|'.join(extra), _SHOWN)}'" if extra else "lacks something"
+            nearest = shown("|".join(lacking), _SHOWN)
+            return f"step {i + 1} {has} where the nearest has '{nearest}'"
+    return f"it has no step {len(steps) + 1}: '{known[len(steps)]}'"
