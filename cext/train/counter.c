@@ -61,15 +61,16 @@ ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out, ggtok_
     ggtok_counter *c = *out = ggtok_mem_zalloc(sizeof *c);
     if (!c) return ggtok_error_memory(err);
     c->counts = counts;
-    c->shorts.keys =
-        ggtok_mem_lines(sizeof *c->shorts.keys * 2 << COUNTER_SHORT_LOG2, &c->shorts.block);
-    c->shorts.counts = ggtok_mem_zalloc(sizeof *c->shorts.counts * 2 << COUNTER_SHORT_LOG2);
+    c->shorts = ggtok_mem_lines(sizeof *c->shorts << COUNTER_SHORT_LOG2, &c->shorts_block);
     c->longs = ggtok_mem_zalloc(sizeof *c->longs * 2 << COUNTER_LONG_LOG2);
     c->batches = ggtok_mem_alloc(sizeof *c->batches * TABLE_SHARDS);
-    if (!c->shorts.keys || !c->shorts.counts || !c->longs || !c->batches) {
+    if (!c->shorts || !c->longs || !c->batches) {
         ggtok_counter_free(c);
         *out = NULL;
         return ggtok_error_memory(err);
+    }
+    for (size_t i = 0; i < (size_t)1 << COUNTER_SHORT_LOG2; i++) {
+        memset(c->shorts[i].keys, 0xFF, sizeof c->shorts[i].keys); /* zeros would be a word */
     }
     for (unsigned i = 0; i < TABLE_SHARDS; i++) c->batches[i].n = c->batches[i].n_bytes = 0;
     return GGTOK_OK;
@@ -77,8 +78,7 @@ ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out, ggtok_
 
 void ggtok_counter_free(ggtok_counter *c) {
     if (!c) return;
-    ggtok_mem_free(c->shorts.block);
-    ggtok_mem_free(c->shorts.counts);
+    ggtok_mem_free(c->shorts_block);
     ggtok_mem_free(c->longs);
     ggtok_mem_free(c->batches);
     ggtok_mem_free(c->text.data);
@@ -151,14 +151,14 @@ static bool add_long_far(ggtok_counter *c, const piece_key *key, uint64_t count)
     return !count || add_far(c, p, p[sizeof key->w - 1], count);
 }
 
-/* A word that its set doesn't hold takes the place of the rarer one. */
-static bool replace_short(ggtok_counter *c, size_t set, const counter_key *key) {
-    counter_shorts *s = &c->shorts;
-    size_t i = set + (s->counts[set + 1] < s->counts[set]);
-    const counter_key gone = s->keys[i];
-    const uint64_t count = s->counts[i];
-    s->keys[i] = *key;
-    s->counts[i] = 1;
+/* A word that its set doesn't hold takes the place of the rarest one. */
+static bool replace_short(ggtok_counter *c, counter_set *set, const counter_key *key) {
+    unsigned i = set->counts[1] < set->counts[0];
+    if (set->counts[2] < set->counts[i]) i = 2;
+    const counter_key gone = set->keys[i];
+    const uint32_t count = set->counts[i];
+    set->keys[i] = *key;
+    set->counts[i] = 1;
     return add_short_far(c, &gone, count);
 }
 
@@ -169,7 +169,7 @@ static bool replace_long(ggtok_counter *c, counter_long *set, const piece_key *k
 }
 
 static inline size_t short_set(const counter_key *key) {
-    return (size_t)(word_hash(key->w) >> (64 - COUNTER_SHORT_LOG2)) * 2;
+    return (size_t)(word_hash(key->w) >> (64 - COUNTER_SHORT_LOG2));
 }
 
 static bool add_long(ggtok_counter *c, const uint8_t *p, size_t n, size_t room) {
@@ -190,12 +190,20 @@ static ggtok_status failed(const ggtok_counter *c, ggtok_error *err) {
     return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "a word's count exceeds 64 bits");
 }
 
-ggtok_status ggtok_counter_flush(ggtok_counter *c, ggtok_error *err) {
-    for (size_t i = 0; i < (size_t)2 << COUNTER_SHORT_LOG2; i++) {
-        uint64_t count = c->shorts.counts[i];
-        c->shorts.counts[i] = 0;
-        if (!add_short_far(c, &c->shorts.keys[i], count)) goto fail;
+static bool flush_shorts(ggtok_counter *c) {
+    c->since = 0;
+    for (counter_set *s = c->shorts, *end = s + ((size_t)1 << COUNTER_SHORT_LOG2); s < end; s++) {
+        for (unsigned i = 0; i < COUNTER_WAYS; i++) {
+            uint32_t count = s->counts[i];
+            s->counts[i] = 0;
+            if (!add_short_far(c, &s->keys[i], count)) return false;
+        }
     }
+    return true;
+}
+
+ggtok_status ggtok_counter_flush(ggtok_counter *c, ggtok_error *err) {
+    if (!flush_shorts(c)) goto fail;
     for (size_t i = 0; i < (size_t)2 << COUNTER_LONG_LOG2; i++) {
         counter_long e = c->longs[i];
         memset(&c->longs[i], 0, sizeof e);
@@ -217,9 +225,9 @@ enum { GROUP = 64 };
 
 ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, size_t from,
                              const size_t *ends, size_t count, bool at_end) {
-    const counter_shorts s = c->shorts;
     counter_key keys[GROUP];
-    size_t sets[GROUP], n_short = 0, longs[GROUP], n_long = 0;
+    counter_set *sets[GROUP];
+    size_t n_short = 0, longs[GROUP], n_long = 0;
     for (size_t i = 0, start = from; i < count; start = ends[i++]) {
         size_t length = ends[i] - start;
         if (length > COUNTER_SHORT) {
@@ -234,17 +242,17 @@ ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, si
         } else {
             *key = short_key(text + start, length);
         }
-        sets[n_short] = short_set(key);
-        PREFETCH(&s.keys[sets[n_short]]);
-        PREFETCH_WRITE(&s.counts[sets[n_short++]]);
+        sets[n_short] = c->shorts + short_set(key);
+        PREFETCH_WRITE(sets[n_short++]);
     }
     for (size_t i = 0; i < n_short; i++) {
-        const counter_key *in_set = s.keys + sets[i];
-        unsigned first = word_same(in_set[0].w, keys[i].w);
-        unsigned second = word_same(in_set[1].w, keys[i].w);
-        if (first | second) {
-            s.counts[sets[i] + second]++;
-        } else if (!replace_short(c, sets[i], &keys[i])) {
+        counter_set *set = sets[i];
+        unsigned first = word_same(set->keys[0].w, keys[i].w);
+        unsigned second = word_same(set->keys[1].w, keys[i].w);
+        unsigned third = word_same(set->keys[2].w, keys[i].w);
+        if (first | second | third) {
+            set->counts[second + 2 * third]++;
+        } else if (!replace_short(c, set, &keys[i])) {
             return false;
         }
     }
@@ -259,6 +267,8 @@ static bool add_words(ggtok_counter *c, const uint8_t *text, size_t n, size_t fr
                       const size_t *ends, size_t count) {
     for (size_t group; count; from = ends[group - 1], ends += group, count -= group) {
         group = count < GROUP ? count : GROUP;
+        if (c->since > COUNTER_SINCE - GROUP && !flush_shorts(c)) return false;
+        c->since += (uint32_t)group;
         bool ok = n - ends[group - 1] >= COUNTER_SHORT
                       ? add_group(c, text, n, from, ends, group, false)
                       : add_group(c, text, n, from, ends, group, true);

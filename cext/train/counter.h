@@ -5,7 +5,7 @@
  * in a small cache of its own; what the cache has no place for goes, with its count so far,
  * to the table in batches, one for each shard.
  *
- *   text -> words -> cache, two entries a set -> batch of a shard -> table
+ *   text -> words -> cache, a few entries a set -> batch of a shard -> table
  *
  * So a lock is taken once in some hundred words, and the memory for words doesn't depend on
  * how many threads count.
@@ -19,9 +19,10 @@
 #include "train/table.h"
 
 enum {
-    COUNTER_SHORT_LOG2 = SMALL ? 4 : 15, /* sets: 1.5 MB; the frequent ones are near */
+    COUNTER_SHORT_LOG2 = SMALL ? 4 : 16, /* sets: 4 MB, on two huge pages */
     COUNTER_LONG_LOG2 = SMALL ? 4 : 12,  /* of longer words: 320 KB */
     COUNTER_FOUND = SMALL ? 160 : 512,   /* words */
+    COUNTER_SINCE = SMALL ? 200 : INT32_MAX, /* words, none of whose counts exceeds 32 bits */
     COUNTER_BATCH = SMALL ? 4 : 256,     /* words */
     COUNTER_BATCH_BYTES = 8192
 };
@@ -39,12 +40,13 @@ typedef struct counter_key {
     uint64_t w[2];
 } counter_key;
 
-/* Two of a set side by side, keys and counts apart: a set's keys are in one cache line. */
-typedef struct counter_shorts {
-    counter_key *keys;
-    void *block;
-    uint64_t *counts; /* 0: free */
-} counter_shorts;
+/* Three short words, which fill a cache line. */
+enum { COUNTER_WAYS = 3 };
+typedef struct counter_set {
+    counter_key keys[COUNTER_WAYS];
+    uint32_t counts[COUNTER_WAYS]; /* 0: free */
+    uint32_t spare;
+} counter_set;
 
 /* Words of at most PIECE_MAX bytes; a count of 0: free. */
 typedef struct counter_long {
@@ -60,7 +62,9 @@ typedef struct counter_batch {
 
 struct ggtok_counter {
     ggtok_counts *counts;
-    counter_shorts shorts;
+    counter_set *shorts;
+    void *shorts_block;
+    uint32_t since;         /* words added since the counts of short ones began at 0 */
     counter_long *longs;    /* two of a set side by side */
     counter_batch *batches; /* of each shard */
     bytebuf text, spaced;   /* copies: well-formed; with spaces escaped */

@@ -81,6 +81,14 @@ def test_malformed_text_is_read_as_when_encoding() -> None:
         words("\ud800")
 
 
+@pytest.mark.parametrize("letter", ["\0", "a"])
+def test_words_of_all_lengths(letter: str) -> None:
+    """A word of zeros is none that the cache holds when it is new."""
+    expected = {letter * n: n % 3 + 1 for n in range(1, 100)}
+    lines = [word for word, times in expected.items() for _ in range(times)]
+    assert words("\n".join(lines) + "\n") == {**expected, "\n": len(lines)}
+
+
 def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small they are, files and texts; and lines are longer than blocks."""
     text = "\n".join(PROSE) + "\n" + "x" * 100 + "\n\n" + "last"
