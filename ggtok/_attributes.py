@@ -84,6 +84,7 @@ class Attributes:
         self._eog_ids = frozenset(native.eog_ids())
         self._metadata: Mapping[str, str | int | float | bool] | None = None
         self._plans: dict[object, Any] = {}  # what chat calls find out and keep (chat/api.py)
+        self._last_plan: Any = None  # and that of the last one, with its options
         self._special_ids: frozenset[int] | None = None
         self._by_bytes: tuple[list[bytes], list[int]] | None = None  # see _pieces.py
         self._explained: Any = None  # what explaining/ keeps of the vocabulary

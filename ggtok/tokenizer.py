@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # What Tokenizers have in their __dict__; all else there is a subclass's.
 _OWN = frozenset(
     "_by_bytes _eog_ids _encode _explained _flags _metadata _n_tokens _native _overrides _path "
-    "_patterns _pickled _plans _pre _source _special_ids _specials _vocab_type".split()
+    "_last_plan _patterns _pickled _plans _pre _source _special_ids _specials _vocab_type".split()
 )
 _CACHE_MAX = 29 << 20  # bytes, as ggtok.h says
 

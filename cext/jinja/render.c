@@ -129,7 +129,7 @@ static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
     }
     ggtok_range *ranges = jinja_alloc_n(&e->heap, cap + 1, sizeof *ranges);
     *n = 0;
-    for (size_t i = 0; i < b->n_parts; i++) {
+    for (size_t i = 0; cap && i < b->n_parts; i++) {
         size_t end = b->parts[i].end;
         if (b->parts[i].label & label) {
             if (*n && ranges[*n - 1].end == begin)

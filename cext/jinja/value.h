@@ -138,6 +138,8 @@ void ggtok_jinja_list_push(jinja_heap *h, jinja_list *list, jinja_value value);
 jinja_dict *ggtok_jinja_dict_new(jinja_heap *h, size_t room);
 /* Adds, or replaces the value in its place; keys must be hashable. */
 void ggtok_jinja_dict_set(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value);
+/* Adds a key that the dict doesn't have. */
+void ggtok_jinja_dict_add(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value);
 /* Where a key's value is, or NULL. */
 jinja_value *ggtok_jinja_dict_find(jinja_heap *h, const jinja_dict *dict, jinja_value key);
 /* The same for a key that is a text, n bytes. */

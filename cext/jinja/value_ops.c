@@ -254,19 +254,27 @@ static void rebuild_index(jinja_heap *h, jinja_dict *dict) {
     for (uint32_t i = 0; i < dict->n; i++) index_entry(h, dict, i);
 }
 
-void ggtok_jinja_dict_set(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value) {
-    uint32_t hash = hash_value(h, key);
-    jinja_entry *e = find(h, dict, key, hash);
-    if (e) {
-        e->value = value;
-        return;
-    }
+static void add(jinja_heap *h, jinja_dict *dict, jinja_value key, uint32_t hash,
+                jinja_value value) {
     if (dict->n == dict->cap) grow(h, dict);
     dict->entries[dict->n++] = (jinja_entry){key, value, hash};
     if (dict->index && dict->n <= dict->mask / 2)
         index_entry(h, dict, dict->n - 1);
     else if (dict->n > JINJA_SMALL_DICT)
         rebuild_index(h, dict);
+}
+
+void ggtok_jinja_dict_add(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value) {
+    add(h, dict, key, hash_value(h, key), value);
+}
+
+void ggtok_jinja_dict_set(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value) {
+    uint32_t hash = hash_value(h, key);
+    jinja_entry *e = find(h, dict, key, hash);
+    if (e)
+        e->value = value;
+    else
+        add(h, dict, key, hash, value);
 }
 
 jinja_value *ggtok_jinja_dict_find(jinja_heap *h, const jinja_dict *dict, jinja_value key) {

@@ -50,7 +50,8 @@ typedef enum outcome { READ, IRREGULAR, FAILED, FAILED_TO_ENCODE, RAISED, DONE }
 typedef struct job {
     jinja_env *env, *other; /* other: to be rendered the other way, for its errors */
     outcome outcome;
-    size_t begin, n;       /* of its ids or bytes in what all share */
+    size_t begin, n;       /* of its ids or bytes in what all share, */
+    const void *alone;     /* or where they are: the only job's stay where they were made */
     Py_ssize_t *irregular; /* which messages are */
     size_t n_irregular, cap_irregular;
     jinja_error error;
@@ -66,9 +67,21 @@ typedef struct reading {
 
 /* ---- messages ---- */
 
-typedef struct keys { /* made once a conversation */
-    jinja_value role, content, reasoning, name, call, type, text, word_text, system;
-} keys;
+/* A message's role, which most often is that of one shortly before. */
+typedef struct known_role {
+    PyObject *object; /* borrowed from a message, */
+    const char *data; /* as its UTF-8; NULL: it has none */
+    Py_ssize_t n;
+    bool system, developer, assistant;
+    jinja_value value; /* absent: not read yet */
+} known_role;
+
+enum { ROLES_KEPT = 2 };
+typedef struct words { /* made once a conversation */
+    jinja_value role, content, reasoning, name, call, type, text;
+    known_role roles[ROLES_KEPT];
+    unsigned oldest; /* of them */
+} words;
 
 static jinja_value word(reader *r, const char *s, uint8_t label) {
     return jinja_of_text(ggtok_jinja_text_of(r->h, s, strlen(s), label));
@@ -84,15 +97,28 @@ static jinja_value read_role(reader *r, const plan *p, PyObject *role) {
     return v;
 }
 
-static bool is_word(PyObject *text, const char *s) {
-    Py_ssize_t n;
-    const char *data = PyUnicode_AsUTF8AndSize(text, &n);
+static known_role *role_of(words *w, PyObject *object) {
+    known_role *roles = w->roles;
+    for (unsigned i = 0; i < ROLES_KEPT; i++) {
+        if (roles[i].object == object) return &roles[i];
+    }
+    Py_ssize_t n = 0;
+    const char *data = PyUnicode_AsUTF8AndSize(object, &n);
     if (!data) PyErr_Clear();
-    return data && is_key(data, n, s);
+    for (unsigned i = 0; data && i < ROLES_KEPT; i++) {
+        if (roles[i].n == n && roles[i].data && !memcmp(roles[i].data, data, (size_t)n))
+            return &roles[i];
+    }
+    known_role *role = &roles[w->oldest++ % ROLES_KEPT];
+    *role = (known_role){.object = object, .data = data, .n = n, .value = jinja_absent()};
+    role->system = data && is_key(data, n, "system");
+    role->developer = data && is_key(data, n, "developer");
+    role->assistant = data && is_key(data, n, "assistant");
+    return role;
 }
 
 /* A message as llama-server passes it on; false: it is irregular. */
-static bool read_served(reader *r, const plan *p, const keys *k, PyObject *message, bool is_first,
+static bool read_served(reader *r, const plan *p, words *w, PyObject *message, bool is_first,
                         bool is_last, jinja_value *out) {
     PyObject *key, *value, *role = NULL, *content = NULL, *reasoning = NULL, *name = NULL,
                            *call = NULL;
@@ -119,38 +145,40 @@ static bool read_served(reader *r, const plan *p, const keys *k, PyObject *messa
         *to = value;
     }
     if (!role || !content) return false;
-    if (is_last && p->shape & PREFILL && is_word(role, "assistant")) return false;
-    bool is_system = is_word(role, "system"), is_developer = is_word(role, "developer");
-    if (is_first && p->shape & NO_SYSTEM && (is_system || is_developer)) return false;
+    known_role *known = role_of(w, role);
+    if (is_last && p->shape & PREFILL && known->assistant) return false;
+    if (is_first && p->shape & NO_SYSTEM && (known->system || known->developer)) return false;
     if (reasoning && p->shape & NO_REASON) return false;
     jinja_dict *dict = ggtok_jinja_dict_new(r->h, 4);
     jinja_value said = content == Py_None ? word(r, "", 0) : ggtok_py_read_object(r, content);
     if (p->shape & TYPED) {
         jinja_list *parts = ggtok_jinja_list_new(r->h, 1);
         jinja_dict *part = ggtok_jinja_dict_new(r->h, 2);
-        ggtok_jinja_dict_set(r->h, part, k->type, word(r, "text", JINJA_OWN));
-        ggtok_jinja_dict_set(r->h, part, k->text, said);
+        ggtok_jinja_dict_add(r->h, part, w->type, word(r, "text", JINJA_OWN));
+        ggtok_jinja_dict_add(r->h, part, w->text, said);
         ggtok_jinja_list_push(r->h, parts, jinja_of_dict(part));
         said = jinja_of_list(parts);
     }
-    bool renamed = is_developer && p->shape & DEVELOPER;
-    ggtok_jinja_dict_set(r->h, dict, k->role,
-                         renamed ? word(r, "system", JINJA_OWN) : read_role(r, p, role));
-    ggtok_jinja_dict_set(r->h, dict, k->content, said);
+    if (known->value.type == JINJA_ABSENT) {
+        bool renamed = known->developer && p->shape & DEVELOPER;
+        known->value = renamed ? word(r, "system", JINJA_OWN) : read_role(r, p, role);
+    }
+    ggtok_jinja_dict_add(r->h, dict, w->role, known->value);
+    ggtok_jinja_dict_add(r->h, dict, w->content, said);
     const struct {
         PyObject *object;
         jinja_value key;
-    } more[] = {{reasoning, k->reasoning}, {name, k->name}, {call, k->call}};
+    } more[] = {{reasoning, w->reasoning}, {name, w->name}, {call, w->call}};
     for (size_t i = 0; i < 3; i++) {
         if (!more[i].object || !PyUnicode_GetLength(more[i].object)) continue;
-        ggtok_jinja_dict_set(r->h, dict, more[i].key, ggtok_py_read_object(r, more[i].object));
+        ggtok_jinja_dict_add(r->h, dict, more[i].key, ggtok_py_read_object(r, more[i].object));
     }
     *out = jinja_of_dict(dict);
     return true;
 }
 
 /* As transformers hands it to a template: without what is None. */
-static bool read_handed(reader *r, const plan *p, const keys *k, PyObject *message,
+static bool read_handed(reader *r, const plan *p, const words *w, PyObject *message,
                         jinja_value *out) {
     PyObject *key, *value;
     Py_ssize_t at = 0, n;
@@ -165,7 +193,7 @@ static bool read_handed(reader *r, const plan *p, const keys *k, PyObject *messa
             return false;
         }
         if (is_key(data, n, "role") && PyUnicode_CheckExact(value)) {
-            ggtok_jinja_dict_set(r->h, dict, k->role, read_role(r, p, value));
+            ggtok_jinja_dict_set(r->h, dict, w->role, read_role(r, p, value));
             continue;
         }
         r->level = 1; /* the message is 0 */
@@ -198,13 +226,13 @@ static void read_messages(jinja_heap *h, void *user) {
     PyObject *messages = job_read->messages;
     ggtok_py_read_variables(h, r);
     r->strict = true;
-    const keys k = {.role = word(r, "role", 0),
-                    .content = word(r, "content", 0),
-                    .reasoning = word(r, "reasoning_content", 0),
-                    .name = word(r, "name", 0),
-                    .call = word(r, "tool_call_id", 0),
-                    .type = word(r, "type", 0),
-                    .text = word(r, "text", 0)};
+    words w = {.role = word(r, "role", 0),
+               .content = word(r, "content", 0),
+               .reasoning = word(r, "reasoning_content", 0),
+               .name = word(r, "name", 0),
+               .call = word(r, "tool_call_id", 0),
+               .type = word(r, "type", 0),
+               .text = word(r, "text", 0)};
     Py_ssize_t n = PyList_Size(messages);
     jinja_list *list = ggtok_jinja_list_new(h, (size_t)n);
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -220,8 +248,8 @@ static void read_messages(jinja_heap *h, void *user) {
         } else if (PyDict_CheckExact(message)) {
             r->level = 0;
             fine = p->dialect == JINJA_TRANSFORMERS
-                       ? read_handed(r, p, &k, message, &v)
-                       : read_served(r, p, &k, message, i == 0, i == n - 1, &v);
+                       ? read_handed(r, p, &w, message, &v)
+                       : read_served(r, p, &w, message, i == 0, i == n - 1, &v);
         }
         if (fine)
             ggtok_jinja_list_push(h, list, v);
@@ -288,12 +316,16 @@ static bool render(const plan *p, job *j, jinja_result *out) {
 }
 
 static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
-    j->begin = all->n;
     j->n = n;
+    if (!all) {
+        j->alone = data;
+        return true;
+    }
+    j->begin = all->n;
     return bytebuf_append(all, data, n);
 }
 
-/* Without the GIL. */
+/* Without the GIL. `all` is what jobs share; NULL: there is only this one. */
 static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
     static const ggtok_error no_memory = {.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
     jinja_result prompt;
@@ -348,7 +380,7 @@ static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     switch (j->outcome) {
     case DONE:
         if (p->shape & COUNT) return PyLong_FromSize_t(j->n);
-        const char *data = j->n ? (const char *)all->data + j->begin : "";
+        const char *data = j->alone ? j->alone : j->n ? (const char *)all->data + j->begin : "";
         if (p->shape & TEXT) return PyUnicode_DecodeUTF8(data, (Py_ssize_t)j->n, NULL);
         return ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
     case FAILED: return ggtok_py_template_error(&j->error);
@@ -390,10 +422,9 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
     }
     PyThreadState *state = PyEval_SaveThread();
     for (size_t i = 0; i < n; i++) {
-        run_job(&p, &jobs[i], ctx, &all);
-        free_job(&jobs[i]);
+        run_job(&p, &jobs[i], ctx, n == 1 ? NULL : &all);
+        if (n > 1) free_job(&jobs[i]);
     }
-    if (ctx) ggtok_pool_give(ggtok_py_pool(self), ctx);
     PyEval_RestoreThread(state);
     results = PyList_New((Py_ssize_t)n);
     for (size_t i = 0; results && i < n; i++) {
@@ -404,6 +435,7 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
             Py_CLEAR(results);
     }
 done:
+    if (ctx) ggtok_pool_give(ggtok_py_pool(self), ctx);
     for (size_t i = 0; i < n; i++) {
         free_job(&jobs[i]);
         ggtok_mem_free(jobs[i].irregular);

@@ -141,13 +141,15 @@ def served(
         read = _messages.read_one(message, index)
         return _messages.known_role(_messages.write_one(read, caps, index), chat.source)
 
+    read = chat.template.variables
+    variables = chat.variables_for(request, tokens, datetime(2000, 1, 1), thinks)
     return Plan(
         template=chat.template.compiled,
-        variables=chat.variables_for(request, tokens, datetime(2000, 1, 1), thinks),
+        variables={name: value for name, value in variables.items() if name in read},
         shape=sum(bit for bit, on in bits.items() if on),
         ends=ends,
         text_ends=ends,
-        dates=(_DATES & chat.template.variables) - request.variables.keys(),
+        dates=(_DATES & read) - request.variables.keys(),
         timed="strftime_now" in chat.source,
         prepare=None if changes else prepare,
     )

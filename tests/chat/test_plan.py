@@ -159,6 +159,28 @@ def test_irregular_messages(messages: list[Any], want: str) -> None:
             assert quick == slow, (template, like)
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_roles_that_come_again(same: bool) -> None:
+    """As the same object or another, and after more roles than are kept."""
+    tok = load(fixture("bpe-qwen2"))
+    turns = "system user assistant user assistant developer tool user system developer user".split()
+    kept = {role: role for role in turns}
+    messages = [
+        says(kept[role] if same else "".join(list(role)), f"{i} {role}")
+        for i, role in enumerate(turns)
+    ]
+    source = "{% for m in messages %}[{{ m.role }} {{ m['content'] }}]{% endfor %}"
+    text = tok.apply_chat_template(messages, template=source)
+    assert text == "".join(
+        f"[{role.replace('developer', 'system')} {i} {role}]" for i, role in enumerate(turns)
+    )
+    for template in (source, *list(answers.templates().values())[::7]):
+        for like in ("llama.cpp", "transformers"):
+            for shorter in (messages, messages[1:-1], messages[2:-3]):
+                quick, slow = both(tok, shorter, plan.IDS, template=template, like=like)
+                assert quick == slow, (template, like)
+
+
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "spm-phi3", "ugm", "wpm", "rwkv"])
 def test_vocabularies(name: str) -> None:
     tok = load(fixture(name), overrides={"tokenizer.ggml.add_eos_token": True})
@@ -195,6 +217,42 @@ def test_plans_are_kept_by_value_and_type(ways: Counter[str]) -> None:
     for i in range(200):
         assert text(template=f"{{{{ '{i}' }}}}") == str(i)
     assert len(tok._plans) <= 64
+
+
+def test_the_last_plan_is_for_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that a key needs not be made for, and those that it doesn't tell apart."""
+    tok = templated(default="{{ add_generation_prompt }}{{ enable_thinking }}{{ tools }}")
+    other = templated(default="{{ messages[0].role }}")
+    hi, made = [user("Hi")], []
+    key_of = api._key
+    monkeypatch.setattr(api, "_key", lambda *args: made.append(args) or key_of(*args))
+    options: list[dict[str, Any]] = [
+        {},
+        {"enable_thinking": True},
+        {"add_generation_prompt": False},
+        {"template": "{{ messages[0].role }}{{ eos_token }}"},
+        {"continue_final_message": False},
+        {"reasoning_effort": "low"},
+        {"like": "transformers", "add_generation_prompt": True},
+        {"tools": TOOLS},
+        {"chat_template_kwargs": {"enable_thinking": "much"}},
+        {"tool_choice": "none", "tools": TOOLS},
+        {"parallel_tool_calls": True},
+        {"response_format": {"type": "text"}},
+        {"reasoning_format": "none"},
+    ]
+    expected = [tok.apply_chat_template(hi, **each) for each in options]
+    assert len(set(expected)) > 5
+    for i, first in enumerate(options):
+        for k, then in enumerate(options):
+            for _ in range(2):
+                assert tok.apply_chat_template(hi, **first) == expected[i]
+                assert other.apply_chat_template(hi) == "user"
+            assert tok.apply_chat_template(hi, **then) == expected[k]
+    tok.apply_chat_template(hi)
+    made.clear()
+    assert tok.apply_chat_template(hi, clock=lambda: NOW) == expected[0]
+    assert not made
 
 
 def test_plans_with_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
