@@ -221,9 +221,12 @@ def test_plans_are_kept_by_value_and_type(ways: Counter[str]) -> None:
 
 def test_the_last_plan_is_for_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that a key needs not be made for, and those that it doesn't tell apart."""
-    tok = templated(default="{{ add_generation_prompt }}{{ enable_thinking }}{{ tools }}")
+    names = "add_generation_prompt", "enable_thinking", "reasoning_effort", "tools is defined"
+    source = "".join(f"{{{{ {name} }}}} " for name in names)
+    source += "{% for message in messages %}[{{ message.content }}]{% endfor %}"
+    tok = templated(default=source)
     other = templated(default="{{ messages[0].role }}")
-    hi, made = [user("Hi")], []
+    hi, ho, made = [user("Hi")], [user("Hi"), says("assistant", "Ho")], []
     key_of = api._key
     monkeypatch.setattr(api, "_key", lambda *args: made.append(args) or key_of(*args))
     options: list[dict[str, Any]] = [
@@ -235,23 +238,30 @@ def test_the_last_plan_is_for_the_same_options(monkeypatch: pytest.MonkeyPatch) 
         {"reasoning_effort": "low"},
         {"like": "transformers", "add_generation_prompt": True},
         {"tools": TOOLS},
-        {"chat_template_kwargs": {"enable_thinking": "much"}},
+        {"chat_template_kwargs": {"enable_thinking": True}},
+        {"like": "transformers"},
+        # These have no plan that is kept.
         {"tool_choice": "none", "tools": TOOLS},
-        {"parallel_tool_calls": True},
-        {"response_format": {"type": "text"}},
-        {"reasoning_format": "none"},
+        {"tool_choice": "wrong"},
+        {"parallel_tool_calls": "wrong"},
+        {"response_format": "wrong"},
+        {"reasoning_format": "wrong"},
     ]
-    expected = [tok.apply_chat_template(hi, **each) for each in options]
-    assert len(set(expected)) > 5
-    for i, first in enumerate(options):
-        for k, then in enumerate(options):
+
+    def texts(tok: Tokenizer, fields: dict[str, Any]) -> list[Any]:
+        return [outcome(lambda m=m: tok.apply_chat_template(m, **fields)) for m in (hi, ho)]
+
+    expected = [texts(templated(default=source), fields) for fields in options]
+    assert len(set(map(str, expected))) >= 11
+    for first, wanted in zip(options, expected, strict=True):
+        for then, wanted_then in zip(options, expected, strict=True):
             for _ in range(2):
-                assert tok.apply_chat_template(hi, **first) == expected[i]
+                assert texts(tok, first) == wanted
                 assert other.apply_chat_template(hi) == "user"
-            assert tok.apply_chat_template(hi, **then) == expected[k]
+            assert texts(tok, then) == wanted_then
     tok.apply_chat_template(hi)
     made.clear()
-    assert tok.apply_chat_template(hi, clock=lambda: NOW) == expected[0]
+    assert tok.apply_chat_template(hi, clock=lambda: NOW) == expected[0][0]
     assert not made
 
 
