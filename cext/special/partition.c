@@ -131,6 +131,19 @@ static size_t end_of(const fragment *f) {
     return f->pos + f->n;
 }
 
+/* The first place from i on where a token may begin and lie, or n. */
+static size_t next_place(const task *t, walk *w, next_starts *next, size_t i) {
+    if (!t->trusted || (t->set->anywhere && !t->trusted->all))
+        return next_start(t->set, next, t->text, i, t->n);
+    for (;;) { /* from one trusted range to the next */
+        while (w->end <= i) set_range(w, w->range + 1);
+        if (w->begin == SIZE_MAX) return t->n;
+        if (i < w->begin) i = w->begin;
+        i = next_start(t->set, next, t->text, i, w->end);
+        if (i < w->end) return i;
+    }
+}
+
 /* Into s->spare, from left to right; sets *overlap if two of them do. */
 static bool find_candidates(const task *t, bool *overlap) {
     fragments *found = &t->s->spare;
@@ -142,7 +155,7 @@ static bool find_candidates(const task *t, bool *overlap) {
             if (interrupted(t->s->interrupt, INTERRUPT_EVERY)) return false;
             asked = i;
         }
-        if (!(w.node | w.open) && (i = next_start(t->set, &next, t->text, i, t->n)) == t->n) break;
+        if (!(w.node | w.open) && (i = next_place(t, &w, &next, i)) == t->n) break;
         uint32_t token = walk_over(&w, t->text, i);
         if (!token) continue;
         fragment c = candidate(t, i + 1, token);

@@ -118,7 +118,9 @@ static bool build_automaton(special_set *set, const vocab *v) {
     set->nodes[0] = (special_node){0};
     set->n_nodes = 1;
     for (size_t i = 0; i < set->n; i++) {
-        set->strips |= (v->attr[set->ids[i]] & (GGTOK_ATTR_LSTRIP | GGTOK_ATTR_RSTRIP)) != 0;
+        uint32_t attr = v->attr[set->ids[i]];
+        set->strips |= (attr & (GGTOK_ATTR_LSTRIP | GGTOK_ATTR_RSTRIP)) != 0;
+        set->anywhere |= !(attr & VOCAB_RESERVED);
         if (!add_token(set, v, (uint32_t)i + 1)) return false;
     }
     special_node *fitted = ggtok_mem_realloc(set->nodes, mem_mul(set->n_nodes, sizeof *fitted));

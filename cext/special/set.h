@@ -23,6 +23,7 @@ typedef struct special_set {
     int32_t *ids; /* in llama.cpp's order: longest first */
     size_t n;
     bool strips;         /* does one of them take white space along? */
+    bool anywhere;       /* may one of them be found where text isn't trusted? */
     uint32_t *open;      /* [n + 1], by token: the longest that may be found anywhere (that is not
                             reserved) and is a suffix of it, or it */
     special_node *nodes; /* nodes[0] is the root */
