@@ -19,11 +19,11 @@
 #include "train/table.h"
 
 enum {
-    COUNTER_SHORT_LOG2 = SMALL ? 4 : 16, /* sets: 4 MB, on two huge pages */
-    COUNTER_LONG_LOG2 = SMALL ? 4 : 12,  /* of longer words: 320 KB */
-    COUNTER_FOUND = SMALL ? 160 : 512,   /* words */
+    COUNTER_SHORT_LOG2 = SMALL ? 4 : 16,     /* sets: 4 MB, on two huge pages */
+    COUNTER_LONG_LOG2 = SMALL ? 4 : 12,      /* of longer words: 320 KB */
+    COUNTER_FOUND = SMALL ? 160 : 512,       /* words */
     COUNTER_SINCE = SMALL ? 200 : INT32_MAX, /* words, none of whose counts exceeds 32 bits */
-    COUNTER_BATCH = SMALL ? 4 : 256,     /* words */
+    COUNTER_BATCH = SMALL ? 4 : 256,         /* words */
     COUNTER_BATCH_BYTES = 8192
 };
 
