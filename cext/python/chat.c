@@ -6,6 +6,9 @@
  *     without it        render, finish, encode, and free the env, one after the other
  *     under the GIL     lists of ids
  *
+ * The ids of many are copied together; those of a single one stay in the context until its list is
+ * made, its env as long.
+ *
  * Messages are read here if they are regular: exactly dicts of exactly str, as nearly all are.
  * What isn't, goes the way through Python (ggtok/chat/server.py, transformers.py), which decides
  * what it means: this function only says which messages they are. Both ways give the same.
@@ -73,7 +76,7 @@ typedef struct known_role {
     const char *data; /* as its UTF-8; NULL: it has none */
     Py_ssize_t n;
     bool system, developer, assistant;
-    jinja_value value; /* absent: not read yet */
+    const jinja_text *text; /* NULL: not read yet */
 } known_role;
 
 enum { ROLES_KEPT = 2 };
@@ -110,11 +113,24 @@ static known_role *role_of(words *w, PyObject *object) {
             return &roles[i];
     }
     known_role *role = &roles[w->oldest++ % ROLES_KEPT];
-    *role = (known_role){.object = object, .data = data, .n = n, .value = jinja_absent()};
+    *role = (known_role){.object = object, .data = data, .n = n};
     role->system = data && is_key(data, n, "system");
     role->developer = data && is_key(data, n, "developer");
     role->assistant = data && is_key(data, n, "assistant");
     return role;
+}
+
+/* A text of the message's own, for `is sameas`, over the bytes of the role. */
+static jinja_value value_of_role(reader *r, const plan *p, known_role *role) {
+    if (!role->text) {
+        jinja_value v = read_role(r, p, role->object);
+        role->text = v.as.text;
+        return v;
+    }
+    jinja_text *text = jinja_alloc(r->h, sizeof *text);
+    *text = *role->text;
+    ggtok_jinja_env_grow(r->env, 8 + text->n); /* as if it were read again */
+    return jinja_of_text(text);
 }
 
 /* A message as llama-server passes it on; false: it is irregular. */
@@ -159,11 +175,9 @@ static bool read_served(reader *r, const plan *p, words *w, PyObject *message, b
         ggtok_jinja_list_push(r->h, parts, jinja_of_dict(part));
         said = jinja_of_list(parts);
     }
-    if (known->value.type == JINJA_ABSENT) {
-        bool renamed = known->developer && p->shape & DEVELOPER;
-        known->value = renamed ? word(r, "system", JINJA_OWN) : read_role(r, p, role);
-    }
-    ggtok_jinja_dict_add(r->h, dict, w->role, known->value);
+    bool renamed = known->developer && p->shape & DEVELOPER;
+    ggtok_jinja_dict_add(r->h, dict, w->role,
+                         renamed ? word(r, "system", JINJA_OWN) : value_of_role(r, p, known));
     ggtok_jinja_dict_add(r->h, dict, w->content, said);
     const struct {
         PyObject *object;
@@ -424,6 +438,10 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
     for (size_t i = 0; i < n; i++) {
         run_job(&p, &jobs[i], ctx, n == 1 ? NULL : &all);
         if (n > 1) free_job(&jobs[i]);
+    }
+    if (ctx && n > 1) {
+        ggtok_pool_give(ggtok_py_pool(self), ctx);
+        ctx = NULL;
     }
     PyEval_RestoreThread(state);
     results = PyList_New((Py_ssize_t)n);

@@ -22,7 +22,7 @@ enum {
     COUNTER_SHORT_LOG2 = SMALL ? 4 : 16,     /* sets: 4 MB, on two huge pages */
     COUNTER_LONG_LOG2 = SMALL ? 4 : 12,      /* of longer words: 320 KB */
     COUNTER_FOUND = SMALL ? 160 : 512,       /* words */
-    COUNTER_SINCE = SMALL ? 200 : INT32_MAX, /* words, none of whose counts exceeds 32 bits */
+    COUNTER_SINCE = SMALL ? 200 : INT32_MAX, /* words until counts of short ones go to the table */
     COUNTER_BATCH = SMALL ? 4 : 256,         /* words */
     COUNTER_BATCH_BYTES = 8192
 };
@@ -47,6 +47,7 @@ typedef struct counter_set {
     uint32_t counts[COUNTER_WAYS]; /* 0: free */
     uint32_t spare;
 } counter_set;
+_Static_assert(sizeof(counter_set) == 64, "a set is a cache line");
 
 /* Words of at most PIECE_MAX bytes; a count of 0: free. */
 typedef struct counter_long {

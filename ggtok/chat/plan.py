@@ -141,11 +141,14 @@ def served(
         read = _messages.read_one(message, index)
         return _messages.known_role(_messages.write_one(read, caps, index), chat.source)
 
+    # Of what the server adds only what the template reads, as C reads it for each conversation.
+    # What the caller gave may also have the name of a constant or function of the dialect's.
     read = chat.template.variables
+    passed = read | request.variables.keys()
     variables = chat.variables_for(request, tokens, datetime(2000, 1, 1), thinks)
     return Plan(
         template=chat.template.compiled,
-        variables={name: value for name, value in variables.items() if name in read},
+        variables={name: value for name, value in variables.items() if name in passed},
         shape=sum(bit for bit, on in bits.items() if on),
         ends=ends,
         text_ends=ends,

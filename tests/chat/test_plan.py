@@ -181,6 +181,26 @@ def test_roles_that_come_again(same: bool) -> None:
                 assert quick == slow, (template, like)
 
 
+def test_equal_roles_are_not_the_same() -> None:
+    tok = load(fixture("bpe-qwen2"))
+    source = "{{ messages[0].role is sameas messages[2].role }} {{ messages[2].role }}"
+    for role in ("user", "developer"):
+        quick, slow = both(
+            tok, [says(role, "a"), user("b"), says(role, "c")], plan.TEXT, template=source
+        )
+        assert quick == slow
+        assert quick.startswith("False")
+
+
+def test_variables_with_names_of_the_dialect() -> None:
+    tok = load(fixture("bpe-qwen2"))
+    names = "strftime_now", "caller", "loop", "none", "true", "range", "unread", "eos_token"
+    source = "|".join(f"{{{{ {name} }}}}" for name in names if name != "unread")
+    given = {name: f"my {name}" for name in names}
+    quick, slow = both(tok, [user("Hi")], plan.TEXT, template=source, chat_template_kwargs=given)
+    assert quick == slow == "|".join(text for name, text in given.items() if name != "unread")
+
+
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "spm-phi3", "ugm", "wpm", "rwkv"])
 def test_vocabularies(name: str) -> None:
     tok = load(fixture(name), overrides={"tokenizer.ggml.add_eos_token": True})
@@ -220,7 +240,7 @@ def test_plans_are_kept_by_value_and_type(ways: Counter[str]) -> None:
 
 
 def test_the_last_plan_is_for_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that a key needs not be made for, and those that it doesn't tell apart."""
+    """Those that no key need be made for, and those that must have one."""
     names = "add_generation_prompt", "enable_thinking", "reasoning_effort", "tools is defined"
     source = "".join(f"{{{{ {name} }}}} " for name in names)
     source += "{% for message in messages %}[{{ message.content }}]{% endfor %}"
