@@ -55,11 +55,11 @@ class Offsets(Chatting):
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._native.parsed(parse)
-        encode = self._native.encode_spans
-        flags = add_special, parse, continuation, unit == "char"
+        encode, chars = self._native.encode_spans, unit == "char"
         try:
-            return encode(text, *flags)
+            return encode(text, add_special, parse, continuation, chars)
         except Exception as e:
+            flags = add_special, parse, continuation, chars
             return self._native.retry(encode, e, text, *flags)
 
     def encode_batch_with_offsets(

@@ -18,12 +18,14 @@ bool ggtok_changes_find(changes *c) {
 }
 
 /* The bytes that halt of the 64 at p, which are well-formed. */
-ALWAYS_INLINE uint64_t window_halts(const uint8_t *p, const bool *halts, bool ascii, uint8_t last) {
+ALWAYS_INLINE uint64_t window_halts(const uint8_t *p, const change_leads *leads, bool ascii,
+                                    uint8_t last) {
     uint64_t found = 0;
     if (!ascii) {
-        for (unsigned i = 0; i < WINDOW; i++) found |= (uint64_t)halts[p[i]] << i;
+        for (unsigned i = 0; i < WINDOW; i++) found |= (uint64_t)leads->halts[p[i]] << i;
         return found;
     }
+    if (!~window_range(p, ' ', 0x7F - ' ')) return 0;
     const uint64_t high = window_range(p, 0x80, 0x80);
     found = ~(high | window_range(p, ' ', 0x7F - ' ') | window_range(p, '\t', 2) |
               window_range(p, '\r', 1));
@@ -34,15 +36,17 @@ ALWAYS_INLINE uint64_t window_halts(const uint8_t *p, const bool *halts, bool as
         const uint8_t lead = p[bits_lowest(two)];
         const uint64_t same = window_range(p, lead, 1);
         two &= ~same;
-        if (halts[lead]) found |= same;
+        if (!leads->halts[lead]) continue;
+        const uint8_t from = leads->pass[lead & 31].from, n = leads->pass[lead & 31].n;
+        found |= same & ~(window_range(p, from, n) >> 1); /* of the last no second byte is seen */
     }
     if (three && last > 0xE0) three &= ~window_range(p, last, (uint8_t)(0xEA - last));
     return found | three;
 }
 
-ALWAYS_INLINE size_t look(changes *c, const bool *halts, bool ascii, size_t *places) {
+ALWAYS_INLINE size_t look(changes *c, const change_leads *leads, bool ascii, size_t *places) {
     uint8_t last = 0xEA; /* from it on to E9 none halts */
-    while (last > 0xE1 && !halts[last - 1]) last--;
+    while (last > 0xE1 && !leads->halts[last - 1]) last--;
     if (last == 0xEA) last = 0;
     size_t i = (size_t)c->at, n = 0;
     while (!n && i < c->valid) {
@@ -53,7 +57,7 @@ ALWAYS_INLINE size_t look(changes *c, const bool *halts, bool ascii, size_t *pla
             memset(padded, ' ', sizeof padded);
             p = memcpy(padded, p, left);
         }
-        const uint64_t found = window_halts(p, halts, ascii, last);
+        const uint64_t found = window_halts(p, leads, ascii, last);
         n = bits_count(found);
         window_places(found, (unsigned)n, i, places);
         i += left < WINDOW ? left : WINDOW;
@@ -62,11 +66,13 @@ ALWAYS_INLINE size_t look(changes *c, const bool *halts, bool ascii, size_t *pla
     return n;
 }
 
-static TARGET_AVX2 size_t look_avx2(changes *c, const bool *halts, bool ascii, size_t *places) {
-    return look(c, halts, ascii, places);
+static TARGET_AVX2 size_t look_avx2(changes *c, const change_leads *leads, bool ascii,
+                                    size_t *places) {
+    return look(c, leads, ascii, places);
 }
 
-size_t ggtok_changes_look(changes *c, const bool *halts, bool ascii, size_t *places, bool *bad) {
+size_t ggtok_changes_look(changes *c, const change_leads *leads, bool ascii, size_t *places,
+                          bool *bad) {
     const size_t at = (size_t)c->at, end = (size_t)c->end;
     *bad = false;
     if (at >= c->valid) {
@@ -76,7 +82,7 @@ size_t ggtok_changes_look(changes *c, const bool *halts, bool ascii, size_t *pla
             return 0;
         }
     }
-    return cpu_has_avx2() ? look_avx2(c, halts, ascii, places) : look(c, halts, ascii, places);
+    return cpu_has_avx2() ? look_avx2(c, leads, ascii, places) : look(c, leads, ascii, places);
 }
 
 bool ggtok_changes_drop(changes *c, change_place *place, int64_t end) {

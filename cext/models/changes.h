@@ -36,10 +36,20 @@ static inline void changes_add(changes *c, size_t at, size_t len, size_t becomes
     c->found[c->n++] = (change){(int64_t)at, (uint16_t)len, (uint16_t)becomes};
 }
 
-/* For `find`: places of characters in the text's next windows that begin with a byte that halts.
+/* Which characters are to be seen, by their first bytes: those that begin with one that halts, but
+ * for those of two bytes, C0 to DF, whose second byte is one of the n from `from` on. */
+typedef struct change_leads {
+    bool halts[256];
+    struct {
+        uint8_t from, n;
+    } pass[32];
+} change_leads;
+
+/* For `find`: places in the text's next windows of characters that are to be seen.
  * Moves c->at after the windows. `ascii`: of ASCII, all but controls are known not to halt.
  * None, with *bad: what stands at c->at isn't well-formed. */
-size_t ggtok_changes_look(changes *c, const bool *halts, bool ascii, size_t *places, bool *bad);
+size_t ggtok_changes_look(changes *c, const change_leads *leads, bool ascii, size_t *places,
+                          bool *bad);
 
 /* Those of text[begin..end). */
 void ggtok_changes_begin(changes *c, const uint8_t *text, size_t begin, size_t end);

@@ -303,7 +303,7 @@ static bool rwkv_place(const model_call *call, const model_source *source) {
         if (!(t->len = ggtok_mem_alloc(mem_mul(call->v->n_tokens, sizeof *t->len)))) return false;
         for (uint32_t id = 0; id < call->v->n_tokens; id++) {
             uint32_t n = m->off[id + 1] - m->off[id];
-            t->len[id] = n < TILE_ASK ? (uint16_t)n : TILE_ASK;
+            t->len[id] = n < TILE_ASK ? (tile_length)n : TILE_ASK;
         }
         t->len[unknown] = 1;
     }

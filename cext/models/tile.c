@@ -35,7 +35,7 @@ bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, si
            ggtok_tile_are_tokens(call->v, source->ids, n_ids);
 }
 
-uint16_t ggtok_tile_length(gguf_view text, bool escape) {
+tile_length ggtok_tile_length(gguf_view text, bool escape) {
     const uint8_t *mark = (const uint8_t *)SPACE_MARK;
     size_t n = text.n;
     if (escape && n) {
@@ -45,18 +45,18 @@ uint16_t ggtok_tile_length(gguf_view text, bool escape) {
         if (part) return TILE_ASK;
         for (size_t i = 0; i < text.n; i++) n -= is_mark(text.p + i, text.n - i) ? 2 : 0;
     }
-    return n < TILE_ASK ? (uint16_t)n : TILE_ASK;
+    return n < TILE_ASK ? (tile_length)n : TILE_ASK;
 }
 
 bool ggtok_tile(const tiles *t, const model_source *source, bool prefix) {
-    const uint16_t *len = t->len;
+    const tile_length *len = t->len;
     const int32_t *ids = source->ids;
     ggtok_span *out = source->spans;
     const int64_t base = source->base;
     int64_t at = base - prefix; /* as if it stood there */
     bool asked = false;
     for (size_t i = 0; i < source->n_ids; i++) {
-        uint16_t n = len[ids[i]];
+        tile_length n = len[ids[i]];
         asked |= n == TILE_ASK;
         out[i].begin = at;
         out[i].end = at += n;

@@ -6,12 +6,14 @@
 
 #include "models/model.h"
 
-/* Bytes of the text that each token takes, spaces unescaped; TILE_ASK: they don't tell. */
-enum { TILE_ASK = UINT16_MAX };
+/* Bytes of the text that a token takes, spaces unescaped; TILE_ASK: it doesn't tell, or takes more.
+ * One byte, so that those of a large vocabulary are not far from the processor. */
+typedef uint8_t tile_length;
+enum { TILE_ASK = UINT8_MAX };
 typedef struct tiles {
-    uint16_t *len; /* [n_tokens]; NULL as long as nobody asked */
-    bool clean;    /* no id is that of less than its length tells */
-    bool whole;    /* no token, or what follows the U+2581 that it begins with, begins inside a
+    tile_length *len; /* [n_tokens]; NULL as long as nobody asked */
+    bool clean;       /* no id is that of less than its length tells */
+    bool whole;       /* no token, or what follows the U+2581 that it begins with, begins inside a
                       character: no word is divided there */
 } tiles;
 
@@ -32,7 +34,7 @@ bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, si
                        model_source *source);
 
 /* The length of a text in which U+2581 stands for a space, or TILE_ASK. */
-uint16_t ggtok_tile_length(gguf_view text, bool escape);
+tile_length ggtok_tile_length(gguf_view text, bool escape);
 
 /* Lays all ids along the text, whose bytes are the tokens' with spaces unescaped. False: their
  * lengths don't add up to that. */

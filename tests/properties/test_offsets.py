@@ -79,7 +79,7 @@ PIECES = [
     " ", "  ", "\n", "\t\n ", "\u00a8", "\u0130", "\u1e9e", "A", "the", "kettle", "1\u00bc",
     "\u043c\u0438\u0440", "\u0439", "\u0438\u0306", "\u304b\u3099", "\u304b\uff9e", "\uff0c",
     "\u2026", "\ufeff", "\U0001f600", "\U0001f1e9\U0001f1ea", "\u4e2d\u6587", "\uac00", "\x00",
-    "\x07", "\x7f", "<0x41>",
+    "\x07", "\x7f", "<0x41>", "\u0627\u0653", "\u0627\u0644", "\u0648\u0654", "\u0628\u0655",
 ]  # fmt: skip
 
 
@@ -220,6 +220,8 @@ def test_many_words(load_fixture: Load, name: str) -> None:
         "isn't",
         "antidisestablishmentarianism",
         "\uff21",
+        "\u0627\u0644\u0633\u0648\u0642",
+        "\u0627\u0653\u0646",
     ]
     at = 0
     parts: list[str] = []

@@ -200,14 +200,14 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
 /* ---- spans ---- */
 
 /* How many bytes a token's text spells in GPT-2's characters. */
-static uint16_t spelled_length(gguf_view text) {
+static tile_length spelled_length(gguf_view text) {
     size_t n = 0;
     const uint8_t *p = text.p, *end = p + text.n;
     for (size_t len; p < end; p += len, n++) {
         uint32_t cpt;
         if (byte_map_byte_at(p, end, &cpt, &len) < 0) return TILE_ASK;
     }
-    return n < TILE_ASK ? (uint16_t)n : TILE_ASK;
+    return n < TILE_ASK ? (tile_length)n : TILE_ASK;
 }
 
 static bool measure(const vocab *v, const bpe_model *m, tiles *t) {

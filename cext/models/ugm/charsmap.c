@@ -105,24 +105,25 @@ static bool has_child(const charsmap *m, size_t unit, uint8_t c) {
     return child >= m->n_units || (m->unit[child] & (1u << 31 | 0xFF)) == c;
 }
 
-/* Does no sequence end with the unit, or go on with another byte than these? */
-static bool only_goes_on(const charsmap *m, size_t unit, uint8_t byte, uint8_t other) {
+/* Does no sequence end with the unit, or go on with another byte than the n from `first` on? */
+static bool only_goes_on(const charsmap *m, size_t unit, uint8_t first, uint8_t n) {
     if (unit >= m->n_units || m->unit[unit] >> 8 & 1) return false;
     for (unsigned next = 1; next < 256; next++) {
-        if (next != byte && next != other && has_child(m, unit, (uint8_t)next)) return false;
+        if ((uint8_t)(next - first) >= n && has_child(m, unit, (uint8_t)next)) return false;
     }
     return true;
 }
 
-/* Do all sequences that go on with this byte after the unit go on with a voicing mark? */
-static bool only_voiced(const charsmap *m, size_t unit, uint8_t byte) {
-    const uint8_t second = byte == 0xE3 ? 0x82 : 0xBE, last = byte == 0xE3 ? 0x99 : 0x9E;
-    if (byte != 0xE3 && byte != 0xEF) return false;
+/* Do all sequences that go on with this byte after the unit go on with what charsmap_joins? */
+static bool only_joined(const charsmap *m, size_t unit, uint8_t byte) {
+    if (byte != 0xD9 && byte != 0xE3 && byte != 0xEF) return false;
     unit ^= base_of(m->unit[unit]) ^ byte;
-    if (!only_goes_on(m, unit, second, second)) return false;
+    if (byte == 0xD9) return only_goes_on(m, unit, 0x93, 3);
+    const uint8_t second = byte == 0xE3 ? 0x82 : 0xBE, last = byte == 0xE3 ? 0x99 : 0x9E;
+    if (!only_goes_on(m, unit, second, 1)) return false;
     if (!has_child(m, unit, second)) return true;
     unit ^= base_of(m->unit[unit]) ^ second;
-    return only_goes_on(m, unit, last, last + 1);
+    return only_goes_on(m, unit, last, 2);
 }
 
 charsmap_fate ggtok_charsmap_fate(const charsmap *m, const uint8_t *p, size_t len) {
@@ -137,8 +138,8 @@ charsmap_fate ggtok_charsmap_fate(const charsmap *m, const uint8_t *p, size_t le
     charsmap_fate fate = m->unit[unit] >> 8 & 1 ? CHARSMAP_REPLACED : CHARSMAP_KEPT;
     for (unsigned next = 1; next < 256; next++) {
         if ((next & 0xFE) == 0xCC || !has_child(m, unit, (uint8_t)next)) continue;
-        if (!only_voiced(m, unit, (uint8_t)next)) return CHARSMAP_UNSURE;
-        if (fate == CHARSMAP_KEPT) fate = CHARSMAP_KEPT_UNVOICED;
+        if (!only_joined(m, unit, (uint8_t)next)) return CHARSMAP_UNSURE;
+        if (fate == CHARSMAP_KEPT) fate = CHARSMAP_KEPT_UNJOINED;
     }
     return fate;
 }

@@ -47,17 +47,19 @@ size_t ggtok_charsmap_match(const charsmap *m, const uint8_t *p, size_t n, const
 bool ggtok_charsmap_keeps_ascii(const charsmap *m, uint8_t c);
 
 /* What becomes of the character p[0..len), if no combining mark of U+0300 to U+037F follows: it is
- * kept; kept, if no voicing mark does, either; replaced, if that doesn't. */
+ * kept; kept, if nothing that charsmap_joins does, either; replaced, if that doesn't. */
 typedef enum charsmap_fate {
     CHARSMAP_UNSURE,
     CHARSMAP_KEPT,
-    CHARSMAP_KEPT_UNVOICED,
+    CHARSMAP_KEPT_UNJOINED,
     CHARSMAP_REPLACED
 } charsmap_fate;
 charsmap_fate ggtok_charsmap_fate(const charsmap *m, const uint8_t *p, size_t len);
 
-/* Of kana: U+3099, U+309A, U+FF9E, U+FF9F. */
-static inline bool charsmap_is_voicing(const uint8_t *p, size_t len) {
+/* The other marks that NFKC composes with what stands before them, in scripts that have many of them:
+ * the voicing marks of kana (U+3099, U+309A, U+FF9E, U+FF9F) and Arabic's U+0653 to U+0655. */
+static inline bool charsmap_joins(const uint8_t *p, size_t len) {
+    if (len == 2) return p[0] == 0xD9 && (uint8_t)(p[1] - 0x93) < 3;
     return len == 3 && ((p[0] == 0xE3 && p[1] == 0x82 && (p[2] == 0x99 || p[2] == 0x9A)) ||
                         (p[0] == 0xEF && p[1] == 0xBE && (p[2] == 0x9E || p[2] == 0x9F)));
 }

@@ -140,7 +140,7 @@ static inline size_t graphic_run(const uint8_t *p) {
 
 /* Is the character a U+2581, or one that may change what stands before it? */
 static bool is_mark(const uint8_t *p, size_t len) {
-    return (*p & 0xFE) == 0xCC || charsmap_is_voicing(p, len) ||
+    return (*p & 0xFE) == 0xCC || charsmap_joins(p, len) ||
            (len == 3 && !memcmp(p, SPACE_MARK, SPACE_MARK_BYTES));
 }
 
@@ -163,7 +163,7 @@ static uint8_t find_kind(const ugm_model *m, const uint8_t *p, size_t len) {
     const charsmap_fate fate = ggtok_charsmap_fate(&m->map, p, len);
     if (is_mark(p, len)) return fate == CHARSMAP_KEPT ? KIND_MARK : KIND_OTHER;
     return fate == CHARSMAP_KEPT            ? KIND_PLAIN
-           : fate == CHARSMAP_KEPT_UNVOICED ? KIND_KANA
+           : fate == CHARSMAP_KEPT_UNJOINED ? KIND_APART
            : fate == CHARSMAP_REPLACED      ? find_becomes(m, p, len)
                                             : KIND_OTHER;
 }
@@ -250,34 +250,11 @@ ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool 
 /* ---- changes ---- */
 
 void ggtok_ugm_changes_init(const ugm_model *m, ugm_scratch *s) {
-    memset(s->halts, true, sizeof s->halts);
-    memset(s->halts + 0x80, false, 0x40); /* they don't begin a character */
-    s->halts[' '] = false;
-    if (m->newlines) s->halts['\t'] = s->halts['\n'] = s->halts['\r'] = false;
-}
-
-/* Do all characters with this first byte, of two or three bytes, stay themselves? Combining and
- * voicing marks are to be seen. */
-static bool all_stay(const ugm_model *m, ugm_scratch *s, uint8_t first) {
-    uint8_t p[] = {first, 0, 0, 'a'};
-    for (unsigned i = 0; i < (first < 0xE0 ? 64 : 64 * 64); i++) {
-        size_t len = first < 0xE0 ? 2 : 3;
-        if (len == 2) {
-            p[1] = (uint8_t)(0x80 | i);
-        } else {
-            p[1] = (uint8_t)(0x80 | i >> 6), p[2] = (uint8_t)(0x80 | (i & 63));
-        }
-        p[len] = 'a';
-        if (ggtok_utf8_valid_prefix(p, len) != len) continue;
-        if (!plain_char(m, s, p) || is_mark(p, len)) return false;
-    }
-    return true;
-}
-
-/* A character that stays itself has been met. */
-static void note_stays(const ugm_model *m, ugm_scratch *s, uint8_t first) {
-    s->asked[first] = true;
-    if (first < 0x80 || (first < 0xF0 && all_stay(m, s, first))) s->halts[first] = false;
+    bool *halts = s->leads.halts;
+    memset(halts, true, sizeof s->leads.halts);
+    memset(halts + 0x80, false, 0x40); /* they don't begin a character */
+    halts[' '] = false;
+    if (m->newlines) halts['\t'] = halts['\n'] = halts['\r'] = false;
 }
 
 /* Of well-formed text. */
@@ -290,6 +267,38 @@ static inline uint8_t kind_of(const ugm_model *m, ugm_scratch *s, const uint8_t 
     return *kind;
 }
 
+/* Does the character stay itself? Marks that may change what stands before them are to be seen. */
+static bool stays(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t len) {
+    return !is_mark(p, len) && (plain_char(m, s, p) || kind_of(m, s, p, &len) == KIND_APART);
+}
+
+/* Do all characters of three bytes with this first one? */
+static bool all_stay(const ugm_model *m, ugm_scratch *s, uint8_t first) {
+    for (unsigned i = 0; i < 64 * 64; i++) {
+        const uint8_t p[] = {first, (uint8_t)(0x80 | i >> 6), (uint8_t)(0x80 | (i & 63)), 'a'};
+        if (ggtok_utf8_valid_prefix(p, 3) == 3 && !stays(m, s, p, 3)) return false;
+    }
+    return true;
+}
+
+/* Lets the run of characters of two bytes pass, around the one at p, that stay themselves; do all 64? */
+static bool note_run(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
+    uint8_t c[] = {p[0], p[1], 'a', 'a'};
+    unsigned from = p[1], end = p[1] + 1;
+    while (c[1] = (uint8_t)(from - 1), from > 0x80 && stays(m, s, c, 2)) from--;
+    while (c[1] = (uint8_t)end, end < 0xC0 && stays(m, s, c, 2)) end++;
+    s->leads.pass[p[0] & 31].from = (uint8_t)from;
+    s->leads.pass[p[0] & 31].n = (uint8_t)(end - from);
+    return end - from == 64;
+}
+
+/* The character at p, which stays itself, is the first one with its first byte. */
+static void note_stays(const ugm_model *m, ugm_scratch *s, const uint8_t *p) {
+    s->asked[*p] = true;
+    bool all = *p < 0x80 || (*p < 0xE0 ? note_run(m, s, p) : *p < 0xF0 && all_stay(m, s, *p));
+    s->leads.halts[*p] = !all;
+}
+
 void ggtok_ugm_find_changes(changes *c) {
     const ugm_finder *f = c->user;
     ugm_scratch *s = f->s;
@@ -297,14 +306,14 @@ void ggtok_ugm_find_changes(changes *c) {
     while (changes_have_room(c) && c->at < c->end) {
         size_t places[WINDOW];
         bool bad;
-        const size_t n = ggtok_changes_look(c, s->halts, ascii, places, &bad);
+        const size_t n = ggtok_changes_look(c, &s->leads, ascii, places, &bad);
         if (bad) changes_add(c, (size_t)c->at++, 1, CHANGE_UNSURE);
         for (size_t i = 0; i < n; i++) {
             const uint8_t *p = c->text + places[i];
             size_t len;
             const uint8_t kind = kind_of(f->m, s, p, &len);
-            if (kind == KIND_PLAIN || kind == KIND_KANA) {
-                if (!s->asked[*p]) note_stays(f->m, s, *p);
+            if (kind == KIND_PLAIN || kind == KIND_APART) {
+                if (!s->asked[*p]) note_stays(f->m, s, p);
                 continue;
             }
             changes_add(c, places[i], len,

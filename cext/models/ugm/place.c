@@ -228,7 +228,7 @@ static bool place_changed(placing *p, size_t end) {
  */
 static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     const ugm_scratch *s = p->call->scratch;
-    const uint16_t *len = s->tiles.len;
+    const tile_length *len = s->tiles.len;
     const int32_t *ids = p->source->ids;
     const size_t n_ids = p->source->n_ids;
     const int64_t base = p->source->base;
@@ -237,11 +237,11 @@ static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     size_t k = p->k;
     while (k < n_ids && place.at < stop) {
         const int64_t next = changes_next(&p->changes), end = next < stop ? next : stop;
-        const int64_t most = place.at + TILE_ASK - 1; /* a length that isn't known is more */
         int64_t from = place.at;
-        for (const int64_t limit = end < most ? end : most; k < n_ids; k++) {
-            const int64_t to = from + len[ids[k]];
-            if (to > limit) break;
+        for (; k < n_ids; k++) {
+            const tile_length own = len[ids[k]];
+            const int64_t to = from + own;
+            if ((to > end) | (own == TILE_ASK)) break;
             spans[k].begin = base + from;
             spans[k].end = base + to;
             from = to;
@@ -261,16 +261,28 @@ static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     return place.at;
 }
 
+/* Where the words from i on end that have white space of one byte each between them. */
+static size_t stretch_end(const ugm_spans *f, size_t i) {
+    enum { STEP = 8 };
+    for (; i + STEP < f->n; i += STEP) {
+        size_t wider = 0;
+        for (size_t k = i + 1; k <= i + STEP; k++) wider |= f->start[k] - f->end[k - 1] - 1;
+        if (wider) break;
+    }
+    while (++i < f->n && f->start[i] == f->end[i - 1] + 1) {}
+    return i;
+}
+
 /* Lays the ids that a batch of words has become along them: of most words by lengths, a stretch at
  * a time, of others one by one. */
 static bool place_words(placing *p, const ugm_spans *f) {
     const int64_t base = p->source->base;
     for (size_t i = 0, even = 0; i < f->n;) {
-        if (i >= even) {
-            for (even = i + 1; even < f->n && f->start[even] == f->end[even - 1] + 1;) even++;
-        }
+        if (i >= even) even = stretch_end(f, i);
         const size_t first = p->k, from = i;
-        int64_t at = place_stretch(p, (int64_t)f->start[i] - 1, (int64_t)f->end[even - 1]);
+        const int64_t stop = (int64_t)f->end[even - 1];
+        const int64_t at = place_stretch(p, (int64_t)f->start[i] - 1, stop);
+        if (at == stop) i = even;
         while (i < even && (int64_t)f->end[i] <= at) i++;
         const size_t end = i > from ? f->end[i - 1] : p->white;
         if (i < even) { /* back to the word that isn't complete */
@@ -300,7 +312,8 @@ bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size
     ugm_scratch *s = call->scratch;
     const ugm_spans *f = &s->found;
     model_source source;
-    placing p = {.call = call, .source = &source, .white = *white};
+    placing p;
+    p.call = call, p.source = &source, p.k = 0, p.white = *white;
     ugm_finder finder = {.m = call->model, .s = s};
     if (!ggtok_tile_source(call, text, n, first, &source)) return false;
     if (!f->n) return !source.n_ids;

@@ -49,13 +49,13 @@ typedef struct ugm_scratch {
     word_cache spans;  /* as they stand in the text */
     word_cache pieces; /* normalized */
     ugm_spans found;
-    bytebuf padded;  /* a short text */
-    double excess;   /* by which spans were longer, normalized, than SPAN_MORE allows */
-    bool is_open;    /* a span ended inside a character */
-    uint8_t *kind;   /* of each character below U+10000, once met: see plain_char */
-    bool halts[256]; /* first bytes of characters not all of which are known to stay themselves */
-    bool asked[256]; /* of first bytes: could that be known? */
-    bool by_span;    /* see words_apart */
+    bytebuf padded;     /* a short text */
+    double excess;      /* by which spans were longer, normalized, than SPAN_MORE allows */
+    bool is_open;       /* a span ended inside a character */
+    uint8_t *kind;      /* of each character below U+10000, once met: see plain_char */
+    change_leads leads; /* of characters that aren't known to stay themselves */
+    bool asked[256];    /* of first bytes: could that be known? */
+    bool by_span;       /* see words_apart */
     tiles tiles;
     text_guard guard; /* of a word that is placed */
     idbuf again;      /* its ids */
@@ -84,7 +84,7 @@ enum {
     KIND_UNKNOWN,
     KIND_PLAIN, /* it stays itself */
     KIND_MARK,  /* likewise; it is a U+2581, or one that may change what stands before it */
-    KIND_KANA,  /* it stays itself if no voicing mark follows, */
+    KIND_APART, /* it stays itself if nothing that charsmap_joins follows, */
     KIND_OTHER,
     KIND_BECOMES, /* and KIND_BECOMES + n, n bytes without white space and U+2581, likewise */
     N_KINDS = 0x10000

@@ -217,37 +217,69 @@ static inline bool is_chinese(const uint8_t *p, size_t n) {
            utf8_continues(p[1]) && utf8_continues(p[2]);
 }
 
-/* Lays ids[k..to) along a word by their lengths, if its characters keep theirs. */
-static inline bool place_even(const model_source *source, const uint16_t *len, size_t start,
+/* Lays ids[k..to) along a word by their lengths, if its characters keep theirs. No branch tells one
+ * id from two: that is unpredictable. */
+static inline bool place_even(const model_source *source, const tile_length *len, size_t start,
                               size_t end, size_t k, size_t to) {
     const int64_t from = source->base + (int64_t)start, stop = source->base + (int64_t)end;
     const int32_t *ids = source->ids;
     ggtok_span *spans = source->spans;
     if (to == k || end - start >= TILE_ASK - 1) return false;
-    if (to - k == 1) {
-        spans[k] = (ggtok_span){from, stop};
-        return is_chinese(source->text + start, end - start) || len[ids[k]] == end - start + 1;
+    int64_t at = from - 1 + len[ids[k]]; /* a U+2581 counts as one byte */
+    spans[k] = (ggtok_span){from, at};
+    if (to - k <= 2) {
+        const size_t second = to - k - 1;
+        const int64_t last = at + (len[ids[k + second]] & -(int64_t)second);
+        spans[k + second] = (ggtok_span){second ? at : from, last};
+        if (last == stop || second) return last == stop;
+        spans[k].end = stop;
+        return is_chinese(source->text + start, end - start);
     }
-    int64_t at = from - 1; /* a U+2581 counts as one byte */
-    for (size_t i = k; i < to; i++) {
+    for (size_t i = k + 1; i < to; i++) {
         spans[i].begin = at;
         spans[i].end = at += len[ids[i]];
     }
-    spans[k].begin = from;
     return at == stop;
+}
+
+/* The same by the bytes that each character becomes. No character is dropped, and none divided. */
+static bool place_letters(const model_call *call, const model_source *source, size_t start,
+                          size_t end, size_t k, size_t to) {
+    wpm_text *t = &((wpm_scratch *)call->scratch)->text;
+    const tile_length *len = ((wpm_scratch *)call->scratch)->tiles.len;
+    size_t at = start;
+    for (size_t i = k; i < to; i++) {
+        size_t n = len[source->ids[i]];
+        if (n == TILE_ASK) return false;
+        n -= i == k; /* the U+2581 before the word */
+        source->spans[i].begin = source->base + (int64_t)at;
+        while (n) {
+            if (at == end) return false;
+            const uint8_t *p = source->text + at;
+            uint32_t cpt = *p;
+            const size_t size = cpt < 0x80 ? 1 : ggtok_utf8_decode(p, source->text + end, &cpt);
+            const wpm_char *c = wpm_char_of(t, call->v, cpt);
+            if (!c || !c->len || c->len > n) return false;
+            n -= c->len;
+            at += size;
+        }
+        source->spans[i].end = source->base + (int64_t)at;
+    }
+    return at == end;
 }
 
 /* Lays the ids that a batch of words has become along them. Claim offsets.5. */
 static bool lay_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
     const wpm_spans *f = &s->spans;
-    const uint16_t *len = s->tiles.len;
+    const tile_length *len = s->tiles.len;
     const bool grows = s->text.grows;
     model_source source;
     if (!s->tiles.whole || !ggtok_tile_source(call, text, n, first, &source)) return false;
     for (size_t i = 0, k = 0; i < f->n; i++) {
         const size_t start = f->start[i], end = f->end[i], to = f->made[i] - first;
         if ((grows || !place_even(&source, len, start, end, k, to)) &&
+            !place_letters(call, &source, start, end, k, to) &&
             !place_changed(call, &source, start, end, k, to))
             return false;
         k = to;
