@@ -5,7 +5,7 @@
  * A prompt of 60 bytes takes C about 150 ns; a cffi call with its conversions takes
  * three times that, and a list of new int objects as long again. So these few
  * functions read str objects in place and fill lists with int objects that they
- * keep: a token's is made once. Everything else goes through cffi.
+ * keep (list.c): a token's is made once. Everything else goes through cffi.
  *
  * Without a GIL the kept objects would need locks, so none are kept.
  */
@@ -18,10 +18,7 @@
 #include "python/state.h"
 #include "unicode/utf8.h"
 
-enum {
-    AHEAD = 16,         /* ids */
-    POLL_FROM = 1 << 16 /* bytes: or asking for signals */
-};
+enum { POLL_FROM = 1 << 16 }; /* bytes: or asking for signals */
 
 static void entry_free(entry *e) {
     if (!e) return;
@@ -124,49 +121,6 @@ static void give_large_text(entry *e, bytebuf *utf8) {
     } else {
         ggtok_mem_free(utf8->data);
     }
-}
-
-/* ---- results ---- */
-
-/* A new reference to an id's int object. */
-static PyObject *int_of(entry *e, int32_t id) {
-    if (!KEEP || (uint32_t)id >= e->n_ints) return PyLong_FromLong(id);
-    PyObject *number = e->ints[id];
-    if (!number && !(number = e->ints[id] = PyLong_FromLong(id))) return NULL;
-    Py_INCREF(number);
-    return number;
-}
-
-/* Where a later id's object is told, and the object of one before that, which are on their way by
- * the time they are asked for: most of a list's time is waiting for its objects. */
-static inline void fetch_ints(const entry *e, int32_t later, int32_t id) {
-    if ((uint32_t)later < e->n_ints) PREFETCH(&e->ints[later]);
-    if ((uint32_t)id < e->n_ints) PREFETCH(e->ints[id]);
-}
-
-PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
-    if (KEEP && !e->ints) { /* pages of it that no id reaches cost nothing */
-        uint32_t n_ints = ggtok_n_tokens(e->tok);
-        e->ints = ggtok_mem_zalloc(mem_mul(n_ints, sizeof *e->ints));
-        e->n_ints = e->ints ? n_ints : 0;
-    }
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list && i < n;) {
-        if (i && PyErr_CheckSignals()) {
-            Py_CLEAR(list);
-            break;
-        }
-        for (size_t stop = n - i < ASK ? n : i + ASK; i < stop; i++) {
-            if (n - i > 2 * AHEAD) fetch_ints(e, ids[i + 2 * AHEAD], ids[i + AHEAD]);
-            PyObject *number = int_of(e, ids[i]);
-            if (!number) {
-                Py_DECREF(list);
-                return NULL;
-            }
-            PyList_SetItem(list, (Py_ssize_t)i, number);
-        }
-    }
-    return list;
 }
 
 /* ---- one text ---- */
