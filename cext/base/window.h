@@ -21,7 +21,7 @@
 
 enum { WINDOW = 64 };
 
-/* The bytes in [lo, lo + n), n >= 1, of the 64 at p. */
+/* The bytes in [lo, lo + n) of the 64 at p. */
 ALWAYS_INLINE uint64_t window_range(const uint8_t *p, uint8_t lo, uint8_t n) {
 #if defined(__SSE2__) || defined(_M_X64)
     /* Comparisons are signed: the range is moved down to -128. */

@@ -23,59 +23,58 @@ typedef struct list_object { /* how a list begins, of which one more field is no
     PyObject_VAR_HEAD PyObject **items;
 } list_object;
 
-/* The attribute's value, 0 if that is no number that it could be. */
-static long number_of(PyObject *object, const char *name) {
-    PyObject *value = PyObject_GetAttrString(object, name);
-    long number = value && PyLong_Check(value) ? PyLong_AsLong(value) : 0;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return number;
+/* A number's value, 0 if it isn't one, or none that a long holds. */
+static long number_of(PyObject *object) {
+    int overflow;
+    return object && PyLong_Check(object) ? PyLong_AsLongAndOverflow(object, &overflow) : 0;
 }
 
+/* With an exception if asking raised one: what sys has may be the program's own. */
 static bool is_cpython_known(void) {
-    PyObject *sys = PyImport_ImportModule("sys");
-    PyObject *is = sys ? PyObject_GetAttrString(sys, "implementation") : NULL;
+    PyObject *is = PySys_GetObject("implementation");
+    Py_XINCREF(is);
     PyObject *name = is ? PyObject_GetAttrString(is, "name") : NULL;
-    const long version = sys ? number_of(sys, "hexversion") : 0;
+    if (is && !name && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    const long version = number_of(PySys_GetObject("hexversion"));
     bool known = name && PyUnicode_Check(name) &&
                  !PyUnicode_CompareWithASCIIString(name, "cpython") && version >= FIRST_KNOWN &&
                  version < FIRST_UNKNOWN;
     Py_XDECREF(name);
     Py_XDECREF(is);
-    Py_XDECREF(sys);
-    PyErr_Clear();
     return known;
 }
 
-/* Are a list's items where list_object has them? */
+/* Are a list's items where list_object has them? With an exception if that can't be told. */
 static bool are_items_there(void) {
     PyObject *list = PyList_New(2);
-    if (!list) {
-        PyErr_Clear();
-        return false;
+    PyObject *own = list ? PyObject_GetAttrString((PyObject *)&PyList_Type, "__basicsize__") : NULL;
+    bool there = false;
+    if (own) {
+        Py_INCREF(Py_None);
+        PyList_SetItem(list, 0, Py_None);
+        Py_INCREF(Py_True);
+        PyList_SetItem(list, 1, Py_True);
+        const size_t size = sizeof(list_object) + sizeof(Py_ssize_t); /* and how many fit */
+        PyObject **items = number_of(own) == (long)size ? ((list_object *)list)->items : NULL;
+        there = items && items[0] == Py_None && items[1] == Py_True;
     }
-    Py_INCREF(Py_None);
-    PyList_SetItem(list, 0, Py_None);
-    Py_INCREF(Py_True);
-    PyList_SetItem(list, 1, Py_True);
-    const size_t size = sizeof(list_object) + sizeof(Py_ssize_t); /* and how many it has room for */
-    const long own = number_of((PyObject *)&PyList_Type, "__basicsize__");
-    PyObject **items = own == (long)size ? ((list_object *)list)->items : NULL;
-    bool there = items && items[0] == Py_None && items[1] == Py_True;
-    Py_DECREF(list);
+    Py_XDECREF(own);
+    Py_XDECREF(list);
     return there;
 }
 
-/* Where the items of a new list are, or NULL: they are to be stored by calls. */
-static PyObject **items_of(PyObject *list) {
+/* Are items to be stored where a list has them (1), or by calls (0)? Asking may run the program's
+ * own code; -1 with the exception that it raised. */
+static int find_items(void) {
     enum { UNKNOWN, BY_CALL, THERE };
     static atomic_int found = UNKNOWN; /* of all interpreters of this process */
     int is = atomic_load_explicit(&found, memory_order_relaxed);
     if (is == UNKNOWN) {
         is = KEEP && is_cpython_known() && are_items_there() ? THERE : BY_CALL;
+        if (PyErr_Occurred()) return -1;
         atomic_store_explicit(&found, is, memory_order_relaxed);
     }
-    return is == THERE ? ((list_object *)list)->items : NULL;
+    return is == THERE;
 }
 
 /* Where a later id's object is told, and the object of one before that, which are on their way by
@@ -88,7 +87,7 @@ static inline void fetch(PyObject *const *ints, uint32_t n_ints, int32_t later, 
 /* An id's int object, which is kept, and a new reference to it. */
 static PyObject *new_int(entry *e, int32_t id) {
     PyObject *number = PyLong_FromLong(id);
-    if (number && (uint32_t)id < e->n_ints) {
+    if (number && (uint32_t)id < e->n_ints && !e->ints[id]) { /* nor made by a signal's handler */
         Py_INCREF(number);
         e->ints[id] = number;
     }
@@ -103,14 +102,16 @@ PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
     }
     PyObject *const *ints = e->ints;
     const uint32_t n_ints = e->n_ints;
-    PyObject *list = PyList_New((Py_ssize_t)n);
+    const int found = find_items(); /* before there is a list that other code could change */
+    PyObject *list = found < 0 ? NULL : PyList_New((Py_ssize_t)n);
     for (size_t i = 0; list && i < n;) {
         if (i && PyErr_CheckSignals()) {
             Py_CLEAR(list);
             break;
         }
         /* A signal's handler may have found the list among all objects, and changed it. */
-        PyObject **items = (size_t)PyList_Size(list) == n ? items_of(list) : NULL;
+        const bool whole = (size_t)PyList_Size(list) == n;
+        PyObject **items = found && whole ? ((list_object *)list)->items : NULL;
         for (size_t stop = n - i < ASK ? n : i + ASK; i < stop; i++) {
             if (n - i > 2 * AHEAD) fetch(ints, n_ints, ids[i + 2 * AHEAD], ids[i + AHEAD]);
             PyObject *number = (uint32_t)ids[i] < n_ints ? ints[ids[i]] : NULL;

@@ -47,3 +47,41 @@ def test_in_any_interpreter(before: str) -> None:
     command = [sys.executable, "-c", _SCRIPT.format(before=before), str(fixture("bpe-gpt2"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr, done.returncode) == ("ok\n", "", 0)
+
+
+_HOOK = """
+import gc, sys
+import ggtok
+tok = ggtok.load(sys.argv[1])
+text = "Hello, wörld " * 3000
+ids = tok.encode_array(text).tolist()
+n = len(ids)
+
+class Implementation:
+    asked = 0
+    @property
+    def name(self):
+        Implementation.asked += 1
+        for found in gc.get_objects():
+            if type(found) is list and len(found) == n and found is not ids:
+                del found[8:]
+        if Implementation.asked == 1:
+            raise KeyboardInterrupt
+        return "cpython"
+
+sys.implementation = Implementation()
+try:
+    tok.encode(text)
+except KeyboardInterrupt:
+    print("interrupted")
+assert tok.encode(text) == ids
+assert tok.encode(text) == ids
+print("ok", Implementation.asked)
+"""
+
+
+def test_what_the_interpreter_is_asked_may_run_code() -> None:
+    """It sees no list that is being made, and what it raises isn't lost."""
+    command = [sys.executable, "-c", _HOOK, str(fixture("bpe-gpt2"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\nok 2\n", "", 0)
