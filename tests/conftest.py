@@ -13,6 +13,7 @@ from functools import cache
 import pytest
 
 import ggtok
+from tests.support import samples
 from tests.support.llamacpp import LlamaCpp
 from tests.support.programs import Build, builder
 from tests.support.vocabularies import fixture
@@ -20,6 +21,28 @@ from tests.support.vocabularies import fixture
 # Shells start background jobs with SIGINT ignored, which the programs of the tests would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="also run the tests marked `full`, and try every case where others try a sample",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    samples.FULL = config.getoption("--full")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the tests marked `full`, unless `--full` is given."""
+    if samples.FULL:
+        return
+    deselected = [item for item in items if item.get_closest_marker("full")]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
 
 
 @pytest.fixture(scope="session")

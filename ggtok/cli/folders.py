@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ggtok.errors import MissingExtraError
-
 _NEVER = ".git"  # what git itself keeps
 
 
@@ -29,7 +27,6 @@ class Choice:
         """The paths; in place of a folder its regular files, sorted. Links in it aren't followed.
 
         Raises:
-            MissingExtraError: there is a folder, and rignore isn't installed.
             OSError: a folder can't be read.
         """
         for path in paths:
@@ -69,13 +66,8 @@ def _all(folder: str) -> Iterator[str]:
 
 
 def _not_ignored(folder: str) -> Iterator[str]:
-    try:
-        import rignore
-    except ImportError:
-        raise MissingExtraError(
-            f"{folder}: the rules of .gitignore need a package: pip install 'ggtok[ignore]'; or "
-            "give --no-ignore"
-        ) from None
+    import rignore
+
     os.scandir(folder).close()  # of which rignore says nothing if it can't be read
     odd = False
 

@@ -178,15 +178,6 @@ def test_globs(run, tree: Path) -> None:
     assert "no files" in nothing.warnings[0]
 
 
-def test_folders_need_a_package(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rignore", None)
-    result = run("count", LLAMA3, ".")
-    assert (result.status, result.out) == (2, b"")
-    assert "pip install 'ggtok[ignore]'" in result.errors[0] and "--no-ignore" in result.errors[0]
-    assert run("count", LLAMA3, "a.py").status == 0
-    assert run("count", LLAMA3, ".", "--no-ignore").status == 0
-
-
 @posix
 def test_names_that_are_not_utf8(run, tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/\xff\n.txt"
