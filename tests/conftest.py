@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import platform
+import random
 import signal
 import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -18,31 +20,56 @@ from tests.support.llamacpp import LlamaCpp
 from tests.support.programs import Build, builder
 from tests.support.vocabularies import fixture
 
+TESTS = Path(__file__).resolve().parent
+
 # Shells start background jobs with SIGINT ignored, which the programs of the tests would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Files whose tests all need what the extra `test` lacks, or all run at length.
+FULL: set[str] = set()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--full",
-        action="store_true",
-        help="also run the tests marked `full`, and try every case where others try a sample",
+    add = parser.getgroup("ggtok").addoption
+    add("--full", action="store_true", help="every test, and every case that others sample")
+    add(
+        "--sample",
+        type=float,
+        metavar="SHARE",
+        help="of the tests that only --full runs, this share, drawn at random, and no others",
     )
+    add("--sample-seed", type=int, default=0, metavar="SEED", help="what to draw them by")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     samples.FULL = config.getoption("--full")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.getoption("--full") or config.getoption("--sample"):
+        return None
+    inside = collection_path.relative_to(TESTS) if TESTS in collection_path.parents else None
+    return True if inside and inside.as_posix() in FULL else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out the tests marked `full`, unless `--full` is given."""
-    if samples.FULL:
+    share = config.getoption("--sample")
+    if config.getoption("--full"):
         return
-    deselected = [item for item in items if item.get_closest_marker("full")]
-    if deselected:
-        config.hook.pytest_deselected(items=deselected)
-        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    drawn = random.Random(config.getoption("--sample-seed"))
+
+    def runs(item: pytest.Item) -> bool:
+        name = item.path.relative_to(TESTS).as_posix()
+        full = name in FULL or item.get_closest_marker("full") is not None
+        return full and drawn.random() < share if share else not full
+
+    chosen = [item for item in items if runs(item)]
+    if len(chosen) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import zstandard
 
 import ggtok
 from ggtok.parity.samples import PROSE
@@ -51,6 +50,8 @@ def compressed(path: Path, data: bytes) -> Path:
     if path.suffix == ".gz":
         data = gzip.compress(data[:half]) + gzip.compress(data[half:])
     elif path.suffix == ".zst":
+        import zstandard
+
         press = zstandard.ZstdCompressor().compress
         data = press(data[:half]) + press(data[half:])
     path.write_bytes(data)

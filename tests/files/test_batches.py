@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import ggtok
 from ggtok.files import iterate
 from ggtok.files.summary import EncodeProgress
 from tests.files.corpus import documents, ids_of
+from tests.support.full import Lazy
 from tests.support.vocabularies import fixture
+
+pa: Any = Lazy("pyarrow")
 
 TEXTS = documents(1, 300)
 
@@ -50,6 +52,15 @@ def chunked(kind: Any) -> Any:
     return pa.chunked_array([pa.array(TEXTS[:100]).cast(kind), pa.array(TEXTS[100:]).cast(kind)])
 
 
+ARROW: dict[str, Any] = {
+    "strings": lambda: Stream(chunked(pa.string())),
+    "large strings": lambda: Stream(chunked(pa.large_string())),
+    "string views": lambda: Stream(chunked(pa.string_view())),
+    "binary": lambda: Stream(chunked(pa.binary())),
+    "table": lambda: Stream(pa.table({"x": chunked(pa.string())})),
+    "reader": lambda: Stream(pa.table({"x": chunked(pa.string())}).to_reader()),
+    "slices": lambda: Stream(pa.chunked_array([["no", *TEXTS[:9]], TEXTS[9:]]).slice(1)),
+}
 SOURCES: dict[str, Any] = {
     "list": lambda: TEXTS,
     "generator": lambda: (text for text in TEXTS),
@@ -59,20 +70,17 @@ SOURCES: dict[str, Any] = {
         )
         for i, t in enumerate(TEXTS)
     ],
-    "strings": lambda: Stream(chunked(pa.string())),
-    "large strings": lambda: Stream(chunked(pa.large_string())),
-    "string views": lambda: Stream(chunked(pa.string_view())),
-    "binary": lambda: Stream(chunked(pa.binary())),
-    "table": lambda: Stream(pa.table({"x": chunked(pa.string())})),
-    "reader": lambda: Stream(pa.table({"x": chunked(pa.string())}).to_reader()),
-    "slices": lambda: Stream(pa.chunked_array([["no", *TEXTS[:9]], TEXTS[9:]]).slice(1)),
 }
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(
+    "name", [*SOURCES, *(pytest.param(name, marks=pytest.mark.full) for name in ARROW)]
+)
 @pytest.mark.parametrize("batch_bytes", [1, 1000, 1 << 30])
 def test_texts(tok: ggtok.Tokenizer, name: str, batch_bytes: int) -> None:
-    batches = list(tok.encode_batches(SOURCES[name](), batch_bytes=batch_bytes, threads=2))
+    batches = list(
+        tok.encode_batches({**SOURCES, **ARROW}[name](), batch_bytes=batch_bytes, threads=2)
+    )
     assert joined(batches) == ids_of(tok, TEXTS, None)
     sizes = {1: 300, 1 << 30: 1}
     assert len(batches) == sizes.get(batch_bytes, len(batches)) and len(batches) > 0
@@ -131,8 +139,16 @@ def test_what_is_refused(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) 
     for texts, options, message in rows:
         with pytest.raises(ggtok.ArgumentError, match=message):
             tok.encode_batches(texts, **options)  # at once, not with the first batch
+    with pytest.raises(ggtok.InvalidTypeError, match="must be an iterable of texts, an Arrow str"):
+        list(tok.encode_batches(3))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ggtok.MissingExtraError, match=r"ggtok\[arrow\]"):
+        list(tok.encode_batches(Stream(None)))
+
+
+@pytest.mark.full
+def test_streams_that_are_refused(tok: ggtok.Tokenizer) -> None:
     later: list[tuple[Any, str]] = [
-        (3, "texts must be an iterable of texts, an Arrow stream"),
         (Stream(pa.chunked_array([[1, 2]])), "of int64, not of strings"),
         (Stream(pa.chunked_array([["a", None]])), r"texts\[1\] is null"),
         (Stream(pa.table({"a": ["x"], "b": ["y"]})), "must have one column, not 2: select one"),
@@ -148,9 +164,6 @@ def test_what_is_refused(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(ggtok.InvalidTypeError, match="an Arrow stream must be of strings"):
         list(tok.encode_batches(Broken()))
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ggtok.MissingExtraError, match=r"ggtok\[arrow\]"):
-        list(tok.encode_batches(Stream(None)))
 
 
 def test_errors_come_after_the_texts_before_them(tok: ggtok.Tokenizer) -> None:

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import ggtok
 from ggtok.files import layouts, vocabulary
 from tests.files import megatron
 from tests.files.corpus import Ids, cut, documents, files_of, ids_of, raw_ids
+from tests.support import samples
+from tests.support.full import Lazy
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
+
+pa: Any = Lazy("pyarrow")
 
 Load = Callable[[str], ggtok.Tokenizer]
 TEXTS = [text.replace("\n", " ") for text in documents(1, 300)]
@@ -86,9 +89,10 @@ def by_layout_in(folder: Path, dtype: str) -> Ids:
 
 
 READERS = {"raw": read_raw, "npy": read_npy, "arrow": read_arrow, "megatron": read_megatron}
+FORMATS = ["raw", "npy", "megatron", pytest.param("arrow", marks=pytest.mark.full)]
 
 
-@pytest.mark.parametrize("format", READERS)
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", ["uint16", "uint32", "int32"])
 def test_read_back(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, source: Path, format: Any, dtype: Any
@@ -102,7 +106,7 @@ def test_read_back(
     assert set(map(Path, summary.files)) == set(tmp_path.iterdir()) - {source}
 
 
-@pytest.mark.parametrize("format", READERS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_nothing(tok: ggtok.Tokenizer, tmp_path: Path, format: Any) -> None:
     """Files without documents are readable, too; so are documents without ids."""
     (tmp_path / "in.txt").write_bytes(b"")
@@ -127,7 +131,7 @@ def test_names(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> None:
         ("npy", "t", {"t", "t.offsets.npy"}),
         ("megatron", "t", {"t.bin", "t.idx"}),
         ("megatron", "t.bin", {"t.bin", "t.idx"}),
-        ("arrow", "t.arrow", {"t.arrow"}),
+        *([("arrow", "t.arrow", {"t.arrow"})] if samples.FULL else []),
     ]
     for n, (format, out, names) in enumerate(rows):
         folder = tmp_path / str(n)
@@ -220,7 +224,7 @@ def test_the_manifest(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> Non
     import zlib
 
     (tmp_path / "more.jsonl").write_text('{"text": "a"}\n{}\n' * 3)
-    for format in ("raw", "npy", "megatron", "arrow"):
+    for format in ("raw", "npy", "megatron", *(["arrow"] if samples.FULL else [])):
         out = tmp_path / f"o.{format}"
         summary = tok.encode_files(
             [source, tmp_path / "more.jsonl"], out, format=format, separator="\n", errors="skip"
@@ -262,6 +266,7 @@ def test_the_models_identity(tmp_path: Path, source: Path) -> None:
         tok.encode_files(source, tmp_path / "o")
 
 
+@pytest.mark.full
 def test_threads_and_batches_change_nothing(
     tok: ggtok.Tokenizer, tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

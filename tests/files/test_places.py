@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet
 import pytest
 
 import ggtok
@@ -25,6 +22,12 @@ from ggtok.files.sources import Source
 from ggtok.files.streams import Stream
 from tests.files.corpus import compressed, documents, ids_of, raw_ids
 from tests.files.corpus import jsonl as lines
+from tests.support import samples
+from tests.support.full import Lazy, full
+
+pa: Any = Lazy("pyarrow")
+feather: Any = Lazy("pyarrow.feather")
+parquet: Any = Lazy("pyarrow.parquet")
 
 Read = Callable[[Source, Place], Pieces]
 
@@ -67,7 +70,7 @@ def places(read: Read, found: Source) -> None:
         assert sum(piece.size for piece in [*before, *rest]) == sum(p.size for p in pieces)
 
 
-@pytest.mark.parametrize("end", [".txt", ".txt.gz", ".txt.zst"])
+@pytest.mark.parametrize("end", [".txt", ".txt.gz", full(".txt.zst")])
 @pytest.mark.parametrize("errors", ["replace", "skip"])
 def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, errors: str) -> None:
     r = random.Random(1)
@@ -82,12 +85,16 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
 
 def test_records(tmp_path: Path, small: None) -> None:
     texts = documents(1, 60)
-    for name in ("a.jsonl", "a.jsonl.zst"):
+    for name in ("a.jsonl", *(["a.jsonl.zst"] if samples.FULL else [])):
         path = compressed(tmp_path / name, lines(texts))
         places(lambda found, place: jsonl.read(found, place, "text", "raise"), source(path))
-    table = pa.table({"text": texts})
-    pyarrow.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=7)
-    pyarrow.feather.write_feather(table, str(tmp_path / "a.feather"), chunksize=7)
+
+
+@pytest.mark.full
+def test_tables(tmp_path: Path, small: None) -> None:
+    table = pa.table({"text": documents(1, 60)})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=7)
+    feather.write_feather(table, str(tmp_path / "a.feather"), chunksize=7)
     for name in ("a.parquet", "a.feather"):
         found = source(tmp_path / name)
         places(lambda found, place: tables.read(found, place, "text", "raise"), found)
@@ -97,7 +104,7 @@ def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In what is compressed, to any offset; beyond the end there is nothing to go on from."""
     monkeypatch.setattr(streams, "BLOCK", 10)
     data = bytes(range(200))
-    for name in ("a.gz", "a.zst", "a"):
+    for name in ("a.gz", "a", *(["a.zst"] if samples.FULL else [])):
         found = source(compressed(tmp_path / name, data))
         for offset in (0, 1, 9, 10, 99, 101, 200):
             with Stream(found) as stream:
@@ -189,6 +196,7 @@ def test_a_thread_behind() -> None:
         assert seen == [1, 2]
 
 
+@pytest.mark.full
 def test_large_shards(
     tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 import ggtok
@@ -22,7 +20,12 @@ from ggtok.files import growing, journal, run
 from ggtok.files.summary import EncodeProgress
 from tests.files import kill
 from tests.files.corpus import compressed, documents, files_of, jsonl, raw_ids
+from tests.support import samples
+from tests.support.full import Lazy
 from tests.support.vocabularies import fixture
+
+pa: Any = Lazy("pyarrow")
+parquet: Any = Lazy("pyarrow.parquet")
 
 
 class Stop(Exception):
@@ -43,10 +46,12 @@ def stopping(after: int) -> Any:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every kind of file, faulty documents among them, long ones too."""
+    """A folder with every kind of file, faulty documents among them, long ones too. Kinds that
+    need an extra's package are left to --full."""
     folder = tmp_path_factory.mktemp("sources")
     r = random.Random(5)
-    for i, name in enumerate(["a.txt", "b.txt.gz", "c.txt.zst", "d.txt"]):
+    names = ["a.txt", "b.txt.gz", "d.txt", *(["c.txt.zst"] if samples.FULL else [])]
+    for i, name in enumerate(names):
         texts = [text.encode().replace(b"|", b"") for text in documents(i, 40, 900)]
         for j in r.sample(range(40), 6):
             at = r.randrange(len(texts[j]))
@@ -55,10 +60,11 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         compressed(folder / name, b"||".join(texts))
     for name in ("e.jsonl", "f.jsonl.gz"):
         compressed(folder / name, jsonl(documents(8, 40)) + b"{}\nnonsense\n")
-    table = pa.table({"text": pa.array([*documents(9, 40), None, ""])})
-    pyarrow.parquet.write_table(table, folder / "g.parquet", row_group_size=13)
-    with pa.ipc.new_file(folder / "h.arrow", table.schema) as writer:
-        writer.write_table(table, max_chunksize=11)
+    if samples.FULL:
+        table = pa.table({"text": pa.array([*documents(9, 40), None, ""])})
+        parquet.write_table(table, folder / "g.parquet", row_group_size=13)
+        with pa.ipc.new_file(folder / "h.arrow", table.schema) as writer:
+            writer.write_table(table, max_chunksize=11)
     for i in range(30):
         (folder / f"i{i:02}.txt").write_text("one document" * i)
     return folder
@@ -70,7 +76,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("raw", "skip", "||"),
         ("npy", "replace", "||"),
         ("megatron", "skip", None),
-        ("arrow", "skip", "||"),
+        pytest.param("arrow", "skip", "||", marks=pytest.mark.full),
     ],
 )
 def test_stopped_anywhere(

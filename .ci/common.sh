@@ -1,0 +1,43 @@
+# What the parts of CI share: `. .ci/common.sh` in a script of this folder.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_QUIET=1
+export PIP_COMPILE=0 # Python compiles what is imported, when it is
+export PIP_CONSTRAINT=$PWD/.ci/constraints.txt
+strict="-Wall -Wextra -Werror"
+seed=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))) # each commit tries other inputs
+
+step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'echo "FAILED: line $LINENO of $0: $BASH_COMMAND" >&2' ERR
+
+# The module is compiled several times. With one compiler, the same flags and sources give the
+# same objects; .ci/run keeps them for all parts, and for this run only.
+if [ -d /usr/lib/ccache ]; then
+    export PATH=/usr/lib/ccache:$PATH CCACHE_NOHASHDIR=1 CCACHE_DIR=${CCACHE_DIR:-$scratch/ccache}
+fi
+
+# A new virtual environment, activated, in which pip installs the arguments.
+environment() {
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+        { echo "CPython 3.10 or later is needed"; exit 1; }
+    python3 -m venv "$scratch/venv"
+    # shellcheck disable=SC1091
+    . "$scratch/venv/bin/activate"
+    [ $# = 0 ] || CC=gcc CFLAGS=$strict pip install "$@"
+}
+
+# A copy of the checkout's files, in which nothing was built.
+copy_to() {
+    mkdir -p "$1"
+    git ls-files -z | tar --null -cf - -T - | tar -xf - -C "$1"
+}
+
+have_sanitizers() { # $1: compiler, $2: which
+    echo 'int main(void) { return 0; }' >"$scratch/probe.c"
+    "$1" "-fsanitize=${2:-address,undefined}" "$scratch/probe.c" -o "$scratch/probe" 2>/dev/null &&
+        "$scratch/probe" 2>/dev/null
+}

@@ -1,0 +1,215 @@
+"""The installed package: a wheel, a source distribution and a folder, each in an empty environment.
+
+Everything here runs away from the checkout, without extras: what a user has after `pip install`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ggtok.cli.commands import SUMMARIES
+from tests.support.vocabularies import fixture
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in (ROOT / "ggtok").rglob("*.py")
+)
+SOURCES = ["wheel", "source distribution", "folder"]
+# Built by the tests or by tools: not part of the sources.
+NOT_SOURCES = re.compile(
+    r"(^|/)(\.git|\.hypothesis|\.[a-z]+_cache|__pycache__|build|dist|[^/]*\.egg-info)(/|$)"
+    r"|\.(so|pyd|pyc|o)$"
+)
+
+pytestmark = pytest.mark.full
+
+
+def run(*command: str | Path, cwd: Path, **env: str) -> str:
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, env={**os.environ, **env}, capture_output=True)
+    assert done.returncode == 0, (done.stdout + done.stderr).decode()
+    return done.stdout.decode()
+
+
+@pytest.fixture(scope="session")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources alone, in which nothing was built."""
+    copy = tmp_path_factory.mktemp("checkout") / "ggtok"
+
+    def ignored(folder: str, names: list[str]) -> list[str]:
+        here = Path(folder).relative_to(ROOT)
+        return [name for name in names if NOT_SOURCES.search((here / name).as_posix())]
+
+    shutil.copytree(ROOT, copy, ignore=ignored)
+    return copy
+
+
+@pytest.fixture(scope="session")
+def sdist(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sdist")
+    code = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
+    run(sys.executable, "-c", code, out, cwd=checkout)
+    (made,) = out.iterdir()
+    return made
+
+
+@pytest.fixture(scope="session")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source distribution, offline."""
+    out = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps"]
+    run(*pip, "-w", out, sdist, cwd=out)
+    (made,) = out.iterdir()
+    return made
+
+
+def test_the_wheel_has_the_package_and_no_more(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    sources = [path for path in (ROOT / "ggtok").rglob("*") if path.suffix in (".py", ".pyi")]
+    expected = {path.relative_to(ROOT).as_posix() for path in sources} | {"ggtok/py.typed"}
+    found = {name for name in names if ".dist-info/" not in name}
+    (module,) = found - expected
+    assert re.fullmatch(r"ggtok/_ffi\.[\w.-]+", module)
+    assert found >= expected
+
+
+def test_the_source_distribution_has_all_sources(checkout: Path, sdist: Path) -> None:
+    """It can be built and tested from itself."""
+    with tarfile.open(sdist) as archive:
+        names = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    files = [path for path in checkout.rglob("*") if path.is_file()]
+    sources = {path.relative_to(checkout).as_posix() for path in files}
+    sources = {name for name in sources if not NOT_SOURCES.search(name)}
+    missing = sources - names
+    assert {name for name in missing if not name.startswith((".github/", ".git"))} == set()
+
+
+class Installed:
+    """An environment with ggtok and what it needs, and a folder to work in."""
+
+    def __init__(self, folder: Path, source: Path) -> None:
+        self.cwd = folder / "work"
+        self.cwd.mkdir()
+        run(sys.executable, "-m", "venv", folder / "env", cwd=folder)
+        scripts = folder / "env" / ("Scripts" if sys.platform == "win32" else "bin")
+        self.python = scripts / "python"
+        self.command = scripts / "ggtok"
+        run(self.python, "-m", "pip", "install", "-q", "--no-compile", source, cwd=folder)
+        for name, path in {"model": fixture("bpe-llama3"), "chat": CHAT}.items():
+            shutil.copy(path, self.cwd / f"{name}.gguf")
+        (self.cwd / "messages.json").write_text('[{"role": "user", "content": "Hi"}]')
+        (self.cwd / "text").mkdir()
+        (self.cwd / "text" / "a.txt").write_text("Hello, world\n" * 50)
+        (self.cwd / "text" / "skipped.log").write_text("Hello")
+        (self.cwd / "text" / ".gitignore").write_text("*.log\n")
+
+    def run(self, *command: str | Path, status: int = 0) -> str:
+        words = [str(word) for word in command]
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        env["GGTOK_CACHE"] = str(self.cwd / "cache")
+        done = subprocess.run(words, cwd=self.cwd, env=env, capture_output=True, text=True)
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+
+CHAT = ROOT / "fixtures" / "chat.gguf"
+
+
+@pytest.fixture(scope="module", params=SOURCES)
+def installed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Installed:
+    fixtures = {"wheel": "wheel", "source distribution": "sdist", "folder": "checkout"}
+    source: Path = request.getfixturevalue(fixtures[request.param])
+    return Installed(tmp_path_factory.mktemp("installed"), source)
+
+
+# Modules that need an extra's package, which the module that imports them checks for.
+NEED = {"ggtok.sources.connect": "httpcore2"}
+
+IMPORT = """
+import importlib, sys
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(name, error.name)
+"""
+
+
+def test_every_module_is_imported(installed: Installed) -> None:
+    names = [name for name in MODULES if not name.endswith("__main__")]
+    failed = installed.run(installed.python, "-c", IMPORT, *names).splitlines()
+    assert dict(line.split() for line in failed) == NEED
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from ggtok import *",
+        "import ggtok; help(ggtok)",
+        "import ggtok, inspect; inspect.getmembers(ggtok)",
+        "import ggtok; [getattr(ggtok, name) for name in dir(ggtok)]",
+    ],
+)
+def test_the_package_can_be_looked_at(installed: Installed, code: str) -> None:
+    installed.run(installed.python, "-W", "error", "-c", code)
+
+
+# The main job of each subcommand, in this order, and a part of what it prints.
+JOBS: dict[str, tuple[list[str], str]] = {
+    "tokenize": (["model.gguf", "Hello, world", "--ids"], "[662, 39, 523, 75, 78, 11,"),
+    "detokenize": (["model.gguf", "39", "72"], "Hi"),
+    "inspect": (["model.gguf"], "llama-bpe"),
+    "chat": (["chat.gguf", "messages.json"], "<|start_header_id|>user"),
+    "encode": (["model.gguf", "text", "-o", "ids.bin"], ""),
+    "count": (["model.gguf", "text", "--json"], '"text/a.txt"'),
+    "truncate": (["model.gguf", "-n", "5", "text/a.txt"], "Hello"),
+    "chunks": (["model.gguf", "-n", "100", "text/a.txt"], "text/a.txt"),
+    "explain": (["model.gguf", "Hello"], "rule of llama3"),
+    "merges": (["model.gguf", "330"], "rank 74"),
+    "export": (["model.gguf", "--to", "tokenizer.json"], ""),
+    "convert": (["tokenizer.json", "-o", "converted.gguf"], "680 tokens"),
+    "doctor": (["chat.gguf"], "GGT201"),
+    "diff": (["model.gguf", "converted.gguf"], "eos_id"),
+    "extract": (["model.gguf", "extracted.gguf"], "extracted.gguf"),
+    "train": (["text/a.txt", "--vocab-size", "300", "-o", "trained.gguf"], ""),
+    "list": ([], ""),
+    "cache": (["ls"], ""),
+    "parity": (["model.gguf"], "pip install"),  # it needs a llama.cpp
+    "completion": (["bash"], "pip install 'ggtok[completion]'"),
+}
+STATUS = {"diff": 1, "parity": 2, "completion": 2}
+
+
+def test_every_subcommand_does_its_job(installed: Installed) -> None:
+    assert set(JOBS) == set(SUMMARIES)
+    for name, (words, printed) in JOBS.items():
+        shown = installed.run(installed.command, name, *words, status=STATUS.get(name, 0))
+        assert printed in shown, name
+        assert "Traceback" not in shown and "ModuleNotFoundError" not in shown, name
+        installed.run(installed.command, name, "--help")
+    assert "skipped.log" not in installed.run(installed.command, "count", "model.gguf", "text")
+    ids = installed.run(installed.command, "tokenize", "converted.gguf", "Hello", "--ids")
+    assert json.loads(ids) == json.loads(
+        installed.run(installed.command, "tokenize", "extracted.gguf", "Hello", "--ids")
+    )
+
+
+def test_type_checkers_see_its_types(installed: Installed) -> None:
+    code = (
+        "import ggtok, pathlib; print((pathlib.Path(ggtok.__file__).parent / 'py.typed').exists())"
+    )
+    assert installed.run(installed.python, "-c", code) == "True\n"
