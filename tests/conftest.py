@@ -27,8 +27,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Files whose tests all need what the extra `test` lacks, or all run at length.
-FULL: set[str] = set()
+# Files and folders whose tests all need what the extra `test` lacks, or all run at length.
+FULL = {
+    "adapters/test_constrained.py",
+    "arrow/test_libraries.py",
+    "c/test_capi.py",
+    "distributed/test_recipes.py",
+    "making/convert",
+    "making/test_patterns.py",
+    "package",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,14 +52,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    samples.FULL = config.getoption("--full")
+    samples.FULL = config.getoption("--full") or bool(config.getoption("--sample"))
+
+
+def _is_full(path: Path) -> bool:
+    return any((TESTS / name) in (path, *path.parents) for name in FULL)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if config.getoption("--full") or config.getoption("--sample"):
         return None
-    inside = collection_path.relative_to(TESTS) if TESTS in collection_path.parents else None
-    return True if inside and inside.as_posix() in FULL else None
+    return _is_full(collection_path) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -62,8 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     drawn = random.Random(config.getoption("--sample-seed"))
 
     def runs(item: pytest.Item) -> bool:
-        name = item.path.relative_to(TESTS).as_posix()
-        full = name in FULL or item.get_closest_marker("full") is not None
+        full = _is_full(item.path) or item.get_closest_marker("full") is not None
         return full and drawn.random() < share if share else not full
 
     chosen = [item for item in items if runs(item)]

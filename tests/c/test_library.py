@@ -53,6 +53,7 @@ def installed(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_a_program_links_it_beside_ggml(installed: Path, tmp_path: Path) -> None:
     run("cmake", "-S", LINKED, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={installed}")
     run("cmake", "--build", tmp_path)
@@ -61,6 +62,7 @@ def test_a_program_links_it_beside_ggml(installed: Path, tmp_path: Path) -> None
     assert printed.split() == [*map(str, ids), "ggml's", "1"]
 
 
+@pytest.mark.full
 def test_global_symbols_have_a_prefix(static: Path) -> None:
     """Or else they would meet those of a program that links the library beside another, such as
     ggml's gguf_type_name."""
@@ -70,6 +72,7 @@ def test_global_symbols_have_a_prefix(static: Path) -> None:
     assert {symbol for symbol in symbols if not symbol.startswith("ggtok_")} == set()
 
 
+@pytest.mark.full
 def test_the_shared_library_exports_the_api_alone(shared: Path) -> None:
     listed = run("nm", "-D", "--defined-only", shared / "lib" / "libggtok.so")
     names = {line.split()[-1] for line in listed.splitlines()}
@@ -79,6 +82,7 @@ def test_the_shared_library_exports_the_api_alone(shared: Path) -> None:
     assert {"ggtok_version", "ggtok_encode", "ggtok_safe_cut"} <= names
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
 def test_pkg_config_knows_it(installed: Path, tmp_path: Path) -> None:
     words = subprocess.run(
@@ -96,6 +100,7 @@ def test_pkg_config_knows_it(installed: Path, tmp_path: Path) -> None:
     assert "ggml's" in run(out, fixture("bpe-gpt2"), "Hello")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
 def test_the_examples_of_the_page(installed: Path, tmp_path: Path) -> None:
     """docs/c.md: its program, built by its CMake lines and by its command, prints what it says."""

@@ -179,6 +179,7 @@ HARMLESS_TO = {
 MOST = 64 << 20  # characters that a rendering gives
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 @pytest.mark.parametrize("like", ["llama.cpp", "transformers"])
 def test_hostile_templates_end_within_their_memory(like: str) -> None:

@@ -43,6 +43,7 @@ def renderings() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
             )
 
 
+@pytest.mark.full
 def test_same_text_as_transformers(load_fixture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     transformers = pytest.importorskip("transformers", reason="it needs Python 3.11")
     from tokenizers import Tokenizer, models
@@ -156,6 +157,7 @@ def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
     return tok.encode(text, parse_special=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("vocabulary", ["bpe-gpt2", "spm-bytes", "spm-phi3"])
 def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
     """Harmless messages give the ids of the rendered text. With all control tokens' texts put

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import threading
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tests.chat import jinja_references
 from tests.chat.fuzz_jinja import differs, template
 from tests.chat.jinja_grammar import VALUES
 from tests.chat.jinja_references import NOW, own
+from tests.support import samples
 from tests.support.samples import times
 
 LLAMA: _jinja.Dialect = "llama.cpp"
@@ -109,6 +111,7 @@ def test_random_templates_beside_transformers() -> None:
         assert not differs(source, theirs, mine, PYTHON), (seed, source, theirs, mine)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the reference is compiled with g++")
 def test_random_templates_beside_llama_cpps_engine() -> None:
     reference = jinja_references.LlamaCpp()
@@ -131,9 +134,12 @@ def conversation() -> dict[str, Any]:
     return {"messages": messages, "add_generation_prompt": True, "tools": None, **tokens}
 
 
-@pytest.mark.parametrize(
-    "path", sorted(fetch.fetch("templates").glob("*.jinja")), ids=lambda p: p.stem
-)
+def template_files() -> list[Path]:
+    return sorted(fetch.fetch("templates").glob("*.jinja")) if samples.FULL else []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", template_files(), ids=lambda p: p.stem)
 def test_each_of_llama_cpps_template_files(path: Any) -> None:
     source, values = path.read_text(encoding="utf-8"), conversation()
     kind, text = own(source, {k: v for k, v in values.items() if k != "tools"}, LLAMA)

@@ -26,6 +26,7 @@ def test_beside_transformers() -> None:
         assert not differs(source, theirs, mine, "transformers"), (source, theirs, mine)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the reference is compiled with g++")
 def test_beside_llama_cpps_engine() -> None:
     reference = jinja_references.LlamaCpp()

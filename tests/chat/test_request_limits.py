@@ -89,6 +89,7 @@ MEMORY = 1500 << 20  # of the process; its Python objects take a good part of it
 SECONDS = 15  # of a request, on machines that have others to serve: a hundred times what it takes
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
 def test_requests_of_a_megabyte() -> None:
     """Each with every template, like llama.cpp and like transformers by turns."""

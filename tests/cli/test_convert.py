@@ -12,12 +12,28 @@ from ggtok import cli
 from ggtok.making.convert.bpe import read_byte_level
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.tokenizer_json import Source
+from ggtok.parity.samples import CODE, PROSE
 from tests.making.convert import sources
 from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
+@pytest.mark.parametrize("name", ["bpe-llama3", "bpe-qwen2", "bpe-neox"])
+def test_exported_and_converted(
+    name: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    model, source, out = str(fixture(name)), tmp_path / "tokenizer.json", tmp_path / "x.gguf"
+    assert cli.main(["export", model, "--to", str(source)]) == 0
+    assert cli.main(["convert", str(source), "-o", str(out), "--json"]) == 0
+    data = json.loads(capfdbinary.readouterr().out)
+    tok, converted = ggtok.load(model), ggtok.load(out)
+    assert (data["pre"], data["tokens"], data["unexplained"]) == (tok.pre, tok.n_tokens, [])
+    for text in (*PROSE[:10], *CODE[:5], "<|endoftext|> \u00e9\u0301\n\n  x"):
+        assert converted.encode(text, add_special=False) == tok.encode(text, add_special=False)
+
+
+@pytest.mark.full
 def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     source = sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
     out = tmp_path / "x.gguf"
@@ -36,6 +52,7 @@ def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes
     assert ggtok.load(out).encode("abc") == ggtok.convert(source).tokenizer().encode("abc")
 
 
+@pytest.mark.full
 def test_a_wrong_id_is_a_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -52,6 +69,7 @@ def test_a_wrong_id_is_a_finding(
     assert cli.main(["convert", str(source), "-o", str(tmp_path / "x.gguf")]) == 0
 
 
+@pytest.mark.full
 def test_inexact(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     out = tmp_path / "tokenizer.json"
     source = sources.write(tmp_path / "a.model", sources.spm("unigram"))

@@ -208,6 +208,7 @@ def test_too_few_tokens(run) -> None:
 # ---- processes ----
 
 
+@pytest.mark.full
 @posix
 @BOTH
 def test_closed_pipes_and_locales(command: str, tmp_path: Path) -> None:

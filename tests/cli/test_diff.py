@@ -81,6 +81,7 @@ def test_long_lists_are_cut_short(run) -> None:
     assert text.count(b"  line ") == 5 and b" ...\n" in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", ["bpe", "wordpiece", "byte_fallback"])
 def test_the_original(run, make: str, tmp_path: Path) -> None:
     """A tokenizer.json, and the file that was converted from it."""
@@ -110,6 +111,7 @@ def test_the_original(run, make: str, tmp_path: Path) -> None:
         assert found["tokens"]["moved"] == []
 
 
+@pytest.mark.full
 def test_what_is_no_tokenizer(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
@@ -188,6 +190,7 @@ def test_drafts_are_llama_cpps(run, llama: LlamaCpp, tmp_path: Path) -> None:
     ],
 )
 def test_usage(run, argv: list[str], message: str, tmp_path: Path) -> None:
-    path = sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
+    path = tmp_path / "tokenizer.json"
+    ggtok.vocabulary(fixture("bpe-qwen2")).save(path)
     result = run("diff", *(str(path) if word == "{json}" else word for word in argv))
     assert result.status == 2 and message.lower() in result.errors[0].lower()

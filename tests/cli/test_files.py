@@ -52,6 +52,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the peak of a process's memory")
 @pytest.mark.parametrize("option", ["--ids", "--show-count", "--json"])
 def test_memory_does_not_grow_with_the_file(option: str, tmp_path: Path) -> None:

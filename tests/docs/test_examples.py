@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ELSEWHERE, OTHERS, PAGES, ROOT, blocks, run_page, surroundings
+from tests.support.full import full
 
 # Blocks that are no examples: drawings, and what other tests compile (tests/c/test_library.py).
 NOT_EXAMPLES = {"", "c", "cmake"}
@@ -33,7 +34,13 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-HERE = [page for page in PAGES if name_of(page) not in ELSEWHERE]
+# Pages whose examples use packages that only --full has.
+FULL = {"docs/converting.md", "docs/scale.md"}
+HERE = [
+    full(page) if name_of(page) in FULL else page
+    for page in PAGES
+    if name_of(page) not in ELSEWHERE
+]
 
 
 def test_pages_run_elsewhere_are() -> None:

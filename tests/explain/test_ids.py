@@ -90,6 +90,7 @@ def test_every_name_has_a_row() -> None:
     assert used - counting == set(EXPRESSIONS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["llama-spm", "llama-bpe", "bert-bge"])
 def test_real_vocabularies(name: str) -> None:
     with warnings.catch_warnings():

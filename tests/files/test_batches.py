@@ -188,6 +188,7 @@ def test_errors_come_after_the_texts_before_them(tok: ggtok.Tokenizer) -> None:
         list(ggtok.load(fixture("none")).encode_batches(["a"]))
 
 
+@pytest.mark.full
 def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
     """The reader stays at most some batches ahead, and nothing keeps what was given out."""
     asked = 0

@@ -26,6 +26,7 @@ print(peaks[1] - peaks[0], peaks[1])
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a peak of its own")
 @pytest.mark.parametrize("kind", ["whole.txt", "cut.txt", "a.jsonl"])
 def test_peak(tmp_path: Path, kind: str) -> None:

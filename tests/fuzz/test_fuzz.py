@@ -138,11 +138,13 @@ def test_scalars_of_every_type(name: str) -> None:
     assert {kind: metadata[f"a.{kind}"] for kind in values} == values
 
 
+@pytest.mark.full
 def test_sources_with_any_value_anywhere() -> None:
     n, taken, findings = sources.fuzz(7, inputs=40)
     assert n == 40 and taken > 10 and findings == 0
 
 
+@pytest.mark.full
 def test_models_are_read_as_protobuf_reads_them() -> None:
     n, taken, findings = fuzz(seed=3, inputs=3000)
     assert (n, findings) == (3000, 0) and taken > 100

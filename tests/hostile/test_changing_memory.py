@@ -135,6 +135,7 @@ print("loads:", loads)
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="os.pwrite")
 @pytest.mark.parametrize("kind", ["bytearray", "mmap", "memmap"])
 def test_a_file_that_changes_while_it_is_loaded(kind: str, tmp_path: Path) -> None:

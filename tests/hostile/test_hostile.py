@@ -27,6 +27,7 @@ from tests.support.vocabularies import fixture
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_sample(row: watch.Row, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if row in REFERENCE:
@@ -66,6 +67,7 @@ BAD = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", BAD)
 def test_the_watch_sees(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fault in the middle of a row, which goes on after it."""

@@ -104,6 +104,7 @@ def made(name: str, tokens: str, kind: int) -> GGUF:
     return gguf
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["ugm", "bpe-gpt2", "plamo2", "rwkv", "wpm"])
 @pytest.mark.parametrize("tokens", ["long", "one of Han"])
 def test_a_faulty_key_is_found_before_anything_is_built(
@@ -178,6 +179,7 @@ ROWS = [(*row, tokens) for row in LOADED for tokens in ("short", "long", "one")]
 ROWS += [("plamo2", NORMAL, "broken")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "kind"), LOADED)
 def test_what_loading_takes(name: str, kind: int, tmp_path: Path) -> None:
     tokens = [row[2] for row in ROWS if row[:2] == (name, kind)]

@@ -6,14 +6,17 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-import sentencepiece
 
 import ggtok
 from ggtok.making import train as training
 from ggtok.making.spelling import BYTE, CONTROL, NORMAL, UNKNOWN
 from ggtok.parity.samples import CODE, PROSE
+from tests.support.full import Lazy
+
+sentencepiece: Any = Lazy("sentencepiece")
 
 TEXT = "\n".join([*PROSE, *CODE]).replace("\r", "") + "\n"
 
@@ -149,6 +152,7 @@ def test_raw_vocabularies() -> None:
 # ---- Unigram ----
 
 
+@pytest.mark.full
 def test_unigram_is_sentencepieces() -> None:
     text = TEXT.split("\n")
     v = ggtok.train(TEXT, 1400, model="ugm", special_tokens=["<x>"], pad="<pad>", threads=1)
@@ -177,6 +181,7 @@ def test_unigram_is_sentencepieces() -> None:
     assert "sentencepiece package" in str(v.report)
 
 
+@pytest.mark.full
 def test_unigram_needs_text_and_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ggtok.InvalidValueError, match="not on word counts"):
         ggtok.train(ggtok.count_words("a"), 300, model="ugm")

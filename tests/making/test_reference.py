@@ -12,6 +12,7 @@ from ggtok.parity.samples import CODE, EMOJI, PROSE
 from ggtok.parity.texts import BROKEN
 from tests.parity import Result, compare_texts, compare_vocabulary
 from tests.support.llamacpp import LlamaCpp
+from tests.support.samples import some
 from tests.support.vocabularies import PRE_NAMES
 
 TEXT = "\n".join([*PROSE, *CODE])
@@ -67,7 +68,7 @@ def trainable() -> Iterator[str]:
     return (name for name in PRE_NAMES if name != "whitespace")
 
 
-@pytest.mark.parametrize("pre", trainable())
+@pytest.mark.parametrize("pre", some(trainable(), 4))
 def test_every_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
     """Words are counted as they are cut when encoding, and the text comes back."""
     v = ggtok.train(TEXT, 1400, pre=pre)

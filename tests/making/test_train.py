@@ -11,19 +11,25 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 import regex
-import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import ggtok
 from ggtok.making import spelling
 from ggtok.parity.samples import CODE, PROSE
 from tests.making import oracle
+from tests.support.full import Lazy
 from tests.support.samples import times
+
+sentencepiece: Any = Lazy("sentencepiece")
+Tokenizer: Any = Lazy("tokenizers", "Tokenizer")
+models: Any = Lazy("tokenizers.models")
+pre_tokenizers: Any = Lazy("tokenizers.pre_tokenizers")
+trainers: Any = Lazy("tokenizers.trainers")
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 MARK = "\u2581"
@@ -149,6 +155,7 @@ def spelled(v: ggtok.Vocabulary) -> tuple[dict[str, int], list[tuple[str, str]]]
     return vocab, [(left.decode(), right.decode()) for left, right in v.merge_texts]
 
 
+@pytest.mark.full
 @settings(max_examples=times(33, of=100), deadline=None)
 @given(
     text=texts,
@@ -184,6 +191,7 @@ def test_the_same_as_hugging_face(
     assert spelled(v) == theirs
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("documents", ["lines", "whole"])
 def test_real_text_as_hugging_face(documents: str) -> None:
     parts = lines_of(REAL) if documents == "lines" else [REAL]
@@ -215,6 +223,7 @@ def scored(v: ggtok.Vocabulary) -> list[tuple[str, float]]:
     return [(text.decode(), score) for text, score in zip(v.texts, v.scores, strict=True)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("split_digits", [False, True])
 @pytest.mark.parametrize("coverage", [1.0, 0.99])
 def test_real_text_as_sentencepiece(split_digits: bool, coverage: float) -> None:
@@ -232,6 +241,7 @@ def test_real_text_as_sentencepiece(split_digits: bool, coverage: float) -> None
     assert scored(v) == theirs
 
 
+@pytest.mark.full
 @settings(max_examples=times(20, of=60), deadline=None)
 @given(st.lists(st.one_of(tied, natural), min_size=1, max_size=6).map("\n".join))
 def test_any_text_as_sentencepiece(text: str) -> None:
@@ -248,6 +258,7 @@ def test_any_text_as_sentencepiece(text: str) -> None:
 named = st.sampled_from(["<", "s>", "<s>", "</s>", "<unk>", "<0x41>", "x", "ab", "c", " ", "\n"])
 
 
+@pytest.mark.full
 @settings(max_examples=times(20, of=80), deadline=None)
 @given(st.lists(named, min_size=1, max_size=30).map("".join), st.booleans())
 def test_texts_with_special_tokens_as_sentencepiece(text: str, byte_fallback: bool) -> None:
@@ -260,6 +271,7 @@ def test_texts_with_special_tokens_as_sentencepiece(text: str, byte_fallback: bo
     assert ours == sentence_piece(text, len(ours), control_symbols=specials, **options)
 
 
+@pytest.mark.full
 def test_real_code_as_sentencepiece() -> None:
     text = 3 * "\n".join(['s = "<s>" + x', "for (a<0x10>; b; c<s>d) </s><s>", REAL])
     v = ggtok.train(text, 1300, model="spm", min_frequency=1)
@@ -278,6 +290,7 @@ def test_neither_threads_nor_order_matter() -> None:
         assert (v.texts, v.merge_texts) == (expected.texts, expected.merge_texts)
 
 
+@pytest.mark.full
 def test_words_of_all_lengths() -> None:
     """Counted inline, as longer keys, in the table alone, in a chunk of their own."""
     rng = random.Random(2)
@@ -294,6 +307,7 @@ def test_words_of_all_lengths() -> None:
     assert v.merges == [(left, right) for left, right, _ in merges]
 
 
+@pytest.mark.full
 def test_many_words() -> None:
     """So many that the caches are full, the tables grow, and counts are sorted both ways."""
     rng = random.Random(3)

@@ -32,8 +32,6 @@ NOT_SOURCES = re.compile(
     r"|\.(so|pyd|pyc|o)$"
 )
 
-pytestmark = pytest.mark.full
-
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
     words = [str(word) for word in command]

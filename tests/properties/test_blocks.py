@@ -65,6 +65,7 @@ def hostile_texts(tok: ggtok.Tokenizer, seed: int, n: int) -> Iterator[bytes]:
         yield b"".join(rng.choice([*words, *specials, *odd, *odd]) for _ in range(40))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [*REAL, *OTHERS])
 def test_real_vocabularies(name: str) -> None:
     with warnings.catch_warnings():
@@ -159,6 +160,7 @@ print(n, tok.count(block, add_special=False) * 200, peak() - before)
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a peak of its own")
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm"])
 def test_memory_does_not_grow(name: str) -> None:

@@ -36,6 +36,7 @@ def test_encoded_texts_are(
     assert tok.is_canonical(ids), ids
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [*REAL, *OTHERS])
 def test_real_vocabularies(name: str) -> None:
     with warnings.catch_warnings():

@@ -211,6 +211,7 @@ def test_chunks_of_bytes(load_fixture: Load, name: str, text: bytes, more: int) 
         check_chunks(tok, text, int(str(e).rsplit("n=", 1)[1].split()[0]))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [*REAL[::3], *OTHERS])
 def test_real_vocabularies(name: str) -> None:
     tok = quiet(name)

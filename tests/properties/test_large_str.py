@@ -13,6 +13,7 @@ import ggtok
 Load = Callable[[str], ggtok.Tokenizer]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("filler", ["\u00e9t\u00e9 ", "\u4f60\u597d\u3002", "a\U0001f600b "])
 @pytest.mark.parametrize("size", [40_000, 700_000, 5 << 20])
 def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str, size: int) -> None:

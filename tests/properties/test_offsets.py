@@ -159,6 +159,7 @@ def test_spans_tile_what_is_not_normalized(
         assert name == "test" or tok.token_to_piece(id) == text[a:b]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["llama-spm", "llama-bpe", "gemma-4", *OTHERS])
 def test_real_vocabularies(name: str) -> None:
     tok = quietly(name)
@@ -250,6 +251,7 @@ def test_the_example_of_the_design_page(load_fixture: Load) -> None:
 # ---- Hugging Face tokenizers ----
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["gpt-2", "qwen2", "llama-spm"])
 def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
     """Where ids do; its offsets are in code points, too. `trim_offsets` is off."""

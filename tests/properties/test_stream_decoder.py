@@ -144,6 +144,7 @@ def test_cleaned_spaces(load_fixture: Load, text: str, prompt: str) -> None:
     assert joined == behind(tok, before, ids)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", REAL[::4])
 def test_real_vocabularies(name: str) -> None:
     with warnings.catch_warnings():

@@ -268,6 +268,7 @@ def _encode(tok: ggtok.Tokenizer, text: str) -> list[int]:
     return tok.encode(text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("row", ["path", "bytes and pre", "path and patterns"])
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_process_pools(method: str, row: str) -> None:

@@ -15,6 +15,7 @@ BLOCK = 256  # code points in a text
 
 
 # WPM decides by ranges of code points of its own; the others by tables that are compared as such.
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize(
     ("name", "one_in"), [("wpm", 1), ("wpm-cased", 9), ("ugm", 9), ("spm", 9), ("bpe-llama3", 9)]

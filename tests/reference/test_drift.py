@@ -69,6 +69,7 @@ def test_every_name_is_a_candidate(llama: LlamaCpp) -> None:
     assert drift.candidates(shared_object()) >= set(PRE_NAMES)
 
 
+@pytest.mark.full
 def test_installed_wheel(
     llama: LlamaCpp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,12 +80,14 @@ def test_decode(name: str, load_fixture: Load) -> None:
                 assert tok.decode_bytes(ids, **flags) == from_json(text), (ids, flags)
 
 
+@pytest.mark.full
 def test_build_is_reproducible(tmp_path: Any) -> None:
     for path in build.build(tmp_path):
         assert path.read_bytes() == fixture(path.stem).read_bytes(), path.stem
     assert build.chat(tmp_path / "chat.gguf").read_bytes() == build.CHAT.read_bytes()
 
 
+@pytest.mark.full
 def test_goldens_are_current(llama: Any) -> None:
     """What is committed is what the reference says today."""
     from fixtures.golden import dump

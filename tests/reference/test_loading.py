@@ -18,6 +18,7 @@ import ggtok
 from tests import parity
 from tests.support.llamacpp import LlamaCpp, LlamaCppError
 from tests.support.patch import GGUF, add_tokens
+from tests.support.samples import times
 from tests.support.vocabularies import fixture
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -260,7 +261,7 @@ OTHER = [*HARMONY, *ENDS, "<|eom_id|>", "</s>", "[EOS]", "<eos>", "<turn|>", "<|
 OTHER += ["[e~[", "<|ifm|im_end|>", "<|plamo:eos|>", "x-unused", "<s>", "<unk>"]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(times(50, of=150)))
 def test_made_up_decisions(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
     """Random candidates in random places: the order of a C++ hash map decides between them."""
     chooser = random.Random(seed)

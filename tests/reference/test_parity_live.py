@@ -16,7 +16,7 @@ from ggtok._native import pre_names
 from tests import parity
 from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError
 from tests.support.patch import GGUF
-from tests.support.samples import times
+from tests.support.samples import some, times
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real
 
 SEED = 20240229
@@ -32,6 +32,7 @@ def check(result: parity.Result) -> None:
 SOME = 20
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [*REAL, *OTHERS])
 def test_real_vocabulary(name: str, llama: LlamaCpp) -> None:
     check(parity.compare(name, real(name), times(50, of=100), SEED, tokens=SOME, llama=llama))
@@ -56,7 +57,7 @@ def gpt2() -> bytes:
     return ggtok.vocabulary(real("gpt-2")).smaller(8000).gguf()
 
 
-@pytest.mark.parametrize("pre", PRES)
+@pytest.mark.parametrize("pre", some(PRES, 4))
 def test_pre_tokenizer(pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path) -> None:
     gguf = GGUF.parse(gpt2)
     gguf.set("tokenizer.ggml.pre", pre)
@@ -64,6 +65,7 @@ def test_pre_tokenizer(pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path) -
     check(parity.compare(pre, path, times(40, of=80), SEED, tokens=0, llama=llama))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pre", PRES)
 def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
     """Flags and attributes that come with the name, on raw text where that matters."""

@@ -9,13 +9,20 @@ import pytest
 
 
 class Lazy:
-    """A package that is imported when it is first used."""
+    """A package, or something in it, that is imported when it is first used."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, package: str, name: str | None = None) -> None:
+        self._package, self._name = package, name
+
+    def _imported(self) -> Any:
+        module = import_module(self._package)
+        return getattr(module, self._name) if self._name else module
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(import_module(self._name), attribute)
+        return getattr(self._imported(), attribute)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._imported()(*arguments, **options)
 
 
 def full(*values: object, id: str | None = None) -> Any:

@@ -11,13 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sentencepiece
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import ggtok
 from ggtok.making.patterns import CHAIN_OF_PRE
 from ggtok.parity.samples import CODE, PROSE
+from tests.support.full import Lazy
 from tests.support.vocabularies import fixture
+
+sentencepiece: Any = Lazy("sentencepiece")
+Tokenizer: Any = Lazy("tokenizers", "Tokenizer")
+models: Any = Lazy("tokenizers.models")
+pre_tokenizers: Any = Lazy("tokenizers.pre_tokenizers")
+trainers: Any = Lazy("tokenizers.trainers")
 
 TEXT = [line for text in (*PROSE, *CODE) for line in text.split("\n") if line]
 SPECIAL = ["<|endoftext|>", "<|im_start|>"]
