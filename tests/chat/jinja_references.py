@@ -14,12 +14,14 @@ import select
 import subprocess
 import tarfile
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fixtures import fetch
 from ggtok import _jinja
 from ggtok.errors import TemplateError
+from tests.support import samples
 
 Answer = tuple[str, str | bytes]
 NOW = datetime(2026, 3, 7, 15, 4, 5, tzinfo=timezone.utc)
@@ -122,12 +124,56 @@ class LlamaCpp:
             self._process = None
 
 
+@cache
+def _environment() -> Any:
+    """An environment with what transformers gives to chat templates, of which --full takes the
+    original."""
+    from jinja2 import TemplateError, nodes
+    from jinja2.ext import Extension, loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Generation(Extension):
+        tags = {"generation"}  # noqa: RUF012
+
+        def parse(self, parser: Any) -> Any:
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            return nodes.CallBlock(self.call_method("_body"), [], [], body).set_lineno(line)
+
+        def _body(self, caller: Any) -> Any:
+            return caller()
+
+    def raise_exception(message: str) -> None:
+        raise TemplateError(message)
+
+    def tojson(
+        value: Any,
+        ensure_ascii: bool = False,
+        indent: Any = None,
+        separators: Any = None,
+        sort_keys: bool = False,
+    ) -> str:
+        options: dict[str, Any] = {"indent": indent, "separators": separators}
+        return json.dumps(value, ensure_ascii=ensure_ascii, sort_keys=sort_keys, **options)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
+    return environment
+
+
 def transformers(source: str, values: dict[str, Any]) -> Answer:
     """jinja2 in the environment of transformers' chat templates."""
-    from transformers.utils import chat_template_utils
-
     try:
-        template = chat_template_utils._cached_compile_jinja_template(source)
+        if samples.FULL:
+            from transformers.utils import chat_template_utils
+
+            template = chat_template_utils._cached_compile_jinja_template(source)
+        else:
+            template = _environment().from_string(source)
     except Exception as e:
         return "C", f"{type(e).__name__}: {e}"
     try:

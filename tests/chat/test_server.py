@@ -50,6 +50,7 @@ def check(result: parity.Result) -> None:
     assert result.counts["same ids"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SAMPLE)
 def test_recorded_requests(
     name: str,

@@ -13,6 +13,7 @@ import ggtok
 from tests.cli.command import BPE, LLAMA3
 from tests.docs.pages import TEMPLATE
 from tests.making.convert import sources
+from tests.support.full import full
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture, fixture_names
@@ -184,8 +185,8 @@ def test_drafts_are_llama_cpps(run, llama: LlamaCpp, tmp_path: Path) -> None:
         ([BPE], "give two models"),
         ([BPE, BPE, BPE], "give two models"),
         ([BPE, BPE, "--draft", "--text", "x"], "--draft and --text exclude each other"),
-        (["{json}", BPE], "the first must be a GGUF file"),
-        ([BPE, "{json}", "--draft"], "llama.cpp drafts only with a GGUF model"),
+        full(["{json}", BPE], "the first must be a GGUF file"),
+        full([BPE, "{json}", "--draft"], "llama.cpp drafts only with a GGUF model"),
         ([BPE, "missing.gguf"], "no such file"),
     ],
 )

@@ -14,7 +14,7 @@ import ggtok
 from ggtok.making import train as training
 from ggtok.making.spelling import BYTE, CONTROL, NORMAL, UNKNOWN
 from ggtok.parity.samples import CODE, PROSE
-from tests.support.full import Lazy
+from tests.support.full import Lazy, full
 
 sentencepiece: Any = Lazy("sentencepiece")
 
@@ -63,7 +63,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
             {"pre": "gemma4", "special_tokens": ["<0x41>"], "sources": ""},
             "'<0x41>' is spelled as a byte token",
         ),
-        ({"model": "ugm", "vocab_size": 5}, "sentencepiece: "),
+        full({"model": "ugm", "vocab_size": 5}, "sentencepiece: "),
     ],
 )
 def test_values_that_make_no_sense(options: dict[str, object], message: str) -> None:
@@ -196,7 +196,7 @@ def test_where_memory_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     here = training._peak_memory()
     monkeypatch.setattr(Path, "read_text", lambda _: "")
     elsewhere = training._peak_memory()
-    assert 1 << 20 < here <= elsewhere < 1 << 40
+    assert here > 1 << 20 and abs(elsewhere - here) < 1 << 24  # the two count apart
     monkeypatch.setattr(sys, "platform", "darwin")
     assert 0 < training._peak_memory() < elsewhere
     monkeypatch.setitem(sys.modules, "resource", None)

@@ -11,6 +11,7 @@ import ggtok
 from ggtok.parity.samples import CODE, EMOJI, PROSE
 from ggtok.parity.texts import BROKEN
 from tests.parity import Result, compare_texts, compare_vocabulary
+from tests.support.full import full
 from tests.support.llamacpp import LlamaCpp
 from tests.support.samples import some
 from tests.support.vocabularies import PRE_NAMES
@@ -57,7 +58,7 @@ def compare(llama: LlamaCpp, path: Path, v: ggtok.Vocabulary, texts: list[bytes]
     assert [tok.token_text(id) for id in range(tok.n_tokens)] == list(v.texts)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*(k for k in KINDS if k != "unigram"), full("unigram")])
 def test_llama_cpp_gives_our_ids(kind: str, llama: LlamaCpp, tmp_path: Path) -> None:
     size = 900 if KINDS[kind].get("model", "bpe") == "bpe" else 1500
     v = ggtok.train(TEXT, size, **KINDS[kind])  # type: ignore[arg-type]

@@ -110,6 +110,7 @@ def reach(c_program: Build) -> Callable[[Path], dict[str, tuple[int, int]]]:
     return run
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
 def test_no_table_of_a_fixture_starts_over(
     name: str, reach: Callable[[Path], dict[str, tuple[int, int]]]
