@@ -161,7 +161,7 @@ def _environment() -> Any:
     )
     environment.filters["tojson"] = tojson
     environment.globals["raise_exception"] = raise_exception
-    environment.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
+    environment.globals["strftime_now"] = lambda text: datetime.now().strftime(text)
     return environment
 
 
