@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 import ggtok
+from tests.c.build import STEPS
 from tests.support import samples
 from tests.support.llamacpp import LlamaCpp
 from tests.support.programs import Build, builder
 from tests.support.vocabularies import fixture
+from tests.support.work import Measure, measure
 
 TESTS = Path(__file__).resolve().parent
 
@@ -109,3 +111,9 @@ def load_fixture() -> Callable[[str], ggtok.Tokenizer]:
 def c_program(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """Builds one of tests/c's programs: `c_program("capi", "-O2")`."""
     return builder(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def work(c_program: Build, tmp_path_factory: pytest.TempPathFactory) -> Measure:
+    """Counts the steps that a file and texts take."""
+    return measure(c_program("work", *STEPS), tmp_path_factory.mktemp("work"))

@@ -7,7 +7,6 @@ import gc
 import os
 import random
 import re
-import signal
 import struct
 import sys
 import threading
@@ -31,8 +30,8 @@ from tests.arrow.producer import (
     schema_in,
     strings,
 )
+from tests.support.interrupts import interrupted, posix
 from tests.support.memory import resident
-from tests.support.timers import call_with_timer
 from tests.support.vocabularies import fixture
 
 TEXTS = [b"Hello, world", None, b"", b"a text of more than twelve bytes", b"caf\xc3\xa9 \xff"] * 3
@@ -626,7 +625,7 @@ def test_no_memory_is_lost(tok: ggtok.Tokenizer) -> None:
     assert grown < 90_000  # kB; each call has a column of 880 kB and ids of 1.3 MB
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX signals")
+@posix
 def test_ctrl_c_stops_an_endless_stream(tok: ggtok.Tokenizer) -> None:
     words = strings(b"u", [b"a"])
 
@@ -634,22 +633,15 @@ def test_ctrl_c_stops_an_endless_stream(tok: ggtok.Tokenizer) -> None:
         while True:
             yield Column(b"c", 1 << 14, [None, bytes(1 << 14)], dictionary=words)
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        # A callback of ctypes prints what is raised in it or in what it calls, and goes on.
+    def in_producer(frame: FrameType | None) -> bool:
+        """A callback of ctypes prints what is raised in it or in what it calls, and goes on."""
         while frame is not None:
             if "producer" in frame.f_code.co_filename:
-                return
+                return True
             frame = frame.f_back
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        raise KeyboardInterrupt
+        return False
 
     stream = Chunks(endless())
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            call_with_timer(lambda: tok.encode_batch(stream), 0.05, 0.001)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    assert interrupted(lambda: tok.encode_batch(stream), 0.05, again=0.001, skip=in_producer)
     assert stream.released == stream.schemas_released == 1
     assert {column.released for column in stream.made} == {1}

@@ -26,6 +26,8 @@ COMPILER = os.environ.get("CC") or shutil.which("cc")
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-fsanitize=thread",)
+# Calls a function of the program at each basic block of the library, not of the program itself.
+STEPS = ("-fsanitize-coverage=trace-pc",)
 
 # What encodes and decodes: the library without templates, training and Python's way in.
 LIBRARY = tuple(
@@ -42,6 +44,7 @@ PROGRAMS = {
     "reach": LIBRARY,
     "threads": LIBRARY,
     "paths": LIBRARY,
+    "work": LIBRARY,
     "stops": LIBRARY,
     "stl_order": ("index/stl_order.c", "base/mem.c"),
     "partition": ("special/*.c", "index/stl_order.c", "base/error.c", "base/mem.c"),
@@ -67,17 +70,22 @@ def build(
 ) -> None:
     """Writes the program to `out`; raises CalledProcessError if it doesn't compile. The folder
     `objects` keeps what it is made of, for other programs."""
-    sources = list((ROOT / "tests" / "c").glob(f"{program}.c*"))
-    library = "-lm" if sources[0].suffix == ".c" else "-lstdc++"
+    programs = list((ROOT / "tests" / "c").glob(f"{program}.c*"))
+    sources = [*programs]
+    library = "-lm" if programs[0].suffix == ".c" else "-lstdc++"
     for pattern in PROGRAMS[program]:
         sources += sorted((ROOT / "cext").glob(pattern))
     command = command_of(flags, cc)
+    plain = [word for word in command if word not in STEPS]
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
         # In an order of its own, so that a process which begins at the same time as another one
         # finds much of what it needs compiled.
         shuffled = random.Random(os.getpid()).sample(sources, len(sources))
-        made = {source: object_of(source, command, folder) for source in shuffled}
+        made = {
+            source: object_of(source, plain if source in programs else command, folder)
+            for source in shuffled
+        }
         linked = [str(made[source]) for source in sources]
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
 

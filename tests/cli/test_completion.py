@@ -7,12 +7,12 @@ import select
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import spawn
+from tests.support.waits import LIMIT
 
 # What is typed, and what completes it.
 TYPED = [
@@ -106,10 +106,8 @@ def test_zsh(run, folder: Path) -> None:
 
     def read(until: bytes) -> None:
         nonlocal seen
-        end = time.monotonic() + 20
-        while until not in seen and time.monotonic() < end:
-            if select.select([terminal], [], [], 0.05)[0]:
-                seen += os.read(terminal, 1 << 16)
+        while until not in seen and select.select([terminal], [], [], LIMIT)[0]:
+            seen += os.read(terminal, 1 << 16)
         assert until in seen, (until, seen[-500:])
         seen = seen[seen.index(until) + len(until) :]
 
@@ -126,7 +124,6 @@ def test_zsh(run, folder: Path) -> None:
             for name in sorted(expected):
                 read(name.encode())
         os.write(terminal, b"\x15\n")
-        time.sleep(0.05)
     os.write(terminal, b"exit\n")
     os.waitpid(child, 0)
     os.close(terminal)

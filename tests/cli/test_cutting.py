@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from ggtok._truncate import beginning
 from tests.cli.command import BPE, COMMAND, LLAMA3, SPM, spawn
 from tests.cli.terminal import on_terminal
 from tests.support.vocabularies import fixture, fixture_names
+from tests.support.waits import LIMIT
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells, signals and terminals")
 LINE = "A line of text, <|endoftext|> é日本 \U0001fae8 and 12345 so on.\n".encode()
@@ -89,7 +89,7 @@ def test_truncate_ends_what_has_no_end(tmp_path: Path) -> None:
     nothing = '"$@" -n 0 --side right --no-special'
     line = f'yes "some text" | "$@" -n 9; yes | {nothing}; {nothing} </dev/zero'
     done = subprocess.run(
-        ["sh", "-c", line, "sh", *COMMAND, "truncate", LLAMA3], capture_output=True, timeout=60
+        ["sh", "-c", line, "sh", *COMMAND, "truncate", LLAMA3], capture_output=True, timeout=LIMIT
     )
     text = ggtok.load(LLAMA3).truncate("some text\n" * 10, 9)
     assert (done.returncode, done.stdout, done.stderr) == (0, text.encode(), b"")
@@ -244,9 +244,8 @@ def test_ctrl_c(command: str, tmp_path: Path) -> None:
     assert process.stdin is not None
     process.stdin.write(b"x" * 200000)  # more than a pipe holds: it reads
     process.stdin.flush()
-    time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 

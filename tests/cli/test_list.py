@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import threading
 from pathlib import Path
 
 import pytest
 
+from ggtok.cli import messages
 from ggtok.sources import ollama, patience
 from tests.cli.command import BPE, LLAMA3
 from tests.support.servers import File, Server
-from tests.support.vocabularies import fixture
+from tests.support.waits import LIMIT
 
 
 @pytest.fixture
@@ -84,13 +85,22 @@ def test_folders_that_are_none(run, tmp_path: Path) -> None:
 
 def test_slow_servers_are_told_of(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path))
-    monkeypatch.setattr(patience, "SILENT", 0.1)
+    monkeypatch.setattr(patience, "SILENT", 0.01)
+    told = threading.Event()
+    warn = messages.say
+
+    def say(*args: object) -> None:
+        warn(*args)
+        told.set()
+
+    monkeypatch.setattr(messages, "say", say)
     with Server() as server:
-        for name in "a", "b":
+        for name, seconds in ("a", LIMIT), ("b", 0.2):
             server.files[f"/{name}.gguf"] = File(
-                fixture("bpe-llama3").read_bytes(), before=lambda _: time.sleep(0.5)
+                Path(LLAMA3), before=lambda _, s=seconds: told.wait(s) and None
             )
         result = run("tokenize", server.url("/a.gguf"), "hi", "--ids")
+        told.clear()
         quiet = run("tokenize", server.url("/b.gguf"), "hi", "--ids", "-q")
     assert (result.status, quiet.status) == (0, 0)
     assert result.out == quiet.out == run("tokenize", LLAMA3, "hi", "--ids").out

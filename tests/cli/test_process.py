@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import ggtok
 from ggtok import cli
 from tests.cli.command import BPE, COMMAND, QWEN2, SPM, spawn
 from tests.cli.terminal import on_terminal
+from tests.support.waits import LIMIT
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells, signals and terminals")
 
@@ -144,13 +144,11 @@ def test_interrupt_is_quiet(tmp_path: Path) -> None:
     )
     signal.signal(signal.SIGINT, before)
     assert process.stdin is not None
-    # It reads standard input once it has loaded the model: fill the pipe, and it
-    # takes what is there.
+    # More than a pipe holds: it has loaded the model and reads.
     process.stdin.write(b"x" * 200000)
     process.stdin.flush()
-    time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate()
+    out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +21,7 @@ from ggtok.files.summary import EncodeProgress
 from tests.files.corpus import documents, ids_of
 from tests.support.full import Lazy
 from tests.support.vocabularies import fixture
+from tests.support.waits import LIMIT, until
 
 pa: Any = Lazy("pyarrow")
 
@@ -188,7 +187,6 @@ def test_errors_come_after_the_texts_before_them(tok: ggtok.Tokenizer) -> None:
         list(ggtok.load(fixture("none")).encode_batches(["a"]))
 
 
-@pytest.mark.full
 def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
     """The reader stays at most some batches ahead, and nothing keeps what was given out."""
     asked = 0
@@ -203,19 +201,18 @@ def test_memory_is_bounded(tok: ggtok.Tokenizer) -> None:
     for n in range(1, 20):
         ids, _ = next(batches)
         reference = weakref.ref(ids)
-        time.sleep(0.001)
+        until(lambda: asked >= 10 * (n + 2))  # noqa: B023
         # One is encoded, one waits, one is being collected: 10 texts each.
         assert asked <= 10 * (n + 3)
         del ids, _
         next(batches)
-        gc.collect()
         assert reference() is None
         asked -= 10
     batches.close()  # type: ignore[attr-defined]
-    time.sleep(0.2)
-    then = asked
-    time.sleep(0.2)
-    assert asked == then
+    for thread in threading.enumerate():
+        if thread.name == "ggtok reader":
+            thread.join(LIMIT)
+            assert not thread.is_alive()
 
 
 def test_two_at_once(tok: ggtok.Tokenizer) -> None:
@@ -260,7 +257,5 @@ except KeyboardInterrupt:
     command = [sys.executable, "-c", script, str(fixture("bpe-llama3"))]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "waiting\n"
-    then = time.monotonic()
     child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=60)[0] == "stopped\n"
-    assert time.monotonic() - then < 20
+    assert child.communicate(timeout=LIMIT)[0] == "stopped\n"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok import _channel
 from ggtok.distributed import job
 from ggtok.files import ahead, encode, jsonl, sources, streams, tables, text
 from ggtok.files.documents import Piece, Pieces, Place
@@ -217,12 +218,13 @@ def test_lines_without_records(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     assert (summary.documents, summary.bytes) == (0, 5) and raw_ids(tmp_path / "o") == []
 
 
-def test_a_slow_iterable() -> None:
+def test_a_slow_iterable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Is waited for."""
+    monkeypatch.setattr(_channel, "_POLL", 0.001)
 
     def slow() -> Iterator[int]:
         for item in range(2):
-            time.sleep(0.15)
+            time.sleep(0.01)
             yield item
 
     assert list(ahead.ahead(slow())) == [0, 1]

@@ -11,9 +11,8 @@ import re
 import signal
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -27,8 +26,9 @@ from ggtok._native import training as native
 from ggtok.making import counts as counting
 from ggtok.making import sources
 from ggtok.parity.samples import PROSE
+from tests.support.interrupts import interrupted, posix
 from tests.support.samples import times
-from tests.support.timers import call_with_timer
+from tests.support.waits import LIMIT
 
 TEXT = "one two\nthree  two\n\none\n"
 WORDS = {"one": 2, " two": 1, "\n": 3, "three": 1, " ": 1, "\n\n": 0}
@@ -233,14 +233,6 @@ def test_progress_of_merging_can_stop_it() -> None:
         ggtok.train(text, 5000, pre="gpt-2", progress=stop)
 
 
-def again_and_again(merge: Callable[[], object], merging: bool) -> None:
-    while True:
-        if merging:
-            merge()
-        else:
-            ggtok.count_words(endless(), pre="gpt-2", threads=2)
-
-
 def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those before it end."""
     start, started = threading.Thread.start, []
@@ -255,37 +247,39 @@ def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="can't start"):
         ggtok.count_words("a b c", pre="gpt-2", threads=4)
     for thread in started:
-        thread.join(20)
+        thread.join(LIMIT)
         assert not thread.is_alive()
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-@pytest.mark.parametrize("where", ["count", "merge"])
-def test_an_interrupt_ends_it(where: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """A handler's exception, inside C: soon, and nothing is printed."""
-    text = "".join(f"{i * 7919:x} " for i in range(400_000))
-    counts = ggtok.count_words(text, pre="gpt-2")
-
-    class Interrupted(BaseException):
-        pass
-
-    def handler(*_: object) -> None:
-        raise Interrupted
-
-    def calls() -> None:
-        again_and_again(lambda: ggtok.train(counts, 200_000), where == "merge")
-
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
-        began = time.monotonic()
-        with pytest.raises(Interrupted):
-            # Again, should a destructor swallow the first.
-            call_with_timer(calls, 0.05, 10)
-        assert time.monotonic() - began < 30
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+@posix
+def test_an_interrupt_ends_counting(capfd: pytest.CaptureFixture[str]) -> None:
+    """Of a source without end; nothing is printed."""
+    assert interrupted(lambda: ggtok.count_words(endless(), pre="gpt-2", threads=2), 0.05)
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_interrupt_ends_merging(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library asks now and then whether it may go on: here, it does so for the second time."""
+    counts = ggtok.count_words("".join(f"{i * 7919:x} " for i in range(100_000)), pre="gpt-2")
+    asked = []
+
+    def ask(asker: native._Asker, progress: Any) -> bool:
+        asked.append(progress.n_merges)
+        if len(asked) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return call(asker, progress)
+
+    call = native._Asker.__call__
+    monkeypatch.setattr(native._Asker, "__call__", ask)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ggtok.train(counts, 200_000)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(asked) == 2 and capfd.readouterr() == ("", "")
 
 
 def test_an_exception_before_the_first_line() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from ggtok._channel import Channel
 from ggtok.files.ahead import Behind, ahead
+from tests.support.waits import LIMIT
 
 
 class Interrupted(BaseException):
@@ -76,7 +77,7 @@ def test_close_ends_all_that_wait() -> None:
         thread.start()
     channel.close()
     for thread in threads:
-        thread.join(10)
+        thread.join(LIMIT)
         assert not thread.is_alive()
     assert channel.put(3) is False and channel.get() is None
 
@@ -95,7 +96,7 @@ def test_a_giver_that_is_interrupted_stops_nobody(interrupts: None) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0)
         channel.close()
         for taker in takers:
-            taker.join(20)
+            taker.join(LIMIT)
             assert not taker.is_alive()
 
 
@@ -123,5 +124,5 @@ def test_reading_that_is_interrupted_ends(interrupts: None) -> None:
         items.close()  # type: ignore[attr-defined]
     for thread in threading.enumerate():
         if thread.name == "ggtok reader":
-            thread.join(20)
+            thread.join(LIMIT)
             assert not thread.is_alive()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
-from functools import partial
+from collections.abc import Callable
 
 import pytest
 
 import ggtok
 from ggtok._native import splitting
+from tests.support.interrupts import posix, stop_midway
 from tests.support.patch import GGUF
-from tests.support.timers import call_with_timer
 from tests.support.vocabularies import fixture
-
-posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
 
 class Stop(BaseException):
@@ -23,22 +20,30 @@ class Stop(BaseException):
 
 
 @posix
-def test_a_signal_while_patterns_cut_words() -> None:
+def test_a_signal_while_patterns_cut_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """What its handler raises comes out of the call, and the tokenizer still works."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\w+|\W"])
     want = tok.encode("the kettle")
+    splitter = tok._native._splitter
+    assert splitter is not None
+    split = splitter.split
+
+    def interrupted(text: bytes) -> list[int]:
+        signal.raise_signal(signal.SIGALRM)
+        return split(text)
 
     def stop(number: int, frame: object) -> None:
         raise Stop
 
     before = signal.signal(signal.SIGALRM, stop)
+    monkeypatch.setattr(splitter, "split", interrupted)
     try:
         for call in (tok.encode, tok.encode_array, tok.count):
             with pytest.raises(Stop):
-                call_with_timer(partial(call, "the kettle " * 2_000_000), 0.1)
+                call("the kettle")
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    monkeypatch.undo()
     assert tok.encode("the kettle") == want
 
 
@@ -78,25 +83,19 @@ def test_what_failed_in_a_call_that_a_signal_ended_is_forgotten() -> None:
 def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception) -> None:
     """It comes out all the same: the texts are fine."""
     tok = ggtok.load(fixture("bpe-gpt2"))
-    text = "the kettle " * 2_000_000  # made before the clock runs
-    batch = [text[: len(text) // 20]] * 500
+    error.__cause__ = ZeroDivisionError()
 
-    def stop(number: int, frame: object) -> None:
-        raise error from ZeroDivisionError()
+    def one(n: int) -> Callable[[], object]:
+        text = "the kettle " * (200_000 * n)
+        return lambda: tok.encode(text)
 
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        for call in (
-            lambda: tok.encode(text),
-            lambda: tok.encode_batch(batch, threads=1),
-        ):
-            with pytest.raises(type(error)) as caught:
-                call_with_timer(call, 0.01)
-            assert caught.value is error
-            assert isinstance(error.__cause__, ZeroDivisionError)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    def batch(n: int) -> Callable[[], object]:
+        texts = ["the kettle " * 10_000] * (20 * n)
+        return lambda: tok.encode_batch(texts, threads=1)
+
+    for prepare in (one, batch):
+        stop_midway(tok, prepare, error)
+    assert isinstance(error.__cause__, ZeroDivisionError)
 
 
 def test_a_context_on_loan_comes_back_however_the_loan_ends() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -9,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -21,8 +21,9 @@ import pytest
 
 import ggtok
 from ggtok.parity.texts import texts
-from tests.support.timers import call_with_timer
+from tests.support.interrupts import interrupted, posix, stop_midway
 from tests.support.vocabularies import fixture, fixture_names
+from tests.support.waits import LIMIT, until
 
 THREADS = 16
 PATTERNS = [r"\p{L}+", r"\s+|\S"]
@@ -126,14 +127,21 @@ def _in_fork(work: Callable[[], bool]) -> bool:
             os._exit(0 if work() else 1)
         except BaseException:
             os._exit(2)
-    for _ in range(600):
+    ended: list[int] = []
+
+    def end() -> bool:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return status == 0
-        time.sleep(0.05)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    raise TimeoutError("the forked child hangs")
+            ended.append(status)
+        return bool(done)
+
+    try:
+        until(end)
+    finally:
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    return ended == [0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -183,18 +191,23 @@ class Slow:
         sleep(0.5)
 
 def deep(n):  # so far down the C stack that the system takes that part from an ended thread
-    max([0, 1], key=lambda _: n and deep(n - 1) or tok.encode_batch(batch, threads=4))
+    max([0, 1], key=lambda _: deep(n - 1) if n else encode())
 
+def encode():
+    busy.set()
+    tok.encode_batch(batch, threads=4)
+
+busy = threading.Event()
 sys.modules["slow"] = Slow()
 batch = [f"{i}{text}" for i in range(300)] * 200
 threading.Thread(target=deep, args=(60,), daemon=True).start()
-time.sleep(0.2)
+busy.wait()
 """
 
 
 def test_exit_while_a_daemon_thread_is_busy() -> None:
     command = [sys.executable, "-c", ABANDONED, str(fixture("bpe-llama3"))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -281,36 +294,12 @@ def test_process_pools(method: str, row: str) -> None:
             assert list(pool.map(_encode, [tok] * 8, [TEXT] * 8)) == want
 
 
-# ---- Ctrl-C ----
+# ---- signals ----
 
-# Batches of a minute or more, interrupted once they are under way.
-INTERRUPTED = """
-import itertools, sys, ggtok
-tok = ggtok.load(sys.argv[1], pre_patterns=[r"\\w+|\\W"] if sys.argv[2] == "patterns" else None)
-text = "".join(chr(97 + i * i % 23) + " " * (i % 5 == 0) for i in range(30_000))
-batches = {
-    "list": lambda: tok.encode_batch([f"{i}{text}" for i in range(300)] * 200, threads=2),
-    "arrays": lambda: tok.encode_batch_arrays([f"{i}{text}" for i in range(300)] * 200, threads=2),
-    "one thread": lambda: tok.encode_batch([f"{i}{text}" for i in range(300)] * 200, threads=1),
-    "short": lambda: tok.encode_batch(["some words"] * 30_000_000, threads=2),
-    "generator": lambda: tok.encode_batch((f"{i} words" for i in itertools.count()), threads=2),
-    "patterns": lambda: tok.encode_batch([text] * 100_000, threads=2),
-}
-batch = batches[sys.argv[2]]
-print("begins", flush=True)
-try:
-    batch()
-except KeyboardInterrupt:
-    assert tok.decode(tok.encode("still works", add_special=False)) == "still works"
-    print("interrupted", flush=True)
-"""
+# tests/c/stops.c says how soon calls stop; here, that it is before the end, and on the main thread.
 
 
-class Interrupted(Exception):
-    pass
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@posix
 @pytest.mark.parametrize(
     "call",
     [
@@ -323,76 +312,86 @@ class Interrupted(Exception):
         "ranges",
         "parts",
         "a block",
-        "a cut",
     ],
 )
 def test_a_signal_stops_one_text(call: str) -> None:
-    """tests/c/stops.c says how soon; here, that it is before the end, and on the main thread."""
     tok = ggtok.load(fixture("bpe-llama3"))
-    text = b"".join(b"%d kettles, " % i for i in range(1_500_000))
-    if call == "str":
-        string = text.decode() + "\N{SNOWMAN}"
-    elif call in ("ranges", "parts"):
-        string = text.decode()
-    elif call in ("a block", "a cut"):  # there is none, as in a text of one word
-        block = bytearray(text if call == "a block" else b"a" * 8_000_000)
-        blocks = tok._native.blocks()
-    calls: dict[str, Callable[[], object]] = {
-        "encode": lambda: tok.encode(text),
-        "encode_array": lambda: tok.encode_array(text),
-        "count": lambda: tok.count(text),
-        "batch of two": lambda: tok.encode_batch([text, text], threads=2),
-        "one is huge": lambda: tok.encode_batch([text, b"tiny"], threads=2),
-        "str": lambda: tok.count(string),
-        "ranges": lambda: tok._native.encode_ranges(string, 2, [(0, 5)]),
-        "parts": lambda: tok._native.encode_parts(string, 2, [(0, 5)]),
-        "a block": lambda: blocks.encode(block, len(block), 0),
-        "a cut": lambda: blocks.safe_cut(block, 0),
-    }
-    handled = []
+    want = tok.encode("the kettle"), tok.encode("123 kettles, " * 9000)
+    some = b"".join(b"%d kettles, " % i for i in range(200_000))
 
-    def stop(number: int, frame: object) -> None:
-        handled.append(tok.encode("the kettle"))  # which may use the tokenizer, too
-        raise Interrupted
+    def prepare(n: int) -> Callable[[], object]:
+        text = some * n
+        string = text.decode() + "\N{SNOWMAN}" * (call == "str")
 
-    def stops_early() -> bool:
-        began = time.process_time()
-        with pytest.raises(Interrupted):
-            call_with_timer(calls[call], 0.02, of_processor=True)
-        stopped = time.process_time() - began
-        assert handled.pop() == want[0] and not handled
-        assert (tok.encode("the kettle"), tok.encode(text[:100_000])) == want
-        began = time.process_time()
-        calls[call]()
-        return stopped < (time.process_time() - began) / 2
+        def block() -> None:
+            memory = bytearray(text)
+            tok._native.blocks().encode(memory, len(memory), 0)
 
-    want = tok.encode("the kettle"), tok.encode(text[:100_000])
-    before = signal.signal(signal.SIGPROF, stop)
-    try:  # in processor time; a machine with other work to do may still bring the signal late
-        assert any(stops_early() for _ in range(3))
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        calls: dict[str, Callable[[], object]] = {
+            "encode": lambda: tok.encode(text),
+            "encode_array": lambda: tok.encode_array(text),
+            "count": lambda: tok.count(text),
+            "batch of two": lambda: tok.encode_batch([text, text], threads=2),
+            "one is huge": lambda: tok.encode_batch([text, b"tiny"], threads=2),
+            "str": lambda: tok.count(string),
+            "ranges": lambda: tok._native.encode_ranges(string, 2, [(0, 5)]),
+            "parts": lambda: tok._native.encode_parts(string, 2, [(0, 5)]),
+            "a block": block,
+        }
+        return calls[call]
+
+    stop_midway(tok, prepare)
+    assert (tok.encode("the kettle"), tok.encode("123 kettles, " * 9000)) == want
     if call == "count":
         with ThreadPoolExecutor(1) as pool:  # where no handler runs
-            assert pool.submit(tok.count, text).result() == tok.count(text)
+            assert pool.submit(tok.count, some).result() == tok.count(some)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-@pytest.mark.parametrize(
-    "batch", ["list", "arrays", "one thread", "short", "generator", "patterns"]
-)
-def test_ctrl_c_stops_a_batch(batch: str) -> None:
-    command = [sys.executable, "-c", INTERRUPTED, str(fixture("bpe-llama3")), batch]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        try:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "begins\n"
-            time.sleep(1.5)
-            assert child.poll() is None, "the batch is too short to be interrupted"
-            child.send_signal(signal.SIGINT)
-            # A second is promised; the rest is for a machine that has more to do.
-            said, _ = child.communicate(timeout=8)
-            assert (child.returncode, said) == (0, "interrupted\n")
-        finally:
-            child.kill()
+@posix
+def test_a_signal_stops_the_search_for_a_cut() -> None:
+    """There is none in a text of one word."""
+    blocks = ggtok.load(fixture("bpe-llama3"))._native.blocks()
+    native, found = blocks._safe_cut, list[int]()
+
+    def search(*args: Any) -> int:
+        # No signal is handled between the end of the search and the change of the list.
+        found.extend(itertools.starmap(native, [args]))
+        return found[0]
+
+    blocks._safe_cut = search
+    for n in (8_000_000 << i for i in range(7)):
+        text = bytearray(b"a" * n)
+        if interrupted(lambda: blocks.safe_cut(text, 0), 0.02) and not found:  # noqa: B023
+            return
+        found.clear()
+    raise AssertionError("no signal stopped the search")
+
+
+@posix
+@pytest.mark.parametrize("batch", ["list", "arrays", "one thread", "short", "patterns"])
+def test_a_signal_stops_a_batch(batch: str) -> None:
+    patterns = PATTERNS if batch == "patterns" else None
+    tok = ggtok.load(fixture("bpe-llama3"), pre_patterns=patterns)
+    text = "".join(chr(97 + i * i % 23) + " " * (i % 5 == 0) for i in range(30_000))
+
+    def prepare(n: int) -> Callable[[], object]:
+        texts = [f"{i}{text}" for i in range(20)] * n
+        calls: dict[str, Callable[[], object]] = {
+            "list": lambda: tok.encode_batch(texts * 10, threads=2),
+            "arrays": lambda: tok.encode_batch_arrays(texts * 10, threads=2),
+            "one thread": lambda: tok.encode_batch(texts * 10, threads=1),
+            "short": lambda: tok.encode_batch(["some words"] * (200_000 * n), threads=2),
+            "patterns": lambda: tok.encode_batch(texts, threads=2),
+        }
+        return calls[batch]
+
+    stop_midway(tok, prepare)
+    assert tok.decode(tok.encode("still works", add_special=False)) == "still works"
+
+
+@posix
+def test_a_signal_stops_a_batch_that_a_generator_makes() -> None:
+    tok = ggtok.load(fixture("bpe-llama3"))
+    assert interrupted(
+        lambda: tok.encode_batch((f"{i} words" for i in itertools.count()), threads=2), 0.02
+    )

@@ -21,6 +21,7 @@ from ggtok.errors import FileError, InvalidValueError, UnreachableError
 from ggtok.sources import cache
 from tests.support.servers import File, Server
 from tests.support.vocabularies import fixture
+from tests.support.waits import LIMIT
 
 pytest.importorskip("httpx2")
 from ggtok.sources import connect, http
@@ -55,6 +56,7 @@ class Dripping:
 
     def __init__(self, parts: Callable[[], Iterator[bytes]], pause: float) -> None:
         self._parts, self._pause = parts, pause
+        self._over = threading.Event()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/model.gguf"
 
@@ -63,6 +65,7 @@ class Dripping:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         self._socket.close()
 
     def _serve(self) -> None:
@@ -79,7 +82,8 @@ class Dripping:
                 connection.recv(65536)
                 for part in self._parts():
                     connection.sendall(part)
-                    time.sleep(self._pause)
+                    if self._over.wait(self._pause):
+                        return
         except OSError:
             return  # the client has hung up
 
@@ -121,11 +125,9 @@ def burst_and_drip() -> Iterator[bytes]:
     ],
 )
 def test_slow_servers_are_left(parts: Callable[[], Iterator[bytes]], says: str) -> None:
-    began = time.monotonic()
+    """They would send for ever."""
     with Dripping(parts, 0.05) as slow, pytest.raises(UnreachableError, match=says):
         ggtok.load(slow.url)
-    # Twice the limit, the pauses, and what a busy machine adds.
-    assert time.monotonic() - began < 6
 
 
 def test_all_redirects_have_one_time_limit(server: Server) -> None:
@@ -136,22 +138,23 @@ def test_all_redirects_have_one_time_limit(server: Server) -> None:
         ggtok.load(server.url("/model.gguf"))
 
 
-def test_a_server_cannot_ask_for_a_longer_wait_than_the_limit(server: Server) -> None:
+def test_a_server_cannot_ask_for_a_longer_wait_than_the_limit(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.files["/model.gguf"] = File(MODEL, statuses=[(503, {"Retry-After": "30"})] * 9)
-    began = time.monotonic()
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
     with pytest.raises(UnreachableError, match=r"gave up after 1 attempt: .*503"):
         ggtok.load(server.url("/model.gguf"))
-    assert time.monotonic() - began < 5
+    assert 30 not in waits
 
 
 def test_the_time_limit_holds_for_resolving_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr(connect, "resolve", lambda host, port: go_on.wait(60))
-    began = time.monotonic()
+    monkeypatch.setattr(connect, "resolve", lambda host, port: go_on.wait(LIMIT))
     with pytest.raises(UnreachableError, match="no answer within 1 seconds"):
         ggtok.load("https://slow.test/model.gguf")
-    assert time.monotonic() - began < 6
-    go_on.set()
+    go_on.set()  # it had no address yet
 
 
 class Time:

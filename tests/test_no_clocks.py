@@ -1,0 +1,29 @@
+"""No test compares times, which depend on the machine and on what else it does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+CLOCK = re.compile(
+    r"(?<!def )\b(?:monotonic|perf_counter|process_time|thread_time|getrusage|timeit)(?:_ns)?\b"
+)
+# Tests that name a clock, and why. (Commands such as tests/parity.py may tell how long they took.)
+ALLOWED = {
+    "cli/test_count.py": "replaces the clock of the command",
+    "test_no_clocks.py": "this file",
+}
+
+
+def test_no_test_reads_a_clock() -> None:
+    """What a test waits for has one generous limit, tests/support/waits.py; work is counted,
+    tests/support/work.py; and signals are sent until one is in time, tests/support/interrupts.py.
+    Speed is the business of tests/bench."""
+    names = {
+        path.relative_to(TESTS).as_posix()
+        for path in TESTS.rglob("*.py")
+        if path.name.startswith(("test_", "conftest")) or path.parent.name == "support"
+        if CLOCK.search(path.read_text("utf-8"))
+    }
+    assert names == set(ALLOWED)
