@@ -461,10 +461,15 @@ enum {
     /* drop a leading BOS and a trailing EOS, if the vocabulary adds them */
     GGTOK_REMOVE_SPECIAL = 1,
     /* render control and unknown tokens as their text */
-    GGTOK_UNPARSE_SPECIAL = 2
+    GGTOK_UNPARSE_SPECIAL = 2,
+    /* keep all spaces: the text is the tokens' pieces, joined, as llama-server's /detokenize */
+    GGTOK_KEEP_SPACES = 4,
+    /* remove spaces before punctuation even if the vocabulary doesn't ask for it */
+    GGTOK_CLEAN_SPACES = 8
 };
 
-/* Ids to text: llama_detokenize. An id outside [0, n_tokens) is GGTOK_ERR_ARGUMENT. */
+/* Ids to text: llama_detokenize, unless the flags change what happens to spaces
+ * (GGTOK_KEEP_SPACES wins over GGTOK_CLEAN_SPACES). An id outside [0, n_tokens) is GGTOK_ERR_ARGUMENT. */
 GGTOK_API ggtok_status ggtok_decode(ggtok_context *ctx, const int32_t *ids, size_t n,
                                     unsigned flags, ggtok_bytes *out, ggtok_error *err);
 

@@ -7,11 +7,12 @@ import os
 
 from ggtok import _types as types
 from ggtok._native import results
-from ggtok._native.arguments import index, iterated, on_main_thread
+from ggtok._native.arguments import index, iterated, on_main_thread, truth
 from ggtok.chat.methods import Chatting
 from ggtok.errors import InvalidTypeError, InvalidValueError
 
 _MAX_THREADS = 256  # more are not started
+_UNITS = ("byte", "char", "utf16")  # in the order of cext/python/state.h
 
 
 class Offsets(Chatting):
@@ -39,7 +40,9 @@ class Offsets(Chatting):
         Args:
             text, add_special, parse_special, continuation: as for :meth:`encode`.
             unit: what spans count: ``"byte"``, bytes of the text as UTF-8; ``"char"``, code
-                points of a ``str``, where a token that holds part of a character has all of it.
+                points of a ``str``; ``"utf16"``, UTF-16 code units of a ``str``, as JavaScript
+                and most editors count. A token that holds part of a character has all of it,
+                unless bytes are counted.
 
         Returns:
             ``(ids, spans)``: a list, and an int64 array of shape ``(n_tokens, 2)``; the i-th
@@ -47,19 +50,19 @@ class Offsets(Chatting):
             unit is bytes).
 
         Raises:
-            InvalidValueError: ``"char"`` for a bytes-like text; another unit; and as for
-                :meth:`encode`, whose other errors this raises, too.
+            InvalidValueError: a unit other than ``"byte"`` for a bytes-like text; another unit;
+                and as for :meth:`encode`, whose other errors this raises, too.
         """
-        if unit != "byte" and _in_chars(unit) and not isinstance(text, str):
-            raise _not_in_chars("text", text)
+        if unit != "byte" and _unit(unit) and not isinstance(text, str):
+            raise _only_of_str(unit, "text", text)
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._native.parsed(parse)
-        encode, chars = self._native.encode_spans, unit == "char"
+        encode, counted = self._native.encode_spans, 0 if unit == "byte" else _unit(unit)
         try:
-            return encode(text, add_special, parse, continuation, chars)
+            return encode(text, add_special, parse, continuation, counted)
         except Exception as e:
-            flags = add_special, parse, continuation, chars
+            flags = add_special, parse, continuation, counted
             return self._native.retry(encode, e, text, *flags)
 
     def encode_batch_with_offsets(
@@ -77,14 +80,14 @@ class Offsets(Chatting):
         Args and errors are those of :meth:`encode_with_offsets` and :meth:`encode_batch`. The
         arrays are parts of one.
         """
-        chars = _in_chars(unit)
-        if chars:
+        counted = _unit(unit)
+        if counted:
             texts = _text_tuple(texts) if not is_column(texts) else texts
             for i, text in enumerate(texts if isinstance(texts, tuple) else [texts]):
                 if not isinstance(text, str):
-                    raise _not_in_chars(f"texts[{i}]", text)
+                    raise _only_of_str(unit, f"texts[{i}]", text)
         flags = self._flags_of(add_special, parse_special, continuation)
-        lists, result = self._batch(texts, flags, threads, True, chars)
+        lists, result = self._batch(texts, flags, threads, True, counted)
         rows, offsets = results.span_arrays(result)
         parts = itertools.pairwise(offsets.tolist())
         return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
@@ -98,7 +101,7 @@ class Offsets(Chatting):
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._native.parsed(parse)
-        return add_special, parse, continuation
+        return truth(add_special, "add_special"), parse, truth(continuation, "continuation")
 
     def _batch(
         self,
@@ -106,9 +109,9 @@ class Offsets(Chatting):
         flags: tuple[object, object, object],
         threads: int,
         lists: bool | None,
-        chars: bool | None,
+        unit: int | None,
     ) -> types.Any:
-        args = *flags, self._threads(threads), lists, on_main_thread(), chars
+        args = *flags, self._threads(threads), lists, on_main_thread(), unit
         if is_column(texts):
             from ggtok.arrow import exported
 
@@ -130,15 +133,16 @@ class Offsets(Chatting):
         return 1 if self._native.splits_in_python else min(threads or _cores(), _MAX_THREADS)
 
 
-def _in_chars(unit: str) -> bool:
-    if unit not in ("byte", "char"):
-        raise InvalidValueError(f"unit must be 'byte' or 'char', not {unit!r}")
-    return unit == "char"
+def _unit(unit: str) -> int:
+    """The unit's number in C."""
+    if unit not in _UNITS:
+        raise InvalidValueError(f"unit must be 'byte', 'char' or 'utf16', not {unit!r}")
+    return _UNITS.index(unit)
 
 
-def _not_in_chars(name: str, text: object) -> InvalidValueError:
+def _only_of_str(unit: str, name: str, text: object) -> InvalidValueError:
     return InvalidValueError(
-        f"unit 'char' counts code points of a str, but {name} is {type(text).__name__}: "
+        f"unit {unit!r} is for texts of type str, but {name} is {type(text).__name__}: "
         "use unit='byte'"
     )
 

@@ -12,42 +12,49 @@ from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError
 
 TYPE_CHECKING = False  # as in _native/library.py
 if TYPE_CHECKING:
-    from ggtok import _native
+    from ggtok._attributes import Attributes
 
 
 class StreamDecoder:
     """Text from ids as they come; :meth:`ggtok.Tokenizer.stream_decoder` makes them.
 
-    What :meth:`feed` and :meth:`finish` return, joined, is what stands in
-    ``tok.decode(prompt_ids + ids)`` behind its longest common prefix with
-    ``tok.decode(prompt_ids)``, up to the first stop string. Each call takes time in proportion
-    to the ids it is given, however many there were. Not to be used by two threads at a time.
+    What :meth:`feed` and :meth:`finish` return, joined, is what ``tok.decode(prompt_ids + ids)``
+    with the same options has after its longest common prefix with ``tok.decode(prompt_ids)``, up
+    to the first stop string or stop id. Each call takes time in proportion to the ids it is
+    given, however many there were. Streams can be copied and pickled (with the tokenizer). Not to
+    be used by two threads at a time.
     """
 
     def __init__(
         self,
-        native: _native.Native,
+        tok: Attributes,
         prompt_ids: types.Ids,
-        remove_special: bool,
-        unparse_special: bool,
+        flags: tuple[bool, bool, bool | None],
         errors: str,
         stop: Iterable[str],
+        stop_ids: types.Ids,
+        eog_ids: Iterable[int],
     ) -> None:
         # Private: use Tokenizer.stream_decoder, whose arguments these are.
-        self.stopped: str | None = None
-        """The stop string that ended the text; None as long as none did."""
+        self.stopped: str | int | None = None
+        """The stop string or the id that ended the text; None as long as none did."""
         self._finished = False
         self._is_plain = False  # see _State.is_plain; nothing else is held either
-        self._ids = _Ids(native, bool(remove_special), bool(unparse_special))
+        self._ids = _Ids(tok, *flags)
         self._texts = self._ids.texts
-        self._stops = _Stops(_stop_strings(stop))
+        stops = _stop_strings(stop)
+        self._stops = _Stops(stops)
+        # What `stopped` is when the text ends at an id.
+        self._ends: dict[int, str | int] = dict(self._ids.silent(stops))
+        ends = [*eog_ids, *self._ids.checked(stop_ids, "stop_ids")]
+        self._ends.update((id, id) for id in ends if id not in self._ends)
         try:
             codecs.lookup_error(errors)
         except (LookupError, TypeError, ValueError) as e:
             raise InvalidValueError(f"errors: {e}") from None
         start = _State(self._ids, errors)
         self._decoded(start, self._ids.checked(prompt_ids, "prompt_ids"))
-        # What decode(prompt_ids) has beyond that: it may change, and isn't given out if it
+        # What decode(prompt_ids) has beyond that: it may change, and isn't returned if it
         # doesn't.
         rest = start.copy()
         try:
@@ -68,7 +75,7 @@ class StreamDecoder:
             TextDecodeError: the bytes aren't UTF-8, with ``errors="strict"``.
             InvalidValueError: after :meth:`finish`.
         """
-        if self._is_plain and type(ids) is int:
+        if self._is_plain and type(ids) is int and ids not in self._ends:
             # Nothing is held but a character that isn't complete: most ids of most models.
             if not self._state.utf8:
                 text = self._texts.get(ids)
@@ -82,8 +89,13 @@ class StreamDecoder:
         checked = self._ids.checked(ids, "ids")
         if self.stopped is not None:
             return ""
-        text = self._stop_at(self._beyond(self._decoded(self._state, checked)))
-        self._is_plain = self._state.is_plain and not (self._stops.any or self._skip)
+        n = next((i for i, id in enumerate(checked) if id in self._ends), None)
+        text = self._next(checked[:n], n is not None)
+        if n is not None and self.stopped is None:
+            self.stopped = self._ends[checked[n]]
+        self._is_plain = (
+            self.stopped is None and self._state.is_plain and not (self._stops.any or self._skip)
+        )
         return text
 
     def finish(self) -> str:
@@ -96,15 +108,37 @@ class StreamDecoder:
             self._finished = True
             return ""
         self._finished, self._is_plain = True, False
-        return self._stop_at(self._beyond(self._decoded(self._state, (), True)), True)
+        return self._next((), True)
 
     def reset(self) -> None:
-        """Begin again behind the same prompt."""
+        """Begin again after the same prompt."""
         self._state = self._start.copy()
         self._skip = self._rest
         self._finished = self._is_plain = False
         self._at, self._held = 0, ""
         self.stopped = None
+
+    def copy(self) -> StreamDecoder:
+        """A stream that goes on from here by itself, as each beam of a search needs."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new._state = self._state.copy()  # nothing else changes in place
+        return new
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> StreamDecoder:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_texts"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._texts = self._ids.texts
+
+    def _next(self, ids: Iterable[int], last: bool) -> str:
+        return self._stop_at(self._beyond(self._decoded(self._state, ids, last)), last)
 
     def _decode(self, state: _State, piece: bytes) -> str:
         try:
@@ -145,19 +179,36 @@ class StreamDecoder:
 class _Ids:
     """Ids to pieces, with what decoding with these options needs to know."""
 
-    def __init__(self, native: _native.Native, remove_special: bool, unparse_special: bool) -> None:
+    def __init__(
+        self,
+        tok: Attributes,
+        remove_special: bool,
+        unparse_special: bool,
+        clean_spaces: bool | None,
+    ) -> None:
+        self._made_of = tok, remove_special, unparse_special, clean_spaces
+        self._native = native = tok._native
         flags = native.flags()
-        self._native = native
         self._unparse = unparse_special
+        self.strips = flags["add_space_prefix"] and clean_spaces is not False
+        self.clean = flags["clean_spaces"] if clean_spaces is None else clean_spaces
         # Of the ids that any stream has met; those of them that cleaning doesn't concern; and
         # of these the ones that are whole characters, as text.
-        self._pieces, self.plain, self.texts = native.streamed(self._unparse)
+        self._pieces, self.plain, self.texts = native.streamed(self._unparse, self.clean)
         self._n = native.n_tokens()
         self._none = native.vocab_type() == "NONE"
         self.bos = native.special("bos") if remove_special and flags["add_bos"] else None
         self.eos = native.special("eos") if remove_special and flags["add_eos"] else None
-        self.strips = flags["add_space_prefix"]
-        self.clean = flags["clean_spaces"]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Ids, self._made_of
+
+    def silent(self, texts: Iterable[str]) -> Iterable[tuple[int, str]]:
+        """The tokens with these texts that print nothing."""
+        for text in () if self._unparse else texts:
+            id = self._native.find(text.encode("utf-8", "surrogatepass"))
+            if id is not None and not self._native.piece(id, 0, False):
+                yield id, text
 
     def checked(self, ids: object, name: str) -> list[int]:
         if type(ids) is int and 0 <= ids < self._n:
@@ -165,7 +216,7 @@ class _Ids:
         if hasattr(ids, "__index__") and not getattr(ids, "ndim", 0):
             ids = [ids]
         # Without a vocabulary every id is empty, as in decode.
-        return int_list(ids)[:0] if self._none else token_ids(ids, self._n, name)
+        return int_list(ids, name)[:0] if self._none else token_ids(ids, self._n, name)
 
     def piece(self, id: int) -> bytes:
         piece = self._pieces.get(id)

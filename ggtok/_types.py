@@ -44,9 +44,15 @@ if TYPE_CHECKING:
     Int32Array: TypeAlias = NDArray[np.int32]
     Int64Array: TypeAlias = NDArray[np.int64]
     Like: TypeAlias = Literal["llama.cpp", "transformers"]
-    Messages: TypeAlias = Sequence[Mapping[str, Any]]
+
+    class Model(Protocol):
+        """A pydantic model, or another object that tells its fields."""
+
+        def model_dump(self) -> dict[str, Any]: ...
+
+    Messages: TypeAlias = Sequence[Mapping[str, Any] | Model]
     Known: TypeAlias = tuple[int, Ids]
-    Unit: TypeAlias = Literal["byte", "char"]
+    Unit: TypeAlias = Literal["byte", "char", "utf16"]
     IdFormat: TypeAlias = Literal["raw", "megatron", "npy", "arrow"]
     IdType: TypeAlias = Literal["auto", "uint16", "uint32", "int32"]
     FaultRule: TypeAlias = Literal["raise", "replace", "skip"]
@@ -99,6 +105,10 @@ else:
                 names = "__iter__", "__getitem__", "__arrow_c_stream__", "__arrow_c_array__"
                 return any(hasattr(object, name) for name in names)
 
+        @typing.runtime_checkable
+        class Model(typing.Protocol):
+            def model_dump(self) -> dict: ...
+
         def checked(hint: object, cls: type) -> object:
             return typing.Annotated[hint, _InstanceOf(cls)]
 
@@ -108,6 +118,7 @@ else:
             Buffer = typing.Union[bytes, bytearray, memoryview]  # noqa: N806, UP007
         buffer = checked(Buffer, AnyBuffer("Buffer", (), {}))
         index = checked(typing.SupportsIndex, typing.SupportsIndex)
+        model = checked(Model, Model)
         text = typing.Union[str, buffer]  # noqa: UP007
         ids = typing.Union[Iterable[index], NDArray[np.integer[typing.Any]]]  # noqa: UP007
         choice = Collection[typing.Union[str, buffer, index]]  # noqa: UP007
@@ -129,7 +140,7 @@ else:
             "Like": typing.Literal["llama.cpp", "transformers"],
             "Known": tuple[int, checked(ids, Iterable)],  # type: ignore[misc]
             "MergeTree": MergeTree,
-            "Messages": Sequence[Mapping[str, typing.Any]],
+            "Messages": Sequence[typing.Union[Mapping[str, typing.Any], model]],  # noqa: UP007
             "ParseSpecial": typing.Union[bool, checked(choice, Collection)],  # noqa: UP007
             "Summary": Summary,
             "Side": typing.Literal["right", "left"],
@@ -137,7 +148,7 @@ else:
             "SupportsIndex": index,
             "Text": text,
             "Texts": checked(Iterable[text], AnyTexts("Texts", (), {})),
-            "Unit": typing.Literal["byte", "char"],
+            "Unit": typing.Literal["byte", "char", "utf16"],
             "UserDefined": typing.Literal["parse", "plain"],
             "datetime": datetime.datetime,
         }

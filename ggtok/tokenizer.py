@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 # What Tokenizers have in their __dict__; all else there is a subclass's.
 _OWN = frozenset(
     "_by_bytes _eog_ids _encode _explained _flags _metadata _n_tokens _native _overrides _path "
-    "_last_plan _patterns _pickled _plans _pre _source _special_ids _specials _vocab_type".split()
+    "_last_plan _patterns _pickled _plans _pre _source _special_ids _specials _vocab_type "
+    "_warned_of_no_template".split()
 )
 _CACHE_MAX = 29 << 20  # bytes, as ggtok.h says
 
@@ -301,6 +302,22 @@ class Tokenizer(Explaining, Corpora):
             return self._native.count(text, *flags)
         except Exception as e:
             return self._native.retry(self._native.count, e, text, *flags)
+
+    def count_batch(
+        self,
+        texts: types.Texts,
+        *,
+        add_special: bool = True,
+        parse_special: types.ParseSpecial = False,
+        continuation: bool = False,
+        threads: int = 0,
+    ) -> list[int]:
+        """:meth:`count` for each text, on several threads. Arguments and errors are those of
+        :meth:`encode_batch`."""
+        flags = self._flags_of(add_special, parse_special, continuation)
+        _, offsets = results.id_arrays(self._batch(texts, flags, threads, False, None))
+        counts: list[int] = (offsets[1:] - offsets[:-1]).tolist()
+        return counts
 
     # ---- what encoding remembers ----
 

@@ -334,7 +334,9 @@ static bool append_pieces(bytebuf *out, const piece_table *t, const vocab *v, co
 ggtok_status ggtok_detok_text(const piece_table *t, const vocab *v, const int32_t *ids, size_t n,
                               unsigned flags, bytebuf *out, ggtok_error *err) {
     bool unparse = (flags & GGTOK_UNPARSE_SPECIAL) != 0;
-    bool lstrip = v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* of the first token */
+    bool keep = (flags & GGTOK_KEEP_SPACES) != 0;
+    bool clean = !keep && (flags & GGTOK_CLEAN_SPACES || v->flag[GGTOK_FLAG_CLEAN_SPACES]);
+    bool lstrip = !keep && v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* of the first token */
     size_t first = 0, last = n;
     out->n = 0;
     if (flags & GGTOK_REMOVE_SPECIAL) {
@@ -359,7 +361,7 @@ ggtok_status ggtok_detok_text(const piece_table *t, const vocab *v, const int32_
     }
     if (!append_pieces(out, t, v, ids + first, last - first, unparse))
         return ggtok_error_memory(err);
-    if (v->flag[GGTOK_FLAG_CLEAN_SPACES]) {
+    if (clean) {
         join_punctuation(out);
         join_apostrophes(out);
         join_contractions(out);

@@ -63,13 +63,13 @@ static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_list
     return Py_BuildValue("(NN)", lists, arrays);
 }
 
-/* Bytes to code points, in the batch's own memory. */
-static void spans_in_chars(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n) {
+/* Spans in bytes to another unit, in the batch's own memory. */
+static void convert_spans(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n, int unit) {
     const int64_t *offsets = ggtok_batch_offsets(batch);
     ggtok_span *spans = (ggtok_span *)ggtok_batch_spans(batch);
     for (size_t i = 0; i < n; i++) {
         size_t count = (size_t)(offsets[i + 1] - offsets[i]);
-        if (count) entry_spans_in_chars(texts[i].data, texts[i].n, spans + offsets[i], count);
+        if (count) entry_convert_spans(texts[i].data, texts[i].n, spans + offsets[i], count, unit);
     }
 }
 
@@ -80,7 +80,7 @@ static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t 
 }
 
 /* (tuple of texts or arrow.c's, add_special, parse_special, continuation, threads, lists, is this
- * the main thread, spans: None, or in code points?) -> by `lists`: True: lists, with spans (lists,
+ * the main thread, spans: None or their unit) -> by `lists`: True: lists, with spans (lists,
  * what results.py's `spans` takes); False: what its `arrays` takes; None: arrow.c's ids. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
@@ -99,12 +99,13 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     size_t failed;
     python_call call;
     if (arrow) options.flags |= GGTOK_COPY_TEXTS;
+    int unit = args[7] == Py_None ? UNIT_BYTE : (int)PyLong_AsLong(args[7]);
     if (args[7] != Py_None) options.flags |= GGTOK_SPANS;
     options.go_on = args[6] == Py_True ? ggtok_python_go_on : NULL;
     options.user = &call;
     ggtok_python_leave(&call);
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);
-    if (!s && args[7] == Py_True) spans_in_chars(batch, texts, n);
+    if (!s && unit != UNIT_BYTE) convert_spans(batch, texts, n, unit);
     ggtok_python_return(&call);
     if (s) { /* a text may fail, too, after a signal handler has raised */
         if (!PyErr_Occurred()) entry_fail(e, &err, failed, failed < n);

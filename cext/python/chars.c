@@ -1,14 +1,15 @@
-/* Spans in code points. */
+/* Spans in code points, or in UTF-16's code units. */
 #include "base/bits.h"
 #include "python/state.h"
 
-/* A place in the text, and how many characters begin before it. */
+/* A place in the text, and the units of the characters that begin before it. */
 typedef struct place {
-    size_t at, chars;
+    size_t at, units;
 } place;
 
-/* How many of p[0..n) are no continuation bytes; `room` bytes (>= n) may be read. */
-static size_t count_chars(const uint8_t *p, size_t n, size_t room) {
+/* The units of the characters that begin in p[0..n), which are the bytes that aren't continuation
+ * bytes; in UTF-16, the first of four bytes counts twice. `room` bytes (>= n) may be read. */
+static size_t count_units(const uint8_t *p, size_t n, size_t room, bool utf16) {
     const uint64_t each = 0x0101010101010101u;
     size_t count = n;
     for (size_t i = 0; i < n; i += 8) {
@@ -21,24 +22,34 @@ static size_t count_chars(const uint8_t *p, size_t n, size_t room) {
         if (left < 8) x &= ~(UINT64_MAX >> 8 * left);
 #endif
         count -= bits_count(x >> 7 & ~(x >> 6) & each);
+        if (utf16) count += bits_count(x >> 7 & x >> 6 & x >> 5 & x >> 4 & each);
     }
     return count;
 }
 
-static place move(const uint8_t *text, size_t n, place from, size_t to) {
-    return (place){to, from.chars + count_chars(text + from.at, to - from.at, n - from.at)};
+static place move(const uint8_t *text, size_t n, place from, size_t to, bool utf16) {
+    size_t units = count_units(text + from.at, to - from.at, n - from.at, utf16);
+    return (place){to, from.units + units};
+}
+
+/* The units of a character that begins before text[at] and goes on there; else 0. */
+static size_t units_inside(const uint8_t *text, size_t n, size_t at, bool utf16) {
+    if (at == n || (text[at] & 0xC0) != 0x80) return 0;
+    while ((text[at] & 0xC0) == 0x80) at--;
+    return utf16 && text[at] >= 0xF0 ? 2 : 1;
 }
 
 /* No span begins before the one before it does. */
-void entry_spans_in_chars(const char *utf8, size_t n, ggtok_span *spans, size_t n_spans) {
+void entry_convert_spans(const char *utf8, size_t n, ggtok_span *spans, size_t n_spans, int unit) {
     const uint8_t *text = (const uint8_t *)utf8;
+    bool utf16 = unit == UNIT_UTF16;
+    if (unit == UNIT_BYTE) return;
     place begin = {0, 0}, end = {0, 0};
     for (size_t i = 0; i < n_spans; i++) {
         size_t from = (size_t)spans[i].begin, to = (size_t)spans[i].end;
-        begin = move(text, n, from >= end.at ? end : begin, from);
-        end = move(text, n, begin, to);
-        bool inside = from < n && (text[from] & 0xC0) == 0x80; /* a character that begins before */
-        spans[i].begin = (int64_t)(begin.chars - inside);
-        spans[i].end = to > from ? (int64_t)end.chars : spans[i].begin;
+        begin = move(text, n, from >= end.at ? end : begin, from, utf16);
+        end = move(text, n, begin, to, utf16);
+        spans[i].begin = (int64_t)(begin.units - units_inside(text, n, from, utf16));
+        spans[i].end = to > from ? (int64_t)end.units : spans[i].begin;
     }
 }

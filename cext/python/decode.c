@@ -39,7 +39,7 @@ static PyObject *decoded(entry *e, const int32_t *ids, size_t n, unsigned flags)
     return bytes;
 }
 
-/* (ids, remove_special, unparse_special) -> bytes. */
+/* (ids, remove_special, unparse_special, clean_spaces) -> bytes. */
 PyObject *entry_decode(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -47,7 +47,7 @@ PyObject *entry_decode(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     int32_t *ids = NULL;
     size_t n;
     unsigned flags;
-    if (entry_ids_of(args[0], &tuple, &ids, &n) && entry_flags(args[1], args[2], &flags)) {
+    if (entry_ids_of(args[0], &tuple, &ids, &n) && entry_decode_flags(args + 1, &flags)) {
         bytes = decoded(e, ids, n, flags);
     }
     ggtok_mem_free(ids);
@@ -55,13 +55,13 @@ PyObject *entry_decode(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     return bytes;
 }
 
-/* (address of int32s, how many, remove_special, unparse_special) -> bytes */
+/* (address of int32s, how many, remove_special, unparse_special, clean_spaces) -> bytes */
 PyObject *entry_decode_at(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
     const int32_t *ids = PyLong_AsVoidPtr(args[0]);
     size_t n = PyLong_AsSize_t(args[1]);
     unsigned flags;
-    if (PyErr_Occurred() || !entry_flags(args[2], args[3], &flags)) return NULL;
+    if (PyErr_Occurred() || !entry_decode_flags(args + 2, &flags)) return NULL;
     return decoded(e, ids, n, flags);
 }

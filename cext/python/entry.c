@@ -145,24 +145,25 @@ static void call_end(long_call *p, ggtok_context *ctx) {
     ggtok_context_set_go_on(ctx, NULL, NULL);
 }
 
-/* The spans of the context's ids, of text[0..n), into a new array; in code points if `chars` is
- * true. False: an exception is set, or else *err. */
+/* The spans of the context's ids, of text[0..n), into a new array. False: an exception is set, or
+ * else *err. */
 static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t n_ids,
-                     PyObject *chars, PyObject **out, ggtok_error *err) {
+                     PyObject *unit, PyObject **out, ggtok_error *err) {
     ggtok_span *spans;
+    int counted = (int)PyLong_AsLong(unit);
     if (!(*out = ggtok_python_array_of_spans(n_ids, &spans))) return false;
     long_call p;
     call_begin(&p, ctx, (size_t)n);
     bool ok = !ggtok_spans(ctx, spans, err);
-    if (ok && chars == Py_True) entry_spans_in_chars(text, (size_t)n, spans, n_ids);
+    if (ok) entry_convert_spans(text, (size_t)n, spans, n_ids, counted);
     call_end(&p, ctx);
     if (!ok) Py_CLEAR(*out);
     return ok;
 }
 
 /* Encodes args[0] with the flags args[1] to args[3]; on success *ids are those of a
- * context which the caller gives back, and *spans, unless that is NULL, are theirs, in code
- * points if args[4] says so. NULL: an exception is set. */
+ * context which the caller gives back, and *spans, unless that is NULL, are theirs, in the unit
+ * args[4]. NULL: an exception is set. */
 static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObject **spans) {
     ggtok_error err;
     Py_ssize_t n;
@@ -227,8 +228,7 @@ static PyObject *encode_array(PyObject *self, PyObject *const *args, Py_ssize_t 
     return array;
 }
 
-/* (text, add_special, parse_special, continuation, in code points?) -> (list of int, array of their
- * spans) */
+/* (text, add_special, parse_special, continuation, unit) -> (list of int, array of their spans) */
 static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     SELF;
     (void)n;

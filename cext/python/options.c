@@ -1,22 +1,34 @@
-/* encode's options: flags, and special tokens by choice. */
+/* Options of encode and decode: flags, and special tokens by choice. */
 #include "python/state.h"
 
-bool entry_flags(PyObject *first, PyObject *second, unsigned *flags) {
-    int a = PyObject_IsTrue(first), b = a < 0 ? -1 : PyObject_IsTrue(second);
-    *flags = (unsigned)a | (unsigned)b << 1;
-    return a >= 0 && b >= 0;
+/* Adds the bit if the object is True. False: it is no bool, and TypeError is set; Python finds out
+ * which argument that is, and takes other libraries' bools (_native/arguments.py). */
+static bool add_flag(PyObject *object, unsigned bit, unsigned *flags) {
+    if (object == Py_True) *flags |= bit;
+    if (object == Py_True || object == Py_False) return true;
+    PyErr_SetString(PyExc_TypeError, "not a bool");
+    return false;
+}
+
+bool entry_decode_flags(PyObject *const *args, unsigned *flags) {
+    *flags = args[2] == Py_False ? GGTOK_KEEP_SPACES : 0;
+    return add_flag(args[0], GGTOK_REMOVE_SPECIAL, flags) &&
+           add_flag(args[1], GGTOK_UNPARSE_SPECIAL, flags) &&
+           (args[2] == Py_None || add_flag(args[2], GGTOK_CLEAN_SPACES, flags));
 }
 
 #define CHOICE "ggtok.choice"
 
 bool entry_encode_flags(PyObject *const *args, unsigned *flags, const ggtok_choice **choice) {
-    int continuation;
+    *flags = 0;
     *choice = NULL;
-    if (!entry_flags(args[0], args[1], flags) || (continuation = PyObject_IsTrue(args[2])) < 0)
+    if (!add_flag(args[0], GGTOK_ADD_SPECIAL, flags) ||
+        !add_flag(args[2], GGTOK_CONTINUATION, flags))
         return false;
-    if (continuation) *flags |= GGTOK_CONTINUATION;
-    if (PyCapsule_CheckExact(args[1])) *choice = PyCapsule_GetPointer(args[1], CHOICE);
-    return !PyErr_Occurred();
+    if (!PyCapsule_CheckExact(args[1])) return add_flag(args[1], GGTOK_PARSE_SPECIAL, flags);
+    *flags |= GGTOK_PARSE_SPECIAL;
+    *choice = PyCapsule_GetPointer(args[1], CHOICE);
+    return *choice != NULL;
 }
 
 static void choice_free(PyObject *choice) {

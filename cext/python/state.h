@@ -32,16 +32,20 @@ typedef struct entry { /* what the functions are bound to */
 /* Raises a ggtok_error; of a batch, `text` says which. NULL. */
 PyObject *entry_fail(const entry *e, const ggtok_error *err, size_t text, bool in_batch);
 
-/* Two truth values as the bits 1 and 2 of *flags. False: an exception is set. */
-bool entry_flags(PyObject *first, PyObject *second, unsigned *flags);
+/* The flags of remove_special, unparse_special and clean_spaces, which may be None. False: an
+ * exception is set. */
+bool entry_decode_flags(PyObject *const *args, unsigned *flags);
 
-/* The flags of add_special, parse_special (a truth value or a choice) and continuation. False: an
+/* The flags of add_special, parse_special (a bool or a choice) and continuation. False: an
  * exception is set. */
 bool entry_encode_flags(PyObject *const *args, unsigned *flags, const ggtok_choice **choice);
 
-/* Spans in bytes of the UTF-8 text[0..n), which is well-formed, to code points. One that holds part
+/* What spans count, as in _offsets.py. */
+enum { UNIT_BYTE, UNIT_CHAR, UNIT_UTF16 };
+
+/* Spans in bytes of the UTF-8 text[0..n), which is well-formed, to another unit. One that holds part
  * of a character is given all of it. */
-void entry_spans_in_chars(const char *utf8, size_t n, ggtok_span *spans, size_t n_spans);
+void entry_convert_spans(const char *utf8, size_t n, ggtok_span *spans, size_t n_spans, int unit);
 
 /* The UTF-8 of a str or the bytes of a bytes object, which keep it. NULL with TypeError set: it is
  * neither. */

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from ggtok import errors
+from ggtok._escape import shown
 
 TYPE_CHECKING = False  # as in library.py
 if TYPE_CHECKING:
@@ -53,27 +54,27 @@ def byte_view(data: object, what: str) -> memoryview:
     return view.cast("B") if view.nbytes else memoryview(b"")
 
 
-def int32_array(ids: object) -> Any:
+def int32_array(ids: object, name: str = "ids") -> Any:
     """Token ids in new memory: an array of C ints, or bytes of them."""
     if isinstance(ids, (list, tuple)):
         pass
     elif isinstance(ids, (str, bytes, bytearray)):
-        raise errors.InvalidTypeError(f"ids must be integers, not {type(ids).__name__}")
+        raise errors.InvalidTypeError(f"{name} must be integers, not {type(ids).__name__}")
     else:
         try:
             view = memoryview(ids)  # type: ignore[arg-type]
         except ValueError as e:  # a released one
-            raise errors.InvalidValueError(f"ids: {e}") from None
+            raise errors.InvalidValueError(f"{name}: {e}") from None
         except TypeError:
             try:
                 ids = list(ids)  # type: ignore[call-overload]
             except TypeError:
                 raise errors.InvalidTypeError(
-                    f"ids must be an iterable of integers, not {type(ids).__name__}"
+                    f"{name} must be an iterable of integers, not {type(ids).__name__}"
                 ) from None
         else:
             if view.ndim != 1:
-                raise errors.InvalidValueError(f"ids must have one dimension, not {view.ndim}")
+                raise errors.InvalidValueError(f"{name} must have one dimension, not {view.ndim}")
             if view.format == "i" and view.c_contiguous:
                 return view.tobytes()  # see byte_view
             # No view.tolist(): memoryview knows fewer formats than numpy and ctypes.
@@ -81,18 +82,18 @@ def int32_array(ids: object) -> Any:
     try:
         return array("i", ids)  # type: ignore[call-overload]
     except (OverflowError, TypeError):
-        return array("i", _int32s(ids))
+        return array("i", _int32s(ids, name))
 
 
-def int_list(ids: object) -> list[int]:
+def int_list(ids: object, name: str = "ids") -> list[int]:
     """Token ids as a list of ints, each an int32."""
-    numbers: list[int] = memoryview(int32_array(ids)).cast("B").cast("i").tolist()
+    numbers: list[int] = memoryview(int32_array(ids, name)).cast("B").cast("i").tolist()
     return numbers
 
 
 def token_ids(ids: object, n_tokens: int, name: str = "ids") -> list[int]:
     """Token ids of a vocabulary of so many tokens."""
-    numbers = int_list(ids)
+    numbers = int_list(ids, name)
     for i, id in enumerate(numbers):
         if not 0 <= id < n_tokens:
             raise errors.TokenIdError(
@@ -101,17 +102,17 @@ def token_ids(ids: object, n_tokens: int, name: str = "ids") -> list[int]:
     return numbers
 
 
-def _int32s(ids: Any) -> Iterator[int]:
+def _int32s(ids: Any, name: str) -> Iterator[int]:
     """The ids one by one, to find which one isn't an id."""
     for i, id in enumerate(ids):
         try:
             number = operator.index(id)
         except TypeError:
             raise errors.InvalidTypeError(
-                f"ids[{i}] must be an integer, not {type(id).__name__}"
+                f"{name}[{i}] must be an integer, not {type(id).__name__}"
             ) from None
         if not 0 <= number < 2**31:
-            raise errors.TokenIdError(f"ids[{i}] is {number}: not a token id of any vocabulary")
+            raise errors.TokenIdError(f"{name}[{i}] is {number}: not a token id of any vocabulary")
         yield number
 
 
@@ -130,6 +131,19 @@ def index(value: SupportsIndex, what: str) -> int:
         raise errors.InvalidTypeError(
             f"{what} must be an integer, not {type(value).__name__}"
         ) from None
+
+
+def truth(value: object, name: str) -> bool:
+    """A bool argument: Python's or NumPy's."""
+    if isinstance(value, bool):
+        return value
+    if getattr(getattr(value, "dtype", None), "kind", "") == "b" and not getattr(value, "ndim", 1):
+        return bool(value)
+    raise errors.InvalidTypeError(f"{name} must be True or False, not {shown(repr(value), 80)}")
+
+
+def truth_or_none(value: object, name: str) -> bool | None:
+    return None if value is None else truth(value, name)
 
 
 def on_main_thread() -> bool:

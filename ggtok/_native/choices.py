@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 
 from ggtok import errors
 from ggtok._escape import shown
-from ggtok._native.arguments import text_bytes
+from ggtok._native.arguments import text_bytes, truth
 
 TYPE_CHECKING = False  # as in library.py
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> 
             f"one text is [{_name(parse_special)}]"
         )
     if not isinstance(parse_special, Iterable):
-        return bool(parse_special)
+        return truth(parse_special, "parse_special")
     entries = tuple(parse_special)
     try:
         key = frozenset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import struct
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -9,7 +10,7 @@ from itertools import chain, pairwise
 
 from ggtok import errors
 from ggtok._escape import shown
-from ggtok._native.arguments import int32_array, text_bytes
+from ggtok._native.arguments import int32_array, text_bytes, truth, truth_or_none
 from ggtok._native.blocks import Blocks
 from ggtok._native.choices import chosen
 from ggtok._native.failures import Failure, error
@@ -62,8 +63,8 @@ class Native:
     encode_array: Callable[[object, object, object, object], NDArray[np.int32]]
     count: Callable[[object, object, object, object], int]
     encode_batch: Callable[..., Any]
-    decode: Callable[[object, object, object], bytes]
-    decode_at: Callable[[int, int, object, object], bytes]
+    decode: Callable[[object, object, object, object], bytes]
+    decode_at: Callable[[int, int, object, object, object], bytes]
     chat: Callable[[tuple[object, ...], Sequence[list[Any]], object], list[Any]]
     clear: Callable[[], None]
     cache_info: Callable[[], tuple[int, int, int]]
@@ -100,7 +101,7 @@ class Native:
             raise cause or error(err, filename=path or name, pre=pre, data=view)
         self._tok = out[0]
         self.silent: list[bytes] | None = None  # _canonical.py's, once it has asked
-        self._streamed: tuple[Streamed, Streamed] = ({}, {}, {}), ({}, {}, {})
+        self._streamed: dict[tuple[bool, bool], Streamed] = {}
         self._bind()
 
     def _options(
@@ -147,9 +148,9 @@ class Native:
         except (_Failed, MemoryError) as e:
             self.reraise(e)
 
-    def streamed(self, unparse_special: bool) -> Streamed:
-        """What all streams with this option share, and fill."""
-        return self._streamed[unparse_special]
+    def streamed(self, unparse_special: bool, clean_spaces: bool) -> Streamed:
+        """What all streams with these options share, and fill."""
+        return self._streamed.setdefault((unparse_special, clean_spaces), ({}, {}, {}))
 
     @property
     def splits_in_python(self) -> bool:
@@ -174,15 +175,26 @@ class Native:
         """What `chat` raised, or gave instead of ids."""
         self.reraise(e)
 
-    def retry(self, function: Callable[..., T], e: Exception, text: object, *flags: object) -> T:
-        """function(text, *flags), which raised `e`, with a text that it can read."""
+    def retry(
+        self,
+        function: Callable[..., T],
+        e: Exception,
+        text: object,
+        add_special: object,
+        parse_special: object,
+        continuation: object,
+        *more: object,
+    ) -> T:
+        """function(text, ...), which raised `e`, with a text and bools that it can read."""
         if not isinstance(e, _UNREADABLE):
             self.reraise(e)
+        given = add_special, continuation
+        flags = truth(add_special, "add_special"), truth(continuation, "continuation")
         data = text_bytes(text)
-        if isinstance(text, (str, bytes)):
+        if isinstance(text, (str, bytes)) and all(map(operator.is_, given, flags)):
             self.reraise(e)
         try:
-            return function(data, *flags)
+            return function(data, flags[0], parse_special, flags[1], *more)
         except Exception as again:
             self.reraise(again)
 
@@ -211,9 +223,16 @@ class Native:
             self._raise_decode(e)
         return self.decode_array(int32_array(ids), *flags)
 
-    def decode_array(self, numbers: Any, *flags: object) -> bytes:
+    def decode_array(
+        self, numbers: Any, remove_special: object, unparse_special: object, clean_spaces: object
+    ) -> bytes:
         """decode() of int32_array's result."""
         view = ffi.from_buffer("int32_t[]", numbers)
+        flags = (
+            truth(remove_special, "remove_special"),
+            truth(unparse_special, "unparse_special"),
+            truth_or_none(clean_spaces, "clean_spaces"),
+        )
         try:
             return self.decode_at(int(ffi.cast("uintptr_t", view)), len(view), *flags)
         except Exception as e:

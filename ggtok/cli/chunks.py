@@ -25,7 +25,7 @@ def add_arguments(parser: Parser) -> None:
         help=r"where a chunk may rather end, with \n \t \xHH: after this text, if that is in its "
         "last quarter; may be given several times, the best first",
     )
-    add_unit(parser)
+    add_unit(parser, utf16=False)
     add_json(parser)
     add_model(parser)
 

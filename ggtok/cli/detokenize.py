@@ -22,6 +22,12 @@ def add_arguments(parser: Parser) -> None:
         action="store_true",
         help="drop a BOS at the start and an EOS at the end, if the vocabulary adds them",
     )
+    parser.add_argument(
+        "--clean-spaces",
+        action=argparse.BooleanOptionalAction,
+        help="remove spaces before punctuation, or keep every space, as llama-server's "
+        "/detokenize does; by default as llama_detokenize, which asks the vocabulary",
+    )
     add_json(parser)
     add_model(parser)
 
@@ -36,7 +42,10 @@ def run(args: argparse.Namespace) -> None:
         listed = reading.file(args.file or "-").decode("utf-8-sig", "replace")
     ids = _ids(listed)
     data = load(args).decode_bytes(
-        ids, remove_special=args.remove_special, unparse_special=not args.no_unparse_special
+        ids,
+        remove_special=args.remove_special,
+        unparse_special=not args.no_unparse_special,
+        clean_spaces=args.clean_spaces,
     )
     if args.json:
         writing.write_json({"text": data.decode("utf-8", "replace"), "bytes": len(data)})

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def add_unit(parser: Parser) -> None:
+def add_unit(parser: Parser, *, utf16: bool) -> None:
+    more = ", or UTF-16 code units, as in JavaScript" if utf16 else ""
     parser.add_argument(
         "--unit",
-        choices=["byte", "char"],
+        choices=["byte", "char", "utf16"] if utf16 else ["byte", "char"],
         default="byte",
-        help="what places in a text count: bytes of UTF-8 (default), or code points",
+        help=f"what places in a text count: bytes of UTF-8 (default), or code points{more}",
     )
 
 
@@ -40,7 +41,7 @@ def write(
     parse_special: bool,
 ) -> None:
     ids, spans = tok.encode_with_offsets(
-        decoded(text) if args.unit == "char" else text,
+        text if args.unit == "byte" else decoded(text),
         add_special=add_special,
         parse_special=parse_special,
         unit=args.unit,

@@ -52,7 +52,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--offsets", action="store_true", help="print which part of the text each token is"
     )
-    add_unit(parser)
+    add_unit(parser, utf16=True)
     parser.add_argument(
         "--color",
         nargs="?",

@@ -50,7 +50,8 @@ static void check_round_trip(ggtok_context *ctx, const char *text, size_t n) {
     size_t n_kept = ids.n;
 
     ggtok_bytes bytes;
-    CHECK(!ggtok_decode(ctx, kept, n_kept, GGTOK_UNPARSE_SPECIAL, &bytes, &err));
+    unsigned flags = GGTOK_UNPARSE_SPECIAL | GGTOK_KEEP_SPACES;
+    CHECK(!ggtok_decode(ctx, kept, n_kept, flags, &bytes, &err));
     CHECK(bytes.n == n && (!n || !memcmp(bytes.data, text, n)));
     free(kept);
 }
@@ -64,6 +65,7 @@ static void check_encode(const ggtok_tokenizer *tok) {
     check_round_trip(ctx, "", 0);
     check_round_trip(ctx, "Hello, world! \xE4\xBD\xA0\xE5\xA5\xBD 123\n\n", 25);
     check_round_trip(other, "nul \0 inside", 12);
+    check_round_trip(other, " ls ./x ? it 's !", 17);
 
     /* A text that grows every buffer. */
     size_t n = 300000;

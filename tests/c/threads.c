@@ -36,7 +36,7 @@ static unsigned long long answers(const ggtok_tokenizer *tok, int from) {
         int32_t *copy = malloc(ids.n * sizeof *copy + 1);
         if (!copy) abort();
         if (ids.n) memcpy(copy, ids.data, ids.n * sizeof *copy);
-        s = ggtok_decode(ctx, copy, ids.n, (unsigned)i % 4, &out, &err);
+        s = ggtok_decode(ctx, copy, ids.n, (unsigned)i % 16, &out, &err);
         for (size_t j = 0; j < out.n; j++)
             one = (one ^ (unsigned char)out.data[j]) * 1099511628211u;
         free(copy);

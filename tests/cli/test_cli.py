@@ -173,6 +173,12 @@ def test_detokenize_options(run) -> None:
             unparse_special="--no-unparse-special" not in options,
         )
         assert run("detokenize", SPM, *options, *words).out == expected
+    ids = [str(id) for id in load(BPE).encode("ok !", add_special=False)]
+    assert run("detokenize", BPE, *ids).out == b"ok!"
+    assert run("detokenize", BPE, *ids, "--no-clean-spaces").out == b"ok !"
+    ids = [str(id) for id in load(QWEN2).encode("ok !", add_special=False)]
+    assert run("detokenize", QWEN2, *ids).out == b"ok !"
+    assert run("detokenize", QWEN2, *ids, "--clean-spaces").out == b"ok!"
 
 
 def test_tokenize_then_detokenize_is_the_file(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ TEXT = "Hi <|eot_id|>\té你\n \U0001fae8 x"
 
 
 @pytest.mark.parametrize("model", [BPE, LLAMA3, SPM])
-@pytest.mark.parametrize("unit", ["byte", "char"])
+@pytest.mark.parametrize("unit", ["byte", "char", "utf16"])
 @pytest.mark.parametrize("text", [TEXT, "", "\ufeffBOM", "a\0b\0"])
 def test_offsets(run, model: str, unit: str, text: str) -> None:
     tok = ggtok.load(model)

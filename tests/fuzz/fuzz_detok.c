@@ -24,7 +24,7 @@ static void check_pieces(const ggtok_tokenizer *tok, const int32_t *ids, size_t 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2) return 0;
     build_pair *t = pair_at(data[0]);
-    unsigned flags = data[1] & 3;
+    unsigned flags = data[1] & 15;
     size_t n = (size - 2) / 2;
     int32_t *ids = (int32_t *)copy_of(NULL, n * sizeof *ids);
     bool all_known = true;
@@ -38,18 +38,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(s == GGTOK_OK || (s == GGTOK_ERR_ARGUMENT && !all_known && err.message[0]));
     CHECK(s || all_known || ggtok_type(t->tok) == GGTOK_VOCAB_NONE);
     if (!s && !(flags & GGTOK_REMOVE_SPECIAL) && ggtok_type(t->tok) != GGTOK_VOCAB_NONE &&
-        !ggtok_flag(t->tok, GGTOK_FLAG_ADD_SPACE_PREFIX) &&
-        !ggtok_flag(t->tok, GGTOK_FLAG_CLEAN_SPACES)) {
+        (flags & GGTOK_KEEP_SPACES ||
+         (!(flags & GGTOK_CLEAN_SPACES) && !ggtok_flag(t->tok, GGTOK_FLAG_ADD_SPACE_PREFIX) &&
+          !ggtok_flag(t->tok, GGTOK_FLAG_CLEAN_SPACES)))) {
         check_pieces(t->tok, ids, n, (flags & GGTOK_UNPARSE_SPECIAL) != 0, text);
     }
     if (!s) { /* what it prints can be encoded */
         size_t n_text = text.n;
         char *again = copy_of((const uint8_t *)text.data, n_text);
-        check_encode(t, again, n_text, flags);
+        check_encode(t, again, n_text, flags & 3);
         free(again);
     }
     for (size_t i = 0; i < n && i < 8; i++) {
-        ggtok_token_to_piece(t->tok, ids[i], (int32_t)(data[1] >> 2) - 8, true, &piece, NULL);
+        ggtok_token_to_piece(t->tok, ids[i], (int32_t)(data[1] >> 4) - 8, true, &piece, NULL);
     }
     free(ids);
     return 0;

@@ -7,6 +7,7 @@ tests/support/spans.py (and tests/c/paths.c compares the fast way with the recor
 
 from __future__ import annotations
 
+import itertools
 import random
 import unicodedata
 import warnings
@@ -186,16 +187,26 @@ def test_real_vocabularies(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bpe-qwen2", "spm", "wpm", "ugm", "rwkv", "plamo2"])
 @given(text=some_text, flags=flags)
-def test_code_points(load_fixture: Load, name: str, text: str, flags: dict[str, bool]) -> None:
+def test_code_points_and_utf16(
+    load_fixture: Load, name: str, text: str, flags: dict[str, bool]
+) -> None:
     """A token that holds part of a character has all of it."""
     tok = load_fixture(name)
     ids, in_bytes = tok.encode_with_offsets(text, **flags)
-    same, in_chars = tok.encode_with_offsets(text, unit="char", **flags)
-    assert same == ids
-    # The character of each byte.
-    owner = [i for i, c in enumerate(text) for _ in c.encode()] + [len(text)]
-    want = [[owner[a], owner[b - 1] + 1] if a < b else [owner[a]] * 2 for a, b in in_bytes.tolist()]
-    assert in_chars.tolist() == want
+    for unit, size in (("char", len), ("utf16", lambda c: len(c.encode("utf-16-le")) // 2)):
+        same, converted = tok.encode_with_offsets(text, unit=unit, **flags)
+        assert same == ids
+        # Where the character of each byte begins and ends.
+        ends = list(itertools.accumulate(map(size, text)))
+        begins = [0, *ends[:-1]]
+        first = [begins[i] for i, c in enumerate(text) for _ in c.encode()] + [size(text)]
+        last = [ends[i] for i, c in enumerate(text) for _ in c.encode()]
+        spans = in_bytes.tolist()
+        assert converted.tolist() == [
+            [first[a], last[b - 1]] if a < b else [first[a]] * 2 for a, b in spans
+        ]
+        [(_, alone), _] = tok.encode_batch_with_offsets([text, "b"], unit=unit, **flags)
+        assert np.array_equal(alone, converted)
 
 
 @pytest.mark.parametrize("name", [*OTHERS, "wpm"])
@@ -362,7 +373,11 @@ def test_splitting_in_python() -> None:
 
 
 ERRORS: dict[str, tuple[Callable[[ggtok.Tokenizer], object], type[Exception], str]] = {
-    "unit": (lambda t: t.encode_with_offsets("a", unit="word"), ValueError, "'byte' or 'char'"),  # type: ignore[arg-type]
+    "unit": (
+        lambda t: t.encode_with_offsets("a", unit="word"),
+        ValueError,
+        "'byte', 'char' or 'utf16'",
+    ),  # type: ignore[arg-type]
     "bytes": (lambda t: t.encode_with_offsets(b"a", unit="char"), ValueError, "text is bytes"),
     "no text": (lambda t: t.encode_with_offsets(7), TypeError, "int"),  # type: ignore[arg-type]
     "surrogate": (lambda t: t.encode_with_offsets("\ud800"), ValueError, "lone surrogate"),
@@ -370,12 +385,17 @@ ERRORS: dict[str, tuple[Callable[[ggtok.Tokenizer], object], type[Exception], st
     "batch: unit": (
         lambda t: t.encode_batch_with_offsets([], unit="x"),  # type: ignore[arg-type]
         ValueError,
-        "'byte' or 'char'",
+        "'byte', 'char' or 'utf16'",
     ),
     "batch: bytes": (
         lambda t: t.encode_batch_with_offsets(["a", b"b"], unit="char"),
         ValueError,
         r"texts\[1\] is bytes",
+    ),
+    "bytes in utf16": (
+        lambda t: t.encode_with_offsets(b"a", unit="utf16"),
+        ValueError,
+        "unit 'utf16' is for texts of type str, but text is bytes",
     ),
     "batch: a str": (lambda t: t.encode_batch_with_offsets("ab"), TypeError, "str"),
     "batch: surrogate": (

@@ -130,6 +130,9 @@ def test_batches(
     assert (offsets[0], offsets[-1]) == (0, len(ids))
     cut = [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)]
     assert cut == one_by_one
+    assert tok.count_batch(batch, threads=threads, **flags) == [len(ids) for ids in one_by_one]
+    lists: list[object] = [*one_by_one, *map(np.array, filter(None, one_by_one)), range(3)]
+    assert tok.decode_batch(lists) == [tok.decode(ids) for ids in lists]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,6 +26,7 @@ HELD = 40  # characters: an EOS, and what precedes it
 def behind(tok: ggtok.Tokenizer, prompt: list[int], ids: list[int], **options: object) -> str:
     """What stands in decode(prompt + ids) behind its longest common prefix with
     decode(prompt)."""
+    options = {"clean_spaces": False, **options}
     before = tok.decode(prompt, **options)  # type: ignore[arg-type]
     text = tok.decode(prompt + ids, **options)  # type: ignore[arg-type]
     n = 0
@@ -63,6 +66,7 @@ options = st.fixed_dictionaries(
     {
         "remove_special": st.booleans(),
         "unparse_special": st.booleans(),
+        "clean_spaces": st.sampled_from([None, True, False]),
         "errors": st.sampled_from(["replace", "ignore", "backslashreplace", "surrogateescape"]),
     }
 )
@@ -125,7 +129,7 @@ def test_text_comes_as_early_as_it_can(load_fixture: Load, name: str) -> None:
     for _ in range(4):
         ids = [rng.choice(hints) for _ in range(6)]
         more = [*usual, *([rng.choice(hints) for _ in range(3)] for _ in range(300))]
-        stream, text = tok.stream_decoder(), ""
+        stream, text = tok.stream_decoder(clean_spaces=None), ""
         for i, id in enumerate(ids):
             text += stream.feed(id)
             assert text == eager(tok, ids[: i + 1], more)
@@ -139,9 +143,9 @@ def test_cleaned_spaces(load_fixture: Load, text: str, prompt: str) -> None:
     tok = load_fixture("bpe-llama3")
     ids, before = by_bytes(tok, text), by_bytes(tok, prompt)
     assert len(ids) >= len(text.replace("\u00e9", ""))
-    stream = tok.stream_decoder(before)
+    stream = tok.stream_decoder(before, clean_spaces=None)
     joined = "".join(stream.feed(id) for id in ids) + stream.finish()
-    assert joined == behind(tok, before, ids)
+    assert joined == behind(tok, before, ids, clean_spaces=None)
 
 
 @pytest.mark.full
@@ -158,9 +162,10 @@ def test_real_vocabularies(name: str) -> None:
             tok.encode(text, add_special=False),
             [rng.randrange(tok.n_tokens) for _ in range(200)],
         ):
-            stream = tok.stream_decoder(prompt)
-            got = "".join(map(stream.feed, ids)) + stream.finish()
-            assert got == behind(tok, prompt, ids)
+            for clean in (None, False):
+                stream = tok.stream_decoder(prompt, clean_spaces=clean)
+                got = "".join(map(stream.feed, ids)) + stream.finish()
+                assert got == behind(tok, prompt, ids, clean_spaces=clean)
 
 
 def test_characters_come_whole(load_fixture: Load) -> None:
@@ -196,6 +201,82 @@ def test_stops(load_fixture: Load) -> None:
     assert unfinished.feed(tok.encode("the end", add_special=False)) == "the "
     assert unfinished.finish() == "end"
     assert unfinished.stopped is None
+
+
+def test_stop_ids(load_fixture: Load) -> None:
+    tok = load_fixture("bpe-llama3")
+    one, two = tok.encode("one", add_special=False), tok.encode("two", add_special=False)
+    eot, eos = tok.eot_id, tok.eos_id
+    for options, stopped in (
+        ({"stop_at_eog": True}, eot),
+        ({"stop_ids": [eot]}, eot),
+        ({"stop_ids": np.array([5, eot]), "unparse_special": False}, eot),
+        ({"stop": ["<|eot_id|>"], "unparse_special": False}, "<|eot_id|>"),
+        ({"stop": ["<|eot_id|>"]}, "<|eot_id|>"),
+        ({"stop": ["<|eot_id|>"], "unparse_special": False, "stop_at_eog": True}, "<|eot_id|>"),
+    ):
+        for ids in ([[*one, eot, *two]], [*one, eot, *two]):
+            stream = tok.stream_decoder(tok.encode("a"), **options)  # type: ignore[arg-type]
+            assert "".join(map(stream.feed, ids)) == "one"
+            assert stream.stopped == stopped
+            assert stream.feed(two) == stream.finish() == ""
+            stream.reset()
+            assert stream.stopped is None
+            assert stream.feed(two) + stream.finish() == "two"
+    # What is held back comes before the id that ends the text; a stop string may end it sooner.
+    stream = tok.stream_decoder(stop=["eno", "nex"], stop_ids=[eos])
+    assert stream.feed([*one, eos]) == "one"
+    assert stream.stopped == eos
+    stream = tok.stream_decoder(stop=["ne"], stop_ids=[eos])
+    assert (stream.feed([*one, eos]), stream.stopped) == ("o", "ne")
+    stream = tok.stream_decoder(stop_ids=[eos])
+    assert stream.feed(tok.encode("\U0001f98a", add_special=False)[:2]) == ""
+    assert stream.feed(eos) == "\ufffd"
+    with pytest.raises(ggtok.TokenIdError, match=r"stop_ids\[1\] is 999"):
+        tok.stream_decoder(stop_ids=[1, 999])
+    with pytest.raises(ggtok.InvalidTypeError, match="stop_ids must be"):
+        tok.stream_decoder(stop_ids="ab")  # type: ignore[arg-type]
+    assert ggtok.load(fixture("none")).stream_decoder(stop_ids=[5]).feed(5) == ""
+
+
+COPIES: dict[str, Callable[[ggtok.StreamDecoder], ggtok.StreamDecoder]] = {
+    "copy": ggtok.StreamDecoder.copy,
+    "copy.copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda stream: pickle.loads(pickle.dumps(stream)),
+}
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("name", ["wpm", "bpe-llama3", "spm"])
+@settings(max_examples=times(10, of=40))
+@given(data=st.data(), options=options)
+def test_copies_go_on_by_themselves(
+    how: str, name: str, data: st.DataObject, options: dict[str, object]
+) -> None:
+    tok = loaded(name)
+    prompt, ids, more, others = (data.draw(any_ids(tok)) for _ in range(4))
+    stops = data.draw(st.lists(st.text("ab s'.", min_size=1, max_size=2), max_size=2))
+    stream = tok.stream_decoder(prompt, stop=stops, stop_at_eog=True, **options)  # type: ignore[arg-type]
+    alone = tok.stream_decoder(prompt, stop=stops, stop_at_eog=True, **options)  # type: ignore[arg-type]
+    assert stream.feed(ids) == alone.feed(ids)
+    other = COPIES[how](stream)
+    other.feed(others)
+    again = COPIES[how](stream)
+    want = [*map(alone.feed, more), alone.finish()]
+    assert [*map(stream.feed, more), stream.finish()] == want
+    assert [*map(again.feed, more), again.finish()] == want
+    assert again.stopped == stream.stopped == alone.stopped
+    other.reset(), alone.reset()
+    assert other.feed(ids) == alone.feed(ids)
+
+
+@cache
+def loaded(name: str) -> ggtok.Tokenizer:
+    """From a path, with which a pickle is small."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        return ggtok.load(fixture(name))
 
 
 def test_ids_of_every_kind(load_fixture: Load) -> None:

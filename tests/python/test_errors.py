@@ -230,6 +230,7 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
         TypeError,
         "float",
     ),
+    "count_batch: a bad item": (lambda t: t.count_batch([1]), TypeError, "int"),  # type: ignore[list-item]
     "batch arrays: a bad item": (lambda t: t.encode_batch_arrays([1]), TypeError, "int"),  # type: ignore[list-item]
     "text_to_token": (lambda t: t.text_to_token(1), TypeError, "int"),  # type: ignore[arg-type]
     # ids
@@ -261,6 +262,14 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
         "bogus",
     ),
     "decode_bytes": (lambda t: t.decode_bytes([N]), IndexError, "757"),
+    "decode_batch": (lambda t: t.decode_batch([[1], [2, N]]), IndexError, r"lists\[1\]: ids\[1\]"),
+    "decode_batch: one list": (lambda t: t.decode_batch([1]), TypeError, r"lists\[0\]: ids"),  # type: ignore[list-item]
+    "decode_batch: an int": (lambda t: t.decode_batch(5), TypeError, "lists must be"),  # type: ignore[arg-type]
+    "decode_batch: strict": (
+        lambda t: t.decode_batch([t.encode(b"\xe2\x82\xac")[:1]], errors="strict"),
+        UnicodeDecodeError,
+        "",
+    ),
     # one token
     "piece: n_tokens": (lambda t: t.token_to_piece(N), IndexError, "757"),
     "piece: -1": (lambda t: t.token_to_piece(-1), IndexError, "-1"),
@@ -432,6 +441,7 @@ CALLS: dict[str, Callable[[ggtok.Tokenizer], object]] = {
     "encode_batch of views": lambda tok: tok.encode_batch([memoryview(b"a")]),
     "encode_batch_arrays": lambda tok: tok.encode_batch_arrays(["a"]),
     "count": lambda tok: tok.count("a"),
+    "count_batch": lambda tok: tok.count_batch(["a"]),
     "token_text": lambda tok: tok.token_text(5),
     "token_score": lambda tok: tok.token_score(5),
     "token_attr": lambda tok: tok.token_attr(5),

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import ggtok
+from tests.chat.llamaserver import Servers
 from tests.support.llamacpp import LlamaCpp
 from tests.support.samples import times
-from tests.support.vocabularies import fixture
+from tests.support.vocabularies import fixture, fixture_names, real
 
+Load = Callable[[str], ggtok.Tokenizer]
 NEAR = " '?!.,smrevtdl\n\0"
+# Real vocabularies of BPE for which llama_detokenize removes spaces.
+CLEANED = "llama-bpe gemma-4 gpt-2 falcon starcoder mpt refact aquila gpt-neox".split()
+CODE = "ls ./x ? ok !"
+PLAIN = "{% for m in messages %}{{ m.content }}{% endfor %}"
 
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -58,3 +67,78 @@ def test_the_first_id_that_is_no_token_is_named() -> None:
             ids[at] = ids[800] = bad
             with pytest.raises(ggtok.TokenIdError, match=rf"ids\[{at}\] is {bad}"):
                 tok.decode(ids)
+
+
+# ---- spaces that are kept ----
+
+
+def test_kept_spaces_are_those_of_the_pieces(load_fixture: Load) -> None:
+    rng = random.Random(2)
+    for name in fixture_names():
+        tok = load_fixture(name)
+        if tok.vocab_type == "NONE":
+            continue
+        ids = rng.choices(range(tok.n_tokens), k=300)
+        for special in (True, False):
+            pieces = b"".join(tok.token_to_piece(id, special=special) for id in ids)
+            kept = {"unparse_special": special, "clean_spaces": False}
+            assert tok.decode_bytes(ids, **kept) == pieces
+            assert tok.decode_bytes(np.array(ids), **kept) == pieces
+            stream = tok.stream_decoder(unparse_special=special)
+            text = "".join(map(stream.feed, ids)) + stream.finish()
+            assert text == pieces.decode("utf-8", "replace") == tok.decode(ids, **kept)
+
+
+def test_spaces_are_removed_where_the_caller_says_so(load_fixture: Load) -> None:
+    cleans, keeps, prefixes = map(load_fixture, ("bpe-llama3", "bpe-qwen2", "spm"))
+    for tok, spaces, text in (
+        (cleans, None, "ls./x? ok!"),
+        (cleans, True, "ls./x? ok!"),
+        (cleans, False, CODE),
+        (keeps, None, CODE),
+        (keeps, True, "ls./x? ok!"),
+        (keeps, False, CODE),
+        (prefixes, None, CODE),
+        (prefixes, True, "ls./x? ok!"),
+        (prefixes, False, " " + CODE),
+    ):
+        ids = tok.encode(CODE, add_special=False)
+        assert tok.decode(ids, clean_spaces=spaces) == text
+        assert tok.decode_batch([ids, ids], clean_spaces=spaces) == [text, text]
+        stream = tok.stream_decoder(clean_spaces=spaces)
+        assert stream.feed(ids) + stream.finish() == text
+
+
+@pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+@pytest.mark.parametrize("name", CLEANED)
+def test_real_vocabularies_that_remove_spaces(name: str) -> None:
+    tok = ggtok.load(real(name))
+    ids = tok.encode(CODE, add_special=False)
+    assert tok.decode(ids) == "ls./x? ok!"
+    assert tok.decode(ids, clean_spaces=False) == CODE
+    stream = tok.stream_decoder(tok.encode("$"))
+    assert "".join(map(stream.feed, ids)) + stream.finish() == CODE
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["bpe-llama3", "spm"])
+def test_the_server_keeps_spaces(name: str, llama: LlamaCpp, load_fixture: Load) -> None:
+    tok = load_fixture(name)
+    with Servers(fixture(name)) as servers, servers.start(PLAIN) as server:
+        for text in (CODE, " it 's the end , is n't it ?", "a\n b .\u00e9 !"):
+            request = {
+                "prompt": "the",
+                "grammar": f"root ::= {json.dumps(text, ensure_ascii=False)}",
+                "n_predict": 100,
+                "return_tokens": True,
+            }
+            status, answer = server.post("/completion", request)
+            assert status == 200, answer
+            assert answer["content"] == text
+            prompt = server.ids("the")
+            options = {"unparse_special": False, "stop_at_eog": True}
+            stream = tok.stream_decoder(prompt, **options)
+            assert "".join(map(stream.feed, answer["tokens"])) + stream.finish() == text
+            for ids in (answer["tokens"], tok.encode(text), prompt):
+                status, shown = server.post("/detokenize", {"tokens": ids})
+                assert status == 200 and shown["content"] == tok.decode(ids, clean_spaces=False)

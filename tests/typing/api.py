@@ -49,6 +49,7 @@ def encoding(tok: ggtok.Tokenizer) -> None:
     tok.encode(None)  # type: ignore[arg-type]
     assert_type(tok.encode("text", continuation=True), list[int])
     assert_type(tok.encode_with_offsets("text", unit="char"), tuple[list[int], NDArray[np.int64]])
+    tok.encode_with_offsets("text", unit="utf16")
     assert_type(
         tok.encode_batch_with_offsets(["text"], threads=1, continuation=True),
         list[tuple[list[int], NDArray[np.int64]]],
@@ -58,6 +59,7 @@ def encoding(tok: ggtok.Tokenizer) -> None:
     tok.encode("text", parse_special={"<s>"})
     tok.encode("text", parse_special=1.5)  # type: ignore[arg-type]
     assert_type(tok.count("text", continuation=True), int)
+    assert_type(tok.count_batch(["text"], threads=1), list[int])
     assert_type(tok.encode_array("text"), NDArray[np.int32])
     assert_type(tok.encode_batch(["a", b"b"], threads=2), list[list[int]])
     assert_type(
@@ -123,18 +125,22 @@ def decoding(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
     assert_type(tok.decode([1, 2]), str)
     assert_type(tok.decode(array, remove_special=True, errors="strict"), str)
     assert_type(tok.decode_bytes(iter([1, 2]), unparse_special=False), bytes)
+    assert_type(tok.decode_batch([[1], array], clean_spaces=False), list[str])
+    tok.decode([1], clean_spaces="no")  # type: ignore[arg-type]
     tok.decode("text")  # type: ignore[arg-type]
 
 
 def streaming(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
     stream = tok.stream_decoder(array, remove_special=True, errors="strict", stop=["a", "b"])
+    tok.stream_decoder(clean_spaces=None, stop_ids=[1, np.int32(2)], stop_at_eog=True)
     assert_type(stream, ggtok.StreamDecoder)
     assert_type(stream.feed(3), str)
     stream.feed(np.int64(3))
     stream.feed(array)
     stream.feed(iter([1, 2]))
     assert_type(stream.finish(), str)
-    assert_type(stream.stopped, str | None)
+    assert_type(stream.stopped, str | int | None)
+    assert_type(stream.copy(), ggtok.StreamDecoder)
     stream.reset()
     stream.feed("text")  # type: ignore[arg-type]
     tok.stream_decoder(stop=3)  # type: ignore[arg-type]
