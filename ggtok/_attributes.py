@@ -85,6 +85,7 @@ class Attributes:
         self._metadata: Mapping[str, str | int | float | bool] | None = None
         self._plans: dict[object, Any] = {}  # what chat calls find out and keep (chat/api.py)
         self._last_plan: Any = None  # and that of the last one, with its options
+        self._warned_of_no_template = False
         self._special_ids: frozenset[int] | None = None
         self._by_bytes: tuple[list[bytes], list[int]] | None = None  # see _pieces.py
         self._explained: Any = None  # what explaining/ keeps of the vocabulary

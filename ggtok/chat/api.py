@@ -457,7 +457,10 @@ def _chat(tok: Attributes, options: Options) -> tuple[Chat, bool]:
     if wanted is not None:
         default = wanted if wanted == "chatml" else files.find_template(templates, wanted)
     if default in ("", "chatml"):
-        default = (wanted is None and templates.get("tool_use")) or server.CHATML
+        instead = wanted is None and templates.get("tool_use")
+        if not default and not instead:
+            files.warn_of_no_template(tok)
+        default = instead or server.CHATML
     chat = _known(server.patched(default), tokens)
     if wanted is None and options.tools and templates.get("tool_use"):
         try:

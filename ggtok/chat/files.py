@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from ggtok._escape import shown
 from ggtok.chat.server import Tokens
-from ggtok.errors import InvalidValueError
+from ggtok.errors import InvalidValueError, VocabWarning
 
 if TYPE_CHECKING:
     from ggtok._attributes import Attributes
+
+
+def warn_of_no_template(tok: Attributes) -> None:
+    """Once for each tokenizer, on the line outside of ggtok that calls it."""
+    if tok._warned_of_no_template:
+        return
+    name = "the file" if tok._path is None else shown(tok._path)
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("ggtok."):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(
+        f"{name} has no chat template: ChatML is used instead, as in llama-server, but that is "
+        "not what the model was trained on; pass the model's template with template= (on the "
+        "command line, --template)",
+        VocabWarning,
+        stacklevel=level,
+    )
+    tok._warned_of_no_template = True  # not if the warning was raised
 
 
 class File:

@@ -66,7 +66,9 @@ class Chatting(Decoding):
         Args:
             messages: mappings with ``"role"``, ``"content"`` (str, None or a list of parts
                 ``{"type": "text", "text": ...}``), ``"tool_calls"``, ``"reasoning_content"``
-                and so on, of plain data: str, numbers, bool, None, lists and mappings.
+                and so on, of plain data: str, numbers, bool, None, lists and mappings. An
+                object with ``model_dump()``, as pydantic's models have, is what that gives,
+                without the fields that are None (but for the content).
             tools: JSON schemas of the functions that the model may call. Python functions
                 aren't taken; ``transformers.utils.get_json_schema`` makes a schema of one.
             like: whose text.
@@ -79,7 +81,7 @@ class Chatting(Decoding):
                 it, as the server does with ``--no-prefill-assistant``.
             template: the name of one of :attr:`chat_templates`, or a template. By default it is
                 ``"tool_use"`` if there are tools and such a template, else ``"default"``;
-                a file without any is served with ChatML.
+                a file without any is served with ChatML, with a warning.
             enable_thinking: a variable of many templates; llama-server's default is whether it
                 finds that the template has reasoning.
             tool_choice: ``"auto"``, ``"none"`` or ``"required"``. This one and the next change no
@@ -100,6 +102,10 @@ class Chatting(Decoding):
             InvalidValueError, InvalidTypeError: the request is one that llama-server refuses;
                 an argument makes no sense; there is no such template; a keyword is none of
                 these, and the template doesn't read it.
+
+        Warns:
+            VocabWarning: the file has no chat template, so ChatML takes its place, on which the
+                model was not trained. Once for each tokenizer.
 
         Any number of threads may call this at a time.
         """

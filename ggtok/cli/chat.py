@@ -76,9 +76,10 @@ def run(args: argparse.Namespace) -> None:
         writing.write(b"%a\n" % ids)
 
 
-def ids_of(tok: ggtok.Tokenizer, file: str, tools: str | None) -> list[int]:
+def ids_of(tok: ggtok.Tokenizer, file: str, tools: str | None, template: str | None) -> list[int]:
     """The ids of the prompt that the messages or the request in a file make."""
-    prompt = api.render_body(tok, _with_tools(reading.json_file(file), tools))
+    body = _with_tools(reading.json_file(file), tools)
+    prompt = api.render_body(tok, body, template=_template(tok, template))
     to_encode = api.to_encode(tok, prompt, "llama.cpp")
     return encode.ids(tok, to_encode, trusted=False, user_defined="parse")
 

@@ -32,6 +32,7 @@ def add_arguments(parser: Parser) -> None:
     add("--files0-from", metavar="F", help="the paths are in this file, a NUL after each")
     add("--chat", metavar="FILE", help="count the messages or the request in a JSON file")
     add("--tools", metavar="FILE", help="with --chat: a JSON list of tools")
+    add("--template", metavar="NAME", help="with --chat: a template of the model's, or a file")
     add("--special", action="store_true", help="add BOS and what else the vocabulary adds")
     add("--parse-special", action="store_true", help="parse the texts of special tokens")
     add("--total", action="store_true", help="print the total alone")
@@ -49,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--tree and --by exclude each other")
     if args.tools is not None and args.chat is None:
         raise UsageError("--tools has no effect without --chat")
+    if args.template is not None and args.chat is None:
+        raise UsageError("--template has no effect without --chat")
     take_model(args)
     paths = [*args.words, *_listed(args.files0_from)]
     if not paths and args.chat is None and args.files0_from is None:
@@ -89,7 +92,7 @@ def _files(args: argparse.Namespace, paths: list[str]) -> list[str]:
 def _chat(tok: ggtok.Tokenizer, args: argparse.Namespace) -> int:
     from ggtok.cli.chat import ids_of
 
-    return len(ids_of(tok, args.chat, args.tools))
+    return len(ids_of(tok, args.chat, args.tools, args.template))
 
 
 def _count(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import datetime
 from typing import Any
 
@@ -50,6 +51,40 @@ def test_files_without_a_default() -> None:
     assert templated(tool_use="{{ 't' }}").apply_chat_template(HI) == "t"
     assert load(fixture("bpe-qwen2")).apply_chat_template(HI) == CHATML
     assert templated(default="{{ 'd' }}").apply_chat_template(HI, template="chatml") == CHATML
+
+
+@pytest.mark.parametrize("name", ["bpe-llama3", "wpm"])
+def test_one_warning_for_a_file_without_a_template(name: str) -> None:
+    tok = load(fixture(name))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tok.count_chat(HI)
+        tok.encode_chat(HI, enable_thinking=False)
+        tok.encode_chat_batch([HI])
+        tok.apply_chat_template(HI, response_format={"type": "json_object"})
+    [warning] = caught
+    assert warning.category is ggtok.VocabWarning
+    for part in (
+        f"{name}.gguf has no chat template",
+        "not what the model was trained on",
+        "template=",
+    ):
+        assert part in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_no_warning_where_a_template_is_named() -> None:
+    tok = load(fixture("bpe-llama3"))
+    named, for_tools = templated(default="chatml"), templated(tool_use="{{ 't' }}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tok.apply_chat_template(HI, template="chatml") == CHATML
+        assert tok.apply_chat_template(HI, template="{{ 'own' }}") == "own"
+        assert named.apply_chat_template(HI) == CHATML
+        assert for_tools.apply_chat_template(HI) == "t"
+        for _ in range(2):  # as an error it comes each time
+            with pytest.raises(ggtok.VocabWarning):
+                tok.count_chat(HI)
 
 
 def test_a_broken_template_for_tools() -> None:

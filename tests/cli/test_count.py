@@ -338,6 +338,20 @@ def test_chats(run, tmp_path: Path) -> None:
     assert list(listed(both)) == [str(messages), str(tools_file)]
 
 
+def test_chats_of_a_model_without_a_template(run, tmp_path: Path) -> None:
+    messages, template = tmp_path / "messages.json", tmp_path / "template.jinja"
+    messages.write_text(json.dumps(MESSAGES))
+    template.write_text(TEMPLATE)
+    for argv in (["count", LLAMA3, "--chat", str(messages)], ["chat", LLAMA3, str(messages)]):
+        [warning] = run(*argv).warnings
+        assert "no chat template" in warning and "--template" in warning
+        result = run(*argv, "--template", str(template))
+        assert result.status == 0 and not result.warnings
+    n = ggtok.load(LLAMA3).count_chat(MESSAGES, template=TEMPLATE)
+    result = run("count", LLAMA3, "--chat", str(messages), "--template", str(template))
+    assert result.out.startswith(b"%d " % n)
+
+
 # ---- the model ----
 
 
@@ -380,6 +394,7 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([LLAMA3, "-", "-"], "standard input can be read only once"),
         ([LLAMA3, "-", "--chat", "-"], "standard input can be read only once"),
         ([LLAMA3, "a", "--tools", "x"], "--tools has no effect without --chat"),
+        ([LLAMA3, "a", "--template", "x"], "--template has no effect without --chat"),
         ([LLAMA3, "a", "--json", "--csv"], "--json, --csv, --total, and --tree or --by exclude"),
         ([LLAMA3, "a", "--tree", "--by", "ext"], "--tree and --by exclude each other"),
         ([LLAMA3, "--files0-from", "/dev/stdin"], "/dev/stdin: an empty name"),
