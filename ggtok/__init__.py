@@ -35,6 +35,7 @@ from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
+    from ggtok.chat.trim import trim_chat
     from ggtok.checks.codes import Finding
     from ggtok.checks.run import doctor
     from ggtok.files.summary import EncodeProgress, Summary
@@ -83,6 +84,7 @@ __all__ = [
     "doctor",
     "load",
     "train",
+    "trim_chat",
     "vocabulary",
 ]
 
@@ -101,6 +103,7 @@ _LATER = {
     "count_words": "making.counts",
     "doctor": "checks.run",
     "train": "making.train",
+    "trim_chat": "chat.trim",
     "vocabulary": "making.read",
 }
 

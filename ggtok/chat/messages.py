@@ -80,8 +80,7 @@ def read(messages: Any) -> list[Message]:
 
 def read_one(message: Any, index: int) -> Message:
     where = f"messages[{index}]"
-    if not isinstance(message, (dict, Mapping)):
-        raise InvalidTypeError(f"{where} must be a mapping, not {type(message).__name__}")
+    message = _mapping(message, where)
     if "role" not in message:
         raise InvalidValueError(f"{where} has no 'role'")
     name = _string(message, "role", where)
@@ -115,8 +114,7 @@ def _content(new: Message, content: Any, where: str) -> None:
 
 
 def _part(part: Any, where: str) -> str:
-    if not isinstance(part, Mapping):
-        raise InvalidTypeError(f"{where} must be a mapping, not {type(part).__name__}")
+    part = _mapping(part, where)
     kind = part.get("type")
     if kind != "text":
         raise InvalidValueError(f"{where}: the type of a part must be 'text', not {kind!r}")
@@ -132,16 +130,13 @@ def _calls(calls: Any, where: str) -> list[Call]:
 
 
 def _call(call: Any, where: str) -> Call:
-    if not isinstance(call, Mapping):
-        raise InvalidTypeError(f"{where} must be a mapping, not {type(call).__name__}")
+    call = _mapping(call, where)
     if call.get("type") != "function":
         raise InvalidValueError(
             f"{where}: the type of a call must be 'function', not {call.get('type')!r}"
         )
-    function = call.get("function")
     where_function = f"{where}['function']"
-    if not isinstance(function, Mapping):
-        raise InvalidTypeError(f"{where_function} must be a mapping")
+    function = _mapping(call.get("function"), where_function)
     name = _string(function, "name", where_function)
     if "arguments" not in function:
         raise InvalidValueError(f"{where_function} has no 'arguments'")
@@ -149,6 +144,13 @@ def _call(call: Any, where: str) -> Call:
         function["arguments"], f"{where_function}['arguments']", wrap=False
     )
     return Call(name, arguments, _string(call, "id", where) if "id" in call else "")
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    fields = values.mapping(value)
+    if fields is None:
+        raise InvalidTypeError(f"{where} must be a mapping, not {type(value).__name__}")
+    return fields
 
 
 def _string(holder: Mapping[str, Any], key: str, where: str) -> str:
@@ -254,21 +256,21 @@ def read_tools(tools: Any) -> list[Json]:
 
 
 def _tool(tool: Any, where: str) -> Json:
-    if not isinstance(tool, Mapping):
+    fields = values.mapping(tool)
+    if fields is None:
         how = ""
         if callable(tool):
             how = " (transformers.utils.get_json_schema makes one of a Python function)"
         raise InvalidTypeError(
             f"{where} must be a mapping, a JSON schema, not {type(tool).__name__}{how}"
         )
+    tool = fields
     if tool.get("type") != "function":
         raise InvalidValueError(
             f"{where}: the type of a tool must be 'function', not {tool.get('type')!r}"
         )
-    function = tool.get("function")
     where = f"{where}['function']"
-    if not isinstance(function, Mapping):
-        raise InvalidTypeError(f"{where} must be a mapping")
+    function = _mapping(tool.get("function"), where)
     description = function.get("description", "")
     if not isinstance(description, str):
         raise InvalidTypeError(

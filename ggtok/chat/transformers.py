@@ -135,9 +135,10 @@ def _messages(messages: Messages) -> list[Json]:
 
 def _message(message: Any, index: int) -> Json:
     where = f"messages[{index}]"
-    if not isinstance(message, Mapping):
+    fields = values.mapping(message)
+    if fields is None:
         raise InvalidTypeError(f"{where} must be a mapping, not {type(message).__name__}")
-    plain = {k: v for k, v in values.as_python(message, where).items() if v is not None}
+    plain = {k: v for k, v in values.as_python(fields, where).items() if v is not None}
     reasoning = next((plain[name] for name in _REASONING if name in plain), None)
     if reasoning is not None:
         plain = {"thinking": reasoning, **plain, "reasoning_content": reasoning}
@@ -151,7 +152,7 @@ def read_tools(tools: Any) -> Any:
         return None
     schemas = values.sequence(tools, "tools", "JSON schemas")
     for i, tool in enumerate(schemas):
-        if isinstance(tool, Mapping):
+        if values.mapping(tool) is not None:
             continue
         how = ""
         if callable(tool):

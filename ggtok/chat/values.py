@@ -74,9 +74,10 @@ def _plain(value: Any, how: int, level: int) -> Any:
         raise _WrongError(InvalidValueError, f"nested more than {MAX_LEVEL} deep")
     step: object = None
     try:
-        if isinstance(value, Mapping):
+        fields = mapping(value)
+        if fields is not None:
             new = {}
-            for key, item in value.items():
+            for key, item in fields.items():
                 if not isinstance(key, str):
                     says = f"a key is {type(key).__name__}, not str"
                     raise _WrongError(InvalidTypeError, says)
@@ -98,6 +99,21 @@ def _plain(value: Any, how: int, level: int) -> Any:
         InvalidTypeError,
         f"chats hold str, numbers, bool, None, lists and mappings, not {type(value).__name__}",
     )
+
+
+def mapping(value: Any) -> Mapping[str, Any] | None:
+    """A mapping, or an object that model_dump() makes one of, as pydantic's models; else None.
+
+    Such an object has all of its fields. Those that are None say nothing, but for a content.
+    """
+    if isinstance(value, (dict, Mapping)):
+        return value
+    if isinstance(value, type) or not callable(getattr(value, "model_dump", None)):
+        return None
+    fields = value.model_dump()
+    if not isinstance(fields, Mapping):
+        return None
+    return {k: v for k, v in fields.items() if v is not None or k == "content"}
 
 
 def sequence(values: Any, what: str, of: str) -> list[Any]:
