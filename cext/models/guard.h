@@ -71,6 +71,11 @@ bool ggtok_guard_add(text_guard *g, const void *p, size_t n, size_t at);
 bool ggtok_guard_made(text_guard *g, size_t at, size_t n);
 bool ggtok_guard_made_of(text_guard *g, size_t begin, size_t end);
 
+/* The last id recorded also comes from what was dropped after it, up to source[end]. */
+static inline void ggtok_guard_extend(text_guard *g, size_t end) {
+    if (g->spans) g->made[g->n_made - 1].end = (int64_t)end;
+}
+
 /* Reverses the order of the last n spans. */
 void ggtok_guard_reverse(text_guard *g, size_t n);
 

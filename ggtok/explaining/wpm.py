@@ -20,25 +20,32 @@ _CHINESE_FIRST = [first for first, _ in _CHINESE]
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
     """Words without white space, bad bytes, control characters and, by the flags, accents and
-    upper case; a U+2581 before each."""
+    upper case; a U+2581 before each. What is dropped at a word's end belongs to its last byte."""
+    word: list[Byte] = []
+    end_of_word = 0
     strip = v.flags["strip_accents"]
     begins = True  # a word, with the next character
     for begin, end, c in characters(text):
-        if c is None:
-            continue
-        made = first_of_nfd(c) if strip else c
+        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped, as bad bytes
         if is_white_space(made):
             begins = True
             continue
         if is_dropped(made, strip):
+            end_of_word = end_of_word if begins else end
             continue
         alone = stands_alone(made)
         if begins or alone:
-            yield from (b._replace(word=i == 0) for i, b in enumerate(whole(MARK, begin, begin)))
+            yield from _up_to(word, end_of_word)
+            word = [b._replace(word=i == 0) for i, b in enumerate(whole(MARK, begin, begin))]
         if v.flags["lowercase"]:
             made = lower(made)
-        yield from became(text, begin, end, utf8(made))
-        begins = alone
+        word += became(text, begin, end, utf8(made))
+        begins, end_of_word = alone, end
+    yield from _up_to(word, end_of_word)
+
+
+def _up_to(word: list[Byte], end: int) -> list[Byte]:
+    return [*word[:-1], word[-1]._replace(end=end)] if word else []
 
 
 def is_dropped(c: int, strip_accents: bool) -> bool:

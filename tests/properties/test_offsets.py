@@ -142,6 +142,26 @@ def test_words_that_are_dropped_or_change_their_length(name: str) -> None:
         check(tok, text.encode(), parse_special=False)
 
 
+@pytest.mark.parametrize("name", ["wpm", "bert-bge"])
+def test_marks_at_a_words_end(load_fixture: Load, name: str) -> None:
+    """They belong to its last token, as do other dropped characters there."""
+    tok = quietly(name) if name in OTHERS else load_fixture(name)
+    for word in (
+        "cafe\u0301",
+        "e\u0301\u0308",
+        "kettle\x00",
+        "\u4e2d\u00e9\u0301",
+        "\u0301a\u0301",
+    ):
+        for text in (word, f"{word} the", f"the {word}, the", f"{word}\n" * 40):
+            ids, spans = tok.encode_with_offsets(text, add_special=False, unit="char")
+            parts = "".join(text[a:b] for a, b in spans.tolist())
+            assert parts == "".join(text.split()).replace(word, word.lstrip("\u0301"))
+            assert tok.encode_with_offsets(text.encode(), add_special=False)[0] == ids
+    _, spans = tok.encode_with_offsets(" \u0301 a. \u0301", add_special=False, unit="char")
+    assert spans.tolist() == [[3, 4], [4, 5]]  # a word of nothing but marks has no token
+
+
 @pytest.mark.parametrize("name", TILED)
 @given(data=some_text, flags=flags)
 def test_spans_tile_what_is_not_normalized(

@@ -268,7 +268,8 @@ static bool place_letters(const model_call *call, const model_source *source, si
     return at == end;
 }
 
-/* Lays the ids that a batch of words has become along them. Claim offsets.5. */
+/* Lays the ids that a batch of words has become along them. What is dropped at a word's end belongs
+ * to its last id. Claim offsets.5. */
 static bool lay_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
     const wpm_spans *f = &s->spans;
@@ -282,6 +283,7 @@ static bool lay_words(const model_call *call, const uint8_t *text, size_t n, siz
             !place_letters(call, &source, start, end, k, to) &&
             !place_changed(call, &source, start, end, k, to))
             return false;
+        if (to > k) source.spans[to - 1].end = source.base + (int64_t)end;
         k = to;
     }
     return true;
@@ -369,6 +371,7 @@ static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *te
                 !split_guarded(call) || !idbuf_reserve(out, s->ids.n)) {
                 return ggtok_error_memory(call->err);
             }
+            if (s->ids.n) ggtok_guard_extend(call->guard, f->end[i]);
             if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *out->data);
             out->n += s->ids.n;
         }
