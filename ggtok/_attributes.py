@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ggtok import _native
 from ggtok import _types as types
-from ggtok._native.arguments import index
+from ggtok._native.arguments import index, truth
 from ggtok.errors import InvalidValueError
 
 TYPE_CHECKING = False  # as in _native/library.py
@@ -109,7 +109,9 @@ class Attributes:
         lstrip = index(lstrip, "lstrip")
         if lstrip < 0:
             raise InvalidValueError(f"lstrip must not be negative, but is {lstrip}")
-        return self._native.piece(index(id, "id"), min(lstrip, 2**31 - 1), bool(special))
+        return self._native.piece(
+            index(id, "id"), min(lstrip, 2**31 - 1), truth(special, "special")
+        )
 
     def text_to_token(self, text: types.Text) -> int | None:
         """The id of the token with exactly this text, as stored in the vocabulary, or None."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ggtok import _types as types
 from ggtok._chunk import Chunk
-from ggtok._native.arguments import byte_view, index, iterated, text_bytes
+from ggtok._native.arguments import byte_view, index, iterated, text_bytes, truth
 from ggtok._offsets import Offsets
 from ggtok.errors import InvalidTypeError, InvalidValueError
 
@@ -79,7 +79,7 @@ class Fitting(Offsets):
             raise InvalidValueError(f"side must be 'right' or 'left', not {side!r}")
         if not isinstance(text, (str, bytes)):
             text = byte_view(text, "text must be str or bytes-like (UTF-8)")
-        cut: str | bytes = truncate(self._native, text, n, side, bool(add_special))
+        cut: str | bytes = truncate(self._native, text, n, side, truth(add_special, "add_special"))
         return cut
 
     def chunks(
@@ -129,7 +129,11 @@ class Fitting(Offsets):
         if overlap < 0:
             raise InvalidValueError(f"overlap must not be negative, but is {overlap}")
         options = Options(
-            n, overlap, text_bytes(prefix, "prefix"), bool(add_special), _separators(at)
+            n,
+            overlap,
+            text_bytes(prefix, "prefix"),
+            truth(add_special, "add_special"),
+            _separators(at),
         )
         return chunks(self._native, text_bytes(text), isinstance(text, str), options)
 

@@ -7,7 +7,7 @@ import os
 
 from ggtok import _types as types
 from ggtok._native import results
-from ggtok._native.arguments import index, iterated, on_main_thread, truth
+from ggtok._native.arguments import iterated, on_main_thread, thread_count, truth
 from ggtok.chat.methods import Chatting
 from ggtok.errors import InvalidTypeError, InvalidValueError
 
@@ -126,9 +126,7 @@ class Offsets(Chatting):
             return self._native.retry_batch(e, batch, *args)
 
     def _threads(self, threads: int) -> int:
-        threads = index(threads, "threads")
-        if threads < 0:
-            raise InvalidValueError(f"threads must not be negative, but is {threads}")
+        threads = thread_count(threads)
         # Python cuts words one at a time, whatever the number of threads.
         return 1 if self._native.splits_in_python else min(threads or _cores(), _MAX_THREADS)
 

@@ -36,7 +36,7 @@ class Opened:
             self._by_path(_checked_path(source), isinstance(source, str), options)
             self.pickled = self.path
             return
-        data = source if type(source) is bytes else _metadata(source)
+        data = source if type(source) is bytes else metadata(source)
         self.native = _native.Native(data=data, **options)
         if type(source) is bytes:
             # The same object where it is mostly metadata; else without the weights.
@@ -121,7 +121,7 @@ def _checked_path(source: str | os.PathLike[str]) -> str | bytes:
     return path
 
 
-def _metadata(source: object) -> bytes:
+def metadata(source: object) -> bytes:
     """The metadata of an open file, or of memory that may change: the caller's, or a mapped
     file's, of which no more than the metadata is copied."""
     from ggtok.sources import prefix

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 
 from ggtok._native import CONTINUES, MORE, PLAIN_USER_DEFINED
-from ggtok._native.arguments import index
+from ggtok._native.arguments import index, iterated, truth
 from ggtok.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -179,7 +179,11 @@ class LlamaCppTokenizer:
             add_bos: add what the vocabulary's flags ask for: BOS, and also EOS.
             special: the text of a control token becomes that token.
         """
-        return self._tok.encode(text, add_special=add_bos, parse_special=special)
+        flags = {
+            "add_special": truth(add_bos, "add_bos"),
+            "parse_special": truth(special, "special"),
+        }
+        return self._tok.encode(text, **flags)
 
     def detokenize(
         self,
@@ -199,14 +203,17 @@ class LlamaCppTokenizer:
         Raises:
             TokenIdError: an id is outside the vocabulary.
         """
-        ids = [index(id, "a token") for id in tokens]
-        text = b"".join([self._piece(id, bool(special)) for id in ids])
+        special = truth(special, "special")
+        ids = [index(id, "a token") for id in iterated(tokens, "tokens must be a list of ids")]
+        text = b"".join([self._piece(id, special) for id in ids])
         if ids and ids[0] == self._tok.bos_id and text[:1] == b" ":
             return text[1:]
         return text
 
     def encode(self, text: str, add_bos: bool = True, special: bool = True) -> list[int]:
         """:meth:`tokenize` of a ``str``; what is no UTF-8 in it is dropped."""
+        if not isinstance(text, str):
+            raise InvalidTypeError(f"text must be str, not {type(text).__name__}")
         return self.tokenize(text.encode("utf-8", "ignore"), add_bos, special)
 
     def decode(self, tokens: Iterable[SupportsIndex]) -> str:
@@ -229,11 +236,13 @@ def _checked(tok: Tokenizer) -> Tokenizer:
 
 
 def _special(tok: Tokenizer, also: Iterable[SupportsIndex]) -> frozenset[int]:
-    more = [index(id, "also_special") for id in also]
+    _checked(tok)
+    what = "also_special must be a collection of ids"
+    more = [index(id, "an id of also_special") for id in iterated(also, what)]
     for id in more:
         if not 0 <= id < tok.n_tokens:
             raise TokenIdError(f"also_special has {id}, but ids are from 0 to {tok.n_tokens - 1}")
-    return _checked(tok).special_ids.union(more)
+    return tok.special_ids.union(more)
 
 
 def _blanked(tok: Tokenizer, also: Iterable[SupportsIndex]) -> list[bytes]:

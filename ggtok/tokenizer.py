@@ -25,6 +25,7 @@ _OWN = frozenset(
     "_last_plan _patterns _pickled _plans _pre _source _special_ids _specials _vocab_type "
     "_warned_of_no_template".split()
 )
+_NOT_GIVEN: tuple[str, ...] = ("",)
 _CACHE_MAX = 29 << 20  # bytes, as ggtok.h says
 
 
@@ -125,12 +126,14 @@ class Tokenizer(Explaining, Corpora):
 
     def __init__(
         self,
-        source: object,
-        pre: str | None,
-        patterns: tuple[str, ...] | None,
+        source: object = None,
+        pre: str | None = None,
+        patterns: tuple[str, ...] | None = _NOT_GIVEN,
         overrides: Mapping[str, int | float | bool | str] | None = None,
     ) -> None:
         # Private: use load(), whose arguments these are.
+        if patterns is _NOT_GIVEN:
+            raise InvalidTypeError("tokenizers are made by ggtok.load: ggtok.load(source)")
         own_overrides = overrides_dict(overrides)
         opened = Opened(source, pre, patterns, own_overrides)
         super().__init__(opened.native, opened.path, opened.source)

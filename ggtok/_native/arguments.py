@@ -146,6 +146,14 @@ def truth_or_none(value: object, name: str) -> bool | None:
     return None if value is None else truth(value, name)
 
 
+def thread_count(threads: SupportsIndex) -> int:
+    """How many threads the caller wants; 0: as many as there are processors."""
+    n = index(threads, "threads")
+    if n < 0:
+        raise errors.InvalidValueError(f"threads must not be negative, but is {n}")
+    return n
+
+
 def on_main_thread() -> bool:
     """Whether this is the thread on which Python's signal handlers run."""
     return threading.get_ident() == threading.main_thread().ident

@@ -11,6 +11,7 @@ from functools import lru_cache
 from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
+from ggtok._native.arguments import thread_count, truth_or_none
 from ggtok.chat import (
     encode,
     engine,
@@ -75,7 +76,7 @@ def _one(
     user_defined: str,
 ) -> Any:
     given = messages if type(messages) is list else values.sequence(messages, *_MESSAGES)
-    quick, tools = _planned(tok, options, user_defined)
+    quick, tools = _planned(tok, options, trusted, user_defined)
     if quick is not None:
         flags = encode.FLAGS[user_defined]
         bits = want | plan.TRUSTED if trusted else want
@@ -104,9 +105,11 @@ def _slowly(
 
 def _run(tok: Attributes, quick: Plan, conversations: list[Any], *args: Any) -> list[Any]:
     try:
-        return quick.run(tok, conversations, *args)
+        found = quick.run(tok, conversations, *args)
     except MemoryError as e:
         tok._native.raise_for(e)
+    # Without messages, the way through Python says what is missing.
+    return [one if some else None for one, some in zip(found, conversations, strict=True)]
 
 
 def _raised(tok: Attributes, found: Any) -> Any:
@@ -126,7 +129,7 @@ def ids_after(
     known: object,
 ) -> list[int]:
     """The ids of a conversation of whose first messages they are known."""
-    encode.check(user_defined)
+    encode.check(trusted, user_defined)
     given = values.sequence(messages, *_MESSAGES)
     n, ids = known_ids.check(tok, known, len(given))
     _listed(options)
@@ -181,10 +184,10 @@ def _prefills(options: Options) -> bool:
 
 
 def _planned(
-    tok: Attributes, options: Options, user_defined: str
+    tok: Attributes, options: Options, trusted: bool, user_defined: str
 ) -> tuple[Plan | None, list[Any] | None]:
     """What to do with conversations, found out once for the same options; and the tools."""
-    encode.check(user_defined)
+    encode.check(trusted, user_defined)
     usual = _is_usual(options)
     last = tok._last_plan
     if usual and last is not None and _is_like(options, *last[0]):
@@ -335,7 +338,7 @@ def ids_and_mask(
     tok: Attributes, messages: Messages, options: Options, *, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
     """The ids, and for each whether it is the answer's."""
-    encode.check(user_defined)
+    encode.check(trusted, user_defined)
     transformers.check_generation(source_of(tok, options))
     prompt = to_encode(tok, render(tok, messages, options), options.like)
     return encode.ids_and_mask(tok, prompt, trusted, user_defined)
@@ -364,7 +367,8 @@ def encode_batch(
     threads: int,
 ) -> list[list[int]]:
     """The ids of each conversation."""
-    quick, tools = _planned(tok, options, user_defined)
+    threads = thread_count(threads)
+    quick, tools = _planned(tok, options, trusted, user_defined)
     prompt_of = renderer(tok, options)
     bits = plan.TRUSTED if trusted else plan.IDS
     given = values.sequence(conversations, "conversations", "conversations")
@@ -421,9 +425,16 @@ def _check(options: Options) -> None:
     if options.like not in _LIKES:
         choices = " or ".join(map(repr, _LIKES))
         raise InvalidValueError(f"like must be {choices}, not {options.like!r}")
-    if not isinstance(options.enable_thinking, (bool, type(None))):
-        kind = type(options.enable_thinking).__name__
-        raise InvalidTypeError(f"enable_thinking must be bool or None, not {kind}")
+    for name in ("add_generation_prompt", "enable_thinking", "parallel_tool_calls"):
+        setattr(options, name, truth_or_none(getattr(options, name), name))
+    if not isinstance(options.continue_final_message, str):
+        final = truth_or_none(options.continue_final_message, "continue_final_message")
+        options.continue_final_message = final
+    if not isinstance(options.chat_template_kwargs, (Mapping, type(None))):
+        kind = type(options.chat_template_kwargs).__name__
+        raise InvalidTypeError(f"chat_template_kwargs must be a mapping, not {kind}")
+    if options.clock is not None and not callable(options.clock):
+        raise InvalidTypeError(f"clock must be a function, not {type(options.clock).__name__}")
     if options.template is not None and not isinstance(options.template, str):
         raise InvalidTypeError(f"template must be str, not {type(options.template).__name__}")
 

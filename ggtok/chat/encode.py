@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ggtok import _native
+from ggtok._native.arguments import truth
 from ggtok.chat.prompt import Prompt, Ranges
 from ggtok.errors import InvalidValueError
 
@@ -16,7 +17,8 @@ FLAGS = {"parse": _PARSE, "plain": _PARSE | _native.PLAIN_USER_DEFINED}
 _CHOICES = tuple(FLAGS)  # where one that can't be hashed is looked for, too
 
 
-def check(user_defined: str) -> None:
+def check(trusted: bool, user_defined: str) -> None:
+    truth(trusted, "trusted")
     if user_defined not in _CHOICES:
         raise InvalidValueError(f'user_defined must be "parse" or "plain", not {user_defined!r}')
 

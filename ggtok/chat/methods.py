@@ -7,6 +7,7 @@ from functools import cache
 
 from ggtok import _types as types
 from ggtok._decoding import Decoding
+from ggtok._native.arguments import truth
 from ggtok.errors import InvalidValueError
 
 TYPE_CHECKING = False  # as in _native/library.py
@@ -261,7 +262,7 @@ class Chatting(Decoding):
         Any number of threads may call this at a time.
         """
         api, options = _modules()
-        if return_assistant_mask and continue_final_message is None:
+        if truth(return_assistant_mask, "return_assistant_mask") and continue_final_message is None:
             continue_final_message = False
         given = options.Options(
             tools,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ggtok.errors import InvalidTypeError
+
 Clock = Callable[[], datetime]
 Messages = Sequence[Mapping[str, Any]]
 
@@ -31,7 +33,10 @@ class Options:
     variables: Mapping[str, Any] | None = None
 
     def now(self) -> datetime:
-        return (self.clock or datetime.now)()
+        now = (self.clock or datetime.now)()
+        if not isinstance(now, datetime):
+            raise InvalidTypeError(f"clock must return a datetime, not {type(now).__name__}")
+        return now
 
     def given(self) -> dict[str, Any]:
         """Variables that are keywords; None is as good as none."""

@@ -143,9 +143,17 @@ class Chat:
                 messages = handler.messages(messages, request.variables)
             variables["messages"] = messages
         generation = request.add_generation_prompt and not request.goes_on
-        prompt = self._rendered(variables, generation, tokens, now)
-        if self.both_ways:
-            self._rendered(variables, not generation, tokens, now)
+        try:
+            prompt = self._rendered(variables, generation, tokens, now)
+            if self.both_ways:
+                self._rendered(variables, not generation, tokens, now)
+        except TemplateError as e:
+            if given:
+                raise
+            raise TemplateError(
+                f"there are no messages, which this chat template can't do without: {e.args[0]}",
+                e.line,
+            ) from None
         if handler is not None:
             prompt = handler.finished(prompt, generation)
         # The last message in full: trimming and joining don't apply to what goes on.

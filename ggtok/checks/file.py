@@ -11,6 +11,7 @@ from typing import Any
 
 from ggtok import _types as types
 from ggtok._escape import shown
+from ggtok._native.arguments import byte_view
 from ggtok.errors import UnknownPreTokenizerError, VocabWarning
 from ggtok.making.extract import metadata_of
 from ggtok.making.gguf_reader import Reader
@@ -40,7 +41,8 @@ class File:
         if isinstance(source, (str, os.PathLike)):
             self.path, self.data = metadata_of(os.fsdecode(os.fspath(source)))
         else:
-            self.data = bytes(memoryview(source))
+            what = "source must be a path, a model's name or a bytes-like object"
+            self.data = byte_view(source, what).tobytes()
         self.unknown_pre: UnknownPreTokenizerError | None = None
         try:
             self.tok = self.load()

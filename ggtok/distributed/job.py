@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import ggtok
+from ggtok._native.arguments import truth
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.files import formats, vocabulary
 from ggtok.files.batches import BYTES
@@ -210,6 +211,7 @@ class Shards:
         threads: int = 1,
         ship: str = "bytes",
     ) -> None:
+        add_special, eos = truth(add_special, "add_special"), truth(eos, "eos")
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         name = os.path.abspath(os.fsdecode(folder))

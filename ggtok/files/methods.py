@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 
 from ggtok import _types as types
-from ggtok._native.arguments import index
+from ggtok._native.arguments import index, truth
 from ggtok.chat.methods import Chatting
 
 TYPE_CHECKING = False  # as in _native/library.py
@@ -72,7 +72,7 @@ class Corpora(Chatting):
             texts,
             batch_bytes=batch_bytes,
             threads=self._threads(threads),
-            add_special=add_special,
+            add_special=truth(add_special, "add_special"),
             parse_special=parse,
             progress=progress,
         )
@@ -153,10 +153,10 @@ class Corpora(Chatting):
             dtype=dtype,
             separator=separator,
             field=field,
-            add_special=add_special,
-            eos=eos,
+            add_special=truth(add_special, "add_special"),
+            eos=truth(eos, "eos"),
             errors=errors,
             threads=self._threads(threads),
-            resume=resume,
+            resume=truth(resume, "resume"),
             progress=progress,
         ).summary()

@@ -93,16 +93,14 @@ def _value(value: Any) -> object:
 
 def _checked(source: Any) -> bytes:
     """The bytes of a file's metadata, which ggtok can load."""
-    from ggtok._open import _has_buffer
-    from ggtok.sources.prefix import read_file
+    from ggtok._open import metadata
     from ggtok.tokenizer import load
 
-    if not isinstance(source, (str, os.PathLike)):
-        data = bytes(memoryview(source if _has_buffer(source) else read_file(source)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VocabWarning)
-            return data[: load(data)._native.metadata_bytes()]
+    is_path = isinstance(source, (str, os.PathLike))
+    data = source if is_path else metadata(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VocabWarning)
-        size = load(source)._native.metadata_bytes()
+        size = load(data)._native.metadata_bytes()
+    if not is_path:
+        return bytes(data)
     return first_bytes(os.fsdecode(os.fspath(source)), size)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ggtok._native.arguments import truth
 from ggtok.errors import InvalidValueError
 from ggtok.making import spelling
 from ggtok.making.counts import (
@@ -195,6 +196,8 @@ def train(
         InvalidTypeError, InvalidValueError: an argument makes no sense, or no text is there.
         MissingExtraError: a package is needed that isn't installed (also an ``ImportError``).
     """
+    byte_fallback = truth(byte_fallback, "byte_fallback")
+    split_digits = truth(split_digits, "split_digits")
     lines, limit = check_documents(documents), check_max_words(max_words)
     size, template = check_size(vocab_size), check_template(chat_template)
     named = {"bos": bos, "eos": eos, "unk": unk, "pad": pad}

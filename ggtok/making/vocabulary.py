@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from ggtok._native.arguments import truth
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError
 from ggtok.making import spelling
 from ggtok.making.contents import Contents, Pair
@@ -92,7 +93,7 @@ class Vocabulary(Contents):
             InvalidValueError: the name says no kind.
             FileError: the file can't be written.
         """
-        write(self, path, inexact=inexact)
+        write(self, path, inexact=truth(inexact, "inexact"))
 
     # ---- smaller ----
 

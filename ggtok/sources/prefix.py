@@ -94,6 +94,10 @@ def read_file(file: Any) -> bytes:
             block = file.read(wanted - len(prefix.data))
         except OSError as e:
             raise FileError(f"{name}: {e}") from e
+        except UnicodeDecodeError:
+            block = ""  # of a text file
+        except ValueError as e:  # a closed one
+            raise InvalidValueError(f"{name}: {e}") from None
         if isinstance(block, str):
             raise InvalidTypeError("source: the file must be opened for bytes: open(path, 'rb')")
         if block is None:

@@ -286,6 +286,22 @@ def test_chat(run, chat_files: tuple[str, str]) -> None:
     assert shown == {"text": (RENDERED + ANSWER).decode(), "count": len(ids), "ids": ids}
 
 
+def test_chat_without_messages(run, tmp_path: Path) -> None:
+    template = tmp_path / "first.jinja"
+    template.write_text(
+        "{% for m in messages %}{{ m.content }}{% else %}{{ raise_exception('odd') }}{% endfor %}"
+    )
+    result = run("chat", QWEN2, "--template", str(template), stdin=b"[]")
+    assert result.status == 2
+    assert "there are no messages, which this chat template can't do without" in result.errors[0]
+    tok = load(QWEN2)
+    for call in tok.apply_chat_template, tok.encode_chat, tok.count_chat:
+        with pytest.raises(ggtok.TemplateError, match="there are no messages"):
+            call([], template=template.read_text())
+    with pytest.raises(ggtok.TemplateError, match="there are no messages"):
+        tok.encode_chat_batch([json.loads(HELLO), []], template=template.read_text())
+
+
 def test_chat_like_transformers(run, chat_files: tuple[str, str]) -> None:
     template, messages = chat_files
     argv = ["chat", QWEN2, "--template", template, "--like", "transformers"]

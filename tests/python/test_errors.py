@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import ggtok
+from ggtok import adapters
 from tests.support.patch import GGUF, TYPES
 from tests.support.vocabularies import fixture
 
@@ -206,6 +207,7 @@ def tok() -> ggtok.Tokenizer:
 
 
 N = 757  # tokens of bpe-gpt2
+HI = [{"role": "user", "content": "Hi"}]
 
 Call = Callable[[ggtok.Tokenizer], object]
 ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
@@ -287,7 +289,85 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
     "load: NUL in the path": (lambda t: ggtok.load("a\0b"), ValueError, "NUL"),
     "load: pre outside BPE": (lambda t: ggtok.load(fixture("spm"), pre="gpt-2"), ValueError, "BPE"),
     "load: pre a number": (lambda t: ggtok.load(fixture("bpe-gpt2"), pre=3), TypeError, "int"),  # type: ignore[arg-type]
+    "load: a text file": (lambda t: with_file(ggtok.load, "r"), TypeError, "opened for bytes"),
+    "load: a closed file": (lambda t: ggtok.load(closed()), ValueError, "bpe-gpt2.*closed"),
+    "load: a tokenizer": (lambda t: ggtok.load(t), TypeError, "not Tokenizer"),  # type: ignore[arg-type]
+    "Tokenizer(path)": (lambda t: ggtok.Tokenizer(fixture("spm")), TypeError, r"ggtok\.load"),
+    "Tokenizer()": (lambda t: ggtok.Tokenizer(pre="gpt-2"), TypeError, r"ggtok\.load"),
+    # other calls with a file
+    "vocabulary: a tokenizer": (lambda t: ggtok.vocabulary(t), TypeError, "not Tokenizer"),  # type: ignore[arg-type]
+    "vocabulary: None": (lambda t: ggtok.vocabulary(None), TypeError, "not NoneType"),  # type: ignore[arg-type]
+    "vocabulary: a text file": (
+        lambda t: with_file(ggtok.vocabulary, "r"),
+        TypeError,
+        "opened for bytes",
+    ),
+    "doctor: a tokenizer": (lambda t: ggtok.doctor(t), TypeError, "not Tokenizer"),  # type: ignore[arg-type]
+    "doctor: a file": (lambda t: with_file(ggtok.doctor, "rb"), TypeError, "not BufferedReader"),
+    # adapters
+    "also_special: an int": (
+        lambda t: adapters.llguidance_tokenizer(t, also_special=5),  # type: ignore[arg-type]
+        TypeError,
+        "also_special must be a collection of ids, not int",
+    ),
+    "also_special: an int, xgrammar": (
+        lambda t: adapters.xgrammar_tokenizer_info(t, also_special=5),  # type: ignore[arg-type]
+        TypeError,
+        "also_special must be a collection of ids, not int",
+    ),
+    "also_special: texts": (
+        lambda t: adapters.outlines_vocabulary(t, also_special=["<s>"]),  # type: ignore[list-item]
+        TypeError,
+        "an id of also_special must be an integer, not str",
+    ),
+    "also_special: no tokenizer": (
+        lambda t: adapters.outlines_vocabulary(5, also_special=[1]),  # type: ignore[arg-type]
+        TypeError,
+        r"tok must be a ggtok\.Tokenizer",
+    ),
+    "detokenize: an int": (
+        lambda t: adapters.LlamaCppTokenizer(t).detokenize(5),  # type: ignore[arg-type]
+        TypeError,
+        "tokens must be",
+    ),
+    "LlamaCppTokenizer.encode": (
+        lambda t: adapters.LlamaCppTokenizer(t).encode(b"a"),  # type: ignore[arg-type]
+        TypeError,
+        "text must be str, not bytes",
+    ),
+    # chats
+    "chat: kwargs": (
+        lambda t: t.count_chat(HI, chat_template_kwargs=5),  # type: ignore[arg-type]
+        TypeError,
+        "chat_template_kwargs must be a mapping, not int",
+    ),
+    "chat: clock": (
+        lambda t: t.count_chat(HI, clock=5, template="{{ 1 }}"),  # type: ignore[arg-type]
+        TypeError,
+        "clock must be a function, not int",
+    ),
+    "chat: what a clock says": (
+        lambda t: t.count_chat(HI, clock=lambda: 5, template="{{ strftime_now('%Y') }}"),
+        TypeError,
+        "clock must return a datetime, not int",
+    ),
+    "chats: threads": (
+        lambda t: t.encode_chat_batch([HI], threads="2"),  # type: ignore[arg-type]
+        TypeError,
+        "threads must be an integer, not str",
+    ),
+    "chats: threads < 0": (lambda t: t.encode_chat_batch([HI], threads=-1), ValueError, "-1"),
 }
+
+
+def with_file(call: Callable[[Any], object], mode: str) -> object:
+    with fixture("bpe-gpt2").open(mode) as file:
+        return call(file)
+
+
+def closed() -> Any:
+    with fixture("bpe-gpt2").open("rb") as file:
+        return file
 
 
 @pytest.mark.parametrize("row", ARGUMENTS)
