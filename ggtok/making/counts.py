@@ -71,7 +71,8 @@ class WordCounts:
     """The words of a corpus, and how often each occurs: all that training depends on.
 
     :func:`ggtok.count_words` makes them; :func:`ggtok.train` takes them in place of sources. They
-    can be saved, loaded, and merged with others of the same pre-tokenizer, counted elsewhere.
+    can be saved, loaded, and merged with others of the same pre-tokenizer, counted elsewhere. A
+    copy or a pickle holds what a saved file does.
     Merging changes the one that takes the others in; otherwise threads may share them.
     """
 
@@ -150,6 +151,12 @@ class WordCounts:
         Raises:
             FileError: the file can't be written.
         """
+        write_whole(os.fsdecode(os.fspath(path)), self._as_file())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self)._parsed, (self._as_file(),)
+
+    def _as_file(self) -> bytes:
         words, ends, times = self._native.arrays()
         about = {
             "model": self.model,
@@ -160,7 +167,7 @@ class WordCounts:
         }
         head = _MAGIC + json.dumps(about).encode() + b"\n"
         arrays = [ends.astype("<u8"), times.astype("<u8"), words]
-        write_whole(os.fsdecode(os.fspath(path)), head + b"".join(a.tobytes() for a in arrays))
+        return head + b"".join(a.tobytes() for a in arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> WordCounts:

@@ -123,6 +123,18 @@ def test_pickles_of_version_0_1() -> None:
     assert isinstance(missing, FileNotFoundError)
 
 
+@pytest.mark.parametrize("model", ["bpe", "spm"])
+def test_word_counts_can_be_copied(model: typing.Any) -> None:
+    counts = ggtok.count_words(["a b a", "c"], model=model)
+    before = dict(counts.items())
+    for how in (copy.copy, copy.deepcopy, lambda old: pickle.loads(pickle.dumps(old))):
+        new = how(counts)
+        assert dict(new.items()) == before
+        assert (new.model, new.pre) == (counts.model, counts.pre)
+        new.merge(counts)
+        assert dict(counts.items()) == before and new.total == 2 * counts.total
+
+
 def test_errors_show_by_their_public_names(tmp_path: Path) -> None:
     for builtin, source in ((FileNotFoundError, tmp_path / "no"), (IsADirectoryError, tmp_path)):
         with pytest.raises(builtin) as caught:
