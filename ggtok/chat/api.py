@@ -154,7 +154,8 @@ def renderer(tok: Attributes, options: Options, whole: bool = False) -> Render:
     """
     _check(options)
     if options.like == "transformers":
-        return transformers.Given(tok, options).render
+        given = transformers.Given(tok, options)
+        return given.render_any if whole else given.render
     tokens = files.of(tok).tokens
     chat, thinks = _chat(tok, options)
     if whole:

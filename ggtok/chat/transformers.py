@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -65,14 +64,23 @@ class Given:
         }
 
     def render(self, messages: Messages) -> Prompt:
+        """The prompt. Without messages it is refused, as in transformers."""
+        chat = values.sequence(messages, "messages", "mappings")
+        if not chat:
+            what = "continue_final_message: " if self.final else ""
+            raise InvalidValueError(
+                f"{what}there are no messages, of which transformers' apply_chat_template needs "
+                "at least one"
+            )
+        return self.render_any(chat)
+
+    def render_any(self, messages: Messages) -> Prompt:
+        """The prompt, which may be that of no messages yet."""
         chat = _messages(messages)
-        tag = ending = ""
-        if self.final:
-            tag = f"<continue {uuid.uuid4().hex}> "
-            ending = _tagged(chat, self.source, self.final, tag)
+        ending = _tagged(chat, self.source, self.final) if self.final else ""
         now = self.options.now()
         prompt = self.template.render({**self.variables, "messages": chat}, now)
-        return _cut_at(prompt, tag, ending) if self.final else prompt
+        return _cut_at_tag(prompt, ending) if self.final else prompt
 
     def plan(self, tok: Attributes) -> Plan | None:
         """For conversations under these arguments, but for tools; None if all must be rendered
@@ -173,10 +181,13 @@ def _variable(name: str, value: Any, texts: Mapping[str, str]) -> Any:
 # ---- continuing the last message ----
 
 
-def _tagged(chat: list[Json], source: str, field: str, tag: str) -> str:
+# What transformers writes after the message that goes on. A template that writes the message twice
+# shows it in the first place, there and here.
+_TAG = "CONTINUE_FINAL_MESSAGE_TAG "
+
+
+def _tagged(chat: list[Json], source: str, field: str) -> str:
     """Puts the tag after the field's text in the last message; gives that text."""
-    if not chat:
-        raise InvalidValueError("continue_final_message: there are no messages")
     last = chat[-1]
     fields = [field]
     if field in _REASONING:
@@ -188,14 +199,14 @@ def _tagged(chat: list[Json], source: str, field: str, tag: str) -> str:
     value = last[field]
     tagged: Any
     if isinstance(value, str):
-        tagged = value + tag
+        tagged = value + _TAG
     elif isinstance(value, list):
         blocks = list(value)
         texts = [i for i, b in enumerate(blocks) if isinstance(b, Mapping) and "text" in b]
         value = blocks[texts[-1]]["text"] if texts else None
         if not isinstance(value, str):
             raise InvalidValueError("continue_final_message: the last message has no text")
-        blocks[texts[-1]] = {**blocks[texts[-1]], "text": value + tag}
+        blocks[texts[-1]] = {**blocks[texts[-1]], "text": value + _TAG}
         tagged = blocks
     else:
         raise InvalidValueError(
@@ -205,16 +216,16 @@ def _tagged(chat: list[Json], source: str, field: str, tag: str) -> str:
     return str(value)
 
 
-def _cut_at(prompt: Prompt, tag: str, ending: str) -> Prompt:
-    """The prompt up to the tag."""
+def _cut_at_tag(prompt: Prompt, ending: str) -> Prompt:
+    """The prompt up to the last tag."""
     text = prompt.text
-    at = text.rfind(tag.strip())
+    at = text.rfind(_TAG.strip())
     if at < 0 or ending.strip() not in text:
         raise TemplateError(
             "continue_final_message: the template drops the end of the last message"
         )
     # Without the tag's own space after it the template trims: so must we.
-    if not text[at:].startswith(tag):
+    if not text.startswith(_TAG, at):
         at = len(text[:at].rstrip())
     return prompt.cut(at)
 

@@ -224,9 +224,11 @@ def test_tools_may_be_an_iterator(load_fixture: Load) -> None:
     tok = load_fixture("bpe-harmony")
     like: Any = {"like": "transformers"}
     tools: Any = iter([{"name": "f"}])
-    assert tok.apply_chat_template([], tools=tools, template="{{ tools[0].name }}", **like) == "f"
+    assert (
+        tok.apply_chat_template(HONEST, tools=tools, template="{{ tools[0].name }}", **like) == "f"
+    )
     with pytest.raises(ggtok.InvalidTypeError, match=r"tools\[1\] must be a mapping"):
-        tok.apply_chat_template([], tools=iter([{}, 3]), template="{{ 1 }}", **like)
+        tok.apply_chat_template(HONEST, tools=iter([{}, 3]), template="{{ 1 }}", **like)
 
 
 def test_a_role_may_be_anything(load_fixture: Load) -> None:
@@ -245,7 +247,7 @@ def test_a_variable_is_not_the_templates_for_its_name(
 ) -> None:
     tok = load_fixture("bpe-qwen2")
     template = f"{{{{ {name} }}}}"
-    ids = tok.encode_chat([], template=template, like=like, **{name: "<|im_start|>"})
+    ids = tok.encode_chat(HONEST, template=template, like=like, **{name: "<|im_start|>"})
     assert not tok.special_ids.intersection(ids)
     assert tok.decode(ids) == "<|im_start|>"
 
@@ -253,7 +255,7 @@ def test_a_variable_is_not_the_templates_for_its_name(
 def test_the_vocabularys_own_text_is(load_fixture: Load) -> None:
     tok = load_fixture("bpe-kimi")
     template = "a{{ bos_token }}"
-    ids = tok.encode_chat([], template=template, like="transformers", bos_token="[BOS]")
+    ids = tok.encode_chat(HONEST, template=template, like="transformers", bos_token="[BOS]")
     assert ids[-1] == tok.bos_id
 
 

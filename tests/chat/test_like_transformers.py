@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime
 from typing import Any
 
@@ -111,6 +112,75 @@ def test_continuing() -> None:
         show(tok, "{% if thinking %}{% endif %}", thought, **options)
     with pytest.raises(ggtok.InvalidValueError, match="pass add_generation_prompt=False"):
         show(tok, WHOLE, messages, add_generation_prompt=True, continue_final_message=True)
+
+
+@pytest.mark.parametrize(
+    ("template", "content", "text"),
+    [
+        ("{{ messages[0].content | e }}.", "one", "one"),
+        ("{{ messages[0].content | upper }}.", "ONE ", "ONE "),
+        ("{{ messages[0].content | trim }}.", "One ", "One"),
+        ("{{ messages[0].content | e }}.", "a < b", None),
+        ("{{ messages[0].content | upper }}.", "One", None),
+        ("{{ messages[0].content | lower }}.", "one", None),
+        (
+            "[{{ messages[0].content }}] {{ messages[0].content }}.",
+            "One",
+            "[OneCONTINUE_FINAL_MESSAGE_TAG ] One",
+        ),
+    ],
+)
+def test_continuing_what_a_template_changes(
+    template: str, content: str, text: str | None, kimi: Tokenizer
+) -> None:
+    """As transformers, which writes a tag after the content, finds it again and cuts there."""
+    messages = [says("assistant", content)]
+    for _ in range(2):
+        if text is None:
+            with pytest.raises(ggtok.TemplateError, match="drops the end of the last message"):
+                show(kimi, template, messages, continue_final_message=True)
+        else:
+            assert show(kimi, template, messages, continue_final_message=True) == text
+
+
+@pytest.mark.full
+def test_continuing_beside_transformers(kimi: Tokenizer) -> None:
+    utils = pytest.importorskip("transformers.utils.chat_template_utils")
+    changes = (
+        "",
+        " | e",
+        " | upper",
+        " | lower",
+        " | trim",
+        " | capitalize",
+        " | replace('A', 'b')",
+    )
+    bodies = "{{ %s }}", "[{{ %s }}]\n", "{{ %s }} {{ %s }}."
+    for change, body, content in itertools.product(
+        changes, bodies, ("one", "One ", "ONE", " a < b", "A CONTINUE_FINAL_MESSAGE_TAG b", "<A>")
+    ):
+        value = f"messages[0].content{change}"
+        template = body.replace("%s", value)
+        messages = [says("assistant", content)]
+        try:
+            [theirs], _ = utils.render_jinja_template(
+                [messages], chat_template=template, continue_final_message=True
+            )
+        except ValueError:
+            with pytest.raises(ggtok.TemplateError):
+                show(kimi, template, messages, continue_final_message=True)
+        else:
+            assert show(kimi, template, messages, continue_final_message=True) == theirs
+
+
+def test_no_messages(kimi: Tokenizer) -> None:
+    """transformers refuses them, also where a template could do without."""
+    for call in kimi.apply_chat_template, kimi.encode_chat, kimi.count_chat:
+        with pytest.raises(ggtok.InvalidValueError, match="there are no messages"):
+            call([], template="{{ 'x' }}", like="transformers")
+    with pytest.raises(ggtok.InvalidValueError, match="there are no messages"):
+        kimi.encode_chat_batch([HI, []], template="{{ 'x' }}", like="transformers")
+    assert kimi.apply_chat_template([], template="{{ 'x' }}") == "x"
 
 
 def test_continuing_a_message_of_several_blocks(kimi: Tokenizer) -> None:
