@@ -101,7 +101,7 @@ class Offsets(Chatting):
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._native.parsed(parse)
-        return truth(add_special, "add_special"), parse, truth(continuation, "continuation")
+        return add_special, parse, continuation
 
     def _batch(
         self,
@@ -111,6 +111,7 @@ class Offsets(Chatting):
         lists: bool | None,
         unit: int | None,
     ) -> types.Any:
+        flags = truth(flags[0], "add_special"), flags[1], truth(flags[2], "continuation")
         args = *flags, self._threads(threads), lists, on_main_thread(), unit
         if is_column(texts):
             from ggtok.arrow import exported

@@ -15,7 +15,7 @@ from fixtures.build import CHAT
 from ggtok.adapters import LlamaCppTokenizer
 from ggtok.distributed.job import Shards
 from tests.chat.requests import user
-from tests.python.test_objects import public_functions
+from tests.support.public import public_functions
 
 HI = [user("Hi")]
 # The arguments before the keywords.

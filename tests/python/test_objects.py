@@ -11,7 +11,7 @@ import subprocess
 import sys
 import typing
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -21,24 +21,8 @@ import pytest
 import ggtok
 from ggtok import _types, errors, tokenizer
 from tests.support.patch import FORMATS, GGUF
+from tests.support.public import functions_of, public_functions
 from tests.support.vocabularies import fixture
-
-
-def functions_of(*classes: type) -> Iterator[Callable[..., object]]:
-    for cls in classes:
-        for name, member in vars(cls).items():
-            if isinstance(member, property):
-                assert member.fget is not None
-                yield member.fget
-            elif inspect.isfunction(member) and not name.startswith("_"):
-                yield member
-
-
-def public_functions() -> Iterator[Callable[..., object]]:
-    yield from filter(inspect.isfunction, (getattr(ggtok, name) for name in ggtok.__all__))
-    yield from functions_of(ggtok.Vocabulary, ggtok.WordCounts, *ggtok.Tokenizer.__mro__[:-1])
-    for name in errors.__all__:
-        yield getattr(errors, name).__init__
 
 
 def test_type_hints_resolve() -> None:
