@@ -27,15 +27,19 @@ class StreamDecoder:
 
     def __init__(
         self,
-        tok: Attributes,
-        prompt_ids: types.Ids,
-        flags: tuple[bool, bool, bool | None],
-        errors: str,
-        stop: Iterable[str],
-        stop_ids: types.Ids,
-        eog_ids: Iterable[int],
+        tok: Attributes | None = None,
+        prompt_ids: types.Ids = (),
+        flags: tuple[bool, bool, bool | None] | None = None,
+        errors: str = "replace",
+        stop: Iterable[str] = (),
+        stop_ids: types.Ids = (),
+        eog_ids: Iterable[int] = (),
     ) -> None:
         # Private: use Tokenizer.stream_decoder, whose arguments these are.
+        if tok is None or flags is None:
+            raise InvalidTypeError(
+                "streams are made by a tokenizer: ggtok.load(source).stream_decoder(prompt_ids)"
+            )
         self.stopped: str | int | None = None
         """The stop string or the id that ended the text; None as long as none did."""
         self._finished = False

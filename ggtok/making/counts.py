@@ -76,8 +76,10 @@ class WordCounts:
     Merging changes the one that takes the others in; otherwise threads may share them.
     """
 
-    def __init__(self, cut: Cut, max_words: int = 0) -> None:
+    def __init__(self, cut: Cut | None = None, max_words: int = 0) -> None:
         # Private: use count_words() or load().
+        if not isinstance(cut, Cut):
+            raise InvalidTypeError("word counts are made by ggtok.count_words(sources)")
         self._cut = cut
         self._native = cut.counts(max_words)
         self._max_words = max_words

@@ -294,6 +294,8 @@ ARGUMENTS: dict[str, tuple[Call, type[Exception], str]] = {
     "load: a tokenizer": (lambda t: ggtok.load(t), TypeError, "not Tokenizer"),  # type: ignore[arg-type]
     "Tokenizer(path)": (lambda t: ggtok.Tokenizer(fixture("spm")), TypeError, r"ggtok\.load"),
     "Tokenizer()": (lambda t: ggtok.Tokenizer(pre="gpt-2"), TypeError, r"ggtok\.load"),
+    "StreamDecoder": (lambda t: ggtok.StreamDecoder(t), TypeError, "stream_decoder"),
+    "WordCounts": (lambda t: ggtok.WordCounts(), TypeError, r"ggtok\.count_words"),
     # other calls with a file
     "vocabulary: a tokenizer": (lambda t: ggtok.vocabulary(t), TypeError, "not Tokenizer"),  # type: ignore[arg-type]
     "vocabulary: None": (lambda t: ggtok.vocabulary(None), TypeError, "not NoneType"),  # type: ignore[arg-type]
