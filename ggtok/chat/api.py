@@ -104,12 +104,13 @@ def _slowly(
 
 
 def _run(tok: Attributes, quick: Plan, conversations: list[Any], *args: Any) -> list[Any]:
+    empty = [not one for one in conversations]  # now: they may change meanwhile
     try:
         found = quick.run(tok, conversations, *args)
     except MemoryError as e:
         tok._native.raise_for(e)
     # Without messages, the way through Python says what is missing.
-    return [one if some else None for one, some in zip(found, conversations, strict=True)]
+    return [None if none else one for one, none in zip(found, empty, strict=True)]
 
 
 def _raised(tok: Attributes, found: Any) -> Any:
