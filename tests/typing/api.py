@@ -119,6 +119,17 @@ def chat(tok: ggtok.Tokenizer) -> None:
         list[int] | tuple[list[int], list[bool]],
     )
     tok.apply_chat_template("Hi")  # type: ignore[arg-type]
+    assert_type(ggtok.trim_chat(tok, messages, 100, add_generation_prompt=False), list[Any])
+
+
+class Message:
+    def model_dump(self) -> dict[str, Any]:
+        return {"role": "user", "content": "Hi"}
+
+
+def models(tok: ggtok.Tokenizer) -> None:
+    assert_type(tok.count_chat([Message(), {"role": "user", "content": "Hi"}]), int)
+    tok.count_chat([object()])  # type: ignore[list-item]
 
 
 def decoding(tok: ggtok.Tokenizer, array: NDArray[np.int32]) -> None:
