@@ -187,3 +187,14 @@ def test_every_claim_is_held_by_a_test() -> None:
             named |= set(re.findall(r"Claim (\w+\.\d+)", path.read_text()))
     assert set(claims) - named == set()
     assert named - set(claims) == set()
+
+
+def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> None:
+    """And no code relies on where CPython's objects have their fields."""
+    for path in c_files():
+        name, text = name_of(path), path.read_text()
+        if name != "python/list.h":
+            assert not re.search(r"PyTuple_New|PyList_New\((?!0\))", text), name
+        assert not re.search(r"Py(List|Tuple|Long|Unicode|Bytes)Object|->ob_|Py\w+_GET_", text), (
+            name
+        )

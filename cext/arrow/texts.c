@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+#include <stdatomic.h>
+
 enum { ROWS_BETWEEN_ASKING = 1 << 20 };
 
 /* No buffer of so many numbers fits into an address space. */
@@ -25,16 +27,40 @@ static const struct {
 } INDICES[] = {{'c', 1, true}, {'C', 1, false}, {'s', 2, true}, {'S', 2, false},
                {'i', 4, true}, {'I', 4, false}, {'l', 8, true}, {'L', 8, false}};
 
-typedef struct column { /* what a schema says */
-    bool in_struct;
-    layout layout; /* of the texts, which may be a dictionary's */
-    uint8_t index_size;
-    bool index_signed;
-} column;
-
 static ggtok_status malformed(ggtok_error *err, const char *what) {
     return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "malformed Arrow data: %s", what);
 }
+
+/* ---- taking ---- */
+
+typedef void (*array_release)(struct ArrowArray *);
+typedef void (*stream_release)(struct ArrowArrayStream *);
+
+/*
+ * A struct is in use as long as it has a `release`, after which it has one more field. Exchanging
+ * `release` for NULL in one step decides which thread gets the struct, with or without a GIL.
+ */
+#define TAKE(from, to, function, what) \
+    do { \
+        function release = atomic_exchange((_Atomic(function) *)&(from)->release, NULL); \
+        if (!release) return malformed(err, what " was released before, or is in use"); \
+        memcpy(to, from, (size_t)((char *)&(from)->release - (char *)(from))); \
+        (to)->release = release; \
+        (to)->private_data = (from)->private_data; \
+        return GGTOK_OK; \
+    } while (0)
+
+ggtok_status ggtok_arrow_take_array(struct ArrowArray *from, struct ArrowArray *to,
+                                    ggtok_error *err) {
+    TAKE(from, to, array_release, "the array");
+}
+
+ggtok_status ggtok_arrow_take_stream(struct ArrowArrayStream *from, struct ArrowArrayStream *to,
+                                     ggtok_error *err) {
+    TAKE(from, to, stream_release, "the stream");
+}
+
+/* ---- schemas ---- */
 
 static const char *format_of(const struct ArrowSchema *schema) {
     return schema->format ? schema->format : "";
@@ -55,8 +81,9 @@ static layout layout_of(const struct ArrowSchema *schema) {
     return NO_TEXTS;
 }
 
-static ggtok_status read_schema(const struct ArrowSchema *schema, column *c, ggtok_error *err) {
-    *c = (column){0};
+ggtok_status ggtok_arrow_schema_read(const struct ArrowSchema *schema, arrow_column *c,
+                                     ggtok_error *err) {
+    *c = (arrow_column){0};
     const char *what = "the column";
     if (!schema->release) return malformed(err, "the schema was released before");
     if (!strcmp(format_of(schema), "+s")) {
@@ -105,7 +132,7 @@ static int32_t load_32(const void *base, size_t i) {
 }
 
 /* -1: none that an int64_t holds */
-static int64_t load_index(const column *c, const void *base, size_t i) {
+static int64_t load_index(const arrow_column *c, const void *base, size_t i) {
     uint8_t byte;
     uint16_t two;
     switch (c->index_size) {
@@ -229,13 +256,13 @@ static ggtok_status read_text(const values *v, size_t i, ggtok_bytes *text, ggto
 /* ---- rows ---- */
 
 typedef struct rows {
-    const column *column;
+    const arrow_column *column;
     values parent; /* of a struct: its nulls */
     values items;  /* texts, or indices of `texts` */
     values texts;
 } rows;
 
-static ggtok_status begin_rows(const struct ArrowArray *a, const column *c, rows *r,
+static ggtok_status begin_rows(const struct ArrowArray *a, const arrow_column *c, rows *r,
                                ggtok_error *err) {
     *r = (rows){.column = c};
     ggtok_status s;
@@ -310,8 +337,8 @@ static ggtok_status add_rows(arrow_texts *t, rows *r, ggtok_error *err) {
     return GGTOK_OK;
 }
 
-static ggtok_status add_array(arrow_texts *t, const column *c, struct ArrowArray *array,
-                              ggtok_error *err) {
+ggtok_status ggtok_arrow_texts_add(arrow_texts *t, const arrow_column *c, struct ArrowArray *array,
+                                   ggtok_error *err) {
     rows r;
     size_t before = t->n;
     ggtok_status s = begin_rows(array, c, &r, err);
@@ -329,18 +356,6 @@ static ggtok_status add_array(arrow_texts *t, const column *c, struct ArrowArray
     return s;
 }
 
-ggtok_status ggtok_arrow_texts_add(arrow_texts *t, const struct ArrowSchema *schema,
-                                   struct ArrowArray *array, ggtok_error *err) {
-    column c;
-    struct ArrowArray own = *array;
-    if (!own.release) return malformed(err, "the array was released before");
-    array->release = NULL;
-    ggtok_status s = read_schema(schema, &c, err);
-    if (!s) return add_array(t, &c, &own, err);
-    own.release(&own);
-    return s;
-}
-
 /* ---- streams ---- */
 
 static ggtok_status stream_failed(struct ArrowArrayStream *stream, int code, ggtok_error *err) {
@@ -352,10 +367,10 @@ static ggtok_status stream_failed(struct ArrowArrayStream *stream, int code, ggt
 ggtok_status ggtok_arrow_texts_read(arrow_texts *t, struct ArrowArrayStream *stream,
                                     ggtok_error *err) {
     struct ArrowSchema schema = {0};
-    column c;
-    if (!stream->release) return malformed(err, "the stream was released before");
+    arrow_column c;
     int code = stream->get_schema(stream, &schema);
-    ggtok_status s = code ? stream_failed(stream, code, err) : read_schema(&schema, &c, err);
+    ggtok_status s =
+        code ? stream_failed(stream, code, err) : ggtok_arrow_schema_read(&schema, &c, err);
     while (!s) {
         struct ArrowArray array = {0};
         if (t->go_on && !t->go_on(t->user)) {
@@ -365,7 +380,7 @@ ggtok_status ggtok_arrow_texts_read(arrow_texts *t, struct ArrowArrayStream *str
         } else if (!array.release) {
             break; /* the end */
         } else {
-            s = add_array(t, &c, &array, err);
+            s = ggtok_arrow_texts_add(t, &c, &array, err);
         }
     }
     if (schema.release) schema.release(&schema);

@@ -17,21 +17,47 @@ typedef struct arrow_texts {
     void *user;
 } arrow_texts;
 
+typedef struct arrow_column { /* what a schema says */
+    bool in_struct;
+    uint8_t layout; /* of the texts, which may be a dictionary's: texts.c */
+    uint8_t index_size;
+    bool index_signed;
+} arrow_column;
+
 /*
- * Appends the texts of an array of `schema`, which is only looked at; *array is moved away, and
- * released at once if this fails. Taken are strings and binaries (also large ones and views),
- * dictionaries of them, nulls, and structs with one such field.
- *
- * GGTOK_ERR_UNSUPPORTED: columns of another type. GGTOK_ERR_ARGUMENT: malformed ones, as far as
- * that can be seen: what has a wrong number of buffers or children, negative or decreasing
- * offsets, indices beyond a dictionary, views beyond their buffers, missing buffers. Every
- * number is read once, so that one which changes afterwards does no harm. The texts themselves
- * may change at any time: see GGTOK_COPY_TEXTS.
+ * Moves *from to *to and marks *from as released, so that nobody else uses what is in there. Of
+ * several threads that do this at once one gets the struct; the others, and whoever comes later,
+ * get GGTOK_ERR_ARGUMENT. Other libraries move structs without such care, but most do it under the
+ * GIL: where there is one, call this under it.
  */
-ggtok_status ggtok_arrow_texts_add(arrow_texts *t, const struct ArrowSchema *schema,
+ggtok_status ggtok_arrow_take_array(struct ArrowArray *from, struct ArrowArray *to,
+                                    ggtok_error *err);
+ggtok_status ggtok_arrow_take_stream(struct ArrowArrayStream *from, struct ArrowArrayStream *to,
+                                     ggtok_error *err);
+
+/*
+ * Reads a schema, which stays as it is. Supported are strings and binaries (also large ones and
+ * views), dictionaries of them, nulls, and structs with one such field.
+ *
+ * GGTOK_ERR_UNSUPPORTED: another type. GGTOK_ERR_ARGUMENT: malformed, or released.
+ */
+ggtok_status ggtok_arrow_schema_read(const struct ArrowSchema *schema, arrow_column *column,
+                                     ggtok_error *err);
+
+/*
+ * Appends the texts of an array, which the caller has taken: it is kept, or released at once if
+ * this fails.
+ *
+ * GGTOK_ERR_ARGUMENT: malformed arrays, as far as that can be seen: a wrong number of buffers or
+ * children, negative or decreasing offsets, indices beyond a dictionary, views beyond their
+ * buffers, missing buffers. Every number is read once, so that one which changes afterwards does
+ * no harm. The texts themselves may change at any time: see GGTOK_COPY_TEXTS.
+ */
+ggtok_status ggtok_arrow_texts_add(arrow_texts *t, const arrow_column *column,
                                    struct ArrowArray *array, ggtok_error *err);
 
-/* Appends those of all arrays of a stream, which is released, whatever happens. */
+/* Appends those of all arrays of a stream, which the caller has taken: it is released, whatever
+ * happens. */
 ggtok_status ggtok_arrow_texts_read(arrow_texts *t, struct ArrowArrayStream *stream,
                                     ggtok_error *err);
 

@@ -19,7 +19,8 @@
 
 static PyObject *error_class;
 
-static PyObject *fail(const ggtok_error *err) {
+/* Raises it; NULL, or false. */
+static void *fail(const ggtok_error *err) {
     PyObject *args = Py_BuildValue("(y#O)", err, (Py_ssize_t)sizeof *err, Py_None);
     if (args) PyErr_SetObject(error_class, args);
     Py_XDECREF(args);
@@ -63,29 +64,60 @@ const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule) {
     return PyCapsule_GetPointer(capsule, TEXTS);
 }
 
+/* What a capsule, or a pair of them, holds: taken, so that it is this call's alone. */
+typedef struct taken {
+    bool is_array;
+    arrow_column column; /* of the array */
+    struct ArrowArray array;
+    struct ArrowArrayStream stream;
+} taken;
+
+/*
+ * Under the GIL, which other libraries hold, too, when they take from the same capsule. Without a
+ * GIL, threads of ggtok's are still safe from each other: see ggtok_arrow_take_array. False: an
+ * exception is set.
+ */
+static bool take(PyObject *first, PyObject *second, taken *t) {
+    ggtok_error err;
+    *t = (taken){.is_array = second != Py_None};
+    if (!t->is_array) {
+        struct ArrowArrayStream *stream = PyCapsule_GetPointer(first, STREAM);
+        if (stream && ggtok_arrow_take_stream(stream, &t->stream, &err)) return fail(&err);
+        return stream != NULL;
+    }
+    const struct ArrowSchema *schema = PyCapsule_GetPointer(first, SCHEMA);
+    struct ArrowArray *array = schema ? PyCapsule_GetPointer(second, ARRAY) : NULL;
+    if (array && (ggtok_arrow_schema_read(schema, &t->column, &err) ||
+                  ggtok_arrow_take_array(array, &t->array, &err))) {
+        return fail(&err);
+    }
+    return array != NULL;
+}
+
 /* (a stream's capsule, None, is this the main thread) or (a schema's capsule, an array's, ...)
  * -> (capsule of texts, how many, the first row that is null or None) */
 static PyObject *read_texts(PyObject *self, PyObject *args) {
     PyObject *first, *second, *main;
     ggtok_error err;
+    taken t;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOO", &first, &second, &main)) return NULL;
-    bool one_array = second != Py_None;
-    void *stream_or_schema = PyCapsule_GetPointer(first, one_array ? SCHEMA : STREAM);
-    void *array = one_array && stream_or_schema ? PyCapsule_GetPointer(second, ARRAY) : NULL;
-    if (!stream_or_schema || (one_array && !array)) return NULL;
     arrow_texts *texts = ggtok_mem_zalloc(sizeof *texts);
     PyObject *capsule = texts ? PyCapsule_New(texts, TEXTS, texts_free) : NULL;
     if (!capsule) {
         ggtok_mem_free(texts);
         return PyErr_NoMemory();
     }
+    if (!take(first, second, &t)) {
+        Py_DECREF(capsule);
+        return NULL;
+    }
     texts->first_null = SIZE_MAX;
     reading r = {0};
     ggtok_python_leave(&r.call);
     if (main == Py_True) texts->go_on = goes_on, texts->user = &r;
-    ggtok_status s = one_array ? ggtok_arrow_texts_add(texts, stream_or_schema, array, &err)
-                               : ggtok_arrow_texts_read(texts, stream_or_schema, &err);
+    ggtok_status s = t.is_array ? ggtok_arrow_texts_add(texts, &t.column, &t.array, &err)
+                                : ggtok_arrow_texts_read(texts, &t.stream, &err);
     ggtok_python_return(&r.call);
     texts->go_on = NULL;
     if (s) {

@@ -1,12 +1,13 @@
 /* Batches: a tuple of texts, or a column of them, to lists, arrays or a column of ids. */
 #include "python/arrow.h"
+#include "python/list.h"
 #include "python/signals.h"
 #include "python/state.h"
 
 #define BATCH "ggtok.batch"
 
 static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, Py_ssize_t n) {
-    PyObject *lists = PyList_New(n);
+    PyObject *lists = ggtok_py_list_begin(n);
     for (Py_ssize_t i = 0; lists && i < n; i++) {
         PyObject *list = entry_list_of(e, ids + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
         if (list) {
@@ -15,7 +16,7 @@ static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, 
             Py_CLEAR(lists);
         }
     }
-    return lists;
+    return ggtok_py_list_end(lists);
 }
 
 /* The texts of a tuple, which keeps them. NULL with an exception set: TypeError for a text that

@@ -16,6 +16,7 @@
 #include "python/chat.h"
 
 #include "base/mem.h"
+#include "python/list.h"
 #include "python/values.h"
 #include "unicode/utf8_valid.h"
 
@@ -401,15 +402,15 @@ static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
     default: break;
     }
-    PyObject *tuple = PyTuple_New((Py_ssize_t)j->n_irregular);
-    for (size_t i = 0; tuple && i < j->n_irregular; i++) {
+    PyObject *list = ggtok_py_list_begin((Py_ssize_t)j->n_irregular);
+    for (size_t i = 0; list && i < j->n_irregular; i++) {
         PyObject *index = PyLong_FromSsize_t(j->irregular[i]);
         if (!index)
-            Py_CLEAR(tuple);
+            Py_CLEAR(list);
         else
-            PyTuple_SetItem(tuple, (Py_ssize_t)i, index);
+            PyList_SetItem(list, (Py_ssize_t)i, index);
     }
-    return tuple;
+    return ggtok_py_list_end_as_tuple(list);
 }
 
 /* (plan, list of lists of messages, now or None if no template asks) -> list of results */
@@ -444,7 +445,7 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
         ctx = NULL;
     }
     PyEval_RestoreThread(state);
-    results = PyList_New((Py_ssize_t)n);
+    results = ggtok_py_list_begin((Py_ssize_t)n);
     for (size_t i = 0; results && i < n; i++) {
         PyObject *result = result_of(&p, &jobs[i], &all);
         if (result)
@@ -452,6 +453,7 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
         else
             Py_CLEAR(results);
     }
+    ggtok_py_list_end(results);
 done:
     if (ctx) ggtok_pool_give(ggtok_py_pool(self), ctx);
     for (size_t i = 0; i < n; i++) {

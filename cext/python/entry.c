@@ -14,6 +14,7 @@
 #include "base/cpu.h"
 #include "python/array.h"
 #include "python/chat.h"
+#include "python/list.h"
 #include "python/signals.h"
 #include "python/state.h"
 #include "unicode/utf8.h"
@@ -245,7 +246,7 @@ static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t 
 }
 
 static PyObject *parts_of(const ggtok_parts *parts) {
-    PyObject *list = PyList_New((Py_ssize_t)parts->n);
+    PyObject *list = ggtok_py_list_begin((Py_ssize_t)parts->n);
     for (size_t i = 0; list && i < parts->n; i++) {
         const ggtok_part *p = &parts->data[i];
         PyObject *part =
@@ -257,7 +258,7 @@ static PyObject *parts_of(const ggtok_parts *parts) {
             Py_CLEAR(list);
         }
     }
-    return list;
+    return ggtok_py_list_end(list);
 }
 
 /* (str, flags, the ranges' bytes, also the parts) -> list of int, or (that, list of a

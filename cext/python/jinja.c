@@ -9,6 +9,7 @@
 
 #include "python/bind.h"
 #include "python/jinja.h"
+#include "python/list.h"
 #include "python/values.h"
 
 static PyObject *error_class;
@@ -68,16 +69,16 @@ static PyObject *variables(PyObject *self, PyObject *capsule) {
 /* ---- renderings ---- */
 
 static PyObject *range_tuple(const ggtok_range *ranges, size_t n) {
-    PyObject *tuple = PyTuple_New((Py_ssize_t)n);
-    for (size_t i = 0; tuple && i < n; i++) {
+    PyObject *list = ggtok_py_list_begin((Py_ssize_t)n);
+    for (size_t i = 0; list && i < n; i++) {
         PyObject *range =
             Py_BuildValue("(nn)", (Py_ssize_t)ranges[i].begin, (Py_ssize_t)ranges[i].end);
         if (!range)
-            Py_CLEAR(tuple);
+            Py_CLEAR(list);
         else
-            PyTuple_SetItem(tuple, (Py_ssize_t)i, range);
+            PyList_SetItem(list, (Py_ssize_t)i, range);
     }
-    return tuple;
+    return ggtok_py_list_end_as_tuple(list);
 }
 
 bool ggtok_py_time(PyObject *now, jinja_time *t) {

@@ -3,6 +3,7 @@
 
 #include "ggtok.h"
 #include "python/bind.h"
+#include "python/list.h"
 
 /* (texts, address, n) -> the pairs of texts that n ggtok_merge_rows at the address merge. The
  * list `texts` has bytes by symbol and gets those of the symbols that are new. */
@@ -12,7 +13,7 @@ static PyObject *spell(PyObject *self, PyObject *args) {
     (void)self;
     if (!PyArg_ParseTuple(args, "O!On", &PyList_Type, &texts, &address, &n)) return NULL;
     const ggtok_merge_row *rows = PyLong_AsVoidPtr(address);
-    if (PyErr_Occurred() || !(merges = PyList_New(n))) return NULL;
+    if (PyErr_Occurred() || !(merges = ggtok_py_list_begin(n))) return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *left = PyList_GetItem(texts, rows[i].left);
         PyObject *right = PyList_GetItem(texts, rows[i].right);
@@ -25,7 +26,7 @@ static PyObject *spell(PyObject *self, PyObject *args) {
         Py_XDECREF(made);
         if (failed) goto failed;
     }
-    return merges;
+    return ggtok_py_list_end(merges);
 failed:
     Py_DECREF(merges);
     return NULL;

@@ -1,0 +1,39 @@
+/*
+ * Lists that are filled one item at a time.
+ *
+ * PyList_New(n) makes a list of n null pointers that the garbage collector knows at once. Any Python
+ * code that runs before the last item is set (a signal handler, a callback or a finalizer of the
+ * collector) finds the list with gc.get_objects(), and reading a null item crashes. So the
+ * collector does not know a list before it is full.
+ *
+ * All lists and tuples that are made item by item are made here: tests/test_architecture.py
+ * finds others. PyTuple_Pack and PyList_New(0) show no null items.
+ */
+#ifndef GGTOK_PYTHON_LIST_H
+#define GGTOK_PYTHON_LIST_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* A list of n null pointers, untracked. Set each item with PyList_SetItem, then call
+ * ggtok_py_list_end; on failure, drop the reference. NULL with an exception: out of memory. */
+static inline PyObject *ggtok_py_list_begin(Py_ssize_t n) {
+    PyObject *list = PyList_New(n);
+    if (list) PyObject_GC_UnTrack(list);
+    return list;
+}
+
+/* Shows a full list to the collector; returns it. NULL is allowed. */
+static inline PyObject *ggtok_py_list_end(PyObject *list) {
+    if (list) PyObject_GC_Track(list);
+    return list;
+}
+
+/* The same as a tuple, in place of the list. */
+static inline PyObject *ggtok_py_list_end_as_tuple(PyObject *list) {
+    PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
+    return tuple;
+}
+
+#endif
