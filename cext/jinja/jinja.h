@@ -100,7 +100,7 @@ typedef struct jinja_ends {
     const char *bos, *eos; /* dropped: those that the vocabulary adds by itself */
     bool own_alone;        /* only if the template wrote them */
     const char *turn;      /* a prompt that ends so ... */
-    const char *answer;    /* ... gets this, as the template's text */
+    const char *answer;    /* ... gets this: the template's text if `turn` is */
 } jinja_ends;
 
 /* Changes the result of the env's rendering. */

@@ -242,10 +242,13 @@ static void finish(jinja_heap *h, void *user) {
     memcpy(text + r->n, ends->answer, answer);
     ggtok_range *own = jinja_alloc_n(h, r->n_own + 1, sizeof *own);
     if (r->n_own) memcpy(own, r->own, r->n_own * sizeof *own);
-    if (r->n_own && own[r->n_own - 1].end == r->n)
+    if (!is_own(r, r->n - turn, r->n)) {
+        /* a message imitates the end of a turn: what follows it is plain text */
+    } else if (r->n_own && own[r->n_own - 1].end == r->n) {
         own[r->n_own - 1].end += answer;
-    else
+    } else {
         own[r->n_own++] = (ggtok_range){r->n, r->n + answer};
+    }
     r->own = own;
     r->text = text;
     r->n += answer;

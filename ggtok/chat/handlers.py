@@ -54,7 +54,8 @@ class Handler:
     messages: Callable[[Messages, Json], Messages] | None = None
     keeps_plain: bool = True
     finish: Callable[[Prompt], Prompt] | None = None  # a prompt without one for the answer
-    # A prompt for the answer that ends with the first text gets the second one.
+    # A prompt for the answer that ends with the first text gets the second one, as does one before
+    # an answer that the request begins.
     turn: tuple[str, str] = ("", "")
     schema_variable: str = ""  # gets the schema of response_format
     reads: frozenset[str] = frozenset()  # variables that it reads itself; they must be str
@@ -68,10 +69,8 @@ class Handler:
     def finished(self, prompt: Prompt, generation: bool) -> Prompt:
         if not generation:
             return self.finish(prompt) if self.finish else prompt
-        end, begin = self.turn
-        return (
-            prompt.followed_by([(begin, True)]) if begin and prompt.text.endswith(end) else prompt
-        )
+        turn = prompt.turn(*self.turn)
+        return prompt.followed_by(turn) if turn else prompt
 
     def check(self, variables: Json) -> None:
         for name in self.reads & variables.keys():
@@ -83,7 +82,7 @@ class Handler:
 def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
     """The answer's text, in pieces that are the template's or not."""
     before, between = handler.opening(answer)
-    found = [(before, True)]
+    found = [*answer.prompt.turn(*handler.turn), (before, True)]
     if handler.reasons:
         found.append((answer.message.reasoning, False))
     if answer.in_content or handler.always_content:
@@ -228,12 +227,6 @@ def _end_for_return(prompt: Prompt) -> Prompt:
 # ---- openings ----
 
 
-def _gemma(answer: Answer) -> Opening:
-    end, begin = _GEMMA_TURN
-    turn = begin if answer.prompt.text.endswith(end) else ""
-    return turn + "<|channel>thought\n", "<channel|>"
-
-
 def _k2_horizon(answer: Answer) -> Opening:
     effort = answer.variables.get("reasoning_effort", "high")
     tag = {"medium": "ifm|think_fast", "low": "ifm|think_faster"}.get(effort, "ifm|think")
@@ -249,6 +242,7 @@ def _deepseek_v4(answer: Answer) -> Opening:
 
 
 _DEEPSEEK = "<\N{FULLWIDTH VERTICAL LINE}Assistant\N{FULLWIDTH VERTICAL LINE}>"
+_GEMMA = _opened("<|channel>thought\n", "<channel|>")
 _GEMMA_TURN = ("<turn|>\n", "<|turn>model\n")
 _IM_ASSISTANT = "<|im_start|>assistant\n"
 _GPT_OSS = _opened(
@@ -362,8 +356,8 @@ HANDLERS = (
         schema_variable="response_format",
     ),
     # Gemma 4, then its older templates
-    Handler(("'<|tool_call>call:'", "{#- OpenAI Chat Completions:"), _gemma, turn=_GEMMA_TURN),
-    Handler(("'<|tool_call>call:'",), _gemma, messages=_with_responses, turn=_GEMMA_TURN),
+    Handler(("'<|tool_call>call:'", "{#- OpenAI Chat Completions:"), _GEMMA, turn=_GEMMA_TURN),
+    Handler(("'<|tool_call>call:'",), _GEMMA, messages=_with_responses, turn=_GEMMA_TURN),
     # MiniCPM5
     Handler(
         ("Tool usage guidelines:", '<function name="', '<param name="'),

@@ -2,8 +2,9 @@
 
 Strings that go into a template are the conversation's, but for `Text`, which says of ranges of
 itself that they are the template's: roles, special tokens, what preparation adds. A `Prompt` is
-what comes out: the text, and the same of its ranges. Ranges are half open, in bytes of UTF-8,
-ascending, and touch nowhere.
+what comes out: the text, and the same of its ranges. Text that is put into a prompt because of
+other text in it is the template's only if that is: a message that imitates it writes no control
+token. Ranges are half open, in bytes of UTF-8, ascending, and touch nowhere.
 """
 
 from __future__ import annotations
@@ -140,18 +141,26 @@ class Prompt:
                 ranges.append((at + begin, at + end))
         return Prompt(self.text + str.__str__(more), tuple(ranges), self.generated)
 
+    def turn(self, end: str, begin: str) -> list[tuple[str, bool]]:
+        """What begins a turn after a prompt that ends with the end of one."""
+        if not begin or not self.text.endswith(end):
+            return []
+        size = _size(self.text)
+        return [(begin, self.covers(size - _size(end), size))]
+
     def with_last(self, old: str, new: str) -> Prompt:
-        """With the last occurrence of a text replaced by another one of the template's."""
+        """With the last occurrence of a text replaced."""
         at = self.text.rfind(old)
         if at < 0:
             return self
         begin = _size(self.text[:at])
         end = begin + _size(old)
         shift = _size(new) - _size(old)
-        head = Prompt(self.text[:at], _within(self.ranges, 0, begin)).followed_by([(new, True)])
+        replaced = [(new, self.covers(begin, end))]
+        head = Prompt(self.text[:at], _within(self.ranges, 0, begin)).followed_by(replaced)
         after = [(b + shift, e + shift) for b, e in _after(self.ranges, end)]
         ranges = list(head.ranges)
-        if after and ranges[-1][1] == after[0][0]:
+        if ranges and after and ranges[-1][1] == after[0][0]:
             after[0] = ranges.pop()[0], after[0][1]
         return Prompt(
             head.text + self.text[at + len(old) :],

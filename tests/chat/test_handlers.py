@@ -34,7 +34,9 @@ def answered(
 ) -> str:
     """The text of a begun answer whose content is C."""
     message = Message("assistant", "C", reasoning=reasoning)
-    answer = Answer(message, in_content, TEMPLATES[name], variables, thinking, Prompt(prompt, ()))
+    ranges = ((0, len(prompt)),) if prompt else ()
+    written = Prompt(prompt, ranges)
+    answer = Answer(message, in_content, TEMPLATES[name], variables, thinking, written)
     pieces = handlers.pieces(found(name), answer)
     assert all(is_own for piece, is_own in pieces if piece not in ("", "C", "R"))
     assert not any(is_own for piece, is_own in pieces if piece in ("C", "R"))

@@ -106,5 +106,16 @@ def test_with_last_of_none() -> None:
 
 
 def test_with_last_of_the_conversations() -> None:
+    """What it becomes is the conversation's, too, also if a part of it isn't."""
     changed = prompt_of([("a<r>b", False)]).with_last("<r>", "<e>")
-    assert (changed.text, changed.ranges) == ("a<e>b", ((1, 4),))
+    assert (changed.text, changed.ranges) == ("a<e>b", ())
+    changed = prompt_of([("a<", True), ("r>b", False), ("c", True)]).with_last("<r>", "<e>")
+    assert (changed.text, changed.ranges) == ("a<e>bc", ((0, 1), (5, 6)))
+
+
+def test_turn() -> None:
+    ended = prompt_of([("a", False), ("<end>", True)])
+    assert ended.turn("<end>", "<begin>") == [("<begin>", True)]
+    assert prompt_of([("a<end>", False)]).turn("<end>", "<begin>") == [("<begin>", False)]
+    assert prompt_of([("a<", True), ("end>", False)]).turn("<end>", "b") == [("b", False)]
+    assert ended.turn("a", "<begin>") == ended.turn("<end>", "") == []
