@@ -198,3 +198,20 @@ def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> Non
         assert not re.search(r"Py(List|Tuple|Long|Unicode|Bytes)Object|->ob_|Py\w+_GET_", text), (
             name
         )
+
+
+def test_every_lock_is_known() -> None:
+    """A fork takes them all (base/shared_lock.h), but for those of one call that no other reaches:
+    api/batch.c's and files/encode.py's."""
+    made = re.compile(
+        r"\batomic_flag\b|\bpthread_(?:mutex|rwlock|spin|once|cond)|\block_init\(|LOCK_STATIC"
+    )
+    found = {name_of(path) for path in c_files() if made.search(path.read_text())}
+    assert found == {"base/threads.h", "base/shared_lock.c", "api/batch.c"}
+    made = re.compile(
+        r"\b(?:R?Lock|Condition|Semaphore|Barrier)\(|from functools .*cached_prop|functools\.cac"
+    )
+    assert {name for name, path in MODULES.items() if made.search(path.read_text("utf-8"))} == {
+        "ggtok.files.encode",
+        "ggtok.sources.hub",
+    }

@@ -1,6 +1,6 @@
 /* See ggtok.h for what a pool is. */
 #include "api/tokenizer.h"
-#include "base/threads.h"
+#include "base/shared_lock.h"
 
 struct ggtok_pool {
     const ggtok_tokenizer *tok;
@@ -8,41 +8,16 @@ struct ggtok_pool {
     unsigned round;      /* contexts of earlier rounds are freed when they come back */
 };
 
-/* Of all pools: held for a few instructions, so that a lock for each would gain nothing, and a
- * fork has only this one to take. */
-static lock pools = LOCK_STATIC;
-
-/*
- * A child process has the forking thread alone. If another one held the lock, nobody would give
- * it back there, and a list might be half changed; hence a fork waits for the lock, and
- * both processes give it back.
- */
-#ifdef _WIN32
-static bool guard_forks(void) {
-    return true;
+/* Of all pools: held for a few instructions, so that a lock for each would gain nothing. */
+static void take_lock(void) {
+    shared_lock_take(&ggtok_process_locks[LOCK_POOLS]);
 }
-#else
-static int not_guarded; /* errno */
-
-static void before_fork(void) {
-    lock_take(&pools);
+static void give_lock(void) {
+    shared_lock_give(&ggtok_process_locks[LOCK_POOLS]);
 }
-static void after_fork(void) {
-    lock_give(&pools);
-}
-static void guard(void) {
-    not_guarded = pthread_atfork(before_fork, after_fork, after_fork);
-}
-/* False: out of memory. */
-static bool guard_forks(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, guard);
-    return !not_guarded;
-}
-#endif
 
 ggtok_status ggtok_pool_new(const ggtok_tokenizer *tok, ggtok_pool **out, ggtok_error *err) {
-    ggtok_pool *p = *out = guard_forks() ? ggtok_mem_zalloc(sizeof *p) : NULL;
+    ggtok_pool *p = *out = ggtok_forks_are_guarded() ? ggtok_mem_zalloc(sizeof *p) : NULL;
     if (!p) return ggtok_error_memory(err);
     p->tok = tok;
     return GGTOK_OK;
@@ -63,11 +38,11 @@ void ggtok_pool_free(ggtok_pool *p) {
 }
 
 ggtok_context *ggtok_pool_take(ggtok_pool *p, ggtok_error *err) {
-    lock_take(&pools);
+    take_lock();
     ggtok_context *ctx = p->idle;
     unsigned round = p->round;
     if (ctx) p->idle = ctx->next;
-    lock_give(&pools);
+    give_lock();
     if (ctx || ggtok_context_new(p->tok, &ctx, err)) return ctx;
     ctx->round = round;
     return ctx;
@@ -112,28 +87,28 @@ void ggtok_pool_give(ggtok_pool *p, ggtok_context *ctx) {
     shed(ctx);
     if (ctx->interrupt.go_on) ggtok_context_set_go_on(ctx, NULL, NULL);
     ctx->choice = NULL;
-    lock_take(&pools);
+    take_lock();
     bool current = ctx->round == p->round;
     if (current) {
         ctx->next = p->idle;
         p->idle = ctx;
     }
-    lock_give(&pools);
+    give_lock();
     if (!current) ggtok_context_free(ctx);
 }
 
 void ggtok_pool_clear(ggtok_pool *p) {
-    lock_take(&pools);
+    take_lock();
     ggtok_context *idle = p->idle;
     p->idle = NULL;
     p->round++;
-    lock_give(&pools);
+    give_lock();
     free_all(idle);
 }
 
 ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *p) {
     ggtok_cache_info info = {0, 0, 0};
-    lock_take(&pools);
+    take_lock();
     for (const ggtok_context *ctx = p->idle; ctx; ctx = ctx->next) {
         info.hits += ctx->counts.hits;
         info.misses += ctx->counts.misses;
@@ -141,6 +116,6 @@ ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *p) {
             info.bytes += ctx->tok->ops->cache_bytes(ctx->scratch);
         }
     }
-    lock_give(&pools);
+    give_lock();
     return info;
 }

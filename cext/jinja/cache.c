@@ -1,8 +1,7 @@
 /* Compiled templates of the process, kept by their sources; the oldest go first. */
-#include <stdatomic.h>
-
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/shared_lock.h"
 #include "jinja/jinja.h"
 #include "jinja/tree.h"
 
@@ -18,14 +17,13 @@ typedef struct kept {
 static kept entries[MOST];
 static size_t n_bytes;
 static uint64_t clock_now;
-static atomic_flag lock = ATOMIC_FLAG_INIT;
 
 /* Held for tens of nanoseconds: no template is compiled or freed under it. */
 static void take_lock(void) {
-    while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire)) {}
+    shared_lock_take(&ggtok_process_locks[LOCK_TEMPLATES]);
 }
 static void give_lock(void) {
-    atomic_flag_clear_explicit(&lock, memory_order_release);
+    shared_lock_give(&ggtok_process_locks[LOCK_TEMPLATES]);
 }
 
 static size_t size_of(const kept *k) {
@@ -81,6 +79,7 @@ static void keep(kept k, kept *gone, size_t *n_gone) {
 
 ggtok_status ggtok_jinja_compile_cached(const char *source, size_t n, jinja_dialect dialect,
                                         jinja_template **out, jinja_error *err) {
+    if (!ggtok_forks_are_guarded()) return ggtok_jinja_compile(source, n, dialect, out, err);
     uint64_t hash = hash_text((const uint8_t *)source, n, 0);
     take_lock();
     kept *found = find(source, n, hash, dialect);

@@ -18,7 +18,7 @@ bool ggtok_table_init(table *t, uint64_t max_words) {
         uint64_t most = max_words / TABLE_SHARDS;
         t->max_words = most > SIZE_MAX / 2 ? SIZE_MAX / 2 : most ? (size_t)most : 1;
     }
-    for (unsigned i = 0; i < TABLE_SHARDS; i++) lock_init(&t->locks[i]);
+    for (unsigned i = 0; i < TABLE_SHARDS; i++) ggtok_shared_lock_init(&t->locks[i]);
     for (unsigned i = 0; i < TABLE_SHARDS; i++) {
         table_shard *s = &t->shards[i];
         s->log2 = FIRST_LOG2;
@@ -39,7 +39,7 @@ void ggtok_table_free(table *t) {
     for (unsigned i = 0; i < TABLE_SHARDS; i++) {
         free_arena(&t->shards[i]);
         ggtok_mem_free(t->shards[i].slots);
-        lock_free(&t->locks[i]);
+        ggtok_shared_lock_free(&t->locks[i]);
     }
 }
 
@@ -257,12 +257,12 @@ bool ggtok_table_add(table *t, unsigned shard, const table_word *words, size_t n
     enum { AHEAD = 8 };
     table_shard *s = &t->shards[shard];
     bool ok = true;
-    lock_take(&t->locks[shard]);
+    shared_lock_take(&t->locks[shard]);
     for (size_t i = 0; ok && i < n; i++) {
         if (i + AHEAD < n) PREFETCH(&s->slots[slot_of(words[i + AHEAD].hash, s->log2)]);
         ok = add_one(t, s, &words[i], overflow);
     }
-    lock_give(&t->locks[shard]);
+    shared_lock_give(&t->locks[shard]);
     return ok;
 }
 

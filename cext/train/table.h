@@ -14,7 +14,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/threads.h"
+#include "base/shared_lock.h"
 #include "ggtok.h"
 
 enum {
@@ -39,7 +39,7 @@ typedef struct table_shard {
 
 typedef struct table {
     table_shard shards[TABLE_SHARDS];
-    lock locks[TABLE_SHARDS];
+    shared_lock locks[TABLE_SHARDS];
     uint64_t seed;
     size_t max_words; /* of a shard; 0: any number */
 } table;

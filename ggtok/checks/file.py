@@ -6,10 +6,10 @@ import os
 import re
 import warnings
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any
 
 from ggtok import _types as types
+from ggtok._cached import cached_property
 from ggtok._escape import shown
 from ggtok._native.arguments import byte_view
 from ggtok.errors import UnknownPreTokenizerError, VocabWarning

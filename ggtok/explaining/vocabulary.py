@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from ggtok._attributes import Attributes, TokenAttr
+from ggtok._cached import cached_property
 from ggtok._escape import shown
 from ggtok._native.characters import sorted_descending
 from ggtok.errors import InvalidTypeError, VocabError

@@ -13,7 +13,6 @@ place in the sources, and how long the files are.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import platform
@@ -26,6 +25,7 @@ import numpy as np
 
 import ggtok._version
 from ggtok._attributes import Attributes
+from ggtok._cached import cached_property
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.files import formats, jsonl, sources, tables, text, vocabulary
 from ggtok.files.ahead import Behind, ahead
@@ -199,7 +199,7 @@ class Run:
             return tables.read(source, place, self._field, self._errors)
         return text.read(source, place, self._text)
 
-    @functools.cached_property
+    @cached_property
     def _text(self) -> text.TextOptions:
         return text.TextOptions(
             self._separator,

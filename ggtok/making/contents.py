@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from ggtok._cached import cached_property
 from ggtok.errors import InvalidValueError
 from ggtok.making import spelling
 from ggtok.making.report import Report

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from ggtok._native.arguments import truth
+from ggtok._cached import cached_property
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError
 from ggtok.making import spelling
 from ggtok.making.contents import Contents, Pair

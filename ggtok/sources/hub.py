@@ -8,6 +8,7 @@ was fetched from it before.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import threading
 from typing import TYPE_CHECKING, Any
@@ -112,9 +113,22 @@ class _Quiet:
     """While any thread is inside, huggingface_hub logs nothing but what is critical."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may fork, or come here, too
         self._inside = 0
         self._level = logging.NOTSET
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._in_child,
+            )
+
+    def _in_child(self) -> None:
+        """The threads that were inside are the parent's."""
+        if self._inside:
+            logging.getLogger("huggingface_hub").setLevel(self._level)
+        self._inside = 0
+        self._lock.release()
 
     def __enter__(self) -> None:
         with self._lock:
@@ -126,7 +140,7 @@ class _Quiet:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(0, self._inside - 1)
             if not self._inside:
                 logging.getLogger("huggingface_hub").setLevel(self._level)
 

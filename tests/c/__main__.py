@@ -24,6 +24,7 @@ ALLOC, SMALL = "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL"
 RUNS: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
     "capi": ("capi", SANITIZERS, [str(fixture("bpe-gpt2"))]),
     "threads": ("threads", THREADS, FIXTURES),
+    "contended": ("contended", THREADS, [str(fixture("bpe-gpt2"))]),
     "train-threads": ("train", THREADS, []),
     "train": ("train", SANITIZERS, []),
     "recount": ("recount", SANITIZERS, []),

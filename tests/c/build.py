@@ -40,6 +40,7 @@ LIBRARY = tuple(
 PROGRAMS = {
     "arrow": LIBRARY,
     "capi": LIBRARY,
+    "contended": (*LIBRARY, "jinja/*.c", "train/*.c"),
     "oom": LIBRARY,
     "reach": LIBRARY,
     "threads": LIBRARY,

@@ -107,6 +107,11 @@ def test_arrow_columns_when_memory_runs_out(c_program: Build) -> None:
     assert shown.endswith("failures\n")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork here")
+def test_forks_and_structs_while_threads_contend(c_program: Build) -> None:
+    assert output(c_program("contended"), fixture("bpe-gpt2")) == "ok\n"
+
+
 def test_calls_that_are_told_to_stop(c_program: Build) -> None:
     """Soon, whatever the text and the vocabulary, and the context is as good as before."""
     others = [path for path in FIXTURES if path.stem not in KINDS]

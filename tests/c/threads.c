@@ -1,6 +1,5 @@
 /*
- * One tokenizer, 16 threads, a context each: the ids and texts that one thread gets. Then
- * forks, while threads take contexts from a pool and give them back.
+ * One tokenizer, 16 threads, a context each: the ids and texts that one thread gets.
  * To be run under ThreadSanitizer.
  *
  *     threads FILE.gguf ...
@@ -9,13 +8,10 @@
 #include "texts.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { N_THREADS = 16, ROUNDS = 5 };
 
@@ -84,61 +80,9 @@ static bool check(const char *path) {
     return same;
 }
 
-/* ---- forks ---- */
-
-typedef struct borrower {
-    ggtok_pool *pool;
-    atomic_bool stop;
-} borrower;
-
-static void *borrow(void *arg) {
-    borrower *b = arg;
-    while (!b->stop) {
-        ggtok_context *ctx = ggtok_pool_take(b->pool, NULL);
-        if (!ctx) abort();
-        ggtok_pool_give(b->pool, ctx);
-    }
-    return NULL;
-}
-
-/* A child can use the pool, whatever the other threads did to it when it was forked. */
-static bool fork_once(ggtok_pool *pool) {
-    pid_t child = fork();
-    int status = -1;
-    if (!child) {
-        alarm(10); /* ends one that waits for ever */
-        ggtok_context *ctx = ggtok_pool_take(pool, NULL);
-        ggtok_ids ids;
-        bool fine = ctx && !ggtok_encode(ctx, "Hello", 5, 0, &ids, NULL);
-        if (ctx) ggtok_pool_give(pool, ctx);
-        _exit(!fine);
-    }
-    return child > 0 && waitpid(child, &status, 0) == child && !status;
-}
-
-static bool check_forks(const char *path) {
-    enum { BORROWERS = 3, FORKS = 200 };
-    ggtok_tokenizer *tok;
-    borrower b = {.stop = false};
-    if (ggtok_load_file(path, NULL, &tok, NULL) || ggtok_pool_new(tok, &b.pool, NULL)) return false;
-    pthread_t threads[BORROWERS];
-    for (int i = 0; i < BORROWERS; i++) {
-        if (pthread_create(&threads[i], NULL, borrow, &b)) abort();
-    }
-    int forks = 0;
-    while (forks < FORKS && fork_once(b.pool)) forks++;
-    b.stop = true;
-    for (int i = 0; i < BORROWERS; i++) pthread_join(threads[i], NULL);
-    ggtok_pool_free(b.pool);
-    ggtok_free(tok);
-    if (forks < FORKS) printf("%s: forked child %d hangs or fails\n", path, forks);
-    return forks == FORKS;
-}
-
 int main(int argc, char **argv) {
     int bad = argc < 2;
     for (int i = 1; i < argc; i++) bad += !check(argv[i]);
-    if (!bad) bad += !check_forks(argv[1]);
     if (!bad) printf("%d files, %d threads: the same ids and texts\n", argc - 1, N_THREADS);
     return bad != 0;
 }

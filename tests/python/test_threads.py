@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import multiprocessing
 import os
 import pickle
@@ -20,7 +21,9 @@ import numpy as np
 import pytest
 
 import ggtok
+from ggtok.making.convert import folder
 from ggtok.parity.texts import texts
+from ggtok.sources import hub
 from tests.support.interrupts import interrupted, posix, stop_midway
 from tests.support.vocabularies import fixture, fixture_names
 from tests.support.waits import LIMIT, until
@@ -176,6 +179,101 @@ def test_fork(name: str, before: str) -> None:
         if busy.ident:
             busy.join()
     assert tok.encode_batch(batch, threads=4) == want
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_while_threads_do_everything() -> None:
+    """tests/c/contended.c forks while each lock of the C library is held."""
+    tok = ggtok.load(fixture("bpe-llama3"))
+    batch = ["the kettle", "a text of some words"] * 20
+    counts = ggtok.count_words(batch, pre="gpt-2")
+    numbers = itertools.count()
+    messages = [{"role": "user", "content": "Hi"}]
+
+    def compile() -> object:
+        return tok.apply_chat_template(messages, template=f"{{{{ messages }}}}{next(numbers)}")
+
+    def render() -> object:
+        return tok.encode_chat(messages * 20, template="{% for m in messages %}{{ m }}{% endfor %}")
+
+    works: list[Callable[[], object]] = [
+        compile,
+        render,
+        lambda: tok.encode_batch(batch, threads=2),
+        lambda: counts.merge(ggtok.count_words(batch, pre="gpt-2", threads=2)),
+        lambda: ggtok.train(batch, 300),
+    ]
+    for work in works:
+        work()  # and imports what it needs: a fork while a thread imports is Python's own matter
+    stop = threading.Event()
+
+    def repeat(work: Callable[[], object]) -> None:
+        while not stop.is_set():
+            work()
+
+    threads = [threading.Thread(target=repeat, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(10):
+            assert _in_fork(lambda: all(work() is not stop for work in works))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of functools has a lock before Python 3.12, one for all instances."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def read(path: object) -> dict[str, object]:
+        if threading.current_thread() is not threading.main_thread():
+            entered.set()
+            leave.wait()
+        return {}
+
+    for name in ("config.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{}")
+    monkeypatch.setattr(folder, "read_object", read)
+    thread = threading.Thread(target=lambda: folder.Folder(str(tmp_path)).config)
+    thread.start()
+    try:
+        assert entered.wait(60)
+        assert _in_fork(lambda: folder.Folder(str(tmp_path)).config == {})
+    finally:
+        leave.set()
+        thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_while_the_hub_is_asked() -> None:
+    """A child's huggingface_hub isn't quiet because of a thread that it doesn't have."""
+    logger = logging.getLogger("huggingface_hub")
+    before = logger.level
+    entered, leave = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        with hub._quiet:
+            entered.set()
+            leave.wait()
+
+    def is_as_before() -> bool:
+        levels = [logger.level]
+        with hub._quiet:
+            levels.append(logger.level)
+        return [*levels, logger.level] == [before, logging.CRITICAL, before]
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        assert entered.wait(60)
+        assert _in_fork(is_as_before)
+    finally:
+        leave.set()
+        thread.join()
+    assert is_as_before()
 
 
 # ---- the end of the process ----

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from typing import Any
 
+from ggtok._cached import cached_property
 from ggtok.making.convert.reading import checked, field, read_object, read_text
 
 _MAX_TEMPLATES = 64

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as field_
-from functools import cached_property
 from typing import Any
 
+from ggtok._cached import cached_property
 from ggtok.errors import VocabError
 from ggtok.making import spelling
 from ggtok.making.convert.draft import Draft

@@ -1,0 +1,32 @@
+"""Properties that are computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class cached_property(Generic[T]):  # noqa: N801  # as in functools
+    """The `cached_property` of functools without the lock that it has before Python 3.12.
+
+    That lock is one for all instances, and a child process that is forked while another thread
+    computes a property would wait for it for ever. Threads that ask at once may each compute the
+    value; all get the same one.
+    """
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self._name = function.__name__
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object, owner: type) -> cached_property[T] | T:
+        if instance is None:
+            return self
+        found: T = instance.__dict__.setdefault(self._name, self._function(instance))
+        return found
