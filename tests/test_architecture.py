@@ -215,3 +215,13 @@ def test_every_lock_is_known() -> None:
         "ggtok.files.encode",
         "ggtok.sources.hub",
     }
+
+
+def test_sources_of_vocabularies_are_run_in_a_child_process() -> None:
+    """Other libraries' packages read sources in original_worker.py alone."""
+    uses = re.compile(r"^\s*(?:from|import) (?:tokenizers|sentencepiece|tiktoken)\b", re.M)
+    found = {name for name, path in MODULES.items() if uses.search(path.read_text("utf-8"))}
+    assert found == {
+        "ggtok.making.convert.original_worker",
+        "ggtok.making.unigram",  # which trains on the caller's texts
+    }

@@ -11,6 +11,10 @@ import ggtok
 from ggtok._escape import shown
 from ggtok.cli.inspect import _SPECIALS
 from ggtok.errors import MissingExtraError, VocabError
+from ggtok.making.convert.folder import Folder
+from ggtok.making.convert.originals import Package
+from ggtok.making.convert.reading import read_object
+from ggtok.making.convert.tokenizer_json import Source, ids_of
 
 Tokens = list[bytes]
 # llama.cpp's common/speculative.cpp, b11549.
@@ -49,41 +53,34 @@ class Model:
 
 
 class Original:
-    """A tokenizer.json."""
+    """A tokenizer.json, whose package runs in a limited child process."""
 
     def __init__(self, path: str) -> None:
         try:
-            from tokenizers import Tokenizer
-        except ImportError:
-            raise MissingExtraError(
-                f"{path}: to read it needs a package: pip install tokenizers"
-            ) from None
-        with open(path, "rb") as file:
-            data = file.read()
-        try:
-            self._tokenizer = Tokenizer.from_buffer(data)
-            model = json.loads(data)["model"]
-            merges = model.get("merges") or []
-        except Exception as e:  # the package raises nothing narrower
+            source = Source(read_object(path), Folder(None))
+            encode = Package("tokenizers").read(json.dumps(source.document))
+            if encode is None:
+                raise MissingExtraError(
+                    f"{path}: to read it needs a package: pip install tokenizers"
+                )
+            by_id = {i: text for text, i in ids_of(source).items()}
+            merges = source.model.get("merges") or []
+            self.merges = [
+                (merge if isinstance(merge, str) else " ".join(merge)).encode() for merge in merges
+            ]
+        except (VocabError, TypeError) as e:
             raise VocabError(f"{path}: not a tokenizer.json: {e}") from None
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        by_id = {i: t.encode() for t, i in self._tokenizer.get_vocab().items()}
-        self.texts = [by_id.get(id, b"") for id in range(max(by_id, default=-1) + 1)]
-        self.continuing_prefix = model.get("continuing_subword_prefix", "##")
-        self.merges = [
-            (merge if isinstance(merge, str) else " ".join(merge)).encode() for merge in merges
-        ]
+        self._encode = encode
+        self._texts = [by_id.get(id, "") for id in range(max(by_id, default=-1) + 1)]
+        self.texts = [text.encode() for text in self._texts]
+        self.continuing_prefix = source.model.get("continuing_subword_prefix", "##")
 
     def ids(self, lines: Sequence[bytes], *, parse_special: bool) -> list[list[int]]:
         """It parses special tokens always."""
-        texts = [line.decode("utf-8", "replace") for line in lines]
-        encoded = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        return [encoding.ids for encoding in encoded]
+        return self._encode([line.decode("utf-8", "replace") for line in lines])
 
     def piece(self, id: int) -> str:
-        text: str = self._tokenizer.id_to_token(id) or ""
-        return text
+        return self._texts[id] if id < len(self._texts) else ""
 
 
 def compare(a: Model, b: Model | Original) -> dict[str, Any]:

@@ -129,7 +129,8 @@ class ConversionReport(Report):
         differences: what llama.cpp's rules force to differ from the source; each has a ``name``,
             a ``text`` and, where the source's own package is installed, the ``share`` of lines
             with other ids.
-        compared: how many lines were compared with the source's own package; 0: it isn't there.
+        compared: how many lines were compared with the source's own package; 0: it isn't there,
+            or takes too much time or memory, as ``notes`` say then.
         unexplained: lines, of those, that differ for none of the named reasons.
     """
 

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import ggtok
+from ggtok._cached import cached_property
 from ggtok.making.convert import folder
 from ggtok.parity.texts import texts
 from ggtok.sources import hub
@@ -242,6 +243,7 @@ def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.M
     try:
         assert entered.wait(60)
         assert _in_fork(lambda: folder.Folder(str(tmp_path)).config == {})
+        assert isinstance(folder.Folder.config, cached_property)
     finally:
         leave.set()
         thread.join()
@@ -273,6 +275,11 @@ def test_fork_while_the_hub_is_asked() -> None:
     finally:
         leave.set()
         thread.join()
+    assert is_as_before()
+    with hub._quiet._lock:  # what a child does, here
+        hub._quiet._lock.acquire()
+        hub._quiet._inside, hub._quiet._level = 1, before
+        hub._quiet._in_child()
     assert is_as_before()
 
 

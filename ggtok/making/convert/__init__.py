@@ -21,7 +21,8 @@ def convert(
     The result gives the source's ids as far as llama.cpp's rules allow. ``v.report`` names each
     difference that they force; where the source's own package is installed (``tokenizers``,
     ``sentencepiece``, ``tiktoken``), the ids of some hundred hostile and natural lines were
-    compared, and the report says which share differs. Nothing of the source is executed.
+    compared, and the report says which share differs. That package runs in a child process
+    with limits of time and memory; no code of the source is executed.
 
     Args:
         source: a Hugging Face folder, or one file, which then stands alone: ``tokenizer.json``,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ggtok.errors import VocabError
 from ggtok.making import spelling
+from ggtok.making.convert.originals import Encode, Package, TooMuch
 from ggtok.making.convert.texts import Lines
 from ggtok.making.report import ConversionReport, Difference
 from ggtok.making.vocabulary import Vocabulary
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 LINES = 300  # compared by each conversion
 CHECK_LINES = 3000  # compared on request
 _MAX_LINE = 4000
-
-# Gives the ids of texts, special tokens parsed and none added.
-Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
 def lines_for(vocabulary: Vocabulary, n: int) -> list[str]:
@@ -66,42 +63,29 @@ class Original:
     """A source as its own package reads it."""
 
     document: Any
-    encoder: Callable[[Any], Encode | None]  # None: the package isn't installed
+    package: Package
+    source: Callable[[Any], object]  # what the package reads, of a document
     copy: Callable[[Any], Any] = copy.deepcopy
     parses_special: bool = True  # control tokens in a text are found
+    number: Callable[[int], int] | None = None  # llama.cpp's id of the package's
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
-        """The source changed so as to obey these rules of llama.cpp."""
+        """The source changed so as to obey these rules of llama.cpp; None: there is no package."""
         document = self.document
         if differences:
             document = self.copy(document)
             for difference in differences:
                 assert difference.change is not None
                 difference.change(document)
-        return self.encoder(document)
+        encode, number = self.package.read(self.source(document)), self.number
+        if encode is None or number is None:
+            return encode
+        return lambda lines: [list(map(number, ids)) for ids in encode(lines)]
 
 
 def hugging_face(document: dict[str, Any]) -> Original:
     """A tokenizer.json, read by Hugging Face's tokenizers."""
-    return Original(document, _tokenizers, _copied)
-
-
-def _tokenizers(document: dict[str, Any]) -> Encode | None:
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        return None
-    try:
-        tokenizer = Tokenizer.from_str(json.dumps(document))
-    except Exception as e:  # it has no class of its own for what it refuses
-        raise VocabError(f"tokenizers can't load the source: {e}") from None
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-
-    def encode(lines: Sequence[str]) -> list[list[int]]:
-        return [e.ids for e in tokenizer.encode_batch(list(lines), add_special_tokens=False)]
-
-    return encode
+    return Original(document, Package("tokenizers"), json.dumps, _copied)
 
 
 def _copied(document: dict[str, Any]) -> dict[str, Any]:
@@ -111,11 +95,18 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def confirmed(vocabulary: Vocabulary, original: Original | None, n: int) -> Vocabulary:
-    """The vocabulary with a report of what `n` lines show, if the package is there."""
-    if original is None:
+    """The vocabulary with a report of what `n` lines show, if the package is there and can."""
+    if original is None or not n:
         return vocabulary
-    encode = original.encode() if n else None
-    report = vocabulary.report
+    try:
+        return _confirmed(vocabulary, original, n)
+    except TooMuch as e:
+        report = vocabulary.report
+        return replace(vocabulary, report=replace(report, notes=(*report.notes, e.args[0])))
+
+
+def _confirmed(vocabulary: Vocabulary, original: Original, n: int) -> Vocabulary:
+    encode, report = original.encode(), vocabulary.report
     if encode is None:
         return vocabulary
     assert isinstance(report, ConversionReport)

@@ -16,6 +16,7 @@ from ggtok.making.convert.draft import Draft, check_holes
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.llamacpp_hashes import PRE_OF_HASH, TEXT
 from ggtok.making.convert.llamacpp_special import Special
+from ggtok.making.convert.originals import Encode
 from ggtok.making.convert.reading import field, read_object, token_id, utf8
 from ggtok.making.convert.special import Template, content_of, template_of
 from ggtok.making.convert.tokenizer_json import Source, ids_of, vocab_of
@@ -157,9 +158,7 @@ def _document_of_class(source: Source) -> dict[str, Any]:
     return {**source.document, "normalizer": normalizer}
 
 
-def named_by_hash(
-    encode: confirm.Encode, before: Sequence[int] = (), after: Sequence[int] = ()
-) -> str:
+def named_by_hash(encode: Encode, before: Sequence[int] = (), after: Sequence[int] = ()) -> str:
     """The pre-tokenizer that llama.cpp's converter has for the ids of its text."""
     ids = [*before, *encode([TEXT])[0], *after]
     digest = hashlib.sha256(str(ids).encode()).hexdigest()

@@ -9,9 +9,10 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.making import spelling
-from ggtok.making.convert.confirm import Encode, Original
+from ggtok.making.convert.confirm import Original
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
+from ggtok.making.convert.originals import Package
 from ggtok.making.convert.reading import checked, field, token_id, utf8
 from ggtok.making.convert.sentencepiece_model import (
     BPE,
@@ -288,30 +289,10 @@ def _add_added(draft: Draft, folder: Folder) -> None:
 
 
 def original_of(model: Model, shift: bool) -> Original:
-    def encoder(changed: Model) -> Encode | None:
-        encode = _sentencepiece(changed)
-        if encode is None or not shift:
-            return encode
-
-        def shifted(lines: Sequence[str]) -> list[list[int]]:
-            return [[3 if id == 0 else id + 1 for id in ids] for ids in encode(lines)]
-
-        return shifted
-
-    return Original(model, encoder, parses_special=False)
+    number = _shifted if shift else None
+    package = Package("sentencepiece")
+    return Original(model, package, write_model, parses_special=False, number=number)
 
 
-def _sentencepiece(model: Model) -> Encode | None:
-    try:
-        from sentencepiece import SentencePieceProcessor
-    except ImportError:
-        return None
-    try:
-        processor = SentencePieceProcessor(model_proto=write_model(model))
-    except (RuntimeError, ValueError) as e:
-        raise VocabError(f"sentencepiece can't load the source: {e}") from None
-
-    def encode(lines: Sequence[str]) -> list[list[int]]:
-        return [list(ids) for ids in processor.encode(list(lines))]
-
-    return encode
+def _shifted(id: int) -> int:
+    return 3 if id == 0 else id + 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.making import spelling
 from ggtok.making.convert import structure
-from ggtok.making.convert.confirm import Encode, Original
+from ggtok.making.convert.confirm import Original
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.reading import MAX_TOKENS, checked, field, token_id, utf8
@@ -104,15 +105,4 @@ def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
 
 def _after(original: Original, first: int) -> Original:
     """Ids are counted from `first`; special tokens in a text are text."""
-
-    def encoder(document: Any) -> Encode | None:
-        encode = original.encoder(document)
-        if encode is None:
-            return None
-
-        def encode_after(lines: Sequence[str]) -> list[list[int]]:
-            return [[id + first for id in ids] for ids in encode(lines)]
-
-        return encode_after
-
-    return Original(original.document, encoder, original.copy, parses_special=False)
+    return replace(original, parses_special=False, number=first.__add__)

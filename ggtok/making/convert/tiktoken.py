@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.making import spelling
-from ggtok.making.convert.confirm import Encode, Original
+from ggtok.making.convert.confirm import Original
 from ggtok.making.convert.differences import fewer_categories, newer_characters
 from ggtok.making.convert.draft import Draft
 from ggtok.making.convert.folder import Folder
+from ggtok.making.convert.originals import Package
 from ggtok.making.convert.ranks import recovered
 from ggtok.making.convert.reading import MAX_TOKEN_BYTES, MAX_TOKENS, lines_of
 from ggtok.making.convert.special import name_end, set_configured
@@ -193,22 +194,4 @@ def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, lis
     elif published[0] != exact:
         differences.append(newer_characters(change))
     document = {"pattern": published[0], "ranks": ranks.ranks, "special": ranks.special}
-    return Original(document, _tiktoken, dict), differences
-
-
-def _tiktoken(document: dict[str, Any]) -> Encode | None:
-    try:
-        from tiktoken import Encoding
-    except ImportError:
-        return None
-    encoding = Encoding(
-        "source",
-        pat_str=document["pattern"],
-        mergeable_ranks=document["ranks"],
-        special_tokens=document["special"],
-    )
-
-    def encode(lines: Sequence[str]) -> list[list[int]]:
-        return [encoding.encode(line, allowed_special="all") for line in lines]
-
-    return encode
+    return Original(document, Package("tiktoken"), dict, dict), differences

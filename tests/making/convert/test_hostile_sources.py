@@ -6,6 +6,7 @@ import base64
 import contextlib
 import itertools
 import os
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.making.convert import draft, plamo_jsonl, reading, sentencepiece_model, vocab_merges
+from ggtok.making.convert import (
+    draft,
+    original_worker,
+    originals,
+    plamo_jsonl,
+    reading,
+    sentencepiece_model,
+    vocab_merges,
+)
 from ggtok.making.convert.ranks import last_merge, recovered
 from ggtok.making.convert.sentencepiece_model import Model, Piece, read_model, write_model
 from tests.making.convert import sources
@@ -368,6 +377,82 @@ def test_plamo(tmp_path: Path) -> None:
     for line, message in (("[1]", "is no text and score"), ('["a", []]', "should be a number")):
         with pytest.raises(ggtok.VocabError, match=message):
             ggtok.convert(sources.write(tmp_path / "x.jsonl", line))
+
+
+# ---- what a source tells its own package to do ----
+
+REPLACES = {
+    "longer and longer": [({"String": "e"}, "e" * 1000)] * 2,
+    "a search that takes exponential time": [({"Regex": "(x+x+)+y"}, "")],
+}
+
+
+@pytest.mark.parametrize("name", REPLACES)
+def test_normalizers_take_bounded_time_and_memory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(originals, "SECONDS", 2)
+    monkeypatch.setattr(originals, "MEMORY", 1 << 30)
+    steps = [
+        {"type": "Replace", "pattern": pattern, "content": content}
+        for pattern, content in REPLACES[name]
+    ]
+    document = sources.bpe(normalizer={"type": "Sequence", "normalizers": steps})
+    vocab = document["model"]["vocab"]
+    vocab |= {"x" * (50 + i): len(vocab) + i for i in range(100)}
+    v = ggtok.convert(sources.write(tmp_path / "tokenizer.json", document))
+    assert "tokenizers can't encode text by this source within 2 seconds" in str(v.report)
+    assert "not compared" in str(v.report)
+    assert v.tokenizer().decode(v.tokenizer().encode("hello")) == "hello"
+
+
+def test_a_package_that_crashes_or_says_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = originals.Package("tiktoken")
+    ranks = {bytes([i]): i for i in range(256)}
+    source = {"pattern": ".", "ranks": ranks, "special": {}}
+    encode = package.read(source)
+    assert encode is not None and encode(["ab", ""]) == [[97, 98], []]
+    other = package.read({**source, "pattern": "[^a]"})
+    assert other is not None and (other(["ab"]), encode(["ab"])) == ([[98]], [[97, 98]])
+    assert package._child is not None
+    package._child.kill()
+    with pytest.raises(originals.TooMuch, match="it takes more, or crashes"):
+        encode(["ab"])
+    assert encode(["ab"]) == [[97, 98]]  # by another child
+    with pytest.raises(ggtok.VocabError, match="tiktoken can't load the source: "):
+        package.read({**source, "pattern": "("})
+    monkeypatch.setattr(originals, "MAX_ANSWER", 100)
+    small = originals.Package("tiktoken").read(source)
+    with pytest.raises(originals.TooMuch, match="too many ids"):
+        small(["a" * 100])  # type: ignore[misc]
+
+
+def test_limits_where_a_system_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    for platform, kinds in (
+        ("linux", {resource.RLIMIT_CPU: 7, resource.RLIMIT_CORE: 0, resource.RLIMIT_AS: 9}),
+        ("darwin", {resource.RLIMIT_CPU: 7, resource.RLIMIT_CORE: 0}),
+    ):
+        limits: dict[int, int] = {}
+
+        def set_limit(kind: int, most: tuple[int, int], to: dict[int, int] = limits) -> None:
+            to[kind] = most[0]
+
+        monkeypatch.setattr("sys.platform", platform)
+        monkeypatch.setattr(resource, "setrlimit", set_limit)
+        original_worker._limit(7, 9)
+        assert limits == kinds
+    monkeypatch.setitem(sys.modules, "resource", None)
+    original_worker._limit(7, 9)
+
+
+def test_no_package_runs_without_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frozen program would start itself."""
+    monkeypatch.setattr("sys.executable", os.path.join(os.sep, "no", "such", "python"))
+    with pytest.raises(originals.TooMuch, match="can't run in a child process: No such file"):
+        originals.Package("tokenizers").read("{}")
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+    assert originals.Package("tokenizers").read("{}") is None
 
 
 # ---- SentencePiece's protocol buffer ----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import ggtok
 from ggtok.making import spelling
-from ggtok.making.convert import config_defaults, llamacpp_documents, llamacpp_hashes
+from ggtok.making.convert import config_defaults, llamacpp_hashes
 from ggtok.making.convert.sentencepiece_model import BPE, read_model, write_model
 from tests.making.convert import sources
 from tests.making.convert.beside import add_qwen, folder, written
@@ -130,7 +131,7 @@ def test_the_hash_of_known_ids_names_the_pre_tokenizer(
     assert v.pre == "smaug-bpe" and "should be 'dbrx'" in str(v.report)
     assert v.special_ids == {"bos": 1, "eos": 0, "sep": 0}
     assert v.flags == {"add_bos": True, "add_sep": True}
-    monkeypatch.setattr(llamacpp_documents.confirm, "_tokenizers", lambda document: None)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert ggtok.convert(path, like="llama.cpp").pre == "smaug-bpe"
     assert ggtok.convert(path, like="llama.cpp", pre="qwen2").pre == "qwen2"
 
