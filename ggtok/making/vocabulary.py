@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ggtok._native.arguments import truth
 from ggtok._cached import cached_property
+from ggtok._native.arguments import truth
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError
 from ggtok.making import spelling
 from ggtok.making.contents import Contents, Pair
