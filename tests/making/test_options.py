@@ -212,14 +212,15 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("".join(f"word{i % 977} and more of it\n" for i in range(2_500_000)))
     code = (
-        "import sys, pathlib, ggtok\n"
+        "import sys; sys.path.append(sys.argv[2])\n"  # behind the installed package
+        "import pathlib, ggtok\n"
         "from tests.support.memory import peak\n"
         "ggtok.train('a a', 257)\n"
         "before = peak()\n"
         "v = ggtok.train(pathlib.Path(sys.argv[1]), 400)\n"
         "print(peak() - before)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code, str(path), str(Path(__file__).parents[2])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert path.stat().st_size > 50_000_000 and int(done.stdout) < 45_000  # kB
