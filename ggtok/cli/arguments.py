@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, NoReturn
 
 import ggtok
+from ggtok._inputs import read_regular
 from ggtok.cli import messages, writing
 from ggtok.cli.status import UsageError
 
@@ -98,6 +99,12 @@ def add_json(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_force(parser: Parser) -> None:
+    parser.add_argument(
+        "--force", action="store_true", help="also write over a file of another format"
+    )
+
+
 def add_inexact(parser: Parser) -> None:
     parser.add_argument(
         "--inexact",
@@ -176,8 +183,7 @@ def _is_gguf(path: str) -> bool:
     if path.lower().endswith(".gguf"):
         return True
     try:
-        with open(path, "rb") as file:
-            return file.read(4) == b"GGUF"
+        return read_regular(path, 4) == b"GGUF"
     except OSError:
         return False
 

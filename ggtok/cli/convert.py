@@ -6,11 +6,12 @@ import argparse
 import json
 
 from ggtok.cli import writing
-from ggtok.cli.arguments import Command, Parser, add_inexact, add_json, add_words
+from ggtok.cli.arguments import Command, Parser, add_force, add_inexact, add_json, add_words
 from ggtok.cli.status import FINDING, OK, UsageError
 from ggtok.making.convert import confirm, convert
 from ggtok.making.convert.formats import converted
 from ggtok.making.report import ConversionReport
+from ggtok.making.writers import checked
 
 
 def add_arguments(parser: Parser) -> None:
@@ -26,6 +27,7 @@ def add_arguments(parser: Parser) -> None:
     add("--pre", metavar="NAME", help="this pre-tokenizer instead of the one found")
     add("--arch", metavar="NAME", help="the architecture, as config.json names it")
     add_inexact(parser)
+    add_force(parser)
     add(
         "--check",
         action="store_true",
@@ -39,13 +41,15 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None and not args.check:
         raise UsageError("nothing to do: give -o FILE or --check")
     (source,) = args.words
+    if args.output is not None:
+        checked(args.output, [source], force=args.force)
     options = {"like": args.like, "pre": args.pre, "arch": args.arch}
     if args.check:
         vocabulary = converted(source, **options, lines=confirm.CHECK_LINES)
     else:
         vocabulary = convert(source, **options)
     if args.output is not None:
-        vocabulary.save(args.output, inexact=args.inexact)
+        vocabulary.save(args.output, inexact=args.inexact, force=args.force)
     report = vocabulary.report
     assert isinstance(report, ConversionReport)
     if args.json:

@@ -46,7 +46,8 @@ def add_arguments(parser: Parser) -> None:
         help="what to do about documents that are not UTF-8, empty or missing (default: stop)",
     )
     add("--threads", type=int, default=0, metavar="N", help="default: as many as cores")
-    add("--restart", action="store_true", help="begin again, and replace what is there")
+    add("--restart", action="store_true", help="begin again, and replace the older output")
+    add("--force", action="store_true", help="also replace files that 'encode' has not written")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -77,6 +78,7 @@ def run(args: argparse.Namespace) -> None:
             errors=args.errors,
             threads=args.threads,
             resume=not args.restart,
+            force=args.force,
             progress=line,
         )
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import ggtok
-from ggtok.cli.arguments import Command, Parser, add_inexact, add_words, no_words
+from ggtok.cli.arguments import Command, Parser, add_force, add_inexact, add_words, no_words
 from ggtok.cli.status import UsageError
 
 
@@ -15,6 +15,7 @@ def add_arguments(parser: Parser) -> None:
     add("-m", "--model", metavar="MODEL", help="the model, in place of the argument")
     add("--to", metavar="FILE", help="tokenizer.json, *.tiktoken, *.model or *.gguf")
     add_inexact(parser)
+    add_force(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> None:
     no_words(args)
     if args.to is None:
         raise UsageError("no file to write: give --to FILE")
-    ggtok.vocabulary(args.model).save(args.to, inexact=args.inexact)
+    ggtok.vocabulary(args.model).save(args.to, inexact=args.inexact, force=args.force)
 
 
 COMMAND = Command(

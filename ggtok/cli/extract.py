@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 
 from ggtok.cli import writing
-from ggtok.cli.arguments import Command, Parser, add_json, add_words, no_words, telling
+from ggtok.cli.arguments import (
+    Command,
+    Parser,
+    add_force,
+    add_json,
+    add_words,
+    no_words,
+    telling,
+)
 from ggtok.cli.status import UsageError
 
 
@@ -15,6 +23,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "-m", "--model", metavar="MODEL", help="the model, in place of the argument"
     )
+    add_force(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -29,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
     from ggtok.making.extract import extract
 
     with telling(args):
-        size = extract(args.model, out)
+        size = extract(args.model, out, force=args.force)
     if args.json:
         writing.write_json({"path": out, "bytes": size}, indent=2)
     else:

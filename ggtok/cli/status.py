@@ -66,6 +66,7 @@ _ADVICE = (
 # Arguments of encode_files in its messages, and the command's options.
 _OPTIONS = (
     (r"\bresume=False\b", "--restart"),
+    (r"\bforce=True\b", "--force"),
     (r"\berrors='(\w+)'", r"--errors \1"),
     (r"\bdtype='(\w+)'", r"--dtype \1"),
     (r"\bpass eos=False\b", "give --no-eos"),

@@ -7,14 +7,16 @@ import json
 import sys
 from pathlib import Path
 
+from ggtok import _outputs
 from ggtok.cli import writing
-from ggtok.cli.arguments import Command, Parser, add_json, add_words
+from ggtok.cli.arguments import Command, Parser, add_force, add_json, add_words
 from ggtok.cli.progress import Line, shown
 from ggtok.cli.status import UsageError
 from ggtok.errors import file_error
-from ggtok.making.counts import Progress, WordCounts, count_words
+from ggtok.making.counts import KIND, Progress, WordCounts, count_words
 from ggtok.making.report import TrainingReport
 from ggtok.making.train import train
+from ggtok.making.writers import GGUF
 
 
 def add_arguments(parser: Parser) -> None:
@@ -69,6 +71,7 @@ def add_arguments(parser: Parser) -> None:
     add("--threads", type=int, default=0, metavar="N", help="default: as many as cores")
     add("--save-counts", metavar="FILE", help="save the word counts; without -o, nothing else")
     add("--counts", action="store_true", help="each PATH holds counts written by --save-counts")
+    add_force(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -80,6 +83,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("no size: give --vocab-size N")
     if args.output is not None and not args.output.endswith(".gguf"):
         raise UsageError(f"{args.output}: the name must end in .gguf")
+    _check_outputs(args)
     line = Line(sys.stderr, _describe) if shown(args.quiet) else None
     try:
         report = _train(args, line)
@@ -90,6 +94,16 @@ def run(args: argparse.Namespace) -> None:
         writing.write_json(_as_json(report), indent=2)
     elif report is not None:
         writing.write(f"{report}\n".encode())
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Refuses what couldn't be written before the work is done."""
+    inputs = [*args.words, *(args.held_out or ())]
+    inputs += [] if args.chat_template is None else [args.chat_template]
+    if args.output is not None:
+        _outputs.check(args.output, GGUF, inputs=inputs, force=args.force)
+    if args.save_counts is not None:
+        _outputs.check(args.save_counts, KIND, inputs=inputs, force=args.force)
 
 
 def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None:
@@ -108,7 +122,7 @@ def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None
             progress=line,
         )
     if args.save_counts is not None and isinstance(sources, WordCounts):
-        sources.save(args.save_counts)
+        sources.save(args.save_counts, force=args.force)
     if args.output is None:
         return None
     vocabulary = train(
@@ -135,7 +149,7 @@ def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None
         threads=args.threads,
         progress=line,
     )
-    vocabulary.save(args.output)
+    vocabulary.save(args.output, force=args.force)
     report = vocabulary.report
     assert isinstance(report, TrainingReport)
     return report

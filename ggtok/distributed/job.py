@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import ggtok
+from ggtok import _outputs
 from ggtok._native.arguments import truth
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.files import formats, vocabulary
@@ -119,8 +120,9 @@ class _Shard:
         column = batch.column(self._job.field)
         pa = pyarrow("ggtok.distributed")
         for chunk in getattr(column, "chunks", [column]):
-            for text in texts(pa, chunk, "the data", self._job.field):
-                self._document(text)
+            for rows in texts(pa, chunk, "the data", self._job.field):
+                for text in rows:
+                    self._document(text)
 
     def _document(self, text: bytes | None) -> None:
         where, place = f"row {self._row}", Place(0, self._row)
@@ -160,7 +162,7 @@ class _Shard:
             file.close()
             path = file.path.replace(self._out, os.path.join(self._job.folder, name))
             try:
-                os.replace(file.partial, path)
+                _outputs.give_name(file.partial, path)
             except OSError as e:
                 raise file_error(e.errno or 0, e.strerror or str(e), path) from None
         sync_folder(files[-1].path)
@@ -215,7 +217,7 @@ class Shards:
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         name = os.path.abspath(os.fsdecode(folder))
-        if os.path.exists(os.path.join(name, _MANIFEST)):
+        if os.path.lexists(os.path.join(name, _MANIFEST)):
             raise InvalidValueError(f"{name}: holds a finished job; choose another folder")
         _, dtype = formats.find(format, dtype, tok.n_tokens)
         Encoder(tok, add_special, eos, 1)  # refuses what workers would refuse
@@ -247,7 +249,7 @@ class Shards:
         file.append(json.dumps(manifest, indent=1).encode() + b"\n")
         file.sync()
         file.close()
-        os.replace(file.partial, file.path)
+        file.give_name()
         sync_folder(file.path)
         paths = [os.path.join(job.folder, row["shard"]) for row in rows]
         return ggtok.Summary(

@@ -14,7 +14,9 @@ The way of the data, one module for each step:
 :mod:`.growing`         files that are appended to, and can be cut back
 :mod:`.formats`         the table of formats: :mod:`.layouts`, :mod:`.arrow`
 :mod:`.vocabulary`      what tells one vocabulary from another
+:mod:`.entries`         what journals and manifests hold, checked
 :mod:`.journal`         checkpoints; what a run that goes on must have in common
+:mod:`.finished`        what is in the output's place already
 :mod:`.run`             all of it: ``Tokenizer.encode_files``
 ======================  =========================================================
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ggtok._inputs import read_up_to
 from ggtok.files.growing import Growing
 from ggtok.files.layouts import Raw
 from ggtok.files.tables import pyarrow
@@ -66,9 +67,12 @@ class Arrow(Raw):
         self.data.append(message)
         self.index.append(_BLOCK.pack(start, metadata, message.size - metadata))
 
+    def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
+        return index % _BLOCK.size == 0
+
     def finish(self, n_ids: int, n_documents: int) -> list[Growing]:
-        with open(self.index.partial, "rb") as file:
-            blocks = file.read(self.index.extent.size)
+        with self.index.written() as file:
+            blocks = read_up_to(file, self.index.extent.size)
         footer = self._footer(blocks)
         self.data.append(_END + footer + struct.pack("<i", len(footer)) + _MAGIC)
         return [self.data]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 
-from ggtok.errors import InvalidValueError
+from ggtok.errors import InvalidValueError, file_error
 from ggtok.files.arrow import Arrow
+from ggtok.files.growing import partial_of
 from ggtok.files.layouts import Megatron, Npy, Raw
 
 # One row for each.
@@ -35,18 +35,32 @@ def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
     return format, dtype
 
 
-def companions(out: str) -> frozenset[str]:
-    """Absolute paths of all files that a run for `out` may write."""
-    names = {out, out + ".manifest.json", out + ".journal", out + ".sources"}
+def _grown(out: str) -> set[str]:
+    """The files that a run for `out` may write, of whatever format."""
+    names = {out, out + ".manifest.json", out + ".sources"}
     for format in FORMATS.values():
         names.update(format.names(out))
     names.add(Megatron.names(out)[1] + ".offsets")
-    return frozenset(os.path.abspath(name) for each in names for name in (each, each + ".partial"))
+    return names
+
+
+def unfinished(out: str) -> list[str]:
+    """Names of what a run for `out` leaves when it is stopped, besides its journal."""
+    return sorted(map(partial_of, _grown(out)))
+
+
+def companions(out: str) -> frozenset[str]:
+    """Absolute paths of all files that a run for `out` may write."""
+    names = [*_grown(out), *unfinished(out), out + ".journal", os.path.realpath(out)]
+    return frozenset(map(os.path.abspath, names))
 
 
 def clean(out: str) -> None:
     """Removes what an earlier run for `out` didn't finish, of whatever format."""
-    for path in companions(out):
-        if path.endswith(".partial"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+    for path in unfinished(out):
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError as e:
+            raise file_error(e.errno or 0, e.strerror or str(e), path) from None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+from ggtok import _inputs, _outputs
 from ggtok.errors import FileError, file_error
 
 _BLOCK = 4 << 20  # bytes
@@ -18,15 +20,31 @@ class Extent(NamedTuple):
     crc: int = 0
 
 
+def partial_of(path: str) -> str:
+    """The name of a file that isn't finished."""
+    return _outputs.followed(path) + ".partial"
+
+
+def give_name(path: str) -> None:
+    """Makes a finished ``PATH.partial`` ``PATH``."""
+    try:
+        _outputs.give_name(partial_of(path), _outputs.followed(path))
+    except FileNotFoundError:
+        raise file_error(2, "is missing", partial_of(path)) from None
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+
+
 class Growing:
-    """``PATH.partial``, which becomes ``PATH`` when it is finished.
+    """``PATH.partial``, which becomes ``PATH`` when it is finished. Where ``PATH`` is a symbolic
+    link, that is the file that it leads to; ``PATH.partial`` never is one.
 
     The CRC-32 is of what follows a header of `header` bytes, which changes at the end.
     """
 
     def __init__(self, path: str, header: int = 0) -> None:
         self.path = path
-        self.partial = path + ".partial"
+        self.partial = partial_of(path)
         self.extent = self._start = Extent(header)
         self._since = self._start  # what follows was written after the last checkpoint
         self._file: Any = None
@@ -36,8 +54,13 @@ class Growing:
         return self._start.size
 
     def create(self) -> None:
-        """Begins with an empty file."""
-        self._open(os.O_CREAT | os.O_TRUNC)
+        """Begins with a new, empty file."""
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.partial)
+        except OSError as e:
+            raise self._named(e) from None
+        self._open(os.O_CREAT | os.O_EXCL)
         self.patch(bytes(self._start.size))
 
     def reopen(self, state: tuple[int, int, int, int]) -> None:
@@ -104,15 +127,23 @@ class Growing:
         except OSError as e:
             raise self._named(e) from None
 
+    def written(self) -> BinaryIO:
+        """The file as it is so far, opened for reading."""
+        return _inputs.open_regular(self.partial, follow=False)
+
+    def give_name(self) -> None:
+        """Makes ``PATH.partial``, which is complete, ``PATH``."""
+        give_name(self.path)
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def _open(self, flags: int) -> None:
-        flags |= os.O_RDWR | getattr(os, "O_BINARY", 0)
         try:
-            self._file = os.fdopen(os.open(self.partial, flags, 0o666), "r+b", buffering=0)
+            handle = _inputs.open_own(self.partial, flags | os.O_RDWR)
+            self._file = os.fdopen(handle, "r+b", buffering=0)
         except OSError as e:
             raise self._named(e) from None
 

@@ -1,25 +1,33 @@
 """The journal of a run: what it is about, and its checkpoints.
 
 ``OUT.journal`` has a line for each, after its CRC-32: the sources, the rest of the plan; a
-checkpoint each time that the data up to there was on the disk; at last the names that the files
-get. A kill may leave half a line, which doesn't count. While a run uses a journal it holds a
-lock on it.
+checkpoint each time that the data up to there was on the disk; at last, that the files are
+complete and lack only their names. A kill may leave half a line, which doesn't count. While a
+run uses a journal it holds a lock on it.
+
+A journal may be forged: it is never a symbolic link, its entries are checked
+(:mod:`.entries`), and it names no file that is written: the output's name alone decides those.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+from ggtok._inputs import open_own
 from ggtok.errors import FileError, InvalidValueError, file_error
+from ggtok.files import entries
 
 # A source's path, size and time of change.
 SourceState = tuple[str, int, int]
 _AT_ONCE = 1000  # sources in a line
+_LINE = 32 << 20  # bytes: more than so many sources take
+_BEGINS = re.compile(rb'[0-9a-f]{8} \{"(sources|plan)":')
 
 
 class Journal:
@@ -28,17 +36,21 @@ class Journal:
     Attributes:
         plan: of the run that began it, as it was read, or None: it is new.
         last: its last checkpoint, or None.
-        renames: (from, to) of each finished file, if it got as far, else None.
+        complete: whether the files lack only their names.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.plan: dict[str, Any] | None = None
         self.last: dict[str, Any] | None = None
-        self.renames: list[tuple[str, str]] | None = None
+        self.complete = False
         try:
-            self._file = _locked(path)
-            self._read()
+            self._file, self._is_locked = _locked(path)
+            try:
+                self._read()
+            except BaseException:
+                self._file.close()
+                raise
         except OSError as e:
             if isinstance(e, FileError):
                 raise
@@ -48,7 +60,7 @@ class Journal:
         """Begins afresh, with a plan that lacks its sources, which may be many."""
         self._file.seek(0)
         self._file.truncate()
-        self.plan, self.last, self.renames = None, None, None
+        self.plan, self.last, self.complete = None, None, False
         while some := list(islice(sources, _AT_ONCE)):
             self._append({"sources": some}, sync=False)
         self._append({"plan": plan})  # last: a journal without it is none
@@ -62,24 +74,14 @@ class Journal:
         self.last = state
         self._append({"checkpoint": state})
 
-    def finish(self, renames: list[tuple[str, str]]) -> None:
+    def finish(self) -> None:
         """From here on, the files only get their names."""
-        self._append({"renames": renames})
-        self.renames = renames
-
-    def rename(self) -> None:
-        """Gives the files their names, as far as that wasn't done."""
-        for partial, path in self.renames or ():
-            try:
-                os.replace(partial, path)
-            except FileNotFoundError:
-                if not os.path.exists(path):
-                    raise file_error(2, "is missing, and so is " + path, partial) from None
-            except OSError as e:
-                raise file_error(e.errno or 0, e.strerror or str(e), path) from None
-        sync_folder(self.path)
+        self._append({"complete": True})
+        self.complete = True
 
     def remove(self) -> None:
+        if not self._is_locked:
+            self.close()  # Windows removes no open file
         os.unlink(self.path)
 
     def close(self) -> None:
@@ -97,47 +99,87 @@ class Journal:
 
     def _read(self) -> None:
         good, sources = 0, []
-        for line in self._file:
-            entry = _entry(line)
-            if entry is None:
+        while line := self._file.readline(_LINE):
+            if not good and not _BEGINS.match(line):
+                raise FileError(
+                    f"{self.path}: is not a journal of encode_files; move it, or choose another "
+                    "name for the output"
+                )
+            text = _text(line)
+            if text is None:
                 break
+            try:
+                entry = json.loads(text)
+                kind, value = _checked(entry)
+            except (ValueError, KeyError, TypeError, RecursionError):
+                raise FileError(
+                    f"{self.path}: the entry at byte {good} is malformed; remove the file to "
+                    "begin again"
+                ) from None
             good += len(line)
-            if "sources" in entry:
-                sources += entry["sources"]
-            elif "plan" in entry:
-                self.plan = {**entry["plan"], "sources": sources}
-            elif "checkpoint" in entry:
-                self.last = entry["checkpoint"]
+            if kind == "sources":
+                sources += value
+            elif kind == "plan":
+                self.plan = {**value, "sources": sources}
+            elif kind == "checkpoint":
+                self.last = value
             else:
-                self.renames = [(partial, path) for partial, path in entry["renames"]]
+                self.complete = True
+        if self.plan is None:
+            self.last, self.complete = None, False
+        if self.last is not None and self.last["place"][0] > len(sources):
+            raise FileError(f"{self.path}: is malformed; remove the file to begin again")
         self._file.seek(good)
         self._file.truncate()
 
 
-def _entry(line: bytes) -> dict[str, Any] | None:
+def _text(line: bytes) -> bytes | None:
+    """An entry's JSON; None: the line isn't whole."""
     crc, _, text = line.rstrip(b"\n").partition(b" ")
-    if crc != b"%08x" % zlib.crc32(text) or not line.endswith(b"\n"):
-        return None
-    entry: dict[str, Any] = json.loads(text)
-    return entry
+    return text if line.endswith(b"\n") and crc == b"%08x" % zlib.crc32(text) else None
 
 
-def _locked(path: str) -> Any:
+def _checked(entry: Any) -> tuple[str, Any]:
+    """What an entry is, and what it holds."""
+    if not isinstance(entry, dict):
+        raise ValueError("not an object")
+    ((kind, value),) = entry.items()
+    _CHECKS[kind](value)
+    return kind, value
+
+
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "sources": entries.check_sources,
+    "plan": entries.check_plan,
+    "checkpoint": entries.check_checkpoint,
+    "complete": bool,
+}
+
+
+def _locked(path: str) -> tuple[Any, bool]:
+    """The open journal, and whether it is locked: Windows, which lacks fcntl, doesn't remove files
+    that are open."""
     while True:
-        file = open(path, "a+b")  # noqa: SIM115
+        # A reader of its beginning, and a writer at its end.
+        file = os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b")
+        is_locked = True
         try:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # Windows, which doesn't delete files that are open
-            pass
+        except ImportError:
+            is_locked = False
         except OSError:
             file.close()
             raise FileError(f"{path}: another run writes this output at the moment") from None
         # Whoever held it may have finished and removed it in between.
-        if os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(file.fileno())):
+        try:
+            same = os.path.samestat(os.lstat(path), os.fstat(file.fileno()))
+        except FileNotFoundError:
+            same = False
+        if same:
             file.seek(0)
-            return file
+            return file, is_locked
         file.close()
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ggtok._inputs import read_up_to
 from ggtok.errors import FileError
 from ggtok.files.growing import Growing
 
@@ -64,6 +65,11 @@ class Raw:
     def finish(self, n_ids: int, n_documents: int) -> list[Growing]:
         """Completes the files, and says which there are."""
         return [self.index, self.data]
+
+    def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
+        """Whether files with so many bytes hold so many ids and documents."""
+        ids = self.header + self.dtype.itemsize * n_ids
+        return (data, index) == (ids, self.index.header + 8 * (n_documents + 1))
 
     def _converted(self, ids: NDArray[np.int32]) -> NDArray[Any]:
         if self.dtype.itemsize == 4:  # ids are not negative
@@ -144,7 +150,7 @@ class Megatron(Raw):
 
     def _offsets(self, n: int) -> Iterator[NDArray[np.int64]]:
         """The offsets, in parts, each of which begins with the last one of the part before."""
-        with open(self.index.partial, "rb") as file:
+        with self.index.written() as file:
             for start in range(0, max(n - 1, 1), _AT_ONCE):
                 file.seek(8 * start)
-                yield np.frombuffer(file.read(8 * (_AT_ONCE + 1)), "<i8")
+                yield np.frombuffer(read_up_to(file, 8 * (_AT_ONCE + 1)), "<i8")

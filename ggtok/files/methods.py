@@ -91,6 +91,7 @@ class Corpora(Chatting):
         errors: types.FaultRule = "raise",
         threads: int = 0,
         resume: bool = True,
+        force: bool = False,
         progress: Callable[[types.EncodeProgress], object] | None = None,
     ) -> types.Summary:
         """Encode files to a file of ids, for training: docs/files.md has examples.
@@ -129,7 +130,9 @@ class Corpora(Chatting):
                 place of what is invalid, as ``bytes.decode`` does, and keep what is empty or
                 lacking as empty documents; ``"skip"``: drop them. The Summary has their counts.
             threads: how many encode; 0: one for each processor core.
-            resume: go on with an interrupted run. False: begin again, and replace what is there.
+            resume: go on with an interrupted run. False: begin again, and replace what a run for
+                the same `out` has written.
+            force: also replace files that no such run has written, but never a source.
             progress: called with an :class:`EncodeProgress` after each batch.
 
         Raises:
@@ -158,5 +161,6 @@ class Corpora(Chatting):
             errors=errors,
             threads=self._threads(threads),
             resume=truth(resume, "resume"),
+            force=truth(force, "force"),
             progress=progress,
         ).summary()

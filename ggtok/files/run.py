@@ -26,14 +26,15 @@ import numpy as np
 import ggtok._version
 from ggtok._attributes import Attributes
 from ggtok._cached import cached_property
-from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
-from ggtok.files import formats, jsonl, sources, tables, text, vocabulary
+from ggtok._inputs import read_up_to
+from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
+from ggtok.files import finished, formats, jsonl, sources, tables, text, vocabulary
 from ggtok.files.ahead import Behind, ahead
 from ggtok.files.batches import BYTES, Batch, batches
 from ggtok.files.documents import DROPPING, RULES, Pieces, Place
 from ggtok.files.encode import Encoded, Encoder
-from ggtok.files.growing import Extent, Growing
-from ggtok.files.journal import Journal, SourceState, compare
+from ggtok.files.growing import Extent, Growing, give_name, partial_of
+from ggtok.files.journal import Journal, SourceState, compare, sync_folder
 from ggtok.files.layouts import Raw
 from ggtok.files.sources import Source
 from ggtok.files.summary import Counts, EncodeProgress, ProgressFn, Summary
@@ -62,10 +63,11 @@ class Run:
         errors: str,
         threads: int,
         resume: bool,
+        force: bool,
         progress: ProgressFn | None,
     ) -> None:
         self._start = time.perf_counter()
-        self._threads = threads
+        self._threads, self._force = threads, force
         self._tok, self._resume, self._progress = tok, resume, progress
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
@@ -99,24 +101,25 @@ class Run:
 
     def summary(self) -> Summary:
         """Does it."""
+        model = vocabulary.path(self._tok)
+        there = finished.existing(self._out, self._files(), () if model is None else (model,))
         journal = Journal(self._out + ".journal")
         try:
             if journal.plan is not None and self._resume:
                 self._go_on(journal, journal.plan)
-                if journal.renames is not None:
+                if journal.complete:
                     # The run was killed between its last checkpoint and the last rename.
-                    journal.rename()
+                    self._give_names(journal)
                     formats.clean(self._out)
                     journal.remove()
                     return self._finished()
-            elif self._resume and os.path.exists(self._files()[0]):
+            elif self._resume and self._files()[0] in there and not self._force:
                 try:
                     return self._finished()
                 finally:
                     journal.remove()
             else:
-                formats.clean(self._out)
-                journal.begin(self._plan(), self._states())
+                self._begin(journal, there)
             output = _Output(self._out, self._format(self._out, self._dtype), journal)
             try:
                 summary = self._carried_out(output)
@@ -131,6 +134,26 @@ class Run:
             return summary
         finally:
             journal.close()
+
+    def _begin(self, journal: Journal, there: list[str]) -> None:
+        """Makes room: files that no run for this output has written stay, unless `force`."""
+        if journal.plan is None and not self._force:
+            left = filter(os.path.lexists, formats.unfinished(self._out))
+            try:
+                finished.check_own(self._files()[-1], there, left)
+            except BaseException:
+                journal.remove()
+                raise
+        formats.clean(self._out)
+        journal.begin(self._plan(), self._states())
+
+    def _give_names(self, journal: Journal) -> None:
+        """Gives the complete files their names, the manifest's last, as far as they lack them."""
+        *_, manifest = files = self._files()
+        for path in (*reversed(files[:-1]), manifest):
+            if os.path.lexists(partial_of(path)) or not os.path.lexists(path):
+                give_name(path)
+        sync_folder(journal.path)
 
     def _go_on(self, journal: Journal, before: dict[str, Any]) -> None:
         """Checks that the journal is of the same run."""
@@ -181,10 +204,11 @@ class Run:
                         )
                     )
                 del batch, encoded
-        names = output.finish(self._manifest(output), self._source_rows(output))
+        output.finish(self._manifest(output), self._source_rows(output))
+        self._give_names(output.journal)
         return Summary(
             **output.counts.as_dict(),
-            files=names,
+            files=self._files(),
             format=self._format.name,
             dtype=self._dtype,
             sources=len(self._sources),
@@ -236,23 +260,12 @@ class Run:
 
     def _finished(self) -> Summary:
         """The summary of an output that is complete, if this run would make the same."""
-        *_, path = files = self._files()
-        try:
-            with open(path, encoding="utf-8") as file:
-                manifest = json.load(file)
-            before = {
-                "ggtok": manifest["versions"]["ggtok"],
-                "model": manifest["model"],
-                "options": manifest["options"],
-                "sources": [[s["path"], s["bytes"], s["mtime_ns"]] for s in manifest["sources"]],
-            }
-            counts = Counts(**manifest["counts"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise InvalidValueError(
-                f"{files[0]}: exists, and has no manifest that says what it is; resume=False "
-                "replaces it"
-            ) from None
-        self._compare(before)
+        files = self._files()
+        manifest = finished.read(files[-1])
+        if manifest is None:
+            raise finished.not_ours(files[0])
+        self._compare(manifest.plan)
+        counts = manifest.counts
         return Summary(
             **counts.as_dict(),
             files=files,
@@ -268,7 +281,7 @@ class _Output:
     """The files of ids, and how far they are."""
 
     def __init__(self, out: str, format: Raw, journal: Journal) -> None:
-        self._out, self._format, self._journal = out, format, journal
+        self._out, self._format, self.journal = out, format, journal
         # The number of documents up to the end of each source.
         self._sources = Growing(out + ".sources")
         self._growing = {"data": format.data, "index": format.index, "sources": self._sources}
@@ -284,16 +297,21 @@ class _Output:
 
     def open(self) -> None:
         """Goes on from the last checkpoint, or begins."""
-        state = self._journal.last
+        state = self.journal.last
         if state is None:
             for growing in self._growing.values():
                 growing.create()
             self._format.begin()
             return
-        for name, growing in self._growing.items():
-            growing.reopen(state[name])
         self.place = Place(*state["place"])
         self.counts = Counts(**state["counts"])
+        sizes = state["data"][0], state["index"][0]
+        if not self._format.fits(self.counts.ids, self.counts.documents, *sizes):
+            raise FileError(
+                f"{self.journal.path}: its last checkpoint can't be; resume=False begins again"
+            )
+        for name, growing in self._growing.items():
+            growing.reopen(state[name])
         self._bytes_then = self.counts.bytes
         if state["opened"] is not None:
             ids, size, crc = state["opened"]
@@ -332,7 +350,7 @@ class _Output:
             self._checkpoint(self.place, self.counts)
 
     def _size_then(self) -> int:
-        last = self._journal.last
+        last = self.journal.last
         return last["data"][0] if last is not None else 0
 
     def _drop(self, ids: int, extent: Extent) -> None:
@@ -351,7 +369,7 @@ class _Output:
         for growing in self._growing.values():
             growing.sync()
         self._bytes_then = counts.bytes
-        self._journal.checkpoint(
+        self.journal.checkpoint(
             {
                 "place": place,
                 "counts": counts.as_dict(),
@@ -362,14 +380,12 @@ class _Output:
 
     def source_documents(self) -> Any:
         """How many documents came from each source."""
-        with open(self._sources.partial, "rb") as file:
-            ends = np.frombuffer(file.read(), "<i8")
+        with self._sources.written() as file:
+            ends = np.frombuffer(read_up_to(file, self._sources.extent.size), "<i8")
         return np.diff(ends, prepend=np.int64(0))
 
-    def finish(
-        self, manifest: dict[str, Any], sources: Iterator[dict[str, Any]]
-    ) -> tuple[str, ...]:
-        """Completes the files and gives them their names."""
+    def finish(self, manifest: dict[str, Any], sources: Iterator[dict[str, Any]]) -> None:
+        """Completes the files, which lack nothing but their names then."""
         files = self._format.finish(self.counts.ids, self.counts.documents)
         manifest["files"] = [
             {
@@ -390,10 +406,7 @@ class _Output:
             file.sync()
             file.close()
         self.close()
-        renames = [(file.partial, file.path) for file in (*files, last)]
-        self._journal.finish(renames)
-        self._journal.rename()
-        return (*self._format.paths, last.path)
+        self.journal.finish()
 
     def close(self) -> None:
         for growing in self._growing.values():

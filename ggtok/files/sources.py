@@ -6,6 +6,7 @@ import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ggtok._native.arguments import iterated
@@ -42,25 +43,43 @@ class Source:
     mtime: int
 
 
-def find(sources: object, own: frozenset[str]) -> list[Source]:
+class Own:
+    """The files of an output, by their absolute paths or as the files that they are: a source may
+    be a link to one."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = frozenset(paths)
+        self._files = set()
+        for path in self._paths:
+            with suppress(OSError):
+                status = os.stat(path)
+                self._files.add((status.st_dev, status.st_ino))
+
+    def has(self, path: str, status: os.stat_result) -> bool:
+        known = (status.st_dev, status.st_ino) in self._files
+        return known or os.path.abspath(path) in self._paths
+
+
+def find(sources: object, own: Iterable[str]) -> list[Source]:
     """The files that `sources` name: a path, or an iterable of paths; in order, those of a
-    folder or a glob sorted. `own` are the output's own absolute paths, which folders may hold."""
+    folder or a glob sorted. `own` are the paths of the output's files, which folders may hold."""
     if isinstance(sources, (str, bytes, os.PathLike)):
         sources = [sources]
     what = "sources must be a path or an iterable of paths"
     if not isinstance(sources, Iterable):
         raise InvalidTypeError(f"{what}, not {type(sources).__name__}")
     found: list[Source] = []
+    output = Own(own)
     for each in iterated(sources, what):
         if not isinstance(each, (str, bytes, os.PathLike)):
             raise InvalidTypeError(f"{what}, but one is {type(each).__name__}")
-        found += _of_path(os.fsdecode(each), own)
+        found += _of_path(os.fsdecode(each), output)
     if not found:
         raise InvalidValueError("no sources: the list is empty, or the folders hold no files")
     return found
 
 
-def _of_path(path: str, own: frozenset[str]) -> Iterator[Source]:
+def _of_path(path: str, own: Own) -> Iterator[Source]:
     if "\0" in path:
         raise InvalidValueError("sources: a path with a NUL character")
     try:
@@ -76,7 +95,7 @@ def _of_path(path: str, own: frozenset[str]) -> Iterator[Source]:
         return
     if stat.S_ISDIR(status.st_mode):
         yield from _folder(path, own)
-    elif os.path.abspath(path) in own:
+    elif own.has(path, status):
         raise InvalidValueError(f"{path}: a source and the output at once")
     elif stat.S_ISREG(status.st_mode):
         yield _source(path, status)
@@ -86,15 +105,20 @@ def _of_path(path: str, own: frozenset[str]) -> Iterator[Source]:
         )
 
 
-def _within(path: str, own: frozenset[str]) -> Iterator[Source]:
+def _within(path: str, own: Own) -> Iterator[Source]:
     """What a folder or a glob names: whatever isn't a file is passed over."""
     if os.path.isdir(path):
         yield from _folder(path, own)
-    elif os.path.isfile(path) and os.path.abspath(path) not in own:
-        yield _source(path, os.stat(path))
+        return
+    try:
+        status = os.stat(path)
+    except OSError:  # a link that leads nowhere
+        return
+    if stat.S_ISREG(status.st_mode) and not own.has(path, status):
+        yield _source(path, status)
 
 
-def _folder(path: str, own: frozenset[str]) -> Iterator[Source]:
+def _folder(path: str, own: Own) -> Iterator[Source]:
     """The files in a folder and those below it, sorted by path, without hidden ones."""
 
     def fail(e: OSError) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import os
 from typing import Any
 
-from ggtok.errors import file_error
+from ggtok._inputs import read_regular
 
 
 def metadata(tok: Any) -> bytes | None:
@@ -15,18 +15,21 @@ def metadata(tok: Any) -> bytes | None:
     kept, size = tok._pickled, tok._native.metadata_bytes()
     if isinstance(kept, bytes):
         return kept[:size]
-    path = tok._source.path if tok._source is not None else kept
-    if path is None:
+    found = path(tok)
+    return None if found is None else read_regular(found, size)
+
+
+def path(tok: Any) -> str | None:
+    """The file that a tokenizer was loaded from; None: it was loaded from memory."""
+    kept: str | bytes | None = tok._pickled
+    found = tok._source.path if tok._source is not None else kept
+    if found is None or isinstance(found, bytes):
         return None
-    if "-of-" in path:
+    if "-of-" in found:
         from ggtok.sources.split import first_shard
 
-        path = first_shard(path)
-    try:
-        with open(path, "rb") as file:
-            return file.read(size)
-    except OSError as e:
-        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+        found = first_shard(found)
+    return str(found)
 
 
 def identity(tok: Any) -> dict[str, object]:

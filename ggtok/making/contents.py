@@ -44,6 +44,7 @@ class Contents:
     architecture: str = "llama"
     order: tuple[str, ...] = ()
     report: Report = field(default_factory=Report)
+    inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.texts)

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ggtok import _outputs
 from ggtok._channel import Channel
 from ggtok._native import training as native
+from ggtok._native.arguments import truth
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.making.sources import Piece, pieces
-from ggtok.making.writers import write_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAGIC = b"ggtok word counts 1\n"
+KIND = _outputs.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
 _BATCH = 1 << 20  # bytes of small texts that a thread is given at once
 MIN_MAX_WORDS = 1024
 
@@ -83,6 +85,7 @@ class WordCounts:
         self._cut = cut
         self._native = cut.counts(max_words)
         self._max_words = max_words
+        self._inputs: list[str] = []  # paths of counts that these were made from
 
     @property
     def model(self) -> str:
@@ -139,6 +142,7 @@ class WordCounts:
             if other._cut != self._cut:
                 raise InvalidValueError(f"{other!r} and {self!r} differ in how words are cut")
             self._add(*other._native.arrays())
+            self._inputs += other._inputs
 
     def _add(
         self, words: NDArray[np.uint8], ends: NDArray[np.uint64], times: NDArray[np.uint64]
@@ -147,13 +151,21 @@ class WordCounts:
         counter.add_words(words, ends, times)
         counter.flush()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the counts to a file, whole or not at all.
+
+        Args:
+            path: the file. Older counts are replaced, but not those that :meth:`load` read these
+                from.
+            force: also write over a file that holds no counts.
 
         Raises:
             FileError: the file can't be written.
+            InvalidValueError: the file isn't one of counts, or is one that these were read from.
         """
-        write_whole(os.fsdecode(os.fspath(path)), self._as_file())
+        name, force = os.fsdecode(os.fspath(path)), truth(force, "force")
+        _outputs.check(name, KIND, inputs=self._inputs, force=force)
+        _outputs.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self)._parsed, (self._as_file(),)
@@ -186,9 +198,11 @@ class WordCounts:
         except OSError as e:
             raise file_error(e.errno or 0, e.strerror or str(e), name) from None
         try:
-            return cls._parsed(data)
+            counts = cls._parsed(data)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             raise InvalidValueError(f"{name!s}: not word counts that ggtok saved: {e}") from None
+        counts._inputs.append(os.path.abspath(os.fsdecode(name)))
+        return counts
 
     @classmethod
     def _parsed(cls, data: bytes) -> WordCounts:

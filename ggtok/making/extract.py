@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import struct
 import warnings
 
-from ggtok import sources
+from ggtok import _outputs, sources
 from ggtok._escape import shown
+from ggtok._inputs import open_regular
 from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, VocabWarning, not_found
 from ggtok.making.gguf_reader import ARRAY, STRING, Reader
-from ggtok.making.writers import write_whole
+from ggtok.making.writers import GGUF
 from ggtok.sources.prefix import read_file
 from ggtok.sources.split import first_shard, shard
 from ggtok.tokenizer import load
@@ -19,7 +19,7 @@ from ggtok.tokenizer import load
 _SPLIT = b"split."  # keys that would make llama.cpp look for the other files
 
 
-def extract(source: str, out: str) -> int:
+def extract(source: str, out: str, *, force: bool = False) -> int:
     """Writes the key/values of a model to a GGUF file without tensors, from which ggtok and
     llama.cpp (``vocab_only``) load the same vocabulary.
 
@@ -28,13 +28,16 @@ def extract(source: str, out: str) -> int:
 
     Args:
         source: a path or a model's name, as of :func:`ggtok.load`.
-        out: the file to write; one that is there is replaced.
+        out: the file to write. A GGUF file that is there is replaced, and keeps its mode;
+            devices and FIFOs are written to.
+        force: also write over a file that is no GGUF file, but never over the source.
 
     Returns:
         The new file's size in bytes.
 
     Raises:
-        InvalidValueError: `out` is the source, or another file of a split source.
+        InvalidValueError: `out` is the source, another file of a split source, or a file that is
+            no GGUF file.
         VocabError: the vocabulary is one that llama.cpp couldn't load. An unknown pre-tokenizer
             is only warned of, since it may be known to another version.
         FileError, GGUFError: as of :func:`ggtok.load`; `out` can't be written.
@@ -43,8 +46,10 @@ def extract(source: str, out: str) -> int:
         VocabWarning: ggtok doesn't know the pre-tokenizer.
     """
     path, data = metadata_of(source)
+    inputs = () if path is None else (path,)
+    _outputs.check(out, GGUF, inputs=inputs, force=force)
     if path is not None:
-        _check_out(path, out)
+        _check_shards(path, out)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VocabWarning)
         unknown = None
@@ -54,7 +59,7 @@ def extract(source: str, out: str) -> int:
             unknown = str(e.name)
             load(data, pre="default")  # which may not be the only fault
     file = vocabulary_only(data)
-    write_whole(out, file)
+    _outputs.write(out, file, GGUF, inputs=inputs, force=force)
     if unknown is not None:
         warnings.warn(
             f"{source}: ggtok doesn't know the pre-tokenizer '{shown(unknown)}', which {out} "
@@ -75,16 +80,13 @@ def metadata_of(source: str) -> tuple[str | None, bytes]:
         if found.data is not None:
             return None, found.data
         path = str(found.source.path)
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return path, read_file(file)
 
 
-def _check_out(path: str, out: str) -> None:
-    same = False
-    with contextlib.suppress(OSError):  # there is none yet
-        same = os.path.samefile(path, out)
+def _check_shards(path: str, out: str) -> None:
     ours, other = shard(os.path.realpath(path)), shard(os.path.realpath(out))
-    if same or (ours and other and (ours[0], ours[2]) == (other[0], other[2])):
+    if ours and other and (ours[0], ours[2]) == (other[0], other[2]):
         raise InvalidValueError(f"{out} is the source itself: give another name")
 
 

@@ -6,6 +6,8 @@ import os
 import struct
 from typing import Any
 
+from ggtok._inputs import read_regular
+
 STRING, ARRAY = 8, 9
 # GGUF's type numbers, as struct has them.
 _SCALARS = {
@@ -36,8 +38,7 @@ def first_bytes(source: str | bytes, size: int) -> bytes:
         if found is not None and found.data is not None:
             return bytes(found.data[:size])
         path = path if found is None else str(found.source.path)
-    with open(path, "rb") as file:
-        return file.read(size)
+    return read_regular(path, size)
 
 
 class Reader:

@@ -31,7 +31,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
         VocabError: there is none.
         FileError, GGUFError: as of :func:`ggtok.load`.
     """
-    data = _checked(source)
+    data, inputs = _checked(source)
     metadata = Reader(data).metadata()
     model = metadata.pop(_GGML + "model")
     texts = metadata.pop(_GGML + "tokens", None)
@@ -69,6 +69,7 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
         chat_templates=named,
         architecture=metadata.get("general.architecture", b"llama").decode(),
         keys={key: _value(value) for key, value in metadata.items() if _is_kept(key)},
+        inputs=inputs,
     )
 
 
@@ -91,16 +92,20 @@ def _value(value: Any) -> object:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
-def _checked(source: Any) -> bytes:
-    """The bytes of a file's metadata, which ggtok can load."""
+def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
+    """The bytes of a file's metadata, which ggtok can load, and the file's paths."""
     from ggtok._open import metadata
+    from ggtok.sources.split import first_shard
     from ggtok.tokenizer import load
 
     is_path = isinstance(source, (str, os.PathLike))
     data = source if is_path else metadata(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VocabWarning)
-        size = load(data)._native.metadata_bytes()
+        tok = load(data)
     if not is_path:
-        return bytes(data)
-    return first_bytes(os.fsdecode(os.fspath(source)), size)
+        return bytes(data), ()
+    name, found = os.fsdecode(os.fspath(source)), tok._source
+    path = os.path.abspath(name) if found is None else found.path
+    inputs = () if path is None else (path, first_shard(path))
+    return first_bytes(name, tok._native.metadata_bytes()), inputs

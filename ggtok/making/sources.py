@@ -41,6 +41,12 @@ def pieces(sources: object, lines: bool) -> Iterator[Piece]:
         yield from one
 
 
+def paths(sources: object) -> tuple[str, ...]:
+    """The files among the sources, unless these come from an iterator."""
+    each = sources if isinstance(sources, (list, tuple)) else [sources]
+    return tuple(os.path.abspath(os.fsdecode(s)) for s in each if isinstance(s, os.PathLike))
+
+
 def _one(source: object, lines: bool) -> Iterator[Piece] | None:
     """The texts of one source; None: it is none."""
     if isinstance(source, os.PathLike):
@@ -117,6 +123,8 @@ def _arrow(source: object, lines: bool) -> Iterator[Piece]:
         raise MissingExtraError(
             "an Arrow stream of texts needs pyarrow: run 'pip install pyarrow'"
         ) from None
+    from ggtok.files.tables import texts
+
     try:
         column = (
             pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
@@ -124,11 +132,12 @@ def _arrow(source: object, lines: bool) -> Iterator[Piece]:
     except (pa.ArrowException, TypeError, ValueError) as e:
         raise InvalidTypeError(f"sources: an Arrow stream must be of strings ({e})") from None
     for chunk in getattr(column, "chunks", [column]):
-        for text in chunk.to_pylist():
-            if text is None:
-                continue
-            if not isinstance(text, (str, bytes)):
-                raise InvalidTypeError(
-                    f"sources: an Arrow stream must be of strings, not of {chunk.type}"
-                )
-            yield from _text(text.encode() if isinstance(text, str) else text, lines)
+        try:
+            for rows in texts(pa, chunk, "sources", "of the Arrow stream"):
+                for text in rows:
+                    if text is not None:
+                        yield from _text(text, lines)
+        except InvalidTypeError:
+            raise InvalidTypeError(
+                f"sources: an Arrow stream must be of strings, not of {chunk.type}"
+            ) from None

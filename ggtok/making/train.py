@@ -29,7 +29,7 @@ from ggtok.making.counts import (
 from ggtok.making.models import train_bpe, train_spm
 from ggtok.making.options import check_options, check_size, check_template
 from ggtok.making.report import TrainingReport
-from ggtok.making.sources import pieces
+from ggtok.making.sources import paths, pieces
 from ggtok.making.vocabulary import Vocabulary
 
 
@@ -273,4 +273,4 @@ def train(
         seconds=seconds,
         memory={"count": info.memory, "peak": _peak_memory()},
     )
-    return replace(made, report=report)
+    return replace(made, report=report, inputs=paths(sources))

@@ -13,7 +13,7 @@ from ggtok.making import spelling
 from ggtok.making.alphabet import check_specials
 from ggtok.making.counts import WordCounts
 from ggtok.making.report import TrainingReport
-from ggtok.making.sources import pieces
+from ggtok.making.sources import paths, pieces
 from ggtok.making.vocabulary import Vocabulary
 
 _MAX_LINE = 1 << 30  # bytes: as many as sentencepiece takes at most
@@ -95,7 +95,7 @@ def train_unigram(
         text_bytes=text.bytes,
         seconds={"train": time.perf_counter() - began},
     )
-    return replace(v, report=report, chat_template=chat_template)
+    return replace(v, report=report, chat_template=chat_template, inputs=paths(sources))
 
 
 def _vocabulary(model: Any, names: dict[str, str]) -> Vocabulary:

@@ -41,6 +41,7 @@ class Vocabulary(Contents):
         keys: other keys of the file: full names and values.
         order: full names of keys in the order in which a GGUF file has them; others come after.
         report: how it was made.
+        inputs: paths of the files that it was made from, which :meth:`save` never writes over.
     """
 
     def __repr__(self) -> str:
@@ -76,8 +77,13 @@ class Vocabulary(Contents):
         """A tokenizer with this vocabulary: what loading its GGUF file gives."""
         return tokenizer_of(self)
 
-    def save(self, path: str | os.PathLike[str], *, inexact: bool = False) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, inexact: bool = False, force: bool = False
+    ) -> None:
         """Write a file of the kind that its name says, whole or not at all.
+
+        A file of the same kind is replaced and keeps its mode. Symbolic links are followed, and
+        devices and FIFOs are written to.
 
         Args:
             path: ``*.gguf``: a GGUF file without tensors, for ``ggtok.load`` and llama.cpp.
@@ -87,13 +93,15 @@ class Vocabulary(Contents):
             inexact: Also write a file in which the ids of some texts differ from llama.cpp's, with
                 a warning that says of which. In tokenizer.json, expressions are the published
                 ones where those differ for characters newer than Unicode 15.1 only.
+            force: Also write over a file of another kind, but never over one of `inputs`.
 
         Raises:
             VocabError: files of that kind can't hold this vocabulary faithfully.
-            InvalidValueError: the name says no kind.
+            InvalidValueError: the name says no kind; the file is one of `inputs`, or of another
+                kind.
             FileError: the file can't be written.
         """
-        write(self, path, inexact=truth(inexact, "inexact"))
+        write(self, path, inexact=truth(inexact, "inexact"), force=truth(force, "force"))
 
     # ---- smaller ----
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from ggtok.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    VocabError,
-    VocabWarning,
-    file_error,
-)
+from ggtok import _outputs
+from ggtok._outputs import Kind
+from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError, VocabWarning
 from ggtok.making.contents import Contents, Differs
 from ggtok.making.gguf_writer import gguf_bytes
 
@@ -41,58 +37,53 @@ def _sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
     return sentencepiece(vocabulary, differs)
 
 
-# How a file's name ends, and what makes its contents.
-WRITERS: dict[str, Callable[[Contents, Differs], bytes]] = {
-    ".gguf": _gguf,
-    ".json": _tokenizer_json,
-    ".tiktoken": _tiktoken,
-    ".model": _sentencepiece,
+class Writer(NamedTuple):
+    make: Callable[[Contents, Differs], bytes]
+    kind: Kind
+
+
+GGUF = Kind("a GGUF file", lambda head: head.startswith(b"GGUF"))
+# What a tokenizer.json of the tokenizers library begins with, a tiktoken file's line, and a
+# SentencePiece model's first piece.
+_JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
+_RANK = re.compile(rb"[A-Za-z0-9+/]+=* [0-9]+\r?\n")
+_PIECE = re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL)
+
+# By the end of a file's name.
+WRITERS = {
+    ".gguf": Writer(_gguf, GGUF),
+    ".json": Writer(_tokenizer_json, Kind("a tokenizer.json", _JSON.match)),
+    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", _RANK.match)),
+    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", _PIECE.match)),
 }
 
 
-def write(vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool) -> None:
-    """Writes the file that `path` names."""
+def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool) -> Writer:
+    """What writes the file that `path` names; refuses what :func:`write` would refuse of it."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
     name = os.fsdecode(os.fspath(path))
-    contents = next((made for end, made in WRITERS.items() if name.endswith(end)), None)
-    if contents is None:
+    writer = next((row for end, row in WRITERS.items() if name.endswith(end)), None)
+    if writer is None:
         kinds = ", ".join(WRITERS)
         raise InvalidValueError(
             f"{name}: the name must end in one of {kinds}, to say what to write"
         )
+    _outputs.check(name, writer.kind, inputs=inputs, force=force)
+    return writer
+
+
+def write(
+    vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool, force: bool
+) -> None:
+    """Writes the file that `path` names."""
+    writer = checked(path, vocabulary.inputs, force=force)
     differs = Differs(inexact)
-    data = contents(vocabulary, differs)
+    data = writer.make(vocabulary, differs)
     if differs.reasons and not inexact:
         why = "; ".join(differs.reasons)
         raise VocabError(f"{why} (inexact=True, or --inexact, writes the file all the same)")
     for reason in differs.reasons:
         warnings.warn(reason, VocabWarning, stacklevel=3)
-    write_whole(name, data)
-
-
-def write_whole(path: str, data: bytes) -> None:
-    """Writes a file in one step: under another name first, so that none is ever half there."""
-    folder, name = os.path.split(path)
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile(
-            dir=folder or ".", prefix=f".{name}.", delete=False
-        ) as file:
-            temporary = file.name
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as e:
-        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    name = os.fsdecode(os.fspath(path))
+    _outputs.write(name, data, writer.kind, inputs=vocabulary.inputs, force=force)

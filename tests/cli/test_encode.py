@@ -73,7 +73,7 @@ def test_options(run: Any, here: Path) -> None:
             "b.jsonl: the line at byte 0: the field 'text' is missing",
         ),
         ([LLAMA3, "b.jsonl", "-o", "o"], "--errors skip drops such documents"),
-        ([LLAMA3, "a.txt", "-o", "b.jsonl"], "--restart replaces it"),
+        ([LLAMA3, "a.txt", "-o", "b.jsonl"], "--force writes over it"),
     ],
 )
 def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> None:

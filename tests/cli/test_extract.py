@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.making import writers
 from tests.cli.command import BPE, LLAMA3, SPM
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF
@@ -182,18 +181,18 @@ def test_the_source_is_refused(run, shards: list[Path], tmp_path: Path) -> None:
 
 def test_nothing_half_written_stays(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out.gguf"
-    out.write_bytes(b"what was there")
+    out.write_bytes(b"GGUF was there")
 
     for error in OSError(28, "No space left on device"), KeyboardInterrupt():
 
         def fail(*_: object, error: BaseException = error) -> None:
             raise error
 
-        monkeypatch.setattr(writers.os, "replace", fail)
+        monkeypatch.setattr(os, "replace", fail)
         result = run("extract", BPE, str(out))
         assert result.status == (2 if isinstance(error, OSError) else 130)
         assert os.listdir(tmp_path) == ["out.gguf"]
-        assert out.read_bytes() == b"what was there"
+        assert out.read_bytes() == b"GGUF was there"
     monkeypatch.undo()
     bad = tmp_path / "bad.gguf"
     bad.write_bytes(Path(BPE).read_bytes()[:5000])
@@ -202,7 +201,8 @@ def test_nothing_half_written_stays(run, tmp_path: Path, monkeypatch: pytest.Mon
         assert (result.status, len(result.errors)) == (2, 1), source
     result = run("extract", BPE, str(tmp_path / "missing" / "out.gguf"))
     assert result.errors == [
-        f"ggtok: error: {tmp_path / 'missing' / 'out.gguf'}: No such file or directory"
+        f"ggtok: error: {tmp_path / 'missing' / 'out.gguf'}: the folder {tmp_path / 'missing'} "
+        "doesn't exist"
     ]
     assert run("extract", BPE, str(tmp_path)).errors == [
         f"ggtok: error: {tmp_path}: Is a directory"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok import _channel
+from ggtok import _channel, _inputs
 from ggtok.distributed import job
 from ggtok.files import ahead, encode, jsonl, sources, streams, tables, text
 from ggtok.files.documents import Piece, Pieces, Place
@@ -123,9 +123,8 @@ def test_reading_errors(
     (tmp_path / "in" / "below").mkdir(parents=True)
     path = tmp_path / "in" / "below" / "a.txt"
     path.write_text("some text")
-    read = os.read
     with monkeypatch.context() as patched:  # a read may give less than was asked for
-        patched.setattr(text.os, "read", lambda file, n: read(file, min(n, 2)))
+        patched.setattr(_inputs, "_BLOCK", 2)
         tok.encode_files(f"{tmp_path}/in/*", tmp_path / "o")
     assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
 
@@ -133,7 +132,7 @@ def test_reading_errors(
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(text.os, "read", fails)
+        patched.setattr(text, "read_up_to", fails)
         with pytest.raises(ggtok.FileError, match="Input/output error") as raised:
             tok.encode_files(path, tmp_path / "p")
         assert raised.value.filename == str(path)

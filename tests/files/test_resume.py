@@ -308,17 +308,12 @@ def test_killed_while_renaming(
     assert tok.encode_files(tmp_path / "a.txt", tmp_path / "o") == expected
     assert files_of(tmp_path, "o") == files
     if not done:
-        with (tmp_path / "q.journal").open("wb"):
-            pass
-        found = journal.Journal(str(tmp_path / "q.journal"))
-        found.renames = [(str(tmp_path / "nothing"), str(tmp_path / "none"))]
-        with pytest.raises(ggtok.FileError, match="nothing"):
-            found.rename()
+        with pytest.raises(ggtok.FileError, match=r"is missing.*nothing"):
+            growing.give_name(str(tmp_path / "nothing"))
         (tmp_path / "folder" / "x").mkdir(parents=True)
-        found.renames = [(str(tmp_path / "a.txt"), str(tmp_path / "folder"))]
+        (tmp_path / "folder.partial").touch()
         with pytest.raises(ggtok.FileError, match="folder"):
-            found.rename()
-        found.close()
+            growing.give_name(str(tmp_path / "folder"))
 
 
 def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
@@ -356,8 +351,10 @@ def test_a_journal_that_vanishes_while_its_lock_is_waited_for(
     assert len(calls) == 2 and os.path.exists(path)
     made.close()
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    journal.Journal(path).close()
-    assert len(calls) == 2
+    unlocked = journal.Journal(path)
+    unlocked.remove()
+    unlocked.close()
+    assert len(calls) == 2 and not os.path.exists(path)
 
 
 class Full:
@@ -385,7 +382,12 @@ def test_a_full_disk(
     (tmp_path / "a.txt").write_text(" ".join(documents(1, 100)))
     with monkeypatch.context() as patched:
         opened = growing.os.fdopen
-        patched.setattr(growing.os, "fdopen", lambda *a, **k: Full(opened(*a, **k), 20_000))
+
+        def full(handle: int, mode: str, **options: Any) -> Any:
+            file = opened(handle, mode, **options)
+            return Full(file, 20_000) if mode == "r+b" else file
+
+        patched.setattr(growing.os, "fdopen", full)
         with pytest.raises(OSError, match="No space left") as raised:
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
         assert isinstance(raised.value, ggtok.FileError)

@@ -334,7 +334,7 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
             tok.encode_files("a.txt", out)
     with pytest.raises(ggtok.InvalidValueError, match="a source and the output at once"):
         tok.encode_files("a.txt", "a.txt")
-    with pytest.raises(ggtok.FileError, match="No such file"):
+    with pytest.raises(ggtok.FileError, match="nowhere/o: the folder nowhere doesn't exist"):
         tok.encode_files("a.txt", "nowhere/o")
 
 

@@ -195,12 +195,12 @@ def test_lists_of_different_lengths() -> None:
 
 def test_saving_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "v.gguf"
-    path.write_bytes(b"before")
+    path.write_bytes(b"GGUF before")
     with monkeypatch.context() as m:
         m.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
         with pytest.raises(ggtok.FileError, match="No space left"):
             vocabulary().save(path)
-    assert path.read_bytes() == b"before" and os.listdir(tmp_path) == ["v.gguf"]
+    assert path.read_bytes() == b"GGUF before" and os.listdir(tmp_path) == ["v.gguf"]
     vocabulary().save(path)
     assert ggtok.load(path).n_tokens == 4 and os.listdir(tmp_path) == ["v.gguf"]
     if os.name == "posix":

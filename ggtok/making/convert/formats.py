@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, not_found
@@ -19,7 +20,7 @@ from ggtok.making.convert import (
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.hugging_face import draft_of
 from ggtok.making.convert.llamacpp_like import converted_like
-from ggtok.making.convert.reading import read_bytes, read_object, read_text
+from ggtok.making.convert.reading import noting, read_bytes, read_object, read_text
 from ggtok.making.convert.sentencepiece_model import read_model
 from ggtok.making.convert.tokenizer_json import Source
 from ggtok.making.vocabulary import Vocabulary
@@ -107,7 +108,13 @@ def converted(
     lines: int = confirm.LINES,
 ) -> Vocabulary:
     """The vocabulary of a folder or file."""
-    options = Options(pre, arch, lines)
+    with noting() as read:
+        vocabulary = _converted(source, like, Options(pre, arch, lines))
+    return replace(vocabulary, inputs=tuple(read))
+
+
+def _converted(source: str, like: str | None, options: Options) -> Vocabulary:
+    pre, arch, _ = options
     if like is not None:
         if not os.path.isdir(source):
             raise InvalidValueError(f"{source}: like={like!r} needs a folder, with its config.json")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from ggtok.errors import VocabError, file_error
+from ggtok._inputs import read_regular
+from ggtok.errors import VocabError
 
 T = TypeVar("T")
 
@@ -39,23 +40,28 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
         VocabError: it has more bytes than any vocabulary needs.
     """
     name = os.fsdecode(path)
-    try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise file_error(errno.ESPIPE, "not a regular file", name)
-            # What is asked for is allocated; there may be more than the size says.
-            data = file.read(min(limit, status.st_size) + 1)
-            data += file.read(limit + 1 - len(data) if len(data) > status.st_size else 0)
-    except OSError as e:
-        raise file_error(e.errno or 0, e.strerror or str(e), name) from None
+    data = read_regular(name, limit + 1)
     if len(data) > limit:
         raise VocabError(f"{name}: has more than {limit} bytes: too large for a vocabulary")
+    noted = _NOTED.get()
+    if noted is not None:
+        noted.append(os.path.abspath(name))
     return data
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe has no end
+_NOTED: ContextVar[list[str] | None] = ContextVar("ggtok.convert", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[list[str]]:
+    """Within it, the paths of all files that are read."""
+    outer = _NOTED.get()
+    paths: list[str] = [] if outer is None else outer
+    token = _NOTED.set(paths)
+    try:
+        yield paths
+    finally:
+        _NOTED.reset(token)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
