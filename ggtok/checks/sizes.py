@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ggtok._inputs import read_regular
 from ggtok.checks.codes import Finding, finding
 from ggtok.checks.file import File
 from ggtok.making.gguf_reader import Reader
@@ -27,8 +28,7 @@ def embedding_rows(file: File) -> int | None:
     """The embedding's rows; None: nothing tells, as where less of the file was fetched."""
     data = file.data
     if file.path is not None:
-        with open(file.path, "rb") as opened:
-            data = opened.read(file.end + _MORE)
+        data = read_regular(file.path, file.end + _MORE)
     return _Tensors(data).rows(file.end) if len(data) > file.end else None
 
 

@@ -98,11 +98,12 @@ class Counter:
     def _begin(self, pool: ThreadPoolExecutor, counted: Counted) -> Iterator[None]:
         """Makes a file's tasks, one after the other."""
         try:
-            if _is_small(counted.path):
+            size = _size(counted.path)
+            if size is not None and size <= _SMALL:
                 self._tasks.append((counted, pool.submit(self._file, counted.path)))
                 yield
                 return
-            with reading.blocks(counted.path) as blocks:
+            with reading.blocks(counted.path, regular=size is not None) as blocks:
                 for text, flags in self._parts(self._checked(counted.path, blocks)):
                     if len(text) > _LONG:
                         self._add(counted, self._part(text, flags))
@@ -136,7 +137,7 @@ class Counter:
     def _file(self, path: str) -> tuple[int, int]:
         """Tokens and bytes of a file."""
         tokens = size = 0
-        with reading.blocks(path) as blocks:
+        with reading.blocks(path, regular=True) as blocks:
             for text, flags in self._parts(self._checked(path, blocks)):
                 more, n = self._part(text, flags)
                 tokens, size = tokens + more, size + n
@@ -179,9 +180,9 @@ class Counter:
         yield text, flags
 
 
-def _is_small(path: str) -> bool:
-    """Whether a path is a file's that one task may read."""
+def _size(path: str) -> int | None:
+    """A file's size; None: it is another kind of file, as a path that was given may be."""
     if path == "-":
-        return False
+        return None
     found = os.stat(path)
-    return stat.S_ISREG(found.st_mode) and found.st_size <= _SMALL
+    return found.st_size if stat.S_ISREG(found.st_mode) else None

@@ -6,7 +6,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
+
+from ggtok._inputs import check_regular
 
 _NEVER = ".git"  # what git itself keeps
 
@@ -65,10 +68,32 @@ def _all(folder: str) -> Iterator[str]:
             yield os.path.join(here, name)
 
 
+def _check_rules(folder: str) -> None:
+    """Refuses files of rules that aren't regular: rignore would wait for a FIFO, and read a link
+    to a device without end."""
+    from ggtok.cli.mirror import RULES
+
+    here = os.path.abspath(folder)
+    places = [here]
+    while (above := os.path.dirname(here)) != here:
+        places.append(above)
+        here = above
+    for place in chain(places, (here for here, _, _ in os.walk(folder))):
+        for name in RULES:
+            path = os.path.join(place, name)
+            try:
+                status = os.stat(path)
+            except OSError:  # there is none
+                continue
+            if not stat.S_ISDIR(status.st_mode):
+                check_regular(status, path)
+
+
 def _not_ignored(folder: str) -> Iterator[str]:
     import rignore
 
     os.scandir(folder).close()  # of which rignore says nothing if it can't be read
+    _check_rules(folder)
     odd = False
 
     def walk(folder: str) -> Iterator[str]:

@@ -12,7 +12,10 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
-_RULES = (".gitignore", ".ignore", os.path.join(".git", "info", "exclude"))
+from ggtok._inputs import read_regular
+
+RULES = (".gitignore", ".ignore", os.path.join(".git", "info", "exclude"))
+_RULES_MOST = 1 << 24  # bytes
 _ODD = re.compile("[\ud800-\udfff]")  # bytes that are not UTF-8, as names of files have them
 
 
@@ -57,12 +60,11 @@ def _copied(root: str, path: str) -> str:
 
 
 def _copy_rules(folder: str, copied: str) -> None:
-    for name in _RULES:
+    for name in RULES:
         try:
-            with open(os.path.join(folder, name), encoding="utf-8", errors="surrogateescape") as f:
-                rules = f.read()
+            rules = read_regular(os.path.join(folder, name), _RULES_MOST)
         except OSError:  # there are none
             continue
         os.makedirs(os.path.dirname(os.path.join(copied, name)), exist_ok=True)
         with open(os.path.join(copied, name), "w", encoding="utf-8") as f:
-            f.write(_translated(rules))
+            f.write(_translated(rules.decode("utf-8", "surrogateescape")))

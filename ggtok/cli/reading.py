@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from ggtok._inputs import open_regular
 from ggtok.cli.messages import hint
 from ggtok.cli.status import UsageError
 
@@ -14,12 +15,14 @@ BLOCK = 1 << 20  # bytes
 
 
 @contextmanager
-def blocks(path: str) -> Iterator[Iterator[bytes]]:
-    """What a file holds, in parts of at most :data:`BLOCK` bytes; ``-`` is standard input."""
+def blocks(path: str, *, regular: bool = False) -> Iterator[Iterator[bytes]]:
+    """What a file holds, in parts of at most :data:`BLOCK` bytes; ``-`` is standard input.
+
+    `regular`: it was a regular file, and nothing else is read in its place."""
     if path == "-":
         yield _blocks(_standard_input(), "standard input")
     else:
-        with open(path, "rb", buffering=0) as f:
+        with open_regular(path) if regular else open(path, "rb", buffering=0) as f:
             yield _blocks(f, path)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ggtok._inputs import open_regular
 from ggtok.errors import FileError, GGTokError, MissingExtraError, file_error
 from ggtok.files.sources import Source, changed
 
@@ -26,7 +27,7 @@ class Stream:
 
     def __enter__(self) -> Stream:
         with naming(self.source.path):
-            self._file = open(self.source.path, "rb", buffering=0)
+            self._file = open_regular(self.source.path)
             check(self.source, self._file.fileno())
             self._bytes = _decompressor(self.source, self._file)
         return self

@@ -8,12 +8,12 @@ document's. Where a part ends depends on how the file was read; the ids don't.
 from __future__ import annotations
 
 import codecs
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ggtok import _native
+from ggtok._inputs import open_regular, read_up_to
 from ggtok._native.blocks import Blocks
 from ggtok.files.documents import (
     BETWEEN,
@@ -79,15 +79,9 @@ def read(source: Source, place: Place, options: TextOptions) -> Pieces:
 
 def _all(source: Source) -> bytes:
     """A small file's bytes, in few calls: a folder may hold very many."""
-    with naming(source.path):
-        file = os.open(source.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        try:
-            text = os.read(file, source.size + 1)
-            while len(text) < source.size and (more := os.read(file, source.size - len(text))):
-                text += more
-            check(source, file)
-        finally:
-            os.close(file)
+    with naming(source.path), open_regular(source.path) as file:
+        text = read_up_to(file, source.size + 1)
+        check(source, file.fileno())
     return text
 
 

@@ -21,7 +21,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ggtok.sources.prefix import number
+from ggtok._inputs import open_regular, read_regular, read_up_to
+from ggtok.sources.prefix import LIMIT, LIMIT_VARIABLE, TENSORS, number
 
 _FORMAT = "ggtok-vocabulary-1"
 _SUFFIX = ".vocabulary"
@@ -73,11 +74,10 @@ def load(url: str) -> Entry | None:
     """The entry of a URL, or None. One that is damaged is removed."""
     path = _path(url)
     try:
-        with open(path, "rb") as f:
-            header = _header(f.readline(_HEADER_MOST))
-            payload = f.read()
+        line, _, payload = read_regular(path, _most()).partition(b"\n")
     except OSError:
         return None
+    header = _header(line[:_HEADER_MOST])
     if (
         header is None
         or header.get("url") != url
@@ -88,6 +88,11 @@ def load(url: str) -> Entry | None:
     with contextlib.suppress(OSError):
         os.utime(path)  # used just now
     return Entry(url, str(header.get("validator", "")), payload)
+
+
+def _most() -> int:
+    """Bytes of an entry at most."""
+    return _HEADER_MOST + number(LIMIT_VARIABLE, LIMIT) + TENSORS
 
 
 def _header(line: bytes) -> dict[str, object] | None:
@@ -157,8 +162,8 @@ def entries(prefix: str = "") -> list[Stored]:
     for file in _files():
         if not file.name.endswith(_SUFFIX):
             continue
-        with contextlib.suppress(OSError), open(file.path, "rb") as f:
-            header = _header(f.readline(_HEADER_MOST))
+        with contextlib.suppress(OSError), open_regular(file.path) as f:
+            header = _header(read_up_to(f, _HEADER_MOST).partition(b"\n")[0])
             stat = os.fstat(f.fileno())
             if header is not None and str(header.get("url", "")).startswith(prefix):
                 found.append(Stored(str(header["url"]), stat.st_size, stat.st_mtime))

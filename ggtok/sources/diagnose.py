@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable
+
+from ggtok._inputs import open_regular, read_up_to
 
 # Bytes from the start that tell the kinds apart.
 _HEAD = 1024
 # Bytes of a file that are read again to see whether it is cut off. Metadata is smaller.
 _MOST = 64 << 20
-
-# O_BINARY is Windows's.
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _CONVERT = "convert it to GGUF first, with llama.cpp's convert_hf_to_gguf.py"
 _AGAIN = "download it again"
@@ -113,12 +111,8 @@ def plainly(
 def _read(path: str | bytes | None) -> tuple[bytes, int | None]:
     """A file's first bytes and its size; nothing if it can't be read any more."""
     try:
-        # By now it may be a pipe, which would be waited for.
-        handle = os.open(path or "", os.O_RDONLY | _NO_WAIT)
-        with open(handle, "rb") as f:
-            status = os.fstat(f.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                return b"", None
-            return f.read(_MOST if status.st_size <= _MOST else _HEAD), status.st_size
+        with open_regular(path or "") as f:  # by now it may be a pipe
+            size = os.fstat(f.fileno()).st_size
+            return read_up_to(f, _MOST if size <= _MOST else _HEAD), size
     except OSError:
         return b"", None

@@ -25,11 +25,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ggtok._inputs import read_regular
 from ggtok.sources.choose import choose
 from ggtok.sources.folders import Notes, files, scan
 from ggtok.sources.split import first
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+# Bytes that are read of a ref, and of what llama.cpp wrote about a file.
+_REF_MOST = 1 << 10
+_ABOUT_MOST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,8 @@ def _commit(repo_folder: str, revision: str | None, notes: Notes = None) -> str 
         names += sorted(entry.name for entry in scan(refs, notes) if entry.is_file())
     for name in names:
         try:
-            with open(os.path.join(refs, *name.split("/")), encoding="ascii") as f:
-                commit = f.readline().strip()
+            ref = read_regular(os.path.join(refs, *name.split("/")), _REF_MOST)
+            commit = ref.partition(b"\n")[0].decode("ascii").strip()
         except (OSError, ValueError):
             continue
         if _COMMIT.fullmatch(commit):
@@ -170,8 +174,7 @@ def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
     """Whether a file is the repository's, as far as can be known: the repository of USER_A_B
     may be A, or A_B."""
     try:
-        with open(entry.path + ".json", encoding="utf-8") as f:
-            url = json.load(f)["url"]
+        url = json.loads(read_regular(entry.path + ".json", _ABOUT_MOST))["url"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return True
     return f"/{repo.id}/resolve/" in str(url)

@@ -13,6 +13,7 @@ from itertools import chain
 
 from ggtok import _native
 from ggtok._escape import shown
+from ggtok._inputs import open_regular
 from ggtok.errors import GGTokError
 from ggtok.sources import hfcache, lmstudio, ollama
 from ggtok.sources.folders import Unreadable, files, note
@@ -110,7 +111,7 @@ def summed_up(source: str, name: str, path: str) -> Model:
     """A file's summary; what is wrong with the file is its `error`."""
     size = None
     try:
-        with open(path, "rb", buffering=0) as f:
+        with open_regular(path) as f:
             size = os.fstat(f.fileno()).st_size
             data, wanted = bytearray(), _FIRST
             while True:

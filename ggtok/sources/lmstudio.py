@@ -13,11 +13,16 @@ import os
 from collections.abc import Iterator
 
 from ggtok._escape import shown
+from ggtok._inputs import read_regular
 from ggtok.errors import InvalidValueError, not_found
 from ggtok.sources.choose import choose, no_model
 from ggtok.sources.folders import Notes, files, scan
 from ggtok.sources.found import Found, Hint, Source
 from ggtok.sources.split import first
+
+# Bytes that are read of LM Studio's own files.
+_POINTER_MOST = 1 << 13
+_SETTINGS_MOST = 1 << 20
 
 
 def folders() -> list[str]:
@@ -30,8 +35,8 @@ def places() -> list[str]:
     user = os.path.expanduser("~")
     homes = [os.path.join(user, ".lmstudio"), os.path.join(user, ".cache", "lm-studio")]
     try:
-        with open(os.path.join(user, ".lmstudio-home-pointer"), encoding="utf-8") as f:
-            homes.insert(0, f.read().strip())
+        pointer = read_regular(os.path.join(user, ".lmstudio-home-pointer"), _POINTER_MOST)
+        homes.insert(0, pointer.decode().strip())
     except (OSError, ValueError):
         pass
     found: list[str] = []
@@ -44,8 +49,8 @@ def places() -> list[str]:
 
 def _chosen(home: str) -> str | None:
     try:
-        with open(os.path.join(home, "settings.json"), encoding="utf-8") as f:
-            folder = json.load(f)["downloadsFolder"]
+        settings = read_regular(os.path.join(home, "settings.json"), _SETTINGS_MOST)
+        folder = json.loads(settings)["downloadsFolder"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return folder if isinstance(folder, str) and folder else None

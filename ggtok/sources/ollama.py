@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ggtok._escape import shown
+from ggtok._inputs import read_regular
 from ggtok.errors import FileError, InvalidValueError, VocabError, not_found, not_permitted
 from ggtok.sources.folders import Notes, scan
 from ggtok.sources.found import Found, Hint, Source
@@ -132,8 +133,8 @@ def _source(name: str, store: str, path: str) -> Source:
     blob = _blob(name, store, digests[_MODEL])
     template = None
     if _TEMPLATE in digests:
-        with open(_blob(name, store, digests[_TEMPLATE]), "rb") as f:
-            template = f.read(_TEMPLATE_MOST).decode("utf-8", "replace")
+        layer = read_regular(_blob(name, store, digests[_TEMPLATE]), _TEMPLATE_MOST)
+        template = layer.decode("utf-8", "replace")
     return Source(name, "ollama", path=blob, template=template)
 
 
@@ -161,8 +162,7 @@ def _runnable(name: str, store: str, manifest: dict[str, Any]) -> dict[str, Any]
 
 def _json(name: str, path: str) -> dict[str, Any]:
     try:
-        with open(path, "rb") as f:
-            manifest = json.loads(f.read(_MANIFEST_MOST))
+        manifest = json.loads(read_regular(path, _MANIFEST_MOST))
     except (OSError, ValueError, RecursionError) as e:
         raise FileError(
             f"{shown(name)}: the manifest {shown(path)} can't be read: {shown(str(e), _SHOWN)}"

@@ -23,8 +23,8 @@ STEP = 7 << 18
 # Bytes after the metadata that are kept of a file elsewhere: descriptions of its first tensors.
 TENSORS = 64 << 10
 
-_LIMIT_VARIABLE = "GGTOK_METADATA_LIMIT"
-_LIMIT = 256 << 20
+LIMIT_VARIABLE = "GGTOK_METADATA_LIMIT"
+LIMIT = 256 << 20
 
 
 def number(variable: str, default: int) -> int:
@@ -51,7 +51,7 @@ class Prefix:
         self.name = name
         self.data = bytearray()
         self.file_size: int | None = None
-        self._limit = number(_LIMIT_VARIABLE, _LIMIT)
+        self._limit = number(LIMIT_VARIABLE, LIMIT)
 
     def size(self) -> int:
         """The metadata's size if `data` holds all of it, else how far to read at the least.
@@ -64,7 +64,7 @@ class Prefix:
         if size > self._limit:
             raise FileError(
                 f"{self.name}: the metadata takes more than {self._limit} bytes; set "
-                f"{_LIMIT_VARIABLE} to allow more"
+                f"{LIMIT_VARIABLE} to allow more"
             )
         return size
 

@@ -246,10 +246,10 @@ def test_what_can_not_be_read(run, tree: Path, monkeypatch: pytest.MonkeyPatch) 
     ]
     blocks = counting.reading.blocks
 
-    def denied(path: str) -> object:
+    def denied(path: str, **options: bool) -> object:
         if path == "a.py":
             raise PermissionError(13, "Permission denied", path)
-        return blocks(path)
+        return blocks(path, **options)
 
     monkeypatch.setattr(counting.reading, "blocks", denied)
     result = run("count", LLAMA3, "a.py", "docs/kept.log", "--budget", "0")

@@ -540,7 +540,7 @@ def test_a_file_that_shrinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             os.truncate(path, 100_000)
             return super().read(n)
 
-    monkeypatch.setattr(listing, "open", lambda path, *_, **__: Shrinking(path), raising=False)
+    monkeypatch.setattr(listing, "open_regular", Shrinking)
     (model,) = listing.models([str(tmp_path)])
     assert (model.pre, model.error) == (None, "the file became shorter while it was read")
 

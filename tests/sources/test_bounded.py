@@ -1,0 +1,233 @@
+"""FIFOs and endless devices in the place of files that no caller named: neither waited for nor
+read without end."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok import _inputs
+
+ROOT = Path(__file__).resolve().parents[2]
+GGUF = str(ROOT / "fixtures" / "gguf" / "bpe-llama3.gguf")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
+
+# Where ggtok opens files otherwise than by `_inputs` and `_outputs`, and why.
+ELSEWHERE = {
+    "_inputs.py": "what opens files",
+    "_outputs.py": "what writes files",
+    "cli/__init__.py": "the null device",
+    "cli/mirror.py": "a folder of its own",
+    "cli/parity.py": "a folder of its own",
+    "cli/reading.py": "a path that was given",
+    "cli/train.py": "a path that was given",
+    "cli/writing.py": "the null device",
+    "files/growing.py": "a handle of _inputs.open_own",
+    "files/iterate.py": "a path that was given",
+    "files/journal.py": "a handle of _inputs.open_own, and a folder",
+    "making/counts.py": "a path that was given",
+    "making/convert/original_worker.py": "pipes of its own",
+    "making/gguf_writer.py": "a folder of its own",
+    "making/sources.py": "a path that was given",
+    "making/train.py": "/proc/self/status",
+    "parity/texts.py": "Python's own files; a folder that was given",
+    "parity/worker.py": "pipes of its own",
+    "sources/cache.py": "a temporary file of its own",
+}
+_OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
+_OURS = {"reading", "output", "writing"}  # modules and objects whose methods have these names
+
+
+def opens(path: Path) -> bool:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Name) and called.id == "open":
+                return True
+            if isinstance(called, ast.Attribute) and called.attr in _OPENERS:
+                owner = called.value
+                if not (isinstance(owner, ast.Name) and owner.id in _OURS):
+                    return True
+    return False
+
+
+def test_files_are_opened_in_few_places() -> None:
+    """Whatever opens a file by itself is in the table, with the reason why it may."""
+    package = ROOT / "ggtok"
+    found = {p.relative_to(package).as_posix() for p in package.rglob("*.py") if opens(p)}
+    assert found == set(ELSEWHERE)
+
+
+def test_regular_files(tmp_path: Path) -> None:
+    """And nothing else; a link to one, unless it is refused."""
+    (tmp_path / "file").write_bytes(b"0123456789")
+    (tmp_path / "link").symlink_to("file")
+    assert _inputs.read_regular(tmp_path / "link", 4) == b"0123"
+    assert _inputs.read_regular(tmp_path / "file", 99) == b"0123456789"
+    with pytest.raises(ggtok.FileError), _inputs.open_regular(tmp_path / "link", follow=False):
+        pass
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("fifo", "zero"):
+        with pytest.raises(ggtok.FileError, match="not a regular file"):
+            _inputs.read_regular(tmp_path / name, 4)
+    with pytest.raises(IsADirectoryError):
+        _inputs.read_regular(tmp_path, 4)
+    with pytest.raises(FileNotFoundError):
+        _inputs.read_regular(tmp_path / "nothing", 4)
+
+
+# A child that ends itself: by memory, and by an alarm that nothing catches.
+_CHILD = """
+import resource, signal, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+signal.alarm(100)
+"""
+
+
+def child(code: str, home: Path, *arguments: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD + code, *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), **environment},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def put(path: Path, kind: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "zero":
+        path.symlink_to("/dev/zero")
+    else:  # larger than memory, on a disk that holds nothing of it
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+
+
+KINDS = ("fifo", "zero", "large")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stores(tmp_path: Path, kind: str) -> None:
+    """What the stores of other programs and ggtok's own cache hold."""
+    hub = tmp_path / ".cache" / "huggingface" / "hub"
+    for name in ("main", "other"):
+        put(hub / "models--user--repo" / "refs" / name, kind)
+    put(tmp_path / ".lmstudio-home-pointer", kind)
+    put(tmp_path / ".lmstudio" / "settings.json", kind)
+    llama = tmp_path / ".cache" / "llama.cpp"
+    llama.mkdir(parents=True)
+    (llama / "user_repo_model.gguf").write_bytes(Path(GGUF).read_bytes())
+    put(llama / "user_repo_model.gguf.json", kind)
+    models = tmp_path / ".ollama" / "models"
+    put(models / "manifests" / "registry.ollama.ai" / "library" / "m" / "latest", kind)
+    code = """
+import ggtok
+from ggtok.sources import cache, listing
+print([m.name for m in listing.models() if m.error is None])
+print(ggtok.load("user/repo").n_tokens)
+for name in "ollama:m", "lmstudio:a/b":
+    try:
+        ggtok.load(name)
+    except ggtok.GGTokError:
+        pass
+import os
+path = cache._path("https://example.org/x")
+os.makedirs(os.path.dirname(path))
+os.rename(sys.argv[1], path)
+print(cache.load("https://example.org/x"), cache.entries())
+"""
+    put(tmp_path / "entry", kind)
+    printed = child(code, tmp_path, str(tmp_path / "entry"), HF_HUB_OFFLINE="1")
+    name = str(llama / "user_repo_model.gguf")
+    assert printed.splitlines() == [repr([name]), "680", "None []"]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "zero"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a.txt", "b.txt.gz", "c.jsonl"),
+        pytest.param(("d.parquet", "e.arrow"), marks=pytest.mark.full),
+    ],
+)
+def test_sources_that_are_swapped(tmp_path: Path, kind: str, names: tuple[str, ...]) -> None:
+    """After they were listed."""
+    for name in names:
+        (tmp_path / name).write_bytes(b"some text")
+    code = """
+import os, ggtok
+from ggtok.files import sources
+tok, find = ggtok.load(sys.argv[1]), sources.find
+def swap(named, own):
+    found = find(named, own)
+    path = found[0].path
+    os.unlink(path)
+    os.mkfifo(path) if sys.argv[2] == "fifo" else os.symlink("/dev/zero", path)
+    return found
+sources.find = swap
+for name in sys.argv[3:]:
+    try:
+        tok.encode_files(name, "o")
+    except ggtok.FileError as e:
+        print(e.strerror)
+"""
+    said = child(code, tmp_path, GGUF, kind, *names).splitlines()
+    assert said == ["not a regular file"] * len(names)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "zero"])
+def test_folders_that_are_counted(tmp_path: Path, kind: str) -> None:
+    """Files of rules may be anything, in folders above, too."""
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    (tmp_path / "in" / "below" / "a.txt").write_text("some text")
+    code = """
+from ggtok import cli
+sys.exit(cli.main(["count", sys.argv[1], "in/below"]) != 2)
+"""
+    for place in (".gitignore", "in/.ignore", "in/below/.git/info/exclude"):
+        put(tmp_path / place, kind)
+        child(code, tmp_path, GGUF)
+        (tmp_path / place).unlink()
+
+
+def test_files_that_are_counted(tmp_path: Path) -> None:
+    """A file that becomes a FIFO after it was looked at."""
+    (tmp_path / "a.txt").write_text("some text")
+    code = """
+import os, ggtok
+from ggtok.cli import counting
+size = counting._size
+def swap(path):
+    found = size(path)
+    os.unlink(path)
+    os.mkfifo(path)
+    return found
+counting._size = swap
+counter = counting.Counter(
+    ggtok.load(sys.argv[1]), add_special=False, parse_special=False, binary=False
+)
+print([counted.error for counted in counter.count(["a.txt"]) if counted])
+"""
+    assert child(code, tmp_path, GGUF) == "['a.txt: not a regular file']\n"
+
+
+def test_json_that_is_small_stays_read(tmp_path: Path) -> None:
+    """The limits are beyond what the programs write."""
+    from ggtok.sources import lmstudio
+
+    (tmp_path / "settings.json").write_text(json.dumps({"downloadsFolder": "/x" * 1000}))
+    assert lmstudio._chosen(str(tmp_path)) == "/x" * 1000
