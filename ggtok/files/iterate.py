@@ -125,12 +125,9 @@ def _arrow(source: Any) -> Iterator[bytes]:
         chunks = (batch.column(0) for batch in reader)
     row = 0
     for chunk in chunks:
-        for at in range(0, len(chunk), _ROWS):
-            for text in texts(pa, chunk.slice(at, _ROWS), "texts", "of the Arrow stream"):
+        for rows in texts(pa, chunk, "texts", "of the Arrow stream"):
+            for text in rows:
                 if text is None:
                     raise InvalidTypeError(f"texts[{row}] is null: drop nulls, or fill them")
                 yield text
                 row += 1
-
-
-_ROWS = 1024  # of an Arrow array, made bytes at a time
