@@ -252,7 +252,9 @@ else:
         COMPILE_ARGS += ["-g0"]
     if "-fsanitize" not in CFLAGS:  # it would hide calls from them
         COMPILE_ARGS += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
-LINK_ARGS = ["-Wl,-z,relro,-z,now"] if sys.platform == "linux" else []
+# Of the platform that is compiled for, which needs not be this one.
+LINUX = sysconfig.get_platform().startswith("linux")
+LINK_ARGS = ["-Wl,-z,relro,-z,now"] if LINUX else []
 
 # Those builds of CPython have no limited API.
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
