@@ -314,7 +314,7 @@ NEARER = [
 ]
 
 
-@pytest.mark.parametrize(("start", "end"), itertools.permutations(HOSTS, 2))
+@pytest.mark.parametrize(("start", "end"), list(itertools.permutations(HOSTS, 2)))
 def test_redirects_lead_no_nearer(world: World, start: str, end: str) -> None:
     url = redirect(world, start, world.url(end))
     begins = "public.test" if start == "other.test" else start
