@@ -50,10 +50,12 @@ void ggtok_jinja_args_count(jinja_env *e, const jinja_args *a, uint32_t least, u
 jinja_value ggtok_jinja_args_at(jinja_env *e, const jinja_args *a, uint32_t i);
 jinja_value ggtok_jinja_args_or(const jinja_args *a, uint32_t i, jinja_value other);
 /* By name, or by place if that isn't a keyword argument; else undefined. */
-jinja_value ggtok_jinja_args_named(const jinja_args *a, const char *name, uint32_t i);
-jinja_value ggtok_jinja_args_named_text(const jinja_args *a, const jinja_text *name, uint32_t i);
+jinja_value ggtok_jinja_args_named(jinja_env *e, const jinja_args *a, const char *name, uint32_t i);
+jinja_value ggtok_jinja_args_named_text(jinja_env *e, const jinja_args *a, const jinja_text *name,
+                                        uint32_t i);
 /* The keyword argument alone, or other. */
-jinja_value ggtok_jinja_args_keyword(const jinja_args *a, const char *name, jinja_value other);
+jinja_value ggtok_jinja_args_keyword(jinja_env *e, const jinja_args *a, const char *name,
+                                     jinja_value other);
 /* The i-th must be one of the types. */
 void ggtok_jinja_args_type(jinja_env *e, const jinja_args *a, uint32_t i, unsigned types);
 

@@ -102,9 +102,12 @@ const jinja_llama_row ggtok_jinja_llama_builtins[] = {
 const size_t ggtok_jinja_llama_n_builtins =
     sizeof ggtok_jinja_llama_builtins / sizeof ggtok_jinja_llama_builtins[0];
 
+enum { LONGEST_NAME = 64 }; /* of a builtin, and more */
+
 /* The first row of a name, or -1. */
 static int32_t first_row(const jinja_llama_row *rows, size_t n, const char *name, size_t n_name) {
     size_t lo = 0, hi = n;
+    if (n_name > LONGEST_NAME || memchr(name, 0, n_name)) return -1;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         int order = strncmp(rows[mid].name, name, n_name);
@@ -131,15 +134,13 @@ static const char *alias(const char *name, size_t *n) {
 }
 
 static int32_t builtin_row(const char *name, size_t n) {
-    return memchr(name, 0, n)
-               ? -1
-               : first_row(ggtok_jinja_llama_builtins, ggtok_jinja_llama_n_builtins, name, n);
+    return first_row(ggtok_jinja_llama_builtins, ggtok_jinja_llama_n_builtins, name, n);
 }
 
 int32_t ggtok_jinja_llama_global(const char *prefix, const jinja_text *name) {
-    char text[64];
+    char text[LONGEST_NAME];
     size_t n = strlen(prefix);
-    if (n + name->n > sizeof text || memchr(name->data, 0, name->n)) return -1;
+    if (n + name->n > sizeof text) return -1;
     memcpy(text, prefix, n);
     memcpy(text + n, name->data, name->n);
     return first_row(ggtok_jinja_llama_globals, ggtok_jinja_llama_n_globals, text, n + name->n);
@@ -201,7 +202,9 @@ jinja_value ggtok_jinja_args_or(const jinja_args *a, uint32_t i, jinja_value oth
     return i < a->n ? a->v[i] : other;
 }
 
-static jinja_value keyword(const jinja_args *a, const char *name, size_t n, jinja_value other) {
+static jinja_value keyword(jinja_env *e, const jinja_args *a, const char *name, size_t n,
+                           jinja_value other) {
+    jinja_charge(&e->heap, a->n / 4);
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->v[i].type != JINJA_KEYWORD) continue;
         const jinja_keyword *k = a->v[i].as.keyword;
@@ -210,22 +213,26 @@ static jinja_value keyword(const jinja_args *a, const char *name, size_t n, jinj
     return other;
 }
 
-static jinja_value named(const jinja_args *a, const char *name, size_t n, uint32_t i) {
-    jinja_value v = keyword(a, name, n, jinja_undefined(NULL));
+static jinja_value named(jinja_env *e, const jinja_args *a, const char *name, size_t n,
+                         uint32_t i) {
+    jinja_value v = keyword(e, a, name, n, jinja_undefined(NULL));
     bool by_place = v.type == JINJA_UNDEFINED && i < a->n && a->v[i].type != JINJA_KEYWORD;
     return by_place ? a->v[i] : v;
 }
 
-jinja_value ggtok_jinja_args_keyword(const jinja_args *a, const char *name, jinja_value other) {
-    return keyword(a, name, strlen(name), other);
+jinja_value ggtok_jinja_args_keyword(jinja_env *e, const jinja_args *a, const char *name,
+                                     jinja_value other) {
+    return keyword(e, a, name, strlen(name), other);
 }
 
-jinja_value ggtok_jinja_args_named(const jinja_args *a, const char *name, uint32_t i) {
-    return named(a, name, strlen(name), i);
+jinja_value ggtok_jinja_args_named(jinja_env *e, const jinja_args *a, const char *name,
+                                   uint32_t i) {
+    return named(e, a, name, strlen(name), i);
 }
 
-jinja_value ggtok_jinja_args_named_text(const jinja_args *a, const jinja_text *name, uint32_t i) {
-    return named(a, (const char *)name->data, name->n, i);
+jinja_value ggtok_jinja_args_named_text(jinja_env *e, const jinja_args *a, const jinja_text *name,
+                                        uint32_t i) {
+    return named(e, a, (const char *)name->data, name->n, i);
 }
 
 void ggtok_jinja_args_type(jinja_env *e, const jinja_args *a, uint32_t i, unsigned types) {
@@ -354,8 +361,7 @@ bool ggtok_jinja_llama_compare(jinja_env *e, jinja_value a, jinja_value b, jinja
     }
     if ((texts >> a.type & 1) && (texts >> b.type & 1)) {
         jinja_text *x = ggtok_jinja_llama_text(e, a), *y = ggtok_jinja_llama_text(e, b);
-        jinja_charge(&e->heap, (x->n < y->n ? x->n : y->n) / 16);
-        int order = ggtok_jinja_text_compare(x, y);
+        int order = ggtok_jinja_text_compare(&e->heap, x, y);
         switch (op) {
         case JINJA_EQ: return order == 0;
         case JINJA_NE: return order != 0;

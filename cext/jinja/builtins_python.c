@@ -99,7 +99,7 @@ static jinja_value filter_truncate(jinja_env *e, jinja_value *v) {
         ggtok_jinja_fail(h, "expected length >= %lld, got %lld", (long long)n_end,
                          (long long)length);
     if (leeway < 0) ggtok_jinja_fail(h, "expected leeway >= 0, got %lld", (long long)leeway);
-    if (ggtok_jinja_len(e, v[0]) <= length + leeway) return v[0];
+    if (ggtok_jinja_len(e, v[0]) - length <= leeway) return v[0];
     if (v[0].type != JINJA_STRING || v[3].type != JINJA_STRING)
         ggtok_jinja_fail(h, "'truncate' of %s", ggtok_jinja_python_type(v[0]));
     jinja_text *t = v[0].as.text, *end = v[3].as.text;
@@ -205,7 +205,7 @@ const jinja_python_row ggtok_jinja_python_filters[] = {
     {"first", "seq", ggtok_jinja_pf_first, 0},
     {"float", "value, default=", ggtok_jinja_pn_float, 0},
     {"forceescape", "value", filter_forceescape, 0},
-    {"format", "value, *", filter_format, 0},
+    {"format", "value, **", filter_format, 0},
     {"groupby", "value, attribute, default=, case_sensitive=", ggtok_jinja_pf_groupby, 0},
     {"indent", "s, width=, first=, blank=", filter_indent, 0},
     {"int", "value, default=, base=", ggtok_jinja_pn_int, 0},
@@ -215,17 +215,17 @@ const jinja_python_row ggtok_jinja_python_filters[] = {
     {"length", "obj", ggtok_jinja_pf_length, 0},
     {"list", "value", ggtok_jinja_pf_list, 0},
     {"lower", "s", ggtok_jinja_py_lower, 0},
-    {"map", "value, *", ggtok_jinja_pf_map, 0},
+    {"map", "value, **", ggtok_jinja_pf_map, 0},
     {"max", "value, case_sensitive=, attribute=", ggtok_jinja_pf_max, 0},
     {"min", "value, case_sensitive=, attribute=", ggtok_jinja_pf_min, 0},
-    {"reject", "value, *", ggtok_jinja_pf_reject, 0},
-    {"rejectattr", "value, *", ggtok_jinja_pf_rejectattr, 0},
+    {"reject", "value, **", ggtok_jinja_pf_reject, 0},
+    {"rejectattr", "value, **", ggtok_jinja_pf_rejectattr, 0},
     {"replace", "s, old, new, count=", filter_replace, 0},
     {"reverse", "value", ggtok_jinja_pf_reverse, 0},
     {"round", "value, precision=, method=", ggtok_jinja_pn_round, 0},
     {"safe", "value", filter_safe, 0},
-    {"select", "value, *", ggtok_jinja_pf_select, 0},
-    {"selectattr", "value, *", ggtok_jinja_pf_selectattr, 0},
+    {"select", "value, **", ggtok_jinja_pf_select, 0},
+    {"selectattr", "value, **", ggtok_jinja_pf_selectattr, 0},
     {"slice", "value, slices, fill_with=", ggtok_jinja_pf_slice, 0},
     {"sort", "value, reverse=, case_sensitive=, attribute=", ggtok_jinja_pf_sort, 0},
     {"string", "s", filter_string, 0},
@@ -454,15 +454,21 @@ jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_ar
     }
 }
 
+/* The object whose method this is: all kinds of objects share one row of the table. */
+static jinja_object *self_of(jinja_env *e, const jinja_value *v, jinja_object_kind kind) {
+    if (v[0].as.object->kind != kind) ggtok_jinja_fail(&e->heap, "the value is undefined");
+    return v[0].as.object;
+}
+
 /* loop.cycle, loop.changed, cycler.next, cycler.reset */
 static jinja_value loop_cycle(jinja_env *e, jinja_value *v) {
+    const jinja_object *loop = self_of(e, v, JINJA_LOOP_CONTEXT);
     const jinja_list *items = v[1].as.list;
-    if (v[0].as.object->kind != JINJA_LOOP_CONTEXT || !items->n)
-        ggtok_jinja_fail(&e->heap, "no items for cycling given");
-    return items->data[v[0].as.object->index0 % items->n];
+    if (!items->n) ggtok_jinja_fail(&e->heap, "no items for cycling given");
+    return items->data[loop->index0 % items->n];
 }
 static jinja_value loop_changed(jinja_env *e, jinja_value *v) {
-    jinja_object *loop = v[0].as.object;
+    jinja_object *loop = self_of(e, v, JINJA_LOOP_CONTEXT);
     jinja_value now = jinja_of_tuple(v[1].as.list);
     bool same =
         loop->last.type != JINJA_ABSENT && ggtok_jinja_python_equal(&e->heap, loop->last, now);
@@ -470,15 +476,13 @@ static jinja_value loop_changed(jinja_env *e, jinja_value *v) {
     return jinja_bool(!same);
 }
 static jinja_value cycler_next(jinja_env *e, jinja_value *v) {
-    jinja_object *c = v[0].as.object;
-    if (c->kind != JINJA_CYCLER) ggtok_jinja_fail(&e->heap, "this object has no 'next'");
+    jinja_object *c = self_of(e, v, JINJA_CYCLER);
     jinja_value now = c->items->data[c->next];
     c->next = (c->next + 1) % c->items->n;
     return now;
 }
 static jinja_value cycler_reset(jinja_env *e, jinja_value *v) {
-    (void)e;
-    v[0].as.object->next = 0;
+    self_of(e, v, JINJA_CYCLER)->next = 0;
     return jinja_none();
 }
 
@@ -497,8 +501,8 @@ static jinja_value global_strftime(jinja_env *e, jinja_value *v) {
 
 const jinja_python_row ggtok_jinja_python_globals[] = {
     {"range", "start, stop=, step=", global_range, 0},
-    {"dict", "*", global_dict, 0},
-    {"namespace", "*", global_namespace, 0},
+    {"dict", "**", global_dict, 0},
+    {"namespace", "**", global_namespace, 0},
     {"cycler", "*", global_cycler, 0},
     {"joiner", "sep=", global_joiner, 0},
     {"raise_exception", "message", global_raise, 0},
@@ -558,7 +562,7 @@ const jinja_python_row ggtok_jinja_python_methods[] = {
     {"isupper", "self", ggtok_jinja_py_isupper, ON_STRING},
     {"istitle", "self", ggtok_jinja_py_istitle, ON_STRING},
     {"isascii", "self", ggtok_jinja_py_isascii, ON_STRING},
-    {"format", "self, *", ggtok_jinja_py_format, ON_STRING},
+    {"format", "self, **", ggtok_jinja_py_format, ON_STRING},
     {"items", "self", ggtok_jinja_pm_items, ON_DICT},
     {"keys", "self", ggtok_jinja_pm_keys, ON_DICT},
     {"values", "self", ggtok_jinja_pm_values, ON_DICT},

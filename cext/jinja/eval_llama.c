@@ -47,7 +47,7 @@ static jinja_value arithmetic(jinja_env *e, jinja_operator op, jinja_value a, ji
     case JINJA_SUB: result = x - y; break;
     case JINJA_MUL: result = x * y; break;
     case JINJA_DIV: result = x / y, floats = true; break;
-    case JINJA_MOD: result = fmod(x, y); break;
+    case JINJA_MOD: jinja_charge(&e->heap, 8), result = fmod(x, y); break;
     case JINJA_LT: return jinja_bool(x < y);
     case JINJA_GT: return jinja_bool(x > y);
     case JINJA_LE: return jinja_bool(x <= y);

@@ -73,24 +73,27 @@ static bool next_parameter(const char **p, const char **name, size_t *n, bool *o
     return true;
 }
 
-jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, jinja_args *args) {
-    jinja_value v[MOST_PARAMETERS + 2];
+static _Noreturn void fail_extra(jinja_env *e, const jinja_python_row *row) {
+    ggtok_jinja_fail(&e->heap, "'%s' got an argument that it doesn't take", row->name);
+}
+
+/* The arguments in the order of the signature. */
+static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinja_args *args,
+                           jinja_value v[MOST_PARAMETERS]) {
     jinja_heap *h = &e->heap;
     const char *p = row->signature, *name;
     size_t n;
     uint32_t n_used = 0, place = 0, i = 0;
     bool optional;
-    h->at = h->at;
     for (; next_parameter(&p, &name, &n, &optional); i++) {
-        if (*name == '*') { /* all that is left, keywords too */
+        if (*name == '*') { /* all that is left */
             jinja_list *rest = ggtok_jinja_list_new(h, args->n);
-            for (uint32_t k = 0; k < args->n; k++) {
-                if (k >= place || args->v[k].type == JINJA_KEYWORD) {
-                    ggtok_jinja_list_push(h, rest, args->v[k]);
-                }
+            for (uint32_t k = place; k < args->n; k++) {
+                if (n == 1 && args->v[k].type == JINJA_KEYWORD) fail_extra(e, row);
+                ggtok_jinja_list_push(h, rest, args->v[k]);
             }
             v[i] = jinja_of_list(rest);
-            return row->run(e, v);
+            return;
         }
         v[i] = jinja_absent();
         if (place < args->n && args->v[place].type != JINJA_KEYWORD) {
@@ -110,9 +113,17 @@ jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, 
             ggtok_jinja_fail(h, "'%s' lacks its argument '%.*s'", row->name, (int)n, name);
         }
     }
-    if (n_used != args->n)
-        ggtok_jinja_fail(h, "'%s' got an argument that it doesn't take", row->name);
-    return row->run(e, v);
+    if (n_used != args->n) fail_extra(e, row);
+}
+
+/* A level of its own: arguments, and what the function has, take several hundred bytes of stack. */
+jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, jinja_args *args) {
+    jinja_value v[MOST_PARAMETERS];
+    jinja_enter(&e->heap);
+    take_arguments(e, row, args, v);
+    jinja_value result = row->run(e, v);
+    jinja_leave(&e->heap);
+    return result;
 }
 
 /* ---- members ---- */
@@ -179,7 +190,7 @@ static jinja_value own_item(jinja_env *e, jinja_value object, jinja_value key) {
     case JINJA_RANGE:
         if (i < 0) i += object.as.range->n;
         if (!index || i < 0 || i >= object.as.range->n) return jinja_absent();
-        return jinja_int(object.as.range->start + i * object.as.range->step);
+        return jinja_int(jinja_range_at(object.as.range, i));
     case JINJA_STRING: {
         uint32_t n = ggtok_jinja_chars(h, object.as.text);
         if (i < 0) i += n;
@@ -260,19 +271,18 @@ static _Noreturn void fail_unknown(jinja_env *e, const char *what, const jinja_t
                      (const char *)name->data);
 }
 
-jinja_value ggtok_jinja_python_filter(jinja_env *e, const jinja_text *name, jinja_args *args) {
+const jinja_python_row *ggtok_jinja_python_filter_named(jinja_env *e, const jinja_text *name) {
     int32_t row =
         ggtok_jinja_python_row_of(ggtok_jinja_python_filters, ggtok_jinja_python_n_filters, name);
     if (row < 0) fail_unknown(e, "filter", name);
-    return ggtok_jinja_python_apply(e, &ggtok_jinja_python_filters[row], args);
+    return &ggtok_jinja_python_filters[row];
 }
 
-bool ggtok_jinja_python_test(jinja_env *e, const jinja_text *name, jinja_args *args) {
+const jinja_python_row *ggtok_jinja_python_test_named(jinja_env *e, const jinja_text *name) {
     int32_t row =
         ggtok_jinja_python_row_of(ggtok_jinja_python_tests, ggtok_jinja_python_n_tests, name);
     if (row < 0) fail_unknown(e, "test", name);
-    return ggtok_jinja_python_truth(
-        e, ggtok_jinja_python_apply(e, &ggtok_jinja_python_tests[row], args));
+    return &ggtok_jinja_python_tests[row];
 }
 
 jinja_value ggtok_jinja_python_eval_filter(jinja_env *e, const jinja_node *node, jinja_value v) {

@@ -191,13 +191,15 @@ static jinja_flow run_round(jinja_env *e, const jinja_node *body, jinja_mark *ma
 }
 
 /* The same in a template where a macro may jump out of the loop that called it. */
-static jinja_flow run_round_guarded(jinja_env *e, const jinja_node *body, jinja_mark *mark) {
-    jmp_buf here, *const outer = e->loop;
+static jinja_flow run_round_guarded(jinja_env *e, const jinja_node *body, jinja_mark *mark,
+                                    jmp_buf *here) {
+    jmp_buf *const outer = e->loop;
+    jinja_enter(&e->heap);
     const uint32_t depth = e->heap.depth, level = e->scopes.level, generating = e->generating;
     const size_t n_saved = e->scopes.n_saved;
     volatile jinja_flow flow;
-    e->loop = &here;
-    if (setjmp(here) == 0) {
+    e->loop = here;
+    if (setjmp(*here) == 0) {
         flow = run_round(e, body, mark);
     } else {
         flow = (jinja_flow)e->jump;
@@ -211,6 +213,7 @@ static jinja_flow run_round_guarded(jinja_env *e, const jinja_node *body, jinja_
         e->out.merge = false;
     }
     e->loop = outer;
+    jinja_leave(&e->heap);
     return flow;
 }
 
@@ -220,12 +223,14 @@ jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node) {
     bool pairs, ran = false;
     jinja_list *items = select_items(e, node, loop_items(e, node, &pairs));
     const jinja_node *body = node->kids[3];
+    /* Not on the stack, where there may be many. */
+    jmp_buf *here = e->t->wild_jumps ? jinja_alloc(&e->heap, sizeof *here) : NULL;
     for (uint32_t i = 0; i < items->n; i++) {
         jinja_charge(&e->heap, 2);
         ggtok_jinja_scope_set(e, SYM_LOOP, new_loop(e, items, i));
         set_target(e, node->kids[0], items->data[i]);
         jinja_flow flow =
-            e->t->wild_jumps ? run_round_guarded(e, body, &mark) : run_round(e, body, &mark);
+            here ? run_round_guarded(e, body, &mark, here) : run_round(e, body, &mark);
         if (flow != JINJA_NEXT) ggtok_jinja_out_reset(e, mark);
         if (flow == JINJA_BREAK) break;
         if (flow == JINJA_NEXT) ran = true; /* a round that was cut short doesn't count */
@@ -255,7 +260,7 @@ static jinja_value *bind(jinja_env *e, const jinja_node *node, uint32_t from, ui
                 fail_parameter(e, name);
             }
             const jinja_text *own = e->t->symbols[parameter->sym].name;
-            values[i - from] = ggtok_jinja_args_named_text(args, own, i - from);
+            values[i - from] = ggtok_jinja_args_named_text(e, args, own, i - from);
         } else {
             if (!keyword) ggtok_jinja_fail(&e->heap, "too few arguments for '%s'", name);
             if (parameter->flag) fail_parameter(e, name);
@@ -306,15 +311,15 @@ static jinja_value run_caller(jinja_env *e, const jinja_function *f, const jinja
     memcpy(own.values, f->snapshot, n * sizeof *own.values);
     for (uint32_t i = 0; i < n; i++) own.levels[i] = 1;
     jmp_buf *const loop = e->loop;
-    jmp_buf here;
     e->scopes = own;
     for (uint32_t i = 1; i + 1 < node->n; i++) {
         ggtok_jinja_scope_set(e, node->kids[i]->sym, values[i - 1]);
     }
     jinja_value text;
     if (e->t->wild_jumps && loop) { /* whatever is jumped over, the variables come back */
-        e->loop = &here;
-        if (setjmp(here)) {
+        jmp_buf *here = jinja_alloc(h, sizeof *here);
+        e->loop = here;
+        if (setjmp(*here)) {
             e->loop = loop;
             e->scopes = outer;
             longjmp(*loop, 1);
@@ -336,8 +341,12 @@ jinja_value ggtok_jinja_llama_invoke(jinja_env *e, jinja_value function, jinja_a
     }
     const jinja_function *f = function.as.function;
     args->name = f->name;
-    if (f->kind == JINJA_MACRO) return run_macro(e, f, args);
-    if (f->kind == JINJA_CALLER) return run_caller(e, f, args);
+    if (f->kind != JINJA_BUILTIN) {
+        jinja_enter(&e->heap);
+        jinja_value text = f->kind == JINJA_MACRO ? run_macro(e, f, args) : run_caller(e, f, args);
+        jinja_leave(&e->heap);
+        return text;
+    }
     const jinja_llama_row *row = f->extra;
     if (row->lacks) ggtok_jinja_fail(&e->heap, "llama.cpp's dialect lacks %s", row->lacks);
     if (f->bound) {

@@ -48,15 +48,13 @@ static bool next_item(jinja_env *e, jinja_object *loop, jinja_value *item) {
 }
 
 /* What a loop's names were set to: a condition's loop goes through that, so lists become
- * tuples. */
-static jinja_value value_of(jinja_env *e, const jinja_node *target, jinja_value item) {
+ * tuples, and generators, which are consumed by then, too. */
+static jinja_value value_of(jinja_env *e, const jinja_node *target) {
     if (target->kind == N_NAME) return *place_of(e, target);
-    if (target->kind == N_ATTRIBUTE) return item;
-    jinja_list *items = ggtok_jinja_items(e, item), *own;
-    own = ggtok_jinja_list_new(&e->heap, target->n);
+    jinja_list *own = ggtok_jinja_list_new(&e->heap, target->n);
     jinja_enter(&e->heap);
     for (uint32_t i = 0; i < target->n; i++) {
-        ggtok_jinja_list_push(&e->heap, own, value_of(e, target->kids[i], items->data[i]));
+        ggtok_jinja_list_push(&e->heap, own, value_of(e, target->kids[i]));
     }
     jinja_leave(&e->heap);
     return jinja_of_tuple(own);
@@ -75,9 +73,7 @@ static bool fetch(jinja_env *e, jinja_object *loop) {
         e->frame = loop->test;
         ggtok_jinja_frame_reset(e, node->plan->test, loop->test);
         ggtok_jinja_python_set(e, node->kids[0], item);
-        if (node->kids[0]->kind != N_NAME && !ggtok_jinja_is_generator(item)) {
-            item = value_of(e, node->kids[0], item);
-        }
+        item = value_of(e, node->kids[0]);
         bool holds = ggtok_jinja_truth_of(e, node->kids[2]);
         e->frame = outer;
         if (!holds) continue;
@@ -88,10 +84,11 @@ static bool fetch(jinja_env *e, jinja_object *loop) {
 }
 
 static bool has(jinja_env *e, jinja_object *loop, uint32_t i) {
-    while (loop->kept->n <= i) {
-        if (!fetch(e, loop)) return false;
-    }
-    return true;
+    bool more = true;
+    jinja_enter(&e->heap); /* a condition is evaluated wherever the loop is asked for its length */
+    while (more && loop->kept->n <= i) more = fetch(e, loop);
+    jinja_leave(&e->heap);
+    return more;
 }
 
 jinja_value ggtok_jinja_loop_attribute(jinja_env *e, jinja_object *loop, const jinja_text *name) {
@@ -256,7 +253,7 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
         for (uint32_t k = 0; k < args->n; k++) {
             jinja_charge(h, 1);
             if (args->v[k].type != JINJA_KEYWORD || used[k]) continue;
-            if (!ggtok_jinja_text_equal(args->v[k].as.keyword->name, name)) continue;
+            if (!ggtok_jinja_text_equal(h, args->v[k].as.keyword->name, name)) continue;
             frame->values[i] = args->v[k].as.keyword->value;
             used[k] = true;
         }

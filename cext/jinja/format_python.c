@@ -99,7 +99,7 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     size_t n;
     double size = s->type == '%' ? 100 * f : f;
     if (!type && s->precision < 0) {
-        n = ggtok_jinja_format_repr(text, f);
+        n = ggtok_jinja_format_repr(&e->heap, text, f);
         char *exponent = memchr(text, 'e', n);
         if (s->alternate && exponent && !memchr(text, '.', n)) { /* 5.e-324 */
             memmove(exponent + 1, exponent, n - (size_t)(exponent - text));
@@ -107,12 +107,13 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
             n++;
         }
     } else if (f - f != 0)
-        n = ggtok_jinja_format_repr(text, f);
+        n = ggtok_jinja_format_repr(&e->heap, text, f);
     else {
         if (!type || type == 'n') type = 'g';
         if (type == 'g' && precision == 0) precision = 1;
         bool null = !s->type && size == 0 && precision == 1; /* Python's 0e+00 */
-        n = ggtok_jinja_format(text, null ? 'e' : type, null ? 0 : precision, s->alternate, size);
+        n = ggtok_jinja_format(&e->heap, text, null ? 'e' : type, null ? 0 : precision,
+                               s->alternate, size);
         if (!s->type && !memchr(text, '.', n) && !memchr(text, 'e', n))
             memcpy(text + n, ".0", 2), n += 2;
     }
@@ -273,7 +274,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
                                 (size_t)(p - format->data));
         if (p == end) break;
         size_t at = (size_t)(p++ - format->data);
-        int label = ggtok_jinja_text_label(ggtok_jinja_text_cut(h, format, at, at + 1));
+        int label = ggtok_jinja_text_label(h, ggtok_jinja_text_cut(h, format, at, at + 1));
         jinja_value v = jinja_absent();
         spec s = {.fill = {' '}, .n_fill = 1, .width = -1, .precision = -1};
         if (p < end && *p == '(') v = keyed(e, &args, &p, end), by_key = true;
@@ -334,9 +335,10 @@ static jinja_value argument(fields *f, const uint8_t *p, size_t n) {
     jinja_heap *h = &f->e->heap;
     uint64_t at = 0;
     bool digits = n > 0;
+    jinja_charge_bytes(h, n);
     for (size_t i = 0; i < n; i++) digits &= p[i] >= '0' && p[i] <= '9';
     if (n && !digits) {
-        for (uint32_t i = 0; i < f->args->n; i++) {
+        JINJA_EACH(h, i, f->args->n) {
             if (f->args->v[i].type != JINJA_KEYWORD) continue;
             const jinja_keyword *k = f->args->v[i].as.keyword;
             if (k->name->n == n && !memcmp(k->name->data, p, n)) return k->value;
@@ -350,7 +352,7 @@ static jinja_value argument(fields *f, const uint8_t *p, size_t n) {
     }
     if (!n) at = f->next++;
     for (size_t i = 0; i < n && at < 1000000; i++) at = 10 * at + (p[i] - '0');
-    for (uint32_t i = 0; i < f->args->n; i++) {
+    JINJA_EACH(h, i, f->args->n) {
         if (f->args->v[i].type == JINJA_KEYWORD) continue;
         if (!at--) return f->args->v[i];
     }
@@ -466,10 +468,11 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
     jinja_heap *h = &e->heap;
     jinja_builder b = ggtok_jinja_builder_new(h, format->n);
     b.merge = true;
-    int whole = ggtok_jinja_text_label(format);
+    int whole = ggtok_jinja_text_label(h, format);
     uint8_t label = whole < 0 ? 0 : (uint8_t)whole;
     const uint8_t *begin = format->data, *p = begin, *end = p + format->n;
     if (!levels) ggtok_jinja_fail(h, "Max string recursion exceeded");
+    jinja_enter(h);
     while (p < end) {
         const uint8_t *start = p;
         while (p < end && *p != '{' && *p != '}') p++;
@@ -520,11 +523,12 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
                 format_text(f, ggtok_jinja_text_cut(h, format, at, stop), levels - 1);
             from = own->data;
             to = from + own->n;
-            if (ggtok_jinja_text_label(own) != whole) own_label = 0;
+            if (ggtok_jinja_text_label(h, own) != whole) own_label = 0;
         }
         spec s = read_spec(e, from, to);
         format_value(f, &b, v, &s, own_label);
     }
+    jinja_leave(h);
     return ggtok_jinja_builder_end(&b);
 }
 

@@ -10,6 +10,7 @@
 #define GGTOK_JINJA_HEAP_H
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -38,11 +39,13 @@ typedef struct jinja_heap {
     const char *source; /* the template's text, or NULL */
     size_t n_source;
     uint32_t depth;  /* of nested C calls that a template or a value causes */
+    bool shared;     /* threads will read what is made here: texts are complete from the start */
     jmp_buf *caller; /* of the surrounding ggtok_jinja_protect */
     jinja_error *error;
 } jinja_heap;
 
-/* Nested calls at most: one takes up to about 300 bytes of the C stack. */
+/* Nested calls at most. No recursion takes more than 480 bytes of the C stack for each, 384 kB in
+ * all: tests/chat/stack.py finds what takes the most. */
 enum { JINJA_MAX_DEPTH = 800 };
 
 void ggtok_jinja_heap_init(jinja_heap *h, uint64_t bytes, uint64_t steps);
@@ -99,6 +102,13 @@ static inline void jinja_charge(jinja_heap *h, uint64_t steps) {
 static inline void jinja_charge_bytes(jinja_heap *h, uint64_t n) {
     jinja_charge(h, 1 + n / 16);
 }
+static inline bool jinja_step(jinja_heap *h) {
+    return jinja_charge(h, 1), true;
+}
+
+/* Loops over i in [0, n), n looked at each time, charging a step for each i: the way to go
+ * through what a template or a value has many of. */
+#define JINJA_EACH(h, i, n) for (uint32_t i = 0; i < (n) && jinja_step(h); i++)
 
 static inline void jinja_enter(jinja_heap *h) {
     if (++h->depth > JINJA_MAX_DEPTH) ggtok_jinja_fail_depth(h);

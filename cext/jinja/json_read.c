@@ -135,7 +135,8 @@ static jinja_value read_number(reader *r) {
     }
     jinja_charge_bytes(r->h, (uint64_t)(r->p - start));
     int64_t i;
-    if (!fraction && ggtok_jinja_parse_int(digits, n_digits, negative, &i)) return jinja_int(i);
+    if (!fraction && ggtok_jinja_parse_int(r->h, digits, n_digits, negative, &i))
+        return jinja_int(i);
     if (!fraction && r->dialect == JINJA_TRANSFORMERS) {
         return ggtok_jinja_big(r->h, start, (size_t)(r->p - start));
     }

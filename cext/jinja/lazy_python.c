@@ -16,10 +16,12 @@ struct jinja_pull {
     jinja_list *from; /* what it goes through: all items at hand, or a generator's own list */
     bool lazy;        /* it is a generator's */
     uint32_t at;
-    jinja_dict *seen; /* UNIQUE */
+    const jinja_list *path; /* of the attribute, or NULL */
+    jinja_dict *seen;       /* UNIQUE */
     bool cased;
-    jinja_value attribute, other; /* MAP */
+    jinja_value other; /* MAP */
     bool by_name;
+    const jinja_python_row *row; /* the filter or test by name, once it was looked for */
 };
 
 bool ggtok_jinja_is_generator(jinja_value v) {
@@ -53,16 +55,17 @@ static bool next_of_source(jinja_env *e, jinja_pull *p, jinja_value *item) {
 static void begin_map(jinja_env *e, jinja_pull *p) {
     jinja_heap *h = &e->heap;
     jinja_args given = {"map", p->v[1].as.list->data, p->v[1].as.list->n};
-    p->attribute = ggtok_jinja_args_keyword(&given, "attribute", jinja_absent());
-    p->other = ggtok_jinja_args_keyword(&given, "default", jinja_absent());
+    jinja_value attribute = ggtok_jinja_args_keyword(e, &given, "attribute", jinja_absent());
+    p->other = ggtok_jinja_args_keyword(e, &given, "default", jinja_absent());
     p->by_name = given.n && given.v[0].type != JINJA_KEYWORD;
-    if (!p->by_name && p->attribute.type == JINJA_ABSENT)
+    if (!p->by_name && attribute.type == JINJA_ABSENT)
         ggtok_jinja_fail(h, "map requires a filter argument");
     if (p->by_name && given.v[0].type != JINJA_STRING)
         ggtok_jinja_fail(h, "map requires a filter's name");
     if (!p->by_name && given.n != 1u + (p->other.type != JINJA_ABSENT)) {
         ggtok_jinja_fail(h, "map got an argument that it doesn't take");
     }
+    p->path = ggtok_jinja_path(e, attribute);
 }
 
 static bool next_mapped(jinja_env *e, jinja_pull *p, jinja_value *out) {
@@ -71,14 +74,15 @@ static bool next_mapped(jinja_env *e, jinja_pull *p, jinja_value *out) {
     jinja_value item;
     if (!next_of_source(e, p, &item)) return false;
     if (!p->by_name) {
-        *out = ggtok_jinja_attribute(e, item, p->attribute, p->other);
+        *out = ggtok_jinja_attribute(e, item, p->path, p->other);
         return true;
     }
     jinja_value *own = jinja_alloc_n(h, given->n + 1u, sizeof *own);
     memcpy(own + 1, given->data + 1, (given->n - 1u) * sizeof *own);
     own[0] = item;
     jinja_args args = {"map", own, given->n};
-    *out = ggtok_jinja_python_filter(e, given->data[0].as.text, &args);
+    if (!p->row) p->row = ggtok_jinja_python_filter_named(e, given->data[0].as.text);
+    *out = ggtok_jinja_python_apply(e, p->row, &args);
     return true;
 }
 
@@ -91,6 +95,7 @@ static void begin_select(jinja_env *e, jinja_pull *p) {
         ggtok_jinja_fail(&e->heap, "Missing parameter for attribute name");
     if (given->n > first && given->data[first].type != JINJA_STRING)
         ggtok_jinja_fail(&e->heap, "a test's name must be a string");
+    if (first) p->path = ggtok_jinja_path(e, given->data[0]);
 }
 
 static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
@@ -98,7 +103,7 @@ static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
     uint32_t first = p->by_attribute;
     while (next_of_source(e, p, out)) {
         jinja_value own = *out;
-        if (first) own = ggtok_jinja_attribute(e, own, given->data[0], jinja_absent());
+        own = ggtok_jinja_attribute(e, own, p->path, jinja_absent());
         bool holds;
         if (given->n > first) {
             uint32_t n = given->n - first;
@@ -106,7 +111,8 @@ static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
             memcpy(args + 1, given->data + first + 1, (n - 1u) * sizeof *args);
             args[0] = own;
             jinja_args all = {"select", args, n};
-            holds = ggtok_jinja_python_test(e, given->data[first].as.text, &all);
+            if (!p->row) p->row = ggtok_jinja_python_test_named(e, given->data[first].as.text);
+            holds = ggtok_jinja_python_truth(e, ggtok_jinja_python_apply(e, p->row, &all));
         } else {
             holds = ggtok_jinja_python_truth(e, own);
         }
@@ -119,7 +125,7 @@ static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
 static bool next_unique(jinja_env *e, jinja_pull *p, jinja_value *out) {
     jinja_heap *h = &e->heap;
     while (next_of_source(e, p, out)) {
-        jinja_value key = ggtok_jinja_attribute(e, *out, p->v[2], jinja_absent());
+        jinja_value key = ggtok_jinja_attribute(e, *out, p->path, jinja_absent());
         key = ggtok_jinja_folded(e, key, p->cased);
         if (!ggtok_jinja_python_hashable(h, key)) {
             ggtok_jinja_fail(h, "unhashable type: '%s'", ggtok_jinja_python_type(key));
@@ -138,6 +144,7 @@ static void begin(jinja_env *e, jinja_pull *p) {
     case SLICE: p->from = ggtok_jinja_sliced(e, p->v); return;
     case UNIQUE:
         p->seen = ggtok_jinja_dict_new(&e->heap, 0);
+        p->path = ggtok_jinja_path(e, p->v[2]);
         p->cased = p->v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, p->v[1]);
         break;
     default: /* what is false gives nothing, whatever the arguments */

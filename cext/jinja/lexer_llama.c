@@ -214,7 +214,7 @@ static void lex_number(lexer *x, size_t start) {
         value = jinja_float(negative ? -f : f);
     } else {
         int64_t i;
-        fits = ggtok_jinja_parse_int(x->src + begin, n, negative, &i);
+        fits = ggtok_jinja_parse_int(x->h, x->src + begin, n, negative, &i);
         value = jinja_int(i);
     }
     jinja_token *token = add(x, fraction ? T_FLOAT : T_INT, start, x->src + start, x->pos - start);

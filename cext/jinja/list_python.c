@@ -11,29 +11,42 @@ static bool truth_or(jinja_env *e, jinja_value v, bool other) {
 
 /* ---- attributes ---- */
 
-jinja_value ggtok_jinja_attribute(jinja_env *e, jinja_value v, jinja_value path,
-                                  jinja_value other) {
-    jinja_heap *h = &e->heap;
-    if (missing(path)) return v;
-    if (path.type != JINJA_STRING) {
-        v = ggtok_jinja_getitem(e, v, path);
-        return v.type == JINJA_UNDEFINED && !missing(other) ? other : v;
+/* A name between two dots: digits are an index. */
+static jinja_value step_of(jinja_heap *h, const jinja_text *path, size_t begin, size_t end) {
+    jinja_text *name = ggtok_jinja_text_cut(h, path, begin, end);
+    bool digits = name->n > 0 && name->n < 18;
+    int64_t i = 0;
+    for (size_t k = 0; digits && k < name->n; k++) {
+        digits = name->data[k] >= '0' && name->data[k] <= '9';
+        i = 10 * i + (name->data[k] - '0');
     }
-    const jinja_text *t = path.as.text;
-    for (size_t begin = 0; begin <= t->n;) {
+    return digits ? jinja_int(i) : jinja_of_text(name);
+}
+
+jinja_list *ggtok_jinja_path(jinja_env *e, jinja_value attribute) {
+    jinja_heap *h = &e->heap;
+    if (missing(attribute)) return NULL;
+    jinja_list *path = ggtok_jinja_list_new(h, 1);
+    if (attribute.type != JINJA_STRING) {
+        ggtok_jinja_list_push(h, path, attribute);
+        return path;
+    }
+    const jinja_text *t = attribute.as.text;
+    jinja_charge_bytes(h, t->n);
+    for (size_t begin = 0, end; begin <= t->n; begin = end + 1) {
         const uint8_t *dot = t->n > begin ? memchr(t->data + begin, '.', t->n - begin) : NULL;
-        size_t end = dot ? (size_t)(dot - t->data) : t->n;
-        jinja_text *name = ggtok_jinja_text_cut(h, t, begin, end);
-        bool digits = name->n > 0 && name->n < 18;
-        int64_t i = 0;
-        for (size_t k = 0; k < name->n; k++) {
-            digits &= name->data[k] >= '0' && name->data[k] <= '9';
-            if (digits) i = 10 * i + (name->data[k] - '0');
-        }
-        jinja_charge(h, 2);
-        v = ggtok_jinja_getitem(e, v, digits ? jinja_int(i) : jinja_of_text(name));
+        end = dot ? (size_t)(dot - t->data) : t->n;
+        ggtok_jinja_list_push(h, path, step_of(h, t, begin, end));
+    }
+    return path;
+}
+
+jinja_value ggtok_jinja_attribute(jinja_env *e, jinja_value v, const jinja_list *path,
+                                  jinja_value other) {
+    if (!path) return v;
+    JINJA_EACH(&e->heap, i, path->n) {
+        v = ggtok_jinja_getitem(e, v, path->data[i]);
         if (v.type == JINJA_UNDEFINED && !missing(other)) v = other;
-        begin = end + 1;
     }
     return v;
 }
@@ -83,39 +96,54 @@ static void merge_sort(jinja_env *e, jinja_value *keys, jinja_value *items, uint
     }
 }
 
+/* Paths of an attribute that may be several, with commas between them. */
+static jinja_list *paths_of(jinja_env *e, jinja_value attribute) {
+    jinja_list *paths = ggtok_jinja_list_new(&e->heap, 1);
+    if (attribute.type != JINJA_STRING) {
+        ggtok_jinja_list_push(&e->heap, paths, jinja_of_list(ggtok_jinja_path(e, attribute)));
+        return paths;
+    }
+    const jinja_text *t = attribute.as.text;
+    jinja_charge_bytes(&e->heap, t->n);
+    for (size_t begin = 0, end; begin <= t->n; begin = end + 1) {
+        const uint8_t *comma = t->n > begin ? memchr(t->data + begin, ',', t->n - begin) : NULL;
+        end = comma ? (size_t)(comma - t->data) : t->n;
+        jinja_value one = jinja_of_text(ggtok_jinja_text_cut(&e->heap, t, begin, end));
+        ggtok_jinja_list_push(&e->heap, paths, jinja_of_list(ggtok_jinja_path(e, one)));
+    }
+    return paths;
+}
+
+static jinja_value sort_key(jinja_env *e, jinja_value item, const jinja_list *paths, bool cased) {
+    jinja_list *keys = paths->n > 1 ? ggtok_jinja_list_new(&e->heap, paths->n) : NULL;
+    jinja_value key = item;
+    JINJA_EACH(&e->heap, i, paths->n) {
+        key = ggtok_jinja_attribute(e, item, paths->data[i].as.list, jinja_absent());
+        key = ggtok_jinja_folded(e, key, cased);
+        if (keys) ggtok_jinja_list_push(&e->heap, keys, key);
+    }
+    return keys ? jinja_of_tuple(keys) : key;
+}
+
 jinja_list *ggtok_jinja_sorted(jinja_env *e, const jinja_list *list, jinja_value attribute,
                                bool cased, bool reverse) {
     jinja_heap *h = &e->heap;
+    const jinja_list *paths = paths_of(e, attribute);
     jinja_list *own = ggtok_jinja_list_new(h, list->n);
     jinja_value *keys = jinja_alloc_n(h, list->n + 1u, sizeof *keys);
-    for (uint32_t i = 0; i < list->n; i++) {
+    JINJA_EACH(h, i, list->n) {
         ggtok_jinja_list_push(h, own, list->data[i]);
-        jinja_value key = ggtok_jinja_attribute(e, list->data[i], attribute, jinja_absent());
-        if (attribute.type == JINJA_STRING &&
-            memchr(attribute.as.text->data, ',', attribute.as.text->n)) {
-            const jinja_text *t = attribute.as.text; /* several attributes */
-            jinja_list *several = ggtok_jinja_list_new(h, 2);
-            for (size_t a = 0, b; a <= t->n; a = b + 1) {
-                const uint8_t *comma = t->n > a ? memchr(t->data + a, ',', t->n - a) : NULL;
-                b = comma ? (size_t)(comma - t->data) : t->n;
-                jinja_value one = jinja_of_text(ggtok_jinja_text_cut(h, t, a, b));
-                one = ggtok_jinja_attribute(e, list->data[i], one, jinja_absent());
-                ggtok_jinja_list_push(h, several, ggtok_jinja_folded(e, one, cased));
-            }
-            key = jinja_of_tuple(several);
-        }
-        keys[i] = ggtok_jinja_folded(e, key, cased);
+        keys[i] = sort_key(e, list->data[i], paths, cased);
     }
     merge_sort(e, keys, own->data, own->n, goes_before, reverse);
     return own;
 }
 
-/* Pairs (or longer ones) by their i-th items, compared themselves. */
-static jinja_list *sorted_by(jinja_env *e, const jinja_list *rows, uint32_t i, bool cased,
-                             bool reverse) {
+jinja_list *ggtok_jinja_sorted_by(jinja_env *e, const jinja_list *rows, uint32_t i, bool cased,
+                                  bool reverse) {
     jinja_list *own = ggtok_jinja_list_new(&e->heap, rows->n);
     jinja_value *keys = jinja_alloc_n(&e->heap, rows->n + 1u, sizeof *keys);
-    for (uint32_t k = 0; k < rows->n; k++) {
+    JINJA_EACH(&e->heap, k, rows->n) {
         ggtok_jinja_list_push(&e->heap, own, rows->data[k]);
         keys[k] = ggtok_jinja_folded(e, rows->data[k].as.list->data[i], cased);
     }
@@ -146,21 +174,21 @@ jinja_value ggtok_jinja_pf_dictsort(jinja_env *e, jinja_value *v) {
         ggtok_jinja_fail(h, "You can only sort by either \"key\" or \"value\"");
     jinja_list *pairs = ggtok_jinja_dict_pairs(e, v[0].as.dict);
     return jinja_of_list(
-        sorted_by(e, pairs, by_value, truth_or(e, v[1], false), reversed(e, v[3])));
+        ggtok_jinja_sorted_by(e, pairs, by_value, truth_or(e, v[1], false), reversed(e, v[3])));
 }
 
 /* (value, case_sensitive, attribute) */
 static jinja_value extreme(jinja_env *e, jinja_value *v, bool most) {
     jinja_list *items = ggtok_jinja_items(e, v[0]);
+    const jinja_list *path = ggtok_jinja_path(e, v[2]);
     bool cased = truth_or(e, v[1], false);
     if (!items->n) return jinja_undefined(NULL);
-    jinja_value best = items->data[0];
-    jinja_value key =
-        ggtok_jinja_folded(e, ggtok_jinja_attribute(e, best, v[2], jinja_absent()), cased);
-    for (uint32_t i = 1; i < items->n; i++) {
-        jinja_value own = ggtok_jinja_folded(
-            e, ggtok_jinja_attribute(e, items->data[i], v[2], jinja_absent()), cased);
-        if (!ggtok_jinja_python_less(e, most ? key : own, most ? own : key, JINJA_LT)) continue;
+    jinja_value best = jinja_absent(), key = best;
+    JINJA_EACH(&e->heap, i, items->n) {
+        jinja_value own = ggtok_jinja_attribute(e, items->data[i], path, jinja_absent());
+        own = ggtok_jinja_folded(e, own, cased);
+        if (i && !ggtok_jinja_python_less(e, most ? key : own, most ? own : key, JINJA_LT))
+            continue;
         best = items->data[i];
         key = own;
     }
@@ -178,18 +206,19 @@ jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
     jinja_heap *h = &e->heap;
     bool cased = truth_or(e, v[3], false);
     jinja_list *items = ggtok_jinja_items(e, v[0]), *keyed = ggtok_jinja_list_new(h, items->n);
-    for (uint32_t i = 0; i < items->n; i++) { /* (key as compared, item, key) */
+    const jinja_list *path = ggtok_jinja_path(e, v[1]);
+    JINJA_EACH(h, i, items->n) { /* (key as compared, item, key) */
         jinja_list *row = ggtok_jinja_list_new(h, 3);
-        jinja_value key = ggtok_jinja_attribute(e, items->data[i], v[1], v[2]);
+        jinja_value key = ggtok_jinja_attribute(e, items->data[i], path, v[2]);
         ggtok_jinja_list_push(h, row, ggtok_jinja_folded(e, key, cased));
         ggtok_jinja_list_push(h, row, items->data[i]);
         ggtok_jinja_list_push(h, row, key);
         ggtok_jinja_list_push(h, keyed, jinja_of_list(row));
     }
-    keyed = sorted_by(e, keyed, 0, true, false);
+    keyed = ggtok_jinja_sorted_by(e, keyed, 0, true, false);
     jinja_list *groups = ggtok_jinja_list_new(h, 0), *group = NULL;
     jinja_value last = jinja_absent();
-    for (uint32_t i = 0; i < keyed->n; i++) {
+    JINJA_EACH(&e->heap, i, keyed->n) {
         const jinja_list *row = keyed->data[i].as.list;
         if (!group || !ggtok_jinja_python_equal(h, last, row->data[0])) {
             jinja_list *pair = ggtok_jinja_list_new(h, 2);
@@ -257,9 +286,8 @@ jinja_value ggtok_jinja_pf_reverse(jinja_env *e, jinja_value *v) {
 jinja_list *ggtok_jinja_dict_pairs(jinja_env *e, const jinja_dict *dict) {
     jinja_heap *h = &e->heap;
     jinja_list *list = ggtok_jinja_list_new(h, dict->n);
-    for (uint32_t i = 0; i < dict->n; i++) {
+    JINJA_EACH(&e->heap, i, dict->n) {
         jinja_list *pair = ggtok_jinja_list_new(h, 2);
-        jinja_charge(h, 1);
         ggtok_jinja_list_push(h, pair, dict->entries[i].key);
         ggtok_jinja_list_push(h, pair, dict->entries[i].value);
         ggtok_jinja_list_push(h, list, jinja_of_tuple(pair));
@@ -288,7 +316,7 @@ jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
     if (v[1].type == JINJA_FLOAT && v[1].as.f >= 0 && v[1].as.f < 4294967296.0 &&
         v[1].as.f == (double)(int64_t)v[1].as.f)
         size = (int64_t)v[1].as.f;
-    for (uint32_t i = 0; i < items->n; i++) {
+    JINJA_EACH(&e->heap, i, items->n) {
         if (row->n == size) {
             ggtok_jinja_list_push(h, out, jinja_of_list(row));
             row = ggtok_jinja_list_new(h, 0);
@@ -329,8 +357,9 @@ jinja_value ggtok_jinja_pf_sum(jinja_env *e, jinja_value *v) {
     jinja_list *items = ggtok_jinja_items(e, v[0]);
     jinja_value sum = v[2].type == JINJA_ABSENT ? jinja_int(0) : v[2];
     if (sum.type == JINJA_STRING) ggtok_jinja_fail(&e->heap, "sum() can't sum strings");
-    for (uint32_t i = 0; i < items->n; i++) {
-        jinja_value own = ggtok_jinja_attribute(e, items->data[i], v[1], jinja_absent());
+    const jinja_list *path = ggtok_jinja_path(e, v[1]);
+    JINJA_EACH(&e->heap, i, items->n) {
+        jinja_value own = ggtok_jinja_attribute(e, items->data[i], path, jinja_absent());
         sum = ggtok_jinja_python_binary(e, JINJA_ADD, sum, own);
     }
     return sum;
@@ -343,9 +372,9 @@ jinja_value ggtok_jinja_pf_join(jinja_env *e, jinja_value *v) {
     jinja_text *by = v[1].type == JINJA_ABSENT ? NULL : ggtok_jinja_str(e, v[1]);
     jinja_builder b = ggtok_jinja_builder_new(h, 0);
     b.merge = true;
-    for (uint32_t i = 0; i < items->n; i++) {
-        jinja_value own = ggtok_jinja_attribute(e, items->data[i], v[2], jinja_absent());
-        jinja_charge(h, 1);
+    const jinja_list *path = ggtok_jinja_path(e, v[2]);
+    JINJA_EACH(h, i, items->n) {
+        jinja_value own = ggtok_jinja_attribute(e, items->data[i], path, jinja_absent());
         if (i && by) ggtok_jinja_builder_text(&b, by);
         ggtok_jinja_builder_text(&b, ggtok_jinja_str(e, own));
     }
@@ -367,8 +396,7 @@ jinja_value ggtok_jinja_pm_keys(jinja_env *e, jinja_value *v) {
 jinja_value ggtok_jinja_pm_values(jinja_env *e, jinja_value *v) {
     jinja_dict *dict = v[0].as.dict;
     jinja_list *list = ggtok_jinja_list_new(&e->heap, dict->n);
-    jinja_charge(&e->heap, dict->n / 4);
-    for (uint32_t i = 0; i < dict->n; i++) {
+    JINJA_EACH(&e->heap, i, dict->n) {
         ggtok_jinja_list_push(&e->heap, list, dict->entries[i].value);
     }
     list->view = JINJA_VALUES;

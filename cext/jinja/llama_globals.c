@@ -79,10 +79,10 @@ static jinja_value range(jinja_env *e, jinja_args *a) {
 
 jinja_value ggtok_jinja_llama_tojson(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 1, 5);
-    jinja_value ascii = ggtok_jinja_args_named(a, "ensure_ascii", 1),
-                indent = ggtok_jinja_args_named(a, "indent", 2),
-                separators = ggtok_jinja_args_named(a, "separators", 3),
-                sort = ggtok_jinja_args_named(a, "sort_keys", 4);
+    jinja_value ascii = ggtok_jinja_args_named(e, a, "ensure_ascii", 1),
+                indent = ggtok_jinja_args_named(e, a, "indent", 2),
+                separators = ggtok_jinja_args_named(e, a, "separators", 3),
+                sort = ggtok_jinja_args_named(e, a, "sort_keys", 4);
     if (e->notes) ggtok_jinja_note_deep(e, a->v[0]);
     if (ggtok_jinja_llama_truth(e, sort)) {
         ggtok_jinja_fail(&e->heap, "llama.cpp's dialect lacks 'tojson' with sorted keys");

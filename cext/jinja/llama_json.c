@@ -18,6 +18,7 @@ static void put(writer *w, const char *s) {
 static void put_text(writer *w, const jinja_text *t) {
     static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     size_t begin = 0;
+    jinja_charge(&w->e->heap, t->n / 4);
     put(w, "\"");
     for (size_t i = 0; i < t->n; i++) {
         uint8_t c = t->data[i];
@@ -95,7 +96,7 @@ static void write_dict(writer *w, const jinja_dict *dict, uint32_t level) {
 static JINJA_NOINLINE void put_number(writer *w, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
     size_t n = v.type == JINJA_INT ? ggtok_jinja_format_int(number, v.as.i)
-                                   : ggtok_jinja_format(number, 'g', 6, false, v.as.f);
+                                   : ggtok_jinja_format(&w->e->heap, number, 'g', 6, false, v.as.f);
     ggtok_jinja_builder_add(&w->b, number, n, 0);
 }
 

@@ -142,10 +142,11 @@ static jinja_value attribute_of(jinja_env *e, jinja_value v, jinja_value name, j
         int64_t i = 0;
         if (name.type == JINJA_STRING) {
             const jinja_text *t = name.as.text;
+            jinja_charge_bytes(&e->heap, t->n);
             for (uint32_t k = 0; k < t->n; k++) {
                 if (t->data[k] < '0' || t->data[k] > '9') return other;
             }
-            if (!t->n || !ggtok_jinja_parse_int(t->data, t->n, false, &i)) return other;
+            if (!t->n || !ggtok_jinja_parse_int(&e->heap, t->data, t->n, false, &i)) return other;
         } else if (name.type == JINJA_INT || name.type == JINJA_BOOL) {
             i = ggtok_jinja_llama_int(e, name);
         } else {
@@ -205,8 +206,8 @@ jinja_value ggtok_jinja_list_map(jinja_env *e, jinja_args *a) {
     if (a->v[1].type != JINJA_KEYWORD) {
         ggtok_jinja_fail(&e->heap, "llama.cpp's dialect has no 'map' by a filter");
     }
-    jinja_value name = ggtok_jinja_args_named(a, "attribute", 1);
-    jinja_value other = ggtok_jinja_args_keyword(a, "default", jinja_undefined(NULL));
+    jinja_value name = ggtok_jinja_args_named(e, a, "attribute", 1);
+    jinja_value other = ggtok_jinja_args_keyword(e, a, "default", jinja_undefined(NULL));
     jinja_list *mapped = ggtok_jinja_list_new(&e->heap, list->n);
     for (uint32_t i = 0; i < list->n; i++) {
         jinja_charge(&e->heap, 1);
@@ -218,8 +219,8 @@ jinja_value ggtok_jinja_list_map(jinja_env *e, jinja_args *a) {
 jinja_value ggtok_jinja_list_join(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 1, 3);
     jinja_list *list = list_at(e, a, 0);
-    jinja_value by = ggtok_jinja_args_named(a, "d", 1),
-                name = ggtok_jinja_args_named(a, "attribute", 2);
+    jinja_value by = ggtok_jinja_args_named(e, a, "d", 1),
+                name = ggtok_jinja_args_named(e, a, "attribute", 2);
     jinja_text *separator = by.type == JINJA_UNDEFINED ? NULL : ggtok_jinja_llama_text(e, by);
     jinja_builder b = ggtok_jinja_builder_new(&e->heap, 0);
     b.merge = true;
@@ -258,8 +259,8 @@ static bool less_items(jinja_env *e, jinja_value x, jinja_value y, const void *u
 jinja_value ggtok_jinja_list_sort(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 1, 4);
     jinja_list *own = copy(e, list_at(e, a, 0));
-    order o = {JINJA_LT, ggtok_jinja_args_named(a, "attribute", 3), false};
-    if (ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(a, "reverse", 1))) o.op = JINJA_GT;
+    order o = {JINJA_LT, ggtok_jinja_args_named(e, a, "attribute", 3), false};
+    if (ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(e, a, "reverse", 1))) o.op = JINJA_GT;
     ggtok_jinja_llama_sort(e, own->data, own->n, less_items, &o);
     return as_type_of(a->v[0], own);
 }
@@ -267,7 +268,7 @@ jinja_value ggtok_jinja_list_sort(jinja_env *e, jinja_args *a) {
 static jinja_value extreme(jinja_env *e, jinja_args *a, jinja_operator op) {
     ggtok_jinja_args_count(e, a, 1, 4);
     jinja_list *list = list_at(e, a, 0);
-    order o = {op, ggtok_jinja_args_named(a, "attribute", 2), false};
+    order o = {op, ggtok_jinja_args_named(e, a, "attribute", 2), false};
     if (!list->n) return jinja_undefined(NULL);
     jinja_value result = list->data[0];
     for (uint32_t i = 0; i < list->n; i++) {
@@ -338,9 +339,9 @@ static bool less_pairs(jinja_env *e, jinja_value x, jinja_value y, const void *u
 
 jinja_value ggtok_jinja_dict_dictsort(jinja_env *e, jinja_args *a) {
     jinja_dict *dict = dict_at(e, a, 0);
-    jinja_value by = ggtok_jinja_args_named(a, "by", 2);
+    jinja_value by = ggtok_jinja_args_named(e, a, "by", 2);
     order o = {JINJA_LT, jinja_undefined(NULL), false};
-    if (ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(a, "reverse", 3))) o.op = JINJA_GT;
+    if (ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(e, a, "reverse", 3))) o.op = JINJA_GT;
     o.by_value = by.type == JINJA_STRING && ggtok_jinja_text_is(by.as.text, "value");
     jinja_list *pairs = entries(e, a, ITEMS).as.list;
     ggtok_jinja_llama_sort(e, pairs->data, pairs->n, less_pairs, &o);

@@ -72,7 +72,7 @@ jinja_value ggtok_jinja_text_title(jinja_env *e, jinja_args *a) {
 static jinja_value strip(jinja_env *e, jinja_args *a, bool left, bool right) {
     jinja_heap *h = &e->heap;
     jinja_text *t = text_at(e, a, 0);
-    jinja_value chars = ggtok_jinja_args_named(a, "chars", 1);
+    jinja_value chars = ggtok_jinja_args_named(e, a, "chars", 1);
     uint8_t set[256] = {0};
     if (chars.type == JINJA_UNDEFINED) {
         for (int c = 0; c < 256; c++) set[c] = is_space((uint8_t)c);
@@ -192,7 +192,7 @@ jinja_value ggtok_jinja_text_replace(jinja_env *e, jinja_args *a) {
         ggtok_jinja_fail(&e->heap, "llama.cpp's dialect lacks a count of replacements");
     }
     size_t at = 0, found = SIZE_MAX;
-    if (old->n && !ggtok_jinja_text_equal(old, with))
+    if (old->n && !ggtok_jinja_text_equal(&e->heap, old, with))
         found = ggtok_jinja_text_find(&e->heap, t, old, 0);
     if (found == SIZE_MAX && (old->n || !with->n)) {
         jinja_text *same = ggtok_jinja_text_cut(&e->heap, t, 0, t->n);
@@ -252,9 +252,9 @@ static jinja_text *indentation(jinja_env *e, jinja_value width) {
  * newline would end. */
 jinja_value ggtok_jinja_text_indent(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 1, 4);
-    jinja_value width = ggtok_jinja_args_named(a, "width", 1);
-    bool first = ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(a, "first", 2));
-    bool blank = ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(a, "blank", 3));
+    jinja_value width = ggtok_jinja_args_named(e, a, "width", 1);
+    bool first = ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(e, a, "first", 2));
+    bool blank = ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(e, a, "blank", 3));
     jinja_text *t = text_at(e, a, 0), *space = indentation(e, width);
     jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
     b.merge = true;
@@ -305,8 +305,9 @@ static bool read_int(const jinja_text *t, int base, int64_t *out) {
 }
 
 jinja_value ggtok_jinja_text_int(jinja_env *e, jinja_args *a) {
-    jinja_value v = ggtok_jinja_args_at(e, a, 0), other = ggtok_jinja_args_named(a, "default", 1),
-                own = ggtok_jinja_args_named(a, "base", 2);
+    jinja_value v = ggtok_jinja_args_at(e, a, 0),
+                other = ggtok_jinja_args_named(e, a, "default", 1),
+                own = ggtok_jinja_args_named(e, a, "base", 2);
     int64_t i, base = own.type == JINJA_UNDEFINED ? 10 : (int32_t)ggtok_jinja_llama_int(e, own);
     if (base != 0 && (base < 2 || base > 36)) {
         ggtok_jinja_fail(&e->heap, "the base of 'int' must be 0 or between 2 and 36");
@@ -318,7 +319,7 @@ jinja_value ggtok_jinja_text_int(jinja_env *e, jinja_args *a) {
 
 jinja_value ggtok_jinja_text_float(jinja_env *e, jinja_args *a) {
     jinja_text *t = text_at(e, a, 0);
-    jinja_value other = ggtok_jinja_args_named(a, "default", 1);
+    jinja_value other = ggtok_jinja_args_named(e, a, "default", 1);
     double f;
     size_t used = ggtok_jinja_strtod(&e->heap, t->data, t->n, &f), digits = 0;
     bool fits = used && (f - f != 0 || ggtok_jinja_float_is_normal(f));
@@ -356,7 +357,7 @@ jinja_value ggtok_jinja_text_slice(jinja_env *e, jinja_args *a) {
         jinja_text *cut = ggtok_jinja_text_cut(&e->heap, t, begin, begin + s.n);
         return give(e, ggtok_jinja_text_fuse(&e->heap, cut));
     }
-    int label = ggtok_jinja_text_label(t);
+    int label = ggtok_jinja_text_label(&e->heap, t);
     uint8_t *data = jinja_alloc(&e->heap, s.n);
     for (size_t i = 0; i < s.n; i++) data[i] = t->data[s.first + (int64_t)i * s.step];
     return give(e, ggtok_jinja_text_of(&e->heap, data, s.n, label < 0 ? 0 : (uint8_t)label));

@@ -55,7 +55,7 @@ jinja_value ggtok_jinja_bool_string(jinja_env *e, jinja_args *a) {
 jinja_value ggtok_jinja_llama_default(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 2, 3);
     jinja_value v = a->v[0];
-    bool empty_too = ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(a, "boolean", 2));
+    bool empty_too = ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(e, a, "boolean", 2));
     bool missing = empty_too ? !ggtok_jinja_llama_truth(e, v)
                              : v.type == JINJA_UNDEFINED || v.type == JINJA_NONE;
     return missing ? a->v[1] : v;
@@ -64,8 +64,8 @@ jinja_value ggtok_jinja_llama_default(jinja_env *e, jinja_args *a) {
 /* ---- as text ---- */
 
 /* Six decimals, without zeros at the end but one. */
-static size_t show_float(char out[JINJA_NUMBER_ROOM], double f) {
-    size_t n = ggtok_jinja_format(out, 'f', 6, false, f);
+static size_t show_float(jinja_heap *h, char out[JINJA_NUMBER_ROOM], double f) {
+    size_t n = ggtok_jinja_format(h, out, 'f', 6, false, f);
     while (n && out[n - 1] == '0') n--;
     if (n && out[n - 1] == '.') out[n++] = '0';
     return n;
@@ -105,8 +105,8 @@ static void show_dict(jinja_env *e, jinja_builder *b, jinja_value v) {
 /* What stands in brackets. */
 static JINJA_NOINLINE void put_number(jinja_builder *b, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
-    size_t n =
-        v.type == JINJA_INT ? ggtok_jinja_format_int(number, v.as.i) : show_float(number, v.as.f);
+    size_t n = v.type == JINJA_INT ? ggtok_jinja_format_int(number, v.as.i)
+                                   : show_float(b->heap, number, v.as.f);
     ggtok_jinja_builder_add(b, number, n, 0);
 }
 

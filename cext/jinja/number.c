@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool ggtok_jinja_parse_int(const uint8_t *p, size_t n, bool negative, int64_t *out) {
+bool ggtok_jinja_parse_int(jinja_heap *h, const uint8_t *p, size_t n, bool negative, int64_t *out) {
     uint64_t value = 0, most = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX;
+    jinja_charge_bytes(h, n);
     *out = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t digit = p[i] - '0';
@@ -78,8 +79,12 @@ static size_t with_dot(char *text, size_t n) {
     return out;
 }
 
-size_t ggtok_jinja_format(char out[JINJA_NUMBER_ROOM], char type, int precision, bool alternate,
-                          double f) {
+/* What printing a double takes, in steps. */
+enum { PRINTED = 8, PRINTED_LONG = 64, SHORTEST = 32 };
+
+size_t ggtok_jinja_format(jinja_heap *h, char out[JINJA_NUMBER_ROOM], char type, int precision,
+                          bool alternate, double f) {
+    jinja_charge(h, precision <= 20 && fabs(f) < 1e25 ? PRINTED : PRINTED_LONG);
     char format[8] = "%#.*", *p = format + 4;
     *p++ = type, *p = 0;
     if (!alternate) memmove(format + 1, format + 2, strlen(format + 2) + 1);
@@ -111,7 +116,8 @@ static int shortest(double f, char digits[24], int *exponent) {
     return n;
 }
 
-size_t ggtok_jinja_format_repr(char out[JINJA_NUMBER_ROOM], double f) {
+size_t ggtok_jinja_format_repr(jinja_heap *h, char out[JINJA_NUMBER_ROOM], double f) {
+    jinja_charge(h, SHORTEST);
     char digits[24], *p = out;
     int exponent;
     if (f != f) return memcpy(out, "nan", 4), 3;

@@ -26,6 +26,7 @@ static bool read_int(jinja_env *e, jinja_text *t, int64_t base, int64_t *out) {
     const uint8_t *p = t->data, *end = p + t->n;
     bool negative = p < end && *p == '-', digit = false;
     uint64_t value = 0, most = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX;
+    jinja_charge(&e->heap, 1 + t->n / 4);
     if (p < end && (*p == '-' || *p == '+')) p++;
     if (end - p > 1 && *p == '0') {
         int own = (p[1] | 32) == 'x' ? 16 : (p[1] | 32) == 'o' ? 8 : (p[1] | 32) == 'b' ? 2 : 0;
@@ -140,7 +141,7 @@ jinja_value ggtok_jinja_pn_float(jinja_env *e, jinja_value *v) {
 }
 
 /* Python's round: half to even, decided on the decimal digits. */
-static double round_to(double f, int64_t digits) {
+static double round_to(jinja_heap *h, double f, int64_t digits) {
     char text[JINJA_NUMBER_ROOM];
     if (f - f != 0 || digits > 22 + 300) return f;
     if (digits < 0) {
@@ -148,11 +149,9 @@ static double round_to(double f, int64_t digits) {
         return r * unit;
     }
     if (fabs(f) > 1e22 || digits > 100) return f;
-    size_t n = ggtok_jinja_format(text, 'f', (int)digits, false, f);
+    size_t n = ggtok_jinja_format(h, text, 'f', (int)digits, false, f);
     double out = 0;
-    jinja_heap none;
-    ggtok_jinja_heap_init(&none, 0, 1 << 20);
-    ggtok_jinja_strtod(&none, (const uint8_t *)text, n < 100 ? n : 100, &out);
+    ggtok_jinja_strtod(h, (const uint8_t *)text, n < 100 ? n : 100, &out);
     return out;
 }
 
@@ -179,11 +178,11 @@ jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     if (!up && !down) {
         if (v[0].type == JINJA_FLOAT && to_whole) {
             int64_t i;
-            if (!to_int(e, round_to(v[0].as.f, 0), &i))
+            if (!to_int(e, round_to(h, v[0].as.f, 0), &i))
                 ggtok_jinja_fail(h, "cannot convert float infinity or NaN to integer");
             return jinja_int(i);
         }
-        if (v[0].type == JINJA_FLOAT) return jinja_float(round_to(v[0].as.f, digits));
+        if (v[0].type == JINJA_FLOAT) return jinja_float(round_to(h, v[0].as.f, digits));
         if (digits >= 0) return jinja_int(ggtok_jinja_index(e, v[0]));
         int64_t i = ggtok_jinja_index(e, v[0]), unit = 1;
         for (int64_t k = digits; k < 0 && unit < INT64_MAX / 10; k++) unit *= 10;
@@ -201,14 +200,10 @@ jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     return jinja_float((f == 0 ? 0 : f) / unit);
 }
 
-jinja_value ggtok_jinja_pn_filesizeformat(jinja_env *e, jinja_value *v) {
-    static const char *const units[2][8] = {
-        {"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
-        {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"}};
-    char text[JINJA_NUMBER_ROOM + 16];
-    bool binary = v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[1]);
+/* The number of bytes that filesizeformat shows. */
+static double size_of(jinja_env *e, jinja_value *v) {
     jinja_value number = ggtok_jinja_pn_float(e, v);
-    double base = binary ? 1024 : 1000, f = number.as.f, unit = base;
+    double f = number.as.f;
     if (number.type != JINJA_FLOAT) ggtok_jinja_fail(&e->heap, "'filesizeformat' takes a number");
     if (v[0].type == JINJA_STRING && !read_float(e, v[0].as.text, &f)) {
         ggtok_jinja_fail(&e->heap, "could not convert string to float");
@@ -217,6 +212,15 @@ jinja_value ggtok_jinja_pn_filesizeformat(jinja_env *e, jinja_value *v) {
         ggtok_jinja_fail(&e->heap, "'filesizeformat' takes a number, not %s",
                          ggtok_jinja_python_type(v[0]));
     }
+    return f;
+}
+
+static JINJA_NOINLINE jinja_value show_size(jinja_env *e, double f, bool binary) {
+    static const char *const units[2][8] = {
+        {"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
+        {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"}};
+    char text[JINJA_NUMBER_ROOM + 16];
+    double base = binary ? 1024 : 1000, unit = base;
     size_t n;
     if (f == 1) return jinja_of_text(ggtok_jinja_text_of(&e->heap, "1 Byte", 6, 0));
     if (f < base) {
@@ -232,9 +236,14 @@ jinja_value ggtok_jinja_pn_filesizeformat(jinja_env *e, jinja_value *v) {
         /* 10^24, which f is compared with, is more than its nearest double. */
         if (f < unit || (f == unit && !binary && i == 6) || i == 7) break;
     }
-    n = ggtok_jinja_format(text, 'f', 1, false, base * f / unit);
+    n = ggtok_jinja_format(&e->heap, text, 'f', 1, false, base * f / unit);
     text[n++] = ' ';
     size_t n_unit = strlen(units[binary][i]);
     memcpy(text + n, units[binary][i], n_unit);
     return jinja_of_text(ggtok_jinja_text_copy(&e->heap, text, n + n_unit, 0));
+}
+
+jinja_value ggtok_jinja_pn_filesizeformat(jinja_env *e, jinja_value *v) {
+    bool binary = v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[1]);
+    return show_size(e, size_of(e, v), binary);
 }

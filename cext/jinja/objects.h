@@ -20,6 +20,11 @@ struct jinja_range {
     int64_t n;
 };
 
+/* The i-th number, 0 <= i < n. Only a product on the way to it may be beyond 64 bits. */
+static inline int64_t jinja_range_at(const jinja_range *r, int64_t i) {
+    return (int64_t)((uint64_t)r->start + (uint64_t)i * (uint64_t)r->step);
+}
+
 typedef enum jinja_object_kind { JINJA_LOOP_CONTEXT, JINJA_CYCLER, JINJA_JOINER } jinja_object_kind;
 
 /* What is called or asked for its attributes, and changes: `loop`, cycler(), joiner(). */

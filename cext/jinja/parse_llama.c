@@ -150,7 +150,6 @@ static const jinja_node *parse_string(jinja_parser *p, const jinja_token *token)
         }
         text = ggtok_jinja_builder_end(&b);
     }
-    text->hash = ggtok_jinja_text_hash(text);
     return ggtok_jinja_const(p, token->pos, jinja_of_text(text));
 }
 

@@ -57,10 +57,7 @@ static const jinja_node *parse_string(jinja_parser *p) {
         const jinja_token *token = ggtok_jinja_take(p);
         ggtok_jinja_builder_add(&b, token->text, token->n, JINJA_OWN);
     }
-    jinja_text *text = ggtok_jinja_builder_end(&b);
-    text->hash = ggtok_jinja_text_hash(text);
-    ggtok_jinja_chars(p->h, text);
-    return ggtok_jinja_const(p, pos, jinja_of_text(text));
+    return ggtok_jinja_const(p, pos, jinja_of_text(ggtok_jinja_builder_end(&b)));
 }
 
 static const jinja_node *parse_list(jinja_parser *p) {

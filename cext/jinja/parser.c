@@ -86,7 +86,6 @@ uint32_t ggtok_jinja_symbol_of(jinja_template *t, const void *name, size_t n) {
         t->cap_symbols = (uint32_t)cap;
     }
     jinja_text *text = ggtok_jinja_text_copy(h, name, n, JINJA_OWN);
-    text->hash = ggtok_jinja_text_hash(text);
     t->symbols[t->n_symbols] = (jinja_symbol){.name = text};
     ggtok_jinja_find_builtins(t->dialect, &t->symbols[t->n_symbols]);
     ggtok_jinja_dict_set(h, t->names, jinja_of_text(text), jinja_int(t->n_symbols));

@@ -95,7 +95,6 @@ jinja_text *ggtok_jinja_python_json(jinja_env *e, jinja_value v, bool ascii, jin
                                     jinja_value separators, bool sort);
 
 /* Texts in code points. */
-uint32_t ggtok_jinja_chars(jinja_heap *h, jinja_text *t);
 bool ggtok_jinja_is_ascii(jinja_heap *h, jinja_text *t);
 size_t ggtok_jinja_byte_of(jinja_heap *h, jinja_text *t, uint64_t at); /* of the at-th, at most n */
 uint64_t ggtok_jinja_char_of(jinja_heap *h, jinja_text *t, size_t byte);
@@ -128,8 +127,8 @@ typedef jinja_value jinja_python_fn(jinja_env *e, jinja_value *v);
 
 typedef struct jinja_python_row {
     const char *name;
-    const char *signature; /* "value, d='', attribute=": = marks what may be missing; *: the rest;
-                              /: none before it by keyword */
+    const char *signature; /* "value, d=, attribute=": = marks what may be missing; *: the rest by
+                              place; **: also by name; /: none before it by keyword */
     jinja_python_fn *run;
     unsigned types; /* methods: whose */
 } jinja_python_row;
@@ -143,14 +142,17 @@ jinja_value ggtok_jinja_python_function(jinja_env *e, const jinja_python_row *ro
                                         const jinja_value *self);
 jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, jinja_args *args);
 int32_t ggtok_jinja_python_row_of(const jinja_python_row *rows, size_t n, const jinja_text *name);
-/* A filter or test by its name, run with arguments. */
-jinja_value ggtok_jinja_python_filter(jinja_env *e, const jinja_text *name, jinja_args *args);
-bool ggtok_jinja_python_test(jinja_env *e, const jinja_text *name, jinja_args *args);
+/* A filter or test by its name; an error if there is none. */
+const jinja_python_row *ggtok_jinja_python_filter_named(jinja_env *e, const jinja_text *name);
+const jinja_python_row *ggtok_jinja_python_test_named(jinja_env *e, const jinja_text *name);
 /* A stable sort, by an attribute if it isn't absent; strings without their case unless `cased`. */
 jinja_list *ggtok_jinja_sorted(jinja_env *e, const jinja_list *list, jinja_value attribute,
                                bool cased, bool reverse);
-/* {attribute} as filters take it: "a.b.0" or an integer, with a default. */
-jinja_value ggtok_jinja_attribute(jinja_env *e, jinja_value v, jinja_value path, jinja_value other);
+/* An attribute as filters take it, "a.b.0" or an integer, taken apart once for all items; NULL if
+ * it is missing: the item itself. */
+jinja_list *ggtok_jinja_path(jinja_env *e, jinja_value attribute);
+jinja_value ggtok_jinja_attribute(jinja_env *e, jinja_value v, const jinja_list *path,
+                                  jinja_value other);
 /* %-formatting and str.format. */
 jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value args);
 jinja_value ggtok_jinja_format_call(jinja_env *e, jinja_text *format, jinja_args *args);

@@ -37,6 +37,9 @@ jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v);
 jinja_list *ggtok_jinja_sliced(jinja_env *e, const jinja_value *v);
 jinja_value ggtok_jinja_folded(jinja_env *e, jinja_value v, bool cased);
 jinja_list *ggtok_jinja_dict_pairs(jinja_env *e, const jinja_dict *dict);
+/* Pairs (or longer ones) by their i-th items, compared themselves. */
+jinja_list *ggtok_jinja_sorted_by(jinja_env *e, const jinja_list *rows, uint32_t i, bool cased,
+                                  bool reverse);
 /* A letter, digit or mark of any script, as regular expressions have words. */
 bool ggtok_jinja_is_word(uint32_t c);
 

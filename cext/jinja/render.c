@@ -100,12 +100,12 @@ jinja_value ggtok_jinja_env_get(jinja_env *e, const char *name, size_t n, bool a
     uint32_t hash = ggtok_jinja_text_hash(&text);
     if (after && e->t && e->scopes.values) {
         for (uint32_t i = 0; i < e->t->n_symbols; i++) {
-            if (ggtok_jinja_text_equal(e->t->symbols[i].name, &text)) return e->scopes.values[i];
+            if (!ggtok_jinja_text_order(e->t->symbols[i].name, &text)) return e->scopes.values[i];
         }
     }
     for (uint32_t i = 0; e->inputs && i < e->inputs->n; i++) {
         const jinja_entry *entry = &e->inputs->entries[i];
-        if (entry->hash == hash && ggtok_jinja_text_equal(entry->key.as.text, &text))
+        if (entry->hash == hash && !ggtok_jinja_text_order(entry->key.as.text, &text))
             return entry->value;
     }
     return jinja_absent();

@@ -1,6 +1,7 @@
 /* Python's values as text: str, repr, JSON, HTML. */
 #include "jinja/number.h"
 #include "jinja/python.h"
+#include "jinja/python_functions.h"
 #include "unicode/unicode.h"
 
 static void put(jinja_builder *b, const char *s) {
@@ -115,7 +116,7 @@ static JINJA_NOINLINE void put_int(jinja_builder *b, int64_t i) {
 
 static JINJA_NOINLINE void put_float(jinja_builder *b, double f) {
     char number[JINJA_NUMBER_ROOM];
-    ggtok_jinja_builder_add(b, number, ggtok_jinja_format_repr(number, f), 0);
+    ggtok_jinja_builder_add(b, number, ggtok_jinja_format_repr(b->heap, number, f), 0);
 }
 
 static void repr(jinja_env *e, jinja_builder *b, jinja_value v) {
@@ -213,7 +214,8 @@ jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v) {
         }
         jinja_text *one = ggtok_jinja_text_cut(&e->heap, t, i, i + 1);
         ggtok_jinja_builder_cut(&b, t, begin, i);
-        ggtok_jinja_builder_add(&b, escape, strlen(escape), (uint8_t)ggtok_jinja_text_label(one));
+        ggtok_jinja_builder_add(&b, escape, strlen(escape),
+                                (uint8_t)ggtok_jinja_text_label(&e->heap, one));
         begin = i + 1;
     }
     ggtok_jinja_builder_cut(&b, t, begin, t->n);
@@ -281,14 +283,15 @@ static void json_newline(writer *w, uint32_t level) {
     }
 }
 
-static JINJA_NOINLINE void json_float(writer *w, double f) {
+static jinja_text *text_of_float(jinja_heap *h, double f) {
     char number[JINJA_NUMBER_ROOM];
-    if (f != f)
-        put(&w->b, "NaN");
-    else if (f - f != 0)
-        put(&w->b, f > 0 ? "Infinity" : "-Infinity");
-    else
-        ggtok_jinja_builder_add(&w->b, number, ggtok_jinja_format_repr(number, f), 0);
+    if (f != f) return ggtok_jinja_text_of(h, "NaN", 3, 0);
+    if (f - f != 0) return ggtok_jinja_text_of(h, "-Infinity" + (f > 0), 9u - (f > 0), 0);
+    return ggtok_jinja_text_copy(h, number, ggtok_jinja_format_repr(h, number, f), 0);
+}
+
+static JINJA_NOINLINE void json_float(writer *w, double f) {
+    ggtok_jinja_builder_text(&w->b, text_of_float(w->b.heap, f));
 }
 
 static JINJA_NOINLINE void json_key(writer *w, jinja_value key) {
@@ -306,10 +309,7 @@ static JINJA_NOINLINE void json_key(writer *w, jinja_value key) {
         text =
             ggtok_jinja_text_of(&w->e->heap, number, ggtok_jinja_format_int(number, key.as.i), 0);
         break;
-    case JINJA_FLOAT:
-        text =
-            ggtok_jinja_text_of(&w->e->heap, number, ggtok_jinja_format_repr(number, key.as.f), 0);
-        break;
+    case JINJA_FLOAT: text = text_of_float(w->b.heap, key.as.f); break;
     default:
         ggtok_jinja_fail(&w->e->heap, "keys must be str, int, float, bool or None, not %s",
                          ggtok_jinja_python_type(key));
@@ -319,18 +319,23 @@ static JINJA_NOINLINE void json_key(writer *w, jinja_value key) {
 
 static void json_value(writer *w, jinja_value v, uint32_t level);
 
-static void json_dict(writer *w, jinja_value v, uint32_t level) {
-    jinja_list *keys = ggtok_jinja_items(w->e, v);
-    if (w->sort) keys = ggtok_jinja_sorted(w->e, keys, jinja_absent(), true, false);
+/* Values come with their keys, not by looking the keys up: a NaN is never found. */
+static void json_dict(writer *w, const jinja_dict *dict, uint32_t level) {
+    jinja_list *sorted = NULL; /* pairs */
+    if (w->sort) {
+        sorted = ggtok_jinja_dict_pairs(w->e, dict);
+        sorted = ggtok_jinja_sorted_by(w->e, sorted, 0, true, false);
+    }
     put(&w->b, "{");
-    for (uint32_t i = 0; i < keys->n; i++) {
+    for (uint32_t i = 0; i < dict->n; i++) {
+        const jinja_value *pair = sorted ? sorted->data[i].as.list->data : NULL;
         if (i) ggtok_jinja_builder_add(&w->b, w->item->data, w->item->n, 0);
         json_newline(w, level + 1);
-        json_key(w, keys->data[i]);
+        json_key(w, pair ? pair[0] : dict->entries[i].key);
         ggtok_jinja_builder_add(&w->b, w->key->data, w->key->n, 0);
-        json_value(w, *ggtok_jinja_dict_find(&w->e->heap, v.as.dict, keys->data[i]), level + 1);
+        json_value(w, pair ? pair[1] : dict->entries[i].value, level + 1);
     }
-    if (keys->n) json_newline(w, level);
+    if (dict->n) json_newline(w, level);
     put(&w->b, "}");
 }
 
@@ -358,7 +363,7 @@ static void json_value(writer *w, jinja_value v, uint32_t level) {
         if (v.as.list->n) json_newline(w, level);
         put(&w->b, "]");
         break;
-    case JINJA_DICT: json_dict(w, v, level); break;
+    case JINJA_DICT: json_dict(w, v.as.dict, level); break;
     default:
         ggtok_jinja_fail(&w->e->heap, "Object of type %s is not JSON serializable",
                          ggtok_jinja_python_type(v));

@@ -82,6 +82,7 @@ static void store(planner *p, uint32_t sym) {
 static void visit(planner *p, const jinja_node *node);
 
 static void visit_target(planner *p, const jinja_node *target, bool as_parameter) {
+    jinja_enter(p->h);
     if (target->kind == N_NAME) {
         if (as_parameter)
             parameter(p, target->sym);
@@ -92,6 +93,7 @@ static void visit_target(planner *p, const jinja_node *target, bool as_parameter
     } else {
         visit(p, target);
     }
+    jinja_leave(p->h);
 }
 
 static table copy(planner *p, const table *t) {

@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "index/stl_order.h"
 #include "jinja/builtins.h"
 #include "jinja/parser.h"
 #include "jinja/python.h"
@@ -59,23 +60,22 @@ static void find_names(jinja_template *t, const jinja_node *node) {
     jinja_leave(&t->heap);
 }
 
-static int by_name(const jinja_text *a, const jinja_text *b) {
-    return ggtok_jinja_text_compare(a, b);
+static bool by_name(void *user, int32_t a, int32_t b) {
+    jinja_template *t = user;
+    jinja_charge(&t->heap, 1);
+    return ggtok_jinja_text_compare(&t->heap, t->symbols[a].name, t->symbols[b].name) < 0;
 }
 
 static void list_variables(jinja_template *t) {
     find_names(t, t->root);
-    t->variables = jinja_alloc_n(&t->heap, t->n_symbols + 1, sizeof *t->variables);
+    int32_t *symbols = jinja_alloc_n(&t->heap, t->n_symbols, sizeof *symbols);
     for (uint32_t i = SYM_CALLER + 1; i < t->n_symbols; i++) {
         const jinja_symbol *symbol = &t->symbols[i];
-        if (!symbol->read || symbol->global >= 0) continue;
-        uint32_t at = t->n_variables++;
-        jinja_charge(&t->heap, 1);
-        for (; at && by_name(symbol->name, t->variables[at - 1]) < 0; at--) {
-            t->variables[at] = t->variables[at - 1];
-        }
-        t->variables[at] = symbol->name;
+        if (symbol->read && symbol->global < 0) symbols[t->n_variables++] = (int32_t)i;
     }
+    ggtok_stl_sort(symbols, t->n_variables, by_name, t);
+    t->variables = jinja_alloc_n(&t->heap, t->n_variables + 1, sizeof *t->variables);
+    for (uint32_t i = 0; i < t->n_variables; i++) t->variables[i] = t->symbols[symbols[i]].name;
     t->variables[t->n_variables] = NULL;
 }
 
@@ -116,6 +116,7 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
     ggtok_jinja_heap_init(&t->heap, COMPILE_BYTES * size, COMPILE_STEPS * size);
     t->heap.source = source;
     t->heap.n_source = n;
+    t->heap.shared = true;
     t->dialect = dialect;
     t->references = 1;
     job j = {t, source, n};
@@ -153,7 +154,7 @@ bool ggtok_jinja_template_reads(const jinja_template *t, const char *name, size_
     jinja_text text = {.data = (const uint8_t *)name, .n = (uint32_t)n};
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        int order = ggtok_jinja_text_compare(&text, t->variables[mid]);
+        int order = ggtok_jinja_text_order(&text, t->variables[mid]);
         if (!order) return true;
         if (order < 0)
             hi = mid;

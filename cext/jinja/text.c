@@ -1,12 +1,21 @@
 #include "jinja/text.h"
 
 #include "base/hash.h"
+#include "unicode/utf8.h"
+
+/* What is found out about a text when it is needed: at once if threads share it. */
+static void complete(jinja_heap *h, jinja_text *t) {
+    if (!h->shared) return;
+    ggtok_jinja_chars(h, t);
+    ggtok_jinja_hash(h, t);
+}
 
 static jinja_text *new_text(jinja_heap *h, const void *data, size_t n) {
     if (n > JINJA_MAX_TEXT) ggtok_jinja_fail(h, "a text is longer than %u bytes", JINJA_MAX_TEXT);
     jinja_text *t = jinja_alloc(h, sizeof *t);
     if (!data) data = "";
     *t = (jinja_text){.data = data, .n = (uint32_t)n, .n_chars = UINT32_MAX};
+    complete(h, t);
     return t;
 }
 
@@ -35,8 +44,9 @@ jinja_text *ggtok_jinja_text_parts(jinja_heap *h, const void *data, size_t n,
     return t;
 }
 
-int ggtok_jinja_text_label(const jinja_text *t) {
+int ggtok_jinja_text_label(jinja_heap *h, const jinja_text *t) {
     enum { LABELS = JINJA_OWN | JINJA_GENERATED };
+    jinja_charge(h, t->n_parts / 8);
     if (!t->n) return -1;
     if (!t->n_parts) return t->label & LABELS;
     for (uint32_t i = 1; i < t->n_parts; i++) {
@@ -70,6 +80,24 @@ uint32_t ggtok_jinja_text_hash(const jinja_text *t) {
     uint64_t hash = hash_text(t->data, t->n, 0);
     uint32_t folded = (uint32_t)(hash ^ hash >> 32);
     return folded ? folded : 1;
+}
+
+uint32_t ggtok_jinja_hash(jinja_heap *h, jinja_text *t) {
+    if (!t->hash) {
+        jinja_charge_bytes(h, t->n);
+        t->hash = ggtok_jinja_text_hash(t);
+    }
+    return t->hash;
+}
+
+uint32_t ggtok_jinja_chars(jinja_heap *h, jinja_text *t) {
+    if (t->n_chars == UINT32_MAX) {
+        uint32_t n = 0;
+        jinja_charge_bytes(h, t->n);
+        for (uint32_t i = 0; i < t->n; i++) n += !utf8_continues(t->data[i]);
+        t->n_chars = n;
+    }
+    return t->n_chars;
 }
 
 /* ---- putting together ---- */
@@ -136,6 +164,7 @@ jinja_text *ggtok_jinja_text_concat(jinja_heap *h, const jinja_text *a, const ji
                       .parts = room->parts,
                       .room = room,
                       .n_chars = UINT32_MAX};
+    complete(h, t);
     return t;
 }
 
@@ -178,8 +207,10 @@ jinja_text *ggtok_jinja_text_cut(jinja_heap *h, const jinja_text *t, size_t begi
 
 /* ---- looking at ---- */
 
-bool ggtok_jinja_text_equal(const jinja_text *a, const jinja_text *b) {
-    return a == b || (a->n == b->n && (a->n == 0 || !memcmp(a->data, b->data, a->n)));
+bool ggtok_jinja_text_equal(jinja_heap *h, const jinja_text *a, const jinja_text *b) {
+    if (a == b || a->n != b->n) return a == b;
+    jinja_charge(h, a->n / 16);
+    return a->n == 0 || !memcmp(a->data, b->data, a->n);
 }
 
 bool ggtok_jinja_text_is(const jinja_text *t, const char *s) {
@@ -187,7 +218,12 @@ bool ggtok_jinja_text_is(const jinja_text *t, const char *s) {
     return t->n == n && !memcmp(t->data, s, n);
 }
 
-int ggtok_jinja_text_compare(const jinja_text *a, const jinja_text *b) {
+int ggtok_jinja_text_compare(jinja_heap *h, const jinja_text *a, const jinja_text *b) {
+    jinja_charge(h, (a->n < b->n ? a->n : b->n) / 16);
+    return ggtok_jinja_text_order(a, b);
+}
+
+int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b) {
     size_t n = a->n < b->n ? a->n : b->n;
     int order = n ? memcmp(a->data, b->data, n) : 0;
     if (!order) return (a->n > b->n) - (a->n < b->n);

@@ -43,8 +43,8 @@ typedef struct jinja_text {
     uint32_t n_parts;        /* 0: empty, or one part with `label` */
     const jinja_part *parts; /* the last one ends with the text, whatever it says */
     jinja_room *room;        /* or NULL */
-    uint32_t hash;           /* 0: not known */
-    uint32_t n_chars;        /* code points, or UINT32_MAX: not counted */
+    uint32_t hash;           /* 0: not known yet; a template's texts know both */
+    uint32_t n_chars;        /* code points, or UINT32_MAX: not counted yet */
     uint8_t label;
     bool safe; /* transformers: Markup */
 } jinja_text;
@@ -64,11 +64,16 @@ jinja_text *ggtok_jinja_text_cut(jinja_heap *h, const jinja_text *t, size_t begi
 /* The same text as one part in llama.cpp's eyes. */
 jinja_text *ggtok_jinja_text_fuse(jinja_heap *h, jinja_text *t);
 uint32_t ggtok_jinja_text_hash(const jinja_text *t);
+/* The hash, and the number of code points, which the text remembers. */
+uint32_t ggtok_jinja_hash(jinja_heap *h, jinja_text *t);
+uint32_t ggtok_jinja_chars(jinja_heap *h, jinja_text *t);
 /* The one label of all of it, or -1. Empty texts have none. */
-int ggtok_jinja_text_label(const jinja_text *t);
-bool ggtok_jinja_text_equal(const jinja_text *a, const jinja_text *b);
+int ggtok_jinja_text_label(jinja_heap *h, const jinja_text *t);
+bool ggtok_jinja_text_equal(jinja_heap *h, const jinja_text *a, const jinja_text *b);
 bool ggtok_jinja_text_is(const jinja_text *t, const char *s);
-int ggtok_jinja_text_compare(const jinja_text *a, const jinja_text *b);
+int ggtok_jinja_text_compare(jinja_heap *h, const jinja_text *a, const jinja_text *b);
+/* The same where nothing is charged: between renderings. */
+int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b);
 /* First (last) place at or after `from` (that ends at or before `to`), or SIZE_MAX. */
 size_t ggtok_jinja_text_find(jinja_heap *h, const jinja_text *t, const jinja_text *what,
                              size_t from);

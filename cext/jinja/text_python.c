@@ -35,7 +35,7 @@ static jinja_text *change_case(jinja_env *e, jinja_text *t, how h) {
     jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n + 16);
     const uint8_t *p = t->data, *end = p + t->n;
     bool after = false;
-    int label = ggtok_jinja_text_label(t);
+    int label = ggtok_jinja_text_label(&e->heap, t);
     size_t part = 0;
     jinja_charge(&e->heap, 2 + t->n);
     b.merge = true;
@@ -129,7 +129,7 @@ static jinja_text *strip(jinja_env *e, jinja_text *t, jinja_value chars, bool le
         if (!in_set(e, set, utf8_next(&p))) break;
         end = at;
     }
-    jinja_charge_bytes(&e->heap, t->n - (end - begin));
+    jinja_charge(&e->heap, (t->n - (end - begin)) / 4);
     jinja_text *cut = ggtok_jinja_text_cut(&e->heap, t, begin, end);
     cut->safe = t->safe;
     return cut;
@@ -212,17 +212,20 @@ jinja_value ggtok_jinja_py_count(jinja_env *e, jinja_value *v) {
 
 static bool has_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t begin, size_t end,
                       bool last) {
-    if (affix.type == JINJA_TUPLE) {
-        bool any = false;
-        for (uint32_t i = 0; !any && i < affix.as.list->n; i++) {
-            any = has_affix(e, t, affix.as.list->data[i], begin, end, last);
-        }
-        return any;
-    }
     const jinja_text *with = text_of(e, affix);
     jinja_charge_bytes(&e->heap, with->n);
     if (with->n > end - begin) return false;
     return !memcmp(t->data + (last ? end - with->n : begin), with->data, with->n);
+}
+
+/* One of a tuple's, or the text itself. */
+static bool has_any_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t begin, size_t end,
+                          bool last) {
+    if (affix.type != JINJA_TUPLE) return has_affix(e, t, affix, begin, end, last);
+    JINJA_EACH(&e->heap, i, affix.as.list->n) {
+        if (has_affix(e, t, affix.as.list->data[i], begin, end, last)) return true;
+    }
+    return false;
 }
 
 jinja_value ggtok_jinja_py_startswith(jinja_env *e, jinja_value *v) {
@@ -230,14 +233,14 @@ jinja_value ggtok_jinja_py_startswith(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]);
     bool inside = bounds(e, t, v[2], v[3], &begin, &end);
     if (v[1].type != JINJA_TUPLE) text_of(e, v[1]);
-    return jinja_bool(inside && has_affix(e, t, v[1], begin, end, false));
+    return jinja_bool(inside && has_any_affix(e, t, v[1], begin, end, false));
 }
 jinja_value ggtok_jinja_py_endswith(jinja_env *e, jinja_value *v) {
     size_t begin, end;
     jinja_text *t = text_of(e, v[0]);
     bool inside = bounds(e, t, v[2], v[3], &begin, &end);
     if (v[1].type != JINJA_TUPLE) text_of(e, v[1]);
-    return jinja_bool(inside && has_affix(e, t, v[1], begin, end, true));
+    return jinja_bool(inside && has_any_affix(e, t, v[1], begin, end, true));
 }
 
 jinja_value ggtok_jinja_py_removeprefix(jinja_env *e, jinja_value *v) {
@@ -451,8 +454,8 @@ static jinja_value pad(jinja_env *e, jinja_value *v, char how) {
         ggtok_jinja_fail(h, "The fill character must be exactly one character long");
     if (room > (int64_t)JINJA_MAX_TEXT) ggtok_jinja_fail(h, "a width of %lld", (long long)width);
     int64_t left = how == 'r' || how == 'z' ? room : how == 'l' ? 0 : room / 2 + (room & width & 1);
-    int label = ggtok_jinja_text_label(t);
-    bool same = label >= 0 && ggtok_jinja_text_label(fill) == label;
+    int label = ggtok_jinja_text_label(h, t);
+    bool same = label >= 0 && ggtok_jinja_text_label(h, fill) == label;
     jinja_builder b = ggtok_jinja_builder_new(h, t->n);
     b.merge = true;
     size_t sign = how == 'z' && t->n && (t->data[0] == '+' || t->data[0] == '-');

@@ -128,19 +128,13 @@ static bool equal_pairs(jinja_heap *h, const jinja_dict *a, const jinja_dict *b)
     return all;
 }
 
-static bool equal_texts(jinja_heap *h, const jinja_text *a, const jinja_text *b) {
-    if (a->n != b->n) return false;
-    jinja_charge(h, a->n / 16);
-    return ggtok_jinja_text_equal(a, b);
-}
-
 bool ggtok_jinja_equal(jinja_heap *h, jinja_value a, jinja_value b, jinja_dialect dialect) {
     jinja_charge(h, 1);
     if (dialect == JINJA_TRANSFORMERS) return ggtok_jinja_python_equal(h, a, b);
     if (is_number(a)) return is_number(b) && equal_numbers(a, b);
     if (a.type != b.type) return false;
     switch (a.type) {
-    case JINJA_STRING: return equal_texts(h, a.as.text, b.as.text);
+    case JINJA_STRING: return ggtok_jinja_text_equal(h, a.as.text, b.as.text);
     case JINJA_LIST:
     case JINJA_TUPLE:
         return ggtok_jinja_hashable(h, a) && ggtok_jinja_hashable(h, b) &&
@@ -161,12 +155,7 @@ static uint32_t hash_value(jinja_heap *h, jinja_value v) {
     uint64_t x = 0;
     switch (v.type) {
     case JINJA_BIG:
-    case JINJA_STRING:
-        if (!v.as.text->hash) {
-            jinja_charge(h, v.as.text->n / 16);
-            v.as.text->hash = ggtok_jinja_text_hash(v.as.text);
-        }
-        return v.as.text->hash;
+    case JINJA_STRING: return ggtok_jinja_hash(h, v.as.text);
     case JINJA_BOOL: x = v.as.truth; break;
     case JINJA_INT: x = (uint64_t)v.as.i; break;
     case JINJA_FLOAT:
@@ -205,7 +194,7 @@ jinja_dict *ggtok_jinja_dict_new(jinja_heap *h, size_t room) {
 static bool equal_keys(jinja_heap *h, const jinja_entry *e, jinja_value key, uint32_t hash) {
     if (e->hash != hash) return false;
     if (e->key.type == JINJA_STRING && key.type == JINJA_STRING) {
-        return equal_texts(h, e->key.as.text, key.as.text);
+        return ggtok_jinja_text_equal(h, e->key.as.text, key.as.text);
     }
     return ggtok_jinja_equal(h, e->key, key, JINJA_LLAMA_CPP) ||
            (e->key.type >= JINJA_NAMESPACE &&
@@ -269,6 +258,7 @@ void ggtok_jinja_dict_add(jinja_heap *h, jinja_dict *dict, jinja_value key, jinj
 }
 
 void ggtok_jinja_dict_set(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value) {
+    jinja_charge(h, 1);
     uint32_t hash = hash_value(h, key);
     jinja_entry *e = find(h, dict, key, hash);
     if (e)

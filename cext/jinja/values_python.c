@@ -60,16 +60,6 @@ bool ggtok_jinja_is_space(uint32_t c) {
     return ggtok_unicode_flags(c) & UNICODE_WHITESPACE;
 }
 
-uint32_t ggtok_jinja_chars(jinja_heap *h, jinja_text *t) {
-    if (t->n_chars == UINT32_MAX) {
-        uint32_t n = 0;
-        jinja_charge(h, t->n / 16);
-        for (uint32_t i = 0; i < t->n; i++) n += !utf8_continues(t->data[i]);
-        t->n_chars = n;
-    }
-    return t->n_chars;
-}
-
 bool ggtok_jinja_is_ascii(jinja_heap *h, jinja_text *t) {
     return ggtok_jinja_chars(h, t) == t->n;
 }
@@ -125,7 +115,7 @@ jinja_list *ggtok_jinja_items(jinja_env *e, jinja_value v) {
         list = ggtok_jinja_list_new(h, (size_t)v.as.range->n);
         jinja_charge(h, (uint64_t)v.as.range->n / 4);
         for (int64_t i = 0; i < v.as.range->n; i++) {
-            ggtok_jinja_list_push(h, list, jinja_int(v.as.range->start + i * v.as.range->step));
+            ggtok_jinja_list_push(h, list, jinja_int(jinja_range_at(v.as.range, i)));
         }
         return list;
     case JINJA_LAZY:
@@ -168,27 +158,29 @@ static bool as_number(jinja_value v, double *f) {
     return true;
 }
 
-/* -1, 0, 1, or 2: not comparable (NaN). Integers and floats are compared exactly. */
-static int compare_numbers(jinja_value a, jinja_value b) {
-    double x = 0, y = 0;
-    if (a.type != JINJA_FLOAT && b.type != JINJA_FLOAT) {
-        int64_t i = a.type == JINJA_BOOL ? a.as.truth : a.as.i;
-        int64_t j = b.type == JINJA_BOOL ? b.as.truth : b.as.i;
-        return (i > j) - (i < j);
-    }
-    as_number(a, &x), as_number(b, &y);
-    if (x != x || y != y) return 2;
-    if (a.type == JINJA_FLOAT && b.type == JINJA_FLOAT) return (x > y) - (x < y);
-    if (b.type != JINJA_FLOAT) {
-        int order = compare_numbers(b, a);
-        return -order;
-    }
-    if (y >= 9223372036854775808.0) return -1; /* a is an integer */
-    if (y < -9223372036854775808.0) return 1;
-    int64_t i = a.type == JINJA_BOOL ? a.as.truth : a.as.i, j = (int64_t)y;
+static int64_t int_of(jinja_value v) {
+    return v.type == JINJA_BOOL ? v.as.truth : v.as.i;
+}
+
+/* -1, 0, 1: exactly, not as doubles. */
+static int compare_with_float(int64_t i, double f) {
+    if (f >= 9223372036854775808.0) return -1;
+    if (f < -9223372036854775808.0) return 1;
+    int64_t j = (int64_t)f;
     if (i != j) return i < j ? -1 : 1;
-    double rest = y - (double)j;
+    double rest = f - (double)j;
     return rest > 0 ? -1 : rest < 0;
+}
+
+/* -1, 0, 1, or 2: not comparable (NaN). */
+static int compare_numbers(jinja_value a, jinja_value b) {
+    bool a_floats = a.type == JINJA_FLOAT, b_floats = b.type == JINJA_FLOAT;
+    double x = a.as.f, y = b.as.f;
+    if ((a_floats && x != x) || (b_floats && y != y)) return 2;
+    if (a_floats && b_floats) return (x > y) - (x < y);
+    if (a_floats) return -compare_with_float(int_of(b), x);
+    if (b_floats) return compare_with_float(int_of(a), y);
+    return (int_of(a) > int_of(b)) - (int_of(a) < int_of(b));
 }
 
 static bool equal_dicts(jinja_heap *h, const jinja_dict *a, const jinja_dict *b) {
@@ -210,10 +202,7 @@ bool ggtok_jinja_python_equal(jinja_heap *h, jinja_value a, jinja_value b) {
     case JINJA_UNDEFINED:
     case JINJA_NONE: return true;
     case JINJA_BIG:
-    case JINJA_STRING:
-        if (a.as.text->n != b.as.text->n) return false;
-        jinja_charge(h, a.as.text->n / 16);
-        return ggtok_jinja_text_equal(a.as.text, b.as.text);
+    case JINJA_STRING: return ggtok_jinja_text_equal(h, a.as.text, b.as.text);
     case JINJA_LIST:
     case JINJA_TUPLE:
         if (a.as.list == b.as.list) return true;
@@ -265,9 +254,7 @@ bool ggtok_jinja_python_less(jinja_env *e, jinja_value a, jinja_value b, jinja_o
     jinja_charge(h, 1);
     if (as_number(a, &f) && as_number(b, &f)) return holds(compare_numbers(a, b), op);
     if (a.type == JINJA_STRING && b.type == JINJA_STRING) {
-        uint32_t n = a.as.text->n < b.as.text->n ? a.as.text->n : b.as.text->n;
-        jinja_charge(h, n / 16);
-        return holds(ggtok_jinja_text_compare(a.as.text, b.as.text), op);
+        return holds(ggtok_jinja_text_compare(h, a.as.text, b.as.text), op);
     }
     if (a.type != b.type || !jinja_is_array(a)) fail_order(e, a, b, op);
     const jinja_list *x = a.as.list, *y = b.as.list;
@@ -382,8 +369,11 @@ static jinja_value power(jinja_env *e, int64_t base, int64_t exponent) {
     return jinja_int(result);
 }
 
+enum { LONG_ARITHMETIC = 8 }; /* steps of a remainder, a quotient, a power */
+
 static jinja_value of_ints(jinja_env *e, jinja_operator op, int64_t a, int64_t b) {
     jinja_heap *h = &e->heap;
+    if (op == JINJA_POW || op == JINJA_DIV) jinja_charge(h, LONG_ARITHMETIC);
     int64_t result = 0;
     bool fits = true;
     switch (op) {
@@ -413,6 +403,7 @@ static jinja_value of_ints(jinja_env *e, jinja_operator op, int64_t a, int64_t b
 
 static jinja_value of_floats(jinja_env *e, jinja_operator op, double a, double b) {
     jinja_heap *h = &e->heap;
+    if (op > JINJA_DIV) jinja_charge(h, LONG_ARITHMETIC);
     switch (op) {
     case JINJA_ADD: return jinja_float(a + b);
     case JINJA_SUB: return jinja_float(a - b);
@@ -467,9 +458,6 @@ static jinja_value add_lists(jinja_env *e, jinja_value a, jinja_value b) {
 
 static bool is_int(jinja_value v) {
     return v.type == JINJA_INT || v.type == JINJA_BOOL;
-}
-static int64_t int_of(jinja_value v) {
-    return v.type == JINJA_BOOL ? v.as.truth : v.as.i;
 }
 static bool repeats(jinja_value v) {
     return v.type == JINJA_STRING || jinja_is_array(v);
@@ -545,6 +533,12 @@ static int64_t bound(jinja_env *e, jinja_value v, int64_t n, int64_t least, int6
     return i < least ? least : i > most ? most : i;
 }
 
+/* Where a slice of a range begins or ends, which may be outside of it. */
+static int64_t bound_of_range(jinja_env *e, const jinja_range *r, int64_t i) {
+    int64_t offset = of_ints(e, JINJA_MUL, i, r->step).as.i;
+    return of_ints(e, JINJA_ADD, r->start, offset).as.i;
+}
+
 jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value bounds[3]) {
     jinja_heap *h = &e->heap;
     if (v.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v);
@@ -565,11 +559,10 @@ jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value 
     if (!up && start > stop) count = (uint64_t)(start - stop - 1) / (0 - (uint64_t)step) + 1;
     jinja_charge(h, count / 4);
     if (v.type == JINJA_RANGE) {
-        const jinja_range *r = v.as.range;
         jinja_range *own = jinja_alloc(h, sizeof *own);
-        own->start = r->start + start * r->step;
-        own->stop = r->start + stop * r->step;
-        own->step = r->step * (step > 100000 ? 100000 : step < -100000 ? -100000 : step);
+        own->start = bound_of_range(e, v.as.range, start);
+        own->stop = bound_of_range(e, v.as.range, stop);
+        own->step = of_ints(e, JINJA_MUL, v.as.range->step, step).as.i;
         own->n = (int64_t)count;
         return (jinja_value){.type = JINJA_RANGE, .as.range = own};
     }
@@ -582,7 +575,7 @@ jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value 
     }
     if (v.type == JINJA_STRING) {
         jinja_list *chars = ggtok_jinja_items(e, v);
-        int label = ggtok_jinja_text_label(v.as.text);
+        int label = ggtok_jinja_text_label(h, v.as.text);
         jinja_builder b = ggtok_jinja_builder_new(h, count);
         b.merge = true;
         for (uint64_t i = 0; i < count; i++) {

@@ -1,0 +1,123 @@
+/*
+ * Renders templates and says what each took: steps, bytes of stack, and under callgrind
+ * instructions.
+ *
+ *     jinja STACK < cases         STACK: kilobytes of the thread that renders
+ *
+ * A case is a line "DIALECT N_JSON N_TEMPLATE\n" (0: llama.cpp's, 1: transformers'), the
+ * variables as JSON and the template. For each, a line: C, E or O (not compiled, failed, rendered),
+ * steps, bytes of stack, the length of the text and of what follows on the line: the text or error.
+ * Callgrind's counters are dumped after each case, by its number. The exit status is 2 if a
+ * rendering wrote to its template.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "jinja/env.h"
+
+#if defined(__has_include)
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#endif
+#endif
+#ifndef CALLGRIND_ZERO_STATS
+#define CALLGRIND_ZERO_STATS
+#define CALLGRIND_DUMP_STATS_AT(name) (void)(name)
+#endif
+
+enum { PAINT = 0xA5 };
+
+typedef struct work {
+    char *json, *source;
+    size_t n_json, n_source, number;
+    jinja_dialect dialect;
+    char kind;
+    uint64_t steps;
+    bool written;
+    jinja_env *env;
+    jinja_error err;
+    jinja_result out;
+} work;
+
+/* A hash of all that the template is made of. */
+static uint64_t sum_of(const jinja_template *t) {
+    uint64_t sum = 1469598103934665603u;
+    for (const jinja_chunk *c = t->heap.chunks; c; c = c->older) {
+        const uint8_t *p = (const uint8_t *)c, *end = p + c->whole;
+        if (t->heap.top > p && t->heap.top <= end) end = t->heap.top;
+        for (; p < end; p++) sum = (sum ^ *p) * 1099511628211u;
+    }
+    return sum;
+}
+
+static void *run(void *user) {
+    static const jinja_options options = {.now = {.year = 2026, .month = 3, .day = 7}};
+    work *w = user;
+    jinja_template *t;
+    w->kind = 'C';
+    w->out = (jinja_result){.text = ""};
+    if (ggtok_jinja_compile(w->source, w->n_source, w->dialect, &t, &w->err)) return NULL;
+    w->kind = 'E';
+    uint64_t sum = sum_of(t);
+    if (ggtok_jinja_env_new(&options, &w->env, &w->err)) exit(1);
+    if (ggtok_jinja_env_json(w->env, w->json, w->n_json, w->dialect, &w->err)) exit(1);
+    uint64_t before = ggtok_jinja_env_heap(w->env)->steps_left;
+    char name[32];
+    snprintf(name, sizeof name, "case %zu", w->number);
+    CALLGRIND_ZERO_STATS;
+    ggtok_status status = ggtok_jinja_render(w->env, t, &w->out, &w->err);
+    CALLGRIND_DUMP_STATS_AT(name);
+    w->steps = before - ggtok_jinja_env_heap(w->env)->steps_left;
+    if (!status) w->kind = 'O';
+    w->written = sum != sum_of(t);
+    ggtok_jinja_template_release(t);
+    return NULL;
+}
+
+static char *take(size_t n) {
+    char *p = malloc(n + 1);
+    if (!p || fread(p, 1, n, stdin) != n) exit(1);
+    p[n] = 0;
+    return p;
+}
+
+int main(int argc, char **argv) {
+    size_t size = (size_t)atoi(argc > 1 ? argv[1] : "512") << 10;
+    uint8_t *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_t attributes;
+    if (stack == MAP_FAILED || pthread_attr_init(&attributes) ||
+        pthread_attr_setstack(&attributes, stack, size)) {
+        return 1;
+    }
+    int dialect, status = 0;
+    work w = {0};
+    for (; scanf("%d %zu %zu", &dialect, &w.n_json, &w.n_source) == 3 && getchar() == '\n';
+         w.number++) {
+        pthread_t thread;
+        w.dialect = (jinja_dialect)dialect;
+        w.json = take(w.n_json);
+        w.source = take(w.n_source);
+        w.env = NULL;
+        w.steps = w.written = 0;
+        memset(stack, PAINT, size);
+        if (pthread_create(&thread, &attributes, run, &w) || pthread_join(thread, NULL)) return 1;
+        size_t unused = 0;
+        while (unused < size && stack[unused] == PAINT) unused++;
+        const char *text = w.kind == 'O' ? w.out.text : w.err.message;
+        size_t n = w.kind == 'O' ? w.out.n : strlen(text);
+        if (n > 200) n = 200;
+        printf("%c %" PRIu64 " %zu %zu ", w.kind, w.steps, size - unused, n);
+        fwrite(text, 1, n, stdout);
+        printf("\n");
+        fflush(stdout);
+        if (w.written) status = 2, fprintf(stderr, "case %zu wrote to its template\n", w.number);
+        ggtok_jinja_env_free(w.env);
+        free(w.json);
+        free(w.source);
+    }
+    return status;
+}

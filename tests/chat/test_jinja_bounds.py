@@ -1,0 +1,116 @@
+# ruff: noqa: E501
+"""What renderings take, measured by tests/c/jinja.c: stack, steps, and no writing to templates.
+
+Claim jinja.3, Claim jinja.4, Claim jinja.5.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.chat import jinja_references, stack
+from tests.chat.jinja_grammar import VALUES
+from tests.chat.jinja_program import DIALECTS, Case, render
+from tests.chat.jinja_references import own
+from tests.support.programs import Build
+
+TEMPLATES = Path(__file__).with_name("templates.txt").read_text(encoding="utf-8").splitlines()
+STACK = 384 << 10  # what the documentation promises
+
+# Values that were read where there were none, or beyond 64 bits.
+FOUND = {
+    "{{ {('nan'|float): 1, ('inf'|float): [2]} | tojson }}": '{"NaN": 1, "Infinity": [2]}',
+    "{{ {2: 1, ('nan'|float): 3} | tojson(sort_keys=true) }}": '{"2": 1, "NaN": 3}',
+    "{% for a, (b, c) in [(1, [1, 2] | map('string'))] if true %}{{ a ~ b ~ c }}{% endfor %}": "112",
+    "{% for a, b in [[1, 2] | map('string')] if a != b %}{{ a ~ b }}{% endfor %}": "12",
+    "{{ range(-9223372036854775807, 9223372036854775807, 9223372036854775807) | list }}": "[-9223372036854775807, 0]",
+    "{{ range(10)[::1000000] }}{{ range(10)[8:2:-3] }}": "range(0, 10, 1000000)range(8, 2, -3)",
+    "{{ 'abc' | truncate(9223372036854775807) }}": "abc",
+}
+FAILING = (
+    "{{ cycler(a=1).current }}",
+    "{% for i in [1] %}{{ loop.cycle(a=1) }}{% endfor %}",
+    "{% for i in [1] %}{{ loop.reset() }}{% endfor %}",
+    "{{ cycler(1).changed(1) }}",
+    "{{ 'a'.startswith((('a',),)) }}",
+    "{{ range(0, 9223372036854775807, 4611686018427387904)[2:] }}",
+)
+
+
+@pytest.mark.parametrize("source", FOUND)
+def test_values_that_were_not_there(source: str) -> None:
+    assert own(source, {}, "transformers") == ("O", FOUND[source])
+    assert jinja_references.transformers(source, {}) == ("O", FOUND[source])
+
+
+@pytest.mark.parametrize("source", FAILING)
+def test_calls_that_fail(source: str) -> None:
+    assert own(source, {}, "transformers")[0] == "E"
+
+
+@pytest.fixture(scope="module")
+def program(c_program: Build) -> Path:
+    return c_program("jinja", "-O2")
+
+
+def test_no_rendering_writes_to_its_template(program: Path) -> None:
+    """So threads may share it: the program fails if the template's memory has changed."""
+    names = "{{ dict(abc=1) | first | length }}{% macro m() %}{{ kwargs | list }}{% endmacro %}"
+    sources = [*TEMPLATES, f"{names}{{{{ m(é=1)[2:] }}}}", "{{ '日本'[1] ~ x.日 }}"]
+    took = render([program], [Case(d, source, VALUES) for source in sources for d in DIALECTS])
+    assert len(took) == 2 * len(sources)
+
+
+def nested(build: str, show: str) -> str:
+    return (
+        "{% set n = namespace(g=['a'], t=()) %}{% for i in range(3000) %}{% set n.g = "
+        f"{build} %}}{{% endfor %}}{{{{ {show} }}}}"
+    )
+
+
+DEEP = [
+    *(
+        nested(f"[n.g] | map({f})", "n.g | list")
+        for f in "'join' 'list' 'first' 'sum' 'sort' 'max' 'reverse' 'unique' 'dictsort' 'batch',1 'map','join' 'select','in',[[1]]".split()
+    ),
+    nested("n.g | map('string')", "n.g | first"),
+    nested("n.g | select('in', n.g)", "n.g | list"),
+    nested("[n.g]", "n.g"),
+    nested("{'k': n.g}", "n.g"),
+    nested("{'k': n.g}", "n.g | tojson"),
+    nested("(n.g,)", "{n.g: 1}"),
+    nested("(n.g,)", "'a'.startswith(n.g)"),
+    nested("[n.g]", "n.g == [n.g]"),
+    nested("[n.g]", "n.g < [n.g]"),
+    "{% macro m(a) %}{{ m(a) }}{% endmacro %}{{ m(1) }}",
+    "{% macro m(a) %}{% for i in [1] %}{% set x = m(a) | upper %}{% endfor %}{% endmacro %}{{ m(1) }}",
+    "{% macro m() %}{% call m() %}{{ m() }}{% endcall %}{% endmacro %}{{ m() }}",
+    "{% macro m() %}{{ caller() }}{% endmacro %}{% macro k() %}{% call m() %}{% for i in [1] %}{% break %}{{ k() }}{% endfor %}{{ k() }}{% endcall %}{% endmacro %}{{ k() }}",
+    "{% for i in [[1]] recursive if loop %}{{ loop([i]) }}{% endfor %}",
+    "{% macro m() %}{% for i in [1] if loop.length %}{% endfor %}{{ m() }}{% endmacro %}{{ m() }}",
+    "{% macro m(a) %}{% filter upper %}{% set x %}{{ m(a) }}{% endset %}{% endfilter %}{% endmacro %}{{ m(1) }}",
+    "{{ " + "x(" * 99 + ")" * 99 + " }}",
+    "{{ " + "-(" * 49 + "1" + ")" * 49 + " }}",
+    "{{ " + "[" * 99 + "1" + "]" * 99 + " }}",
+    "{{ " + "{1:" * 99 + "1" + "}" * 99 + " }}",
+    "{{ x" + "[x" * 99 + "]" * 99 + " }}",
+    "{% for a in b %}" * 99 + "{% endfor %}" * 99,
+    "{% macro a() %}{% if x %}" * 49 + "{% endif %}{% endmacro %}" * 49,
+]
+
+
+def test_what_nests_takes_little_stack(program: Path) -> None:
+    cases = [Case(dialect, source) for source in DEEP for dialect in DIALECTS]
+    for case, took in zip(cases, render([program], cases, 4096), strict=True):
+        assert took.stack < STACK, (case, took)
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc's call graph")
+def test_no_recursion_takes_more_stack_for_each_level(tmp_path: Path) -> None:
+    """Any recursion there is, not only those above: 800 levels of 480 bytes are 384 kB."""
+    each, cycle = stack.worst(stack.read(tmp_path))
+    assert each <= 480, cycle
