@@ -141,7 +141,7 @@ static jinja_value filter_format(jinja_env *e, jinja_value *v) {
     const jinja_list *given = v[1].as.list;
     jinja_list *places = ggtok_jinja_list_new(h, given->n);
     jinja_dict *names = ggtok_jinja_dict_new(h, 0);
-    for (uint32_t i = 0; i < given->n; i++) {
+    JINJA_EACH(h, i, given->n) {
         jinja_value one = given->data[i];
         if (one.type != JINJA_KEYWORD)
             ggtok_jinja_list_push(h, places, one);
@@ -391,7 +391,7 @@ static jinja_value global_dict(jinja_env *e, jinja_value *v) {
     jinja_heap *h = &e->heap;
     jinja_dict *dict = ggtok_jinja_dict_new(h, 0);
     const jinja_list *given = v[0].as.list;
-    for (uint32_t i = 0; i < given->n; i++) {
+    JINJA_EACH(h, i, given->n) {
         jinja_value one = given->data[i];
         if (one.type == JINJA_KEYWORD) {
             ggtok_jinja_dict_set(h, dict, jinja_of_text(one.as.keyword->name),
@@ -400,7 +400,7 @@ static jinja_value global_dict(jinja_env *e, jinja_value *v) {
         }
         if (i) ggtok_jinja_fail(h, "dict expected at most 1 argument");
         if (one.type == JINJA_DICT) {
-            for (uint32_t k = 0; k < one.as.dict->n; k++) {
+            JINJA_EACH(h, k, one.as.dict->n) {
                 ggtok_jinja_dict_set(h, dict, one.as.dict->entries[k].key,
                                      one.as.dict->entries[k].value);
             }
@@ -408,7 +408,7 @@ static jinja_value global_dict(jinja_env *e, jinja_value *v) {
         }
         if (one.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, one); /* asked for keys */
         jinja_list *pairs = ggtok_jinja_items(e, one);
-        for (uint32_t k = 0; k < pairs->n; k++) {
+        JINJA_EACH(h, k, pairs->n) {
             jinja_list *pair = ggtok_jinja_items(e, pairs->data[k]);
             if (pair->n != 2) ggtok_jinja_fail(h, "a pair of dict() has %u items", pair->n);
             ggtok_jinja_python_key(e, dict, pair->data[0], pair->data[1]);

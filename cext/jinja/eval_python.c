@@ -31,11 +31,11 @@ static void spread_into(jinja_env *e, jinja_list *list, jinja_value v, bool name
     jinja_heap *h = &e->heap;
     if (!named) {
         jinja_list *items = ggtok_jinja_items(e, v);
-        for (uint32_t i = 0; i < items->n; i++) ggtok_jinja_list_push(h, list, items->data[i]);
+        JINJA_EACH(h, i, items->n) ggtok_jinja_list_push(h, list, items->data[i]);
         return;
     }
     if (v.type != JINJA_DICT) ggtok_jinja_fail(h, "the argument after ** is not a dict");
-    for (uint32_t i = 0; i < v.as.dict->n; i++) {
+    JINJA_EACH(h, i, v.as.dict->n) {
         const jinja_entry *entry = &v.as.dict->entries[i];
         if (entry->key.type != JINJA_STRING) ggtok_jinja_fail(h, "keywords must be strings");
         jinja_keyword *keyword = jinja_alloc(h, sizeof *keyword);
@@ -85,6 +85,7 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
     size_t n;
     uint32_t n_used = 0, place = 0, i = 0;
     bool optional;
+    jinja_charge(h, args->n / 2); /* each parameter may look at each argument */
     for (; next_parameter(&p, &name, &n, &optional); i++) {
         if (*name == '*') { /* all that is left */
             jinja_list *rest = ggtok_jinja_list_new(h, args->n);

@@ -11,6 +11,7 @@ void ggtok_jinja_scopes_init(jinja_env *e) {
     *s = (jinja_scopes){.level = 1};
     s->values = jinja_alloc_n(h, n, sizeof *s->values);
     s->levels = jinja_alloc_n(h, n, sizeof *s->levels);
+    jinja_charge(h, n / 4);
     for (uint32_t i = 0; i < n; i++) {
         s->values[i] = jinja_absent();
         s->levels[i] = 1; /* the outermost scope has nothing to restore */

@@ -205,7 +205,7 @@ static void gather_rest(jinja_env *e, const jinja_function *f, const jinja_args 
     jinja_dict *kwargs = ggtok_jinja_dict_new(h, 0);
     jinja_list *varargs = ggtok_jinja_list_new(h, 0);
     if (plan->caller != UINT32_MAX) frame->values[plan->caller] = jinja_undefined(NULL);
-    for (uint32_t i = 0; i < args->n; i++) {
+    JINJA_EACH(h, i, args->n) {
         if (used[i]) continue;
         if (args->v[i].type != JINJA_KEYWORD) {
             ggtok_jinja_list_push(h, varargs, args->v[i]);
@@ -242,7 +242,7 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
     memset(used, 0, args->n + 1);
     jinja_enter(h);
     uint32_t place = 0;
-    for (uint32_t i = 0; i < args->n; i++) { /* by place */
+    JINJA_EACH(h, i, args->n) { /* by place */
         if (args->v[i].type == JINJA_KEYWORD || place >= n) continue;
         used[i] = true;
         frame->values[place++] = args->v[i];

@@ -267,6 +267,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
     jinja_builder b = ggtok_jinja_builder_new(h, format->n);
     b.merge = true;
     if (format->safe) ggtok_jinja_fail(h, "%% of safe text isn't supported");
+    jinja_charge(h, format->n / 4);
     while (p < end) {
         const uint8_t *begin = p;
         while (p < end && *p != '%') p++;
@@ -363,6 +364,7 @@ static jinja_value argument(fields *f, const uint8_t *p, size_t n) {
 static jinja_value field_value(fields *f, const uint8_t *p, size_t n) {
     size_t i = 0;
     jinja_env *e = f->e;
+    jinja_charge(&e->heap, n / 4);
     while (i < n && p[i] != '.' && p[i] != '[') i++;
     jinja_value v = argument(f, p, i);
     while (i < n) {
@@ -473,6 +475,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
     const uint8_t *begin = format->data, *p = begin, *end = p + format->n;
     if (!levels) ggtok_jinja_fail(h, "Max string recursion exceeded");
     jinja_enter(h);
+    jinja_charge(h, format->n / 4);
     while (p < end) {
         const uint8_t *start = p;
         while (p < end && *p != '{' && *p != '}') p++;

@@ -412,7 +412,7 @@ jinja_value ggtok_jinja_pm_get(jinja_env *e, jinja_value *v) {
 jinja_value ggtok_jinja_pm_copy(jinja_env *e, jinja_value *v) {
     if (v[0].type == JINJA_LIST) return jinja_of_list(copied(e, v[0].as.list));
     jinja_dict *own = ggtok_jinja_dict_new(&e->heap, v[0].as.dict->n);
-    for (uint32_t i = 0; i < v[0].as.dict->n; i++) {
+    JINJA_EACH(&e->heap, i, v[0].as.dict->n) {
         ggtok_jinja_dict_set(&e->heap, own, v[0].as.dict->entries[i].key,
                              v[0].as.dict->entries[i].value);
     }

@@ -18,7 +18,7 @@ static jinja_value to_dict(jinja_env *e, jinja_args *a) {
     jinja_value from = ggtok_jinja_args_or(a, 0, jinja_undefined(NULL));
     bool taken = true;
     if (jinja_is_array(from)) {
-        for (uint32_t i = 0; i < from.as.list->n; i++) {
+        JINJA_EACH(h, i, from.as.list->n) {
             jinja_value pair = from.as.list->data[i];
             if (!jinja_is_array(pair) || pair.as.list->n != 2) {
                 ggtok_jinja_fail(h, "'%s' of an Array takes pairs, not %s", a->name,
@@ -28,7 +28,7 @@ static jinja_value to_dict(jinja_env *e, jinja_args *a) {
         }
     } else if (from.type == JINJA_DICT || from.type == JINJA_LOOP) {
         if (from.type == JINJA_LOOP) ggtok_jinja_loop_fill(h, from.as.dict);
-        for (uint32_t i = 0; i < from.as.dict->n; i++) {
+        JINJA_EACH(h, i, from.as.dict->n) {
             ggtok_jinja_llama_insert(e, out, from.as.dict->entries[i].key,
                                      from.as.dict->entries[i].value);
         }

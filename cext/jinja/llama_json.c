@@ -64,7 +64,7 @@ static void write_value(writer *w, jinja_value v, uint32_t level);
 static void write_items(writer *w, const jinja_list *list, uint32_t level) {
     put(w, "[");
     if (list->n) newline(w);
-    for (uint32_t i = 0; i < list->n; i++) {
+    JINJA_EACH(&w->e->heap, i, list->n) {
         indent(w, level + 1);
         write_value(w, list->data[i], level + 1);
         if (i + 1 < list->n) separate(w);
@@ -77,7 +77,7 @@ static void write_items(writer *w, const jinja_list *list, uint32_t level) {
 static void write_dict(writer *w, const jinja_dict *dict, uint32_t level) {
     put(w, "{");
     if (dict->n) newline(w);
-    for (uint32_t i = 0; i < dict->n; i++) {
+    JINJA_EACH(&w->e->heap, i, dict->n) {
         indent(w, level + 1);
         put_text(w, ggtok_jinja_llama_text(w->e, dict->entries[i].key));
         if (w->key)

@@ -346,7 +346,7 @@ jinja_value ggtok_jinja_dict_dictsort(jinja_env *e, jinja_args *a) {
     jinja_list *pairs = entries(e, a, ITEMS).as.list;
     ggtok_jinja_llama_sort(e, pairs->data, pairs->n, less_pairs, &o);
     jinja_dict *sorted = ggtok_jinja_dict_new(&e->heap, dict->n);
-    for (uint32_t i = 0; i < pairs->n; i++) {
+    JINJA_EACH(&e->heap, i, pairs->n) {
         const jinja_list *pair = pairs->data[i].as.list;
         ggtok_jinja_dict_set(&e->heap, sorted, pair->data[0], pair->data[1]);
     }

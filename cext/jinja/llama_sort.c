@@ -18,6 +18,7 @@ static bool less(void *user, int32_t x, int32_t y) {
 void ggtok_jinja_llama_sort(jinja_env *e, jinja_value *items, size_t n,
                             bool (*less_fn)(jinja_env *, jinja_value, jinja_value, const void *),
                             const void *user) {
+    jinja_charge(&e->heap, n);
     jinja_value *unsorted = jinja_alloc_n(&e->heap, n, sizeof *unsorted);
     int32_t *order = jinja_alloc_n(&e->heap, n, sizeof *order);
     sorter s = {e, unsorted, less_fn, user};

@@ -217,6 +217,7 @@ jinja_value ggtok_jinja_text_format(jinja_env *e, jinja_args *a) {
     jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
     uint32_t next = 1;
     size_t begin = 0;
+    jinja_charge(&e->heap, t->n / 4);
     for (size_t i = 0; i < t->n; i++) {
         if (t->data[i] != '{') continue;
         if (i + 1 >= t->n || t->data[i + 1] != '}') {

@@ -80,7 +80,7 @@ static size_t with_dot(char *text, size_t n) {
 }
 
 /* What printing a double takes, in steps. */
-enum { PRINTED = 8, PRINTED_LONG = 64, SHORTEST = 32 };
+enum { PRINTED = 16, PRINTED_LONG = 64, SHORTEST = 64 };
 
 size_t ggtok_jinja_format(jinja_heap *h, char out[JINJA_NUMBER_ROOM], char type, int precision,
                           bool alternate, double f) {

@@ -60,6 +60,7 @@ static bool read_float(jinja_env *e, jinja_text *t, double *f) {
     jinja_value v[2] = {jinja_of_text(t), jinja_absent()};
     t = ggtok_jinja_py_strip(e, v).as.text;
     uint8_t *plain = jinja_alloc(&e->heap, t->n + 1u);
+    jinja_charge(&e->heap, t->n / 4);
     size_t n = 0;
     for (uint32_t i = 0; i < t->n; i++) {
         uint8_t c = t->data[i];

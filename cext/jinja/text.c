@@ -236,6 +236,7 @@ int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b) {
  */
 static const uint32_t *borders(jinja_heap *h, const uint8_t *p, size_t n, bool back) {
     uint32_t *border = jinja_alloc_n(h, n, sizeof *border);
+    jinja_charge(h, n / 4);
     border[0] = 0;
     for (size_t i = 1, k = 0; i < n; i++) {
         uint8_t c = back ? p[n - 1 - i] : p[i];
@@ -250,6 +251,7 @@ static size_t search(jinja_heap *h, const uint8_t *p, size_t n, const jinja_text
     const uint8_t *w = what->data;
     size_t m = what->n;
     const uint32_t *border = borders(h, w, m, back);
+    jinja_charge(h, 1 + n / 4);
     for (size_t i = 0, k = 0; i < n; i++) {
         uint8_t c = back ? p[n - 1 - i] : p[i];
         while (k && c != (back ? w[m - 1 - k] : w[k])) k = border[k - 1];
@@ -275,7 +277,6 @@ size_t ggtok_jinja_text_find(jinja_heap *h, const jinja_text *t, const jinja_tex
         p = found + 1;
     }
     n = (size_t)(end - p);
-    jinja_charge(h, 1 + (n + what->n) / 4);
     size_t at = search(h, p, n, what, false);
     return at == SIZE_MAX ? at : (size_t)(p - t->data) + at;
 }
@@ -287,7 +288,6 @@ size_t ggtok_jinja_text_rfind(jinja_heap *h, const jinja_text *t, const jinja_te
     if (!what->n) return to;
     jinja_charge(h, 1 + what->n / 16);
     if (!memcmp(t->data + to - what->n, what->data, what->n)) return to - what->n;
-    jinja_charge(h, 1 + (to + what->n) / 4);
     return search(h, t->data, to, what, true);
 }
 

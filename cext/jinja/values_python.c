@@ -85,6 +85,7 @@ uint64_t ggtok_jinja_char_of(jinja_heap *h, jinja_text *t, size_t byte) {
 
 static jinja_list *chars_of(jinja_heap *h, jinja_text *t) {
     jinja_list *list = ggtok_jinja_list_new(h, ggtok_jinja_chars(h, t));
+    jinja_charge(h, list->cap);
     for (size_t i = 0, n; i < t->n; i += n) {
         n = utf8_lead_len(t->data[i]);
         ggtok_jinja_list_push(h, list, jinja_of_text(ggtok_jinja_text_cut(h, t, i, i + n)));

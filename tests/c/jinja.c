@@ -2,7 +2,8 @@
  * Renders templates and says what each took: steps, bytes of stack, and under callgrind
  * instructions.
  *
- *     jinja STACK < cases         STACK: kilobytes of the thread that renders
+ *     jinja STACK [STEPS] < cases     STACK: kilobytes of the thread that renders
+ *                                     STEPS: the budget, if it is to be smaller
  *
  * A case is a line "DIALECT N_JSON N_TEMPLATE\n" (0: llama.cpp's, 1: transformers'), the
  * variables as JSON and the template. For each, a line: C, E or O (not compiled, failed, rendered),
@@ -24,6 +25,12 @@
 #include <valgrind/callgrind.h>
 #endif
 #endif
+/* AddressSanitizer doesn't let us look at stacks. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__
+#endif
+#endif
 #ifndef CALLGRIND_ZERO_STATS
 #define CALLGRIND_ZERO_STATS
 #define CALLGRIND_DUMP_STATS_AT(name) (void)(name)
@@ -36,7 +43,7 @@ typedef struct work {
     size_t n_json, n_source, number;
     jinja_dialect dialect;
     char kind;
-    uint64_t steps;
+    uint64_t steps, most; /* most: the budget; 0: the usual one */
     bool written;
     jinja_env *env;
     jinja_error err;
@@ -65,6 +72,7 @@ static void *run(void *user) {
     uint64_t sum = sum_of(t);
     if (ggtok_jinja_env_new(&options, &w->env, &w->err)) exit(1);
     if (ggtok_jinja_env_json(w->env, w->json, w->n_json, w->dialect, &w->err)) exit(1);
+    if (w->most) ggtok_jinja_env_heap(w->env)->steps_left = w->most;
     uint64_t before = ggtok_jinja_env_heap(w->env)->steps_left;
     char name[32];
     snprintf(name, sizeof name, "case %zu", w->number);
@@ -78,6 +86,25 @@ static void *run(void *user) {
     return NULL;
 }
 
+/* Runs the work on this stack: how many bytes of it were used. */
+static size_t run_on(uint8_t *stack, size_t size, work *w) {
+    size_t unused = 0;
+#ifdef __SANITIZE_ADDRESS__
+    (void)stack;
+    run(w);
+    unused = size;
+#else
+    pthread_t thread;
+    pthread_attr_t attributes;
+    memset(stack, PAINT, size);
+    if (pthread_attr_init(&attributes) || pthread_attr_setstack(&attributes, stack, size)) exit(1);
+    if (pthread_create(&thread, &attributes, run, w) || pthread_join(thread, NULL)) exit(1);
+    pthread_attr_destroy(&attributes);
+    while (unused < size && stack[unused] == PAINT) unused++;
+#endif
+    return size - unused;
+}
+
 static char *take(size_t n) {
     char *p = malloc(n + 1);
     if (!p || fread(p, 1, n, stdin) != n) exit(1);
@@ -88,29 +115,21 @@ static char *take(size_t n) {
 int main(int argc, char **argv) {
     size_t size = (size_t)atoi(argc > 1 ? argv[1] : "512") << 10;
     uint8_t *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    pthread_attr_t attributes;
-    if (stack == MAP_FAILED || pthread_attr_init(&attributes) ||
-        pthread_attr_setstack(&attributes, stack, size)) {
-        return 1;
-    }
+    if (stack == MAP_FAILED) return 1;
     int dialect, status = 0;
-    work w = {0};
+    work w = {.most = argc > 2 ? strtoull(argv[2], NULL, 10) : 0};
     for (; scanf("%d %zu %zu", &dialect, &w.n_json, &w.n_source) == 3 && getchar() == '\n';
          w.number++) {
-        pthread_t thread;
         w.dialect = (jinja_dialect)dialect;
         w.json = take(w.n_json);
         w.source = take(w.n_source);
         w.env = NULL;
         w.steps = w.written = 0;
-        memset(stack, PAINT, size);
-        if (pthread_create(&thread, &attributes, run, &w) || pthread_join(thread, NULL)) return 1;
-        size_t unused = 0;
-        while (unused < size && stack[unused] == PAINT) unused++;
+        size_t used = run_on(stack, size, &w);
         const char *text = w.kind == 'O' ? w.out.text : w.err.message;
         size_t n = w.kind == 'O' ? w.out.n : strlen(text);
         if (n > 200) n = 200;
-        printf("%c %" PRIu64 " %zu %zu ", w.kind, w.steps, size - unused, n);
+        printf("%c %" PRIu64 " %zu %zu ", w.kind, w.steps, used, n);
         fwrite(text, 1, n, stdout);
         printf("\n");
         fflush(stdout);

@@ -1,15 +1,20 @@
 # ruff: noqa: E501
 """Random templates over the whole grammar of both dialects, for comparisons with references.
 
-Expressions are made for a type that they should have, so that most of them mean something;
-now and then one of another type stands in its place, for errors belong to a dialect, too.
+Expressions are made for a type, of operands that have the types which they need, so that four of
+five templates render; now and then one of another type stands in its place, for errors belong to
+a dialect, too. Rows of `_EXPRESSIONS` say what makes a type: `<type>` is an operand.
 """
 
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Callable
 
 from tests.chat import jinja_tables
+
+Tag = Callable[[str], str]
 
 VALUES = {
     "s": "Hello World",
@@ -57,450 +62,354 @@ VALUES = {
     "ties": [{"k": i % 3, "i": i} for i in range(40)],
 }
 
-_NAMES = {
-    "str": "s pad uni csv empty quote lines num".split(),
-    "int": "n zero neg big".split(),
-    "float": "f g".split(),
-    "bool": "yes no".split(),
-    "list": "ints strs mixed nothing rows pairs messages long ties".split(),
-    "dict": "d empty_d".split(),
-    "any": "nil undef loop x y".split(),
-}
-_STRINGS = (
-    "'' 'a' 'b' 'o' ',' ' ' 'l' 'Hello' 'x y' '12' '-5' '0x1f' ' 7 ' '3.5' '1e3' 'ü' 'ß' '{}' '{}-{}' 'name' 'v' 'k' "
-    "'items' 'wo' '\\n' '\\t|' \"it's\" 'a\\'b' '0' '1' 'role' '%s' '%d %s' 'on' 'abcabc' 'Ab cD-eF gh' '日' "
-    "'value' 'key' '<b>' 'nan' 'inf'"
-).split(" ")
-_STRINGS = [x for x in _STRINGS if x.count("'") != 1] + ["'x y'", "' '", "' 7 '", "'%d %s'"]
-_TESTS = (
-    "boolean callable defined divisibleby eq equalto even false float ge greaterthan gt in integer "
-    "iterable lessthan lower lt mapping ne none number odd sameas sequence string test true "
-    "undefined upper escaped filter le nosuch"
-).split()
-_TESTS_WITH = set("divisibleby eq equalto ge greaterthan gt in lessthan lt ne sameas le".split())
-_FILTERS = {
-    "str": "upper lower trim title capitalize string safe replace default indent e join tojson "
-    "format first last truncate center wordwrap striptags urlize escape list length".split(),
-    "list": "list sort reverse map select selectattr reject rejectattr unique slice items batch "
-    "split dictsort default groupby".split(),
-    "int": "length count int abs sum default round wordcount float min max d".split(),
-    "any": "first last min max default random tojson string nosuch safe pprint filesizeformat "
-    "attr xmlattr forceescape list items".split(),
-}
-# What llama.cpp's dialect has of each.
-_LLAMA_FILTERS = {
-    "str": "upper lower trim title capitalize string safe replace default indent join tojson "
-    "format first last length d count strip".split(),
-    "list": "list sort reverse map select selectattr reject rejectattr slice items "
-    "dictsort default string tojson".split(),
-    "int": "length count int abs default float min max d".split(),
-    "any": "first last min max default tojson string list items".split(),
-}
-_LLAMA_METHODS = {
-    "str": (
-        "upper() lower() strip() strip('HW ') lstrip() rstrip() rstrip('\\n') title() capitalize() "
-        "replace('o','0') replace('','-') replace('l','L',0) split(',') split() split(' ',1) "
-        "rsplit(' ',1) rsplit(',') startswith('H') endswith('d') format('x') length lstrip('H') "
-        "indent(2) int() float() default('x')"
-    ).split(" "),
-    "list": "append(1) pop() pop(0) length first reverse() sort() list() last() string()".split(
-        " "
-    ),
-    "dict": "items() keys() values() get('a') get('q') get('q',1) length nosuch items b a".split(
-        " "
-    ),
-}
-_METHODS = {
-    "str": (
-        "upper() lower() strip() strip('HW ') lstrip() rstrip() rstrip('\\n') title() capitalize() "
-        "replace('o','0') replace('','-') replace('l','L',1) split(',') split() split(' ',1) "
-        "rsplit(' ',1) rsplit(',') startswith('H') endswith('d') find('o') index('o') count('o') "
-        "join(['a','b']) format(1,'x') length items() zfill(5) center(9,'*') isdigit() isalpha() "
-        "partition(' ') splitlines() removeprefix('He') encode() swapcase() casefold() "
-        "lstrip('H') ljust(12) rfind('o') isupper() istitle() expandtabs() removesuffix('d')"
-    ).split(" "),
-    "list": "append(1) pop() pop(0) length first index(1) count(1) sort() reverse() insert(0,1) "
-    "extend([1]) copy()".split(" "),
-    "dict": "items() keys() values() get('a') get('q') get('q',1) get(1) length pop('a') "
-    "update({}) copy() nosuch items b a".split(" "),
-}
+# dialect (* both, p transformers', l llama.cpp's), type: ways to make it, "|| " between them.
+_EXPRESSIONS = """
+* str: s || pad || uni || csv || empty || quote || lines || num || 'a' || 'b' || 'x y' || "it's" || 'a\\'b'
+* str: '' || '<&>' || 'ß' || 'Ab cD-eF gh' || '日' || '12' || ' 7 ' || '0x1f' || 'abcabc' || '\\t|' || '%' || '{'
+* str: <str> ~ <str> || <str> + <str> || <str> ~ <shown> || <str>[<index>:] || <str>[<slice>] || <str> * <small>
+p str: <str>[0:1] || 'abc'[<index>] || "'" || '\\u00e9' || 'x' 'y' || 'nan' || 'inf'
+* str: <str> | upper || <str> | lower || <str> | trim || <str> | title || <str> | capitalize || <str> | string
+* str: <str> | replace(<str>, <str>) || <str> | indent || <str> | indent(<small>, <bool>) || <str> | indent('> ', first=true, blank=<bool>)
+* str: <strs> | join || <strs> | join(<str>) || <ints> | join(',') || <rows> | join('-', attribute='name') || <json> | tojson
+* str: <json> | tojson(indent=<small>) || <json> | tojson(ensure_ascii=true) || <json> | tojson(separators=(',', ':')) || <str> | safe
+* str: <str>.upper() || <str>.lower() || <str>.strip() || <str>.strip('HW ') || <str>.rstrip('\\n') || <str>.lstrip() || <str>.title()
+* str: <str>.capitalize() || <str>.replace('o', '0') || <str>.replace('l', <str>) || <str> | default('x') || <undef> | default(<str>)
+* str: '{}|{}'.format(<str>, <int>) || <rows>[0].name || messages[1].content || <num> | string || <bool> | string || m(<any>)
+p str: <any> | string || <any> | e || <any> | forceescape || <str> | e | upper || <str> | safe ~ <str> || <str> | truncate(<width>)
+p str: <str> | truncate(<width>, <bool>, '..', 0) || <str> | center(<width>) || <num> | filesizeformat || <int> | filesizeformat(<bool>)
+p str: <str> | urlencode || <str> | replace(<str>, <str>, <small>) || <json> | tojson(sort_keys=true, indent='-') || {('nan' | float): <json>} | tojson
+p str: '%s|%r|%a' % (<any>, <any>, <any>) || '{} {!r} {!a}'.format(<any>, <any>, <any>) || '%05d' % <int> || '%.2f|%e|%g' % (<num>, <num>, <num>)
+p str: '{:>8}|{:*^9}'.format(<str>, <str>) || '{:,}|{:x}|{:+d}'.format(<int>, <int>, <int>) || '{:.3}'.format(<float>) || '{0[a]}'.format({'a': <any>})
+p str: '{a.b}{c}'.format(a={'b': <any>}, c=<any>) || '%(a)s%%' % {'a': <any>} || '%s-%s' | format(<any>, <any>) || '{:{}}'.format(<str>, 12) || '%c%c' % (65, 'b')
+p str: <str>.swapcase() || <str>.casefold() || <str>.zfill(<width>) || <str>.ljust(<width>) || <str>.rjust(<width>, '*') || <str>.center(<width>, '日')
+p str: <str>.removeprefix(<str>) || <str>.removesuffix(<str>) || <str>.partition(' ')[0] || <str>.rpartition('o')[2] || <str>.join(<strs>) || <str>[::-1]
+p str: <strs> | first || <strs> | last || <strs> | min || <strs> | max || <str> | first || <rows> | map(attribute='name') | join || <gen> | join('|')
+l str: <strs> | first || <strs> | last || <str> | float | string || <list> | string || <dict> | string || <none> | string
+* int: n || zero || neg || 0 || 1 || 2 || 3 || 10 || 255 || <ints>[0] || <int> + <int> || <int> - <int> || <int> * 3 || -<int> || <int> % <pos>
+* int: <str> | length || <list> | length || <strs> | length || <ints> | length || <dict> | length || <int> | abs || <num> | int || <str> | int
+* int: <str> | int(5) || '0x1f' | int(base=16) || <str> | int(0, 8) || <ints> | first || <ints> | last || <ints> | min || <ints> | max || <rows>[1].v
+* int: loopindex || <undef> | length || <int> | default(1)
+p int: <int> // <pos> || <pos> ** <small> || <str> | wordcount || <ints> | sum || <rows> | sum(attribute='v') || <rows> | map(attribute='v') | sum
+p int: <str>.find(<str>) || <str>.rfind(<str>) || <str>.count(<str>) || <ints>.count(<int>) || (1, 2, 1).index(<pos>, 0) if false else 4 || <gen> | list | length
+p int: <ints> | sort | first || <int> | round || <int> | round(-1) || <range> | length || <rows> | min(attribute='v') | length || big || 9007199254740992
+l int: big - big || <ints>.length || <str>.length() || <strs>.pop()|length if false else 3
+* float: f || g || 0.5 || 1.0 || 3.14159265 || 100000.0 || <float> + <num> || <float> * <num> || <float> - <num> || <int> / <pos> || <num> | float || -<float>
+p float: <float> | round(<small>) || <float> | round(1, 'ceil') || <float> | round(0, 'floor') || <float> % <pos> || <float> // <pos> || <float> ** 2 || '3.5' | float
+p float: 1e24 || -0.0 || 'nan' | float || 'inf' | float || 5e-324 || <str> | float(1.5)
+l float: <float> | abs || '3.5' | float || <str> | float(1.5) || <float> % 3
+* num: <int> || <int> || <float>
+* bool: yes || no || true || false || <int> < <int> || <num> >= <num> || <str> in <str> || <str> not in <strs> || <int> in <ints> || <str> in <dict>
+* bool: not <any> || <bool> and <bool> || <bool> or <bool> || <any> is defined || <any> is undefined || <any> is none || <any> is string || <any> is number
+* bool: <any> is mapping || <any> is iterable || <any> is sequence || <any> is boolean || <any> is integer || <any> is float || <any> is callable || <any> is true
+* bool: <any> is false || <int> is odd || <int> is even || <int> is divisibleby(<pos>) || <int> is divisibleby <pos> || <int> is gt(<int>) || <num> is lessthan(<num>)
+* bool: <str> == <str> || <json> == <json> || <json> != <json> || <int> == <float> || <str> is lower || <str> is upper || <json> is eq(<json>) || <int> is ne <int>
+* bool: <any> is not none || <int> is in(<ints>) || <str> is in <strs> || <any> is sameas(none) || 'odd' is test || <int> is ge <int> || <str> is not in(<str>)
+p bool: <str> < <str> || <ints> < <ints> || <str> is le(<str>) || 'upper' is filter || <str> is escaped || <str>.startswith(<str>) || <str>.endswith(('a', <str>))
+p bool: <str>.isdigit() || <str>.isalpha() || <str>.isalnum() || <str>.isspace() || <str>.isupper() || <str>.islower() || <str>.istitle() || <str>.isascii()
+p bool: 1 < <int> < 9 || <float>.is_integer() || <any> in <list> || <key> in <anydict> || <any> in <gen> || <list> == <list> || <range> == <range> || <int> in <range>
+l bool: <str>.startswith(<str>) || <str>.endswith(<str>) || <str> is lt(<str>)
+* ints: ints || long || [] || [<int>] || [<int>, <int>, 2] || (<int>, 3) || <ints> + <ints> || <ints>[<slice>] || <ints>[1:] || <ints> | sort
+* ints: <ints> | sort(reverse=<bool>) || <rows> | map(attribute='v') | list || range(<small>) | list || range(5, <small>, -1) | list || <ints> | list
+p ints: <ints> | reverse | list || <ints> | unique | list || <ints> | map('abs') | list || <ints> | select('gt', <int>) | list || <ints> | reject('odd') | list
+p ints: <ints> * <small> || <ints> | list + <ints> | list || <strs> | map('length') | list || <gen> | map('string') | map('length') | list || (<ints> | batch(<pos>) | list)[0] if <ints> else ints
+l ints: <ints> | reverse || <ints> | select('gt', 1) || <ints> | reject('odd', 1) || <ints>.append(1) || (<ints> + [1]).pop() is none or ints
+* strs: strs || ['a', <str>] || (<str>, 'z') || <str>.split(<sep>) || <str>.split(' ', <small>) || <str>.rsplit(' ', 1) || <strs> | sort || <strs>[<slice>]
+* strs: <rows> | map(attribute='name') | list || <strs> + <strs> || <strs> | list || <dict>.keys() | list
+p strs: <str>.split() || <str>.splitlines() || <str>.splitlines(true) || <str> | list || <strs> | map('upper') | list || <strs> | unique(true) | list || <list> | map('string') | list
+p strs: <strs> | sort(case_sensitive=true, reverse=<bool>) || <strs> | select('in', <str>) | list || <dict> | list || <strs> | map('replace', 'a', <str>) | list || <str>.partition(<sep>) | list
+l strs: <strs> | reverse || <strs> | select('eq', 'a') || <dict>.keys() || <str>.split()
+* rows: rows || [{'name': <str>, 'v': <int>}] || <rows>[<slice>] || <rows> | selectattr('v', 'gt', 1) | list || <rows> | sort(attribute='v') || <rows> + rows
+p rows: <rows> | rejectattr('on') | list || <rows> | selectattr('name', 'in', <strs>) | list || <rows> | sort(attribute='v,name', reverse=true) || <rows> | unique(attribute='v') | list
+l rows: <rows> | rejectattr('v', 'eq', 1) || <rows> | sort(attribute='name', reverse=true) || <rows> | list
+* list: mixed || nothing || pairs || messages || ties || [<any>, <any>] || (<any>, <any>, <any>) || <list> + <list> || <list>[<slice>] || <list> | list || <dict>.items() | list
+* list: <ints> || <strs> || <rows> || <dict>.values() | list || [<list>] || [[1, <any>], [2, <any>]]
+p list: <dict> | dictsort || <dict> | dictsort(by='key', reverse=<bool>) || <ints> | batch(<pos>) | list || <strs> | batch(<pos>, <any>) | list || <ints> | slice(<pos>) | list
+p list: <ints> | slice(<pos>, <any>) | list || <rows> | groupby('v') || <rows> | groupby('name', case_sensitive=true) || <dict> | items | list || <list> | select | list || <gen> | list
+p list: <list> | reject('none') | list || <list> | map('default', 1, true) | list || <rows> | map(attribute='sub.k', default=<any>) | list || <rows> | map(attribute='nosuch') | list || <list> | reverse | list
+p list: <list> * 2 || [<gen>] || <list>.copy() || <pairs> | map('first') | list || <pairs> | map(attribute=1) | list || (1, <gen>) || <ints> | map('round', 1) | list
+l list: <list> | reverse || <list> | select('on') || <list> | reject('a') || <dict>.items() || <dict>.values() || <list> | map(attribute='k') || <rows> | selectattr('on')
+* pairs: pairs || [['a', <any>], [<str>, 1]] || <dict>.items() | list || [('b', <any>)]
+p pairs: <dict> | dictsort || <dict> | items | list || [<strs>[:2] + ['p', 'q']] | map('batch', 2) | map('first') | list
+p gen: <list> | map('string') || <ints> | select('odd') || <list> | reject || <strs> | unique || <ints> | batch(2) || <ints> | slice(2) || <dict> | items || <list> | reverse
+p gen: <gen> | map('string') || <gen> | select || <rows> | map(attribute='name') || <rows> | selectattr('on') || <dict>.keys() || <dict>.values() || <dict>.items()
+p range: range(<small>) || range(2, 9, <pos>) || range(9, -3, -2) || <range>[1:] || <range>[::-1] || range(10)[<slice>]
+* dict: d || empty_d || {'k': <any>, <str>: <any>} || {} || <rows>[0] || dict(a=<any>, b=1) || {'items': <any>, 'keys': 1}
+p dict: <dict>.copy() || dict(<pairs>) || dict(<dict>, z=<any>) || dict(<strs> | map('list') | select('false') | list)
+l dict: <dict> | dictsort || <dict> | dictsort(by='value') || <dict> | dictsort(reverse=true) || dict(<pairs>)
+p anydict: <dict> || {<key>: <any>} || {<key>: <any>, <key>: 1} || {('nan' | float): <any>} || {1: <any>, true: 2, 1.0: 3}
+p key: <str> || <int> || <float> || <bool> || none || (1, <str>) || <range> || n
+* json: <str> || <num> || <bool> || none || <ints> || <strs> || <list> || <dict> || <rows>
+* shown: <str> || <int> || <float> || <bool> || <strs> || <dict>
+* none: nil || none || None
+* undef: undef || undef || d.nosuch
+p undef: [] | first || [] | max || d['q'] || rows[0]['x'] || loop_nosuch
+* any: <str> || <int> || <float> || <bool> || <list> || <dict> || <none> || <undef> || <json> || <rows>[0] || d.get('a') || <dict>.get('k', 1) || messages[2].tool_calls
+* any: (<any> if <bool> else <any>) || <mixed> || <str> if <bool> || <str> | default(<any>, true) || <list> | default(<any>) || <undef> | default(<any>)
+p any: <gen> || <range> || <anydict> || <list> | first || <list> | last || d[<key>] || rows[0][<str>] || (<str> | attr('nosuch')) is defined
+p any: <anydict>.get(<key>) || <anydict>[<key>] || <any> | d(<any>) || <list> | map('string') | first || cycler(<any>, 1).next() || namespace(a=<any>).a || joiner() || <rows> | groupby('v') | first
+p any: (<rows> | groupby('v') | first).list || (<rows> | groupby('v') | first).grouper || <range>[1] || m is callable || dict is callable
+l any: <list> | first || <list> | last || d['b'] || <rows>[0]['name'] || <list> | min || <rows>[0].nosuch
+* mixed: mixed[0] || mixed[1] || mixed[3] || mixed[-1]
+* small: 0 || 1 || 2 || 3 || 4
+* pos: 1 || 2 || 3 || 7
+* index: 0 || 1 || -1 || 2
+* width: 3 || 5 || 9 || 20
+* sep: ' ' || ',' || 'l' || 'o'
+* slice: 1: || :2 || :-1 || 1:3 || ::2 || ::-1 || -2: || 5:1:-2
+"""
+
+
+def _read(python: bool) -> dict[str, list[tuple[str, ...]]]:
+    """For each type its ways, each as text, type, text, ... in turn."""
+    made: dict[str, list[tuple[str, ...]]] = {}
+    for line in _EXPRESSIONS.strip().splitlines():
+        head, _, ways = line.partition(": ")
+        dialect, kind = head.split()
+        if dialect == ("l" if python else "p"):
+            continue
+        for way in ways.split(" || "):
+            parts = tuple(re.split(r"<(\w+)>", way.strip().replace("\\\\", "\\")))
+            made.setdefault(kind, []).append(parts)
+    if not python:  # what only transformers' dialect has
+        made = {k: [w for w in ways if all(t in made for t in w[1::2])] for k, ways in made.items()}
+    return made
+
+
+_WAYS = {python: _read(python) for python in (False, True)}
+_ATOMS = {p: {k: [w for w in ws if len(w) == 1] for k, ws in _WAYS[p].items()} for p in _WAYS}
+_SIMPLE = re.compile(r"\w+|'[^']*'|\"[^\"]*\"|\[.*\]|-?[\d.]+")
+_OTHER = ["str", "int", "float", "bool", "list", "dict", "none", "undef"]
+_ITEM = {"ints": "int", "strs": "str", "rows": "dict", "list": "any", "gen": "any", "range": "int"}
 
 
 class Grammar:
-    """Templates from one seed. `python`: constructs that llama.cpp's dialect lacks, too."""
+    """Templates from one seed. `python`: transformers' dialect instead of llama.cpp's."""
 
     def __init__(self, seed: int, python: bool = False) -> None:
         self.r = random.Random(seed)
         self.python = python
-        own = not python and self.r.random() < 0.9
-        self.filters = _LLAMA_FILTERS if own else _FILTERS
-        self.methods = _LLAMA_METHODS if own else _METHODS
+        self.ways, self.atoms = _WAYS[python], _ATOMS[python]
         self.wrong = self.r.choice([0.0, 0.0, 0.02, 0.06])
-        self.macros = 0
+        self.scope: list[tuple[str, str]] = []  # names that are set, and their types
+        self.macros: list[tuple[str, bool]] = []  # names, and whether they call their caller
+        self.loops = 0
 
     # ---- expressions ----
 
     def expression(self, want: str = "any", depth: int = 3) -> str:
         r = self.r
         if r.random() < self.wrong:
-            want = r.choice(["str", "int", "float", "bool", "list", "dict", "any"])
-        if want == "any" and r.random() < 0.8:
-            want = r.choice(["str", "str", "int", "bool", "list", "dict", "float", "any"])
-        if depth <= 0 or r.random() < 0.25:
-            return self._atom(want)
-        if self.python and r.random() < 0.08:
+            want = r.choice(_OTHER)
+        known = [name for name, kind in self.scope if kind == want]
+        if known and r.random() < 0.25:
+            return r.choice(known)
+        if self.python and depth > 0 and want in ("any", "str") and r.random() < self.wrong:
             return f"({jinja_tables.expression(r)})"
-        return getattr(self, f"_{want}")(depth - 1)
-
-    def _atom(self, want: str) -> str:
-        r = self.r
-        if r.random() < 0.55:
-            return r.choice(_NAMES[want])
-        if want == "str":
-            return r.choice(_STRINGS)
-        if want == "int":
-            return r.choice("0 1 2 3 -1 10 7 -7 255 2147483648 9223372036854775807".split())
-        if want == "float":
-            return r.choice("0.5 1.0 -2.25 3.14159265 100000.0 1234567.891 0.1".split())
-        if want == "bool":
-            return r.choice("true false True False".split())
-        if want == "list":
-            items = [self._atom(r.choice(["int", "str", "any"])) for _ in range(r.randrange(4))]
-            if r.random() < 0.2 and len(items) > 1:
-                return "(" + ", ".join(items) + ")"
-            return "[" + ", ".join(items) + "]"
-        if want == "dict":
-            keys = [
-                r.choice(["'a'", "'b'", "1", "'q'", "true", "none"]) for _ in range(r.randrange(3))
-            ]
-            return "{" + ", ".join(f"{k}: {self._atom('any')}" for k in keys) + "}"
-        return r.choice(["none", "undef", "loop.index", "None", "range", "namespace"])
-
-    def _operand(self, want: str, depth: int) -> str:
-        text = self.expression(want, depth)
-        return f"({text})" if self.r.random() < 0.6 else text
-
-    def _str(self, depth: int) -> str:
-        r = self.r
-        pick = r.randrange(12)
-        if pick < 2:
-            op = r.choice(["~", "+", "~"])
-            return f"{self._operand('str', depth)} {op} {self._operand(r.choice(['str', 'any']), depth)}"
-        if pick < 5:
-            return self._filter(r.choice(["str", "str", "any"]), "str", depth)
-        if pick < 7:
-            return f"{self._operand('str', depth)}.{r.choice(self.methods['str'])}"
-        if pick == 7:
-            return f"{self._operand('str', depth)}[{self._index(depth)}]"
-        if pick == 8:
-            return (
-                f"{self._operand('str', depth)} * {r.randrange(-1, 4)}"
-                if r.random() < 0.5
-                else (f"{self._operand('list', depth)} | join({r.choice(_STRINGS)})")
-            )
-        if pick == 9:
-            return self._condition("str", depth)
-        if pick == 10:
-            args = r.choice(
-                ["", "", "indent=2", "ensure_ascii=true", "separators=(',', ':')", "indent=0", "2"]
-            )
-            args = f"({args})" if args else ""
-            return f"{self._operand('any', depth)} | tojson{args}"
-        if self.python:
-            return r.choice(
-                [
-                    f"'%s|%r' % ({self.expression('any', depth)}, {self.expression('any', depth)})",
-                    f"'{{}} {{!r}}'.format({self.expression('any', depth)}, {self.expression('any', depth)})",
-                    f"'%05d' % {self._operand('int', depth)}",
-                    f"'%.2f' % {self._operand('float', depth)}",
-                    f"'{{:>8}}'.format({self.expression('str', depth)})",
-                ]
-            )
-        return (
-            f"'{{}}|{{}}'.format({self.expression('any', depth)}, {self.expression('any', depth)})"
-        )
-
-    def _index(self, depth: int) -> str:
-        r = self.r
-        if r.random() < 0.5:
-            return self.expression("int", 0)
-        parts = [self._atom("int") if r.random() < 0.6 else "" for _ in range(r.choice([2, 2, 3]))]
-        return ":".join(p if len(p) < 4 else "2" for p in parts)
-
-    def _int(self, depth: int) -> str:
-        r = self.r
-        pick = r.randrange(8)
-        if pick < 4:
-            ops = ["+", "-", "*", "%", "/"] + (["//", "**"] if self.python else [])
-            op = r.choice(ops)
-            right = r.choice(["2", "3", "-1"]) if op == "**" else self._operand("int", depth)
-            return f"{self._operand('int', depth)} {op} {right}"
-        if pick == 4:
-            return f"-{self._operand('int', depth)}"
-        if pick == 5:
-            return self._filter(r.choice(["str", "list", "int", "float"]), "int", depth)
-        if pick == 6:
-            return f"{self._operand(r.choice(['list', 'str', 'dict']), depth)} | length"
-        return f"{self._operand('list', depth)}[{self._index(depth)}]"
-
-    def _float(self, depth: int) -> str:
-        op = self.r.choice("+-*/%")
-        return f"{self._operand('float', depth)} {op} {self._operand(self.r.choice(['float', 'int']), depth)}"
-
-    def _bool(self, depth: int) -> str:
-        r = self.r
-        pick = r.randrange(9)
-        if pick == 0:
-            return f"not {self._operand('any', depth)}"
-        if pick == 1:
-            return f"{self._operand('any', depth)} {r.choice(['and', 'or'])} {self._operand('any', depth)}"
-        if pick < 4:
-            kind = r.choice(["int", "str", "any", "list", "float", "bool", "dict"])
-            op = r.choice(["==", "!=", "<", ">", "<=", ">=", "=="])
-            return f"{self._operand(kind, depth)} {op} {self._operand(kind, depth)}"
-        if pick == 4:
-            op = r.choice(["in", "not in"])
-            return f"{self._operand('any', depth)} {op} {self._operand(r.choice(['list', 'str', 'dict']), depth)}"
-        if pick == 5:
-            return f"'a' {r.choice(['in', 'not in'])} {self._operand(r.choice(['dict', 'str']), depth)}"
-        test = r.choice(_TESTS)
-        text = f"{self._operand('any', depth)} is {r.choice(['', '', 'not '])}{test}"
-        if test in _TESTS_WITH:
-            argument = self.expression("any", depth)
-            text += (
-                f"({argument})" if r.random() < 0.7 else f" {self._atom(r.choice(['int', 'str']))}"
-            )
+        atoms = self.atoms.get(want)
+        way = r.choice(atoms if atoms and (depth <= 0 or r.random() < 0.2) else self.ways[want])
+        if way == ("loopindex",):
+            return "loop.index" if self.loops else "7"
+        if way[0] in ("m", "m("):
+            return self._called(way, depth)
+        text = way[0]
+        for kind, after in zip(way[1::2], way[2::2], strict=True):
+            operand = self.expression(kind, depth - 1)
+            bare = way == ("", kind, "") or _SIMPLE.fullmatch(operand) or kind in ("slice", "index")
+            text += (operand if bare else f"({operand})") + after
         return text
 
-    def _list(self, depth: int) -> str:
-        r = self.r
-        pick = r.randrange(9)
-        if pick == 0:
-            return f"{self._operand('list', depth)} + {self._operand('list', depth)}"
-        if pick < 4:
-            return self._filter("list", "list", depth)
-        if pick == 4:
-            return f"range({self._atom('int')[:2]}, {r.choice(['5', '9', '-3'])}{r.choice(['', ', 2', ', -1'])})"
-        if pick == 5:
-            return f"{self._operand('list', depth)}[{self._index(depth)}]"
-        if pick == 6:
-            return f"{self._operand('dict', depth)}.{r.choice(['items()', 'keys()', 'values()'])}"
-        if pick == 7:
-            return f"{self._operand('str', depth)}.split({r.choice(_STRINGS)})"
-        return f"{self._operand('list', depth)}.{r.choice(self.methods['list'])}"
-
-    def _dict(self, depth: int) -> str:
-        r = self.r
-        pick = r.randrange(5)
-        if pick == 0:
-            return f"dict(a={self.expression('any', depth)}, b=1)"
-        if pick == 1:
-            return f"{self._operand('dict', depth)}.{r.choice(self.methods['dict'])}"
-        if pick == 2:
-            return f"rows[{r.choice('0 1 2 -1'.split())}]"
-        if pick == 3:
-            return f"{{'k': {self.expression('any', depth)}, {self._atom('str')}: {self.expression('any', depth)}}}"
-        return f"{self._operand('dict', depth)} | dictsort{r.choice(['', '(by=' + chr(39) + 'value' + chr(39) + ')', '(reverse=true)'])}"
-
-    def _any(self, depth: int) -> str:
-        r = self.r
-        pick = r.randrange(7)
-        if pick == 0:
-            return self._condition("any", depth)
-        if pick == 1:
-            return (
-                f"{self._operand('dict', depth)}.{r.choice('a b items get nosuch k name'.split())}"
-            )
-        if pick == 2:
-            return f"{self._operand('any', depth)}[{self.expression(r.choice(['str', 'int', 'any']), depth)}]"
-        if pick == 3:
-            return f"messages[{r.choice('0 1 2 3 -1'.split())}].{r.choice('role content tool_calls x'.split())}"
-        if pick == 4 and self.macros:
-            return f"m{r.randrange(self.macros)}({self._arguments(depth)})"
-        return self._filter(r.choice(["str", "list", "dict", "int", "any"]), "any", depth)
-
-    def _condition(self, want: str, depth: int) -> str:
-        other = f" else {self.expression(want, depth)}" if self.r.random() < 0.8 else ""
-        return f"({self.expression(want, depth)} if {self.expression('bool', depth)}{other})"
+    def _called(self, way: tuple[str, ...], depth: int) -> str:
+        plain = [name for name, calls in self.macros if not calls]
+        if not plain:
+            return "'m'"
+        name = self.r.choice(plain)
+        return name if len(way) == 1 else f"{name}({self._arguments(depth)})"
 
     def _arguments(self, depth: int) -> str:
         r = self.r
-        parts = [self.expression("any", depth) for _ in range(r.randrange(3))]
+        parts = [self.expression("json", depth - 1)]
         if r.random() < 0.4:
-            parts.append(f"{r.choice('a b c'.split())}={self.expression('any', depth)}")
+            parts.append(f"{'b=' if r.random() < 0.5 else ''}{self.expression('json', depth - 1)}")
+        if self.python and r.random() < 0.1:
+            return r.choice(["*ints[:2]", "**{'a': 1}", "*[1], **{'b': 2}"])
         return ", ".join(parts)
-
-    def _filter(self, of: str, kind: str, depth: int) -> str:
-        r = self.r
-        name = r.choice(self.filters[kind])
-        operand = self._operand(of, depth)
-        args = {
-            "replace": lambda: (
-                f"({r.choice(_STRINGS)}, {r.choice(_STRINGS)}{r.choice(['', '', ', 1', ', 0'])})"
-            ),
-            "default": lambda: f"({self._atom('any')}{r.choice(['', ', true', ', boolean=true'])})",
-            "d": lambda: f"({self._atom('any')})",
-            "indent": lambda: r.choice(
-                ["", "(2)", "(2, true)", "('> ', first=true, blank=true)", "(width=3)"]
-            ),
-            "join": lambda: r.choice(
-                ["", "(',')", "(', ', attribute='name')", "(attribute='v')", "(d='-')"]
-            ),
-            "format": lambda: f"({self.expression('any', depth)})",
-            "sort": lambda: r.choice(
-                [
-                    "",
-                    "(reverse=true)",
-                    "(attribute='k')",
-                    "(attribute='v', reverse=true)",
-                    "(case_sensitive=true)",
-                    "(attribute='name')",
-                    "(attribute='0')",
-                ]
-            ),
-            "map": lambda: r.choice(
-                [
-                    "(attribute='name')",
-                    "(attribute='v', default=0)",
-                    "('upper')",
-                    "(attribute=0)",
-                    "(attribute='sub.k')",
-                    "('default', 1)",
-                ]
-            ),
-            "select": lambda: r.choice(
-                ["('string')", "('gt', 1)", "", "('eq', 'a')", "('defined')"]
-            ),
-            "reject": lambda: r.choice(["('string')", "('gt', 1)", "", "('equalto', 3)"]),
-            "selectattr": lambda: r.choice(
-                [
-                    "('on')",
-                    "('v', 'gt', 1)",
-                    "('name', 'equalto', 'x')",
-                    "('v')",
-                    "('sub', 'defined')",
-                    "('v', 'in', [1, 2])",
-                ]
-            ),
-            "rejectattr": lambda: r.choice(
-                ["('on')", "('v', 'gt', 1)", "('name', 'equalto', 'x')"]
-            ),
-            "slice": lambda: r.choice(["(2)", "(3, 'x')"]),
-            "batch": lambda: r.choice(["(2)", "(3, 'x')"]),
-            "split": lambda: "(',')",
-            "groupby": lambda: "('k')",
-            "int": lambda: r.choice(
-                ["", "", "(5)", "(base=16)", "(default=none)", "(0, 16)", "(0, 2)"]
-            ),
-            "float": lambda: r.choice(["", "(1.5)"]),
-            "round": lambda: r.choice(["", "(1)", "(0, 'floor')", "(1, 'ceil')"]),
-            "sum": lambda: r.choice(["", "(attribute='v')", "(start=1)"]),
-            "min": lambda: r.choice(["", "(attribute='k')"]),
-            "max": lambda: r.choice(["", "(attribute='k')"]),
-            "truncate": lambda: r.choice(["", "(5)", "(8, true)", "(5, false, '..', 0)"]),
-            "center": lambda: "(20)",
-            "attr": lambda: "('a')",
-            "unique": lambda: r.choice(["", "(attribute='k')", "(case_sensitive=true)"]),
-            "trim": lambda: r.choice(["", "", "('H ')"]),
-            "tojson": lambda: r.choice(["", "", "(indent=2)"]),
-        }
-        return f"{operand} | {name}{args.get(name, str)()}"
 
     # ---- statements ----
 
     def statement(self, depth: int) -> str:
         r = self.r
         a, b = r.choice(["", "", "-", "-"]), r.choice(["", "", "-", "-"])
-        if self.python and r.random() < 0.05:
-            a, b = r.choice([a, "+"]), r.choice([b, "+"])
+        plus = self.python and r.random() < 0.05
 
         def tag(text: str) -> str:
-            return f"{{%{a} {text} {b}%}}"
+            return f"{{%{'+' if plus else a} {text} {b}%}}"
 
-        pick = r.randrange(17) if depth > 0 else r.randrange(5)
-        if pick < 3:
-            return f"{{{{{a} {self.expression('any', 3)} {b}}}}}"
-        if pick == 3:
-            return r.choice(
-                ["text ", "\n", "  ", "a\n  b\n", "x", "<|im_start|>", "\t", "{", "é\n\n"]
-            )
-        if pick == 4:
-            return f"{{#{a} c {b}#}}"
-        body = self.block
-        if pick < 7:
-            other = r.choice(
-                [
-                    "",
-                    f"{tag('else')}{body(depth - 1)}",
-                    f"{tag('elif ' + self.expression('bool', 2))}{body(depth - 1)}",
-                ]
-            )
-            return (
-                f"{tag('if ' + self.expression('bool', 2))}{body(depth - 1)}{other}{tag('endif')}"
-            )
-        if pick < 10:
-            target, kind = r.choice(
-                [("x", "list"), ("x", "list"), ("k, v", "pairs"), ("x", "dict"), ("a, b", "any")]
-            )
-            source = {"pairs": r.choice(["d.items()", "pairs", "d|dictsort", "d", "rows"])}.get(
-                kind
-            ) or self.expression(kind, 2)
-            if r.random() < 0.2:
-                source = f"{source} if {self.expression('bool', 2)}"
-            jump = r.choice(
-                [
-                    "",
-                    "",
-                    "",
-                    f"{tag('if loop.index > 1')}q{tag(r.choice(['break', 'continue']))}{tag('endif')}",
-                ]
-            )
-            fields = r.choice(
-                [
-                    "index",
-                    "index0",
-                    "first",
-                    "last",
-                    "length",
-                    "revindex",
-                    "revindex0",
-                    "previtem",
-                    "nextitem",
-                    "nosuch",
-                ]
-            )
-            shown = r.choice(["", f"{{{{ loop.{fields} }}}}"])
-            other = r.choice(["", "", f"{tag('else')}{body(depth - 1)}"])
-            return f"{tag(f'for {target} in {source}')}{shown}{body(depth - 1)}{jump}{body(depth - 1)}{other}{tag('endfor')}"
-        if pick == 10:
-            return tag(f"set {r.choice(['x', 'y', 's', 'n'])} = {self.expression('any', 3)}")
-        if pick == 11:
-            return f"{tag('set x')}{body(depth - 1)}{tag('endset')}{{{{ x {r.choice(['', '|title', '|capitalize', '|length'])} }}}}"
-        if pick == 12:
-            return (
-                f"{tag('set ns = namespace(a=1, b=[])')}{tag('set ns.a = ' + self.expression('any', 2))}"
-                f"{{{{ ns.a }}}}{tag('set ns.c = ns.a')}"
-            )
-        if pick == 13:
-            params = r.choice(["a, b=2", "a", "", "a, b, c='z'", "a=n, b=a"])
-            name = f"m{self.macros}"
-            text = f"{tag(f'macro {name}({params})')}{{{{ a }}}}|{body(depth - 1)}{{{{ caller() if caller is defined }}}}{tag('endmacro')}"
-            self.macros += 1
-            return f"{text}{{{{ {name}({self._arguments(2)}) }}}}"
-        if pick == 14 and self.macros:
-            params = r.choice(["", "(q)", "(a=1)"])
-            return f"{tag(f'call{params} m{r.randrange(self.macros)}({self._arguments(1)})')}{body(depth - 1)}{tag('endcall')}"
-        if pick == 15:
-            return f"{tag('filter ' + r.choice(['upper', 'trim', 'title', 'length', 'replace(' + chr(39) + 'a' + chr(39) + ', ' + chr(39) + 'b' + chr(39) + ')']))}{body(depth - 1)}{tag('endfilter')}"
+        simple = [self._output, self._output, self._output, self._text, self._set]
+        nesting = [self._if, self._for, self._for, self._set_block, self._macro, self._call]
+        nesting += [self._filter_block, self._generation, self._namespace]
         if self.python:
-            return r.choice(
-                [
-                    f"{tag('with x = ' + self.expression('any', 2) + ', z = 1')}{body(depth - 1)}{tag('endwith')}",
-                    f"{tag('generation')}{body(depth - 1)}{tag('endgeneration')}",
-                    f"{tag('raw')}{{{{ x }}}}{tag('endraw')}",
-                ]
-            )
-        return f"{tag('generation')}{body(depth - 1)}{tag('endgeneration')}"
+            nesting += [self._with, self._generator, self._targets, self._recursive]
+        return r.choice(simple + (nesting if depth > 0 else []))(tag, a, b, depth)
+
+    def _output(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        return f"{{{{{a} {self.expression('any', 3)} {b}}}}}"
+
+    def _text(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        texts = ["text ", "\n", "  ", "a\n  b\n", "x", "<|im_start|>", "\t", "{ ", "é\n\n"]
+        raw = [tag("raw") + "{{ x }}" + tag("endraw")] if self.python else []
+        return self.r.choice([*texts, f"{{#{a} c {b}#}}", *raw])
+
+    def _set(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        name = self.r.choice("xyzw")
+        kind = self.r.choice("str int list dict any strs ints rows".split())
+        text = tag(f"set {name} = {self.expression(kind, 3)}")
+        self._define(name, kind)
+        return text
+
+    def _define(self, name: str, kind: str) -> None:
+        self.scope = [(n, k) for n, k in self.scope if n != name] + [(name, kind)]
+
+    def _inner(self, depth: int, *names: tuple[str, str]) -> str:
+        """A block in a scope of its own."""
+        scope, macros = self.scope, list(self.macros)
+        for name, kind in names:
+            self._define(name, kind)
+        text = self.block(depth - 1)
+        self.scope, self.macros = scope, macros
+        return text
+
+    def _if(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        scope, macros = self.scope, list(self.macros)
+        text = tag("if " + self.expression("bool", 2)) + self.block(depth - 1)
+        self.scope, self.macros = scope, list(macros)
+        other = self.r.randrange(3)
+        if other == 1:
+            text += tag("else") + self.block(depth - 1)
+        elif other == 2:
+            text += tag("elif " + self.expression("bool", 2)) + self.block(depth - 1)
+        self.scope, self.macros = scope, macros
+        return text + tag("endif")
+
+    def _for(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        r = self.r
+        kinds = ["ints", "strs", "rows", "list", "pairs", "items", "str", "gen", "range", "dict"]
+        kind = r.choice(kinds if self.python else [*kinds[:6], "dict"])
+        name = r.choice("xyab")
+        names = [(name, _ITEM.get(kind, "str"))]
+        source = self.expression("dict" if kind == "items" else kind, 2)
+        target = name
+        if kind in ("pairs", "items"):
+            target, names = "k, v", [("k", "str"), ("v", "any")]
+            source = f"({source}).items()" if kind == "items" else source
+        condition = ""
+        if r.random() < 0.2:
+            scope = self.scope
+            for one in names:
+                self._define(*one)
+            condition = f" if {self.expression('bool', 2)}"
+            self.scope = scope
+        self.loops += 1
+        fields = "index index0 first last length revindex revindex0 previtem nextitem depth"
+        shown = r.choice(["", "", f"{{{{ loop.{r.choice(fields.split())} }}}}"])
+        if self.python:
+            more = ["loop.cycle('a', 'b')", f"loop.changed({names[0][0]})", "loop"]
+            shown = r.choice([shown, shown, f"{{{{ {r.choice(more)} }}}}"])
+        inner = self._inner(depth, *names)
+        jump = tag(r.choice(["break", "continue"]))
+        jump = r.choice(["", "", "", f"{tag('if loop.index > 1')}q{jump}{tag('endif')}"])
+        last = self._inner(depth, *names)
+        self.loops -= 1
+        other = r.choice(["", "", f"{tag('else')}{self._inner(depth)}"])
+        loop = tag(f"for {target} in {source}{condition}")
+        return f"{loop}{shown}{inner}{jump}{last}{other}{tag('endfor')}"
+
+    def _set_block(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        text = self._inner(depth)
+        self._define("x", "str")
+        shown = self.r.choice(["", "|title", "|capitalize", "|trim", "|upper"])
+        return f"{tag('set x')}{text}{tag('endset')}{{{{ x {shown} }}}}"
+
+    def _namespace(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        value = self.expression("any", 2)
+        return (
+            f"{tag('set ns = namespace(a=1, b=[])')}{tag(f'set ns.a = {value}')}"
+            f"{{{{ ns.a }}}}{tag('set ns.c = ns.a')}"
+        )
+
+    def _macro(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        params, names = self.r.choice(
+            [("a, b=2", "ab"), ("a=1, b=a", "ab"), ("a, b='z', c=n", "abc"), ("b, a=2", "ab")]
+        )
+        name, calls = f"m{len(self.macros)}", self.r.random() < 0.3
+        loops, self.loops = self.loops, 0
+        body = self._inner(depth, *((one, "any") for one in names))
+        self.loops = loops
+        self.macros.append((name, calls))
+        caller = "{{ caller() }}" if calls else ""
+        text = f"{tag(f'macro {name}({params})')}{{{{ a }}}}|{body}{caller}{tag('endmacro')}"
+        return text if calls else f"{text}{{{{ {name}({self._arguments(2)}) }}}}"
+
+    def _call(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        callers = [name for name, calls in self.macros if calls]
+        if not callers:
+            return self._macro(tag, a, b, depth)
+        params = self.r.choice(["", "(q=1)", "(a=1)"])
+        loops, self.loops = self.loops, 0
+        body = self._inner(depth)
+        self.loops = loops
+        call = f"{self.r.choice(callers)}({self._arguments(1)})"
+        return f"{tag(f'call{params} {call}')}{body}{tag('endcall')}"
+
+    def _filter_block(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        name = self.r.choice(["upper", "trim", "title", "replace('q', 'b')", "indent(2)"])
+        return f"{tag(f'filter {name}')}{self._inner(depth)}{tag('endfilter')}"
+
+    def _generation(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        return f"{tag('generation')}{self._inner(depth)}{tag('endgeneration')}"
+
+    def _with(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        value = self.expression("any", 2)
+        inner = self._inner(depth, ("x", "any"), ("z", "int"))
+        return f"{tag(f'with x = {value}, z = 1')}{inner}{tag('endwith')}"
+
+    def _generator(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        """A generator that several things consume."""
+        uses = [
+            *(
+                "{{ g | first }}",
+                "{{ g | list }}",
+                "{{ 'a' in g }}",
+                "{{ g | join('+') }}",
+                "{{ g }}",
+            ),
+            *("{{ g | map('string') | list }}", "{% for x in g %}{{ x }}{% break %}{% endfor %}"),
+            *(
+                "{{ [g, g] | map('list') | list }}",
+                "{% for x in g if loop.index %}{{ x }}{% endfor %}",
+            ),
+        ]
+        value = self.expression("gen", 2)
+        some = "".join(self.r.choice(uses[:-1]) for _ in range(self.r.randrange(1, 4)))
+        return tag(f"set g = {value}") + some
+
+    def _targets(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        """Nested targets, of lists and generators."""
+        pair = self.r.choice(
+            ["[1, 'b']", "(2, 3)", "[1, 2] | map('string')", "'xy'", "{1: 2, 3: 4}"]
+        )
+        target, item = self.r.choice([("a, (b, c)", f"(1, {pair})"), ("(b, a), c", f"({pair}, 1)")])
+        condition = self.r.choice(["", " if true", " if a", " if loop_nosuch is undefined"])
+        inner = self._inner(depth, ("a", "any"), ("c", "any"))
+        loop = f"for {target} in [{item}]{condition}"
+        if self.r.random() < 0.3:
+            return f"{tag(f'set {target} = {item}')}{{{{ a }}}}{{{{ c }}}}"
+        return f"{tag(loop)}{{{{ a }}}}{{{{ b }}}}{{{{ c }}}}{inner}{tag('endfor')}"
+
+    def _recursive(self, tag: Tag, a: str, b: str, depth: int) -> str:
+        return (
+            f"{tag('for x in [[1, [2]], [[], [3, 4]]] recursive')}{{{{ loop.depth }}}}"
+            f"{tag('if x is sequence')}{{{{ loop(x) }}}}{tag('else')}{{{{ x }}}}{tag('endif')}{tag('endfor')}"
+        )
 
     def block(self, depth: int) -> str:
         return "".join(self.statement(depth) for _ in range(self.r.randrange(4)))
@@ -508,7 +417,7 @@ class Grammar:
     def template(self) -> str:
         if self.r.random() < 0.3:
             return f"{{{{ {self.expression('any', 3)} }}}}"
-        return "".join(self.statement(3) for _ in range(1 + self.r.randrange(4)))
+        return "".join(self.statement(3) for _ in range(1 + self.r.randrange(3)))
 
 
 def mutated(template: str, r: random.Random) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -29,19 +30,34 @@ class Took(NamedTuple):
     text: str
 
 
-def render(program: Sequence[str | Path], cases: Iterable[Case], stack: int = 512) -> list[Took]:
-    """What each took, on a thread with so many kilobytes of stack. `program`: how it is run."""
-    told = b""
+class Died(Exception):
+    """case: the one that the program died of, or that wrote to its template; report: its errors."""
+
+    def __init__(self, case: Case | None, report: str) -> None:
+        super().__init__(case, report)
+        self.case, self.report = case, report
+
+
+def render(
+    program: Sequence[str | Path], cases: Sequence[Case], stack: int = 512, steps: int = 0
+) -> list[Took]:
+    """What each took, on a thread with so many kilobytes of stack, with a budget of steps (0: the
+    usual one). `program`: how it is run. Raises Died."""
+    told = []
     for case in cases:
         variables, source = json.dumps(dict(case.values)).encode(), case.source.encode()
-        told += b"%d %d %d\n" % (DIALECTS.index(case.dialect), len(variables), len(source))
-        told += variables + source
-    command = [*map(str, program), str(stack)]
-    done = subprocess.run(command, input=told, capture_output=True)
+        told.append(b"%d %d %d\n" % (DIALECTS.index(case.dialect), len(variables), len(source)))
+        told += [variables, source]
+    command = [*map(str, program), str(stack), str(steps)]
+    done = subprocess.run(command, input=b"".join(told), capture_output=True)
     took, text = [], done.stdout
     while text:
         kind, steps, used, n, text = text.split(b" ", 4)
         shown, text = text[: int(n)], text[int(n) + 1 :]
         took.append(Took(kind.decode(), int(steps), int(used), shown.decode(errors="replace")))
-    assert done.returncode == 0, (done.returncode, done.stderr[-3000:], took[-1:])
+    if done.returncode or len(took) < len(cases):
+        report = done.stderr.decode(errors="replace")
+        wrote = re.match(r"case (\d+) wrote", report)
+        at = int(wrote[1]) if wrote else len(took)
+        raise Died(cases[at] if at < len(cases) else None, report)
     return took

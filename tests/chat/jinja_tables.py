@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """jinja2's filters, tests and methods with their parameters, and calls of them with arguments of
 any kind: by place and by name, too few and too many, of types that they take and that they don't.
 """
@@ -5,6 +6,7 @@ any kind: by place and by name, too few and too many, of types that they take an
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 FILTERS = {
     "abs": "",
@@ -189,3 +191,108 @@ def formatted(r: random.Random) -> str:
 
 def expression(r: random.Random) -> str:
     return r.choice([filtered, filtered, tested, called, formatted])(r)
+
+
+def meant(name: str) -> str:
+    """An argument that a parameter of this name is made for."""
+    return _MEANT.get(name, ["1"])[0]
+
+
+# A value of each kind.
+KINDS = {
+    "str": "s",
+    "safe str": "(s | safe)",
+    "parts": "(s ~ n)",
+    "not ASCII": "uni",
+    "''": "''",
+    "int": "n",
+    "big int": "99999999999999999999",
+    "float": "f",
+    "NaN": "('nan' | float)",
+    "inf": "('inf' | float)",
+    "bool": "yes",
+    "none": "nil",
+    "undefined": "undef",
+    "ints": "ints",
+    "strs": "strs",
+    "mixed list": "mixed",
+    "[]": "[]",
+    "tuple": "(1, 'b')",
+    "list of dicts": "rows",
+    "pairs": "pairs",
+    "dict": "d",
+    "{}": "{}",
+    "range": "range(5)",
+    "NaN key": "{('nan' | float): 1}",
+    "generator": "(ints | map('string'))",
+    "used generator": "used",
+    "view": "d.items()",
+    "namespace": "namespace(a=1)",
+    "function": "range",
+    "macro": "m",
+    "method": "s.upper",
+    "cycler": "cycler(1, 2)",
+    "joiner": "joiner()",
+    "loop": "loop",
+}
+_SETUP = (
+    "{% macro m(a=1) %}m{% endmacro %}{% set used = ints | map('abs') %}{{ used | list | length }}"
+    "{% for x in [1] %}"
+)
+_LLAMA_KINDS = [
+    *("str", "parts", "not ASCII", "''", "int", "float", "bool", "none", "undefined", "ints"),
+    *("strs", "mixed list", "[]", "tuple", "list of dicts", "pairs", "dict", "{}", "namespace"),
+    *("function", "macro", "method", "loop"),
+]
+LLAMA = (
+    "abs append capitalize count d default dictsort e endswith first float format get indent int "
+    "items join keys last length list lower lstrip map max min pop reject rejectattr replace "
+    "reverse rsplit rstrip safe select selectattr slice sort split startswith string strip sum "
+    "title tojson trim truncate unique upper values wordcount"
+).split()
+LLAMA_GLOBALS = "dict namespace range strftime_now tojson raise_exception".split()
+_LLAMA_ARGUMENTS = ["", "1", "'a'", "'a', 'b'", "attribute='k'", "'k', 'eq', 1", "1, 2, 1"]
+
+
+def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
+    """How each builtin is called on OPERAND, its name, and arguments."""
+    if dialect == "llama.cpp":
+        rows = [(f"OPERAND | {name}", name, _LLAMA_ARGUMENTS) for name in LLAMA]
+        rows += [(f"OPERAND.{name}", f".{name}", _LLAMA_ARGUMENTS) for name in LLAMA]
+        tests = sorted({*TESTS} - {"le"})
+        rows += [(f"OPERAND is {name}", f"is {name}", ["", "1", "'a'", "ints"]) for name in tests]
+        return rows + [(f"{name}(OPERAND)", f"{name}()", [""]) for name in LLAMA_GLOBALS]
+
+    def given(parameters: str) -> list[str]:
+        names = parameters.split()
+        values = [[meant(name) for name in names], ["none"] * len(names), ["d"] * len(names)]
+        return [", ".join(one) for one in [[], *(values if names else [])]]
+
+    rows = [(f"OPERAND | {name}", name, given(told)) for name, told in FILTERS.items()]
+    rows += [(f"OPERAND is {name}", f"is {name}", given(told)) for name, told in TESTS.items()]
+    methods = {name: told for kind in METHODS.values() for name, told in kind.items()}
+    methods |= {"format": "old", "cycle": "key", "changed": "key", "next": "", "reset": ""}
+    methods |= {"is_integer": "", "isdigit": "", "isdecimal": "", "isnumeric": ""}
+    rows += [(f"OPERAND.{name}", f".{name}", given(told)) for name, told in methods.items()]
+    names = "range dict namespace cycler joiner strftime_now raise_exception".split()
+    return rows + [(f"{name}(OPERAND)", f"{name}()", [""]) for name in names]
+
+
+def every(dialect: str) -> Iterator[str]:
+    """Each builtin on each kind of value, and with each kind of value as an argument; its result is
+    shown, and gone through."""
+    llama = dialect == "llama.cpp"
+    kinds = _LLAMA_KINDS if llama else list(KINDS)
+    setup = _SETUP.replace("map('abs')", "list") if llama else _SETUP
+    for call, name, arguments in builtins(dialect):
+        for kind in kinds:
+            made = call.replace("OPERAND", KINDS[kind])
+            given = [f"{made}({one})" if one or name[0] == "." else made for one in arguments]
+            if "(" not in name:
+                given += [
+                    f"{call.replace('OPERAND', one)}({KINDS[kind]})" for one in ("s", "ints", "d")
+                ]
+            for one in given:
+                shown = f"{{{{ {one} }}}}" if llama else f"{{{{ ({one}) | list }}}}"
+                yield f"{setup}{{{{ {one} }}}}{{% endfor %}}"
+                yield f"{setup}{shown}{{% for y in ({one}) %}}{{{{ y }}}}{{% endfor %}}{{% endfor %}}"

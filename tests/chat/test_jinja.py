@@ -19,7 +19,7 @@ from ggtok import _jinja
 from ggtok.errors import OutOfMemoryError, TemplateError
 from tests.chat import jinja_references
 from tests.chat.fuzz_jinja import differs, template
-from tests.chat.jinja_grammar import VALUES
+from tests.chat.jinja_grammar import VALUES, Grammar
 from tests.chat.jinja_references import NOW, own
 from tests.support import samples
 from tests.support.samples import times
@@ -100,6 +100,14 @@ def test_what_the_dialects_make_of_a_template(
             assert kind != "O", (dialect, text)
         else:
             assert (kind, text) == ("O", expected), dialect
+
+
+@pytest.mark.parametrize("dialect", [LLAMA, PYTHON])
+def test_most_random_templates_render(dialect: _jinja.Dialect) -> None:
+    """Or they would try little."""
+    sources = [Grammar(seed, dialect == PYTHON).template() for seed in range(300)]
+    rendered = sum(own(source, VALUES, dialect)[0] == "O" for source in sources)
+    assert rendered > 0.8 * len(sources)
 
 
 def test_random_templates_beside_transformers() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat import jinja_references, stack
+from tests.chat import charges, jinja_references, loops, stack
 from tests.chat.jinja_grammar import VALUES
 from tests.chat.jinja_program import DIALECTS, Case, render
 from tests.chat.jinja_references import own
@@ -114,3 +114,17 @@ def test_no_recursion_takes_more_stack_for_each_level(tmp_path: Path) -> None:
     """Any recursion there is, not only those above: 800 levels of 480 bytes are 384 kB."""
     each, cycle = stack.worst(stack.read(tmp_path))
     assert each <= 480, cycle
+
+
+def test_every_loop_is_paid_for() -> None:
+    """Or does little, for a reason that tests/chat/loops.py gives."""
+    found = [(where, line) for where, line in loops.unpaid() if where not in loops.BOUNDED]
+    assert not found
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="callgrind counts the instructions")
+def test_steps_stand_for_instructions(program: Path) -> None:
+    """Each builtin with large operands; python -m tests.chat.charges takes all, and lists them."""
+    for one in charges.measure(program, charges.cases()[::10]):
+        assert one.each <= charges.EACH, one

@@ -60,6 +60,22 @@ ATTACKS = [
     "".join(f"{{% if v{i} %}}{{% set w{i} = 1 %}}{{% endif %}}" for i in range(3000)),
     "{{ " + "-" * 99000 + "1 }}",
     "{{ a " + "if b else c " * 8000 + "}}",
+    "{% set s = 'a.' * 100000 %}{{ range(20000) | map(attribute=s, default={}) | list }}",
+    "{% set s = 'a' * 1000000 %}{% for i in range(99999) %}{% for j in range(999) %}{{ [1] | map(attribute=s) | first }}{% endfor %}{% endfor %}",
+    "{% set s = '0' * 4000000 %}{% for i in range(99999) %}{% for j in range(999) %}{{ s | int }}{% endfor %}{% endfor %}",
+    "{% set s = 'a,' * 4000 %}{{ range(9999) | sort(attribute=s) }}",
+    "{% set s = '{}' * 90000 %}{% set l = [1] * 90000 %}{{ s.format(*l) }}",
+    "{% for i in range(99999) %}{% for j in range(999) %}{% if 1.1e308 ~ '' == '' %}{% endif %}{% endfor %}{% endfor %}",
+    "{% set s = 'a' * 8000000 %}{% for i in range(3000000) %}{{ s[s] }}{% endfor %}",
+    "{% set s = '0' * 4000000 %}{% for i in range(3000000) %}{{ [[1]] | map(attribute=s) }}{% endfor %}",
+    "{% set s %}{% for i in range(300000) %}a{{ i }}{% endfor %}{% endset %}{% for i in range(2000000) %}{{ s[0:2:2] }}{% endfor %}",
+    "{% set s = 'a' * 4000000 %}{% set t = 'a' * 4000000 %}{% for i in range(3000000) %}{{ 'x' if s.replace(s, t) }}{% endfor %}",
+    "{% macro m("
+    + ", ".join(f"p{i}=0" for i in range(4000))
+    + ") %}{% endmacro %}{% for i in range(9999) %}{{ m("
+    + ", ".join(f"q{i}=0" for i in range(4000))
+    + ") }}{% endfor %}",
+    "".join(f"{{{{ a{i * 7919 % 40009} }}}}" for i in range(40000)),
     "{# " + "x" * 99000,
     "{" * 99000,
 ]

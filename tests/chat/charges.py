@@ -1,0 +1,217 @@
+# ruff: noqa: E501
+"""Instructions that templates execute for each step that they are charged, from callgrind.
+
+    python -m tests.chat.charges
+
+Each builtin of both dialects, on each kind of large value and with each kind of large argument, and
+what loops over names and arguments elsewhere. A rendering has 30 million steps for a second or so:
+what takes many more instructions than a step stands for makes it minutes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.c.build import build
+from tests.chat import jinja_tables
+from tests.chat.jinja_program import Case, render
+
+JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
+EACH = 400  # instructions for a step at most
+START = 3000  # that a rendering takes, whatever it does
+
+# Large values of each kind: 128 kB of text, a thousand items.
+LARGE: dict[str, Any] = {
+    "text": "ab c" * 32_000,
+    "digits": "0" * 128_000,
+    "wide": "é" * 64_000,
+    "markup": "<&%{}" * 12_000,
+    "ints": list(range(1000)),
+    "words": [f"word {i}" for i in range(1000)],
+    "floats": [i + 1 / 3 for i in range(300)],
+    "texts": ["ab c" * 2000] * 20,
+    "rows": [{"a": i, "word": [i]} for i in range(1000)],
+    "dict": {f"key {i}": i for i in range(1000)},
+    "huge": 1.7976931348623157e308,
+}
+_PARTS = "{% set parts %}{% for i in range(2000) %}x{{ i }}{% endfor %}{% endset %}"
+_GENERATOR = "(ints | map('string'))"
+_OPERANDS = [*LARGE, "parts", _GENERATOR]
+_ARGUMENTS = ["text", "digits", "words", "dict", "parts"]
+_SANE = {"old": "'b'", "new": "'x'", "num": "3", "seq": "words", "fill_with": "1", "a": "1"}
+
+
+class Charged(NamedTuple):
+    case: Case
+    kind: str
+    steps: int
+    instructions: int
+
+    @property
+    def each(self) -> float:
+        return max(0, self.instructions - START) / max(1, self.steps)
+
+
+def _given(names: str) -> Iterator[list[str]]:
+    """Arguments for these parameters: sane ones, and each of them large."""
+
+    def sane(name: str) -> str:
+        return _SANE.get(name) or jinja_tables.meant(name)
+
+    every = names.split()
+    yield [sane(name) for name in every]
+    for i, large in itertools.product(range(len(every)), _ARGUMENTS):
+        yield [*(sane(name) for name in every[:i]), large, *(sane(name) for name in every[i + 1 :])]
+
+
+def _python() -> Iterator[str]:
+    filters = {
+        **jinja_tables.FILTERS,
+        "map": "name",
+        "select": "name other",
+        "reject": "name other",
+    }
+    for name, parameters in filters.items():
+        sane, *large = _given(parameters)
+        for operand in _OPERANDS:
+            yield f"({operand} | {name}({', '.join(sane)})) is iterable"
+        for operand, given in itertools.product(("text", "words"), large):
+            yield f"({operand} | {name}({', '.join(given)})) is iterable"
+        yield f"texts | map('{name}') | list | length"
+    for name, parameters in jinja_tables.TESTS.items():
+        sane, *large = _given(parameters)
+        for operand in _OPERANDS:
+            yield f"{operand} is {name}({', '.join(sane)})"
+        for operand, given in itertools.product(("text", "words"), large):
+            yield f"{operand} is {name}({', '.join(given)})"
+    kinds = {"str": "text wide", "list": "words", "dict": "dict"}
+    for kind, operands in kinds.items():
+        for name, parameters in jinja_tables.METHODS[kind].items():
+            for operand, given in itertools.product(operands.split(), _given(parameters)):
+                yield f"{operand}.{name}({', '.join(given)}) is none"
+    for operand in ("map(attribute='NAME')", "sum(attribute='NAME')", "sort(attribute='NAME')"):
+        for name in ("a" * 900, "a." * 400, "0" * 900, "a," * 400):
+            yield f"rows | {operand.replace('NAME', name)} | list"
+
+
+def _llama() -> Iterator[str]:
+    rows = (JINJA / "builtins_llama.c").read_text()
+    names = sorted({*re.findall(r'^    \{"(\w+)", ON_', rows, re.MULTILINE)})
+    arguments = [
+        *("'a', text", "text, 'x'", "digits, 3", "parts", "2, true, true", "attribute=digits"),
+        *("attribute='a'", "attribute=text", "'a', 'eq', text", "'eq', text", "default=text"),
+        *("1, 9999, 2", "1, 9999999, 3", "', '", "text, text"),
+    ]
+    for name in names:
+        for operand, given in itertools.product(_OPERANDS[:-1], ("", "text")):
+            yield f"({operand} | {name}({given})) is none"
+        for operand, given in itertools.product(("text", "rows", "parts"), arguments):
+            yield f"({operand} | {name}({given})) is none"
+    tests = (JINJA / "llama_globals.c").read_text()
+    for name in re.findall(r'^    \{"test_is_(\w+)"', tests, re.MULTILINE):
+        for operand in _OPERANDS[:-1]:
+            yield f"{operand} is {name}"
+        for operand, given in itertools.product(("text", "words"), ("text", "words", "dict")):
+            yield f"{operand} is {name}({given})"
+
+
+def _both() -> Iterator[str]:
+    kinds = ("text", "digits", "words", "dict", "parts")
+    for a, op, b in itertools.product(kinds, ("+", "~", "*", "%", "==", "<", "in"), (*kinds, "3")):
+        yield f"({a} {op} {b}) is none"
+    for a, b in itertools.product(kinds, ("text", "digits", "parts", "2:", "::-1", "1::2")):
+        yield f"({a}[{b}]) is none"
+    for a in _OPERANDS:
+        yield f"{a} ~ ''"
+        yield f"[{a}, {a}] | tojson"
+        yield f"{a} | string == {a}"
+
+
+def _templates() -> Iterator[str]:
+    """What isn't a builtin."""
+    numbers = range(400)
+    yield "{{ '" + "{}" * 400 + "'.format(" + "1, " * 400 + ") }}"
+    yield "{{ '" + "{x}" * 400 + "'.format(" + ", ".join(f"a{i}=1" for i in numbers) + ", x=1) }}"
+    yield "{{ '%s' * 400 % (" + "1, " * 400 + ") }}"
+    parameters = ", ".join(f"p{i}=0" for i in numbers)
+    given = ", ".join(f"p{i}=1" for i in reversed(numbers))
+    body = f"{{% macro m({parameters}) %}}{{{{ p1 }}}}{{% endmacro %}}"
+    yield body + f"{{{{ m({given}) }}}}" * 5
+    yield body + f"{{{{ m({'1, ' * 400}) }}}}" * 5
+    yield f"{body}{{% call m({given}) %}}x{{% endcall %}}" * 3
+    for loop in ("text", "ints", "words", "dict", "rows", "floats", "parts"):
+        yield f"{{% for x in {loop} %}}{{{{ x }}}}{{{{ loop.index }}}}{{% endfor %}}"
+        yield f"{{% for x in {loop} if x %}}{{% set y = x %}}{{{{ loop.last }}}}{{% endfor %}}"
+    for expression in (
+        "1.1 / 3",
+        "1e308 * 1.7",
+        "7 % 3",
+        "7.5 % 1e-300",
+        "2 ** 62",
+        "'nan' | float",
+    ):
+        yield f"{{% for i in range(500) %}}{{{{ {expression} }}}}{{% endfor %}}"
+    for escape in ("<", "\\n", "\\\\", "é"):
+        yield f"{{{{ '{escape}' * 9000 | tojson }}}}{{{{ ('{escape}' * 9000) | e }}}}{{{{ ['{escape}' * 9000] }}}}"
+
+
+def cases() -> list[Case]:
+    told: list[tuple[Any, str]] = []
+    for source in _python():
+        told.append(("transformers", f"{{{{ {source} }}}}"))
+    for source in _llama():
+        told.append(("llama.cpp", f"{{{{ {source} }}}}"))
+    for source in (*(f"{{{{ {one} }}}}" for one in _both()), *_templates()):
+        told += [("transformers", source), ("llama.cpp", source)]
+    made = []
+    for dialect, source in told:
+        named = {*re.findall(r"\w+", source)}
+        values = {name: value for name, value in LARGE.items() if name in named}
+        made.append(Case(dialect, (_PARTS if "parts" in named else "") + source, values))
+    return made
+
+
+def measure(program: Path, some: Sequence[Case]) -> Iterator[Charged]:
+    """In batches, for the values of all are large."""
+    for at in range(0, len(some), 400):
+        yield from _measure(program, some[at : at + 400])
+
+
+def _measure(program: Path, some: Sequence[Case]) -> list[Charged]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "counts"
+        command = ["valgrind", "--tool=callgrind", "--combine-dumps=yes"]
+        took = render([*command, f"--callgrind-out-file={file}", program], some)
+        counts, at = {}, -1
+        for line in file.open():
+            if found := re.match(r"desc: Trigger: Client Request: case (\d+)", line):
+                at = int(found[1])
+            elif line.startswith("desc: Trigger:"):
+                at = -1
+            elif line.startswith("totals: ") and at >= 0:
+                counts[at] = int(line.split()[1])
+    return [
+        Charged(case, one.kind, one.steps, counts.get(i, 0))
+        for i, (case, one) in enumerate(zip(some, took, strict=True))
+    ]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "jinja"
+        build(program, ("-O2",), program="jinja")
+        measured = sorted(measure(program, cases()), key=lambda one: -one.each)
+    rendered = sum(one.kind == "O" for one in measured)
+    print(f"{len(measured)} templates, {rendered} rendered")
+    for one in [one for one in measured if one.each > EACH / 2][:200]:
+        shown = one.case.source.replace(_PARTS, "")
+        print(f"{one.each:8.0f} {one.steps:8} {one.kind} {one.case.dialect} {shown[:110]}")
+
+
+if __name__ == "__main__":
+    main()
