@@ -278,21 +278,68 @@ def builtins(dialect: str) -> list[tuple[str, str, list[str]]]:
     return rows + [(f"{name}(OPERAND)", f"{name}()", [""]) for name in names]
 
 
-def every(dialect: str) -> Iterator[str]:
-    """Each builtin on each kind of value, and with each kind of value as an argument; its result is
-    shown, and gone through."""
+def tried(dialect: str, call: str, name: str, arguments: list[str], kind: str) -> Iterator[str]:
+    """A builtin on a kind of value, and with it as an argument; the result is shown, and gone
+    through."""
     llama = dialect == "llama.cpp"
-    kinds = _LLAMA_KINDS if llama else list(KINDS)
     setup = _SETUP.replace("map('abs')", "list") if llama else _SETUP
-    for call, name, arguments in builtins(dialect):
-        for kind in kinds:
-            made = call.replace("OPERAND", KINDS[kind])
-            given = [f"{made}({one})" if one or name[0] == "." else made for one in arguments]
-            if "(" not in name:
-                given += [
-                    f"{call.replace('OPERAND', one)}({KINDS[kind]})" for one in ("s", "ints", "d")
-                ]
-            for one in given:
-                shown = f"{{{{ {one} }}}}" if llama else f"{{{{ ({one}) | list }}}}"
-                yield f"{setup}{{{{ {one} }}}}{{% endfor %}}"
-                yield f"{setup}{shown}{{% for y in ({one}) %}}{{{{ y }}}}{{% endfor %}}{{% endfor %}}"
+    made = call.replace("OPERAND", KINDS[kind])
+    given = [f"{made}({one})" if one or name[0] == "." else made for one in arguments]
+    if "(" not in name:
+        given += [f"{call.replace('OPERAND', x)}({KINDS[kind]})" for x in ("s", "ints", "d")]
+    for one in given:
+        shown = f"{{{{ {one} }}}}" if llama else f"{{{{ ({one}) | list }}}}"
+        yield f"{setup}{{{{ {one} }}}}{{% endfor %}}"
+        yield f"{setup}{shown}{{% for y in ({one}) %}}{{{{ y }}}}{{% endfor %}}{{% endfor %}}"
+
+
+def kinds_of(dialect: str) -> list[str]:
+    return _LLAMA_KINDS if dialect == "llama.cpp" else list(KINDS)
+
+
+def every(dialect: str) -> Iterator[str]:
+    for row in builtins(dialect):
+        for kind in kinds_of(dialect):
+            yield from tried(dialect, *row, kind)
+
+
+# The rows of the table of docs/design/jinja.md.
+_GROUPS = {
+    "texts": ("str", "safe str", "parts", "not ASCII", "''"),
+    "numbers, NaN and beyond 64 bits among them": ("int", "big int", "float", "NaN", "inf"),
+    "true, none, undefined": ("bool", "none", "undefined"),
+    "lists, tuples, ranges": (
+        *("ints", "strs", "mixed list", "[]", "tuple", "list of dicts", "pairs", "range"),
+    ),
+    "dicts, NaN as a key among them": ("dict", "{}", "NaN key", "namespace"),
+    "generators, used ones, views": ("generator", "used generator", "view"),
+    "functions, macros, objects": (
+        *("function", "macro", "method", "cycler", "joiner", "loop"),
+    ),
+}
+
+
+def table() -> list[str]:
+    """The pairs of a builtin and a kind of value in each group: how many render with some arguments
+    of all that are tried."""
+    from tests.chat.jinja_grammar import VALUES
+    from tests.chat.jinja_references import own
+
+    lines: list[str] = []
+    for group, kinds in _GROUPS.items():
+        cells = []
+        for dialect in ("llama.cpp", "transformers"):
+            known = [kind for kind in kinds if kind in kinds_of(dialect)]
+            pairs = rendered = 0
+            for row in builtins(dialect):
+                for kind in known:
+                    ways = tried(dialect, *row, kind)
+                    pairs += 1
+                    rendered += any(own(way, VALUES, dialect)[0] == "O" for way in ways)
+            cells.append(f"{rendered} of {pairs}" if pairs else "")
+        lines.append(f"| {group} | {' | '.join(cells)} |")
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(table()))
