@@ -117,7 +117,8 @@ static int shortest(double f, char digits[24], int *exponent) {
 }
 
 size_t ggtok_jinja_format_repr(jinja_heap *h, char out[JINJA_NUMBER_ROOM], double f) {
-    jinja_charge(h, SHORTEST);
+    double size = fabs(f);
+    jinja_charge(h, size == 0 || (size > 1e-20 && size < 1e20) ? SHORTEST : 2 * SHORTEST);
     char digits[24], *p = out;
     int exponent;
     if (f != f) return memcpy(out, "nan", 4), 3;

@@ -515,7 +515,7 @@ static jinja_value ask(jinja_env *e, jinja_value v, question q) {
     jinja_text *t = ggtok_jinja_str(e, v);
     const uint8_t *p = t->data, *end = p + t->n;
     bool seen = q == IS_ASCII, all = true;
-    jinja_charge(&e->heap, 1 + t->n / 2);
+    jinja_charge(&e->heap, 1 + t->n);
     while (all && p < end) all = answers(q, utf8_next(&p), &seen);
     return jinja_bool(all && seen);
 }

@@ -313,9 +313,7 @@ _GROUPS = {
     ),
     "dicts, NaN as a key among them": ("dict", "{}", "NaN key", "namespace"),
     "generators, used ones, views": ("generator", "used generator", "view"),
-    "functions, macros, objects": (
-        *("function", "macro", "method", "cycler", "joiner", "loop"),
-    ),
+    "functions, macros, objects": (*("function", "macro", "method", "cycler", "joiner", "loop"),),
 }
 
 
