@@ -57,6 +57,10 @@ unsigned ggtok_jinja_case_of(uint32_t c, jinja_case how, uint32_t out[3]) {
 
 bool ggtok_jinja_is_case(uint32_t c, jinja_case how) {
     uint32_t out[3];
+    if (c < 0x80) {
+        bool small = c >= 'a' && c <= 'z', capital = c >= 'A' && c <= 'Z';
+        return how == JINJA_LOWER ? small : how == JINJA_UPPER && capital;
+    }
     bool low = ggtok_jinja_case_of(c, JINJA_UPPER, out) != 1 || out[0] != c;
     bool high = ggtok_jinja_case_of(c, JINJA_LOWER, out) != 1 || out[0] != c;
     if (how == JINJA_TITLE) return low && high;

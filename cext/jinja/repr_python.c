@@ -286,7 +286,8 @@ static void json_newline(writer *w, uint32_t level) {
 static jinja_text *text_of_float(jinja_heap *h, double f) {
     char number[JINJA_NUMBER_ROOM];
     if (f != f) return ggtok_jinja_text_of(h, "NaN", 3, 0);
-    if (f - f != 0) return ggtok_jinja_text_of(h, "-Infinity" + (f > 0), 9u - (f > 0), 0);
+    if (f - f != 0 && f > 0) return ggtok_jinja_text_of(h, "Infinity", 8, 0);
+    if (f - f != 0) return ggtok_jinja_text_of(h, "-Infinity", 9, 0);
     return ggtok_jinja_text_copy(h, number, ggtok_jinja_format_repr(h, number, f), 0);
 }
 

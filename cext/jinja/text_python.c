@@ -515,7 +515,7 @@ static jinja_value ask(jinja_env *e, jinja_value v, question q) {
     jinja_text *t = ggtok_jinja_str(e, v);
     const uint8_t *p = t->data, *end = p + t->n;
     bool seen = q == IS_ASCII, all = true;
-    jinja_charge(&e->heap, 1 + t->n);
+    jinja_charge(&e->heap, 1 + 4 * (uint64_t)t->n); /* several searches in tables */
     while (all && p < end) all = answers(q, utf8_next(&p), &seen);
     return jinja_bool(all && seen);
 }
@@ -540,7 +540,7 @@ jinja_value ggtok_jinja_py_istitle(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]);
     const uint8_t *p = t->data, *end = p + t->n;
     bool after = false, seen = false;
-    jinja_charge(&e->heap, 1 + t->n / 2);
+    jinja_charge(&e->heap, 1 + 4 * (uint64_t)t->n);
     while (p < end) {
         uint32_t c = utf8_next(&p);
         bool high = ggtok_jinja_is_case(c, JINJA_UPPER) || ggtok_jinja_is_case(c, JINJA_TITLE);

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """jinja2's filters, tests and methods with their parameters, and calls of them with arguments of
 any kind: by place and by name, too few and too many, of types that they take and that they don't.
 """
