@@ -146,6 +146,12 @@ static const jinja_node *parse_brackets(jinja_parser *p, const jinja_node *objec
         place->kids[0] = object;
         return place;
     }
+    for (size_t i = mark; i < p->n_kids; i++) {
+        const jinja_node *place = p->kids[i];
+        if (place->kind != N_SLICE || place->kids[0]) continue;
+        p->h->at = place->pos;
+        ggtok_jinja_fail(p->h, "a slice can't stand among several indices");
+    }
     return ggtok_jinja_node_of(p, N_ITEM, pos, object, ggtok_jinja_node_new(p, N_TUPLE, pos, mark));
 }
 

@@ -197,7 +197,7 @@ def _measure(program: Path, some: Sequence[Case]) -> list[Charged]:
             elif line.startswith("totals: ") and at >= 0:
                 counts[at] = int(line.split()[1])
     return [
-        Charged(case, one.kind, one.steps, counts[i + 1])
+        Charged(case, one.kind, one.steps, counts.get(i + 1, 0))
         for i, (case, one) in enumerate(zip(some, took, strict=True))
     ]
 

@@ -29,6 +29,7 @@ FOUND = {
     "{{ range(-9223372036854775807, 9223372036854775807, 9223372036854775807) | list }}": "[-9223372036854775807, 0]",
     "{{ range(10)[::1000000] }}{{ range(10)[8:2:-3] }}": "range(0, 10, 1000000)range(8, 2, -3)",
     "{{ 'abc' | truncate(9223372036854775807) }}": "abc",
+    "{{ {(1, 2): 3}[1, 2] }}": "3",
 }
 FAILING = (
     "{{ cycler(a=1).current }}",
@@ -37,6 +38,8 @@ FAILING = (
     "{{ cycler(1).changed(1) }}",
     "{{ 'a'.startswith((('a',),)) }}",
     "{{ range(0, 9223372036854775807, 4611686018427387904)[2:] }}",
+    "{% set l = [1, 2] %}{{ l[1, :] }}",
+    "{% set l = {} %}{{ l[:, 1:2, 1] }}",
 )
 
 
@@ -48,7 +51,7 @@ def test_values_that_were_not_there(source: str) -> None:
 
 @pytest.mark.parametrize("source", FAILING)
 def test_calls_that_fail(source: str) -> None:
-    assert own(source, {}, "transformers")[0] == "E"
+    assert own(source, {}, "transformers")[0] in "CE"
 
 
 @pytest.fixture(scope="module")
