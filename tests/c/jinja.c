@@ -50,13 +50,18 @@ typedef struct work {
     jinja_result out;
 } work;
 
+static uint64_t add_bytes(uint64_t sum, const void *data, size_t n) {
+    for (const uint8_t *p = data, *end = p + n; p < end; p++) sum = (sum ^ *p) * 1099511628211u;
+    return sum;
+}
+
 /* A hash of all that the template is made of. */
 static uint64_t sum_of(const jinja_template *t) {
-    uint64_t sum = 1469598103934665603u;
+    uint64_t sum = add_bytes(1469598103934665603u, t, sizeof *t);
     for (const jinja_chunk *c = t->heap.chunks; c; c = c->older) {
         const uint8_t *p = (const uint8_t *)c, *end = p + c->whole;
         if (t->heap.top > p && t->heap.top <= end) end = t->heap.top;
-        for (; p < end; p++) sum = (sum ^ *p) * 1099511628211u;
+        sum = add_bytes(sum, p, (size_t)(end - p));
     }
     return sum;
 }

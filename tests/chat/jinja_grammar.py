@@ -90,9 +90,9 @@ l str: <strs> | first || <strs> | last || <str> | float | string || <list> | str
 * int: <str> | int(5) || '0x1f' | int(base=16) || <str> | int(0, 8) || <ints> | first || <ints> | last || <ints> | min || <ints> | max || <rows>[1].v
 * int: loopindex || <undef> | length || <int> | default(1)
 p int: <int> // <pos> || <pos> ** <small> || <str> | wordcount || <ints> | sum || <rows> | sum(attribute='v') || <rows> | map(attribute='v') | sum
-p int: <str>.find(<str>) || <str>.rfind(<str>) || <str>.count(<str>) || <ints>.count(<int>) || (1, 2, 1).index(<pos>, 0) if false else 4 || <gen> | list | length
+p int: <str>.find(<str>) || <str>.rfind(<str>) || <str>.count(<str>) || <ints>.count(<int>) || (<int>, 7).index(7) || <gen> | list | length
 p int: <ints> | sort | first || <int> | round || <int> | round(-1) || <range> | length || <rows> | min(attribute='v') | length || big || 9007199254740992
-l int: big - big || <ints>.length || <str>.length() || <strs>.pop()|length if false else 3
+l int: big - big || <ints>.length || <str>.length()
 * float: f || g || 0.5 || 1.0 || 3.14159265 || 100000.0 || <float> + <num> || <float> * <num> || <float> - <num> || <int> / <pos> || <num> | float || -<float>
 p float: <float> | round(<small>) || <float> | round(1, 'ceil') || <float> | round(0, 'floor') || <float> % <pos> || <float> // <pos> || <float> ** 2 || '3.5' | float
 p float: 1e24 || -0.0 || 'nan' | float || 'inf' | float || 5e-324 || <str> | float(1.5)
@@ -111,8 +111,8 @@ l bool: <str>.startswith(<str>) || <str>.endswith(<str>) || <str> is lt(<str>)
 * ints: ints || long || [] || [<int>] || [<int>, <int>, 2] || (<int>, 3) || <ints> + <ints> || <ints>[<slice>] || <ints>[1:] || <ints> | sort
 * ints: <ints> | sort(reverse=<bool>) || <rows> | map(attribute='v') | list || range(<small>) | list || range(5, <small>, -1) | list || <ints> | list
 p ints: <ints> | reverse | list || <ints> | unique | list || <ints> | map('abs') | list || <ints> | select('gt', <int>) | list || <ints> | reject('odd') | list
-p ints: <ints> * <small> || <ints> | list + <ints> | list || <strs> | map('length') | list || <gen> | map('string') | map('length') | list || (<ints> | batch(<pos>) | list)[0] if <ints> else ints
-l ints: <ints> | reverse || <ints> | select('gt', 1) || <ints> | reject('odd', 1) || <ints>.append(1) || (<ints> + [1]).pop() is none or ints
+p ints: <ints> * <small> || <ints> | list + <ints> | list || <strs> | map('length') | list || <gen> | map('string') | map('length') | list || ((<ints> + [1]) | batch(<pos>) | list)[0]
+l ints: <ints> | reverse || <ints> | select('gt', 1) || <ints> | reject('odd', 1) || (<ints> | list).append(1)
 * strs: strs || ['a', <str>] || (<str>, 'z') || <str>.split(<sep>) || <str>.split(' ', <small>) || <str>.rsplit(' ', 1) || <strs> | sort || <strs>[<slice>]
 * strs: <rows> | map(attribute='name') | list || <strs> + <strs> || <strs> | list || <dict>.keys() | list
 p strs: <str>.split() || <str>.splitlines() || <str>.splitlines(true) || <str> | list || <strs> | map('upper') | list || <strs> | unique(true) | list || <list> | map('string') | list
