@@ -18,9 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests import platforms
@@ -39,19 +37,7 @@ def module(folder: Path, command: list[str]) -> None:
     """The package in `folder`, its C module compiled with the command."""
     package = folder / "ggtok"
     shutil.copytree(ROOT / "ggtok", package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    interface = folder / "_ffi.c"
-    subprocess.run([sys.executable, "cext/build_ffi.py", str(interface)], cwd=ROOT, check=True)
-    sources = [interface, *sorted((ROOT / "cext").rglob("*.c"))]
-    # The limited API, as in build_ffi.py.
-    python = [f"-I{sysconfig.get_path('include')}", "-DPy_LIMITED_API=0x030A0000"]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = pool.map(
-            lambda source: capi.object_of(source, [*command, *python], folder), sources
-        )
-        subprocess.run(
-            [*command, "-shared", "-o", package / "_ffi.abi3.so", *objects, "-lm", "-pthread"],
-            check=True,
-        )
+    capi.build_module(package / "_ffi.abi3.so", command, folder)
 
 
 def pytest(folder: Path, arguments: list[str], **environment: str) -> int:

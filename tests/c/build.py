@@ -16,8 +16,11 @@ import random
 import shlex
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -90,6 +93,21 @@ def build(
         }
         linked = [str(made[source]) for source in sources]
         subprocess.run([*command, "-o", str(out), *linked, library, "-lm", "-pthread"], check=True)
+
+
+def build_module(
+    out: Path, command: Sequence[str], objects: Path, more: Sequence[Path] = ()
+) -> None:
+    """Writes Python's module to `out`, compiled with the command, with `more` sources."""
+    interface = objects / "_ffi.c"
+    objects.mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, "cext/build_ffi.py", str(interface)], cwd=ROOT, check=True)
+    sources = [interface, *sorted((ROOT / "cext").rglob("*.c")), *more]
+    # The limited API, as in build_ffi.py.
+    python = [f"-I{sysconfig.get_path('include')}", "-DPy_LIMITED_API=0x030A0000"]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        linked = pool.map(lambda source: object_of(source, [*command, *python], objects), sources)
+        subprocess.run([*command, "-shared", "-o", out, *linked, "-lm", "-pthread"], check=True)
 
 
 def command_of(flags: Sequence[str], cc: str | None = None) -> list[str]:

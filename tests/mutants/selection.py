@@ -1,0 +1,61 @@
+"""A plugin of pytest that runs the tests which reach a mutant, for `python -m tests.mutants`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.groups import group_of
+
+
+class Selection:
+    """Runs the tests that a file lists, in its order. When a test fails, the rest of its group is
+    skipped, unless the file says otherwise; when enough groups have failed, everything else is. The
+    processes of a run share the list of failed tests of each group, in failed/GROUP."""
+
+    def __init__(self, path: Path) -> None:
+        told = json.loads(path.read_text("utf-8"))
+        self.order = {test: i for i, test in enumerate(told["tests"])}
+        self.folder = path.parent / "failed"
+        self.whole: list[str] = told["whole"]  # groups that are run to their end
+        self.enough: int = told["enough"]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        chosen = [item for item in items if item.nodeid in self.order]
+        others = [item for item in items if item.nodeid not in self.order]
+        config.hook.pytest_deselected(items=others)
+        items[:] = sorted(chosen, key=lambda item: self.order[item.nodeid])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        failed = {path.name for path in self.folder.iterdir()}
+        group = group_of(item.nodeid)
+        if group in failed and group not in self.whole:
+            pytest.skip("a test of its group failed")
+        if len(failed) >= self.enough and group not in failed:
+            pytest.skip("enough groups failed")
+        (self.folder.parent / "ran" / group).touch()
+        (self.folder.parent / "current").write_text(item.nodeid, "utf-8")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.failed:
+            path = self.folder / group_of(report.nodeid)
+            known = path.read_text("utf-8").splitlines() if path.exists() else []
+            if report.nodeid not in known:
+                path.write_text("\n".join([*known, report.nodeid]), "utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Selection(Path(os.environ["GGTOK_MUTANTS_TESTS"])))

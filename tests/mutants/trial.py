@@ -1,0 +1,194 @@
+"""One mutant after the other: built in a scratch copy, and tried by the tests that reach it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.mutants.groups import (
+    PYTEST,
+    compile_module,
+    copy_checkout,
+    environment,
+    group_of,
+    plain_tests,
+)
+from tests.mutants.mutant import Mutant
+from tests.mutants.reach import Reach
+from tests.mutants.sources import ROOT
+
+MEMORY = 4 << 30  # of all processes of a run, after which it counts as failed
+WHOLE = 20  # seconds: groups that need less are run to their end, so that every failure is known
+
+
+class Trial:
+    def __init__(self, work: Path, processes: int, enough: int, end: float) -> None:
+        self.work, self.processes, self.enough, self.end = work, processes, enough, end
+        self.reach = Reach(work)
+        self.copy = copy_checkout(work / "copy")
+        compile_module(self.copy, "plain").check_returncode()
+        self.module = self.copy / "ggtok" / "_ffi.abi3.so"
+        self.original = self.module.read_bytes()
+        self.plain = plain_tests(self.copy)
+        self.sampling = {  # files whose tests try more with --full
+            name
+            for name in {test["file"] for test in self.reach.tests.values()}
+            if (self.copy / name).exists() and "samples" in (self.copy / name).read_text("utf-8")
+        }
+
+    def __call__(self, mutant: Mutant) -> dict[str, Any]:
+        """What became of it: dropped, survived, killed, or unfinished."""
+        begin = time.monotonic()
+        tests = self.reach.of(mutant)
+        result: dict[str, Any] = {"name": mutant.name, "kind": mutant.change.kind}
+        with self._mutated(mutant) as dropped:
+            if dropped:
+                return result | {"state": dropped}
+            plain = self.run(tests & self.plain, [])
+            result["plain"] = plain
+            if plain["state"] == "survived":
+                more = {name for name in tests if self.reach.tests[name]["file"] in self.sampling}
+                result["full"] = self.run((tests - self.plain) | more, ["--full"])
+        self._confirm(plain, [])
+        if "full" in result:
+            self._confirm(result["full"], ["--full"])
+        last = result.get("full", plain)
+        result["state"] = last["state"] if tests else "not reached"
+        return result | {"seconds": round(time.monotonic() - begin)}
+
+    @contextlib.contextmanager
+    def _mutated(self, mutant: Mutant) -> Any:
+        """The copy with the mutant, until the end of the block; or why the mutant is dropped."""
+        path = self.copy / mutant.path
+        original = path.read_bytes()
+        path.write_bytes(mutant.apply(original))
+        try:
+            if path.suffix == ".py":
+                Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+                yield ""
+            elif compile_module(self.copy, "plain").returncode:
+                yield "does not compile"
+            elif self.module.read_bytes() == self.original:
+                yield "the same object"
+            else:
+                yield ""
+        finally:
+            path.write_bytes(original)
+            if path.suffix == ".py":
+                Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+            else:
+                self.module.unlink(missing_ok=True)  # processes may still have the other one open
+                self.module.write_bytes(self.original)
+
+    def _confirm(self, run: dict[str, Any], flags: list[str]) -> None:
+        """Drops failures that the tests also have without the mutant, where there are few."""
+        failed = [name for names in run["failed"].values() for name in names]
+        if not 0 < len(failed) <= 2:
+            return
+        again = self.run({name for name in failed if "::" in name}, flags)["failed"]
+        if again:
+            run["unreliable"] = again
+            run["failed"] = {
+                group: names for group, names in run["failed"].items() if group not in again
+            }
+            run["state"] = "killed" if run["failed"] else "unfinished"
+
+    def run(self, tests: Iterable[str], flags: list[str]) -> dict[str, Any]:
+        """Runs them, the cheapest groups first. `reached` counts them by group; `ran` lists the
+        groups of which any ran; `failed`, what failed."""
+        seconds = {name: self.reach.tests[name]["seconds"] for name in tests}
+        by_group: dict[str, list[str]] = defaultdict(list)
+        for name in sorted(seconds, key=lambda name: (seconds[name], name)):
+            by_group[group_of(name)].append(name)
+        cost = {group: sum(seconds[name] for name in names) for group, names in by_group.items()}
+        order = [name for group in sorted(cost, key=lambda g: cost[g]) for name in by_group[group]]
+        result: dict[str, Any] = {
+            "reached": {group: len(names) for group, names in by_group.items()},
+            "ran": [],
+            "failed": {},
+            "state": "survived",
+        }
+        if not order:
+            return result
+        folder = self.work / "run"
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in ("failed", "ran"):
+            (folder / name).mkdir(parents=True)
+        whole = [group for group in cost if cost[group] < WHOLE]
+        told = {"tests": order, "whole": whole, "enough": self.enough}
+        (folder / "tests.json").write_text(json.dumps(told), "utf-8")
+        hang = max(60, int(8 * max(seconds.values())))
+        limit = min(120 + 8 * sum(seconds.values()), self.end - time.time())
+        ended = self._pytest(folder, order, [*flags, *_timeouts(hang)], limit)
+        for path in sorted((folder / "failed").iterdir()):
+            result["failed"][path.name] = path.read_text("utf-8").splitlines()
+        result["ran"] = sorted(path.name for path in (folder / "ran").iterdir())
+        if not result["failed"] and ended not in ("0", "1", "5"):
+            if ended == "time":
+                result["state"] = "unfinished"
+            else:  # it can't be imported, or takes all memory
+                current = folder / "current"
+                where = current.read_text("utf-8") if current.exists() else ""
+                groups = [group_of(where)] if where else list(by_group)
+                result["failed"] = {
+                    group: [where or f"tests/{group} ({ended})"] for group in groups
+                }
+        if result["failed"]:
+            result["state"] = "killed"
+        return result
+
+    def _pytest(self, folder: Path, order: list[str], flags: list[str], limit: float) -> str:
+        """Runs pytest. How it ended: its status, "time" or "memory"."""
+        files = sorted({name.partition("::")[0] for name in order})
+        command = [sys.executable, "-m", "pytest", *PYTEST, "-p", "tests.mutants.selection"]
+        command += ["-n", str(self.processes), "--max-worker-restart=20", *flags, *files]
+        more = environment(self.copy, GGTOK_MUTANTS_TESTS=str(folder / "tests.json"))
+        with (folder / "log").open("wb") as log:
+            child = subprocess.Popen(
+                command, cwd=self.copy, env=more, stdout=log, stderr=log, start_new_session=True
+            )
+            begin = time.monotonic()
+            try:
+                while child.poll() is None:
+                    time.sleep(0.5)
+                    if time.monotonic() - begin > limit:
+                        return "time"
+                    if _memory(child.pid) > MEMORY:
+                        return "memory"
+                return str(child.returncode)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+
+
+def _timeouts(seconds: int) -> list[str]:
+    """A test that hangs fails; where Python can't take the signal, its process ends."""
+    return [f"--timeout={seconds}", "-o", f"faulthandler_timeout={seconds + 10}"]
+
+
+def _memory(session: int) -> int:
+    """The bytes that the session's processes have in memory."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                total += int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
+def commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
