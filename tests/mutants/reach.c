@@ -27,8 +27,7 @@ SEEN size_t reach_n_blocks(void) {
 
 /* The blocks' addresses in the file. */
 SEEN void reach_blocks(const char *base, uintptr_t *out) {
-    for (size_t i = 0; i < reach_n_blocks(); i++)
-        out[i] = blocks[2 * i] - (uintptr_t)base;
+    for (size_t i = 0; i < reach_n_blocks(); i++) out[i] = blocks[2 * i] - (uintptr_t)base;
 }
 
 /* The counters, which begin anew. */
@@ -40,13 +39,11 @@ SEEN void reach_take(uint8_t *out) {
 /* A child process leaves a file: the test's name, a zero, the counters. */
 __attribute__((destructor)) static void leave(void) {
     const char *folder = getenv("GGTOK_MUTANTS_REACH"), *test = getenv("PYTEST_CURRENT_TEST");
-    if (!folder || !test)
-        return;
+    if (!folder || !test) return;
     char path[4096];
     snprintf(path, sizeof path, "%s/%ld.%p.counters", folder, (long)getpid(), (void *)&path);
     FILE *file = fopen(path, "wb");
-    if (!file)
-        return;
+    if (!file) return;
     fwrite(test, 1, strlen(test) + 1, file);
     fwrite(counters, 1, reach_n_blocks(), file);
     fclose(file);

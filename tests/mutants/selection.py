@@ -14,7 +14,7 @@ from tests.mutants.groups import group_of
 class Selection:
     """Runs the tests that a file lists, in its order. When a test fails, the rest of its group is
     skipped, unless the file says otherwise; when enough groups have failed, everything else is. The
-    processes of a run share the list of failed tests of each group, in failed/GROUP."""
+    failed tests of each group are listed in failed/GROUP as they fail, since a mutant may crash."""
 
     def __init__(self, path: Path) -> None:
         told = json.loads(path.read_text("utf-8"))
@@ -43,6 +43,10 @@ class Selection:
         (self.folder.parent / "ran" / group).touch()
         (self.folder.parent / "current").write_text(item.nodeid, "utf-8")
 
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if {path.name for path in self.folder.iterdir()} or exitstatus in (0, 5):
+            (self.folder.parent / "finished").touch()
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._note(report)
 
@@ -54,7 +58,7 @@ class Selection:
             path = self.folder / group_of(report.nodeid)
             known = path.read_text("utf-8").splitlines() if path.exists() else []
             if report.nodeid not in known:
-                path.write_text("\n".join([*known, report.nodeid]), "utf-8")
+                path.write_text("\n".join([*known, report.nodeid]) + "\n", "utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:

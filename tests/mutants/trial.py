@@ -33,8 +33,8 @@ WHOLE = 20  # seconds: groups that need less are run to their end, so that every
 
 
 class Trial:
-    def __init__(self, work: Path, processes: int, enough: int, end: float) -> None:
-        self.work, self.processes, self.enough, self.end = work, processes, enough, end
+    def __init__(self, work: Path, enough: int, end: float) -> None:
+        self.work, self.enough, self.end = work, enough, end
         self.reach = Reach(work)
         self.copy = copy_checkout(work / "copy")
         compile_module(self.copy, "plain").check_returncode()
@@ -113,68 +113,76 @@ class Trial:
             by_group[group_of(name)].append(name)
         cost = {group: sum(seconds[name] for name in names) for group, names in by_group.items()}
         order = [name for group in sorted(cost, key=lambda g: cost[g]) for name in by_group[group]]
-        result: dict[str, Any] = {
-            "reached": {group: len(names) for group, names in by_group.items()},
-            "ran": [],
-            "failed": {},
-            "state": "survived",
-        }
-        if not order:
-            return result
         folder = self.work / "run"
         shutil.rmtree(folder, ignore_errors=True)
         for name in ("failed", "ran"):
             (folder / name).mkdir(parents=True)
         whole = [group for group in cost if cost[group] < WHOLE]
-        told = {"tests": order, "whole": whole, "enough": self.enough}
-        (folder / "tests.json").write_text(json.dumps(told), "utf-8")
-        hang = max(60, int(8 * max(seconds.values())))
         limit = min(120 + 8 * sum(seconds.values()), self.end - time.time())
-        ended = self._pytest(folder, order, [*flags, *_timeouts(hang)], limit)
-        for path in sorted((folder / "failed").iterdir()):
-            result["failed"][path.name] = path.read_text("utf-8").splitlines()
-        result["ran"] = sorted(path.name for path in (folder / "ran").iterdir())
-        if not result["failed"] and ended not in ("0", "1", "5"):
+        hang = max(60, int(8 * max(seconds.values(), default=0)))
+        state = "survived"
+        while order and state == "survived":
+            told = {"tests": order, "whole": whole, "enough": self.enough}
+            (folder / "tests.json").write_text(json.dumps(told), "utf-8")
+            ended = self._pytest(folder, order, [*flags, *_timeouts(hang)], limit)
             if ended == "time":
-                result["state"] = "unfinished"
-            else:  # it can't be imported, or takes all memory
-                current = folder / "current"
-                where = current.read_text("utf-8") if current.exists() else ""
-                groups = [group_of(where)] if where else list(by_group)
-                result["failed"] = {
-                    group: [where or f"tests/{group} ({ended})"] for group in groups
-                }
-        if result["failed"]:
-            result["state"] = "killed"
-        return result
+                state = "unfinished"
+            if ended in ("time", "finished"):
+                break
+            _note_end(folder, by_group)
+            failed = {path.name for path in (folder / "failed").iterdir()}
+            order = [name for name in order if group_of(name) not in failed]
+            order = order if len(failed) < self.enough else []
+        failures = {
+            path.name: path.read_text("utf-8").splitlines()
+            for path in sorted((folder / "failed").iterdir())
+        }
+        return {
+            "reached": {group: len(names) for group, names in by_group.items()},
+            "ran": sorted(path.name for path in (folder / "ran").iterdir()),
+            "failed": failures,
+            "state": "killed" if failures else state,
+        }
 
     def _pytest(self, folder: Path, order: list[str], flags: list[str], limit: float) -> str:
-        """Runs pytest. How it ended: its status, "time" or "memory"."""
+        """Runs pytest in one process. How it ended: "finished", "time", "memory" or a status."""
         files = sorted({name.partition("::")[0] for name in order})
         command = [sys.executable, "-m", "pytest", *PYTEST, "-p", "tests.mutants.selection"]
-        command += ["-n", str(self.processes), "--max-worker-restart=20", *flags, *files]
+        command += ["-n", "0", "--continue-on-collection-errors", *flags, *files]
+        for name in ("current", "finished"):
+            (folder / name).unlink(missing_ok=True)
         more = environment(self.copy, GGTOK_MUTANTS_TESTS=str(folder / "tests.json"))
-        with (folder / "log").open("wb") as log:
+        with (folder / "log").open("ab") as log:
             child = subprocess.Popen(
                 command, cwd=self.copy, env=more, stdout=log, stderr=log, start_new_session=True
             )
-            begin = time.monotonic()
-            try:
-                while child.poll() is None:
-                    time.sleep(0.5)
-                    if time.monotonic() - begin > limit:
-                        return "time"
-                    if _memory(child.pid) > MEMORY:
-                        return "memory"
-                return str(child.returncode)
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+        begin = time.monotonic()
+        try:
+            while child.poll() is None:
+                time.sleep(0.5)
+                if time.monotonic() - begin > limit:
+                    return "time"
+                if _memory(child.pid) > MEMORY:
+                    return "memory"
+            return "finished" if (folder / "finished").exists() else str(child.returncode)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _note_end(folder: Path, by_group: dict[str, list[str]]) -> None:
+    """The process ended within a test, which failed, or before any, and so have all."""
+    current = folder / "current"
+    where = current.read_text("utf-8") if current.exists() else ""
+    for group in [group_of(where)] if where else list(by_group):
+        with (folder / "failed" / group).open("a", encoding="utf-8") as file:
+            file.write(f"{where or f'tests/{group}'}\n")
+        (folder / "ran" / group).touch()
 
 
 def _timeouts(seconds: int) -> list[str]:
-    """A test that hangs fails; where Python can't take the signal, its process ends."""
+    """A test that hangs fails. If it hangs in C code, its process ends."""
     return [f"--timeout={seconds}", "-o", f"faulthandler_timeout={seconds + 10}"]
 
 
