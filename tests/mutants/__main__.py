@@ -44,6 +44,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--table", action="store_true", help="print the table, and do nothing else")
     parser.add_argument("-n", type=int, default=1, help="processes that measure what tests reach")
     parser.add_argument("--enough", type=int, default=3, help="groups that fail, then stop")
+    parser.add_argument("--most", type=int, default=10**6, help="tests of a group, drawn at random")
     parser.add_argument("--minutes", type=float, default=600, help="begin no mutant after these")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutants-work")
     parser.add_argument("--no-resume", action="store_true", help="forget earlier results")
@@ -60,7 +61,7 @@ def try_mutants(args: argparse.Namespace, results: Path) -> None:
     known = {result["name"]: result for result in read(results)}
     end = time.time() + 60 * args.minutes
     reach.measure(args.work, args.n, args.reach)
-    trial = Trial(args.work, args.enough, end)
+    trial = Trial(args.work, args.enough, args.most, end)
     for language in [args.lang] if args.lang else LANGUAGES:
         tried = 0
         for mutant in sample(mutants(language), args.seed):
