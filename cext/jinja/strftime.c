@@ -19,10 +19,10 @@ typedef struct moment {
     jinja_dialect dialect;
 } moment;
 
-typedef struct spec { /* of one conversion */
-    char pad;         /* 0: its own; '-': none; '0', '_' */
-    bool upper, swap;
-    int width; /* -1: its own */
+typedef struct spec {        /* of one conversion */
+    char pad;                /* 0: its own; '-': none; '0', '_' */
+    bool upper, lower, swap; /* swap: what # asks for */
+    int width;               /* -1: its own */
 } spec;
 
 static bool is_leap(int64_t year) {
@@ -54,10 +54,9 @@ static void put_text(moment *m, const spec *s, const char *text) {
     }
     for (size_t i = 0; i < n; i++) {
         char c = text[i];
-        bool low = c >= 'a' && c <= 'z', high = c >= 'A' && c <= 'Z';
-        if (low && (s->upper || s->swap))
+        if (s->upper && c >= 'a' && c <= 'z')
             c -= 32;
-        else if (high && s->swap && !s->upper)
+        else if (s->lower && c >= 'A' && c <= 'Z')
             c += 32;
         ggtok_jinja_builder_add(&m->b, &c, 1, 0);
     }
@@ -88,7 +87,6 @@ static int iso_week(const moment *m, int64_t *year) {
     }
     int left = (is_leap(*year) ? 366 : 365) - m->yearday; /* days to the year's end */
     if (week == 53 && left < 4 - day) return ++*year, 1;
-    if (week == 53 && left <= 3 - day) return ++*year, 1;
     return week;
 }
 
@@ -121,9 +119,9 @@ static bool convert(moment *m, char letter, const spec *given, int colons) {
     const spec *s = &plain;
     int64_t year;
     int hour12 = t->hour % 12 ? t->hour % 12 : 12;
-    if (strchr("aAbBhpZ", letter) && letter && s->swap && letter != 'p' && letter != 'Z') {
-        plain.upper = true; /* # makes names upper case */
-    }
+    /* # makes names upper case and AM, PM and zones lower case, whatever else is asked for */
+    plain.lower = letter == 'P' || (s->swap && (letter == 'p' || letter == 'Z'));
+    plain.upper = !plain.lower && (s->upper || (s->swap && strchr("aAbBh", letter)));
     switch (letter) {
     case 'a':
     case 'A': {

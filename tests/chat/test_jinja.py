@@ -6,6 +6,7 @@ Claim jinja.1, Claim jinja.2, Claim jinja.5.
 
 from __future__ import annotations
 
+import platform
 import shutil
 import threading
 from datetime import datetime, timezone
@@ -327,6 +328,24 @@ def test_local_time_is_shown_unless_given() -> None:
     assert (
         _jinja.compile("{{ strftime_now('%z %Z') }}", PYTHON).render({}, aware).text == "+0000 UTC"
     )
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the reference is glibc's strftime")
+@pytest.mark.parametrize("letter", "aAbBcCdDeFgGhHIjklmMnpPrRStTuUVwWxXyY")
+def test_dates_are_those_of_glibc(letter: str) -> None:
+    """In the week of a new year, which has two numbers, and in leap years."""
+    for day in (
+        datetime(2026, 3, 7, 15, 4, 5),
+        datetime(2027, 1, 1, 0, 0, 0),
+        datetime(2024, 12, 30, 12, 59, 9),
+        datetime(2000, 2, 29, 9, 0, 59),
+        datetime(2023, 1, 1, 23, 1, 1),
+    ):
+        for flag in ("", "-", "_", "0", "^", "#", "^#", "7", "^_7"):
+            format = f"%{flag}{letter}"
+            for dialect in (LLAMA, PYTHON):
+                template = _jinja.compile(f"{{{{ strftime_now('{format}') }}}}", dialect)
+                assert template.render({}, day).text == day.strftime(format), (format, day)
 
 
 def test_memory_errors_are_ggtoks() -> None:
