@@ -72,6 +72,7 @@ ROWS = [
         "{{ strftime_now('%Y-%m-%d %H:%M:%S %j %a %B %-d %%') }}",
         *["2026-03-07 15:04:05 066 Sat March 7 %"] * 2,
     ),
+    ("a\r\nb\rc\r\n", "a\nb\nc", "a\nb\nc"),
     ("{{ raise_exception('no') }}", None, None),
     ("{% call m() %}c{% endcall %}{% macro m() %}{{ caller() }}{% endmacro %}", None, None),
     ("{% macro m() %}<{{ caller() }}>{% endmacro %}{% call m() %}c{% endcall %}", "<c>", "<c>"),
@@ -87,6 +88,12 @@ ROWS = [
         "{% for x in [[1, [2]]] recursive %}{{ x if x is number else loop(x) }}{% endfor %}",
         None,
         "12",
+    ),
+    (
+        "{% for x in [[1]] recursive %}{{ loop.depth }}{{ loop.depth0 }}"
+        "{{ loop(x) if x is iterable }}{% endfor %}",
+        None,
+        "1021",
     ),
 ]
 
@@ -109,6 +116,16 @@ def test_most_random_templates_render(dialect: _jinja.Dialect) -> None:
     sources = [Grammar(seed, dialect == PYTHON).template() for seed in range(300)]
     rendered = sum(own(source, VALUES, dialect)[0] == "O" for source in sources)
     assert rendered > 0.8 * len(sources)
+
+
+@pytest.mark.parametrize(
+    "method", "isalnum isalpha isascii isdigit islower isspace istitle isupper".split()
+)
+def test_questions_about_characters_are_pythons(method: str) -> None:
+    """Except which numbers are digits, for which docs/design/jinja.md has the rule."""
+    for text in ("", *"aA1_² \t\u2028éªǅ文٣", "aB", "Aa Bb", "a1", "1a", "a ", "\u0345"):
+        shown = str(getattr(text, method)())
+        assert own(f"{{{{ x.{method}() }}}}", {"x": text}, PYTHON) == ("O", shown), text
 
 
 def test_random_templates_beside_transformers() -> None:
