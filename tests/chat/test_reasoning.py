@@ -156,6 +156,16 @@ def test_beside_calls(answer: Callable[[Json], str], tags: Tags) -> None:
     assert reasoning.find(templated(answer), "", tool_calls=False) == Tags()
 
 
+@pytest.mark.parametrize("calls", [False, True])
+def test_beside_calls_that_do_not_render(calls: bool) -> None:
+    """Or where only calls do."""
+    render = templated(
+        with_calls(reasoned("<t>", "</t>")),
+        fails=lambda messages: bool(messages[-1].get("tool_calls")) == calls,
+    )
+    assert reasoning.find(render, "", tool_calls=True) == Tags()
+
+
 @pytest.mark.parametrize(
     ("source", "answer", "tags"),
     [

@@ -201,9 +201,21 @@ class Reach:
             return self._of_c(mutant)
         lines = self.python[mutant.path]
         if mutant.change.at_import:
-            return set().union(*lines.values()) or set(self.tests)
+            return set().union(*lines.values(), self._naming(mutant.path)) or set(self.tests)
         within = range(mutant.change.first_line, mutant.change.line + 1)
         return set().union(*(lines[line] for line in within if line in lines))
+
+    def _naming(self, path: str) -> set[str]:
+        """The tests in files that name the module, as they may read its constants."""
+        name = Path(path.removesuffix("/__init__.py")).stem
+        files = {test["file"] for test in self.tests.values()}
+        naming = {
+            file
+            for file in files
+            if (ROOT / file).exists()
+            and re.search(rf"\b{name}\b", (ROOT / file).read_text("utf-8"))
+        }
+        return {test for test, facts in self.tests.items() if facts["file"] in naming}
 
     def _of_c(self, mutant: Mutant) -> set[str]:
         lines = self.lines.get(mutant.path, {})
