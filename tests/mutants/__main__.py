@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -89,6 +90,9 @@ def main() -> int:
     results = args.work / "results.jsonl"
     if args.no_resume:
         results.unlink(missing_ok=True)
+    missing = [tool for tool in ("clang", "llvm-dwarfdump") if not shutil.which(tool)]
+    if missing and not (args.costs or args.table):
+        sys.exit(f"{' and '.join(missing)} not found: needed to measure what tests reach")
     if args.costs:
         groups.measure(args.work)
     elif not args.table:
