@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 from pathlib import Path
@@ -14,7 +15,8 @@ from tests.mutants.groups import group_of
 class Selection:
     """Runs the tests that a file lists, in its order. When a test fails, the rest of its group is
     skipped, unless the file says otherwise; when enough groups have failed, everything else is. The
-    failed tests of each group are listed in failed/GROUP as they fail, since a mutant may crash."""
+    failed tests of each group are listed in failed/GROUP as they fail, since a mutant may crash.
+    A test that hangs ends the process, since it may hang in C code."""
 
     def __init__(self, path: Path) -> None:
         told = json.loads(path.read_text("utf-8"))
@@ -22,6 +24,7 @@ class Selection:
         self.folder = path.parent / "failed"
         self.whole: list[str] = told["whole"]  # groups that are run to their end
         self.enough: int = told["enough"]
+        self.hang: dict[str, float] = told["hang"]
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -42,8 +45,10 @@ class Selection:
             pytest.skip("enough groups failed")
         (self.folder.parent / "ran" / group).touch()
         (self.folder.parent / "current").write_text(item.nodeid, "utf-8")
+        faulthandler.dump_traceback_later(self.hang[item.nodeid], exit=True)
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
+        faulthandler.cancel_dump_traceback_later()
         if {path.name for path in self.folder.iterdir()} or exitstatus in (0, 5):
             (self.folder.parent / "finished").touch()
 

@@ -30,6 +30,7 @@ from tests.mutants.reach import Reach
 from tests.mutants.sources import ROOT
 
 MEMORY = 4 << 30  # of all processes of a run, after which it counts as failed
+HANG = 30  # seconds at least, after which a test counts as failed
 WHOLE = 20  # seconds: groups that need less are run to their end, so that every failure is known
 
 
@@ -127,12 +128,12 @@ class Trial:
             (folder / name).mkdir(parents=True)
         whole = [group for group in cost if cost[group] < WHOLE]
         limit = min(120 + 8 * sum(seconds.values()), self.end - time.time())
-        hang = max(60, int(8 * max(seconds.values(), default=0)))
+        hang = {name: max(HANG, 10 * seconds[name]) for name in order}
         state = "survived"
         while order and state == "survived":
-            told = {"tests": order, "whole": whole, "enough": self.enough}
+            told = {"tests": order, "whole": whole, "enough": self.enough, "hang": hang}
             (folder / "tests.json").write_text(json.dumps(told), "utf-8")
-            ended = self._pytest(folder, order, [*flags, *_timeouts(hang)], limit)
+            ended = self._pytest(folder, order, flags, limit)
             if ended == "time":
                 state = "unfinished"
             if ended in ("time", "finished"):
@@ -156,7 +157,8 @@ class Trial:
         """Runs pytest in one process. How it ended: "finished", "time", "memory" or a status."""
         files = sorted({name.partition("::")[0] for name in order})
         command = [sys.executable, "-m", "pytest", *PYTEST, "-p", "tests.mutants.selection"]
-        command += ["-n", "0", "--continue-on-collection-errors", *flags, *files]
+        command += ["-n", "0", "--timeout=0", "-o", "faulthandler_timeout=0"]
+        command += ["--continue-on-collection-errors", *flags, *files]
         for name in ("current", "finished"):
             (folder / name).unlink(missing_ok=True)
         more = environment(self.copy, GGTOK_MUTANTS_TESTS=str(folder / "tests.json"))
@@ -187,11 +189,6 @@ def _note_end(folder: Path, by_group: dict[str, list[str]]) -> None:
         with (folder / "failed" / group).open("a", encoding="utf-8") as file:
             file.write(f"{where or f'tests/{group}'}\n")
         (folder / "ran" / group).touch()
-
-
-def _timeouts(seconds: int) -> list[str]:
-    """A test that hangs fails. If it hangs in C code, its process ends."""
-    return [f"--timeout={seconds}", "-o", f"faulthandler_timeout={seconds + 10}"]
 
 
 def _memory(session: int) -> int:
