@@ -324,6 +324,7 @@ def test_values_that_are_no_plain_data_are_refused() -> None:
         _jinja.compile("", LLAMA).render({1: 2})  # type: ignore[dict-item]
     assert render("{{ x }}", PYTHON, x={1: (2.5, float("inf"))}) == "{1: (2.5, inf)}"
     assert render("{{ x }} {{ y }}", x=2**64 - 1, y=2**70) == "-1 1180591620717411303424.0"
+    assert render("{{ x }}", x=-(2**63) - 1) == "-9223372036854775808.0"
     assert render("{{ x }}", PYTHON, x=2**64) == str(2**64)
     deep: list[Any] = []
     for _ in range(3000):

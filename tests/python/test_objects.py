@@ -96,6 +96,13 @@ def test_a_pickled_subclass_stays_one() -> None:
     assert type(pickle.loads(pickle.dumps(plain))) is ggtok.Tokenizer
 
 
+def test_attributes_are_llamacpps() -> None:
+    assert [attr.name for attr in ggtok.TokenAttr] == (
+        "UNKNOWN UNUSED NORMAL CONTROL USER_DEFINED BYTE NORMALIZED LSTRIP RSTRIP SINGLE_WORD"
+    ).split()
+    assert [attr.value for attr in ggtok.TokenAttr] == [1 << n for n in range(10)]
+
+
 def test_pickles_of_version_0_1() -> None:
     path = os.fspath(fixture("bpe-gpt2"))
     old = b"cggtok.tokenizer\nTokenizer\n(V" + path.encode("raw_unicode_escape") + b"\nNNNtR."
