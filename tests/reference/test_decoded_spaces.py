@@ -28,7 +28,9 @@ PLAIN = "{% for m in messages %}{{ m.content }}{% endfor %}"
 def test_before_punctuation(name: str, llama: LlamaCpp) -> None:
     vocab, tok = llama.load(fixture(name)), ggtok.load(fixture(name))
     rng = random.Random(name)
-    lists = [tok.encode("x 're x 've x 's x 'm x 't x 'd x 'll e 'r e 'rx e 'vx", add_special=False)]
+    lists = [
+        tok.encode("x 're x 've x 's x 'm x 't x 'd x 'll e 'r e 'rx e 'vx", add_special=False)
+    ]
     for _ in range(times(600, of=6000)):
         some = rng.sample(NEAR, rng.randrange(2, 7))
         stretches = rng.randrange(1, 12)
