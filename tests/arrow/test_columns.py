@@ -166,7 +166,7 @@ def test_offsets_and_continuation(tok: ggtok.Tokenizer) -> None:
         for text, (ids, spans) in zip(texts, found, strict=True):
             want = tok.encode_with_offsets(text)
             assert ids == want[0] and spans.tolist() == want[1].tolist()
-    with pytest.raises(ggtok.InvalidValueError, match="unit 'char' counts code points of a str"):
+    with pytest.raises(ggtok.InvalidValueError, match="unit 'char' is for texts of type str"):
         tok.encode_batch_with_offsets(strings(b"u", texts), unit="char")
     with pytest.raises(ggtok.InvalidValueError, match=r"texts\[1\] is null"):
         tok.encode_batch_with_offsets(strings(b"u", [b"a", None]))
