@@ -109,8 +109,7 @@ def add_inexact(parser: Parser) -> None:
     parser.add_argument(
         "--inexact",
         action="store_true",
-        help="also write another library's file in which the ids of some texts differ from "
-        "llama.cpp's; a warning says of which",
+        help="also write a file in which the ids of some texts differ; a warning says of which",
     )
 
 

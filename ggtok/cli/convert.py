@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
-from ggtok.cli import writing
+from ggtok.cli import messages, writing
 from ggtok.cli.arguments import Command, Parser, add_force, add_inexact, add_json, add_words
 from ggtok.cli.status import FINDING, OK, UsageError
 from ggtok.making.convert import confirm, convert
 from ggtok.making.convert.formats import converted
-from ggtok.making.report import ConversionReport
+from ggtok.making.report import ConversionReport, counted
 from ggtok.making.writers import checked
 
 
@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
     add(
         "--check",
         action="store_true",
-        help=f"compare {confirm.CHECK_LINES} lines; status 1 if any differs for no known reason",
+        help=f"compare {confirm.CHECK_LINES} lines, not {confirm.LINES}",
     )
 
 
@@ -48,15 +48,24 @@ def run(args: argparse.Namespace) -> int:
         vocabulary = converted(source, **options, lines=confirm.CHECK_LINES)
     else:
         vocabulary = convert(source, **options)
-    if args.output is not None:
-        vocabulary.save(args.output, inexact=args.inexact, force=args.force)
     report = vocabulary.report
     assert isinstance(report, ConversionReport)
+    refused = args.output is not None and bool(report.unexplained) and not args.inexact
+    if args.output is not None and not refused:
+        vocabulary.save(args.output, inexact=args.inexact, force=args.force)
     if args.json:
         writing.write_json(_as_json(report, len(vocabulary)), indent=2)
     else:
-        writing.write(f"{len(vocabulary)} tokens\n{report}\n".encode())
-    return FINDING if args.check and report.unexplained else OK
+        writing.write(f"{counted(len(vocabulary), 'token')}\n{report}\n".encode())
+        if args.output is not None and not refused:
+            writing.write_made(args.output)
+    if refused:
+        messages.say(
+            "error",
+            f"{args.output}: not written, since lines differ for no known reason; --inexact "
+            "writes it all the same",
+        )
+    return FINDING if report.unexplained else OK
 
 
 def _as_json(report: ConversionReport, tokens: int) -> dict[str, object]:
@@ -68,7 +77,9 @@ def _as_json(report: ConversionReport, tokens: int) -> dict[str, object]:
         "format": report.format,
         "tokens": tokens,
         "pre": report.pre,
+        "judge": report.judge,
         "compared": report.compared,
+        "differing": report.differing,
         "differences": rows,
         "unexplained": list(report.unexplained),
         "notes": list(report.notes),
@@ -80,8 +91,8 @@ def _as_json(report: ConversionReport, tokens: int) -> dict[str, object]:
 COMMAND = Command(
     usage="SOURCE -o OUT.gguf",
     details="The result gives the source's ids as far as llama.cpp's rules allow; what they force "
-    "to differ is printed, with the share of lines that it concerns where the source's own "
-    "package is installed.",
+    "to differ is printed, with the share of lines that it concerns where what loads the source "
+    "is installed: transformers for a folder, else the file's own package.",
     words={
         "SOURCE": "a Hugging Face folder, tokenizer.json, *.model, tekken.json, *.tiktoken, ..."
     },
@@ -92,5 +103,5 @@ COMMAND = Command(
     ],
     add_arguments=add_arguments,
     run=run,
-    finding="with --check, a line differs for no known reason",
+    finding="a line differs for no known reason; nothing is written then without --inexact",
 )

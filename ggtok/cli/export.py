@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import ggtok
+from ggtok.cli import writing
 from ggtok.cli.arguments import Command, Parser, add_force, add_inexact, add_words, no_words
 from ggtok.cli.status import UsageError
 
@@ -27,6 +28,7 @@ def run(args: argparse.Namespace) -> None:
     if args.to is None:
         raise UsageError("no file to write: give --to FILE")
     ggtok.vocabulary(args.model).save(args.to, inexact=args.inexact, force=args.force)
+    writing.write_made(args.to)
 
 
 COMMAND = Command(

@@ -63,14 +63,25 @@ _ADVICE = (
     (r"; pass bytes\b", ""),
     (r"[:;] [^:;]*\btemplate=", "; give one with --template NAME"),
 )
-# Arguments of encode_files in its messages, and the command's options.
-_OPTIONS = (
+# Arguments of Python's functions in their messages, and the command's options.
+_OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bresume=False\b", "--restart"),
     (r"\bforce=True\b", "--force"),
     (r"\berrors='(\w+)'", r"--errors \1"),
     (r"\bdtype='(\w+)'", r"--dtype \1"),
     (r"\bpass eos=False\b", "give --no-eos"),
     (r"\bpass field=", "give --field NAME"),
+    (r"\binexact=True\b", "--inexact"),
+    (r"\bpre=NAME\b", "--pre NAME"),
+    (r"\blike='llama\.cpp'", "--like llama.cpp"),
+    (r"\blike=(?!\w)", "--like"),
+    (r"^pre: ", "--pre: "),
+    (
+        r"\b(?:vocab_size|character_coverage|split_digits|min_frequency|max_token_length|max_words)"
+        r"(?= (?:is|must|has)\b)",
+        lambda found: "--" + found[0].replace("_", "-"),
+    ),
+    (r"\bbyte_fallback(?= has\b)", "--no-byte-fallback"),
 )
 
 

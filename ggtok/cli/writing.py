@@ -78,6 +78,13 @@ def write_line(line: str) -> None:
     write(line.encode("utf-8", "backslashreplace") + b"\n")
 
 
+def write_made(path: str) -> None:
+    """Says which file was written, and how large it is. What went to a device may be in the midst
+    of the same output."""
+    if os.path.isfile(path):
+        write_line(f"{path}: {size(os.path.getsize(path))}")
+
+
 def json_text(value: object, indent: int | None = None) -> bytes:
     """A value as JSON, in UTF-8."""
     import json

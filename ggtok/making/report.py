@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+def counted(n: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _differ(n: int, noun: str = "") -> str:
+    things = counted(n, noun) if noun else str(n)
+    return f"{things} differs" if n == 1 else f"{things} differ"
+
+
 @dataclass(frozen=True)
 class Report:
     """What is to be said about how a vocabulary was made: sentences, each about one thing."""
@@ -66,20 +76,22 @@ class TrainingReport(Report):
         seconds = ", ".join(f"{phase} {s:.2f} s" for phase, s in self.seconds.items())
         memory = ", ".join(f"{phase} {n / 1e6:.0f} MB" for phase, n in self.memory.items())
         lines = [
-            f"{self.made} tokens of {self.asked} asked for",
-            f"{self.words} words, {self.distinct_words} different, {self.text_bytes} bytes",
+            f"{counted(self.made, 'token')} of {self.asked} asked for",
+            f"{counted(self.words, 'word')}, {self.distinct_words} different, "
+            f"{counted(self.text_bytes, 'byte')}",
             f"{self.bytes_per_token:.3f} bytes a token in the counted text",
         ]
         if self.held_out_tokens:
             lines.append(f"{self.held_out_bytes_per_token:.3f} bytes a token in held-out text")
         if self.dropped_words:
             lines.append(
-                f"max_words dropped {self.dropped_words} rare words ({self.dropped} occurrences): "
+                f"max_words dropped {counted(self.dropped_words, 'rare word')} "
+                f"({counted(self.dropped, 'occurrence')}): "
                 "counts are lower bounds"
             )
         lines += [
-            f"{len(self.unused)} tokens only serve as parts of others",
-            f"the last merge occurred {self.last_count} times",
+            f"tokens that only serve as parts of others: {len(self.unused)}",
+            f"the last merge occurred {counted(self.last_count, 'time')}",
             f"time: {seconds}",
             f"memory: {memory}",
         ]
@@ -129,9 +141,12 @@ class ConversionReport(Report):
         differences: what llama.cpp's rules force to differ from the source; each has a ``name``,
             a ``text`` and, where the source's own package is installed, the ``share`` of lines
             with other ids.
-        compared: how many lines were compared with the source's own package; 0: it isn't there,
+        compared: how many lines were compared with what loads the source; 0: that isn't there,
             or takes too much time or memory, as ``notes`` say then.
-        unexplained: lines, of those, that differ for none of the named reasons.
+        judge: the package that they were compared with, or None: ``"transformers"`` for a folder
+            if it is installed and can load it, else the one that the file belongs to.
+        differing: how many of those lines have other ids.
+        unexplained: those that differ for none of the named reasons.
     """
 
     format: str = ""
@@ -139,17 +154,26 @@ class ConversionReport(Report):
     differences: tuple[Difference, ...] = ()
     compared: int = 0
     unexplained: tuple[str, ...] = ()
+    judge: str | None = None
+    differing: int = 0
+
+    @property
+    def unexplained_reason(self) -> str:
+        """A sentence about the unexplained lines."""
+        differ = _differ(len(self.unexplained), "line")
+        return f"{differ} for no known reason, such as {self.unexplained[0]!r}"
 
     def __str__(self) -> str:
         lines = [f"converted from {self.format}"]
         if self.pre is not None:
             lines.append(f"pre-tokenizer: {self.pre}")
         if self.compared:
-            lines.append(f"compared with the source's own package on {self.compared} lines")
+            differing = _differ(self.differing) if self.differing else "none differs"
+            compared = counted(self.compared, "line")
+            lines.append(f"compared with {self.judge} on {compared}: {differing}")
         else:
             lines.append("not compared with the source's own package")
         lines += [str(difference) for difference in self.differences]
         if self.unexplained:
-            n = len(self.unexplained)
-            lines.append(f"{n} lines differ for no known reason, such as {self.unexplained[0]!r}")
+            lines.append(self.unexplained_reason)
         return "\n".join((*lines, *self.notes))

@@ -90,8 +90,9 @@ class Vocabulary(Contents):
                 ``*.json``: Hugging Face's tokenizer.json. ``*.tiktoken``: tiktoken's ranks.
                 ``*.model``: a SentencePiece model. The last three are refused where the other
                 library couldn't give llama.cpp's ids.
-            inexact: Also write a file in which the ids of some texts differ from llama.cpp's, with
-                a warning that says of which. In tokenizer.json, expressions are the published
+            inexact: Also write a file in which the ids of some texts differ from llama.cpp's, or
+                from the source's for no known reason (``report.unexplained``), with a warning
+                that says of which. In tokenizer.json, expressions are the published
                 ones where those differ for characters newer than Unicode 15.1 only.
             force: Also write over a file of another kind, but never over one of `inputs`.
 

@@ -13,6 +13,7 @@ from ggtok._outputs import Kind
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError, VocabWarning
 from ggtok.making.contents import Contents, Differs
 from ggtok.making.gguf_writer import gguf_bytes
+from ggtok.making.report import ConversionReport
 
 
 def _gguf(vocabulary: Contents, differs: Differs) -> bytes:
@@ -79,10 +80,12 @@ def write(
     """Writes the file that `path` names."""
     writer = checked(path, vocabulary.inputs, force=force)
     differs = Differs(inexact)
+    if isinstance(vocabulary.report, ConversionReport) and vocabulary.report.unexplained:
+        differs(vocabulary.report.unexplained_reason)
     data = writer.make(vocabulary, differs)
     if differs.reasons and not inexact:
         why = "; ".join(differs.reasons)
-        raise VocabError(f"{why} (inexact=True, or --inexact, writes the file all the same)")
+        raise VocabError(f"{why}; inexact=True writes the file all the same")
     for reason in differs.reasons:
         warnings.warn(reason, VocabWarning, stacklevel=3)
     name = os.fsdecode(os.fspath(path))

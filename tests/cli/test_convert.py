@@ -25,6 +25,7 @@ def test_exported_and_converted(
 ) -> None:
     model, source, out = str(fixture(name)), tmp_path / "tokenizer.json", tmp_path / "x.gguf"
     assert cli.main(["export", model, "--to", str(source)]) == 0
+    assert capfdbinary.readouterr().out.startswith(f"{source}: ".encode())
     assert cli.main(["convert", str(source), "-o", str(out), "--json"]) == 0
     data = json.loads(capfdbinary.readouterr().out)
     tok, converted = ggtok.load(model), ggtok.load(out)
@@ -42,10 +43,12 @@ def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes
     assert text.startswith(
         "900 tokens\nconverted from tokenizer.json (BPE)\npre-tokenizer: qwen2\n"
     )
-    assert "on 3000 lines" in text
+    assert "compared with tokenizers on 3000 lines: none differs\n" in text
+    assert text.splitlines()[-1].startswith(f"{out}: ")
     again = tmp_path / "again.json"
     assert cli.main(["export", str(out), "--to", str(again)]) == 0
     assert cli.main(["export", "-m", str(out), "--to", str(again)]) == 0
+    capfdbinary.readouterr()
     assert cli.main(["convert", str(again), "-o", str(out), "--json"]) == 0
     data = json.loads(capfdbinary.readouterr().out)
     assert (data["pre"], data["tokens"], data["unexplained"]) == ("qwen2", 900, [])
@@ -66,7 +69,10 @@ def test_a_wrong_id_is_a_finding(
     monkeypatch.setattr("ggtok.making.convert.confirm.CHECK_LINES", 300)
     assert cli.main(["convert", str(source), "--check"]) == 1
     assert b"lines differ for no known reason, such as" in capfdbinary.readouterr().out
-    assert cli.main(["convert", str(source), "-o", str(tmp_path / "x.gguf")]) == 0
+    out = tmp_path / "x.gguf"
+    assert cli.main(["convert", str(source), "-o", str(out)]) == 1 and not out.exists()
+    assert b"x.gguf: not written" in capfdbinary.readouterr().err
+    assert cli.main(["convert", str(source), "-o", str(out), "--inexact"]) == 1 and out.exists()
 
 
 @pytest.mark.full
@@ -90,11 +96,25 @@ def test_inexact(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> N
         (["convert"], "give one source"),
         (["convert", "x"], "nothing to do: give -o FILE or --check"),
         (["convert", "missing", "-o", "x.gguf"], "no such file or folder"),
+        (["convert", "x.tiktoken", "-o", "x.gguf"], "isn't known: --pre NAME names the"),
+        (["convert", "x.tiktoken", "--pre", "y", "-o", "x.gguf"], "error: --pre: no pre-token"),
+        (["convert", "x.tiktoken", "--like", "llama.cpp", "-o", "x.gguf"], "--like llama.cpp need"),
+        (["convert", "x.tiktoken", "-o", "no/x.gguf"], "the folder no doesn't exist"),
+        (["convert", "empty.txt", "-o", "x.gguf"], "empty.txt: there are no tokens"),
         (["export"], "no model"),
         (["export", "x.gguf"], "no file to write: give --to FILE"),
         (["export", "x.gguf", "y", "--to", "z"], "unexpected argument: 'y'"),
     ],
 )
-def test_usage(argv: list[str], message: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_usage(
+    argv: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.txt").touch()
+    Path("x.tiktoken").write_bytes(b"YQ== 0\nYg== 1\n")
     assert cli.main(argv) == 2
     assert message in capfdbinary.readouterr().err.decode()

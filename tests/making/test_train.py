@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import ggtok
 from ggtok.making import spelling
+from ggtok.making.report import ConversionReport, TrainingReport
 from ggtok.parity.samples import CODE, PROSE
 from tests.making import oracle
 from tests.support.full import Lazy
@@ -346,3 +347,13 @@ def test_a_long_word_takes_linear_time() -> None:
     v = train(word, 600, documents="whole")
     assert len(v) == 600 and v.report.distinct_words == 1  # type: ignore[attr-defined]
     assert len(max(v.tokens[257:], key=len)) > 4
+
+
+def test_one_of_a_thing() -> None:
+    report = str(TrainingReport(made=1, asked=2, words=1, text_bytes=1, last_count=1))
+    assert "1 token of 2 asked for\n1 word, 0 different, 1 byte\n" in report
+    assert "the last merge occurred 1 time\n" in report
+    one = ConversionReport(compared=1, judge="tokenizers", differing=1, unexplained=("x",))
+    assert "on 1 line: 1 differs\n1 line differs for no known reason, such as 'x'" in str(one)
+    two = ConversionReport(compared=2, judge="tokenizers", differing=2, unexplained=("x", "y"))
+    assert "on 2 lines: 2 differ\n2 lines differ for no known reason" in str(two)

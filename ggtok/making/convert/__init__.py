@@ -19,15 +19,18 @@ def convert(
     """A vocabulary of another library, to be used by llama.cpp.
 
     The result gives the source's ids as far as llama.cpp's rules allow. ``v.report`` names each
-    difference that they force; where the source's own package is installed (``tokenizers``,
-    ``sentencepiece``, ``tiktoken``), the ids of some hundred hostile and natural lines were
-    compared, and the report says which share differs. That package runs in a child process
-    with limits of time and memory; no code of the source is executed.
+    difference that they force. The ids of some hundred hostile and natural lines are compared with
+    those of what loads the source, if it is installed: transformers for a folder, else the file's
+    own package (``tokenizers``, ``sentencepiece``, ``tiktoken``). The report says which share
+    differs, and ``v.save`` refuses a vocabulary of which lines differ for no known reason. The
+    package runs in a child process with limits of time and memory; no code of the source is
+    executed.
 
     Args:
         source: a Hugging Face folder, or one file, which then stands alone: ``tokenizer.json``,
             ``*.model`` (SentencePiece), ``tekken.json``, ``*.tiktoken``, ``vocab.json`` (with
-            ``merges.txt`` beside it), RWKV's ``*.txt`` or PLaMo's ``*.jsonl``.
+            ``merges.txt`` beside it), BERT's ``vocab.txt``, RWKV's ``*.txt`` or PLaMo's
+            ``*.jsonl``.
         like: ``"llama.cpp"``: what its converter writes for the folder, faults included, each
             named in the report.
         pre: the pre-tokenizer, by llama.cpp's name, in place of the one found by comparing the

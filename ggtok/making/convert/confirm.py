@@ -1,14 +1,23 @@
-"""A conversion checked: its ids beside those of the source's own package."""
+"""A conversion checked: its ids compared with those of what loads the source.
+
+For a file that is the package that it belongs to. The package's source can be changed to obey
+llama.cpp's rules one by one, which shows the lines that each rule concerns. A folder is for
+transformers to load: it takes more than the file into account, so it judges, and the package
+says why lines differ.
+"""
 
 from __future__ import annotations
 
 import copy
 import json
 import math
+import operator
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ggtok.errors import VocabError
 from ggtok.making import spelling
 from ggtok.making.convert.originals import Encode, Package, TooMuch
 from ggtok.making.convert.texts import Lines
@@ -40,6 +49,11 @@ def lines_for(vocabulary: Vocabulary, n: int) -> list[str]:
     return [line[:_MAX_LINE] for line in Lines(words, special).make(n)]
 
 
+def _texts_of(vocabulary: Vocabulary, wanted: int) -> list[str]:
+    rows = zip(vocabulary.texts, vocabulary.types, strict=True)
+    return [text.decode("utf-8", "replace") for text, kind in rows if kind == wanted]
+
+
 def _some_of(vocabulary: Vocabulary, wanted: int) -> list[bytes]:
     texts = [
         text
@@ -68,6 +82,7 @@ class Original:
     copy: Callable[[Any], Any] = copy.deepcopy
     parses_special: bool = True  # control tokens in a text are found
     number: Callable[[int], int] | None = None  # llama.cpp's id of the package's
+    made: bool = False  # from files that don't say all of it, by what their class is known to do
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
         """The source changed so as to obey these rules of llama.cpp; None: there is no package."""
@@ -83,9 +98,9 @@ class Original:
         return lambda lines: [list(map(number, ids)) for ids in encode(lines)]
 
 
-def hugging_face(document: dict[str, Any]) -> Original:
+def hugging_face(document: dict[str, Any], *, made: bool = False) -> Original:
     """A tokenizer.json, read by Hugging Face's tokenizers."""
-    return Original(document, Package("tokenizers"), json.dumps, _copied)
+    return Original(document, Package("tokenizers"), json.dumps, _copied, made=made)
 
 
 def _copied(document: dict[str, Any]) -> dict[str, Any]:
@@ -94,23 +109,88 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
     return {**copy.deepcopy(shallow), "model": dict(document["model"])}
 
 
-def confirmed(vocabulary: Vocabulary, original: Original | None, n: int) -> Vocabulary:
-    """The vocabulary with a report of what `n` lines show, if the package is there and can."""
-    if original is None or not n:
+def confirmed(
+    vocabulary: Vocabulary, original: Original | None, n: int, folder: str | None = None
+) -> Vocabulary:
+    """The vocabulary with a report of what `n` lines show, if the packages are there and can."""
+    if not n:
         return vocabulary
-    try:
-        return _confirmed(vocabulary, original, n)
-    except TooMuch as e:
-        report = vocabulary.report
-        return replace(vocabulary, report=replace(report, notes=(*report.notes, e.args[0])))
+    lines, theirs = lines_for(vocabulary, n), None
+    if original is not None:
+        try:
+            vocabulary, theirs = _explained(vocabulary, original, lines)
+        except TooMuch as e:
+            vocabulary = _noted(vocabulary, e.args[0])
+    if folder is not None:
+        try:
+            vocabulary = _judged(vocabulary, folder, lines, original, theirs)
+        except VocabError as e:
+            vocabulary = _noted(vocabulary, e.args[0])
+    return vocabulary
 
 
-def _confirmed(vocabulary: Vocabulary, original: Original, n: int) -> Vocabulary:
-    encode, report = original.encode(), vocabulary.report
+def _noted(vocabulary: Vocabulary, note: str) -> Vocabulary:
+    report = vocabulary.report
+    return replace(vocabulary, report=replace(report, notes=(*report.notes, note)))
+
+
+Ids = dict[str, list[int]]  # by line
+
+
+def _judged(
+    vocabulary: Vocabulary,
+    folder: str,
+    lines: Sequence[str],
+    original: Original | None,
+    theirs: Ids | None,
+) -> Vocabulary:
+    """The same compared with transformers; `theirs` are the ids of the file's own package."""
+    encode, report = Package("transformers").read(os.path.abspath(folder)), vocabulary.report
     if encode is None:
         return vocabulary
     assert isinstance(report, ConversionReport)
-    lines = lines_for(vocabulary, n)
+    if original is not None and not original.parses_special:
+        # The package finds no control tokens in texts, so nothing says what they are to give.
+        control = _texts_of(vocabulary, spelling.CONTROL)
+        lines = [line for line in lines if _taken_out(line, control) == line]
+    given = dict(zip(lines, encode(lines), strict=True))
+    ours = encode_ours(vocabulary, parse_special=True)(lines)
+    differing = [line for line, ids in zip(lines, ours, strict=True) if given[line] != ids]
+    known, differences = set(report.unexplained), report.differences
+    if original is None or theirs is None:
+        unexplained = [] if differences else differing
+    else:
+        loader = {line for line in differing if theirs[line] != given[line]}
+        unexplained = [x for x in differing if x in known or (original.made and x in loader)]
+        if loader and not original.made:
+            row = _measured(_LOADER, loader, len(lines))
+            differences = (*differences, row)
+    report = replace(
+        report,
+        differences=differences,
+        judge="transformers",
+        compared=len(lines),
+        differing=len(differing),
+        unexplained=tuple(sorted(unexplained, key=len)),
+    )
+    return replace(vocabulary, report=report)
+
+
+_LOADER = Difference(
+    "loader",
+    "transformers doesn't take all of the file's rules: its class for the folder has its own, so "
+    "it gives other ids than the file's own package",
+)
+
+
+def _explained(
+    vocabulary: Vocabulary, original: Original, lines: Sequence[str]
+) -> tuple[Vocabulary, Ids | None]:
+    """The vocabulary with a report of what the lines show, and the package's ids."""
+    encode, report = original.encode(), vocabulary.report
+    if encode is None:
+        return vocabulary, None
+    assert isinstance(report, ConversionReport)
     theirs = encode(lines)
     tok = vocabulary.tokenizer()
     differences = [*report.differences, *_found_by_text(vocabulary, tok)]
@@ -132,15 +212,15 @@ def _confirmed(vocabulary: Vocabulary, original: Original, n: int) -> Vocabulary
         without = differences[i].without
         changed[i] = {*(changed[i] or ()), *(x for x in together if without and without(x) != x)}
     rest = [line for line in rest if line not in together]
-    return replace(
-        vocabulary,
-        report=replace(
-            report,
-            differences=tuple(map(_measured, differences, changed, [len(lines)] * len(changed))),
-            compared=len(lines),
-            unexplained=tuple(sorted(rest, key=len)),
-        ),
+    report = replace(
+        report,
+        differences=tuple(map(_measured, differences, changed, [len(lines)] * len(changed))),
+        judge=original.package.name,
+        compared=len(lines),
+        differing=sum(map(operator.ne, theirs, pair.ours(lines))),
+        unexplained=tuple(sorted(rest, key=len)),
     )
+    return replace(vocabulary, report=report), dict(zip(lines, theirs, strict=True))
 
 
 def _found_by_text(vocabulary: Vocabulary, tok: Tokenizer) -> list[Difference]:

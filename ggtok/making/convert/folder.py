@@ -53,6 +53,12 @@ class Folder:
         return self._object("added_tokens.json")
 
     @property
+    def tokenizer_class(self) -> str:
+        """The tokenizer's class in transformers; "" if the folder names none."""
+        names = [config.get("tokenizer_class") for config in (self.tokenizer_config, self.config)]
+        return next((name for name in names if isinstance(name, str)), "")
+
+    @property
     def architecture(self) -> str | None:
         """config.json's first architecture."""
         names = self.config.get("architectures")

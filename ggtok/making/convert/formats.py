@@ -16,6 +16,7 @@ from ggtok.making.convert import (
     tekken,
     tiktoken,
     vocab_merges,
+    vocab_txt,
 )
 from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.hugging_face import draft_of
@@ -41,20 +42,21 @@ def _tokenizer_json(path: str, folder: Folder, options: Options) -> Vocabulary:
 
 def _of_document(source: Source, options: Options, format: str | None = None) -> Vocabulary:
     draft, name = draft_of(source)
-    original = confirm.hugging_face(source.document)
-    return confirm.confirmed(draft.vocabulary(format or name), original, options.lines)
+    original = confirm.hugging_face(source.document, made=format is not None)
+    vocabulary = draft.vocabulary(format or name)
+    return confirm.confirmed(vocabulary, original, options.lines, source.folder.path)
 
 
 def _sentencepiece(path: str, folder: Folder, options: Options) -> Vocabulary:
     model = read_model(read_bytes(path), os.path.basename(path))
     draft, format = pieces.draft_of(model, folder, options.arch)
     original = pieces.original_of(model, pieces.is_shifted(folder, options.arch))
-    return confirm.confirmed(draft.vocabulary(format), original, options.lines)
+    return confirm.confirmed(draft.vocabulary(format), original, options.lines, folder.path)
 
 
 def _tekken(path: str, folder: Folder, options: Options) -> Vocabulary:
     draft, format, original = tekken.draft_of(read_object(path), folder, options.pre)
-    return confirm.confirmed(draft.vocabulary(format), original, options.lines)
+    return confirm.confirmed(draft.vocabulary(format), original, options.lines, folder.path)
 
 
 def _tiktoken(path: str, folder: Folder, options: Options) -> Vocabulary:
@@ -62,21 +64,25 @@ def _tiktoken(path: str, folder: Folder, options: Options) -> Vocabulary:
     draft, format, ranks, chain = tiktoken.draft_of(data, where, folder, options.pre)
     original, differences = tiktoken.original_of(ranks, chain)
     draft.differences += differences
-    return confirm.confirmed(draft.vocabulary(format), original, options.lines)
+    return confirm.confirmed(draft.vocabulary(format), original, options.lines, folder.path)
 
 
 def _vocab_merges(path: str, folder: Folder, options: Options) -> Vocabulary:
     return _of_document(vocab_merges.source_of(path, folder, options.pre), options, "vocab.json")
 
 
+def _vocab_txt(path: str, folder: Folder, options: Options) -> Vocabulary:
+    return _of_document(vocab_txt.source_of(path, folder), options, "vocab.txt (WordPiece)")
+
+
 def _plamo(path: str, folder: Folder, options: Options) -> Vocabulary:
     draft, format = plamo_jsonl.draft_of(read_bytes(path), os.path.basename(path), folder)
-    return draft.vocabulary(format)
+    return confirm.confirmed(draft.vocabulary(format), None, options.lines, folder.path)
 
 
 def _rwkv(path: str, folder: Folder, options: Options) -> Vocabulary:
     draft, format = rwkv_text.draft_of(read_text(path), os.path.basename(path), folder)
-    return draft.vocabulary(format)
+    return confirm.confirmed(draft.vocabulary(format), None, options.lines, folder.path)
 
 
 class Format(NamedTuple):
@@ -94,6 +100,7 @@ FORMATS: tuple[Format, ...] = (
     Format((".tiktoken",), _tiktoken),
     Format(tuple(vocab_merges.MERGES), _vocab_merges),
     Format(("tokenizer.jsonl", ".jsonl"), _plamo),
+    Format(("vocab.txt",), _vocab_txt),
     Format(("rwkv_vocab_v20230424.txt", ".txt"), _rwkv),
     Format((".json",), _tokenizer_json),
 )

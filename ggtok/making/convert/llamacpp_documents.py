@@ -121,10 +121,7 @@ _WITHOUT_TEMPLATE = ("GPTNeoXTokenizer",)
 
 
 def _class_of(source: Source) -> str:
-    """The tokenizer's class in transformers; "" if the folder names none."""
-    configs = source.folder.tokenizer_config, source.folder.config
-    names = [config.get("tokenizer_class") for config in configs]
-    return next((name for name in names if isinstance(name, str)), "").removesuffix("Fast")
+    return source.folder.tokenizer_class.removesuffix("Fast")
 
 
 def _is_of_bert(source: Source) -> bool:

@@ -94,8 +94,35 @@ def _tiktoken(document: dict[str, Any]) -> Encode:
     return lambda lines: [encoding.encode(line, allowed_special="all") for line in lines]
 
 
+def _transformers(folder: str) -> Encode:
+    from transformers import AutoTokenizer
+
+    for name in "tokenizer_config.json", "config.json":
+        _check_class(os.path.join(folder, name))
+    tokenizer = AutoTokenizer.from_pretrained(
+        folder, trust_remote_code=False, local_files_only=True
+    )
+
+    def encode(lines: Sequence[str]) -> list[list[int]]:
+        return [list(tokenizer(line, add_special_tokens=False)["input_ids"]) for line in lines]
+
+    return encode
+
+
+def _check_class(path: str) -> None:
+    """Refuses a class that is no tokenizer: AutoTokenizer would load a model's weights."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            name = json.load(file).get("tokenizer_class")
+    except FileNotFoundError:
+        return
+    if name is not None and not name.removesuffix("Fast").endswith(("Tokenizer", "Backend")):
+        raise ValueError(f"tokenizer_class {name!r} is no tokenizer")
+
+
 READERS: dict[str, Callable[[Any], Encode]] = {
     "tokenizers": _tokenizers,
     "sentencepiece": _sentencepiece,
     "tiktoken": _tiktoken,
+    "transformers": _transformers,  # of a folder
 }

@@ -30,6 +30,12 @@ _IN_ALL = 10  # requests' time, of the processor: ends a child whose parent is g
 # Gives the ids of texts, special tokens parsed and none added.
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
+_ENVIRONMENT = {
+    "TOKENIZERS_PARALLELISM": "false",  # each thread takes memory
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+}
+
 # A child that imports what this process would, from where it would.
 _CHILD = """\
 import json, sys
@@ -41,6 +47,10 @@ main(sys.argv[1:])
 
 class TooMuch(VocabError):
     """The package takes too much time or memory for the source, crashes, or can't be run."""
+
+
+def is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 class Package:
@@ -64,7 +74,7 @@ class Package:
         """
         if getattr(sys, "frozen", False) or not sys.executable:
             return None  # no interpreter that could be started
-        if importlib.util.find_spec(self.name) is None:
+        if not is_installed(self.name):
             return None
         self._read(source)
 
@@ -82,7 +92,8 @@ class Package:
     def _read(self, source: object) -> None:
         answer = self._ask("read", source)
         if "error" in answer:
-            raise VocabError(f"{self.name} can't load the source: {answer['error']}")
+            reason = " ".join(answer["error"].split())
+            raise VocabError(f"{self.name} can't load the source: {reason}")
         self._source = source
 
     def _ask(self, what: str, argument: object) -> dict[str, Any]:
@@ -122,7 +133,7 @@ class Package:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},  # each thread takes memory
+                env={**os.environ, **_ENVIRONMENT},
             )
         except OSError as e:
             raise TooMuch(f"{self.name} can't run in a child process: {e.strerror}") from None

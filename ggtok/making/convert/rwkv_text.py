@@ -28,6 +28,8 @@ def draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
             if id in draft.texts:
                 raise VocabError(f"{where}: line {number}: the id {id} is there twice")
             draft.set(id, escaped(token), spelling.NORMAL)
+    if len(draft.texts) == 1:
+        raise VocabError(f"{where}: there are no tokens")
     draft.differences.append(
         Difference(
             "control-by-text",
@@ -52,7 +54,7 @@ def _token(line: str, where: str) -> tuple[int, bytes]:
     number, _, rest = line.partition(" ")
     literal, _, length = rest.rpartition(" ")
     if not number.isdecimal() or not length.isdecimal() or len(number) + len(length) > 18:
-        raise VocabError(f"{where}: not an id, a literal and a length")
+        raise VocabError(f"{where}: not an id, a literal and a length, as RWKV's lists have")
     if len(literal) > 8 * MAX_TOKEN_BYTES or not _LITERAL.fullmatch(literal):
         raise VocabError(f"{where}: {literal[:40]!r} is not a string or bytes literal")
     try:
