@@ -14,6 +14,8 @@ from typing import BinaryIO
 
 from ggtok.errors import FileError, file_error
 
+SNIFFED = 8000  # bytes among which a NUL tells a binary file, as for git
+
 # Windows has O_BINARY, and lacks the others. Without O_NONBLOCK, a FIFO would be waited for.
 _FLAGS = 0
 for _name in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"):
@@ -89,4 +91,4 @@ def read_up_to(file: BinaryIO, most: int) -> bytes:
     return b"".join(parts)
 
 
-_BLOCK = 1 << 24  # bytes that a call asks for, all of which it allocates
+_BLOCK = 1 << 20  # bytes that a call asks for, all of which it allocates

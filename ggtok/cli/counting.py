@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import ggtok
 from ggtok import _native
+from ggtok._inputs import SNIFFED
 from ggtok._native.blocks import Blocks
 from ggtok.cli import reading
 from ggtok.cli.status import reason
@@ -27,7 +28,6 @@ _SMALL = 4 << 20  # bytes of a file that one task reads
 # Bytes of a part that the main thread counts, which Ctrl-C stops at once.
 _LONG = 16 << 20
 _WAITING = 4  # tasks for each thread
-_SNIFFED = 8000  # bytes among which a NUL tells a binary file, as for git
 
 
 @dataclass
@@ -155,7 +155,7 @@ class Counter:
 
     def _checked(self, path: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """The same blocks, if they aren't those of a binary file."""
-        left = _SNIFFED if self._sniffs and path != "-" else 0
+        left = SNIFFED if self._sniffs and path != "-" else 0
         for block in blocks:
             if left > 0 and b"\0" in block[:left]:
                 raise _Binary

@@ -1,20 +1,24 @@
-"""``ggtok train``: a vocabulary of one's own, from text files."""
+"""``ggtok train``: a vocabulary of one's own, from files of text."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ggtok import _outputs
-from ggtok.cli import writing
+from ggtok.cli import reading, writing
 from ggtok.cli.arguments import Command, Parser, add_force, add_json, add_words
 from ggtok.cli.progress import Line, shown
 from ggtok.cli.status import UsageError
 from ggtok.errors import file_error
+from ggtok.making.corpus import files_of
 from ggtok.making.counts import KIND, Progress, WordCounts, count_words
 from ggtok.making.report import TrainingReport
+from ggtok.making.sources import Named
 from ggtok.making.train import train
 from ggtok.making.writers import GGUF
 
@@ -66,6 +70,13 @@ def add_arguments(parser: Parser) -> None:
         help="tokens must be shorter than this, in bytes (bpe)",
     )
     add("--documents", choices=["lines", "whole"], default="lines", help="default: lines")
+    add("--field", metavar="NAME", help="of JSON lines and tables (default: text)")
+    add(
+        "--errors",
+        choices=["raise", "replace", "skip"],
+        default="raise",
+        help="what to do about documents that are not UTF-8, empty or missing (default: stop)",
+    )
     add("--max-words", type=int, metavar="N", help="bound memory by dropping the rarest words")
     add("--held-out", action="append", metavar="PATH", help="text to measure compression on")
     add("--threads", type=int, default=0, metavar="N", help="default: as many as cores")
@@ -90,10 +101,15 @@ def run(args: argparse.Namespace) -> None:
     finally:
         if line is not None:
             line.clear()
-    if report is not None and args.json:
-        writing.write_json(_as_json(report), indent=2)
-    elif report is not None:
+    if args.json:
+        if report is not None:
+            writing.write_json(_as_json(report), indent=2)
+        return
+    if report is not None:
         writing.write(f"{report}\n".encode())
+    for path in (args.save_counts, args.output):
+        if path is not None:
+            writing.write_made(path)
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
@@ -107,16 +123,16 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 
 def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None:
-    template = None if args.chat_template is None else _read(args.chat_template).decode()
-    sources: object = [_source(path) for path in args.words]
-    if args.counts:
-        sources = _merged(args.words)
-    elif args.save_counts is not None:
+    template = None if args.chat_template is None else _read(args.chat_template)
+    sources: object = _merged(args.words) if args.counts else _sources(args, args.words)
+    if not args.counts and args.save_counts is not None:
         sources = count_words(
             sources,
             model=args.model,
             pre=args.pre,
             documents=args.documents,
+            field=args.field,
+            errors=args.errors,
             max_words=args.max_words,
             threads=args.threads,
             progress=line,
@@ -144,8 +160,10 @@ def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None
         min_frequency=args.min_frequency,
         max_token_length=args.max_token_length,
         documents=args.documents,
+        field=args.field,
+        errors=args.errors,
         max_words=args.max_words,
-        held_out=None if args.held_out is None else [_source(path) for path in args.held_out],
+        held_out=None if args.held_out is None else _sources(args, args.held_out),
         threads=args.threads,
         progress=line,
     )
@@ -163,15 +181,30 @@ def _as_json(report: TrainingReport) -> dict[str, object]:
     return data
 
 
-def _source(path: str) -> object:
-    return sys.stdin.buffer.read() if path == "-" else Path(path)
+def _sources(args: argparse.Namespace, words: Sequence[str]) -> list[object]:
+    """The files that the words name, but for what the command writes."""
+    own = [os.path.abspath(path) for path in (args.output, args.save_counts) if path is not None]
+    sources: list[object] = []
+    for word in words:
+        if word == "-":
+            sources.append(Named("standard input", _standard_input()))
+        else:
+            sources += map(Path, files_of(word, own))
+    return sources
 
 
-def _read(path: str) -> bytes:
+def _standard_input() -> Iterator[bytes]:
+    with reading.blocks("-") as blocks:
+        yield from blocks
+
+
+def _read(path: str) -> str:
     try:
-        return Path(path).read_bytes()
+        return Path(path).read_text("utf-8")
     except OSError as e:
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+    except UnicodeDecodeError as e:
+        raise UsageError(f"{path}: not UTF-8 at byte {e.start}") from None
 
 
 def _merged(paths: list[str]) -> WordCounts:
@@ -196,11 +229,15 @@ COMMAND = Command(
     usage="PATH... -o OUT.gguf --vocab-size N",
     details="Byte-level BPE or SentencePiece's BPE, with the merges that Hugging Face's trainer or "
     "sentencepiece would make, in a GGUF file that ggtok and llama.cpp load.",
-    words={"PATH": "a file of text, UTF-8; - for standard input"},
+    words={
+        "PATH": "a file, a folder or a glob: UTF-8 text, JSON lines, Parquet or Arrow files, .gz, "
+        ".zst; - for standard input"
+    },
     examples=[
         "ggtok train corpus/*.txt -o own.gguf --vocab-size 32000",
         "ggtok train a.txt -o own.gguf -n 8000 --pre qwen2 --special '<|im_end|>'",
         "ggtok train a.txt -o own.gguf -n 8000 --model spm --split-digits",
+        "ggtok train shards/*.jsonl.zst --field content -o own.gguf -n 32000",
         "ggtok train a.txt --save-counts a.counts",
         "ggtok train --counts a.counts b.counts -o own.gguf -n 50000",
     ],

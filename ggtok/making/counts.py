@@ -17,6 +17,7 @@ from ggtok._channel import Channel
 from ggtok._native import training as native
 from ggtok._native.arguments import truth
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
+from ggtok.making.corpus import Reading
 from ggtok.making.sources import Piece, pieces
 
 if TYPE_CHECKING:
@@ -300,7 +301,7 @@ def fill(
     counts: native.Counts,
     sources: object,
     *,
-    lines: bool,
+    reading: Reading,
     threads: int,
     progress: ProgressFn | None,
 ) -> None:
@@ -313,7 +314,7 @@ def fill(
         if progress is not None:
             progress(Progress("count", time.perf_counter() - began, bytes=read))
 
-    batches = _batches(pieces(sources, lines))
+    batches = _batches(pieces(sources, reading))
     if threads == 1:
         _count_alone(counts, batches, told)
         return
@@ -388,6 +389,8 @@ def count_words(
     pre: str = "llama-bpe",
     pre_patterns: Sequence[str] | None = None,
     documents: Literal["lines", "whole"] = "lines",
+    field: str | None = None,
+    errors: Literal["raise", "replace", "skip"] = "raise",
     max_words: int | None = None,
     threads: int = 0,
     progress: ProgressFn | None = None,
@@ -398,18 +401,20 @@ def count_words(
     only vocabularies of the same pre-tokenizer share them.
 
     Args:
-        sources, model, pre, pre_patterns, documents, max_words, threads, progress: as of
-            :func:`ggtok.train`.
+        sources, model, pre, pre_patterns, documents, field, errors, max_words, threads, progress:
+            as of :func:`ggtok.train`.
 
     Raises:
-        FileError: a file can't be read.
+        FileError: a file can't be read, or isn't text.
+        DocumentError: a document of a file is malformed.
         UnknownPreTokenizerError: no pre-tokenizer has that name.
         TextEncodeError: a ``str`` with a lone surrogate.
         InvalidTypeError, InvalidValueError: an argument makes no sense.
     """
     cut = check_cut(model, pre, pre_patterns)
-    lines, limit = check_documents(documents), check_max_words(max_words)
+    reading = Reading.checked(check_documents(documents), field, errors)
+    limit = check_max_words(max_words)
     n_threads = check_threads(threads, cut)
     counts = WordCounts(cut, limit)
-    fill(counts._native, sources, lines=lines, threads=n_threads, progress=progress)
+    fill(counts._native, sources, reading=reading, threads=n_threads, progress=progress)
     return counts

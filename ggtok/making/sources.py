@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ggtok import _native
-from ggtok.errors import InvalidTypeError, InvalidValueError, MissingExtraError, file_error
+from ggtok.errors import InvalidTypeError, MissingExtraError
+from ggtok.making import corpus
+from ggtok.making.corpus import Reading
 
-BLOCK = 1 << 20  # bytes that are read and counted at a time: they stay in a cache
-MAX_TEXT = (1 << 32) - 1  # of a line, or of a text that is taken as a whole
+BLOCK = 1 << 20  # bytes that are counted at a time: they stay in a cache
 
 # Bytes, and whether each line is a document.
 Piece = tuple[Any, bool]
 
 
-def pieces(sources: object, lines: bool) -> Iterator[Piece]:
+@dataclass(frozen=True)
+class Named:
+    """A text that comes in blocks from somewhere with a name, such as standard input."""
+
+    name: str
+    blocks: Iterable[bytes]
+
+
+def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
     """The sources' texts: of at most some BLOCK bytes where lines are documents.
 
-    A path is a file; a ``str`` or bytes-like object a text; an Arrow stream (or array) of strings
-    is texts; any other iterable is of these.
+    A path is a file, a folder or a glob; a ``str`` or bytes-like object a text; an Arrow stream
+    (or array) of strings is texts; any other iterable is of these.
     """
-    one = _one(sources, lines)
+    one = _one(sources, reading)
     if one is not None:
         yield from one
         return
@@ -32,7 +42,7 @@ def pieces(sources: object, lines: bool) -> Iterator[Piece]:
             f"not {type(sources).__name__}"
         )
     for i, source in enumerate(sources):
-        one = _one(source, lines)
+        one = _one(source, reading)
         if one is None:
             raise InvalidTypeError(
                 f"sources[{i}] must be a path, a text or an Arrow stream, "
@@ -47,10 +57,13 @@ def paths(sources: object) -> tuple[str, ...]:
     return tuple(os.path.abspath(os.fsdecode(s)) for s in each if isinstance(s, os.PathLike))
 
 
-def _one(source: object, lines: bool) -> Iterator[Piece] | None:
+def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
     """The texts of one source; None: it is none."""
+    lines = reading.lines
     if isinstance(source, os.PathLike):
-        return _file(os.fspath(source), lines)
+        return _texts(corpus.texts_of(os.fsdecode(source), reading), lines)
+    if isinstance(source, Named):
+        return _texts(corpus.text_of(source.blocks, source.name, reading), lines)
     if isinstance(source, str):
         return _text(_native.text_bytes(source), lines)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
@@ -62,11 +75,20 @@ def _one(source: object, lines: bool) -> Iterator[Piece] | None:
     return _text(bytes(view), lines)
 
 
-def _text(text: bytes, lines: bool) -> Iterator[Piece]:
+def _texts(texts: Iterable[corpus.Text], lines: bool) -> Iterator[Piece]:
+    for text in texts:
+        yield from _text(text, lines)
+
+
+def _text(text: corpus.Text, lines: bool) -> Iterator[Piece]:
     if not lines:
         yield text, False
         return
     view = memoryview(text)
+    if len(text) <= BLOCK or not isinstance(text, bytes):  # a file's part has as many bytes
+        if text:
+            yield view, True
+        return
     start = 0
     while start < len(text):
         end = min(start + BLOCK, len(text))
@@ -77,43 +99,6 @@ def _text(text: bytes, lines: bool) -> Iterator[Piece]:
             end = len(text) if newline < 0 else newline + 1
         yield view[start:end], True
         start = end
-
-
-def _too_long(path: str | bytes, what: str) -> InvalidValueError:
-    return InvalidValueError(
-        f"{os.fsdecode(path)}: {what} more than {MAX_TEXT} bytes: give it in parts"
-    )
-
-
-def _file(path: str | bytes, lines: bool) -> Iterator[Piece]:
-    try:
-        with open(path, "rb", buffering=0) as file:
-            if not lines:
-                if os.fstat(file.fileno()).st_size > MAX_TEXT:
-                    raise _too_long(path, "it is taken as a whole, but has")
-                yield file.read(), False
-                return
-            held: list[bytes] = []  # the beginning of a line that goes on
-            length = 0
-            while block := file.read(BLOCK):
-                newline = block.rfind(b"\n") + 1
-                if not newline:
-                    held.append(block)
-                    length += len(block)
-                    if length > MAX_TEXT:  # before an endless one has taken all memory
-                        raise _too_long(path, "a line of")
-                    continue
-                first = block.find(b"\n") + 1 if length else 0
-                if first:
-                    yield b"".join((*held, block[:first])), True
-                if first < newline:
-                    yield memoryview(block)[first:newline], True
-                held = [block[newline:]]
-                length = len(held[0])
-            if held and any(held):
-                yield b"".join(held), True
-    except OSError as e:
-        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
 
 def _arrow(source: object, lines: bool) -> Iterator[Piece]:

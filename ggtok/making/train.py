@@ -15,6 +15,7 @@ import numpy as np
 from ggtok._native.arguments import truth
 from ggtok.errors import InvalidValueError
 from ggtok.making import spelling
+from ggtok.making.corpus import Reading
 from ggtok.making.counts import (
     Cut,
     Progress,
@@ -50,6 +51,17 @@ def _peak_memory() -> int:
 # ---- the report ----
 
 
+def _text_bytes(counts: WordCounts) -> int:
+    """Bytes of the text that the words came from. A U+2581 stands for a space there, and one that
+    SentencePiece puts before a line for the line's newline."""
+    n = counts._native.info().total_bytes
+    if counts.model != "spm" and not spelling.is_raw(counts.pre):
+        return n
+    mark = ord(spelling.MARK.decode())
+    marks = sum(times for code, times in counts._native.chars() if code == mark)
+    return n - marks * (len(spelling.MARK) - 1)
+
+
 def _made_but_unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
     """Ids of tokens whose every occurrence became part of another."""
     if not len(rows):
@@ -80,11 +92,11 @@ def _longest(v: Vocabulary) -> tuple[int, ...]:
     return tuple(ids[:10])
 
 
-def _measure(v: Vocabulary, held_out: object, lines: bool) -> tuple[int, int]:
+def _measure(v: Vocabulary, held_out: object, reading: Reading) -> tuple[int, int]:
     """Bytes and tokens of the held-out text."""
     tok = v.tokenizer()
     n_bytes = n_tokens = 0
-    for text, _ in pieces(held_out, lines):
+    for text, _ in pieces(held_out, reading):
         n_bytes += len(text)
         n_tokens += tok.count(text, add_special=False)
     return n_bytes, n_tokens
@@ -95,7 +107,7 @@ def _counted(
     cut: Cut,
     *,
     max_words: int,
-    lines: bool,
+    reading: Reading,
     threads: int,
     progress: ProgressFn | None,
 ) -> tuple[WordCounts, float]:
@@ -103,7 +115,7 @@ def _counted(
     began = time.perf_counter()
     if not isinstance(sources, WordCounts):
         counts = WordCounts(cut, max_words)
-        fill(counts._native, sources, lines=lines, threads=threads, progress=progress)
+        fill(counts._native, sources, reading=reading, threads=threads, progress=progress)
         return counts, time.perf_counter() - began
     default = Cut("bpe", "llama-bpe", None)  # of the arguments: the counts' own counts
     if cut not in (sources._cut, default) or cut.model != sources.model:
@@ -132,6 +144,8 @@ def train(
     min_frequency: int = 2,
     max_token_length: int | None = None,
     documents: Literal["lines", "whole"] = "lines",
+    field: str | None = None,
+    errors: Literal["raise", "replace", "skip"] = "raise",
     max_words: int | None = None,
     held_out: object = None,
     threads: int = 0,
@@ -148,9 +162,11 @@ def train(
     texts and those of byte tokens cut words, as there.
 
     Args:
-        sources: what to train on. An ``os.PathLike`` is a file of UTF-8, a ``str`` or bytes-like
-            object a text, an Arrow stream of strings is texts, and any other iterable is of
-            these. Or the :class:`WordCounts` of :func:`count_words`.
+        sources: what to train on. An ``os.PathLike`` is a file, a folder or a glob, of what
+            ``Tokenizer.encode_files`` reads: UTF-8 text, JSON lines, Parquet and Arrow files,
+            ``.gz`` and ``.zst``. A ``str`` or bytes-like object is a text, an Arrow stream of
+            strings is texts, and any other iterable is of these. Or the :class:`WordCounts` of
+            :func:`count_words`.
         vocab_size: how many tokens to make, special ones included. There are fewer if the text
             gives no more (``v.report`` tells).
         model: ``"bpe"``: byte-level BPE. ``"spm"``: SentencePiece's BPE, with a byte token for
@@ -181,6 +197,11 @@ def train(
             two bytes may always be merged). SentencePiece's have at most 16 characters.
         documents: ``"lines"``: each line is cut by itself, newline included (SentencePiece:
             without). ``"whole"``: each file or text as a whole; one is held in memory.
+        field: the field of JSON lines, or the column of tables, that is the text; default:
+            ``"text"``.
+        errors: what to do about documents of files that are malformed: not UTF-8, without the
+            field, or empty. ``"raise"``: stop; ``"replace"``: take U+FFFD for what isn't UTF-8;
+            ``"skip"``: drop them, of text files their lines. Binary files are always refused.
         max_words: keep about so many different words at most and drop the rarest when there are
             more. The result then depends on the order of the text; ``v.report`` says what was
             dropped.
@@ -190,7 +211,8 @@ def train(
             it raises ends the training.
 
     Raises:
-        FileError: a file can't be read.
+        FileError: a file can't be read, or isn't text.
+        DocumentError: a document of a file is malformed.
         UnknownPreTokenizerError: no pre-tokenizer has that name.
         TextEncodeError: a ``str`` with a lone surrogate.
         InvalidTypeError, InvalidValueError: an argument makes no sense, or no text is there.
@@ -198,7 +220,8 @@ def train(
     """
     byte_fallback = truth(byte_fallback, "byte_fallback")
     split_digits = truth(split_digits, "split_digits")
-    lines, limit = check_documents(documents), check_max_words(max_words)
+    reading = Reading.checked(check_documents(documents), field, errors)
+    limit = check_max_words(max_words)
     size, template = check_size(vocab_size), check_template(chat_template)
     named = {"bos": bos, "eos": eos, "unk": unk, "pad": pad}
     if model == "ugm":
@@ -207,7 +230,7 @@ def train(
         return train_unigram(
             sources,
             size,
-            lines=lines,
+            reading=reading,
             special_tokens=special_tokens,
             named=named,
             character_coverage=character_coverage,
@@ -234,7 +257,7 @@ def train(
         sources,
         cut,
         max_words=limit,
-        lines=lines,
+        reading=reading,
         threads=check_threads(threads, cut),
         progress=progress,
     )
@@ -255,13 +278,13 @@ def train(
     if model == "spm":
         flags["add_space_prefix"] = True
     made = replace(made, flags=flags, chat_template=template)
-    held = _measure(made, held_out, lines) if held_out is not None else (0, 0)
+    held = _measure(made, held_out, reading) if held_out is not None else (0, 0)
     report = TrainingReport(
         asked=size,
         made=len(made),
         words=info.total,
         distinct_words=info.n_words,
-        text_bytes=info.total_bytes,
+        text_bytes=_text_bytes(counts),
         text_tokens=n_symbols - int(rows["replaced"].sum()),
         dropped_words=info.dropped_words,
         dropped=info.dropped,

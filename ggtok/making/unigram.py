@@ -11,6 +11,7 @@ from typing import Any
 from ggtok.errors import InvalidValueError, MissingExtraError
 from ggtok.making import spelling
 from ggtok.making.alphabet import check_specials
+from ggtok.making.corpus import Reading
 from ggtok.making.counts import WordCounts
 from ggtok.making.report import TrainingReport
 from ggtok.making.sources import paths, pieces
@@ -22,8 +23,8 @@ _MAX_LINE = 1 << 30  # bytes: as many as sentencepiece takes at most
 class _Lines:
     """The lines of the sources, one by one, and how many bytes they were."""
 
-    def __init__(self, sources: object, lines: bool) -> None:
-        self._pieces = pieces(sources, lines)
+    def __init__(self, sources: object, reading: Reading) -> None:
+        self._pieces = pieces(sources, reading)
         self.bytes = self.n = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -40,7 +41,7 @@ def train_unigram(
     sources: object,
     size: int,
     *,
-    lines: bool,
+    reading: Reading,
     special_tokens: Iterable[str],
     named: dict[str, str | None],
     character_coverage: float,
@@ -62,7 +63,7 @@ def train_unigram(
     names["eos"] = named["eos"] or "</s>"
     if named["pad"] is not None:
         names["pad"] = named["pad"]
-    text, model, began = _Lines(sources, lines), io.BytesIO(), time.perf_counter()
+    text, model, began = _Lines(sources, reading), io.BytesIO(), time.perf_counter()
     options: dict[str, Any] = {f"{name}_piece": piece for name, piece in names.items()}
     if "pad" in names:
         options["pad_id"] = 3

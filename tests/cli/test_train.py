@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -37,7 +38,7 @@ def test_a_vocabulary_from_files(text: Path, tmp_path: Path, capfd: Capture) -> 
     assert run(text, text, "-o", out, "-n", 500, *options, "--held-out", text) == 0
     shown = capfd.readouterr()
     assert "500 tokens of 500 asked for" in shown.out and "held-out" in shown.out
-    assert shown.err == ""
+    assert shown.out.splitlines()[-1].startswith(f"{out}: ") and shown.err == ""
     expected = ggtok.train(
         [text, text],
         500,
@@ -78,6 +79,29 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
     capfd.readouterr()
 
 
+def test_what_encode_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture) -> None:
+    """A folder, which may hold the output, too; JSON lines by their field; no binary files."""
+    corpus, out = tmp_path / "corpus", tmp_path / "corpus" / "own.gguf"
+    corpus.mkdir()
+    (corpus / "a.jsonl.gz").write_bytes(gzip.compress(b'{"body": "abab abab"}\n' * 9))
+    for _ in range(2):
+        assert run(corpus, "-o", out, "-n", 262, "--field", "body") == 0
+        assert b"abab" in ggtok.vocabulary(out).tokens
+    assert run(corpus, "-o", out, "-n", 262) == 2
+    assert "--errors skip drops such documents" in capfd.readouterr().err
+    assert run(corpus, "-o", out, "-n", 262, "--errors", "skip") == 2
+    assert "there is no text to train on" in capfd.readouterr().err
+    (corpus / "b.bin").write_bytes(b"\0")
+    assert run(corpus, "-o", out, "-n", 262, "--field", "body") == 2
+    assert "b.bin: a binary file" in capfd.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"ab\xff")))
+    assert run("-", "-o", out, "-n", 262) == 2
+    assert "error: standard input: byte 2: not valid UTF-8" in capfd.readouterr().err
+    (corpus / "template").write_bytes(b"\xff")
+    assert run(corpus, "-o", out, "-n", 262, "--chat-template", corpus / "template") == 2
+    assert "template: not UTF-8 at byte 0" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -87,7 +111,11 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: 
         (["a.txt", "-o", "x.bin", "-n", "300"], "must end in .gguf"),
         (["missing.txt", "-o", "x.gguf", "-n", "300"], "missing.txt"),
         (["a.txt", "-o", "x.gguf", "-n", "300", "--chat-template", "missing"], "missing"),
-        (["a.txt", "-o", "x.gguf", "-n", "3"], "vocab_size is 3"),
+        (["a.txt", "-o", "x.gguf", "-n", "3"], "--vocab-size is 3"),
+        (["a.txt", "-o", "no/x.gguf", "-n", "300"], "the folder no doesn't exist"),
+        (["a.txt", "-o", "x.gguf", "-n", "300", "--max-words", "3"], "--max-words must be"),
+        (["a.txt", "-o", "x.gguf", "-n", "300", "--split-digits"], "--split-digits has no effect"),
+        (["a.txt", "-o", "x.gguf", "-n", "300", "--no-byte-fallback"], "--no-byte-fallback has no"),
         (["--counts", "a.txt", "-o", "x.gguf", "-n", "300"], "not word counts"),
     ],
 )

@@ -97,6 +97,7 @@ def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path.write_text(text)
     for block in (1, 7, 64, 1000):
         monkeypatch.setattr(sources, "BLOCK", block)
+        monkeypatch.setattr("ggtok.files.streams.BLOCK", block)
         monkeypatch.setattr(counting, "_BATCH", block)
         for threads in (1, 3):
             assert words(text, threads=threads) == expected
@@ -110,8 +111,8 @@ def test_an_endless_line(
     documents: Literal["lines", "whole"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused while it is read, or before: not when memory is full."""
-    monkeypatch.setattr(sources, "BLOCK", 4)
-    monkeypatch.setattr(sources, "MAX_TEXT", 10)
+    monkeypatch.setattr("ggtok.files.streams.BLOCK", 4)
+    monkeypatch.setattr("ggtok.making.corpus.MAX_TEXT", 10)
     path = tmp_path / "endless.txt"
     path.write_text("ab\n" * 10 + "0123456789")
     if documents == "lines":
@@ -131,7 +132,7 @@ def test_what_is_no_source(tmp_path: Path) -> None:
     with pytest.raises(ggtok.FileError) as missing:
         ggtok.count_words(tmp_path / "missing")
     assert isinstance(missing.value, FileNotFoundError)
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(ggtok.InvalidValueError, match="the folders hold no files"):
         ggtok.count_words(tmp_path)
 
 
