@@ -6,6 +6,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_QUIET=1
 export PIP_COMPILE=0 # Python compiles what is imported, when it is
 export PIP_CONSTRAINT=$PWD/.ci/constraints.txt
 strict="-Wall -Wextra -Werror"
+# git refuses a checkout that belongs to another user.
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=$PWD
 seed=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))) # each commit tries other inputs
 
 step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
@@ -30,10 +32,16 @@ environment() {
     [ $# = 0 ] || CC=gcc CFLAGS=$strict pip install "$@"
 }
 
-# A copy of the checkout's files, in which nothing was built.
-copy_to() {
-    mkdir -p "$1"
-    git ls-files -z | tar --null -cf - -T - | tar -xf - -C "$1"
+# A copy of the checkout, in which nothing was built; becomes the current folder.
+enter_copy() {
+    mkdir "$scratch/checkout"
+    if [ -e .git ]; then
+        git ls-files -z | tar --null -cf - -T - | tar -xf - -C "$scratch/checkout"
+    else # an unpacked source distribution
+        tar -cf - --exclude=./build --exclude='*.so' --exclude='*.egg-info' . |
+            tar -xf - -C "$scratch/checkout"
+    fi
+    cd "$scratch/checkout"
 }
 
 have_sanitizers() { # $1: compiler, $2: which

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import ggtok
 from tests.c.build import STEPS
@@ -29,7 +30,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Files and folders whose tests all need what the extra `test` lacks, or all run at length.
+# Hypothesis has no deadline: how long an example takes depends on what else the machine does.
+settings.register_profile("ggtok", deadline=None)
+settings.load_profile("ggtok")
+
+# Files and folders whose tests all need what the extra `test` lacks, or are all slow.
 FULL = {
     "adapters/test_constrained.py",
     "arrow/test_libraries.py",
@@ -43,35 +48,36 @@ FULL = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add = parser.getgroup("ggtok").addoption
-    add("--full", action="store_true", help="every test, and every case that others sample")
+    add("--full", action="store_true", help="run every test, and every case of sampled tests")
     add(
         "--sample",
         type=float,
         metavar="SHARE",
-        help="of the tests that only --full runs, this share, drawn at random, and no others",
+        help="run only a random share (up to 1) of the tests that need --full",
     )
-    add("--sample-seed", type=int, default=0, metavar="SEED", help="what to draw them by")
+    add("--sample-seed", type=int, default=0, metavar="SEED", help="the seed of --sample")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    samples.FULL = config.getoption("--full") or bool(config.getoption("--sample"))
+    full, share = config.getoption("--full"), config.getoption("--sample")
+    if share is not None and (full or not 0 < share <= 1):
+        raise pytest.UsageError("--sample takes a share above 0, up to 1, and excludes --full")
+    samples.FULL = full or share is not None
 
 
 def _is_full(path: Path) -> bool:
     return any((TESTS / name) in (path, *path.parents) for name in FULL)
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if config.getoption("--full") or config.getoption("--sample"):
-        return None
-    return _is_full(collection_path) or None
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    return None if samples.FULL else _is_full(collection_path) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out the tests marked `full`, unless `--full` is given."""
-    share = config.getoption("--sample")
     if config.getoption("--full"):
         return
+    share = config.getoption("--sample")
     drawn = random.Random(config.getoption("--sample-seed"))
 
     def runs(item: pytest.Item) -> bool:
@@ -82,6 +88,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(chosen) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not samples.FULL and not terminalreporter.stats.get("passed"):
+        terminalreporter.write_line("nothing passed: some tests need --full (CONTRIBUTING.md)")
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ MODULES = sorted(
     for path in (ROOT / "ggtok").rglob("*.py")
 )
 SOURCES = ["wheel", "source distribution", "folder"]
-# Built by the tests or by tools: not part of the sources.
+# Built by the tests or by tools, where git doesn't tell what the sources are.
 NOT_SOURCES = re.compile(
     r"(^|/)(\.git|\.hypothesis|\.[a-z]+_cache|__pycache__|build|dist|[^/]*\.egg-info)(/|$)"
     r"|\.(so|pyd|pyc|o)$"
@@ -44,12 +44,15 @@ def run(*command: str | Path, cwd: Path, **env: str) -> str:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources alone, in which nothing was built."""
     copy = tmp_path_factory.mktemp("checkout") / "ggtok"
-
-    def ignored(folder: str, names: list[str]) -> list[str]:
-        here = Path(folder).relative_to(ROOT)
-        return [name for name in names if NOT_SOURCES.search((here / name).as_posix())]
-
-    shutil.copytree(ROOT, copy, ignore=ignored)
+    if (ROOT / ".git").exists():
+        names = run("git", "ls-files", "-z", cwd=ROOT).split("\0")
+    else:
+        names = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")]
+        names = [name for name in names if not NOT_SOURCES.search(name)]
+    for name in names:
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
     return copy
 
 
@@ -172,18 +175,18 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "detokenize": (["model.gguf", "39", "72"], "Hi"),
     "inspect": (["model.gguf"], "llama-bpe"),
     "chat": (["chat.gguf", "messages.json"], "<|start_header_id|>user"),
-    "encode": (["model.gguf", "text", "-o", "ids.bin"], ""),
+    "encode": (["model.gguf", "text", "-o", "ids.bin"], "ids.bin"),
     "count": (["model.gguf", "text", "--json"], '"text/a.txt"'),
     "truncate": (["model.gguf", "-n", "5", "text/a.txt"], "Hello"),
     "chunks": (["model.gguf", "-n", "100", "text/a.txt"], "text/a.txt"),
     "explain": (["model.gguf", "Hello"], "rule of llama3"),
     "merges": (["model.gguf", "330"], "rank 74"),
-    "export": (["model.gguf", "--to", "tokenizer.json"], ""),
+    "export": (["model.gguf", "--to", "tokenizer.json"], "tokenizer.json"),
     "convert": (["tokenizer.json", "-o", "converted.gguf"], "680 tokens"),
     "doctor": (["chat.gguf"], "GGT201"),
     "diff": (["model.gguf", "converted.gguf"], "eos_id"),
     "extract": (["model.gguf", "extracted.gguf"], "extracted.gguf"),
-    "train": (["text/a.txt", "--vocab-size", "300", "-o", "trained.gguf"], ""),
+    "train": (["text/a.txt", "--vocab-size", "300", "-o", "trained.gguf"], "trained.gguf"),
     "list": ([], ""),
     "cache": (["ls"], ""),
     "parity": (["model.gguf"], "pip install"),  # it needs a llama.cpp
@@ -200,10 +203,13 @@ def test_every_subcommand_does_its_job(installed: Installed) -> None:
         assert "Traceback" not in shown and "ModuleNotFoundError" not in shown, name
         installed.run(installed.command, name, "--help")
     assert "skipped.log" not in installed.run(installed.command, "count", "model.gguf", "text")
-    ids = installed.run(installed.command, "tokenize", "converted.gguf", "Hello", "--ids")
-    assert json.loads(ids) == json.loads(
-        installed.run(installed.command, "tokenize", "extracted.gguf", "Hello", "--ids")
+    assert (installed.cwd / "ids.bin").stat().st_size > 50 * len("Hello, world") / 2
+    assert "Hello" in installed.run(installed.command, "tokenize", "trained.gguf", "Hello")
+    first, second = (
+        installed.run(installed.command, "-q", "tokenize", model, "Hello", "--ids")
+        for model in ("converted.gguf", "extracted.gguf")
     )
+    assert json.loads(first) == json.loads(second)
 
 
 def test_type_checkers_see_its_types(installed: Installed) -> None:

@@ -10,8 +10,8 @@ from ggtok.parity.texts import ALPHABETS, BROKEN
 from tests.support.samples import times
 from tests.support.vocabularies import fixture_names
 
-settings.register_profile("ggtok", max_examples=times(50, of=150), deadline=None)
-settings.load_profile("ggtok")
+settings.register_profile("properties", settings.default, max_examples=times(50, of=150))
+settings.load_profile("properties")
 
 NAMES = [name for name in fixture_names() if name != "none"]
 

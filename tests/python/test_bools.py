@@ -62,7 +62,7 @@ def tok() -> ggtok.Tokenizer:
     return ggtok.load(CHAT)
 
 
-@pytest.mark.parametrize(("function", "name", "annotation"), keywords())
+@pytest.mark.parametrize(("function", "name", "annotation"), list(keywords()))
 def test_what_is_no_bool(tok: ggtok.Tokenizer, function: str, name: str, annotation: str) -> None:
     short = function.split(".")[-1]
     of: Any = ggtok.vocabulary(CHAT) if short == "save" else ggtok if short == "train" else tok

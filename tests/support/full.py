@@ -1,4 +1,4 @@
-"""What `pytest --full` runs besides: single cases, and packages that the extra `test` lacks."""
+"""Cases and packages for `pytest --full` only."""
 
 from __future__ import annotations
 
