@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, NoReturn
@@ -13,6 +14,9 @@ import ggtok
 from ggtok._inputs import read_regular
 from ggtok.cli import messages, writing
 from ggtok.cli.status import UsageError
+
+# What stands for the value of an option that is a file's or a folder's name.
+PATHS = {"MODEL", "FILE", "F", "OUT", "PATH"}
 
 
 class Command(NamedTuple):
@@ -74,22 +78,46 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self.prog)
 
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        """As argparse's, but paths may begin with ``~``."""
+        if options.get("metavar") in PATHS:
+            options["type"] = expanded
+        return super().add_argument(*names, **options)
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse does, but an option whose value may be missing takes the next word only
-        if that is one of its choices."""
-        words = list(args or ())
-        for action in self._actions:
-            if action.nargs != "?" or not action.choices:
-                continue
-            options = range(words.index("--") if "--" in words else len(words))
-            for i in options:
-                if words[i] in action.option_strings and (
-                    i + 1 == len(words) or words[i + 1] not in action.choices
-                ):
-                    words[i] += f"={action.const}"
-        return super().parse_known_args(words, namespace)
+        return super().parse_known_args(self._joined(args or ()), namespace)
+
+    def _joined(self, words: Sequence[str]) -> list[str]:
+        """The words, each option joined to its value by ``=``.
+
+        As for getopt, an option takes the next word whatever it begins with, which argparse would
+        take for another option. An option whose value may be missing takes it only if it is one
+        of the choices.
+        """
+        actions = {name: action for action in self._actions for name in action.option_strings}
+        waiting = deque(words)
+        joined: list[str] = []
+        while waiting:
+            word = waiting.popleft()
+            if word == "--":
+                return [*joined, word, *waiting]
+            action = actions.get(word)
+            if action is not None and action.nargs is None and waiting:
+                word += f"={waiting.popleft()}"
+            elif action is not None and action.nargs == "?" and action.choices:
+                given = waiting and waiting[0] in action.choices
+                word += f"={waiting.popleft() if given else action.const}"
+            joined.append(word)
+        return joined
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """As argparse does, which before Python 3.13 drops a value that is ``--``."""
+        if action.option_strings and arg_strings == ["--"]:
+            self._check_value(action, "--")
+            return self._get_value(action, "--")
+        return super()._get_values(action, arg_strings)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         writing.write(message.encode())
@@ -113,19 +141,26 @@ def add_inexact(parser: Parser) -> None:
     )
 
 
-def add_words(parser: Parser) -> None:
-    """The words of the command line that are not options: ``args.words``."""
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+def expanded(path: str) -> str:
+    """A path whose ``~`` is the home folder: shells leave it in quotes and after ``=``."""
+    if path.startswith("~") and not os.path.lexists(path):
+        return os.path.expanduser(path)
+    return path
+
+
+def add_words(parser: Parser, *, texts: bool = False) -> None:
+    """The words of the command line that are not options, ``args.words``: paths, or `texts`."""
+    parser.add_argument("words", nargs="*", type=str if texts else expanded, help=argparse.SUPPRESS)
 
 
 MODEL = "a GGUF file, or a model's name (see 'ggtok --help'); or use -m MODEL"
 # Of the commands that read other words, too.
-MODEL_FIRST = "a .gguf file, or a name with a scheme; none with -m MODEL or if GGTOK_MODEL is set"
+MODEL_FIRST = "a .gguf file, or a name with a scheme; or use -m MODEL, or set GGTOK_MODEL"
 
 
-def add_model(parser: Parser) -> None:
-    """The options of a command that loads one model: -m, else its first word."""
-    add_words(parser)
+def add_model(parser: Parser, *, texts: bool = False) -> None:
+    """The options of a command that loads one model, and its words: paths, or `texts`."""
+    add_words(parser, texts=texts)
     parser.add_argument(
         "-m", "--model", metavar="MODEL", help="the model, in place of the argument"
     )
@@ -144,35 +179,49 @@ def add_model(parser: Parser) -> None:
 _SCHEME = re.compile(r"[a-z][a-z0-9.+-]*://|(ollama|lmstudio):")
 
 
-def take_model(args: argparse.Namespace) -> None:
-    """Sets the model of a command whose other words are texts or paths: -m, else GGTOK_MODEL,
-    else the first word if it can only be a model. No text and no path becomes a name that is
-    asked of a server."""
-    if args.model is not None:
-        return
+def take_model(args: argparse.Namespace, needed: int = 0) -> None:
+    """Sets the model of a command that reads other words, too: the first word if it can only be
+    a model, else -m, else GGTOK_MODEL.
+
+    No text and no path becomes a name that is asked of a server: a name is a model beside -m or
+    GGTOK_MODEL only if more words follow than the command needs.
+    """
     first: str | None = args.words[0] if args.words else None
-    args.model = os.environ.get("GGTOK_MODEL") or None
-    if args.model is not None:
-        if first is not None and _is_gguf(first):
-            messages.hint(
-                f"{first!r} is not taken as the model, since GGTOK_MODEL is set; to use it, give -m"
-            )
-        return
-    if first is None or not (_is_gguf(first) or _is_name(first)):
+    other = _of_environment() if args.model is None else args.model
+    if first is not None and (
+        _is_gguf(expanded(first))
+        or ((other is None or len(args.words) > needed) and _is_name(first))
+    ):
+        no_second_model(args.model, first)
+        other = expanded(args.words.pop(0))
+    if other is None:
         raise UsageError(
             "no model: give -m MODEL, set GGTOK_MODEL, or begin with a .gguf file or a name "
             f"with a scheme (hf://, https://, ollama:, lmstudio:){_why_not(first)}"
         )
-    args.model = args.words.pop(0)
+    args.model = other
 
 
 def take_only_model(args: argparse.Namespace) -> None:
     """Sets the model of a command that reads nothing else: its word, else -m, else GGTOK_MODEL."""
-    if args.model is None:
-        args.model = args.words.pop(0) if args.words else os.environ.get("GGTOK_MODEL") or None
+    if args.words:
+        no_second_model(args.model, args.words[0])
+        args.model = args.words.pop(0)
     no_words(args)
     if args.model is None:
+        args.model = _of_environment()
+    if args.model is None:
         raise UsageError("no model: give a GGUF file or a model's name, or set GGTOK_MODEL")
+
+
+def _of_environment() -> str | None:
+    return expanded(os.environ.get("GGTOK_MODEL", "")) or None
+
+
+def no_second_model(model: str | None, second: str) -> None:
+    """Refuses a model that is named after an option gave one."""
+    if model is not None:
+        raise UsageError(f"two models, {model} and {second}: give one of them")
 
 
 def _is_gguf(path: str) -> bool:
@@ -191,7 +240,7 @@ def _is_name(word: str) -> bool:
     """Whether it is a model's name with a scheme, or a model page's address without one."""
     if _SCHEME.match(word):
         return True
-    if os.path.exists(word):
+    if "/" not in word or os.path.exists(word):
         return False
     from ggtok.sources import suggest
 

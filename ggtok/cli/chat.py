@@ -12,7 +12,16 @@ from ggtok.chat import api, encode
 from ggtok.chat.options import Options
 from ggtok.chat.prompt import Prompt
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli.arguments import (
+    MODEL_FIRST,
+    Command,
+    Parser,
+    add_json,
+    add_model,
+    expanded,
+    load,
+    take_model,
+)
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
 
@@ -107,7 +116,7 @@ def _template(tok: ggtok.Tokenizer, name: str | None) -> str | None:
     if name is None or name in templates:
         return name
     try:
-        return reading.file(name).decode("utf-8", "replace")
+        return reading.file(expanded(name)).decode("utf-8", "replace")
     except FileNotFoundError as e:
         known = ", ".join(map(repr, sorted(templates))) or "none"
         raise UsageError(

@@ -6,7 +6,7 @@ import argparse
 
 from ggtok import _native
 from ggtok.cli import commands, writing
-from ggtok.cli.arguments import Command, Parser
+from ggtok.cli.arguments import PATHS, Command, Parser
 from ggtok.errors import MissingExtraError
 
 TYPE_CHECKING = False  # importing typing takes time
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 SHELLS = ["bash", "zsh", "fish"]
-# What stands for the value of an option that is a file's or a folder's name.
-_FILES = {"MODEL", "FILE", "F", "OUT", "PATH"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -54,7 +52,7 @@ def _describe(action: Any, shtab: Any) -> None:
     if action.dest == "words":
         action.help = "a model, files, or other arguments"
         action.complete = shtab.FILE
-    elif action.metavar in _FILES:
+    elif action.metavar in PATHS:
         action.complete = shtab.FILE
     elif action.dest == "pre":
         action.choices = _native.pre_names()

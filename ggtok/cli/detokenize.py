@@ -29,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
         "/detokenize does; by default as llama_detokenize, which asks the vocabulary",
     )
     add_json(parser)
-    add_model(parser)
+    add_model(parser, texts=True)
 
 
 def run(args: argparse.Namespace) -> None:

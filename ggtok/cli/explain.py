@@ -33,11 +33,11 @@ def add_arguments(parser: Parser) -> None:
         help="let the text of a control token, such as <s>, be that token",
     )
     add_json(parser)
-    add_model(parser)
+    add_model(parser, texts=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    take_model(args)
+    take_model(args, needed=int(args.prompt is None and args.file is None))
     text = _text(args)
     explanation = load(args).explain(
         text, add_special=not args.no_special, parse_special=args.parse_special

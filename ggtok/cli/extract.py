@@ -11,6 +11,7 @@ from ggtok.cli.arguments import (
     add_force,
     add_json,
     add_words,
+    no_second_model,
     no_words,
     telling,
 )
@@ -31,6 +32,8 @@ def run(args: argparse.Namespace) -> None:
         if not args.words:
             raise UsageError("no model: give a GGUF file or a model's name")
         args.model = args.words.pop(0)
+    elif len(args.words) > 1:
+        no_second_model(args.model, args.words[0])
     if not args.words:
         raise UsageError("no file to write: give its name after the model's")
     out = args.words.pop(0)

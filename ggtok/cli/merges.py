@@ -22,11 +22,11 @@ _DEEPEST = 12  # levels that are indented
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--text", action="store_true", help="TOKEN is a text, digits too")
     add_json(parser)
-    add_model(parser)
+    add_model(parser, texts=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    take_model(args)
+    take_model(args, needed=1)
     if len(args.words) != 1:
         raise UsageError("give one token: its id or its text")
     tok = load(args)

@@ -67,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
         "--log-disable", dest="quiet", action="store_true", help="the same as --quiet"
     )
     add_json(parser)
-    add_model(parser)
+    add_model(parser, texts=True)
 
 
 def _add_llama_tokenize(parser: Parser) -> None:
@@ -118,7 +118,7 @@ def _load(args: argparse.Namespace) -> ggtok.Tokenizer:
 
 def run(args: argparse.Namespace) -> None:
     _take_named_model(args)
-    take_model(args)
+    take_model(args, needed=int(args.prompt is None and args.file is None and not args.stdin))
     file, text = _source(args)
     with nullcontext(iter([text])) if file is None else reading.blocks(file) as blocks:
         tok = _load(args)

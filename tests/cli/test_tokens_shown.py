@@ -223,7 +223,7 @@ def test_every_command_takes_the_model_alike(
     assert run(command, "model.gguf", *rest).out == expected.out
     if command != "inspect":
         shown = b" ".join(run(command, "--help").out.split())
-        assert b" [MODEL] " in shown and b"none with -m MODEL or if GGTOK_MODEL is set" in shown
+        assert b" [MODEL] " in shown and b"or use -m MODEL, or set GGTOK_MODEL" in shown
         assert run(command, "blob", *rest).out == expected.out
         monkeypatch.setattr("ggtok.sources.find", refused)
         for first in "user/repo", "missing.gguf", "", "text":
@@ -234,10 +234,9 @@ def test_every_command_takes_the_model_alike(
     assert run(*argv).out == expected.out
     monkeypatch.setenv("GGTOK_MODEL", BPE)
     assert run(command, "-m", "model.gguf", *rest).out == expected.out
-    if command == "inspect":
-        assert run(command, "model.gguf").out == expected.out
-    else:
-        assert "GGTOK_MODEL is set" in run(command, "model.gguf", *rest).hints[0]
+    assert run(command, "model.gguf", *rest).out == expected.out
+    two = run(command, "-m", BPE, "model.gguf", *rest)
+    assert two.errors == [f"ggtok: error: two models, {BPE} and model.gguf: give one of them"]
 
 
 # ---- help ----
