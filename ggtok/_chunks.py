@@ -11,6 +11,7 @@ from collections import namedtuple
 from collections.abc import Iterator
 
 from ggtok._chunk import Chunk
+from ggtok._escape import number
 from ggtok._native.library import ADD_SPECIAL
 from ggtok._native.parts import Parts
 from ggtok._truncate import Measure, is_boundary, whole_end
@@ -47,9 +48,7 @@ def chunks(native: _native.Native, data: bytes, is_str: bool, options: Options) 
         found = list(_cut(parts, data, options))
     except _StuckError as stuck:
         would_do = _enough(parts, data, options, stuck)
-        raise InvalidValueError(
-            f"n is {options.n}, but {stuck.why}: n={would_do} would do"
-        ) from None
+        raise InvalidValueError(f"n is {options.n}, but {stuck.why}: {would_do} would do") from None
     if not is_str or data.isascii():
         return found
     return list(_in_code_points(data, found))
@@ -134,7 +133,7 @@ def _cut(parts: Parts, data: bytes, options: Options) -> Iterator[Chunk]:
             end, n_tokens = _at_separator(own, end, n_tokens, options)
         if end <= last and last:
             needed = own.count(_next(data, last))
-            raise _StuckError(f"{options.overlap} tokens of overlap take all of a chunk", needed)
+            raise _StuckError(_overlap_takes_all(options.overlap), needed)
         yield Chunk(start, end, n_tokens)
         if end == len(data):
             return
@@ -144,9 +143,13 @@ def _cut(parts: Parts, data: bytes, options: Options) -> Iterator[Chunk]:
             continue
         shared = own.start_of_last(end, options.overlap)
         if shared <= start:
-            why = f"{options.overlap} tokens of overlap take all of a chunk"
-            raise _StuckError(why, max(options.n, room and options.n - room + options.overlap) + 1)
+            needed = max(options.n, room and options.n - room + options.overlap) + 1
+            raise _StuckError(_overlap_takes_all(options.overlap), needed)
         start = shared
+
+
+def _overlap_takes_all(overlap: int) -> str:
+    return f"an overlap of {number(overlap, 'token')} takes all of a chunk"
 
 
 class _Own:

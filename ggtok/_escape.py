@@ -26,6 +26,11 @@ def shown(text: str | bytes, most: int | None = None) -> str:
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
+def number(n: int, noun: str) -> str:
+    """ "1 token", "2 tokens"."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 def _escaped(c: str) -> str:
     if "\udc80" <= c <= "\udcff":
         return f"\\x{ord(c) - 0xDC00:02x}"

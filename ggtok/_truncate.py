@@ -6,6 +6,7 @@ crosses, whatever comes after it (ggtok_safe_cut), its tokens are those of the w
 
 from __future__ import annotations
 
+from ggtok._escape import number
 from ggtok._native.arguments import text_bytes
 from ggtok._native.library import ADD_SPECIAL, CONTINUES, MORE
 from ggtok._native.parts import Parts
@@ -66,7 +67,8 @@ def _added(parts: Parts, n: int, flags: int) -> int:
     added = parts.count(b"", 0, 0, flags)
     if n < added:
         raise InvalidValueError(
-            f"n is {n}, but {added} tokens are added to any text: n={added} would do for none of it"
+            f"n is {n}, but {number(added, 'token')} {'is' if added == 1 else 'are'} added to any "
+            f"text: {added} would do for none of it"
         )
     return added
 

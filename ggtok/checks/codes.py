@@ -143,10 +143,10 @@ KINDS = {
     "GGT404": Kind(
         REMARK,
         "tokens that no context gave",
-        "Merges make them, but in every context tried the pre-tokenizer or the normalizer cuts or "
-        "changes their text, or a longer token takes it.",
-        "Nothing, if the original tokenizer doesn't give them either; thousands of them may mean a "
-        "wrong tokenizer.ggml.pre.",
+        "In every context tried, their text is cut or changed before tokens are looked for, or a "
+        "longer token takes it.",
+        "Nothing, if the original tokenizer doesn't give them either. In a BPE vocabulary, "
+        "thousands of them may mean a wrong tokenizer.ggml.pre.",
     ),
     "GGT405": Kind(
         REMARK,

@@ -104,11 +104,6 @@ def characters(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")
 
 
-def number(n: int, noun: str) -> str:
-    """ "1 token", "2 tokens"."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
 def is_utf8(text: bytes) -> bool:
     try:
         text.decode()

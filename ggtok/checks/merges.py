@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from ggtok._escape import shown
+from ggtok._escape import number, shown
 from ggtok.checks.codes import Finding, finding
-from ggtok.checks.file import GGML, File, characters, number
+from ggtok.checks.file import GGML, File, characters
 from ggtok.explaining.bpe import merges_of
 from ggtok.making.read import pair
 

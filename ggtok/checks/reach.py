@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
+from ggtok._escape import number
 from ggtok.checks import contexts, pre
 from ggtok.checks.codes import Finding, finding
-from ggtok.checks.file import GGML, TAG, File, characters, is_utf8, number
+from ggtok.checks.file import GGML, TAG, File, characters, is_utf8
 from ggtok.explaining.bpe import merges_of
 from ggtok.making.spelling import NORMAL, scheme
 from ggtok.tokenizer import TokenAttr

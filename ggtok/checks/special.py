@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ggtok._escape import number
 from ggtok.checks.codes import Finding, finding
-from ggtok.checks.file import GGML, TAG, File, number
+from ggtok.checks.file import GGML, TAG, File
 from ggtok.making.gguf_writer import SPECIAL_KEYS
 from ggtok.making.spelling import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 from ggtok.tokenizer import TokenAttr

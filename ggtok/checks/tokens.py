@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ggtok._escape import number
 from ggtok.checks.codes import Finding, finding
-from ggtok.checks.file import GGML, File, is_utf8, number
+from ggtok.checks.file import GGML, File, is_utf8
 from ggtok.making.spelling import NORMAL, USER_DEFINED
 
 

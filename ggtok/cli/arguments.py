@@ -224,6 +224,10 @@ def no_second_model(model: str | None, second: str) -> None:
         raise UsageError(f"two models, {model} and {second}: give one of them")
 
 
+def can_only_be_model(word: str) -> bool:
+    return _is_gguf(expanded(word)) or _is_name(word)
+
+
 def _is_gguf(path: str) -> bool:
     """Whether it is a GGUF file, by its name, or else (Ollama's have none) by how it begins."""
     if not os.path.isfile(path):
@@ -265,6 +269,12 @@ def no_words(args: argparse.Namespace) -> None:
     """Refuses words that nothing reads."""
     if args.words:
         raise UsageError(f"unexpected argument: {args.words[0]!r}")
+
+
+def check_id(tok: ggtok.Tokenizer, id: int) -> None:
+    """Refuses what is no id of the vocabulary."""
+    if not 0 <= id < tok.n_tokens:
+        raise UsageError(f"no token {id}: the ids are 0 to {tok.n_tokens - 1}")
 
 
 def load(args: argparse.Namespace) -> ggtok.Tokenizer:

@@ -11,6 +11,7 @@ from ggtok._escape import shown
 from ggtok.cli import escapes, reading, texts, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.offsets import add_unit, decoded
+from ggtok.cli.status import UsageError
 
 
 def add_arguments(parser: Parser) -> None:
@@ -33,6 +34,10 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     take_model(args)
     files = texts.paths(args)
+    if args.overlap < 0:
+        raise UsageError(f"--overlap must not be negative, but is {args.overlap}")
+    if "" in (args.at or ()):
+        raise UsageError("--at needs a text, but it is empty")
     tok = load(args)
     return texts.each(files, lambda path: _cut(tok, path, args))
 

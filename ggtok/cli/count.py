@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import ggtok
+from ggtok._escape import number
 from ggtok.cli import count_report, messages, reading, status
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.messages import warn
@@ -157,7 +158,8 @@ def _told(
 def _status(args: argparse.Namespace, report: count_report.Report) -> int:
     over = args.budget is not None and report.total > args.budget
     if over:
-        warn(f"{report.total} tokens are {report.total - args.budget} more than {args.budget}")
+        more = report.total - args.budget
+        warn(f"{number(report.total, 'token')}: {more} more than {args.budget}")
     if report.errors:
         return status.ERROR
     return status.FINDING if over else status.OK

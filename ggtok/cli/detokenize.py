@@ -6,7 +6,16 @@ import argparse
 import re
 
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli.arguments import (
+    MODEL_FIRST,
+    Command,
+    Parser,
+    add_json,
+    add_model,
+    check_id,
+    load,
+    take_model,
+)
 from ggtok.cli.status import UsageError
 
 
@@ -41,7 +50,10 @@ def run(args: argparse.Namespace) -> None:
     else:
         listed = reading.file(args.file or "-").decode("utf-8-sig", "replace")
     ids = _ids(listed)
-    data = load(args).decode_bytes(
+    tok = load(args)
+    for id in ids:
+        check_id(tok, id)
+    data = tok.decode_bytes(
         ids,
         remove_special=args.remove_special,
         unparse_special=not args.no_unparse_special,

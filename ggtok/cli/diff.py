@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         writing.write_json(found, indent=2)
     else:
-        for line in _lines(found):
+        for line in _lines(found, a, b):
             writing.write_line(line)
     return FINDING if sides.any_difference(found) else OK
 
@@ -60,7 +60,7 @@ def _side(name: str, args: argparse.Namespace) -> Any:
 def _draft(a: Any, b: Any, args: argparse.Namespace) -> int:
     from ggtok.cli import sides
 
-    why = sides.why_no_draft(a.tok, b.tok)
+    why = sides.why_no_draft(a, b)
     if args.json:
         writing.write_json({"may_draft": why is None, "reason": why}, indent=2)
     else:
@@ -70,23 +70,25 @@ def _draft(a: Any, b: Any, args: argparse.Namespace) -> int:
     return OK if why is None else FINDING
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(found: dict[str, Any], a: Any, b: Any) -> list[str]:
     """The differences for people."""
     lines = [
         f"{name:<24}{_value(values[0])} | {_value(values[1])}"
         for name, values in found["values"].items()
     ]
-    for what in ("only in A", "only in B"):
+    for what, side in ("only in A", a), ("only in B", b):
         rows = found["tokens"][what]
-        lines += _list(f"tokens {what}", [f"{id:>7}  {text!r}" for id, text in rows])
-    moved = found["tokens"]["moved"]
-    lines += _list("tokens with other ids", [f"{i:>7} | {j:<7}  {t!r}" for i, j, t in moved])
-    types = found["tokens"]["types"]
-    lines += _list("tokens of other types", [f"{i:>7}  {t!r}: {x} | {y}" for i, t, x, y in types])
+        lines += _list(f"tokens {what}", [f"{id:>7}  {_token(side, text)}" for id, text in rows])
+    moved = [f"{i:>7} | {j:<7}  {_token(a, t)}" for i, j, t in found["tokens"]["moved"]]
+    lines += _list("tokens with other ids", moved)
+    types = [f"{i:>7}  {_token(a, t)}: {x} | {y}" for i, t, x, y in found["tokens"]["types"]]
+    lines += _list("tokens of other types", types)
     if found["tokens"]["scores"]:
         lines.append(f"tokens of other scores: {found['tokens']['scores']}")
     for what, rows in found["merges"].items():
-        lines += _list(f"merges {what}", [f"{rank:>7}  {text!r}" for rank, text in rows])
+        side = b if what == "only in B" else a
+        merges = [f"{rank:>7}  {_merge(side, text)}" for rank, text in rows]
+        lines += _list(f"merges {what}", merges)
     text = found.get("text")
     if text is not None:
         rows = [
@@ -95,9 +97,18 @@ def _lines(found: dict[str, Any]) -> list[str]:
             for line in (f"line {row['line']}", f"  A {row['A']}", f"  B {row['B']}")
         ]
         n = len(text["different"])
-        lines.append(f"ids: {n} of {text['lines']} lines differ")
+        lines.append(f"lines with other ids: {n} of {text['lines']}")
         lines += [f"  {row}" for row in rows[: 3 * _SHOWN]]
     return lines or ["no difference"]
+
+
+def _token(side: Any, text: str) -> str:
+    return f"'{shown(side.readable(text))}'"
+
+
+def _merge(side: Any, text: str) -> str:
+    left, _, right = text.partition(" ")
+    return f"{_token(side, left)} + {_token(side, right)}"
 
 
 def _value(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ggtok._escape import number
 from ggtok.cli import escapes, writing
 from ggtok.cli.arguments import (
     MODEL_FIRST,
@@ -60,6 +61,10 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(
             "standard input can't be encoded: a run that is stopped reads its sources again"
         )
+    if args.separator == "":
+        raise UsageError("--separator needs a text, but it is empty")
+    if args.threads < 0:
+        raise UsageError(f"--threads must not be negative, but is {args.threads}")
     separator = args.separator
     if separator is not None:
         separator = escapes.replace(separator.encode("utf-8", "surrogateescape"))
@@ -85,7 +90,8 @@ def run(args: argparse.Namespace) -> None:
         if line is not None:
             line.clear()
     if summary.resumed:
-        warn(f"went on after {summary.resumed} ids that were there; --restart begins again")
+        ids = number(summary.resumed, "id")
+        warn(f"went on after {ids} of the interrupted run; --restart begins again")
     if args.json:
         writing.write_json(summary.as_dict(), indent=2)
     else:
@@ -106,9 +112,9 @@ def _report(summary: Summary) -> str:
     faults += f" ({summary.skipped} of these skipped)" if summary.skipped else ""
     name, *others = summary.files
     return (
-        f"{name}: {summary.ids} ids ({summary.dtype}) of {summary.documents} documents, "
-        f"{writing.size(summary.bytes)} in {summary.sources} files{faults}\n"
-        + "".join(f"{other}\n" for other in others)
+        f"{name}: {number(summary.ids, 'id')} ({summary.dtype}) of "
+        f"{number(summary.documents, 'document')}, {writing.size(summary.bytes)} in "
+        f"{number(summary.sources, 'file')}{faults}\n" + "".join(f"{other}\n" for other in others)
     )
 
 
@@ -124,7 +130,7 @@ def describe(p: EncodeProgress) -> str:
     bar = "#" * int(share * _BAR)
     return (
         f"[{bar:<{_BAR}}] {share:4.0%}  {writing.size(p.bytes)}, "
-        f"{(p.bytes - p.bytes_before) / seconds / 1e6:.0f} MB/s, {p.ids} ids, "
+        f"{(p.bytes - p.bytes_before) / seconds / 1e6:.0f} MB/s, {number(p.ids, 'id')}, "
         f"{int(left) // 60}:{int(left) % 60:02} left"
     )
 

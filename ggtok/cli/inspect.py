@@ -18,6 +18,8 @@ from ggtok.cli.arguments import (
     Parser,
     add_json,
     add_model,
+    can_only_be_model,
+    check_id,
     load,
     overrides,
     take_only_model,
@@ -25,12 +27,14 @@ from ggtok.cli.arguments import (
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
 
+DEFAULT = "default"  # the name of a model's own template
+
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--template",
         nargs="?",
-        const="default",
+        const=DEFAULT,
         metavar="NAME",
         help="print a chat template (without a name, the default one)",
     )
@@ -52,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         names = _native.pre_names()
         _write(args, names, names)
         return status.OK
+    _give_back_model(args)
     take_only_model(args)
     if args.template is not None:
         _write_template(load(args), args)
@@ -65,6 +70,15 @@ def run(args: argparse.Namespace) -> int:
     facts = _facts(tok, error)
     _write(args, facts, _report(facts))
     return status.OK if error is None else status.FINDING
+
+
+def _give_back_model(args: argparse.Namespace) -> None:
+    """``--template MODEL`` names the model, not a template, if nothing else does."""
+    name = args.template
+    if name in (None, DEFAULT) or args.model is not None or args.words:
+        return
+    if "GGTOK_MODEL" not in os.environ or can_only_be_model(name):
+        args.words, args.template = [name], DEFAULT
 
 
 def _write(args: argparse.Namespace, value: Any, lines: list[str]) -> None:
@@ -202,6 +216,8 @@ def _short(value: object) -> str:
 
 # ---- one template, one token ----
 
+_IDS = 8  # that a message shows
+
 
 def _write_template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> None:
     templates = tok.chat_templates
@@ -221,15 +237,30 @@ def find(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> list[int
     """The ids that `given` may mean: digits are an id, unless `as_text`; all else is a text,
     stored or printed."""
     if not as_text and given.isascii() and given.isdecimal():
-        if len(given) > 10 or int(given) >= tok.n_tokens:
-            raise UsageError(f"no token {given[:20]}: the ids are 0 to {tok.n_tokens - 1}")
-        return [int(given)]
+        id = int(given.lstrip("0")[:20] or "0")
+        check_id(tok, id)
+        return [id]
     text = os.fsencode(given)
-    ids = [id for id in range(tok.n_tokens) if text in (tok.token_text(id), tok.token_to_piece(id))]
-    if not ids:
-        n = tok.count(text, add_special=False, parse_special=True)
-        raise UsageError(f"no token has the text {given!r}; it takes {n} tokens")
-    return ids
+    stored = text
+    if tok.vocab_type == "WPM":  # whose files mark where a word begins, not where it goes on
+        stored = text.removeprefix(b"##") if text.startswith(b"##") else "\u2581".encode() + text
+    texts = {text, stored}
+    ids = [
+        id
+        for id in range(tok.n_tokens)
+        if tok.token_text(id) in texts or tok.token_to_piece(id) == text
+    ]
+    return ids or _only_token(tok, text, given)
+
+
+def _only_token(tok: ggtok.Tokenizer, text: bytes, given: str) -> list[int]:
+    """The one token that a text becomes, as where a space is put before it."""
+    ids = tok.encode(text, add_special=False, parse_special=True)
+    if len(ids) == 1 and ids[0] != tok.unk_id:
+        return ids
+    listed = " ".join(map(str, ids[:_IDS])) + (" ..." if len(ids) > _IDS else "")
+    becomes = f"token{'s' if len(ids) > 1 else ''} {listed}" if ids else "no token"
+    raise UsageError(f"no token has the text {given!r}: it becomes {becomes}")
 
 
 def _token(tok: ggtok.Tokenizer, id: int) -> dict[str, Any]:

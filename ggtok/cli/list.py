@@ -22,7 +22,8 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     for folder in args.words:
         if not os.path.isdir(folder):
-            raise UsageError(f"not a folder: {folder}")
+            why = "is not a folder" if os.path.lexists(folder) else "doesn't exist"
+            raise UsageError(f"{folder or repr(folder)} {why}")
     survey = listing.Survey()
     models = list(listing.models(args.words, survey))
     if args.json:

@@ -29,7 +29,10 @@ def run(args: argparse.Namespace) -> None:
     take_model(args, needed=1)
     if len(args.words) != 1:
         raise UsageError("give one token: its id or its text")
+    from ggtok.explaining.tree import check_merges
+
     tok = load(args)
+    check_merges(tok)
     ids = inspect.find(tok, args.words[0], as_text=args.text)
     trees = [tok.merge_tree(id) for id in ids]
     if args.json:

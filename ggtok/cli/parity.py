@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import ggtok
-from ggtok._escape import shown
+from ggtok._escape import number, shown
 from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import (
     MODEL,
@@ -85,7 +85,7 @@ def _progress(args: argparse.Namespace) -> Iterator[progress.Line | None]:
     if not progress.shown(args.quiet):
         yield None
         return
-    line = progress.Line(sys.stderr, lambda n: f"{n} texts compared")
+    line = progress.Line(sys.stderr, lambda n: f"{number(n, 'text')} compared")
     try:
         yield line
     finally:
@@ -110,8 +110,8 @@ def _write(args: argparse.Namespace, tok: ggtok.Tokenizer, package: str, found: 
             f"llama.cpp crashed on {found.deaths} of the texts, or refused them; they aren't "
             "compared"
         )
-    ways = f"{found.texts} texts, each encoded in 4 ways, with the llama.cpp of {package}"
-    result = f"{found.different} differences" if found.different else "no difference"
+    ways = f"{number(found.texts, 'text')}, each encoded in 4 ways, with the llama.cpp of {package}"
+    result = number(found.different, "difference") if found.different else "no difference"
     writing.write_line(f"{ways}: {result}")
     for difference in found.first:
         for line in _lines(tok, difference):

@@ -15,6 +15,7 @@ from ggtok.making.convert.folder import Folder
 from ggtok.making.convert.originals import Package
 from ggtok.making.convert.reading import read_object
 from ggtok.making.convert.tokenizer_json import Source, ids_of
+from ggtok.making.spelling import from_characters, scheme
 
 Tokens = list[bytes]
 # llama.cpp's common/speculative.cpp, b11549.
@@ -30,6 +31,11 @@ class Model:
         self.texts = [tok.token_text(id) for id in range(tok.n_tokens)]
         pairs = ggtok.vocabulary(source).merge_texts if tok.n_tokens else None
         self.merges = [left + b" " + right for left, right in pairs or ()]
+        self._spelled = scheme(tok.model, tok.pre) == "characters"
+
+    def readable(self, text: str) -> str:
+        """What a stored text stands for, with surrogates for bytes that aren't UTF-8."""
+        return _readable(text) if self._spelled else text
 
     def values(self) -> dict[str, object]:
         """What there is one of."""
@@ -49,7 +55,7 @@ class Model:
         return self.tok.encode_batch(lines, add_special=False, parse_special=parse_special)
 
     def piece(self, id: int) -> str:
-        return self.tok.token_to_piece(id).decode("utf-8", "replace")
+        return self.tok.token_to_piece(id).decode("utf-8", "surrogateescape")
 
 
 class Original:
@@ -73,14 +79,25 @@ class Original:
         self._encode = encode
         self._texts = [by_id.get(id, "") for id in range(max(by_id, default=-1) + 1)]
         self.texts = [text.encode() for text in self._texts]
+        decoders = [source.document.get(key) for key in ("pre_tokenizer", "decoder")]
+        self._spelled = '"ByteLevel"' in json.dumps(decoders)
         self.continuing_prefix = source.model.get("continuing_subword_prefix", "##")
 
     def ids(self, lines: Sequence[bytes], *, parse_special: bool) -> list[list[int]]:
         """It parses special tokens always."""
         return self._encode([line.decode("utf-8", "replace") for line in lines])
 
+    def readable(self, text: str) -> str:
+        return _readable(text) if self._spelled else text
+
     def piece(self, id: int) -> str:
-        return self._texts[id] if id < len(self._texts) else ""
+        return self.readable(self._texts[id]) if id < len(self._texts) else ""
+
+
+def _readable(text: str) -> str:
+    """GPT-2's characters as the bytes that they stand for."""
+    data = from_characters(text.encode())
+    return text if data is None else data.decode("utf-8", "surrogateescape")
 
 
 def compare(a: Model, b: Model | Original) -> dict[str, Any]:
@@ -183,12 +200,13 @@ def compare_lines(a: Model, b: Model | Original, data: bytes) -> dict[str, Any]:
 
 def _pieces(side: Model | Original, ids: list[int]) -> str:
     """The first few ids and their pieces."""
-    first = " ".join(f"{id} {side.piece(id)!r}" for id in ids[:4])
+    first = " ".join(f"{id} '{shown(side.piece(id))}'" for id in ids[:4])
     return f"{first} ..." if len(ids) > 4 else first
 
 
-def why_no_draft(a: ggtok.Tokenizer, b: ggtok.Tokenizer) -> str | None:
+def why_no_draft(one: Model, other: Model) -> str | None:
     """Why b can't draft for a: ``common_speculative_are_compatible``; None: it may."""
+    a, b = one.tok, other.tok
     if a.vocab_type != b.vocab_type:
         return f"the types are {a.vocab_type} and {b.vocab_type}"
     for name in "bos", "eos":
@@ -206,5 +224,6 @@ def why_no_draft(a: ggtok.Tokenizer, b: ggtok.Tokenizer) -> str | None:
     for id in range(_FIRST, min(a.n_tokens, b.n_tokens)):
         x, y = a.token_text(id), b.token_text(id)
         if x != y:
-            return f"token {id} is {shown(repr(_text(x)))} and {shown(repr(_text(y)))}"
+            texts = [shown(side.readable(_text(t))) for side, t in ((one, x), (other, y))]
+            return f"token {id} is '{texts[0]}' and '{texts[1]}'"
     return None

@@ -85,13 +85,23 @@ _OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 )
 
 
+def _missing_folder(path: str) -> str | None:
+    """The first of the folders that a path names and that don't exist."""
+    missing = None
+    while (above := os.path.dirname(path)) not in ("", path) and not os.path.exists(above):
+        missing = path = above
+    return missing
+
+
 def reason(error: BaseException) -> str:
     """What an error says, in the command's terms."""
     if isinstance(error, OSError) and error.strerror:
         if error.filename is None:
             return error.strerror
-        name = os.fsdecode(error.filename) or "''"
-        return f"{name}: {error.strerror}"
+        name = os.fsdecode(error.filename)
+        if isinstance(error, FileNotFoundError) and (folder := _missing_folder(name)):
+            return f"{name}: the folder {folder} doesn't exist"
+        return f"{name or repr(name)}: {error.strerror}"
     message = str(error)
     for clause, advice in _ADVICE:
         if found := re.search(clause, message):

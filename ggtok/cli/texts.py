@@ -23,6 +23,8 @@ def paths(args: argparse.Namespace) -> list[str]:
     """The files that are named; without any, standard input."""
     if args.tokens is None:
         raise UsageError("no number of tokens: give -n N")
+    if args.tokens < 0:
+        raise UsageError(f"-n must not be negative, but is {args.tokens}")
     if args.null and args.json:
         raise UsageError("--null and --json exclude each other")
     if args.words.count("-") > 1:

@@ -15,14 +15,19 @@ from ggtok.explaining.vocabulary import Vocabulary
 
 def merge_tree(tok: Attributes, id: int) -> MergeTree:
     text = tok.token_text(id)  # it judges the id
-    if tok.vocab_type not in ("BPE", "SPM"):
-        raise VocabError(f"a {tok.vocab_type} vocabulary has no merges, only BPE and SPM have")
+    check_merges(tok)
     if len(text) > LONGEST:
         raise InvalidValueError(
             f"token {id} has {len(text):,} bytes, and at most {LONGEST:,} can be explained"
         )
     v = vocabulary_of(tok)
     return _bpe(v, id, text) if tok.vocab_type == "BPE" else _spm(v, id, text)
+
+
+def check_merges(tok: Attributes) -> None:
+    """Refuses a vocabulary that merges nothing."""
+    if tok.vocab_type not in ("BPE", "SPM"):
+        raise VocabError(f"a {tok.vocab_type} vocabulary has no merges, only BPE and SPM have")
 
 
 def _bpe(v: Vocabulary, id: int, spelled: bytes) -> MergeTree:

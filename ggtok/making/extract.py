@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import warnings
@@ -9,7 +10,7 @@ import warnings
 from ggtok import _outputs, sources
 from ggtok._escape import shown
 from ggtok._inputs import open_regular
-from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, VocabWarning, not_found
+from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, VocabWarning, file_error
 from ggtok.making.gguf_reader import ARRAY, STRING, Reader
 from ggtok.making.writers import GGUF
 from ggtok.sources.prefix import read_file
@@ -76,7 +77,7 @@ def metadata_of(source: str) -> tuple[str | None, bytes]:
     if not os.path.exists(path):
         found = sources.find(source)
         if found is None:
-            raise not_found(f"{source}: No such file or directory")
+            raise file_error(errno.ENOENT, os.strerror(errno.ENOENT), source)
         if found.data is not None:
             return None, found.data
         path = str(found.source.path)

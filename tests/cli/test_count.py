@@ -310,7 +310,7 @@ def test_budget(run, tree: Path) -> None:
     inside, over = (run("count", LLAMA3, "docs", "--budget", str(b)) for b in (n, n - 3))
     assert (inside.status, inside.warnings) == (0, [])
     assert (over.status, over.out) == (1, inside.out)
-    assert over.warnings == [f"ggtok: warning: {n} tokens are 3 more than {n - 3}"]
+    assert over.warnings == [f"ggtok: warning: {n} tokens: 3 more than {n - 3}"]
     shown = json.loads(run("count", LLAMA3, "docs", "--budget", "1", "--json").out)
     assert shown["over_budget"] is True
 

@@ -68,7 +68,7 @@ def test_what_is_changed_is_found(run, tmp_path: Path) -> None:
     assert f"template default        - | {TEMPLATE[:10]}" in shown
     assert "... (" in shown
     assert "tokens only in B: 2\n      300  'changed'\n      680  'new'\n" in shown
-    assert "ids: 1 of 4 lines differ\n  line 4\n    A " in shown
+    assert "lines with other ids: 1 of 4\n  line 4\n    A " in shown
 
 
 def test_long_lists_are_cut_short(run) -> None:
@@ -106,7 +106,9 @@ def test_the_original(run, make: str, tmp_path: Path) -> None:
         other.set(GGML + "pre", "gpt-2")
         other.write(tmp_path / "model.gguf")
         shown = run("diff", model, str(path), "--text", str(text), "-q")
-        assert shown.status == 1 and shown.out.startswith(b"ids: 1 of 4 lines differ\n  line 1\n")
+        assert shown.status == 1 and shown.out.startswith(
+            b"lines with other ids: 1 of 4\n  line 1\n"
+        )
     else:
         assert found["tokens"]["only in A"] == found["tokens"]["only in B"] == []
         assert found["tokens"]["moved"] == []

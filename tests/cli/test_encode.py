@@ -34,13 +34,13 @@ def test_files(run: Any, here: Path) -> None:
     ids = ids_of(tok, ["one", "two", "\xff"], tok.eos_id)
     assert raw_ids(here / "o") == ids
     assert done.out.decode() == (
-        f"o: {sum(map(len, ids))} ids (uint16) of 3 documents, 12 B in 1 files\n"
+        f"o: {sum(map(len, ids))} ids (uint16) of 3 documents, 12 B in 1 file\n"
         "o.offsets\no.manifest.json\n"
     )
     again = run("encode", LLAMA3, "a.txt", "-o", "o", "--separator", r"\n\n")
     assert again.out == done.out
     assert again.warnings == [
-        f"ggtok: warning: went on after {sum(map(len, ids))} ids that were there; "
+        f"ggtok: warning: went on after {sum(map(len, ids))} ids of the interrupted run; "
         "--restart begins again"
     ]
     assert run("encode", LLAMA3, "a.txt", "-o", "o", "--restart", "--no-eos").status == 0

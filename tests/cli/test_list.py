@@ -78,9 +78,9 @@ def test_what_is_not_a_model_is_listed_with_its_error(run, tmp_path: Path) -> No
 
 
 def test_folders_that_are_none(run, tmp_path: Path) -> None:
-    for path in tmp_path / "none", Path(BPE):
+    for path, why in (tmp_path / "none", "doesn't exist"), (Path(BPE), "is not a folder"):
         result = run("list", str(path))
-        assert (result.status, result.errors) == (2, [f"ggtok: error: not a folder: {path}"])
+        assert (result.status, result.errors) == (2, [f"ggtok: error: {path} {why}"])
 
 
 def test_slow_servers_are_told_of(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
