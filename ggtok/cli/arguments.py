@@ -14,6 +14,7 @@ import ggtok
 from ggtok._inputs import read_regular
 from ggtok.cli import messages, writing
 from ggtok.cli.status import UsageError
+from ggtok.cli.suggestions import did_you_mean
 
 # What stands for the value of an option that is a file's or a folder's name.
 PATHS = {"MODEL", "FILE", "F", "OUT", "PATH"}
@@ -78,6 +79,15 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self.prog)
 
+    def refuse(self, unknown: Sequence[str]) -> None:
+        """An error about the first argument that nothing reads, if there is one."""
+        option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+        if option is not None:
+            meant = did_you_mean(option, self._option_string_actions)
+            self.error(f"unknown option {option}{meant}")
+        if unknown:
+            self.error(f"unexpected argument: {unknown[0]!r}")
+
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         """As argparse's, but paths may begin with ``~``."""
         if options.get("metavar") in PATHS:
@@ -119,8 +129,27 @@ class Parser(argparse.ArgumentParser):
             return self._get_value(action, "--")
         return super()._get_values(action, arg_strings)
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            if action.type not in (int, float):
+                raise
+            self.error(f"{_name(action)} must be a number, not {arg_string!r}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            meant = did_you_mean(value, action.choices)
+            choices = meant or f"; the choices are {', '.join(action.choices)}"
+            self.error(f"{_name(action)} can't be {value!r}{choices}")
+
     def _print_message(self, message: str, file: Any = None) -> None:
         writing.write(message.encode())
+
+
+def _name(action: argparse.Action) -> str:
+    """What the command line calls an option, or an argument."""
+    return action.option_strings[0] if action.option_strings else str(action.metavar)
 
 
 def add_json(parser: Parser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -23,7 +24,7 @@ from ggtok.cli.arguments import (
     take_model,
 )
 from ggtok.cli.messages import warn
-from ggtok.cli.status import UsageError
+from ggtok.cli.status import UsageError, reason
 
 # Options that a body doesn't say.
 _NOT_FIELDS = ("like", "template", "clock", "variables")
@@ -49,6 +50,11 @@ def add_arguments(parser: Parser) -> None:
         help="end with the beginning of the assistant's answer, as llama-server does by default, "
         "or don't, as transformers",
     )
+    parser.add_argument("-p", "--prompt", metavar="TEXT", help="a message of the user's")
+    parser.add_argument("--system", metavar="TEXT", help="with --prompt: the system message")
+    parser.add_argument(
+        "--no-thinking", action="store_true", help="tell the template that no thinking is wanted"
+    )
     add_json(parser)
     add_model(parser)
 
@@ -58,11 +64,15 @@ def run(args: argparse.Namespace) -> None:
     if len(args.words) > 1:
         raise UsageError(f"unexpected argument: {args.words[1]!r}")
     file = args.words[0] if args.words else "-"
-    if file == args.tools == "-":
+    if args.prompt is not None and args.words:
+        raise UsageError(f"the messages are given twice: in {file} and with --prompt")
+    if args.system is not None and args.prompt is None:
+        raise UsageError("--system has no effect without --prompt")
+    if file == args.tools == "-" and args.prompt is None:
         raise UsageError("messages and tools can't both come from standard input")
     tok = load(args)
     template = _template(tok, args.template)
-    body = _body(reading.json_file(file), args)
+    body = _body(_messages(file) if args.prompt is None else _written(args), args)
     # One moment for all: templates may show it.
     now = datetime.now()
 
@@ -93,11 +103,33 @@ def ids_of(tok: ggtok.Tokenizer, file: str, tools: str | None, template: str | N
     return encode.ids(tok, to_encode, trusted=False, user_defined="parse")
 
 
+def _messages(file: str) -> Any:
+    try:
+        return reading.json_file(file)
+    except FileNotFoundError as e:
+        if os.path.dirname(file):
+            raise
+        raise UsageError(f"{reason(e)}; for a message's text, use --prompt TEXT") from None
+
+
+def _written(args: argparse.Namespace) -> list[dict[str, str]]:
+    """The messages of --system and --prompt."""
+    given = {"system": args.system, "user": args.prompt}
+    return [
+        {"role": role, "content": os.fsencode(text).decode("utf-8", "surrogateescape")}
+        for role, text in given.items()
+        if text is not None
+    ]
+
+
 def _body(given: Any, args: argparse.Namespace) -> dict[str, Any]:
     """A request's body, of which a list is the messages; options come before what it says."""
     body = _with_tools(given, args.tools)
     if args.generation_prompt is not None:
         body["add_generation_prompt"] = args.generation_prompt
+    if args.no_thinking:
+        variables = body.get("chat_template_kwargs") or {}
+        body["chat_template_kwargs"] = {**variables, "enable_thinking": False}
     if args.like == "transformers" and "messages" not in body:
         raise ggtok.InvalidValueError("messages are missing")
     return body
@@ -147,6 +179,7 @@ COMMAND = Command(
     },
     examples=[
         "ggtok chat model.gguf messages.json",
+        'ggtok chat model.gguf --prompt "Hello" --system "Be brief." --no-thinking',
         "ggtok chat model.gguf messages.json --tools tools.json --ids",
         "ggtok chat model.gguf request.json --json",
         """echo '[{"role": "user", "content": "Hi"}]' | ggtok chat model.gguf --json""",

@@ -9,7 +9,8 @@ from importlib import import_module
 import ggtok
 from ggtok.cli.arguments import Command, Parser
 from ggtok.cli.messages import warnings_as_lines
-from ggtok.cli.status import OK, UsageError
+from ggtok.cli.status import OK
+from ggtok.cli.suggestions import did_you_mean
 
 # Each is a module of this package with a COMMAND. To add one: a module, and its row here.
 SUMMARIES = {
@@ -33,6 +34,7 @@ SUMMARIES = {
     "list": "list the models on this machine",
     "cache": "list or remove the vocabularies fetched from elsewhere",
     "completion": "print a script that completes commands in a shell",
+    "help": "show the help of a command, or the list of commands",
 }
 
 
@@ -42,7 +44,9 @@ def run(argv: Sequence[str]) -> int:
         argv = _top(argv)
     command = find(argv[0])
     # Options may stand between the words.
-    args = parser(argv[0], command).parse_intermixed_args(argv[1:])
+    parsing = parser(argv[0], command)
+    args, unknown = parsing.parse_known_intermixed_args(argv[1:])
+    parsing.refuse(unknown)
     with warnings_as_lines(args.quiet):
         return command.run(args) or OK
 
@@ -86,9 +90,13 @@ exit status: 0 success; 1 the command found a fault in what it was given;
 2 an error, reported in one line on standard error"""
 
 
-def _top(argv: Sequence[str]) -> list[str]:
-    """The command and its arguments, from a command line that doesn't begin with a command."""
-    top = Parser(
+# Names that other programs have for commands.
+_ALIASES = {"decode": "detokenize", "version": "--version"}
+
+
+def top() -> Parser:
+    """The parser of what precedes a command."""
+    made = Parser(
         prog="ggtok",
         usage="COMMAND ...",
         description="llama.cpp's tokenizer for GGUF files, without llama.cpp.",
@@ -98,16 +106,27 @@ def _top(argv: Sequence[str]) -> list[str]:
         + "\n"
         + _EPILOG,
     )
-    top.add_argument(
-        "--version", action="version", version=f"ggtok {ggtok.__version__}", help="show the version"
+    made.add_argument(
+        "-V",
+        "--version",
+        action="version",
+        version=f"ggtok {ggtok.__version__}",
+        help="show the version",
     )
-    top.add_argument("words", nargs=REMAINDER, help=SUPPRESS)
-    args = top.parse_args(argv)
+    made.add_argument("words", nargs=REMAINDER, help=SUPPRESS)
+    return made
+
+
+def _top(argv: Sequence[str]) -> list[str]:
+    """The command and its arguments, from a command line that doesn't begin with a command."""
+    parsing = top()
+    args, unknown = parsing.parse_known_args(argv)
+    parsing.refuse(unknown)
     if not args.words:
-        raise UsageError(f"a command is required: {', '.join(SUMMARIES)}", top.prog)
+        parsing.error(f"a command is required: {', '.join(SUMMARIES)}")
     name = args.words[0]
     if name not in SUMMARIES:
-        raise UsageError(
-            f"unknown command {name!r}; the commands are {', '.join(SUMMARIES)}", top.prog
-        )
+        meant = did_you_mean(_ALIASES.get(name, name), [*SUMMARIES, *_ALIASES.values()])
+        listed = meant or f"; the commands are {', '.join(SUMMARIES)}"
+        parsing.error(f"unknown command {name!r}{listed}")
     return [name, *(["--quiet"] if args.quiet else []), *args.words[1:]]

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
 def _all(shtab: Any, shell: str) -> argparse.ArgumentParser:
     """A parser of all commands, whose arguments say how they are completed."""
     top = argparse.ArgumentParser("ggtok", allow_abbrev=False)
-    top.add_argument("--version", action="version", help="show the version")
+    top.add_argument("-V", "--version", action="version", help="show the version")
     top.add_argument("-q", "--quiet", action="store_true", help="print no warnings and no hints")
     each = top.add_subparsers()
     for name, summary in commands.SUMMARIES.items():

@@ -66,12 +66,29 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _ids(listed: str) -> list[int]:
-    """Ids as JSON or Python write them, or separated by white space or commas."""
+    """Ids as JSON or Python write them, or separated by white space or commas; or those in what
+    --json printed."""
+    if listed.lstrip().startswith("{"):
+        return _in_object(listed)
+    if re.match(r"\s*\[\s*\[", listed):
+        raise UsageError("each id has its offsets with it: leave out --offsets, or use --json")
     ids = []
     for word in re.sub(r"[\[\],]", " ", listed).split():
         if not re.fullmatch(r"[+-]?[0-9]{1,20}", word):
             raise UsageError(f"not a token id: {word[:40]!r}")
         ids.append(int(word))
+    return ids
+
+
+def _in_object(text: str) -> list[int]:
+    import json
+
+    try:
+        ids = json.loads(text).get("ids")
+    except ValueError as e:
+        raise UsageError(f"not valid JSON: {e}") from None
+    if not isinstance(ids, list) or any(type(id) is not int for id in ids):
+        raise UsageError("the JSON object has no list of ids under 'ids'")
     return ids
 
 
@@ -87,6 +104,7 @@ COMMAND = Command(
         "ggtok detokenize model.gguf 9906 11 1917",
         'ggtok detokenize model.gguf "[9906, 11, 1917]"',
         "ggtok tokenize model.gguf -f a.txt --ids | ggtok detokenize model.gguf",
+        "ggtok tokenize model.gguf -f a.txt --json | ggtok detokenize model.gguf",
     ],
     add_arguments=add_arguments,
     run=run,

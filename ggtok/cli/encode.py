@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import glob
+import os
 import sys
 
 from ggtok._escape import number
@@ -56,7 +58,9 @@ def run(args: argparse.Namespace) -> None:
     if not args.words:
         raise UsageError("no text: give files, folders or globs")
     if args.output is None:
-        raise UsageError("nothing to write: give -o OUT")
+        no_file = not glob.has_magic(args.words[0]) and not os.path.lexists(args.words[0])
+        meant = "; to print the ids of a text, use 'ggtok tokenize'" if no_file else ""
+        raise UsageError(f"nothing to write: give -o OUT{meant}")
     if "-" in args.words:
         raise UsageError(
             "standard input can't be encoded: a run that is stopped reads its sources again"

@@ -398,7 +398,7 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([LLAMA3, "a", "--json", "--csv"], "--json, --csv, --total, and --tree or --by exclude"),
         ([LLAMA3, "a", "--tree", "--by", "ext"], "--tree and --by exclude each other"),
         ([LLAMA3, "--files0-from", "/dev/stdin"], "/dev/stdin: an empty name"),
-        ([LLAMA3, "a", "--min", "x"], "argument --min: invalid int value"),
+        ([LLAMA3, "a", "--min", "x"], "--min must be a number"),
     ],
 )
 def test_usage(argv: list[str], message: str, tmp_path: Path) -> None:

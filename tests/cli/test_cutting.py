@@ -181,7 +181,7 @@ def test_unreadable_files(
     ("argv", "message"),
     [
         ([], "no number of tokens: give -n N"),
-        (["-n", "x"], "argument -n/--tokens: invalid int value: 'x'"),
+        (["-n", "x"], "-n must be a number, not 'x'"),
         (["-n", "9", "-0", "--json"], "--null and --json exclude each other"),
         (["-n", "9", "-", "-"], "standard input can be read only once"),
         (["--tokens=-1"], "n "),

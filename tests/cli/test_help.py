@@ -1,0 +1,134 @@
+"""Finding one's way: help, the version, what a misspelt word was meant to be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok.cli import commands
+from tests.cli.command import BPE, LLAMA3, QWEN2, SPM
+from tests.docs.pages import TEMPLATE
+from tests.support.patch import GGUF
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
+
+
+def test_help_is_a_command(run) -> None:
+    assert run("help").out == run("--help").out != b""
+    for name in commands.SUMMARIES:
+        assert run("help", name).out == run(name, "--help").out != b""
+
+
+def test_version(run) -> None:
+    assert run("-V").out == run("--version").out == f"ggtok {ggtok.__version__}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["tokenise"], "unknown command 'tokenise'; did you mean tokenize?"),
+        (["tok"], "unknown command 'tok'; did you mean tokenize?"),
+        (["decode"], "unknown command 'decode'; did you mean detokenize?"),
+        (["version"], "unknown command 'version'; did you mean --version?"),
+        (["help", "cuont"], "COMMAND can't be 'cuont'; did you mean count?"),
+        (["--hlep"], "unknown option --hlep; did you mean --help?"),
+        (["tokenize", BPE, "x", "--promt=y"], "unknown option --promt; did you mean --prompt?"),
+        (["tokenize", BPE, "x", "--show"], "unknown option --show; did you mean --show-count?"),
+        (["count", BPE, "x", "--bugdet", "3"], "unknown option --bugdet; did you mean --budget?"),
+        (["count", BPE, "x", "--zzz"], "unknown option --zzz (try 'ggtok count --help')"),
+        (["count", BPE, "x", "--by", "fodler"], "--by can't be 'fodler'; the choices are ext, dir"),
+        (["count", BPE, "x", "--by", "di"], "--by can't be 'di'; did you mean dir?"),
+        (["completion", "bash", "zsh"], "unexpected argument: 'zsh'"),
+        (["encode", BPE, "Hello"], "; to print the ids of a text, use 'ggtok tokenize'"),
+        (["chat", BPE, "Hello"], "Hello: No such file or directory; for a message's text, use"),
+    ],
+)
+def test_what_was_meant(run, argv: list[str], message: str) -> None:
+    result = run(*argv)
+    assert (result.status, result.out, len(result.errors)) == (2, b"", 1)
+    assert message in result.errors[0]
+
+
+def test_encode_of_files_is_no_text(run, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    for path in tmp_path / "a", tmp_path / "*":
+        result = run("encode", BPE, str(path))
+        assert result.errors == ["ggtok: error: nothing to write: give -o OUT"]
+
+
+# ---- what tokenize --json wrote ----
+
+
+@pytest.mark.parametrize("model", [BPE, SPM])
+def test_detokenize_reads_what_tokenize_wrote(run, model: str, tmp_path: Path) -> None:
+    text = "Hello, \U0001fae8 world"
+    for options in [], ["--offsets"]:
+        data = run("tokenize", model, "--no-bos", text, "--json", *options).out
+        (tmp_path / "ids.json").write_bytes(data)
+        assert run("detokenize", model, stdin=data).out.strip() == text.encode()
+        shown = run("detokenize", model, "-f", str(tmp_path / "ids.json"))
+        assert shown.out.strip() == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b'{"ids": [1, 2', "not valid JSON: "),
+        (b'{"tokens": [1]}', "the JSON object has no list of ids under 'ids'"),
+        (b'{"ids": [1, true]}', "the JSON object has no list of ids under 'ids'"),
+        (b"[[71, 0, 1]]", "each id has its offsets with it: leave out --offsets, or use --json"),
+        (b'{"ids": [99999]}', "no token 99999: the ids are 0 to "),
+    ],
+)
+def test_what_is_not_a_list_of_ids(run, data: bytes, message: str) -> None:
+    result = run("detokenize", BPE, stdin=data)
+    assert (result.status, result.out, len(result.errors)) == (2, b"", 1)
+    assert message in result.errors[0]
+
+
+# ---- chat --prompt ----
+
+
+def test_chat_from_the_command_line(run) -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi é"}]
+    given = ["chat", QWEN2, "--prompt", "Hi é"]
+    assert run(*given).out == run("chat", QWEN2, stdin=json.dumps(messages[1:]).encode()).out
+    both = run("chat", QWEN2, stdin=json.dumps(messages).encode()).out
+    assert run(*given, "--system", "Be brief.").out == both
+    ids = run("chat", QWEN2, "-p", "Hi é", "--ids").out
+    assert json.loads(ids) == ggtok.load(QWEN2).encode_chat(messages[1:])
+
+
+def test_chat_without_thinking(run, tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text("{{ enable_thinking }}|{{ x }}|{{ messages[0].content }}")
+    argv = ["chat", LLAMA3, "--template", str(tmp_path / "t.jinja"), "--no-thinking"]
+    assert run(*argv, "-p", "hi").out == b"False||hi"
+    body = {
+        "messages": [{"role": "user", "content": "hi"}],
+        "chat_template_kwargs": {"enable_thinking": True, "x": 1},
+    }
+    for like in [], ["--like", "transformers"]:
+        assert run(*argv, *like, stdin=json.dumps(body).encode()).out == b"False|1|hi"
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["-p", "a", "messages.json"], "given twice: in messages.json and with --prompt"),
+        (["--system", "a"], "--system has no effect without --prompt"),
+    ],
+)
+def test_contradictory_messages(run, argv: list[str], message: str) -> None:
+    result = run("chat", BPE, *argv)
+    assert (result.status, len(result.errors)) == (2, 1) and message in result.errors[0]
+
+
+def test_tools_may_come_from_standard_input_beside_a_prompt(run, tmp_path: Path) -> None:
+    gguf = GGUF.read(BPE)
+    gguf.set("tokenizer.chat_template", TEMPLATE)
+    gguf.write(tmp_path / "chat.gguf")
+    result = run("chat", str(tmp_path / "chat.gguf"), "-p", "a", "--tools", "-", stdin=b"[]")
+    assert (result.status, result.errors) == (0, [])
