@@ -133,7 +133,7 @@ class Parser(argparse.ArgumentParser):
         try:
             return super()._get_value(action, arg_string)
         except argparse.ArgumentError:
-            if action.type not in (int, float):
+            if action.type not in (int, float, token_count):
                 raise
             self.error(f"{_name(action)} must be a number, not {arg_string!r}")
 
@@ -145,6 +145,16 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         writing.write(message.encode())
+
+
+def token_count(word: str) -> int:
+    """A number of tokens: 8000, 8k or 1.5M."""
+    found = re.fullmatch(r"([+-]?[0-9]+(?:\.[0-9]+)?)([kKmM]?)", word)
+    if found is None or ("." in word and not found[2]):
+        raise ValueError(word)
+    if not found[2]:
+        return int(found[1])
+    return round(float(found[1]) * (1000 if found[2] in "kK" else 1_000_000))
 
 
 def _name(action: argparse.Action) -> str:

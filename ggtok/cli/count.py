@@ -11,7 +11,16 @@ from collections.abc import Iterator
 import ggtok
 from ggtok._escape import number
 from ggtok.cli import count_report, messages, reading, status
-from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
+from ggtok.cli.arguments import (
+    MODEL_FIRST,
+    Command,
+    Parser,
+    add_json,
+    add_model,
+    load,
+    take_model,
+    token_count,
+)
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
 
@@ -31,6 +40,7 @@ def add_arguments(parser: Parser) -> None:
     add("--no-ignore", action="store_true", help="of folders, what .gitignore names, too")
     add("--binary", action="store_true", help="count files with NUL bytes, too")
     add("--files0-from", metavar="F", help="the paths are in this file, a NUL after each")
+    add("--field", metavar="NAME", help="count this field of JSON lines, each a text")
     add("--chat", metavar="FILE", help="count the messages or the request in a JSON file")
     add("--tools", metavar="FILE", help="with --chat: a JSON list of tools")
     add("--template", metavar="NAME", help="with --chat: a template of the model's, or a file")
@@ -40,8 +50,15 @@ def add_arguments(parser: Parser) -> None:
     add("--by", choices=["ext", "dir"], help="print sums by extension or folder")
     add("--tree", action="store_true", help="print folders with their sums")
     add("--csv", action="store_true", help="print CSV")
-    add("--min", type=int, default=0, metavar="N", help="print no line of fewer tokens")
-    add("--budget", type=int, metavar="N", help="exit with status 1 if the total is above N")
+    add("--sort", action="store_true", help="print the lines with most tokens first")
+    add("--top", type=token_count, metavar="N", help="print the N lines with most tokens")
+    add("--min", type=token_count, default=0, metavar="N", help="print no line of fewer tokens")
+    add(
+        "--budget",
+        type=token_count,
+        metavar="N",
+        help="exit with status 1 if the total is above N, which may be written as 8k (8000)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,14 +66,18 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json, --csv, --total, and --tree or --by exclude each other")
     if args.tree and args.by:
         raise UsageError("--tree and --by exclude each other")
+    if args.tree and (args.sort or args.top is not None):
+        raise UsageError("--tree excludes --sort and --top: its lines are in the order of folders")
     if args.tools is not None and args.chat is None:
         raise UsageError("--tools has no effect without --chat")
     if args.template is not None and args.chat is None:
         raise UsageError("--template has no effect without --chat")
+    if args.top is not None and args.top < 1:
+        raise UsageError(f"--top must be at least 1, but is {args.top}")
     take_model(args)
     paths = [*args.words, *_listed(args.files0_from)]
     if not paths and args.chat is None and args.files0_from is None:
-        raise UsageError("nothing to count: give files, folders, or - for standard input")
+        paths = ["-"]
     if paths.count("-") + (args.chat == "-") + (args.tools == "-") > 1:
         raise UsageError("standard input can be read only once")
     files = _files(args, paths)
@@ -106,6 +127,7 @@ def _count(
         add_special=args.special,
         parse_special=args.parse_special,
         binary=args.binary,
+        field=args.field,
     )
     for counted in _told(counter.count(files), counter, files, args.quiet):
         if counted.error is not None:
@@ -166,17 +188,20 @@ def _status(args: argparse.Namespace, report: count_report.Report) -> int:
 
 
 COMMAND = Command(
-    usage="[MODEL] PATH...|-",
+    usage="[MODEL] [PATH]...",
     details="Texts are counted as they stand: nothing is added, and no special tokens are parsed. "
-    "Of folders all files are counted that .gitignore doesn't name.",
+    "Of folders all files are counted that .gitignore doesn't name. .gz and .zst files are "
+    "decompressed.",
     words={
         "MODEL": MODEL_FIRST,
-        "PATH": "a file, a folder, or - for standard input",
+        "PATH": "a file, a folder, or - for standard input, which is read if there is none",
     },
     examples=[
         "ggtok count model.gguf src/ --by ext",
         "ggtok count -m user/repo docs/ --include '*.md' --tree --min 1000",
-        "git diff | ggtok count model.gguf - --budget 8000",
+        "git diff | ggtok count model.gguf --budget 8k",
+        "ggtok count model.gguf src/ --top 10",
+        "ggtok count model.gguf train.jsonl.zst --field text",
         "git ls-files -z | ggtok count model.gguf --files0-from - --total",
         "ggtok count model.gguf --chat request.json",
     ],

@@ -7,7 +7,7 @@ import csv
 import io
 import os
 from collections import Counter as Sums
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ggtok._escape import shown
 from ggtok.cli import writing
@@ -15,6 +15,9 @@ from ggtok.cli import writing
 if TYPE_CHECKING:
     from ggtok.cli.counting import Counted as Counted
     from ggtok.cli.counting import Counter as Counter
+
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 class Report:
@@ -42,19 +45,28 @@ class Report:
 
 def write(report: Report, args: argparse.Namespace) -> None:
     """Prints the report in the form that the options name."""
+    files = _chosen(report.files, args, tokens=1)
     if args.total:
         writing.write(b"%d\n" % report.total)
     elif args.json:
-        _write_json(report, args)
+        _write_json(report, files, args)
     elif args.csv:
-        _write_csv(report, args.min)
+        _write_csv(files)
     elif args.tree:
         _write_lines(_tree(report, args.min), report)
     elif args.by is not None:
-        rows = [(n, name) for name, n in _sums(report, args.by) if n >= args.min]
-        _write_lines(rows, report)
+        rows = [(n, name) for name, n in _sums(report, args.by)]
+        _write_lines(_chosen(rows, args, tokens=0), report)
     else:
-        _write_lines([(n, shown(p)) for p, n, _ in report.files if n >= args.min], report)
+        _write_lines([(n, shown(p)) for p, n, _ in files], report)
+
+
+def _chosen(rows: list[Row], args: argparse.Namespace, tokens: int) -> list[Row]:
+    """The rows that --min, --sort and --top leave, in their order; which column has the tokens."""
+    rows = [row for row in rows if row[tokens] >= args.min]
+    if args.sort or args.top is not None:
+        rows.sort(key=lambda row: -row[tokens])
+    return rows[: args.top]
 
 
 def _write_lines(rows: list[tuple[int, str]], report: Report) -> None:
@@ -77,14 +89,12 @@ def _sums(report: Report, by: str) -> list[tuple[str, int]]:
     return sums.most_common()
 
 
-def _write_json(report: Report, args: argparse.Namespace) -> None:
+def _write_json(
+    report: Report, files: list[tuple[str, int, int]], args: argparse.Namespace
+) -> None:
     value = {
         "total": report.total,
-        "files": [
-            {"path": path, "tokens": n, "bytes": size}
-            for path, n, size in report.files
-            if n >= args.min
-        ],
+        "files": [{"path": path, "tokens": n, "bytes": size} for path, n, size in files],
         "binary": report.binary,
     }
     if args.budget is not None:
@@ -92,11 +102,11 @@ def _write_json(report: Report, args: argparse.Namespace) -> None:
     writing.write_json(value, indent=2)
 
 
-def _write_csv(report: Report, least: int) -> None:
+def _write_csv(files: list[tuple[str, int, int]]) -> None:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(("path", "tokens", "bytes"))
-    rows.writerows(row for row in report.files if row[1] >= least)
+    rows.writerows(files)
     writing.write(text.getvalue().encode("utf-8", "surrogateescape"))
 
 
@@ -148,9 +158,11 @@ _BAR = 20  # characters
 
 
 def size_of(files: list[str]) -> int:
-    """Bytes of the files, as far as they can be known."""
+    """Bytes of the files, as far as they can be known; 0 if some are compressed."""
     total = 0
     for path in files:
+        if path.lower().endswith((".gz", ".zst")):
+            return 0
         try:
             total += os.stat(path).st_size
         except OSError:

@@ -12,8 +12,9 @@ import os
 import stat
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import ggtok
@@ -22,6 +23,10 @@ from ggtok._inputs import SNIFFED
 from ggtok._native.blocks import Blocks
 from ggtok.cli import reading
 from ggtok.cli.status import reason
+from ggtok.errors import DocumentError
+
+# A part of a text, or documents.
+Text = bytearray | Sequence[bytes]
 
 PART = 1 << 20  # bytes, about, of a part
 _SMALL = 4 << 20  # bytes of a file that one task reads
@@ -52,6 +57,7 @@ class Counter:
         tok: the tokenizer.
         add_special, parse_special: as of ``tok.count``.
         binary: whether files with a NUL near their beginning are counted, too.
+        field: the files' lines are JSON objects, whose texts have this name; None: files are texts.
 
     Attributes:
         bytes: how many bytes have been counted so far.
@@ -59,9 +65,16 @@ class Counter:
     """
 
     def __init__(
-        self, tok: ggtok.Tokenizer, *, add_special: bool, parse_special: bool, binary: bool
+        self,
+        tok: ggtok.Tokenizer,
+        *,
+        add_special: bool,
+        parse_special: bool,
+        binary: bool,
+        field: str | None,
     ) -> None:
         self._tok = tok
+        self._field = field
         self._flags = add_special * _native.ADD_SPECIAL | parse_special * _native.PARSE_SPECIAL
         self._sniffs = not binary
         self._own = threading.local()  # a context for each thread
@@ -103,8 +116,8 @@ class Counter:
                 self._tasks.append((counted, pool.submit(self._file, counted.path)))
                 yield
                 return
-            with reading.blocks(counted.path, regular=size is not None) as blocks:
-                for text, flags in self._parts(self._checked(counted.path, blocks)):
+            with self._blocks_of(counted.path, size is not None) as blocks:
+                for text, flags in self._texts(counted.path, blocks):
                     if len(text) > _LONG:
                         self._add(counted, self._part(text, flags))
                     else:
@@ -112,7 +125,7 @@ class Counter:
                     yield
         except _Binary:
             counted.skipped = "binary"
-        except OSError as e:
+        except (OSError, DocumentError) as e:
             counted.error = reason(e)
 
     def _finish(self) -> None:
@@ -122,7 +135,7 @@ class Counter:
             self._add(counted, task.result())
         except _Binary:
             counted.skipped = "binary"
-        except OSError as e:
+        except (OSError, DocumentError) as e:
             counted.error = reason(e)
 
     def _add(self, counted: Counted, done: tuple[int, int]) -> None:
@@ -137,14 +150,28 @@ class Counter:
     def _file(self, path: str) -> tuple[int, int]:
         """Tokens and bytes of a file."""
         tokens = size = 0
-        with reading.blocks(path, regular=True) as blocks:
-            for text, flags in self._parts(self._checked(path, blocks)):
+        with self._blocks_of(path, True) as blocks:
+            for text, flags in self._texts(path, blocks):
                 more, n = self._part(text, flags)
                 tokens, size = tokens + more, size + n
         return tokens, size
 
-    def _part(self, text: bytearray, flags: int) -> tuple[int, int]:
+    def _blocks_of(self, path: str, regular: bool) -> AbstractContextManager[Iterator[bytes]]:
+        return reading.blocks(path, regular=regular, decompress=True)
+
+    def _part(self, text: Text, flags: int) -> tuple[int, int]:
+        if not isinstance(text, bytearray):
+            return self._documents(text)
         return len(self._blocks().encode(text, len(text), flags)) // 4, len(text)
+
+    def _documents(self, texts: Sequence[bytes]) -> tuple[int, int]:
+        ids, _ = self._tok.encode_batch_arrays(
+            texts,
+            add_special=bool(self._flags & _native.ADD_SPECIAL),
+            parse_special=bool(self._flags & _native.PARSE_SPECIAL),
+            threads=1,
+        )
+        return len(ids), sum(map(len, texts))
 
     def _blocks(self) -> Blocks:
         own = self._own
@@ -162,7 +189,17 @@ class Counter:
             left -= len(block)
             yield block
 
-    def _parts(self, blocks: Iterator[bytes]) -> Iterator[tuple[bytearray, int]]:
+    def _texts(self, path: str, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
+        """What may be encoded alone: parts of a text, or some documents."""
+        checked = self._checked(path, blocks)
+        if self._field is None:
+            return self._parts(checked)
+        from ggtok.files.jsonl import documents
+
+        name = reading.STDIN if path == "-" else path
+        return ((texts, self._flags) for texts in documents(checked, name, self._field))
+
+    def _parts(self, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
         """A text in parts that may be encoded alone, and the flags to do so."""
         flags, text, enough = self._flags, bytearray(), PART
         for block in blocks:

@@ -12,18 +12,32 @@ from ggtok.cli.messages import hint
 from ggtok.cli.status import UsageError
 
 BLOCK = 1 << 20  # bytes
+STDIN = "standard input"
 
 
 @contextmanager
-def blocks(path: str, *, regular: bool = False) -> Iterator[Iterator[bytes]]:
-    """What a file holds, in parts of at most :data:`BLOCK` bytes; ``-`` is standard input.
+def blocks(
+    path: str, *, regular: bool = False, decompress: bool = False
+) -> Iterator[Iterator[bytes]]:
+    """What a file holds, in parts of about :data:`BLOCK` bytes; ``-`` is standard input.
 
-    `regular`: it was a regular file, and nothing else is read in its place."""
+    `regular`: it was a regular file, and nothing else is read in its place. `decompress`: of
+    .gz and .zst files, what was compressed."""
     if path == "-":
-        yield _blocks(_standard_input(), "standard input")
+        yield _blocks(_standard_input(), STDIN)
     else:
         with open_regular(path) if regular else open(path, "rb", buffering=0) as f:
-            yield _blocks(f, path)
+            yield _decompressed(f, path) if decompress else _blocks(f, path)
+
+
+def _decompressed(f: Any, path: str) -> Iterator[bytes]:
+    if not path.lower().endswith((".gz", ".zst")):
+        yield from _blocks(f, path)
+        return
+    from ggtok.files import sources, streams
+
+    with streams.naming(path):
+        yield from _blocks(streams.decompressor(path, sources.compression_of(path), f), path)
 
 
 def _standard_input() -> BinaryIO:
@@ -42,6 +56,8 @@ def _blocks(f: Any, name: str) -> Iterator[bytes]:
         while block := read(BLOCK):
             yield block
     except OSError as e:  # which doesn't know the name
+        if e.errno is None:  # of a decompressor
+            raise
         raise OSError(e.errno, e.strerror, name) from None
 
 

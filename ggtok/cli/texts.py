@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from ggtok.cli import messages, status
-from ggtok.cli.arguments import Parser
+from ggtok.cli.arguments import Parser, token_count
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
 
@@ -14,7 +14,7 @@ from ggtok.cli.status import UsageError
 def add_arguments(parser: Parser) -> None:
     """The options that these commands share."""
     add = parser.add_argument
-    add("-n", "--tokens", type=int, metavar="N", help="how many tokens there may be at most")
+    add("-n", "--tokens", type=token_count, metavar="N", help="at most so many tokens (8k: 8000)")
     add("--no-special", action="store_true", help="count no BOS, nor what else is added to a text")
     add("-0", "--null", action="store_true", help="end each text with NUL instead of nothing")
 

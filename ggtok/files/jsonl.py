@@ -7,13 +7,15 @@ library, which judges, so that which parser is installed makes no difference.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from ggtok.errors import DocumentError
 from ggtok.files.documents import LIMIT, Faults, Piece, Pieces, Place, faultless, filled, one_by_one
 from ggtok.files.sources import Source
 from ggtok.files.streams import Stream
+from ggtok.files.summary import Counts
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -30,6 +32,25 @@ def read(source: Source, place: Place, field: str, errors: str) -> Pieces:
                 yield from reader.group(group[:n], stream.at())
                 del group[:n]
         yield from reader.group(group, stream.at())
+
+
+class _Lenient(Faults):
+    """Keeps empty documents and replaces bad UTF-8."""
+
+    def found(self, kind: str, where: str, what: str) -> Counts:
+        if kind in ("missing", "malformed"):
+            raise DocumentError(f"{self.path}: {where}: {what}", path=self.path, kind=kind)
+        return super().found(kind, where, what)
+
+
+def documents(blocks: Iterable[bytes], path: str, field: str) -> Iterator[Sequence[bytes]]:
+    """The documents of JSON lines that come from anywhere, some at a time. A line without one is
+    a DocumentError that names `path`."""
+    faults = _Lenient("replace", path)
+    reader = _Reader(Place(0), field, faults)
+    for lines in _lines(blocks, faults):
+        for piece in reader.group(lines, 0):
+            yield piece.many or [piece.text or b""]
 
 
 class _Reader:

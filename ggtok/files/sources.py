@@ -133,7 +133,7 @@ def _folder(path: str, own: Own) -> Iterator[Source]:
 
 def _source(path: str, status: os.stat_result) -> Source:
     name = path.lower()
-    compression = next((end for end in COMPRESSIONS if name.endswith(end)), "")
+    compression = compression_of(path)
     kind = KINDS.get(os.path.splitext(name.removesuffix(compression))[1], "text")
     if compression and kind in TABLES:
         raise InvalidValueError(
@@ -141,6 +141,11 @@ def _source(path: str, status: os.stat_result) -> Source:
             "read in parts: decompress it"
         )
     return Source(path, kind, compression, status.st_size, status.st_mtime_ns)
+
+
+def compression_of(path: str) -> str:
+    """How the file's name says that it is compressed: "", ".gz" or ".zst"."""
+    return next((end for end in COMPRESSIONS if path.lower().endswith(end)), "")
 
 
 def changed(source: Source, status: os.stat_result) -> bool:

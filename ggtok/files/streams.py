@@ -29,7 +29,7 @@ class Stream:
         with naming(self.source.path):
             self._file = open_regular(self.source.path)
             check(self.source, self._file.fileno())
-            self._bytes = _decompressor(self.source, self._file)
+            self._bytes = decompressor(self.source.path, self.source.compression, self._file)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,18 +82,19 @@ def naming(path: str) -> Iterator[None]:
     except zlib.error as e:
         raise FileError(f"{path}: not valid gzip data: {e}") from None
     except OSError as e:
-        if e.errno is None:  # gzip.BadGzipFile
-            raise FileError(f"{path}: {e}") from None
+        if e.errno is None:  # gzip.BadGzipFile, whose message may show bytes
+            raise FileError(f"{path}: not valid gzip data") from None
         raise file_error(e.errno, e.strerror or str(e), path) from None
 
 
-def _decompressor(source: Source, file: Any) -> Any:
-    if source.compression == ".gz":
+def decompressor(path: str, compression: str, file: Any) -> Any:
+    """What reads an open file's bytes as they were before their compression, "", .gz or .zst."""
+    if compression == ".gz":
         import gzip
 
         return gzip.GzipFile(fileobj=file, mode="rb")
-    if source.compression == ".zst":
-        return _Zstd(source.path, file)
+    if compression == ".zst":
+        return _Zstd(path, file)
     return file
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -390,7 +391,6 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("argv", "message"),
     [
         ([], "no model: give -m MODEL"),
-        ([LLAMA3], "nothing to count"),
         ([LLAMA3, "-", "-"], "standard input can be read only once"),
         ([LLAMA3, "-", "--chat", "-"], "standard input can be read only once"),
         ([LLAMA3, "a", "--tools", "x"], "--tools has no effect without --chat"),
@@ -523,3 +523,124 @@ def test_progress_in_words() -> None:
     assert count_report.progress(10**6, 0, 7, 0.5) == "1.0 MB, 2 MB/s, 7 tokens"
     assert count_report.size_of(["/dev/null", "missing"]) == 0
     assert not progress.shown(quiet=True)
+
+
+# ---- compressed files, JSON lines ----
+
+
+def test_compressed_files(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = LINE * 500
+    tok = ggtok.load(LLAMA3)
+    n = tok.count(text, add_special=False)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "b.GZ").write_bytes(gzip.compress(b"") + gzip.compress(text))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(text)[:-20])
+    (tmp_path / "no.gz").write_bytes(b"no gzip")
+    (tmp_path / "tar.gz").write_bytes(gzip.compress(b"a\0b"))
+    for small in 0, 1 << 30:
+        monkeypatch.setattr(counting, "_SMALL", small)
+        result = run("count", LLAMA3, str(tmp_path), "--json")
+        found = listed(result)
+        assert found == {str(tmp_path / "a.txt.gz"): n, str(tmp_path / "b.GZ"): n}
+        assert result.status == 2
+        assert [line.partition(f"{tmp_path}{os.sep}")[2] for line in result.errors] == [
+            "cut.gz: the compressed data is cut off",
+            "no.gz: not valid gzip data",
+        ]
+        assert json.loads(result.out)["binary"] == [str(tmp_path / "tar.gz")]
+
+
+def test_zstd(run, tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    (tmp_path / "a.zst").write_bytes(zstandard.compress(LINE))
+    n = ggtok.load(LLAMA3).count(LINE, add_special=False)
+    result = run("count", LLAMA3, str(tmp_path / "a.zst"))
+    assert result.out == f"{n}  {tmp_path / 'a.zst'}\n".encode()
+
+
+@pytest.mark.parametrize("options", [[], ["--special"], ["--parse-special"]])
+def test_json_lines(
+    run, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each line is a text, wherever the lines come from."""
+    texts = ["Hello", "", "a\nb <|eot_id|>", "é" * 50, " x"] * 200
+    data = "\n".join(json.dumps({"body": text, "id": 1}) for text in texts).encode() + b"\n\n"
+    plain, packed = tmp_path / "a.jsonl", tmp_path / "a.jsonl.gz"
+    plain.write_bytes(data)
+    packed.write_bytes(gzip.compress(data))
+    tok = ggtok.load(LLAMA3)
+    special = {"add_special": "--special" in options, "parse_special": "--parse-special" in options}
+    n = sum(tok.count(text, **special) for text in texts)
+    for small in 0, 1 << 30:
+        monkeypatch.setattr(counting, "_SMALL", small)
+        argv = ["count", LLAMA3, "--field", "body", "--total", *options]
+        assert run(*argv, str(plain)).out == run(*argv, str(packed)).out == b"%d\n" % n
+        assert run(*argv, "-", stdin=data).out == run(*argv, stdin=data).out == b"%d\n" % n
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"[1]", "the line at byte 15: not a JSON object"),
+        (b'{"text": 1}', "the line at byte 15: the field 'text' is not a string"),
+        (b'{"body": ""}', "the line at byte 15: the field 'text' is missing"),
+        (b"{", "the line at byte 15: not valid JSON: "),
+    ],
+)
+def test_lines_without_a_text(run, line: bytes, message: str, tmp_path: Path) -> None:
+    data = b'{"text": "Hi"}\n' + line
+    (tmp_path / "a.jsonl").write_bytes(data)
+    for path in str(tmp_path / "a.jsonl"), "-":
+        name = "standard input" if path == "-" else path
+        result = run("count", LLAMA3, "--field", "text", path, stdin=data)
+        assert (result.status, len(result.errors)) == (2, 1)
+        assert f"{name}: {message}" in result.errors[0] and "errors=" not in result.errors[0]
+
+
+def test_standard_input_is_what_is_left(run) -> None:
+    assert run("count", LLAMA3, stdin=LINE).out == run("count", LLAMA3, "-", stdin=LINE).out != b""
+
+
+# ---- which lines are printed ----
+
+
+def test_the_largest_first(run, tree: Path) -> None:
+    (tree / "many.txt").write_text("many words " * 20)
+    files = listed(run("count", LLAMA3, ".", "--json"))
+    order = sorted(files, key=lambda path: -files[path])
+    assert list(listed(run("count", LLAMA3, ".", "--json", "--sort"))) == order
+    assert list(listed(run("count", LLAMA3, ".", "--json", "--top", "2"))) == order[:2]
+    shown = run("count", LLAMA3, ".", "--top", "2").out.decode().splitlines()
+    assert [line.split() for line in shown] == [
+        *([str(files[path]), path] for path in order[:2]),
+        [str(sum(files.values())), "total"],
+    ]
+    rows = run("count", LLAMA3, ".", "--csv", "--top", "1").out.decode().splitlines()
+    assert len(rows) == 2 and rows[1].startswith(order[0])
+    by = run("count", LLAMA3, ".", "--by", "ext", "--top", "1").out.decode().splitlines()
+    assert len(by) == 2 and by[0].endswith(".md")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--tree", "--sort"], "--tree excludes --sort and --top"),
+        (["--tree", "--top", "3"], "--tree excludes --sort and --top"),
+        (["--top", "0"], "--top must be at least 1, but is 0"),
+        (["--budget", "k"], "--budget must be a number, not 'k'"),
+        (["--budget", "1.5"], "--budget must be a number, not '1.5'"),
+    ],
+)
+def test_what_can_not_be_printed(run, argv: list[str], message: str) -> None:
+    result = run("count", LLAMA3, "a", *argv)
+    assert (result.status, len(result.errors)) == (2, 1) and message in result.errors[0]
+
+
+@pytest.mark.parametrize(("budget", "n"), [("1k", 1000), ("0.5K", 500), ("1M", 10**6), ("7", 7)])
+def test_a_budget_in_thousands(run, budget: str, n: int) -> None:
+    text = b"a " * 600
+    count = ggtok.load(LLAMA3).count(text, add_special=False)
+    result = run("count", LLAMA3, "--total", "--budget", budget, stdin=text)
+    assert result.out == b"%d\n" % count and result.status == (count > n)
+    cut = run("truncate", LLAMA3, "-n", budget, stdin=text)
+    assert cut.out == run("truncate", LLAMA3, "-n", str(n), stdin=text).out
