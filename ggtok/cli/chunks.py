@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import ggtok
 from ggtok._escape import shown
-from ggtok.cli import escapes, reading, texts, writing
+from ggtok.cli import escapes, progress, reading, texts, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.offsets import add_unit, decoded
 from ggtok.cli.status import UsageError
@@ -46,14 +46,15 @@ def _cut(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> None:
     data = reading.file(path)
     name = "standard input" if path == "-" else path
     text = decoded(data, name) if args.unit == "char" else data
-    chunks = tok.chunks(
-        text,
-        args.tokens,
-        overlap=args.overlap,
-        prefix=os.fsencode(args.prefix),
-        add_special=not args.no_special,
-        at=args.at and [escapes.replace(os.fsencode(separator)) for separator in args.at],
-    )
+    with progress.waiting(args.quiet, f"cutting {shown(os.fsencode(name))}"):
+        chunks = tok.chunks(
+            text,
+            args.tokens,
+            overlap=args.overlap,
+            prefix=os.fsencode(args.prefix),
+            add_special=not args.no_special,
+            at=args.at and [escapes.replace(os.fsencode(separator)) for separator in args.at],
+        )
     if args.null:
         texts.warn_of_nul(path, data)
         for chunk in chunks:

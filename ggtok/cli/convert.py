@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ggtok.cli import messages, writing
+from ggtok.cli import messages, progress, writing
 from ggtok.cli.arguments import Command, Parser, add_force, add_inexact, add_json, add_words
 from ggtok.cli.status import FINDING, OK, UsageError
 from ggtok.making.convert import confirm, convert
@@ -44,10 +44,11 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         checked(args.output, [source], force=args.force)
     options = {"like": args.like, "pre": args.pre, "arch": args.arch}
-    if args.check:
-        vocabulary = converted(source, **options, lines=confirm.CHECK_LINES)
-    else:
-        vocabulary = convert(source, **options)
+    with progress.waiting(args.quiet, "checking" if args.check else "converting"):
+        if args.check:
+            vocabulary = converted(source, **options, lines=confirm.CHECK_LINES)
+        else:
+            vocabulary = convert(source, **options)
     report = vocabulary.report
     assert isinstance(report, ConversionReport)
     refused = args.output is not None and bool(report.unexplained) and not args.inexact

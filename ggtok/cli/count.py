@@ -160,7 +160,8 @@ def _told(
     line = None
 
     def describe(seconds: float) -> str:
-        return count_report.progress(counter.bytes, total, counter.tokens, seconds)
+        more = f", {number(counter.tokens, 'token')}"
+        return progress.of_bytes(counter.bytes, total, seconds, more)
 
     try:
         for counted in counts:

@@ -154,8 +154,6 @@ def _tree(report: Report, least: int) -> list[tuple[int, str]]:
 
 # ---- progress ----
 
-_BAR = 20  # characters
-
 
 def size_of(files: list[str]) -> int:
     """Bytes of the files, as far as they can be known; 0 if some are compressed."""
@@ -168,12 +166,3 @@ def size_of(files: list[str]) -> int:
         except OSError:
             continue
     return total
-
-
-def progress(done: int, total: int, tokens: int, seconds: float) -> str:
-    """How far a count is: bytes of `total`, which may be too few."""
-    share = done / total if total > done else 0.0
-    bar = f"[{'#' * int(share * _BAR):<{_BAR}}] {share:4.0%}  " if share else ""
-    left = (total - done) * seconds / done if share else 0.0
-    end = f", {int(left) // 60}:{int(left) % 60:02} left" if share else ""
-    return f"{bar}{writing.size(done)}, {done / seconds / 1e6:.0f} MB/s, {tokens} tokens{end}"

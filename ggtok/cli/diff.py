@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from ggtok._escape import shown
-from ggtok.cli import reading, writing
+from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import Command, Parser, add_json, add_words, telling
 from ggtok.cli.status import FINDING, OK, UsageError
 
@@ -29,16 +29,20 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--draft and --text exclude each other")
     from ggtok.cli import sides
 
-    a, b = (_side(name, args) for name in args.words)
+    with progress.waiting(args.quiet, "reading the vocabularies"):
+        a, b = (_side(name, args) for name in args.words)
     if isinstance(a, sides.Original):
         raise UsageError(f"{args.words[0]}: the first must be a GGUF file or a model's name")
     if args.draft:
         if isinstance(b, sides.Original):
             raise UsageError(f"{args.words[1]}: llama.cpp drafts only with a GGUF model")
         return _draft(a, b, args)
-    found = sides.compare(a, b)
-    if args.text is not None:
-        found["text"] = sides.compare_lines(a, b, reading.file(args.text))
+    text = None if args.text is None else reading.file(args.text)
+    with progress.waiting(args.quiet, "comparing the vocabularies") as say:
+        found = sides.compare(a, b)
+        if text is not None:
+            say("comparing the ids of the lines")
+            found["text"] = sides.compare_lines(a, b, text)
     if args.json:
         writing.write_json(found, indent=2)
     else:

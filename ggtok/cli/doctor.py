@@ -6,7 +6,7 @@ import argparse
 import textwrap
 
 from ggtok._escape import shown
-from ggtok.cli import writing
+from ggtok.cli import progress, writing
 from ggtok.cli.arguments import (
     MODEL,
     Command,
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from ggtok.checks.codes import SERIOUS
     from ggtok.checks.run import doctor
 
-    with telling(args):
+    with progress.waiting(args.quiet, "checking the vocabulary"), telling(args):
         found = doctor(args.model)
     if args.json:
         writing.write_json([finding.as_dict() for finding in found], indent=2)

@@ -19,7 +19,7 @@ from ggtok.cli.arguments import (
     take_model,
 )
 from ggtok.cli.messages import warn
-from ggtok.cli.progress import Line, shown
+from ggtok.cli.progress import Line, described, shown
 from ggtok.cli.status import UsageError
 from ggtok.files.summary import EncodeProgress, Summary
 
@@ -122,21 +122,15 @@ def _report(summary: Summary) -> str:
     )
 
 
-_BAR = 20  # characters
-
-
 def describe(p: EncodeProgress) -> str:
-    """Progress in words, with a bar."""
+    """Progress in words."""
     share = min(p.read / p.total, 1.0) if p.total else 1.0
     seconds = max(p.seconds, 1e-9)
     now = p.read - p.read_before
     left = (p.total - p.read) * seconds / now if now > 0 else 0.0
-    bar = "#" * int(share * _BAR)
-    return (
-        f"[{bar:<{_BAR}}] {share:4.0%}  {writing.size(p.bytes)}, "
-        f"{(p.bytes - p.bytes_before) / seconds / 1e6:.0f} MB/s, {number(p.ids, 'id')}, "
-        f"{int(left) // 60}:{int(left) % 60:02} left"
-    )
+    speed = (p.bytes - p.bytes_before) / seconds / 1e6
+    rest = f"{writing.size(p.bytes)}, {speed:.0f} MB/s, {number(p.ids, 'id')}"
+    return described(share, left, rest)
 
 
 COMMAND = Command(

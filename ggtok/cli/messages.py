@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ggtok._escape import shown
@@ -23,12 +23,18 @@ class Hint(CommandWarning):
     """What was asked for is perhaps not what was meant."""
 
 
+# Removes the line of progress that the terminal shows, if any.
+clear_progress: Callable[[], None] | None = None
+
+
 def say(kind: str, message: object) -> None:
     """One line on standard error, if there is one."""
     line = shown(" ".join(str(message).split()))
     if sys.stderr is None:
         return
     with suppress(OSError):  # nowhere is left to say so
+        if clear_progress is not None:
+            clear_progress()
         sys.stderr.flush()
         sys.stderr.buffer.write(f"ggtok: {kind}: {line}\n".encode())
         sys.stderr.buffer.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import ggtok
-from ggtok.cli import writing
+from ggtok.cli import progress, writing
 from ggtok.cli.arguments import Parser
 from ggtok.cli.status import UsageError
 
@@ -40,12 +40,13 @@ def write(
     add_special: bool,
     parse_special: bool,
 ) -> None:
-    ids, spans = tok.encode_with_offsets(
-        text if args.unit == "byte" else decoded(text),
-        add_special=add_special,
-        parse_special=parse_special,
-        unit=args.unit,
-    )
+    with progress.waiting(args.quiet, "encoding"):
+        ids, spans = tok.encode_with_offsets(
+            text if args.unit == "byte" else decoded(text),
+            add_special=add_special,
+            parse_special=parse_special,
+            unit=args.unit,
+        )
     rows = [(id, start, end) for id, (start, end) in zip(ids, spans.tolist(), strict=True)]
     if args.json:
         _write_json(tok, rows, args.unit)

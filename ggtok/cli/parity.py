@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -69,27 +67,23 @@ def run(args: argparse.Namespace) -> int:
         texts = iter(reading.file(args.text).splitlines(keepends=True))
     else:
         texts = compare.generated(tok, n, seed)
-    llama, package = compare.connect()
-    with llama, tempfile.TemporaryDirectory(prefix="ggtok-parity-") as folder:
-        path = os.path.join(folder, "vocabulary.gguf")
-        with open(path, "wb") as file:
-            file.write(vocabulary_only(data))
-        with _progress(args) as report:
-            found = compare.compare(tok, llama.load(path, given), texts, _SHOWN, report)
+    with progress.waiting(args.quiet, "starting llama.cpp") as say:
+        llama, package = compare.connect()
+        with llama, tempfile.TemporaryDirectory(prefix="ggtok-parity-") as folder:
+            path = os.path.join(folder, "vocabulary.gguf")
+            with open(path, "wb") as file:
+                file.write(vocabulary_only(data))
+            vocab = llama.load(path, given)
+            report = _report(say, None if args.text is not None else n)
+            found = compare.compare(tok, vocab, texts, _SHOWN, report)
     _write(args, tok, package, found)
     return FINDING if found.different else OK
 
 
-@contextmanager
-def _progress(args: argparse.Namespace) -> Iterator[progress.Line | None]:
-    if not progress.shown(args.quiet):
-        yield None
-        return
-    line = progress.Line(sys.stderr, lambda n: f"{number(n, 'text')} compared")
-    try:
-        yield line
-    finally:
-        line.clear()
+def _report(say: Callable[[str], None], total: int | None) -> Callable[[int], None]:
+    """What :func:`compare.compare` calls with the number of texts that it has compared."""
+    of = "" if total is None else f" of {total}"
+    return lambda n: say(f"{n}{of} texts compared")
 
 
 def _write(args: argparse.Namespace, tok: ggtok.Tokenizer, package: str, found: Comparison) -> None:

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from itertools import chain
 
 import ggtok
-from ggtok.cli import colors, escapes, offsets, reading, writing
+from ggtok.cli import colors, escapes, offsets, progress, reading, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.messages import hint
 from ggtok.cli.offsets import add_unit, json_token
@@ -122,6 +122,8 @@ def run(args: argparse.Namespace) -> None:
     file, text = _source(args)
     with nullcontext(iter([text])) if file is None else reading.blocks(file) as blocks:
         tok = _load(args)
+        if file is not None:
+            blocks = progress.of_blocks(blocks, file, args.quiet)
         if args.escape and not args.plain:
             blocks = escapes.replace_in_blocks(blocks)
         if args.offsets:

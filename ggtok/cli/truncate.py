@@ -7,7 +7,7 @@ import os
 
 import ggtok
 from ggtok._truncate import beginning
-from ggtok.cli import reading, texts, writing
+from ggtok.cli import progress, reading, texts, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.status import UsageError
 
@@ -40,7 +40,8 @@ def _truncate(tok: ggtok.Tokenizer, path: str, args: argparse.Namespace) -> None
         start = 0
     else:
         whole = reading.file(path)
-        text = tok.truncate(whole, args.tokens, side="left", add_special=add_special)
+        with progress.waiting(args.quiet, "cutting"):
+            text = tok.truncate(whole, args.tokens, side="left", add_special=add_special)
         start = len(whole) - len(text)
         more = start > 0
     if args.json:

@@ -19,7 +19,7 @@ FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
 SPECIAL_ATTRS = TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED
 _WORDS = 5000  # of a vocabulary, that texts are made of
 _SHRINK_CALLS = 300
-_BATCH = 500
+_BATCH = 50
 
 
 def connect() -> tuple[LlamaCpp, str]:
@@ -106,6 +106,8 @@ def compare(
 ) -> Comparison:
     """Compares the ids of these texts; the first `show` differences are kept."""
     found = Comparison()
+    if progress:
+        progress(0)
     while batch := list(islice(given, _BATCH)):
         dead: set[bytes] = set()
         for add_special, parse_special in FLAG_PAIRS:

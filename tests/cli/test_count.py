@@ -517,10 +517,10 @@ def test_progress(tmp_path: Path) -> None:
 def test_progress_in_words() -> None:
     from ggtok.cli import count_report
 
-    assert count_report.progress(10**6, 4 * 10**6, 7, 2.0) == (
-        "[#####               ]  25%  1.0 MB, 0 MB/s, 7 tokens, 0:06 left"
+    assert progress.of_bytes(10**6, 4 * 10**6, 2.0, ", 7 tokens") == (
+        "[#####               ]  25%  0:06 left  1.0 MB, 0 MB/s, 7 tokens"
     )
-    assert count_report.progress(10**6, 0, 7, 0.5) == "1.0 MB, 2 MB/s, 7 tokens"
+    assert progress.of_bytes(10**6, 0, 0.5) == "1.0 MB, 2 MB/s"
     assert count_report.size_of(["/dev/null", "missing"]) == 0
     assert not progress.shown(quiet=True)
 

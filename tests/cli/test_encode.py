@@ -102,12 +102,12 @@ def test_a_bar_on_a_terminal(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         if quiet:
             assert terminal.getvalue() == ""
         else:
-            assert "[####################] 100%  12 B, " in terminal.getvalue()
+            assert "[####################] 100%  0:00 left  12 B, " in terminal.getvalue()
             assert terminal.getvalue().endswith(" \r")  # and is gone
 
 
 def test_what_a_bar_says() -> None:
     p = EncodeProgress(3_000_000, 10, 700, 500, 1000, 2.0, 1_000_000, 250)
-    assert encode.describe(p) == "[##########          ]  50%  3.0 MB, 1 MB/s, 700 ids, 0:04 left"
+    assert encode.describe(p) == "[##########          ]  50%  0:04 left  3.0 MB, 1 MB/s, 700 ids"
     p = EncodeProgress(0, 0, 0, 0, 0, 0.0)
     assert "100%" in encode.describe(p)
