@@ -71,7 +71,7 @@ class Counter:
         add_special: bool,
         parse_special: bool,
         binary: bool,
-        field: str | None,
+        field: str | None = None,
     ) -> None:
         self._tok = tok
         self._field = field

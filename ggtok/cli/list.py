@@ -43,7 +43,7 @@ def _write(models: list[listing.Model]) -> None:
             "-" if m.size is None else writing.size(m.size),
             m.vocab_type or "-",
             shown(m.pre or "-"),
-            str(m.n_tokens) if m.n_tokens is not None else f"({shown(m.error or '')})",
+            f"({shown(m.error or '')})" if m.error or m.n_tokens is None else str(m.n_tokens),
         )
         for m in models
     ]

@@ -1,7 +1,7 @@
 """The models on this machine: every one that the sources know of, summed up.
 
-Of each file only as much is read as tells the kind of vocabulary and the number of
-tokens (for nearly all, the first 64 kB); no vocabulary is built.
+Of each file, the metadata and the tensors' descriptions are read: they tell the kind of
+vocabulary, the number of tokens and whether the file is cut off. No vocabulary is built.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ggtok import _native
 from ggtok._escape import shown
 from ggtok._inputs import open_regular
 from ggtok.errors import GGTokError
-from ggtok.sources import hfcache, lmstudio, ollama
+from ggtok.sources import hfcache, lmstudio, ollama, whole
 from ggtok.sources.folders import Unreadable, files, note
 from ggtok.sources.split import first
 
@@ -24,7 +24,8 @@ _FIRST = 64 << 10
 
 @dataclass(frozen=True)
 class Model:
-    """A file, and what is known of its vocabulary (None: it has none, or `error` says why).
+    """A file, and what is known of its vocabulary (None: it has none, or `error` says why). A
+    file with an `error` can't be loaded, or is cut off.
 
     Attributes:
         source: ``"hf"``, ``"llama.cpp"``, ``"ollama"``, ``"lmstudio"`` or ``"file"``.
@@ -115,15 +116,16 @@ def summed_up(source: str, name: str, path: str) -> Model:
             size = os.fstat(f.fileno()).st_size
             data, wanted = bytearray(), _FIRST
             while True:
-                while len(data) < min(wanted, size):
-                    block = f.read(wanted - len(data))
-                    if not block:
-                        raise GGTokError("the file became shorter while it was read")
-                    data += block
+                whole.fill(f, data, min(wanted, size))
                 summary = _native.peek(data, size, path)
                 if isinstance(summary, tuple):
-                    return Model(source, name, path, size, *summary)
+                    break
                 wanted = max(summary, 2 * len(data))
+            try:
+                whole.check(f, data, size, path)
+            except GGTokError as e:
+                return Model(source, name, path, size, *summary, error=_said(e, path))
+            return Model(source, name, path, size, *summary)
     except (GGTokError, OSError) as e:
         return Model(source, name, path, size, error=_said(e, path))
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import threading
 from pathlib import Path
 
 import pytest
 
+import ggtok
 from ggtok.cli import messages
 from ggtok.sources import ollama, patience
 from tests.cli.command import BPE, LLAMA3
+from tests.support.patch import GGUF
 from tests.support.servers import File, Server
 from tests.support.waits import LIMIT
 
@@ -106,3 +109,28 @@ def test_slow_servers_are_told_of(run, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert result.out == quiet.out == run("tokenize", LLAMA3, "hi", "--ids").out
     assert result.notes[0].startswith("ggtok: note: waiting for 127.0.0.1")
     assert (result.errors, quiet.notes) == ([], [])
+
+
+def test_a_file_that_is_cut_off(run, tmp_path: Path) -> None:
+    """In its metadata beyond what tells the vocabulary, in its tensors' descriptions, or in the
+    tensors."""
+    gguf = GGUF.read(BPE)
+    gguf.set("zz", ["x" * 1000] * 300)
+    end = len(gguf.write(tmp_path / "no-tensors.gguf").read_bytes())
+    head = (tmp_path / "no-tensors.gguf").read_bytes()
+    tensors = b"".join(
+        struct.pack("<Q", len(name)) + name + struct.pack("<IQIQ", 1, 64, 0, offset)
+        for name, offset in ((b"a", 0), (b"bb", 256))
+    )
+    file = head[:8] + struct.pack("<Q", 2) + head[16:] + tensors
+    file += bytes(-len(file) % 32) + bytes(512)
+    for size in (len(file), len(file) - 300, end + 20, end, end - 5, 100_000):
+        (tmp_path / f"{size}.gguf").write_bytes(file[:size])
+    shown = json.loads(run("list", str(tmp_path), "--json").out)
+    errors = {os.path.basename(model["name"]): model["error"] for model in shown}
+    assert errors.pop("no-tensors.gguf") is None and errors.pop(f"{len(file)}.gguf") is None
+    assert len(errors) == 5
+    assert all(error.startswith("the file is cut off: ") for error in errors.values())
+    assert {model["n_tokens"] for model in shown} == {ggtok.load(BPE).n_tokens}
+    row = next(line for line in run("list", str(tmp_path)).out.splitlines() if b"100000.g" in line)
+    assert b"  (the file is cut off: it has 100000 bytes" in row

@@ -571,7 +571,7 @@ def test_list_of_nothing(home: Path) -> None:
     assert subprocess.check_output(run) == b"SOURCE  NAME  SIZE  TYPE  PRE  TOKENS\n"
     done = subprocess.run([*run, str(home / "none")], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"ggtok: error: not a folder: {home / 'none'}\n"
+    assert done.stderr == f"ggtok: error: {home / 'none'} doesn't exist\n"
 
 
 def test_a_survey_of_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,63 @@
+"""Whether a file has all of its tensors: it may be cut off after the metadata that a vocabulary
+needs, as an interrupted download leaves it."""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO
+
+from ggtok import _native
+from ggtok.errors import GGUFError
+from ggtok.sources.prefix import LIMIT, LIMIT_VARIABLE, number
+
+_TENSORS = 4 << 20  # bytes of the tensors' descriptions that are read at most
+
+
+def fill(file: BinaryIO, data: bytearray, n: int) -> None:
+    """Reads on until `data` has the file's first n bytes."""
+    while len(data) < n:
+        block = file.read(n - len(data))
+        if not block:
+            raise GGUFError("the file became shorter while it was read")
+        data += block
+
+
+def check(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
+    """Refuses a file that ends before its last tensor begins.
+
+    Args:
+        data: the file's first bytes, to which those are added that tell it.
+
+    Raises:
+        GGUFError: it is cut off.
+    """
+    while (end := _native.metadata_size(data, size, name)) > len(data):
+        if end > number(LIMIT_VARIABLE, LIMIT):
+            return
+        fill(file, data, end)
+    fill(file, data, min(end + _TENSORS, size))
+    try:
+        cut_off = _last_tensor(data, end) > size
+    except (struct.error, OverflowError):  # there are more descriptions than were read
+        cut_off = len(data) == size
+    if cut_off:
+        raise GGUFError(
+            f"the file is cut off: it has {size} bytes, and its tensors take more; its download "
+            "was probably interrupted: download it again"
+        )
+
+
+def _last_tensor(data: bytearray, at: int) -> int:
+    """Where the last tensor begins at the least, from the descriptions that begin at `at`."""
+    order = "<" if struct.unpack_from("<I", data, 4)[0] < 1 << 16 else ">"
+    (n,) = struct.unpack_from(f"{order}Q", data, 8)
+    last = 0
+    for _ in range(n):
+        (length,) = struct.unpack_from(f"{order}Q", data, at)
+        at += 8 + length
+        (dimensions,) = struct.unpack_from(f"{order}I", data, at)
+        at += 4 + 8 * dimensions + 4
+        (offset,) = struct.unpack_from(f"{order}Q", data, at)
+        at += 8
+        last = max(last, offset + 1)
+    return at + last
