@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict
 
 from ggtok._escape import shown
-from ggtok.cli import writing
+from ggtok.cli import progress, writing
 from ggtok.cli.arguments import Command, Parser, add_json, add_words
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
@@ -25,7 +25,8 @@ def run(args: argparse.Namespace) -> None:
             why = "is not a folder" if os.path.lexists(folder) else "doesn't exist"
             raise UsageError(f"{folder or repr(folder)} {why}")
     survey = listing.Survey()
-    models = list(listing.models(args.words, survey))
+    with progress.waiting(args.quiet, "looking for models"):
+        models = list(listing.models(args.words, survey))
     if args.json:
         writing.write_json([asdict(model) for model in models], indent=2)
     else:

@@ -191,7 +191,7 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "cache": (["ls"], ""),
     "parity": (["model.gguf"], "pip install"),  # it needs a llama.cpp
     "completion": (["bash"], "pip install 'ggtok[completion]'"),
-    "help": (["tokenize"], "turn text into token ids"),
+    "help": (["tokenize"], "usage: ggtok tokenize"),
 }
 STATUS = {"diff": 1, "parity": 2, "completion": 2}
 
