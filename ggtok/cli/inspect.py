@@ -77,7 +77,7 @@ def _give_back_model(args: argparse.Namespace) -> None:
     name = args.template
     if name in (None, DEFAULT) or args.model is not None or args.words:
         return
-    if "GGTOK_MODEL" not in os.environ or can_only_be_model(name):
+    if not os.environ.get("GGTOK_MODEL") or can_only_be_model(name):
         args.words, args.template = [name], DEFAULT
 
 

@@ -13,6 +13,7 @@ from ggtok.cli.status import UsageError
 
 BLOCK = 1 << 20  # bytes
 STDIN = "standard input"
+COMPRESSED = (".gz", ".zst")
 
 
 @contextmanager
@@ -31,7 +32,7 @@ def blocks(
 
 
 def _decompressed(f: Any, path: str) -> Iterator[bytes]:
-    if not path.lower().endswith((".gz", ".zst")):
+    if not path.lower().endswith(COMPRESSED):
         yield from _blocks(f, path)
         return
     from ggtok.files import sources, streams

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ggtok._attributes import Attributes, TokenAttr
+from ggtok._escape import number
 from ggtok._native.arguments import text_bytes
 from ggtok._native.choices import chosen_ids
 from ggtok.errors import InvalidValueError, VocabError
@@ -130,9 +131,13 @@ def _special(v: Vocabulary, text: bytes, part: Part, id: int) -> Fragment:
     notes = []
     begin, end = part.span
     if begin < part.begin:
-        notes.append(f"LSTRIP: it takes {part.begin - begin} bytes of white space before it along")
+        notes.append(
+            f"LSTRIP: it takes {number(part.begin - begin, 'byte')} of white space before it along"
+        )
     if part.end < end:
-        notes.append(f"RSTRIP: it takes {end - part.end} bytes of white space after it along")
+        notes.append(
+            f"RSTRIP: it takes {number(end - part.end, 'byte')} of white space after it along"
+        )
     shown = text_of(text[part.begin : part.end])
     return Fragment(shown, begin, end, v.token(id, "special", why=kind), notes=notes)
 
