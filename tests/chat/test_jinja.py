@@ -74,6 +74,7 @@ ROWS = [
     ),
     ("a\r\nb\rc\r\n", "a\nb\nc", "a\nb\nc"),
     ("{{ raise_exception('no') }}", None, None),
+    ("{% set l = [1, 2] %}{{ l.pop() }}{{ l.pop(0) }}{{ l | length }}", "210", None),
     ("{% call m() %}c{% endcall %}{% macro m() %}{{ caller() }}{% endmacro %}", None, None),
     ("{% macro m() %}<{{ caller() }}>{% endmacro %}{% call m() %}c{% endcall %}", "<c>", "<c>"),
     ("{% filter upper %}a{{ 'b' }}{% endfilter %}", "AB", "AB"),
