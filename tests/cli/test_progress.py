@@ -17,7 +17,7 @@ from ggtok import cli
 from ggtok.cli import messages, parity, progress
 from ggtok.parity import compare
 from tests.cli.command import BPE, LLAMA3
-from tests.making.convert import sources
+from tests.support.vocabularies import fixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
@@ -87,7 +87,7 @@ def test_what_a_command_does_is_shown(
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_bytes(b"some text\n" * 200)
-    sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
+    ggtok.vocabulary(fixture("bpe-qwen2")).save(tmp_path / "tokenizer.json")
     assert cli.main(argv) in (0, 1)
     lines = terminal.getvalue().split("\r")
     assert any(line.startswith(shown) for line in lines), lines

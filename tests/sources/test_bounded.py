@@ -35,7 +35,7 @@ ELSEWHERE = {
     "making/counts.py": "a path that was given",
     "making/convert/original_worker.py": "pipes of its own",
     "making/gguf_writer.py": "a folder of its own",
-    "making/sources.py": "a path that was given",
+    "making/corpus.py": "a path that was given",
     "making/train.py": "/proc/self/status",
     "parity/texts.py": "Python's own files; a folder that was given",
     "parity/worker.py": "pipes of its own",
