@@ -82,7 +82,9 @@ def naming(path: str) -> Iterator[None]:
     except zlib.error as e:
         raise FileError(f"{path}: not valid gzip data: {e}") from None
     except OSError as e:
-        if e.errno is None:  # gzip.BadGzipFile, whose message may show bytes
+        from gzip import BadGzipFile
+
+        if isinstance(e, BadGzipFile):  # its message may show bytes
             raise FileError(f"{path}: not valid gzip data") from None
         raise file_error(e.errno, e.strerror or str(e), path) from None
 
