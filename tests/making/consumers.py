@@ -176,7 +176,7 @@ def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
         try:
             v.save(path)
         except ggtok.VocabError as e:
-            if "--inexact" not in str(e):
+            if "inexact=True" not in str(e):
                 return f"refused: {e}", True
             exact = False
             v.save(path, inexact=True)

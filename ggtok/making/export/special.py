@@ -44,13 +44,13 @@ def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
     strips = [special.text for special in found if special.lstrip or special.rstrip]
     if strips and tok.vocab_type != "WPM":  # which drops all white space
         differs(
-            f"{format}: beside {strips[0]!r} llama.cpp strips white space of ASCII only, the other "
+            f"{format}: beside {_shown(strips[0])} llama.cpp strips white space of ASCII only, the other "
             "library also U+00A0 or U+3000: ids of such texts differ"
         )
     conflict = _conflict([special.text for special in found])
     if conflict is not None:
         differs(
-            f"{format}: in the text {conflict!r} llama.cpp finds the longest special token first, "
+            f"{format}: in the text {_shown(conflict)} llama.cpp finds the longest special token first, "
             "the other library the leftmost: their ids differ"
         )
     return found
@@ -79,3 +79,7 @@ def _agree(joint: bytes, first: bytes, second: bytes, known: set[bytes]) -> bool
     at = len(joint) - len(second)
     longest = next(joint[:n] for n in range(len(joint), 0, -1) if joint[:n] in known)
     return len(longest) >= len(second) or len(longest) <= at
+
+
+def _shown(text: bytes) -> str:
+    return repr(text.decode("utf-8", "backslashreplace"))
