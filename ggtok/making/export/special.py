@@ -44,14 +44,14 @@ def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
     strips = [special.text for special in found if special.lstrip or special.rstrip]
     if strips and tok.vocab_type != "WPM":  # which drops all white space
         differs(
-            f"{format}: beside {_shown(strips[0])} llama.cpp strips white space of ASCII only, the other "
-            "library also U+00A0 or U+3000: ids of such texts differ"
+            f"{format}: beside {_shown(strips[0])} llama.cpp strips white space of ASCII only, the "
+            "other library also U+00A0 or U+3000: ids of such texts differ"
         )
     conflict = _conflict([special.text for special in found])
     if conflict is not None:
         differs(
-            f"{format}: in the text {_shown(conflict)} llama.cpp finds the longest special token first, "
-            "the other library the leftmost: their ids differ"
+            f"{format}: in the text {_shown(conflict)} llama.cpp finds the longest special token "
+            "first, the other library the leftmost: their ids differ"
         )
     return found
 
