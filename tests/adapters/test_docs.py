@@ -14,6 +14,7 @@ PACKAGES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", PACKAGES)
 def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in PACKAGES[name]:

@@ -21,6 +21,7 @@ PAGE = ROOT / "docs" / "coming-from.md"
 TEXT = "Hello, the kettle<|eot_id|>"
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32" or not shutil.which("bash"), reason="needs bash")
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in "transformers", "tokenizers", "tiktoken":

@@ -217,6 +217,7 @@ def test_the_time_of_linking(tmp_path: Path) -> None:
     assert dll.read_bytes()[0x40:] == b"PE\0\0\x64\x86\x01\0\4\3\2\1" + b"\xff" * 4
 
 
+@pytest.mark.full
 def test_the_module_that_is_tested_here() -> None:
     pytest.importorskip("lief")
     from ggtok import _ffi
