@@ -135,7 +135,10 @@ def _keep(path: str, status: os.stat_result) -> None:
 
 
 def _stream(path: str, data: bytes) -> None:
-    with open(path, "wb", buffering=0) as file:
+    # Not created and not truncated, should it have become a regular file meanwhile.
+    with open(os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0)), "wb", buffering=0) as file:
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise file_error(errno.EAGAIN, "changed while it was opened; not written to", path)
         left = memoryview(data)
         while left:
             left = left[file.write(left) or 0 :]

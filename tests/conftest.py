@@ -91,8 +91,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not samples.FULL and not terminalreporter.stats.get("passed"):
-        terminalreporter.write_line("nothing passed: some tests need --full (CONTRIBUTING.md)")
+    ran = {"passed", "failed", "error"} & terminalreporter.stats.keys()
+    if not samples.FULL and not ran and not terminalreporter.config.option.collectonly:
+        terminalreporter.write_line("no test ran: some need --full (CONTRIBUTING.md)")
 
 
 @pytest.fixture(scope="session")

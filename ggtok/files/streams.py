@@ -86,7 +86,7 @@ def naming(path: str) -> Iterator[None]:
 
         if isinstance(e, BadGzipFile):  # its message may show bytes
             raise FileError(f"{path}: not valid gzip data") from None
-        raise file_error(e.errno, e.strerror or str(e), path) from None
+        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
 
 def decompressor(path: str, compression: str, file: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok import _outputs
 from tests.files.corpus import documents, ids_of, raw_ids
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no links, FIFOs and modes")
@@ -148,3 +149,12 @@ def test_unfinished_files_are_never_links(
     refused(tok, "o.partial", tmp_path / "a.txt", tmp_path / "o")
     tok.encode_files(tmp_path / "a.txt", tmp_path / "o", resume=False)
     assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_a_stream_that_became_a_file_is_kept(tmp_path: Path) -> None:
+    """Between the look at it and its opening."""
+    path = tmp_path / "out"
+    path.write_bytes(b"somebody's")
+    with pytest.raises(OSError, match="changed while it was opened"):
+        _outputs._stream(str(path), b"x")
+    assert path.read_bytes() == b"somebody's"
