@@ -5,10 +5,10 @@
     python -m tests.instrument platforms    # the C programs for ARM, big-endian and Windows
 
 `sanitize` compiles the module with AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
-and runs pytest with it. `coverage` compiles with clang's source coverage, runs pytest, the
-C programs of tests/c and the fuzzers' saved corpus, and prints lines and branches of
-cext/ that none of them reached; --show prints the lines themselves. Neither touches the
-installed package, which only gives its dependencies.
+and runs pytest with it. `coverage` compiles with clang's source coverage, runs pytest under
+coverage.py, then the C programs of tests/c and the fuzzers' saved corpus, and prints for each
+file of ggtok/ and cext/ the lines and branches that none of them reached; --show prints the
+lines of C themselves. Neither touches the installed package, which only gives its dependencies.
 """
 
 from __future__ import annotations
@@ -40,11 +40,18 @@ def module(folder: Path, command: list[str]) -> None:
     capi.build_module(package / "_ffi.abi3.so", command, folder)
 
 
-def pytest(folder: Path, arguments: list[str], **environment: str) -> int:
+# Without the folder that Python puts first, the package of PYTHONPATH is the one imported.
+RUN_PYTEST = "import sys; del sys.path[0]; import pytest; sys.exit(pytest.main())"
+
+
+def pytest(
+    folder: Path, arguments: list[str], python: tuple[str, ...] = (), **environment: str
+) -> int:
     """Runs pytest with the package of `folder` before the installed one, and before the sources."""
-    code = "import sys; sys.path.remove(''); import pytest; sys.exit(pytest.main())"
+    program = folder / "run_pytest.py"
+    program.write_text(RUN_PYTEST)
     environment = {**os.environ, "PYTHONPATH": str(folder), **environment}
-    command = [sys.executable, "-c", code, *arguments]
+    command = [sys.executable, *python, str(program), *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
@@ -69,7 +76,14 @@ def sanitize(folder: Path, arguments: list[str]) -> int:
 def coverage(folder: Path, arguments: list[str], show: bool) -> int:
     environment = {"LLVM_PROFILE_FILE": str(folder / "%p-%m.profraw")}
     module(folder, capi.command_of(("-g", "-fPIC", *COVERAGE), "clang"))
-    status = pytest(folder, ["-q", *arguments], **environment)
+    settings = folder / "coveragerc"
+    settings.write_text(
+        "[run]\nbranch = true\nparallel = true\npatch = subprocess\n"
+        f"data_file = {folder / 'python'}\nsource = {folder / 'ggtok'}\n"
+    )
+    measure = ("-m", "coverage")
+    run = (*measure, "run", f"--rcfile={settings}")
+    status = pytest(folder, ["-q", *arguments], run, **environment)
     programs = list((folder / "ggtok").glob("_ffi*.so"))
     files = [str(fixture(name)) for name in fixture_names()]
     runs = {
@@ -99,6 +113,10 @@ def coverage(folder: Path, arguments: list[str], show: bool) -> int:
         fuzz.unpack(target, inputs)
         _run(folder / f"fuzz_{target}", "-runs=0", inputs, **environment)
         programs.append(folder / f"fuzz_{target}")
+    _run(sys.executable, *measure, "combine", f"--rcfile={settings}")
+    subprocess.run(
+        [sys.executable, *measure, "report", f"--rcfile={settings}", "--show-missing"], check=True
+    )
     profile = folder / "all.profdata"
     _run(f"llvm-profdata{SUFFIX}", "merge", "-o", profile, *folder.glob("*.profraw"))
     objects = [programs[0], *(f"-object={program}" for program in programs[1:])]
