@@ -9,8 +9,6 @@
 gives turns text into the ids that llama.cpp gives, and back.
 """
 
-from ggtok._chunk import Chunk
-from ggtok._stream_decoder import StreamDecoder
 from ggtok._version import __version__
 from ggtok.errors import (
     ArgumentError,
@@ -31,20 +29,22 @@ from ggtok.errors import (
     VocabError,
     VocabWarning,
 )
+from ggtok.text.chunk import Chunk
+from ggtok.text.stream_decoder import StreamDecoder
 from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
     from ggtok.chat.trim import trim_chat
-    from ggtok.checks.codes import Finding
-    from ggtok.checks.run import doctor
-    from ggtok.files.summary import EncodeProgress, Summary
-    from ggtok.making.convert import convert
-    from ggtok.making.counts import Progress, WordCounts, count_words
-    from ggtok.making.read import vocabulary
-    from ggtok.making.report import ConversionReport, Report, TrainingReport
-    from ggtok.making.train import train
-    from ggtok.making.vocabulary import Vocabulary
+    from ggtok.corpora.summary import EncodeProgress, Summary
+    from ggtok.inspect.doctor.codes import Finding
+    from ggtok.inspect.doctor.run import doctor
+    from ggtok.vocabularies.convert import convert
+    from ggtok.vocabularies.counts import Progress, WordCounts, count_words
+    from ggtok.vocabularies.read import vocabulary
+    from ggtok.vocabularies.report import ConversionReport, Report, TrainingReport
+    from ggtok.vocabularies.train import train
+    from ggtok.vocabularies.vocabulary import Vocabulary
 
 __all__ = [
     "ArgumentError",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from enum import IntFlag
 from types import MappingProxyType
 
-from ggtok import _native
 from ggtok import _types as types
-from ggtok._native.arguments import index, truth
 from ggtok.errors import InvalidValueError
+from ggtok.native import Native
+from ggtok.native.arguments import index, truth
 
 TYPE_CHECKING = False  # as in _native/library.py
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ class Attributes:
     _patterns: tuple[str, ...] | None  # load's pre_patterns
     _pickled: str | bytes | None  # what a pickle holds of the source
 
-    def __init__(
-        self, native: _native.Native, path: str | None, source: types.Source | None
-    ) -> None:
+    def __init__(self, native: Native, path: str | None, source: types.Source | None) -> None:
         self._native = native
         self._path = path  # or the name, from which the vocabulary comes
         self._source = source

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ggtok import _types as types
 from ggtok._fitting import Fitting
-from ggtok._native.arguments import index
+from ggtok.native.arguments import index
 
 TYPE_CHECKING = False  # as in _native/library.py
 
@@ -40,7 +40,7 @@ class Explaining(Fitting):
             text, add_special, parse_special: as for :meth:`encode`.
 
         Returns:
-            An :class:`ggtok.explaining.steps.Explanation`: the tokens that were added, special
+            An :class:`ggtok.explain.steps.Explanation`: the tokens that were added, special
             tokens, words, merges, scores. ``dataclasses.asdict`` makes it ready for JSON.
 
         Raises:
@@ -51,7 +51,7 @@ class Explaining(Fitting):
                 of -1000 or a token that isn't UTF-8.
             TextEncodeError, InvalidTypeError, InvalidValueError: as for :meth:`encode`.
         """
-        from ggtok.explaining.explain import checked, explain
+        from ggtok.explain.explain import checked, explain
 
         data = checked(text)
         if isinstance(parse_special, Iterator):  # which can be read once
@@ -63,7 +63,7 @@ class Explaining(Fitting):
         """Which merges make a token of its own bytes (BPE), or characters (SPM), if they do.
 
         Returns:
-            An :class:`ggtok.explaining.steps.MergeTree`. ``dataclasses.asdict`` makes it ready
+            An :class:`ggtok.explain.steps.MergeTree`. ``dataclasses.asdict`` makes it ready
             for JSON.
 
         Raises:
@@ -73,6 +73,6 @@ class Explaining(Fitting):
             InvalidValueError: the token has more than 16 KiB.
             InvalidTypeError: as for :meth:`explain`.
         """
-        from ggtok.explaining.tree import merge_tree
+        from ggtok.explain.tree import merge_tree
 
         return merge_tree(self, index(id, "id"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ggtok import _types as types
-from ggtok._chunk import Chunk
-from ggtok._native.arguments import byte_view, index, iterated, text_bytes, truth
-from ggtok._offsets import Offsets
 from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.native.arguments import byte_view, index, iterated, text_bytes, truth
+from ggtok.text.batches import Offsets
+from ggtok.text.chunk import Chunk
 
 TYPE_CHECKING = False  # as in _native/library.py
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Fitting(Offsets):
             InvalidValueError: ``n`` is less than the number of tokens that are added; ``side``
                 is something else.
         """
-        from ggtok._truncate import truncate
+        from ggtok.text.truncate import truncate
 
         n = index(n, "n")
         if side not in ("left", "right"):
@@ -121,7 +121,7 @@ class Fitting(Offsets):
                 would do.
             InvalidTypeError: ``at`` is a single ``str``.
         """
-        from ggtok._chunks import Options, chunks
+        from ggtok.text.chunks import Options, chunks
 
         n, overlap = index(n, "n"), index(overlap, "overlap")
         if n < 1:
@@ -150,7 +150,7 @@ class Fitting(Offsets):
         Raises:
             InvalidTypeError: ``ids`` aren't integers.
         """
-        from ggtok._canonical import is_canonical
+        from ggtok.text.canonical import is_canonical
 
         return is_canonical(self._native, ids)
 

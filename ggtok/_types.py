@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer as Buffer
 
     from ggtok.arrow import ArrowIds as ArrowIds
-    from ggtok.explaining.steps import Explanation as Explanation
-    from ggtok.explaining.steps import MergeTree as MergeTree
-    from ggtok.files.summary import EncodeProgress as EncodeProgress
-    from ggtok.files.summary import Summary as Summary
+    from ggtok.corpora.summary import EncodeProgress as EncodeProgress
+    from ggtok.corpora.summary import Summary as Summary
+    from ggtok.explain.steps import Explanation as Explanation
+    from ggtok.explain.steps import MergeTree as MergeTree
     from ggtok.sources.found import Source as Source
 
     class ArrowStream(Protocol):
@@ -80,8 +80,8 @@ else:
         from numpy.typing import NDArray
 
         from ggtok.arrow import ArrowIds
-        from ggtok.explaining.steps import Explanation, MergeTree
-        from ggtok.files.summary import EncodeProgress, Summary
+        from ggtok.corpora.summary import EncodeProgress, Summary
+        from ggtok.explain.steps import Explanation, MergeTree
         from ggtok.sources.found import Source
 
         @typing.runtime_checkable

@@ -11,8 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from ggtok._native import CONTINUES, MORE, PLAIN_USER_DEFINED
-from ggtok._native.arguments import index, iterated, truth
 from ggtok.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -20,6 +18,8 @@ from ggtok.errors import (
     TokenIdError,
     VocabError,
 )
+from ggtok.native import CONTINUES, MORE, PLAIN_USER_DEFINED
+from ggtok.native.arguments import index, iterated, truth
 from ggtok.tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in _native/library.py

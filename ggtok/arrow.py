@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ggtok._native import arrow
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
+from ggtok.native import arrow
 
 TYPE_CHECKING = False  # as in _native/library.py
 if TYPE_CHECKING:

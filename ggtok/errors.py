@@ -7,7 +7,7 @@ would expect (``ValueError``, ``IndexError``, ``TypeError``, ``OSError``,
 
 from __future__ import annotations
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 
 TYPE_CHECKING = False  # as in _native/library.py
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from ggtok import _types as types
 from ggtok._attributes import TokenAttr as TokenAttr
 from ggtok._explaining import Explaining
-from ggtok._native import results
-from ggtok._open import Opened, overrides_dict, patterns_tuple
+from ggtok.corpora.methods import Corpora
 from ggtok.errors import InvalidTypeError, VocabWarning
-from ggtok.files.methods import Corpora
+from ggtok.loading.loaded import Opened, overrides_dict, patterns_tuple
+from ggtok.native import results
 
 TYPE_CHECKING = False  # as in _native/library.py
 if TYPE_CHECKING:

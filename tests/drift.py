@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ggtok._native import pre_names
+from ggtok.native import pre_names
 from tests.parity import compare
 from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError, shared_object
 from tests.support.patch import GGUF

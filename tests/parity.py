@@ -27,8 +27,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import ggtok
-from ggtok.parity.compare import FLAG_PAIRS, shrink, special_of, words_of
-from ggtok.parity.texts import texts
+from ggtok.inspect.parity.compare import FLAG_PAIRS, shrink, special_of, words_of
+from ggtok.inspect.parity.texts import texts
 from tests.support.llamacpp import SPECIAL_NAMES, LlamaCpp, LlamaCppError, Vocab
 from tests.support.patch import GGUF
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, fixture_names, real

@@ -1,4 +1,4 @@
-"""Writes ggtok/explaining/chains.py: the pre-tokenizers, for the implementation in Python.
+"""Writes ggtok/explain/chains.py: the pre-tokenizers, for the implementation in Python.
 
     python cext/gen/pretok_python.py [--check]
 

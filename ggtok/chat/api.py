@@ -11,7 +11,6 @@ from functools import lru_cache
 from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
-from ggtok._native.arguments import thread_count, truth_or_none
 from ggtok.chat import (
     encode,
     engine,
@@ -30,6 +29,7 @@ from ggtok.chat.plan import Plan
 from ggtok.chat.prompt import Prompt
 from ggtok.chat.server import Chat, Tokens
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError, TemplateError
+from ggtok.native.arguments import thread_count, truth_or_none
 
 if TYPE_CHECKING:
     from ggtok._attributes import Attributes

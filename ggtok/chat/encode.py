@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ggtok import _native
-from ggtok._native.arguments import truth
 from ggtok.chat.prompt import Prompt, Ranges
 from ggtok.errors import InvalidValueError
+from ggtok.native import ADD_SPECIAL, PARSE_SPECIAL, PLAIN_USER_DEFINED, Part
+from ggtok.native.arguments import truth
 
 if TYPE_CHECKING:
     from ggtok._attributes import Attributes
 
-_PARSE = _native.ADD_SPECIAL | _native.PARSE_SPECIAL
-FLAGS = {"parse": _PARSE, "plain": _PARSE | _native.PLAIN_USER_DEFINED}
+_PARSE = ADD_SPECIAL | PARSE_SPECIAL
+FLAGS = {"parse": _PARSE, "plain": _PARSE | PLAIN_USER_DEFINED}
 _CHOICES = tuple(FLAGS)  # where one that can't be hashed is looked for, too
 
 
@@ -45,7 +45,7 @@ def ranges(prompt: Prompt, trusted: bool) -> Ranges:
 
 
 def _mask(
-    tok: Attributes, data: bytes, ids: list[int], parts: list[_native.Part], ranges: Ranges
+    tok: Attributes, data: bytes, ids: list[int], parts: list[Part], ranges: Ranges
 ) -> list[bool]:
     """For each id whether one of its bytes lies in a range.
 

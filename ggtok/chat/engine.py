@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from ggtok import _jinja
 from ggtok.chat.prompt import Prompt
 from ggtok.errors import TemplateError
+from ggtok.native import jinja
 
 # What C gives for a conversation instead of ids, and the error that this means.
-Failed, error_of = _jinja.FailedError, _jinja.error_of
+Failed, error_of = jinja.FailedError, jinja.error_of
 Dialect = Literal["llama.cpp", "transformers"]
 Path = tuple[str | int, ...]  # to a value inside the variables
 
@@ -34,7 +34,7 @@ class Template:
     __slots__ = ("_template",)
 
     def __init__(self, source: str, dialect: Dialect) -> None:
-        self._template = _jinja.compile(source, dialect)
+        self._template = jinja.compile(source, dialect)
 
     @property
     def variables(self) -> frozenset[str]:

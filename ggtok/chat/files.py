@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.chat.server import Tokens
 from ggtok.errors import InvalidValueError, VocabWarning
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ggtok import _native
 from ggtok._attributes import TokenAttr
-from ggtok._native.arguments import index, int32_array
 from ggtok.chat import encode
 from ggtok.chat.prompt import Prompt
 from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError, TokenIdError
+from ggtok.native import ADD_SPECIAL, CONTINUATION
+from ggtok.native.arguments import index, int32_array
 
 if TYPE_CHECKING:
     from ggtok._attributes import Attributes
@@ -51,7 +51,7 @@ def following(
     """The ids after those known, which stand for the text of `beginning`."""
     if not prompt.text.startswith(beginning.text):
         raise TemplateError(_difference(beginning.text, prompt.text))
-    flags = encode.FLAGS[user_defined] & ~_native.ADD_SPECIAL | _native.CONTINUATION
+    flags = encode.FLAGS[user_defined] & ~ADD_SPECIAL | CONTINUATION
     said = beginning.said()
     behind = beginning.rest(said)
     added, last, end = _closing(tok, ids, behind, flags)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from ggtok import _types as types
-from ggtok._decoding import Decoding
-from ggtok._native.arguments import truth
 from ggtok.errors import InvalidValueError
+from ggtok.native.arguments import truth
+from ggtok.text.decoding import Decoding
 
 TYPE_CHECKING = False  # as in _native/library.py
 if TYPE_CHECKING:

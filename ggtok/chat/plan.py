@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ggtok import _jinja
 from ggtok.chat import messages as _messages
 from ggtok.chat import server
 from ggtok.chat.prompt import ROLES
 from ggtok.errors import GGTokError
+from ggtok.native import jinja
 
 if TYPE_CHECKING:
     from ggtok._attributes import Attributes
@@ -77,7 +77,7 @@ class Plan:
         if self.timed or self.dates:
             now = clock()
             if self.timed:
-                time = _jinja.fields_of(now)
+                time = jinja.fields_of(now)
             shown = server.dates(now)
             variables = {**variables, **{name: shown[name] for name in self.dates}}
         ends = self.text_ends if want & TEXT else self.ends

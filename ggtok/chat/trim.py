@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ggtok import _types as types
-from ggtok._native.arguments import index
 from ggtok.chat import values
 from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.native.arguments import index
 from ggtok.tokenizer import Tokenizer
 
 

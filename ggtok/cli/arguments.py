@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, NoReturn
 
 import ggtok
-from ggtok._inputs import read_regular
+from ggtok.base.inputs import read_regular
 from ggtok.cli import messages, writing
 from ggtok.cli.status import UsageError
 from ggtok.cli.suggestions import did_you_mean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import writing
 from ggtok.cli.arguments import Command, Parser, add_json
 from ggtok.sources import cache

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 import ggtok
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import escapes, progress, reading, texts, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.offsets import add_unit, decoded

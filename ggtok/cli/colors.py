@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 import ggtok
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import writing
 
 # Black on cyan and on yellow, and bold white on magenta: readable on dark and light terminals.

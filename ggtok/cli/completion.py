@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from ggtok import _native
 from ggtok.cli import commands, writing
 from ggtok.cli.arguments import PATHS, Command, Parser
 from ggtok.errors import MissingExtraError
+from ggtok.native import pre_names
 
 TYPE_CHECKING = False  # importing typing takes time
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _describe(action: Any, shtab: Any) -> None:
     elif action.metavar in PATHS:
         action.complete = shtab.FILE
     elif action.dest == "pre":
-        action.choices = _native.pre_names()
+        action.choices = pre_names()
     elif action.help == argparse.SUPPRESS:
         action.help = " or ".join(action.choices)
 

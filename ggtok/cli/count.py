@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import ggtok
-from ggtok._escape import number
+from ggtok.base.escape import number
 from ggtok.cli import count_report, messages, reading, status
 from ggtok.cli.arguments import (
     MODEL_FIRST,

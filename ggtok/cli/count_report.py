@@ -9,7 +9,7 @@ import os
 from collections import Counter as Sums
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import reading, writing
 
 if TYPE_CHECKING:

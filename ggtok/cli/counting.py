@@ -18,12 +18,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import ggtok
-from ggtok import _native
-from ggtok._inputs import SNIFFED
-from ggtok._native.blocks import Blocks
+from ggtok.base.inputs import SNIFFED
 from ggtok.cli import reading
 from ggtok.cli.status import reason
 from ggtok.errors import DocumentError
+from ggtok.native import ADD_SPECIAL, CONTINUES, MORE, PARSE_SPECIAL
+from ggtok.native.blocks import Blocks
 
 # A part of a text, or documents.
 Text = bytearray | Sequence[bytes]
@@ -75,7 +75,7 @@ class Counter:
     ) -> None:
         self._tok = tok
         self._field = field
-        self._flags = add_special * _native.ADD_SPECIAL | parse_special * _native.PARSE_SPECIAL
+        self._flags = add_special * ADD_SPECIAL | parse_special * PARSE_SPECIAL
         self._sniffs = not binary
         self._own = threading.local()  # a context for each thread
         self._tasks: deque[tuple[Counted, Future[tuple[int, int]]]] = deque()
@@ -167,8 +167,8 @@ class Counter:
     def _documents(self, texts: Sequence[bytes]) -> tuple[int, int]:
         ids, _ = self._tok.encode_batch_arrays(
             texts,
-            add_special=bool(self._flags & _native.ADD_SPECIAL),
-            parse_special=bool(self._flags & _native.PARSE_SPECIAL),
+            add_special=bool(self._flags & ADD_SPECIAL),
+            parse_special=bool(self._flags & PARSE_SPECIAL),
             threads=1,
         )
         return len(ids), sum(map(len, texts))
@@ -194,7 +194,7 @@ class Counter:
         checked = self._checked(path, blocks)
         if self._field is None:
             return self._parts(checked)
-        from ggtok.files.jsonl import documents
+        from ggtok.corpora.jsonl import documents
 
         name = reading.STDIN if path == "-" else path
         return ((texts, self._flags) for texts in documents(checked, name, self._field))
@@ -210,8 +210,8 @@ class Counter:
             if not n:
                 enough = 2 * len(text)
                 continue
-            yield text[:n], flags | _native.MORE
-            flags |= _native.CONTINUES
+            yield text[:n], flags | MORE
+            flags |= CONTINUES
             del text[:n]
             enough = max(PART, 2 * len(text))
         yield text, flags

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import Command, Parser, add_json, add_words, telling
 from ggtok.cli.status import FINDING, OK, UsageError

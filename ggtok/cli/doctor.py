@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import progress, writing
 from ggtok.cli.arguments import (
     MODEL,
@@ -29,8 +29,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     take_only_model(args)
-    from ggtok.checks.codes import SERIOUS
-    from ggtok.checks.run import doctor
+    from ggtok.inspect.doctor.codes import SERIOUS
+    from ggtok.inspect.doctor.run import doctor
 
     with progress.waiting(args.quiet, "checking the vocabulary"), telling(args):
         found = doctor(args.model)

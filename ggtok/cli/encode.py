@@ -7,7 +7,7 @@ import glob
 import os
 import sys
 
-from ggtok._escape import number
+from ggtok.base.escape import number
 from ggtok.cli import escapes, writing
 from ggtok.cli.arguments import (
     MODEL_FIRST,
@@ -21,7 +21,7 @@ from ggtok.cli.arguments import (
 from ggtok.cli.messages import warn
 from ggtok.cli.progress import Line, described, shown
 from ggtok.cli.status import UsageError
-from ggtok.files.summary import EncodeProgress, Summary
+from ggtok.corpora.summary import EncodeProgress, Summary
 
 
 def add_arguments(parser: Parser) -> None:

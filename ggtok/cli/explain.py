@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import reading, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.status import UsageError
 
 if TYPE_CHECKING:
-    from ggtok.explaining.steps import Explanation, Fragment, Merge, Token, Word
+    from ggtok.explain.steps import Explanation, Fragment, Merge, Token, Word
 
 _LONG = 40  # characters of a text that a line shows
 _SYMBOLS = 16

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("no file to write: give its name after the model's")
     out = args.words.pop(0)
     no_words(args)
-    from ggtok.making.extract import extract
+    from ggtok.vocabularies.extract import extract
 
     with telling(args):
         size = extract(args.model, out, force=args.force)

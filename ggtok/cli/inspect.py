@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import ggtok
-from ggtok import _native
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import status, writing
 from ggtok.cli.arguments import (
     MODEL,
@@ -26,6 +25,7 @@ from ggtok.cli.arguments import (
 )
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
+from ggtok.native import pre_names
 
 DEFAULT = "default"  # the name of a model's own template
 
@@ -53,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.pre_names:
-        names = _native.pre_names()
+        names = pre_names()
         _write(args, names, names)
         return status.OK
     _give_back_model(args)

@@ -6,7 +6,7 @@ import argparse
 import os
 from dataclasses import asdict
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import progress, writing
 from ggtok.cli.arguments import Command, Parser, add_json, add_words
 from ggtok.cli.messages import warn

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli import inspect, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.explain import merge_line, quoted, token_line, weight
 from ggtok.cli.status import UsageError
 
 if TYPE_CHECKING:
-    from ggtok.explaining.steps import Merge, MergeTree
+    from ggtok.explain.steps import Merge, MergeTree
 
 _DEEPEST = 12  # levels that are indented
 
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
     take_model(args, needed=1)
     if len(args.words) != 1:
         raise UsageError("give one token: its id or its text")
-    from ggtok.explaining.tree import check_merges
+    from ggtok.explain.tree import check_merges
 
     tok = load(args)
     check_merges(tok)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.errors import VocabWarning
 
 

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import ggtok
-from ggtok._escape import number, shown
+from ggtok.base.escape import number, shown
 from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import (
     MODEL,
@@ -28,7 +28,7 @@ from ggtok.cli.status import FINDING, OK, UsageError
 from ggtok.errors import VocabWarning
 
 if TYPE_CHECKING:
-    from ggtok.parity.compare import Comparison, Difference
+    from ggtok.inspect.parity.compare import Comparison, Difference
 
 _SHOWN = 5  # differences
 _IDS = 8  # of them, from the first that differs
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     n, seed = (200 if args.texts is None else args.texts), args.seed or 1
     if n < 1:
         raise UsageError("--texts must be at least 1")
-    from ggtok.making.extract import metadata_of, vocabulary_only
-    from ggtok.parity import compare
+    from ggtok.inspect.parity import compare
+    from ggtok.vocabularies.extract import metadata_of, vocabulary_only
 
     with telling(args):
         data = metadata_of(args.model)[1]

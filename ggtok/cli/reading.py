@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from ggtok._inputs import open_regular
+from ggtok.base.inputs import open_regular
 from ggtok.cli.messages import hint
 from ggtok.cli.status import UsageError
 
@@ -35,7 +35,7 @@ def _decompressed(f: Any, path: str) -> Iterator[bytes]:
     if not path.lower().endswith(COMPRESSED):
         yield from _blocks(f, path)
         return
-    from ggtok.files import sources, streams
+    from ggtok.corpora import sources, streams
 
     with streams.naming(path):
         yield from _blocks(streams.decompressor(path, sources.compression_of(path), f), path)

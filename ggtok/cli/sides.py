@@ -8,14 +8,14 @@ from math import isnan
 from typing import Any
 
 import ggtok
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.cli.inspect import _SPECIALS
 from ggtok.errors import MissingExtraError, VocabError
-from ggtok.making.convert.folder import Folder
-from ggtok.making.convert.originals import Package
-from ggtok.making.convert.reading import read_object
-from ggtok.making.convert.tokenizer_json import Source, ids_of
-from ggtok.making.spelling import from_characters, scheme
+from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.originals import Package
+from ggtok.vocabularies.convert.reading import read_object
+from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
+from ggtok.vocabularies.spelling import from_characters, scheme
 
 Tokens = list[bytes]
 # llama.cpp's common/speculative.cpp, b11549.

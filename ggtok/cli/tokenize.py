@@ -183,7 +183,7 @@ def _encode(
     else:  # that is all
         yield tok.encode(begin, add_special=add_special, parse_special=parse_special)
         return
-    from ggtok.stream import encode_blocks
+    from ggtok.text.blocks import encode_blocks
 
     whole: Iterator[bytes | bytearray] = chain([begin], blocks)
     parts = encode_blocks(

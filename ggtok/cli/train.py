@@ -9,18 +9,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ggtok import _outputs
+from ggtok.base import outputs
 from ggtok.cli import reading, writing
 from ggtok.cli.arguments import Command, Parser, add_force, add_json, add_words
 from ggtok.cli.progress import Line, shown
 from ggtok.cli.status import UsageError
 from ggtok.errors import file_error
-from ggtok.making.corpus import files_of
-from ggtok.making.counts import KIND, Progress, WordCounts, count_words
-from ggtok.making.report import TrainingReport
-from ggtok.making.sources import Named
-from ggtok.making.train import train
-from ggtok.making.writers import GGUF
+from ggtok.vocabularies.corpus import files_of
+from ggtok.vocabularies.counts import KIND, Progress, WordCounts, count_words
+from ggtok.vocabularies.report import TrainingReport
+from ggtok.vocabularies.sources import Named
+from ggtok.vocabularies.train import train
+from ggtok.vocabularies.writers import GGUF
 
 
 def add_arguments(parser: Parser) -> None:
@@ -117,9 +117,9 @@ def _check_outputs(args: argparse.Namespace) -> None:
     inputs = [*args.words, *(args.held_out or ())]
     inputs += [] if args.chat_template is None else [args.chat_template]
     if args.output is not None:
-        _outputs.check(args.output, GGUF, inputs=inputs, force=args.force)
+        outputs.check(args.output, GGUF, inputs=inputs, force=args.force)
     if args.save_counts is not None:
-        _outputs.check(args.save_counts, KIND, inputs=inputs, force=args.force)
+        outputs.check(args.save_counts, KIND, inputs=inputs, force=args.force)
 
 
 def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None:

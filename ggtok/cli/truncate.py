@@ -6,10 +6,10 @@ import argparse
 import os
 
 import ggtok
-from ggtok._truncate import beginning
 from ggtok.cli import progress, reading, texts, writing
 from ggtok.cli.arguments import MODEL_FIRST, Command, Parser, add_json, add_model, load, take_model
 from ggtok.cli.status import UsageError
+from ggtok.text.truncate import beginning
 
 
 def add_arguments(parser: Parser) -> None:

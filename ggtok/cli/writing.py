@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 
 # What a terminal would obey, but for tabs and newlines.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")

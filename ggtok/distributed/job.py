@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import ggtok
-from ggtok import _outputs
-from ggtok._native.arguments import truth
+from ggtok.base import outputs
+from ggtok.corpora import formats, vocabulary
+from ggtok.corpora.batches import BYTES
+from ggtok.corpora.documents import RULES, Faults, Piece, Place
+from ggtok.corpora.encode import Encoder
+from ggtok.corpora.growing import Growing
+from ggtok.corpora.journal import sync_folder
+from ggtok.corpora.summary import Counts
+from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
-from ggtok.files import formats, vocabulary
-from ggtok.files.batches import BYTES
-from ggtok.files.documents import RULES, Faults, Piece, Place
-from ggtok.files.encode import Encoder
-from ggtok.files.growing import Growing
-from ggtok.files.journal import sync_folder
-from ggtok.files.summary import Counts
-from ggtok.files.tables import pyarrow, texts
+from ggtok.native.arguments import truth
 
 Record = dict[str, Any]
 _MANIFEST = "manifest.json"
@@ -162,7 +162,7 @@ class _Shard:
             file.close()
             path = file.path.replace(self._out, os.path.join(self._job.folder, name))
             try:
-                _outputs.give_name(file.partial, path)
+                outputs.give_name(file.partial, path)
             except OSError as e:
                 raise file_error(e.errno or 0, e.strerror or str(e), path) from None
         sync_folder(files[-1].path)

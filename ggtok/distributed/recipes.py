@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import ggtok
+from ggtok.corpora.tables import pyarrow
 from ggtok.distributed.job import SCHEMA, Job, Record, Shards
-from ggtok.files.tables import pyarrow
 
 
 def encode_ray(

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.errors import InvalidValueError, not_found
 from ggtok.sources.found import Found, Source
 from ggtok.sources.patience import telling

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.sources.split import shard
 
 _DEFAULTS = ("Q4_K_M", "Q8_0")

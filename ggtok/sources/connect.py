@@ -26,7 +26,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.errors import InvalidValueError
 from ggtok.sources.patience import TooLate, within
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ggtok._escape import shown
 from ggtok._version import __version__
+from ggtok.base.escape import shown
 from ggtok.errors import (
     FileError,
     InvalidValueError,

@@ -14,8 +14,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from ggtok._escape import shown
 from ggtok._version import __version__
+from ggtok.base.escape import shown
 from ggtok.errors import (
     FileError,
     GGTokError,

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from ggtok import _native
-from ggtok._escape import shown
-from ggtok._inputs import open_regular
+from ggtok.base.escape import shown
+from ggtok.base.inputs import open_regular
 from ggtok.errors import GGTokError
+from ggtok.native import peek
 from ggtok.sources import hfcache, lmstudio, ollama, whole
 from ggtok.sources.folders import Unreadable, files, note
 from ggtok.sources.split import first
@@ -117,7 +117,7 @@ def summed_up(source: str, name: str, path: str) -> Model:
             data, wanted = bytearray(), _FIRST
             while True:
                 whole.fill(f, data, min(wanted, size))
-                summary = _native.peek(data, size, path)
+                summary = peek(data, size, path)
                 if isinstance(summary, tuple):
                     break
                 wanted = max(summary, 2 * len(data))

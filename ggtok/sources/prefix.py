@@ -11,9 +11,9 @@ import os
 import re
 from typing import Any
 
-from ggtok import _native
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
+from ggtok.native import metadata_size
 
 # Bytes of the first read; most of a small vocabulary.
 FIRST = 1 << 20
@@ -60,7 +60,7 @@ class Prefix:
             GGUFError: it can't be a GGUF file, or the file ends too early.
             FileError: the metadata is larger than GGTOK_METADATA_LIMIT (default: 256 MiB).
         """
-        size = _native.metadata_size(self.data, self.file_size, self.name)
+        size = metadata_size(self.data, self.file_size, self.name)
         if size > self._limit:
             raise FileError(
                 f"{self.name}: the metadata takes more than {self._limit} bytes; set "

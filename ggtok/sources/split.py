@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.errors import not_found
 
 # llama_split_path: five digits, from 1 on.

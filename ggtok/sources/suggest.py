@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 from urllib.parse import unquote
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 from ggtok.sources import hfcache, lmstudio, ollama
 from ggtok.sources.folders import scan
 

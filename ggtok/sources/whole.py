@@ -6,8 +6,8 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO
 
-from ggtok import _native
 from ggtok.errors import GGUFError
+from ggtok.native import metadata_size
 from ggtok.sources.prefix import LIMIT, LIMIT_VARIABLE, number
 
 _TENSORS = 4 << 20  # bytes of the tensors' descriptions that are read at most
@@ -31,7 +31,7 @@ def check(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
     Raises:
         GGUFError: it is cut off.
     """
-    while (end := _native.metadata_size(data, size, name)) > len(data):
+    while (end := metadata_size(data, size, name)) > len(data):
         if end > number(LIMIT_VARIABLE, LIMIT):
             return
         fill(file, data, end)

@@ -517,7 +517,7 @@ def test_what_is_no_arrow_data(tok: ggtok.Tokenizer) -> None:
 
 
 def test_no_memory_for_arrow(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ggtok._native import arrow
+    from ggtok.native import arrow
 
     def fail(*args: object) -> None:
         raise MemoryError

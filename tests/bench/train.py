@@ -63,7 +63,7 @@ class Trainer:
 
 _GGTOK = """
 import pathlib, ggtok
-from ggtok.making import train as _
+from ggtok.vocabularies import train as _
 """
 _TOKENS = """
 def merges():

@@ -23,7 +23,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ggtok import _jinja
+from ggtok.native import jinja
 from tests.c.build import SANITIZERS, build
 from tests.chat import jinja_references, jinja_tables
 from tests.chat.jinja_grammar import VALUES, Grammar, mutated
@@ -62,7 +62,7 @@ _FLAGS = (*SANITIZERS, "-fsanitize=float-cast-overflow")
 _BATCH, _STEPS = 300, 300_000  # templates of a process, and the budget of each: sanitizers are slow
 
 
-def sanitized(seed: int, seconds: float, dialect: _jinja.Dialect, program: Path) -> int:
+def sanitized(seed: int, seconds: float, dialect: jinja.Dialect, program: Path) -> int:
     """Prints each template that kills the program, and how many were tried; how many killed it."""
     end, found, kinds = time.monotonic() + seconds, 0, Counter[str]()
     table = jinja_tables.every(dialect)

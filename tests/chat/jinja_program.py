@@ -11,13 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ggtok import _jinja
+from ggtok.native import jinja
 
-DIALECTS: tuple[_jinja.Dialect, ...] = ("llama.cpp", "transformers")
+DIALECTS: tuple[jinja.Dialect, ...] = ("llama.cpp", "transformers")
 
 
 class Case(NamedTuple):
-    dialect: _jinja.Dialect
+    dialect: jinja.Dialect
     source: str
     values: Mapping[str, Any] = MappingProxyType({})
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from fixtures import fetch
-from ggtok import _jinja
 from ggtok.errors import TemplateError
+from ggtok.native import jinja
 from tests.support import samples
 
 Answer = tuple[str, str | bytes]
@@ -33,10 +33,10 @@ _COMPILED = (
 ).split()
 
 
-def own(source: str, values: dict[str, Any], dialect: _jinja.Dialect) -> Answer:
+def own(source: str, values: dict[str, Any], dialect: jinja.Dialect) -> Answer:
     """The engine's own answer."""
     try:
-        template = _jinja.compile(source, dialect)
+        template = jinja.compile(source, dialect)
     except TemplateError as e:
         return "C", str(e)
     try:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from fixtures import fetch
-from ggtok import _jinja
 from ggtok.errors import OutOfMemoryError, TemplateError
+from ggtok.native import jinja
 from tests.chat import jinja_references
 from tests.chat.fuzz_jinja import differs, template
 from tests.chat.jinja_grammar import VALUES, Grammar
@@ -25,12 +25,12 @@ from tests.chat.jinja_references import NOW, own
 from tests.support import samples
 from tests.support.samples import times
 
-LLAMA: _jinja.Dialect = "llama.cpp"
-PYTHON: _jinja.Dialect = "transformers"
+LLAMA: jinja.Dialect = "llama.cpp"
+PYTHON: jinja.Dialect = "transformers"
 
 
-def render(source: str, dialect: _jinja.Dialect = LLAMA, /, **values: Any) -> str | bytes:
-    return _jinja.compile(source, dialect).render(values, NOW).text
+def render(source: str, dialect: jinja.Dialect = LLAMA, /, **values: Any) -> str | bytes:
+    return jinja.compile(source, dialect).render(values, NOW).text
 
 
 # What the dialects make of the same template; None: an error.
@@ -112,7 +112,7 @@ def test_what_the_dialects_make_of_a_template(
 
 
 @pytest.mark.parametrize("dialect", [LLAMA, PYTHON])
-def test_most_random_templates_render(dialect: _jinja.Dialect) -> None:
+def test_most_random_templates_render(dialect: jinja.Dialect) -> None:
     """Or they would try little."""
     sources = [Grammar(seed, dialect == PYTHON).template() for seed in range(300)]
     rendered = sum(own(source, VALUES, dialect)[0] == "O" for source in sources)
@@ -171,7 +171,7 @@ def test_each_of_llama_cpps_template_files(path: Any) -> None:
     source, values = path.read_text(encoding="utf-8"), conversation()
     kind, text = own(source, {k: v for k, v in values.items() if k != "tools"}, LLAMA)
     assert kind == "O" and "Bye <|im_end|>" in text  # type: ignore[operator]
-    assert "messages" in _jinja.compile(source, LLAMA).variables
+    assert "messages" in jinja.compile(source, LLAMA).variables
     theirs, mine = jinja_references.transformers(source, values), own(source, values, PYTHON)
     if "strftime_now" not in source:
         assert not differs(source, theirs, mine, PYTHON), (theirs, mine)
@@ -184,9 +184,9 @@ class Text(str):
     ranges: tuple[tuple[int, int], ...]
 
 
-def of_template(source: str, dialect: _jinja.Dialect, **values: Any) -> str:
+def of_template(source: str, dialect: jinja.Dialect, **values: Any) -> str:
     """The output with what isn't the template's as dots."""
-    text, ranges, _ = _jinja.compile(source, dialect).render(values, NOW)
+    text, ranges, _ = jinja.compile(source, dialect).render(values, NOW)
     assert isinstance(text, str)
     return "".join(
         c if any(b <= len(text[:i].encode()) < e for b, e in ranges) else "."
@@ -211,7 +211,7 @@ def test_what_formats_take_from_messages_is_not_the_templates() -> None:
 
 
 @pytest.mark.parametrize("dialect", [LLAMA, PYTHON])
-def test_origins_live_through_what_templates_do(dialect: _jinja.Dialect) -> None:
+def test_origins_live_through_what_templates_do(dialect: jinja.Dialect) -> None:
     rows = [
         ("<{{ s }}>", "<...>"),
         ("{{ '<' ~ s + '>' }}", "<...>"),
@@ -243,9 +243,9 @@ def test_origins_live_through_what_templates_do(dialect: _jinja.Dialect) -> None
 
 
 @pytest.mark.parametrize("dialect", [LLAMA, PYTHON])
-def test_generated_text_is_marked(dialect: _jinja.Dialect) -> None:
+def test_generated_text_is_marked(dialect: jinja.Dialect) -> None:
     source = "aa{% generation %}b{{ s }}{% endgeneration %}c{% generation %}d{% endgeneration %}"
-    text, ranges, generated = _jinja.compile(source, dialect).render({"s": "x"}, NOW)
+    text, ranges, generated = jinja.compile(source, dialect).render({"s": "x"}, NOW)
     assert (text, ranges, generated) == ("aabxcd", ((0, 3), (4, 6)), ((2, 4), (5, 6)))
 
 
@@ -262,7 +262,7 @@ def test_text_accumulated_in_a_loop_keeps_its_parts() -> None:
 
 
 def test_variables_are_those_that_are_read() -> None:
-    found = _jinja.compile(
+    found = jinja.compile(
         "{{ a }}{% if b is defined %}{% set c = d.e %}{% endif %}{{ range(f) }}", LLAMA
     )
     assert found.variables == {"a", "b", "d", "f"}
@@ -271,7 +271,7 @@ def test_variables_are_those_that_are_read() -> None:
 def test_probes_tell_what_was_used() -> None:
     source = "{% if m[0].c is string %}{{ m[0].c }}{% endif %}{% for x in t %}{{ x.n }}{% endfor %}"
     values = {"m": [{"c": "x"}, {"c": "y"}], "t": [{"n": 1, "o": 2}]}
-    paths: list[_jinja.Path] = [
+    paths: list[jinja.Path] = [
         ("m", 0, "c"),
         ("m", 1, "c"),
         ("t",),
@@ -281,15 +281,15 @@ def test_probes_tell_what_was_used() -> None:
         ("q",),
         ("t", "n"),
     ]
-    text, uses = _jinja.compile(source, LLAMA).probe(values, paths, NOW)
+    text, uses = jinja.compile(source, LLAMA).probe(values, paths, NOW)
     assert text == "x1"
     assert [use.used for use in uses] == [True, False, True, True, False, False, False, False]
     assert uses[0].operations == {"test_is_string"}
     assert uses[2].operations == {"array_access"}
-    text, _ = _jinja.compile("{{ raise_exception('x') }}", LLAMA).probe({}, [])
+    text, _ = jinja.compile("{{ raise_exception('x') }}", LLAMA).probe({}, [])
     assert text is None
     with pytest.raises(TypeError, match="path"):
-        _jinja.compile("", LLAMA).probe({}, [3])  # type: ignore[list-item]
+        jinja.compile("", LLAMA).probe({}, [3])  # type: ignore[list-item]
 
 
 def test_errors_name_line_and_source() -> None:
@@ -308,7 +308,7 @@ def test_errors_name_line_and_source() -> None:
             "{% for %}",
         ):
             with pytest.raises(TemplateError):
-                _jinja.compile(source, dialect)
+                jinja.compile(source, dialect)
 
 
 def test_values_that_are_no_plain_data_are_refused() -> None:
@@ -322,7 +322,7 @@ def test_values_that_are_no_plain_data_are_refused() -> None:
         with pytest.raises(error):
             render("{{ x }}", x=value)
     with pytest.raises(TypeError):
-        _jinja.compile("", LLAMA).render({1: 2})  # type: ignore[dict-item]
+        jinja.compile("", LLAMA).render({1: 2})  # type: ignore[dict-item]
     assert render("{{ x }}", PYTHON, x={1: (2.5, float("inf"))}) == "{1: (2.5, inf)}"
     assert render("{{ x }} {{ y }}", x=2**64 - 1, y=2**70) == "-1 1180591620717411303424.0"
     assert render("{{ x }}", x=-(2**63) - 1) == "-9223372036854775808.0"
@@ -339,13 +339,13 @@ def test_a_character_cut_in_two_gives_bytes() -> None:
 
 
 def test_local_time_is_shown_unless_given() -> None:
-    template = _jinja.compile("{{ strftime_now('%Y') }}", LLAMA)
+    template = jinja.compile("{{ strftime_now('%Y') }}", LLAMA)
     assert template.render({}).text in (str(datetime.now().year), str(datetime.now().year - 1))
     naive = datetime(2024, 2, 29, 1, 2, 3)
-    assert _jinja.compile("{{ strftime_now('%z%Z|%H') }}", PYTHON).render({}, naive).text == "|01"
+    assert jinja.compile("{{ strftime_now('%z%Z|%H') }}", PYTHON).render({}, naive).text == "|01"
     aware = NOW.astimezone(timezone.utc)
     assert (
-        _jinja.compile("{{ strftime_now('%z %Z') }}", PYTHON).render({}, aware).text == "+0000 UTC"
+        jinja.compile("{{ strftime_now('%z %Z') }}", PYTHON).render({}, aware).text == "+0000 UTC"
     )
 
 
@@ -363,23 +363,23 @@ def test_dates_are_those_of_glibc(letter: str) -> None:
         for flag in ("", "-", "_", "0", "^", "#", "^#", "7", "^_7"):
             format = f"%{flag}{letter}"
             for dialect in (LLAMA, PYTHON):
-                template = _jinja.compile(f"{{{{ strftime_now('{format}') }}}}", dialect)
+                template = jinja.compile(f"{{{{ strftime_now('{format}') }}}}", dialect)
                 assert template.render({}, day).text == day.strftime(format), (format, day)
 
 
 def test_memory_errors_are_ggtoks() -> None:
-    assert isinstance(_jinja._error(1, "out of memory", None, ""), OutOfMemoryError)
-    assert str(_jinja._error(9, "message", None, "")) == "message"
+    assert isinstance(jinja._error(1, "out of memory", None, ""), OutOfMemoryError)
+    assert str(jinja._error(9, "message", None, "")) == "message"
 
 
 def test_threads_share_a_template() -> None:
     source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
-    template, values = _jinja.compile(source, LLAMA), conversation()
+    template, values = jinja.compile(source, LLAMA), conversation()
     expected, found = template.render(values, NOW), []
 
     def work() -> None:
         for i in range(200):
-            _jinja.compile(f"{source}{i % 90}", LLAMA)  # more than the cache keeps
+            jinja.compile(f"{source}{i % 90}", LLAMA)  # more than the cache keeps
             found.append(template.render(values, NOW))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -440,10 +440,10 @@ def test_what_each_dialect_lacks(source: str) -> None:
     for dialect in IN_BOTH:
         if dialect in LACKS[source]:
             with pytest.raises(TemplateError) as caught:
-                _jinja.compile(source, dialect).render({})  # type: ignore[arg-type]
+                jinja.compile(source, dialect).render({})  # type: ignore[arg-type]
             assert caught.value.line == 1
         else:
-            _jinja.compile(source, dialect).render({})  # type: ignore[arg-type]
+            jinja.compile(source, dialect).render({})  # type: ignore[arg-type]
 
 
 # A filter that is a generator does what an item takes when it is asked for.
@@ -467,7 +467,7 @@ LAZY = {
 
 @pytest.mark.parametrize("source", LAZY)
 def test_generators_are_lazy(source: str) -> None:
-    assert _jinja.compile(source, "transformers").render({}).text == LAZY[source]
+    assert jinja.compile(source, "transformers").render({}).text == LAZY[source]
     theirs = jinja_references.transformers(source, {})
     if "object" not in LAZY[source]:
         assert theirs == ("O", LAZY[source])
@@ -513,6 +513,6 @@ def test_generators_of_generators_nest_so_deep() -> None:
         "{% set n = namespace(g=[1]) %}{% for i in range(COUNT) %}"
         "{% set n.g = n.g | map('string') %}{% endfor %}{{ n.g | first }}"
     )
-    assert _jinja.compile(source.replace("COUNT", "300"), "transformers").render({}).text == "1"
+    assert jinja.compile(source.replace("COUNT", "300"), "transformers").render({}).text == "1"
     with pytest.raises(TemplateError, match="too deeply"):
-        _jinja.compile(source.replace("COUNT", "5000"), "transformers").render({})
+        jinja.compile(source.replace("COUNT", "5000"), "transformers").render({})

@@ -82,13 +82,13 @@ ATTACKS = [
 
 RUN = """
 import resource, sys
-from ggtok import _jinja
+from ggtok.native import jinja
 from ggtok.errors import GGTokError
 resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))
 source = sys.stdin.read()
 for dialect in ("llama.cpp", "transformers"):
     try:
-        print(dialect, len(_jinja.compile(source, dialect).render({{}}).text))
+        print(dialect, len(jinja.compile(source, dialect).render({{}}).text))
     except GGTokError as e:
         print(dialect, type(e).__name__, str(e)[:80])
 """

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok import _native
+from ggtok.native import PARSE_SPECIAL, PLAIN_USER_DEFINED
 from tests.chat.reserved import (
     CONTROL,
     NORMAL,
@@ -33,7 +33,7 @@ from tests.support.vocabularies import fixture
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 REAL = ["llama-spm", "phi-3", "llama-bpe", "qwen2", "gemma-4", "gpt-neox", "bert-bge"]
-PARSE = _native.PARSE_SPECIAL
+PARSE = PARSE_SPECIAL
 
 
 @cache
@@ -140,7 +140,7 @@ def test_what_is_trusted_is_parsed(name: str, seed: int) -> None:
     text = made_text(random.Random(seed), [*texts_of(tok, reserved), "plain"])
     ids = tok.encode(text, add_special=False, parse_special=True)
     assert encoded(tok, reserved, [(text, True)]) == ids
-    assert encoded(tok, reserved, [(text, True)], PARSE | _native.PLAIN_USER_DEFINED) == ids
+    assert encoded(tok, reserved, [(text, True)], PARSE | PLAIN_USER_DEFINED) == ids
 
 
 # ---- EOS by default ----

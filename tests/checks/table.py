@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import ggtok
-from ggtok.checks.codes import KINDS, SERIOUS
+from ggtok.inspect.doctor.codes import KINDS, SERIOUS
 from tests.support.vocabularies import OTHERS, REAL, real
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"

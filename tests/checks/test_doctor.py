@@ -10,7 +10,7 @@ from string import ascii_letters
 import pytest
 
 import ggtok
-from ggtok.checks.codes import KINDS, SERIOUS
+from ggtok.inspect.doctor.codes import KINDS, SERIOUS
 from tests.docs.pages import TEMPLATE
 from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.checks.codes import KINDS, SERIOUS
-from ggtok.checks.merges import Ranks, idle_merges
-from ggtok.parity.compare import generated
-from ggtok.parity.samples import CODE, EMOJI, PROSE
+from ggtok.inspect.doctor.codes import KINDS, SERIOUS
+from ggtok.inspect.doctor.merges import Ranks, idle_merges
+from ggtok.inspect.parity.compare import generated
+from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
 from tests.checks import table
 from tests.support.patch import GGUF
 from tests.support.vocabularies import INP_OUT, OTHERS, REAL, fixture, inp_out, real

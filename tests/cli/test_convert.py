@@ -9,10 +9,10 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.making.convert.bpe import read_byte_level
-from ggtok.making.convert.draft import Draft
-from ggtok.making.convert.tokenizer_json import Source
-from ggtok.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.vocabularies.convert.bpe import read_byte_level
+from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.tokenizer_json import Source
 from tests.making.convert import sources
 from tests.support.vocabularies import fixture
 
@@ -65,8 +65,8 @@ def test_a_wrong_id_is_a_finding(
         draft.texts[ids[b"e"]], draft.texts[ids[b"t"]] = b"t", b"e"
 
     source = sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
-    monkeypatch.setattr("ggtok.making.convert.hugging_face.read_byte_level", wrong)
-    monkeypatch.setattr("ggtok.making.convert.confirm.CHECK_LINES", 300)
+    monkeypatch.setattr("ggtok.vocabularies.convert.hugging_face.read_byte_level", wrong)
+    monkeypatch.setattr("ggtok.vocabularies.convert.confirm.CHECK_LINES", 300)
     assert cli.main(["convert", str(source), "--check"]) == 1
     assert b"lines differ for no known reason, such as" in capfdbinary.readouterr().out
     out = tmp_path / "x.gguf"

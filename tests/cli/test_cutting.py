@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok._truncate import beginning
+from ggtok.text.truncate import beginning
 from tests.cli.command import BPE, COMMAND, LLAMA3, SPM, spawn
 from tests.cli.terminal import on_terminal
 from tests.support.vocabularies import fixture, fixture_names

@@ -14,7 +14,7 @@ import pytest
 
 import ggtok
 from ggtok.cli import encode, progress
-from ggtok.files.summary import EncodeProgress
+from ggtok.corpora.summary import EncodeProgress
 from tests.cli.command import LLAMA3
 from tests.files.corpus import ids_of, raw_ids
 

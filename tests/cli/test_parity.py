@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.parity import compare, process, worker
+from ggtok.inspect.parity import compare, process, worker
 from tests.cli.command import BPE, LLAMA3, SPM
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
 STAND_IN = """
-from ggtok.parity.xllamacpp_backend import Backend
+from ggtok.inspect.parity.xllamacpp_backend import Backend
 
 class Llama:
     def __init__(self, model_path, *, vocab_only=False, kv_overrides=None, verbose=True):
@@ -136,7 +136,7 @@ def test_llama_cpp_python(run, other_package: Path) -> None:
 
 
 def test_structures_of_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ggtok.parity import xllamacpp_backend
+    from ggtok.inspect.parity import xllamacpp_backend
 
     backend = xllamacpp_backend.Backend()
     backend.check()

@@ -15,7 +15,7 @@ import pytest
 import ggtok
 from ggtok import cli
 from ggtok.cli import messages, parity, progress
-from ggtok.parity import compare
+from ggtok.inspect.parity import compare
 from tests.cli.command import BPE, LLAMA3
 from tests.support.vocabularies import fixture
 

@@ -15,7 +15,7 @@ import ggtok
 from ggtok import cli
 from ggtok.cli import train as command
 from ggtok.cli.progress import Line
-from ggtok.parity.samples import PROSE
+from ggtok.inspect.parity.samples import PROSE
 
 Capture = pytest.CaptureFixture[str]
 
@@ -136,7 +136,7 @@ def test_an_interrupt_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ggtok.making.writers.gguf_bytes", interrupted)
+    monkeypatch.setattr("ggtok.vocabularies.writers.gguf_bytes", interrupted)
     assert run(text, "-o", tmp_path / "own.gguf", "-n", 400) == 130
     assert os.listdir(tmp_path) == ["text.txt"]
     capfd.readouterr()

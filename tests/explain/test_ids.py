@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 import ggtok
-from ggtok._native import pre_names
-from ggtok.explaining.chains import EXPRESSIONS, PRE
-from ggtok.parity.texts import ALPHABETS, BROKEN, WHITE_SPACE, texts
+from ggtok.explain.chains import EXPRESSIONS, PRE
+from ggtok.inspect.parity.texts import ALPHABETS, BROKEN, WHITE_SPACE, texts
+from ggtok.native import pre_names
 from tests.properties.given import NAMES, flags, some_bytes
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture, inp_out, real

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.explaining.steps import Merge, Rule
+from ggtok.explain.steps import Merge, Rule
 from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.explaining.steps import MergeTree
+from ggtok.explain.steps import MergeTree
 from tests.support.patch import GGUF, add_tokens
 from tests.support.vocabularies import fixture
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import ggtok
-from ggtok.files import documents, run, streams, text
+from ggtok.corpora import documents, run, streams, text
 
 SIZES = {
     (run, "CHECKPOINT"): 3000,

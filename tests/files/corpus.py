@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import ggtok
-from ggtok.parity.samples import PROSE
+from ggtok.inspect.parity.samples import PROSE
 
 Ids = list[list[int]]
 

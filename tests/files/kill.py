@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import ggtok
-from ggtok.files import run
+from ggtok.corpora import run
 
 # A child: sets sizes, then encodes.
 _CHILD = """
 import json, sys
 import ggtok
-from ggtok.files import run
+from ggtok.corpora import run
 model, sources, out, options, sizes = json.loads(sys.argv[1])
 for name, value in sizes.items():
     setattr(run, name, value)

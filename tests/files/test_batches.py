@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.files import iterate
-from ggtok.files.summary import EncodeProgress
+from ggtok.corpora import iterate
+from ggtok.corpora.summary import EncodeProgress
 from tests.files.corpus import documents, ids_of
 from tests.support.full import Lazy
 from tests.support.vocabularies import fixture

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.files import layouts, vocabulary
+from ggtok.corpora import layouts, vocabulary
 from tests.files import megatron
 from tests.files.corpus import Ids, cut, documents, files_of, ids_of, raw_ids
 from tests.support import samples
@@ -143,7 +143,7 @@ def test_names(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> None:
 
 def test_types(tok: ggtok.Tokenizer) -> None:
     """ "auto" takes the smallest that fits; Megatron's rule for Megatron."""
-    from ggtok.files.formats import find
+    from ggtok.corpora.formats import find
 
     rows = [
         ("raw", 65536, "uint16"),

@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok import _channel, _inputs
+from ggtok.corpora import ahead, encode, jsonl, sources, streams, tables, text
+from ggtok.corpora.documents import Piece, Pieces, Place
+from ggtok.corpora.journal import sync_folder
+from ggtok.corpora.sources import Source
+from ggtok.corpora.streams import Stream
 from ggtok.distributed import job
-from ggtok.files import ahead, encode, jsonl, sources, streams, tables, text
-from ggtok.files.documents import Piece, Pieces, Place
-from ggtok.files.journal import sync_folder
-from ggtok.files.sources import Source
-from ggtok.files.streams import Stream
 from tests.files.corpus import compressed, documents, ids_of, raw_ids
 from tests.files.corpus import jsonl as lines
 from tests.support import samples

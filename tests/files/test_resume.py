@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.files import growing, journal, run
-from ggtok.files.summary import EncodeProgress
+from ggtok.corpora import growing, journal, run
+from ggtok.corpora.summary import EncodeProgress
 from tests.files import kill
 from tests.files.corpus import compressed, documents, files_of, jsonl, raw_ids
 from tests.support import samples

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.files import jsonl as jsonl_reader
+from ggtok.corpora import jsonl as jsonl_reader
 from tests.files.corpus import compressed, documents, ids_of, jsonl, raw_ids
 from tests.support import samples
 from tests.support.full import Lazy, full
@@ -391,11 +391,11 @@ def test_documents_that_are_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What must lie in memory in one piece is capped."""
-    from ggtok.files import text
+    from ggtok.corpora import text
 
     for module in (text, jsonl_reader):
         monkeypatch.setattr(module, "LIMIT", 1000)
-    monkeypatch.setattr("ggtok.files.tables.LIMIT", 1000)
+    monkeypatch.setattr("ggtok.corpora.tables.LIMIT", 1000)
     long = "word " * 1000
     (tmp_path / "a.txt").write_text(long)
     (tmp_path / "b.jsonl").write_text(json.dumps({"text": long}))

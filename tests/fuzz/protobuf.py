@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ggtok.errors import VocabError
-from ggtok.making.convert.sentencepiece_model import Model, Piece, read_model, write_model
+from ggtok.vocabularies.convert.sentencepiece_model import Model, Piece, read_model, write_model
 from tests.fuzz import command
 
 BIG = (0, 1, 127, 128, 255, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1)

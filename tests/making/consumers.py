@@ -24,12 +24,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ggtok
-from ggtok.making import spelling
-from ggtok.making.convert import confirm
-from ggtok.making.convert.tiktoken import read_ranks
-from ggtok.making.newer_characters import limited
-from ggtok.making.patterns import CHAIN_OF_PRE
-from ggtok.making.vocabulary import Vocabulary
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert import confirm
+from ggtok.vocabularies.convert.tiktoken import read_ranks
+from ggtok.vocabularies.newer_characters import limited
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE
+from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
 NEXT = "tokenizers==1.0.0rc3"

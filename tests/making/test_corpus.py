@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.making import corpus
-from ggtok.making.report import TrainingReport
-from ggtok.parity.samples import PROSE
+from ggtok.inspect.parity.samples import PROSE
+from ggtok.vocabularies import corpus
+from ggtok.vocabularies.report import TrainingReport
 
 LINES = ["one two\n", "one\n", "gr\u00fc\u00dfe\n"]
 ROWS = [{"text": LINES[0], "body": "other"}, {"text": LINES[1]}, {"text": LINES[2]}]
@@ -110,7 +110,7 @@ def test_invalid_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ggtok.InvalidTypeError, match="field must be str, not int"):
         words(path, field=3)
     # A character that the border of two blocks cuts is no fault.
-    monkeypatch.setattr("ggtok.files.streams.BLOCK", 2)
+    monkeypatch.setattr("ggtok.corpora.streams.BLOCK", 2)
     path.write_text("\u00fc\u00fca\u00fc\n\u00fc", "utf-8")
     assert words(path) == words("\u00fc\u00fca\u00fc\n\u00fc")
     assert words(path, documents="whole") == words(path)

@@ -22,10 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok._native import training as native
-from ggtok.making import counts as counting
-from ggtok.making import sources
-from ggtok.parity.samples import PROSE
+from ggtok.inspect.parity.samples import PROSE
+from ggtok.native import training as native
+from ggtok.vocabularies import counts as counting
+from ggtok.vocabularies import sources
 from tests.support.interrupts import interrupted, posix
 from tests.support.samples import times
 from tests.support.waits import LIMIT
@@ -97,7 +97,7 @@ def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path.write_text(text)
     for block in (1, 7, 64, 1000):
         monkeypatch.setattr(sources, "BLOCK", block)
-        monkeypatch.setattr("ggtok.files.streams.BLOCK", block)
+        monkeypatch.setattr("ggtok.corpora.streams.BLOCK", block)
         monkeypatch.setattr(counting, "_BATCH", block)
         for threads in (1, 3):
             assert words(text, threads=threads) == expected
@@ -111,8 +111,8 @@ def test_an_endless_line(
     documents: Literal["lines", "whole"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused while it is read, or before: not when memory is full."""
-    monkeypatch.setattr("ggtok.files.streams.BLOCK", 4)
-    monkeypatch.setattr("ggtok.making.corpus.MAX_TEXT", 10)
+    monkeypatch.setattr("ggtok.corpora.streams.BLOCK", 4)
+    monkeypatch.setattr("ggtok.vocabularies.corpus.MAX_TEXT", 10)
     path = tmp_path / "endless.txt"
     path.write_text("ab\n" * 10 + "0123456789")
     if documents == "lines":
@@ -327,7 +327,7 @@ def test_a_pattern_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def split(_: bytes) -> list[int]:
         raise ZeroDivisionError("in the splitter")
 
-    monkeypatch.setattr("ggtok._split.by_patterns", lambda _: split)
+    monkeypatch.setattr("ggtok.loading.patterns.by_patterns", lambda _: split)
     with pytest.raises(ZeroDivisionError, match="in the splitter"):
         ggtok.count_words("a", pre_patterns=["x"])
 

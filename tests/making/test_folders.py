@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.making.spelling import byte_characters
+from ggtok.vocabularies.spelling import byte_characters
 from tests.making.convert.sources import write
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.fixture(autouse=True)
 def _without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compared."""
-    monkeypatch.setattr("ggtok.making.convert.originals.is_installed", lambda _: False)
+    monkeypatch.setattr("ggtok.vocabularies.convert.originals.is_installed", lambda _: False)
 
 
 LETTERS = [character.decode() for character in byte_characters()]
@@ -117,7 +117,7 @@ def test_other_vocab_txt(texts: list[str], class_: str, message: str, tmp_path: 
 
 
 def test_too_many_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ggtok.making.convert.vocab_txt.MAX_TOKENS", 3)
+    monkeypatch.setattr("ggtok.vocabularies.convert.vocab_txt.MAX_TOKENS", 3)
     with pytest.raises(ggtok.VocabError, match=r"vocab\.txt: more than 3 tokens"):
         ggtok.convert(bert(tmp_path / "f", BERT))
 

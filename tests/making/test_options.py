@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.making import train as training
-from ggtok.making.spelling import BYTE, CONTROL, NORMAL, UNKNOWN
-from ggtok.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.vocabularies import train as training
+from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN
 from tests.support.full import Lazy, full
 
 sentencepiece: Any = Lazy("sentencepiece")

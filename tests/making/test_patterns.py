@@ -12,9 +12,9 @@ from tokenizers import Regex, Tokenizer, models
 from tokenizers.pre_tokenizers import Split
 
 import ggtok
-from ggtok.making.newer_characters import NEWER, is_limited, limited, unlimited
-from ggtok.making.patterns import CHAINS, Chain
-from ggtok.making.pre_tokenizer_json import pre_tokenizer_of
+from ggtok.vocabularies.newer_characters import NEWER, is_limited, limited, unlimited
+from ggtok.vocabularies.patterns import CHAINS, Chain
+from ggtok.vocabularies.pre_tokenizer_json import pre_tokenizer_of
 from tests.support.patch import GGUF
 from tests.support.samples import times
 from tests.support.vocabularies import fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.parity.samples import CODE, EMOJI, PROSE
-from ggtok.parity.texts import BROKEN
+from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
+from ggtok.inspect.parity.texts import BROKEN
 from tests.parity import Result, compare_texts, compare_vocabulary
 from tests.support.full import full
 from tests.support.llamacpp import LlamaCpp

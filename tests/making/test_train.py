@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.making import spelling
-from ggtok.making.report import ConversionReport, TrainingReport
-from ggtok.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.report import ConversionReport, TrainingReport
 from tests.making import oracle
 from tests.support.full import Lazy
 from tests.support.samples import times

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.making import writers
-from ggtok.making.spelling import BYTE, NORMAL, decoded
-from ggtok.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.vocabularies import writers
+from ggtok.vocabularies.spelling import BYTE, NORMAL, decoded
 from tests.support.vocabularies import fixture, fixture_names
 
 TEXT = "\n".join([*PROSE, *CODE])
@@ -37,7 +37,9 @@ def vocabulary(**fields: object) -> ggtok.Vocabulary:
 
 
 def test_importing_ggtok_imports_no_more_for_it() -> None:
-    code = "import ggtok, sys; print(sorted({'numpy', 'gguf', 'ggtok.making'} & {*sys.modules}))"
+    code = (
+        "import ggtok, sys; print(sorted({'numpy', 'gguf', 'ggtok.vocabularies'} & {*sys.modules}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert {"train", "vocabulary", "Vocabulary"} <= {*dir(ggtok)}

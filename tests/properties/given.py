@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from ggtok.parity.samples import CODE, EMOJI, PROSE
-from ggtok.parity.texts import ALPHABETS, BROKEN
+from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
+from ggtok.inspect.parity.texts import ALPHABETS, BROKEN
 from tests.support.samples import times
 from tests.support.vocabularies import fixture_names
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import ggtok
-from ggtok.parity.texts import texts
+from ggtok.inspect.parity.texts import texts
 from tests.properties.given import NAMES, flags, some_bytes
 from tests.support.samples import times
 from tests.support.vocabularies import OTHERS, REAL, fixture, real

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 
 import ggtok
-from ggtok.parity.samples import CODE, EMOJI, PROSE
-from ggtok.parity.texts import BROKEN
+from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
+from ggtok.inspect.parity.texts import BROKEN
 from tests.properties.given import NAMES, some_bytes
 from tests.support.llamacpp import LlamaCpp
 from tests.support.samples import times

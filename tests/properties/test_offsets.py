@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.parity.samples import CODE, EMOJI, PROSE
-from ggtok.parity.texts import BROKEN
+from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
+from ggtok.inspect.parity.texts import BROKEN
 from tests.properties.given import NAMES, flags, some_bytes, some_text
 from tests.support import spans as oracle
 from tests.support.patch import GGUF, add_tokens

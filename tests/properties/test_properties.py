@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.parity.texts import texts
+from ggtok.inspect.parity.texts import texts
 from tests.properties.given import NAMES, flags, some_bytes, some_text
 from tests.support.vocabularies import golden
 

@@ -11,8 +11,8 @@ from types import FrameType
 
 import pytest
 
-from ggtok._channel import Channel
-from ggtok.files.ahead import Behind, ahead
+from ggtok.base.channel import Channel
+from ggtok.corpora.ahead import Behind, ahead
 from tests.support.waits import LIMIT
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ggtok._escape import shown
+from ggtok.base.escape import shown
 
 # what comes, what is shown
 ROWS: dict[str, tuple[str | bytes, str]] = {

@@ -67,8 +67,8 @@ def test_memory_runs_out() -> None:
 def test_no_memory_to_encode(by_python: bool) -> None:
     """Allocations of some bytes, which no limit can make fail on their own: what becomes of
     the failures that the C functions raise."""
-    from ggtok._native.library import ffi, lib
-    from ggtok._native.tokenizer import _Failed
+    from ggtok.native.library import ffi, lib
+    from ggtok.native.tokenizer import _Failed
 
     err = ffi.new("ggtok_error *")
     err.status = lib.GGTOK_ERR_MEMORY
@@ -97,7 +97,7 @@ def test_no_memory_to_encode(by_python: bool) -> None:
 
 def test_no_memory_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the functions of a tokenizer: it is freed."""
-    from ggtok._native import tokenizer
+    from ggtok.native import tokenizer
 
     class Library:
         freed = 0

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok import _outputs
-from ggtok.making.extract import extract
-from ggtok.parity.samples import PROSE
+from ggtok.inspect.parity.samples import PROSE
+from ggtok.vocabularies.extract import extract
 from tests.support.vocabularies import fixture
 
 BPE = str(fixture("bpe-llama3"))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import ggtok
-from ggtok._native import splitting
+from ggtok.native import splitting
 from tests.support.interrupts import posix, stop_midway
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture

@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok._cached import cached_property
-from ggtok.making.convert import folder
-from ggtok.parity.texts import texts
+from ggtok.base.cached import cached_property
+from ggtok.inspect.parity.texts import texts
 from ggtok.sources import hub
+from ggtok.vocabularies.convert import folder
 from tests.support.interrupts import interrupted, posix, stop_midway
 from tests.support.vocabularies import fixture, fixture_names
 from tests.support.waits import LIMIT, until

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok._native import pre_names
+from ggtok.native import pre_names
 from tests import parity
 from tests.support.llamacpp import LlamaCpp, LlamaCppDied, LlamaCppLoadError
 from tests.support.patch import GGUF

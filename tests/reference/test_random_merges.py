@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.making import spelling
+from ggtok.vocabularies import spelling
 from tests.parity import Result, compare_texts
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.parity.texts import BROKEN, defuse
+from ggtok.inspect.parity.texts import BROKEN, defuse
 from tests.parity import Result, compare_texts
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF, add_tokens

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok import _inputs
+from ggtok.base import inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 GGUF = str(ROOT / "fixtures" / "gguf" / "bpe-llama3.gguf")
@@ -29,9 +29,9 @@ ELSEWHERE = {
     "cli/reading.py": "a path that was given",
     "cli/train.py": "a path that was given",
     "cli/writing.py": "the null device",
-    "files/growing.py": "a handle of _inputs.open_own",
+    "files/growing.py": "a handle of inputs.open_own",
     "files/iterate.py": "a path that was given",
-    "files/journal.py": "a handle of _inputs.open_own, and a folder",
+    "files/journal.py": "a handle of inputs.open_own, and a folder",
     "making/counts.py": "a path that was given",
     "making/convert/original_worker.py": "pipes of its own",
     "making/gguf_writer.py": "a folder of its own",
@@ -69,19 +69,19 @@ def test_regular_files(tmp_path: Path) -> None:
     """And nothing else; a link to one, unless it is refused."""
     (tmp_path / "file").write_bytes(b"0123456789")
     (tmp_path / "link").symlink_to("file")
-    assert _inputs.read_regular(tmp_path / "link", 4) == b"0123"
-    assert _inputs.read_regular(tmp_path / "file", 99) == b"0123456789"
-    with pytest.raises(ggtok.FileError), _inputs.open_regular(tmp_path / "link", follow=False):
+    assert inputs.read_regular(tmp_path / "link", 4) == b"0123"
+    assert inputs.read_regular(tmp_path / "file", 99) == b"0123456789"
+    with pytest.raises(ggtok.FileError), inputs.open_regular(tmp_path / "link", follow=False):
         pass
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "zero").symlink_to("/dev/zero")
     for name in ("fifo", "zero"):
         with pytest.raises(ggtok.FileError, match="not a regular file"):
-            _inputs.read_regular(tmp_path / name, 4)
+            inputs.read_regular(tmp_path / name, 4)
     with pytest.raises(IsADirectoryError):
-        _inputs.read_regular(tmp_path, 4)
+        inputs.read_regular(tmp_path, 4)
     with pytest.raises(FileNotFoundError):
-        _inputs.read_regular(tmp_path / "nothing", 4)
+        inputs.read_regular(tmp_path / "nothing", 4)
 
 
 # A child that ends itself: by memory, and by an alarm that nothing catches.
@@ -170,7 +170,7 @@ def test_sources_that_are_swapped(tmp_path: Path, kind: str, names: tuple[str, .
         (tmp_path / name).write_bytes(b"some text")
     code = """
 import os, ggtok
-from ggtok.files import sources
+from ggtok.corpora import sources
 tok, find = ggtok.load(sys.argv[1]), sources.find
 def swap(named, own):
     found = find(named, own)

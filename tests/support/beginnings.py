@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import ggtok
-from ggtok.making.spelling import NORMAL
+from ggtok.vocabularies.spelling import NORMAL
 from tests.support.vocabularies import real
 
 LARGE, FIRST = 33_000, 20_000

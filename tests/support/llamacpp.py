@@ -1,6 +1,6 @@
 """The live reference: llama.cpp b11549, driven in a child process.
 
-What :mod:`ggtok.parity` drives it by, and all else that the tests ask of it: the `xllamacpp` wheel
+What :mod:`ggtok.inspect.parity` drives it by, and all else that the tests ask of it: the `xllamacpp` wheel
 carries all of llama.cpp in one shared object that exports the C API.
 
     with LlamaCpp() as llama:
@@ -18,14 +18,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ggtok.parity import process
-from ggtok.parity.process import LlamaCppDied as LlamaCppDied
-from ggtok.parity.process import LlamaCppError as LlamaCppError
-from ggtok.parity.process import LlamaCppLoadError as LlamaCppLoadError
-from ggtok.parity.process import Override
-from ggtok.parity.worker import serve
-from ggtok.parity.xllamacpp_backend import BOOL, CHAR_P, I32, I32_P, VOID_P, Backend, resizing
-from ggtok.parity.xllamacpp_backend import shared_object as shared_object
+from ggtok.inspect.parity import process
+from ggtok.inspect.parity.process import LlamaCppDied as LlamaCppDied
+from ggtok.inspect.parity.process import LlamaCppError as LlamaCppError
+from ggtok.inspect.parity.process import LlamaCppLoadError as LlamaCppLoadError
+from ggtok.inspect.parity.process import Override
+from ggtok.inspect.parity.worker import serve
+from ggtok.inspect.parity.xllamacpp_backend import (
+    BOOL,
+    CHAR_P,
+    I32,
+    I32_P,
+    VOID_P,
+    Backend,
+    resizing,
+)
+from ggtok.inspect.parity.xllamacpp_backend import shared_object as shared_object
 
 SPECIAL_NAMES = (
     "bos eos eot sep nl pad mask fim_pre fim_suf fim_mid fim_pad fim_rep fim_sep"

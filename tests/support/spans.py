@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import ggtok
-from ggtok.explaining import bpe
-from ggtok.explaining.characters import Byte
-from ggtok.explaining.explain import normalized_bytes, vocabulary_of
-from ggtok.explaining.partition import partition
+from ggtok.explain import bpe
+from ggtok.explain.characters import Byte
+from ggtok.explain.explain import normalized_bytes, vocabulary_of
+from ggtok.explain.partition import partition
 
 ENOUGH = 40  # ways
 

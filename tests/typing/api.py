@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import assert_type
 
     from ggtok.arrow import ArrowIds
-    from ggtok.explaining.steps import Explanation, Merge, MergeTree
+    from ggtok.explain.steps import Explanation, Merge, MergeTree
 
 
 def loading(mapped: mmap.mmap) -> None:

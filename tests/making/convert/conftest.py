@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ggtok.making.convert import originals
+from ggtok.vocabularies.convert import originals
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.making.patterns import CHAIN_OF_PRE
-from ggtok.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from tests.support.full import Lazy
 from tests.support.vocabularies import fixture
 
@@ -65,7 +65,7 @@ def bpe(pre: str = "gpt-2", **changes: Any) -> dict[str, Any]:
 def byte_fallback(**changes: Any) -> dict[str, Any]:
     """A tokenizer.json as Llama 2's."""
     v = ggtok.train("\n".join(TEXT), 2000, model="spm", min_frequency=1)
-    from ggtok.making.export.tokenizer_json import tokenizer_json
+    from ggtok.vocabularies.export.tokenizer_json import tokenizer_json
 
     document: dict[str, Any] = json.loads(tokenizer_json(v, pytest.fail))
     document |= changes

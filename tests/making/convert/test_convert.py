@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.making import spelling
-from ggtok.making.convert import confirm, structure
-from ggtok.making.convert.formats import converted
-from ggtok.making.patterns import CHAIN_OF_PRE, CHAINS
-from ggtok.making.pre_tokenizer_json import pre_tokenizer_of, published_pre_tokenizer_of
-from ggtok.making.report import ConversionReport
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert import confirm, structure
+from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE, CHAINS
+from ggtok.vocabularies.pre_tokenizer_json import pre_tokenizer_of, published_pre_tokenizer_of
+from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
 
@@ -70,7 +70,7 @@ def test_the_steps_of_a_chain_give_llamacpps_ids(chain: Any, tmp_path: Path) -> 
 
 
 def test_all_names_of_byte_level_pre_tokenizers_have_a_chain() -> None:
-    from ggtok._native import pre_names
+    from ggtok.native import pre_names
 
     raw = {name for name in pre_names() if spelling.is_raw(name)}
     assert CHAIN_OF_PRE.keys() | raw == set(pre_names())

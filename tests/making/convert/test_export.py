@@ -16,14 +16,14 @@ import tiktoken
 from tokenizers import Tokenizer
 
 import ggtok
-from ggtok.explaining.ugm import Charsmap
-from ggtok.making import spelling
-from ggtok.making.charsmap import charsmap
-from ggtok.making.convert import confirm
-from ggtok.making.convert.formats import converted
-from ggtok.making.convert.tiktoken import read_ranks
-from ggtok.making.patterns import CHAIN_OF_PRE, GPT2
-from ggtok.making.vocabulary import Vocabulary
+from ggtok.explain.ugm import Charsmap
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.charsmap import charsmap
+from ggtok.vocabularies.convert import confirm
+from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.tiktoken import read_ranks
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE, GPT2
+from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.making.convert import sources
 from tests.support.beginnings import beginning
 from tests.support.vocabularies import fixture, fixture_names

@@ -11,10 +11,10 @@ import pytest
 from tokenizers import Tokenizer
 
 import ggtok
-from ggtok.making.convert import confirm
-from ggtok.making.convert.formats import converted
-from ggtok.making.newlines import unmerged_run
-from ggtok.making.report import ConversionReport
+from ggtok.vocabularies.convert import confirm
+from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.newlines import unmerged_run
+from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.making.convert import (
+from ggtok.vocabularies.convert import (
     draft,
     original_worker,
     originals,
@@ -26,8 +26,8 @@ from ggtok.making.convert import (
     sentencepiece_model,
     vocab_merges,
 )
-from ggtok.making.convert.ranks import last_merge, recovered
-from ggtok.making.convert.sentencepiece_model import Model, Piece, read_model, write_model
+from ggtok.vocabularies.convert.ranks import last_merge, recovered
+from ggtok.vocabularies.convert.sentencepiece_model import Model, Piece, read_model, write_model
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.making import spelling
-from ggtok.making.convert import config_defaults, llamacpp_hashes
-from ggtok.making.convert.sentencepiece_model import BPE, read_model, write_model
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert import config_defaults, llamacpp_hashes
+from ggtok.vocabularies.convert.sentencepiece_model import BPE, read_model, write_model
 from tests.making.convert import sources
 from tests.making.convert.beside import add_qwen, folder, written
 from tests.support import converter

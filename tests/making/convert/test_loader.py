@@ -10,8 +10,8 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.making.convert import originals, vocab_merges
-from ggtok.making.report import ConversionReport
+from ggtok.vocabularies.convert import originals, vocab_merges
+from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.making.convert import tiktoken as tiktoken_files
-from ggtok.making.convert.folder import Folder
-from ggtok.making.convert.formats import converted
-from ggtok.making.convert.tokenizer_json import Source
-from ggtok.making.report import ConversionReport
+from ggtok.vocabularies.convert import tiktoken as tiktoken_files
+from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.tokenizer_json import Source
+from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
 from tests.making.convert.beside import folder, written
 
@@ -106,7 +106,7 @@ def test_steps_of_tokenizers_own(tmp_path: Path) -> None:
 
 
 def test_how_the_nearest_differs(tmp_path: Path) -> None:
-    from ggtok.making.patterns import CHAIN_OF_PRE
+    from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 
     path = tmp_path / "tokenizer.json"
     (whole,) = CHAIN_OF_PRE["qwen2"].published[0]
@@ -200,7 +200,7 @@ def test_a_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_sentencepiece_refuses(tmp_path: Path) -> None:
-    from ggtok.making.convert.sentencepiece_model import read_model, write_model
+    from ggtok.vocabularies.convert.sentencepiece_model import read_model, write_model
 
     model = read_model(sources.spm("unigram", normalization_rule_name="nmt_nfkc"))
     model.charsmap = b"\xff\xff\xff\xff"

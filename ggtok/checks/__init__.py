@@ -1,4 +1,0 @@
-"""What is wrong or surprising in a file's tokenizer: :func:`ggtok.doctor`.
-
-One module for each group of findings; :mod:`~ggtok.checks.codes` has their table.
-"""

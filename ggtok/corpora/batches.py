@@ -1,0 +1,74 @@
+"""Documents to batches of a bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ggtok.corpora.documents import Piece, Pieces, Place
+from ggtok.corpora.sources import Source
+from ggtok.corpora.summary import Counts
+
+BYTES = 4 << 20  # of text
+DOCUMENTS = 1 << 16  # pieces, even if they are small
+
+Read = Callable[[Source, Place], Pieces]
+
+
+@dataclass
+class Batch:
+    """Pieces that are encoded at once. Where it ends depends on the pieces alone, so that a run
+    that goes on from its end makes the same batches after it.
+
+    Attributes:
+        next: where the batch after it begins.
+        read: bytes of the sources, as they lie on the disk, that were read up to its end.
+        pieces: with their texts.
+        counts: bytes and faults.
+        closed: for each source that ends in the batch, how many of `pieces` come before its end.
+    """
+
+    next: Place
+    read: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+    closed: list[int] = field(default_factory=list)
+
+
+def batches(
+    sources: Sequence[Source], place: Place, read: Read, limit: int = BYTES
+) -> Iterator[Batch]:
+    """All that comes from a place on, in batches of about `limit` bytes."""
+    finished = sum(source.size for source in sources[: place.source])
+    batch, size, n = Batch(place), 0, 0
+    for piece in _pieces(sources, place, read):
+        batch.next = piece.next
+        batch.read = finished + piece.at
+        batch.counts.bytes += piece.size
+        if piece.faults is not None:
+            batch.counts.add(piece.faults)
+        if piece.text is not None or not piece.begins or not piece.ends:
+            batch.pieces.append(piece)
+            size += len(piece.text or b"") + sum(map(len, piece.many))
+            n += 1 + len(piece.many)
+        if piece.last:
+            finished += piece.at
+            batch.closed.append(len(batch.pieces))
+        if not piece.inside and (size >= limit or n + len(batch.closed) >= DOCUMENTS):
+            yield batch
+            batch, size, n = Batch(batch.next), 0, 0
+    yield batch
+
+
+def _pieces(sources: Sequence[Source], place: Place, read: Read) -> Pieces:
+    """The pieces of all sources; a source's last one says so, and goes on with the next source."""
+    for number in range(place.source, len(sources)):
+        source = sources[number]
+        last: Piece | None = None
+        for piece in read(source, place if number == place.source else Place(number)):
+            if last is not None:
+                yield last
+            last = piece
+        last = last or Piece(None, 0, place)
+        last.next, last.at, last.last = Place(number + 1), source.size, True
+        yield last

@@ -1,0 +1,164 @@
+"""What the readers of sources yield, and what ``errors=`` does about faulty documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ggtok.corpora.summary import Counts
+from ggtok.errors import DocumentError, FileError
+
+# A record, or a document that must lie in memory in one piece, has no more bytes.
+LIMIT = 1 << 30
+RULES = ("raise", "replace", "skip")
+
+# Where a reader goes on: between two documents, inside one, or inside one that is dropped.
+BETWEEN, INSIDE, DROPPING = range(3)
+
+
+class Place(NamedTuple):
+    """Where the next piece begins.
+
+    Attributes:
+        source: the number of the source.
+        offset: bytes of a text, or rows of a table.
+        skip: bytes that follow, after repair, and were encoded already.
+        state: BETWEEN, INSIDE or DROPPING.
+        faulty: whether the document that is being read was found to be invalid UTF-8.
+    """
+
+    source: int
+    offset: int = 0
+    skip: int = 0
+    state: int = BETWEEN
+    faulty: bool = False
+
+
+@dataclass(slots=True)
+class Piece:
+    """A document, or a part of one that is too long to be held, or a group of small ones.
+
+    Attributes:
+        text: UTF-8; None if the document is dropped, with what came of it before.
+        size: bytes of the source that it took.
+        next: where the piece after it begins.
+        at: how much of the file was read then, as it lies on the disk.
+        begins, ends: whether the document begins and ends with it.
+        faults: what to count of the document, told with its last piece.
+        last: whether the source ends with it.
+        many: the documents of a group, none of which is faulty; `text` is empty then.
+        inside: whether more of its group follow: a batch doesn't end here, so that groups are the
+            same after a checkpoint.
+    """
+
+    text: bytes | None
+    size: int
+    next: Place
+    at: int = 0
+    begins: bool = True
+    ends: bool = True
+    faults: Counts | None = None
+    last: bool = False
+    many: Sequence[bytes] = ()
+    inside: bool = False
+
+
+@dataclass(frozen=True)
+class Faults:
+    """The rule for faulty documents of one source: ``errors=``."""
+
+    rule: str
+    path: str
+
+    def found(self, kind: str, where: str, what: str) -> Counts:
+        """The counts of a document with a fault: `kind` is a field of Counts."""
+        if self.rule == "raise":
+            raise DocumentError(
+                f"{self.path}: {where}: {what}; errors='skip' drops such documents, "
+                f"errors='replace' {_REPLACED[kind]}",
+                path=self.path,
+                kind=kind,
+            )
+        counts = Counts(skipped=self.rule == "skip")
+        setattr(counts, kind, 1)
+        return counts
+
+    def too_long(self, where: str, what: str) -> FileError:
+        return FileError(
+            f"{self.path}: {where}: {what} is longer than {LIMIT >> 20} MiB, the most that "
+            "is held in memory"
+        )
+
+    def document(self, text: bytes, size: int, next: Place, at: int, where: str) -> Piece:
+        """A whole document, as the rule has it."""
+        faults = None
+        if not text.isascii():
+            try:
+                text.decode()
+            except UnicodeDecodeError as e:
+                what = f"not valid UTF-8 ({e.reason} at its byte {e.start})"
+                faults = self.found("invalid_utf8", where, what)
+                text = text.decode("utf-8", "replace").encode()
+        elif not text:
+            faults = self.found("empty", where, "an empty document")
+        return self.piece(text, size, next, at, faults)
+
+    def piece(self, text: bytes, size: int, next: Place, at: int, faults: Counts | None) -> Piece:
+        dropped = faults is not None and faults.skipped
+        return Piece(None if dropped else text, size, next, at, faults=faults)
+
+
+# Small documents come in groups, since handling them one by one takes as long as encoding them. A
+# group ends with the document that makes it so large.
+GROUP = 1 << 18  # bytes
+GROUP_DOCUMENTS = 4096
+
+
+def filled(texts: Iterable[bytes | None]) -> int:
+    """How many of these documents make a group; 0: all, and more may follow."""
+    size = 0
+    for n, text in enumerate(texts, 1):
+        size += len(text or b"")
+        if size >= GROUP or n >= GROUP_DOCUMENTS:
+            return n
+    return 0
+
+
+def faultless(texts: Sequence[bytes | None]) -> bool:
+    """Whether no document of a group is missing, empty or invalid UTF-8."""
+    if not all(texts):
+        return False
+    joined = b"\n".join(texts)  # type: ignore[arg-type]
+    if joined.isascii():
+        return True
+    try:
+        joined.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def one_by_one(pieces: Iterable[Piece], start: Place, end: Place) -> Pieces:
+    """The pieces of a group with faults, between two places; if it has none, one that says so."""
+    last: Piece | None = None
+    for piece in pieces:
+        if last is not None:
+            last.inside = True
+            yield last
+        last = piece
+    if last is None:
+        last = Piece(None, 0, start)
+    last.size += max(end.offset - last.next.offset, 0)  # blank lines
+    last.next = end
+    yield last
+
+
+_REPLACED = {
+    "invalid_utf8": "puts U+FFFD in their place",
+    "empty": "keeps them",
+    "missing": "keeps them as empty documents",
+    "malformed": "keeps them as empty documents",
+}
+
+Pieces = Iterator[Piece]

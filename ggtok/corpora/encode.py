@@ -1,0 +1,200 @@
+"""A batch to ids: what ``encode`` gives for each document, and EOS where it is asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ggtok.corpora.documents import Piece
+from ggtok.errors import InvalidValueError
+from ggtok.native import ADD_SPECIAL, CONTINUES, MORE
+from ggtok.native.arguments import on_main_thread
+from ggtok.native.results import id_arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ggtok._attributes import Attributes
+
+
+@dataclass
+class Encoded:
+    """What is written of a batch.
+
+    Attributes:
+        ids: int32, of all its documents, one after the other.
+        ends: int64, where documents end, counted in `ids`.
+        before: the number of documents that end before each of the batch's pieces, and in all.
+        drops: the document that was going on when the batch began, if any, is dropped.
+        opens: a document is going on when the batch ends.
+    """
+
+    ids: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    before: list[int]
+    drops: bool = False
+    opens: bool = False
+
+
+class Encoder:
+    """Encodes batches with one set of options."""
+
+    def __init__(self, tok: Attributes, add_special: bool, eos: bool, threads: int) -> None:
+        self._native = tok._native
+        self._add_special = add_special
+        self._threads = threads
+        self.eos: int | None = None
+        if eos:
+            if tok.eos_id is None:
+                raise InvalidValueError("this vocabulary has no EOS token: pass eos=False")
+            self.eos = None if add_special and _adds_eos(tok) else tok.eos_id
+
+    @property
+    def flags(self) -> int:
+        return ADD_SPECIAL if self._add_special else 0
+
+    def encode(self, pieces: Sequence[Piece]) -> Encoded:
+        """The ids of a batch."""
+        kept, before, drops, opens = _kept(pieces)
+        arrays: list[NDArray[np.int32]] = []
+        ends: list[NDArray[np.int64]] = []
+        total = 0
+        for parts, run in _runs(kept):
+            if parts:
+                ids, stops = self._parts(run)
+            else:
+                ids, stops = self._whole(
+                    [text for piece in run for text in piece.many or (piece.text,)]
+                )
+            arrays.append(ids)
+            ends.append(stops + total)
+            total += len(ids)
+        ids = arrays[0] if len(arrays) == 1 else _joined(arrays, np.int32)
+        stops = ends[0] if len(ends) == 1 else _joined(ends, np.int64)
+        return Encoded(ids, stops, before, drops, opens)
+
+    def _whole(self, texts: list[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        args = self._add_special, False, False, self._threads, False, on_main_thread(), None
+        try:
+            result = self._native.encode_batch(tuple(texts), *args)
+        except Exception as e:
+            result = self._native.retry_batch(e, tuple(texts), *args)
+        array, ends = id_arrays(result)
+        if self.eos is None:
+            return array, ends[1:]
+        return with_eos(array, ends, self.eos), ends[1:] + np.arange(1, len(ends))
+
+    def _parts(self, pieces: list[Piece]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Parts of documents, each on a thread."""
+        arrays: list[Any] = [None] * len(pieces)
+        todo = iter(range(len(pieces)))
+        lock = threading.Lock()
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                blocks = self._native.blocks()
+                while not errors:
+                    with lock:
+                        i = next(todo, None)
+                    if i is None:
+                        return
+                    arrays[i] = self._part(blocks, pieces[i])
+            except BaseException as e:
+                errors.append(e)
+
+        threads = [
+            threading.Thread(target=work, name="ggtok encoder", daemon=True)
+            for _ in range(min(self._threads, len(pieces)))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException as e:  # Ctrl-C: they end after their part
+            errors.append(e)
+            raise
+        if errors:
+            raise errors[0]
+        sizes = np.cumsum([len(array) for array in arrays], dtype=np.int64)
+        return _joined(arrays, np.int32), sizes[[piece.ends for piece in pieces]]
+
+    def _part(self, blocks: Any, piece: Piece) -> NDArray[np.int32]:
+        flags = self.flags
+        flags |= 0 if piece.begins else CONTINUES
+        flags |= 0 if piece.ends else MORE
+        text = piece.text or b""
+        ids = blocks.encode(text, len(text), flags)
+        if piece.ends and self.eos is not None:
+            ids += np.int32(self.eos).tobytes()
+        return np.frombuffer(ids, np.int32)
+
+
+def _kept(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int], bool, bool]:
+    """The pieces that are written; how many documents end before each piece, and in all; whether
+    the document that was going on when the batch began is dropped; whether one goes on after it."""
+    kept: list[Piece] = []
+    before, n, start = [], 0, 0
+    drops, opens, new = False, False, False
+    for piece in pieces:
+        before.append(n)
+        if piece.begins:
+            start, new = len(kept), True
+        if piece.text is None:
+            del kept[start:]
+            drops, opens = drops or not new, False
+            continue
+        kept.append(piece)
+        opens = not piece.ends
+        n += len(piece.many) or piece.ends
+    before.append(n)
+    return kept, before, drops, opens
+
+
+def _runs(pieces: list[Piece]) -> Iterator[tuple[bool, list[Piece]]]:
+    """Runs of whole documents (False) and of parts of documents (True)."""
+    run: list[Piece] = []
+    parts = False
+    for piece in pieces:
+        part = not (piece.begins and piece.ends)
+        if run and part != parts:
+            yield parts, run
+            run = []
+        parts = part
+        run.append(piece)
+    if run:
+        yield parts, run
+
+
+def _joined(arrays: list[Any], dtype: type) -> Any:
+    return np.concatenate([np.empty(0, dtype), *arrays])
+
+
+def with_eos(ids: NDArray[Any], offsets: NDArray[np.int64], eos: int) -> NDArray[Any]:
+    """The ids of a batch, with `eos` after each document."""
+    n = len(offsets) - 1
+    out = np.empty(len(ids) + n, ids.dtype)
+    ends = offsets[1:] + np.arange(n)
+    if len(ids) > 256 * n:  # long documents: copied one by one
+        begin = 0
+        for i, end in enumerate(offsets[1:].tolist()):
+            out[begin + i : end + i] = ids[begin:end]
+            begin = end
+    else:
+        kept = np.ones(len(out), bool)
+        kept[ends] = False
+        out[kept] = ids
+    out[ends] = eos
+    return out
+
+
+def _adds_eos(tok: Attributes) -> bool:
+    """Whether the vocabulary itself ends each text with EOS when special tokens are added."""
+    alone = tok._native.encode("a", False, False, False)
+    framed = tok._native.encode("a", True, False, False)
+    return framed[-1:] == [tok.eos_id] and framed[len(framed) - len(alone) :] != alone

@@ -1,0 +1,107 @@
+"""What is in an output's place before a run: a finished output, or files of somebody else."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ggtok.base import inputs, outputs
+from ggtok.corpora import entries
+from ggtok.corpora.summary import Counts
+from ggtok.errors import InvalidValueError, file_error
+
+_MOST = 1 << 30  # bytes of a manifest, which names each source
+
+
+class Manifest(NamedTuple):
+    """What a manifest says.
+
+    Attributes:
+        plan: as a journal has it, with the sources.
+        counts: of the whole output.
+        files: the files' names and sizes in bytes.
+    """
+
+    plan: dict[str, Any]
+    counts: Counts
+    files: dict[str, int]
+
+
+def existing(out: str, files: Iterable[str], inputs: Sequence[str]) -> list[str]:
+    """Those of an output's files that exist already.
+
+    Raises:
+        FileError: one is no regular file, or can't be written to; a folder is missing.
+        InvalidValueError: one is one of `inputs`.
+    """
+    found = []
+    for path in files:
+        if path != out and os.path.islink(path):  # nobody has named it
+            raise file_error(errno.ELOOP, "a symbolic link, which isn't followed", path)
+        status = outputs.existing(path)
+        if status is None:
+            continue
+        inputs.check_regular(status, path)
+        outputs.check_input(path, inputs)
+        if not os.access(path, os.W_OK):
+            raise file_error(errno.EACCES, os.strerror(errno.EACCES), path)
+        found.append(path)
+    return found
+
+
+def check_own(manifest: str, found: Iterable[str], partial: Iterable[str]) -> None:
+    """Refuses to replace files that no run for the same output has written.
+
+    Args:
+        manifest: the path of the output's manifest.
+        found: of the output's files, those that exist.
+        partial: unfinished files that exist, while no journal tells of them.
+    """
+    known = read(manifest)
+    sizes = {} if known is None else known.files
+    for path in found:
+        size = os.stat(path).st_size
+        is_known = known is not None if path == manifest else sizes.get(_name(path)) == size
+        if size and not is_known:
+            raise not_ours(path)
+    for path in partial:
+        raise not_ours(path)
+
+
+def _name(path: str) -> str:
+    return os.path.basename(path)
+
+
+def not_ours(path: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"{path}: exists, and has no manifest that says what it is; force=True writes over it"
+    )
+
+
+def read(path: str) -> Manifest | None:
+    """A manifest; None: there is none, or it is something else."""
+    try:
+        with inputs.open_regular(path, follow=False) as file:
+            manifest = json.loads(inputs.read_up_to(file, _MOST))
+        plan = {
+            "ggtok": manifest["versions"]["ggtok"],
+            "model": manifest["model"],
+            "options": manifest["options"],
+            "sources": [[s["path"], s["bytes"], s["mtime_ns"]] for s in manifest["sources"]],
+        }
+        entries.check_plan(plan)
+        entries.check_sources(plan["sources"])
+        counts = entries.counts(manifest["counts"])
+        files = {_str(file["name"]): entries.number(file["bytes"]) for file in manifest["files"]}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return Manifest(plan, counts, files)
+
+
+def _str(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a string")
+    return value

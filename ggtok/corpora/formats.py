@@ -1,0 +1,66 @@
+"""The formats of ids."""
+
+from __future__ import annotations
+
+import os
+
+from ggtok.corpora.arrow import Arrow
+from ggtok.corpora.growing import partial_of
+from ggtok.corpora.layouts import Megatron, Npy, Raw
+from ggtok.errors import InvalidValueError, file_error
+
+# One row for each.
+FORMATS: dict[str, type[Raw]] = {"raw": Raw, "npy": Npy, "megatron": Megatron, "arrow": Arrow}
+
+
+def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
+    """The class of a format, and the type of its ids."""
+    if name not in FORMATS:
+        known = ", ".join(map(repr, FORMATS))
+        raise InvalidValueError(f"format must be one of {known}, not {name!r}")
+    known = ", ".join(map(repr, ("auto", *Raw.dtypes)))
+    if dtype not in ("auto", *Raw.dtypes):
+        raise InvalidValueError(f"dtype must be one of {known}, not {dtype!r}")
+    format = FORMATS[name]
+    dtype = format.auto(n_tokens) if dtype == "auto" else dtype
+    if dtype not in format.dtypes:
+        raise InvalidValueError(
+            f"Megatron's datasets have no {dtype}: use dtype='int32', or 'auto', which takes "
+            "uint16 for vocabularies of fewer than 65,500 tokens"
+        )
+    if dtype == "uint16" and n_tokens > 1 << 16:
+        raise InvalidValueError(
+            f"dtype='uint16' holds ids below 65,536, and this vocabulary has {n_tokens} tokens"
+        )
+    return format, dtype
+
+
+def _grown(out: str) -> set[str]:
+    """The files that a run for `out` may write, of whatever format."""
+    names = {out, out + ".manifest.json", out + ".sources"}
+    for format in FORMATS.values():
+        names.update(format.names(out))
+    names.add(Megatron.names(out)[1] + ".offsets")
+    return names
+
+
+def unfinished(out: str) -> list[str]:
+    """Names of what a run for `out` leaves when it is stopped, besides its journal."""
+    return sorted(map(partial_of, _grown(out)))
+
+
+def companions(out: str) -> frozenset[str]:
+    """Absolute paths of all files that a run for `out` may write."""
+    names = [*_grown(out), *unfinished(out), out + ".journal", os.path.realpath(out)]
+    return frozenset(map(os.path.abspath, names))
+
+
+def clean(out: str) -> None:
+    """Removes what an earlier run for `out` didn't finish, of whatever format."""
+    for path in unfinished(out):
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError as e:
+            raise file_error(e.errno or 0, e.strerror or str(e), path) from None

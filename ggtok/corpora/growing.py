@@ -1,0 +1,159 @@
+"""A file that is appended to, whose beginning is known by its CRC-32, and that can be cut back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from typing import Any, BinaryIO, NamedTuple
+
+from ggtok.base import inputs, outputs
+from ggtok.errors import FileError, file_error
+
+_BLOCK = 4 << 20  # bytes
+
+
+class Extent(NamedTuple):
+    """A file's first `size` bytes, and their CRC-32."""
+
+    size: int = 0
+    crc: int = 0
+
+
+def partial_of(path: str) -> str:
+    """The name of a file that isn't finished."""
+    return outputs.followed(path) + ".partial"
+
+
+def give_name(path: str) -> None:
+    """Makes a finished ``PATH.partial`` ``PATH``."""
+    try:
+        outputs.give_name(partial_of(path), outputs.followed(path))
+    except FileNotFoundError:
+        raise file_error(2, "is missing", partial_of(path)) from None
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+
+
+class Growing:
+    """``PATH.partial``, which becomes ``PATH`` when it is finished. Where ``PATH`` is a symbolic
+    link, that is the file that it leads to; ``PATH.partial`` never is one.
+
+    The CRC-32 is of what follows a header of `header` bytes, which changes at the end.
+    """
+
+    def __init__(self, path: str, header: int = 0) -> None:
+        self.path = path
+        self.partial = partial_of(path)
+        self.extent = self._start = Extent(header)
+        self._since = self._start  # what follows was written after the last checkpoint
+        self._file: Any = None
+
+    @property
+    def header(self) -> int:
+        return self._start.size
+
+    def create(self) -> None:
+        """Begins with a new, empty file."""
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.partial)
+        except OSError as e:
+            raise self._named(e) from None
+        self._open(os.O_CREAT | os.O_EXCL)
+        self.patch(bytes(self._start.size))
+
+    def reopen(self, state: tuple[int, int, int, int]) -> None:
+        """Goes on from a checkpoint. What was written since the one before it is compared with the
+        CRC-32; the rest was on the disk a checkpoint earlier."""
+        extent, (size, crc) = Extent(*state[:2]), state[2:]
+        self._open(0)
+        try:
+            if os.fstat(self._file.fileno()).st_size < extent.size:
+                raise self._damaged()
+            self._file.seek(size)
+            while size < extent.size:
+                block = self._file.read(min(_BLOCK, extent.size - size))
+                size, crc = size + len(block), zlib.crc32(block, crc)
+            if crc != extent.crc:
+                raise self._damaged()
+            self.cut(extent)
+            self.trim()
+            self._since = extent
+        except OSError as e:
+            raise self._named(e) from None
+
+    def state(self) -> tuple[int, int, int, int]:
+        """What a checkpoint holds of the file, after :meth:`sync`."""
+        state = *self.extent, *self._since
+        self._since = self.extent
+        return state
+
+    def append(self, data: Any) -> None:
+        view = memoryview(data)
+        if not view.nbytes:  # which can't be cast
+            return
+        view = view.cast("B")
+        size, crc = self.extent
+        try:
+            left = view
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as e:
+            raise self._named(e) from None
+        self.extent = Extent(size + len(view), zlib.crc32(view, crc))
+
+    def cut(self, extent: Extent) -> None:
+        """Goes on after `extent`: what was appended after it no longer counts, but stays in the
+        file until :meth:`trim`."""
+        self._file.seek(extent.size)
+        self.extent = extent
+        self._since = min(self._since, extent)
+
+    def trim(self) -> None:
+        """Takes what was cut out of the file."""
+        self._file.truncate(self.extent.size)
+
+    def patch(self, data: bytes) -> None:
+        """Writes the header."""
+        self._file.seek(0)
+        self._file.write(data)
+        self._file.seek(self.extent.size)
+
+    def sync(self) -> None:
+        """Waits until the data is on the disk."""
+        try:
+            getattr(os, "fdatasync", os.fsync)(self._file.fileno())
+        except OSError as e:
+            raise self._named(e) from None
+
+    def written(self) -> BinaryIO:
+        """The file as it is so far, opened for reading."""
+        return inputs.open_regular(self.partial, follow=False)
+
+    def give_name(self) -> None:
+        """Makes ``PATH.partial``, which is complete, ``PATH``."""
+        give_name(self.path)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self, flags: int) -> None:
+        try:
+            handle = inputs.open_own(self.partial, flags | os.O_RDWR)
+            self._file = os.fdopen(handle, "r+b", buffering=0)
+        except OSError as e:
+            raise self._named(e) from None
+
+    def _named(self, e: OSError) -> OSError:
+        if isinstance(e, FileError):
+            return e
+        return file_error(e.errno or 0, e.strerror or str(e), self.partial)
+
+    def _damaged(self) -> FileError:
+        return FileError(
+            f"{self.partial}: is not what it was at the last checkpoint, so the run can't go on; "
+            "resume=False begins again"
+        )

@@ -1,0 +1,133 @@
+"""Texts from memory or a generator to ids, batch by batch: ``Tokenizer.encode_batches``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ggtok.corpora.ahead import ahead
+from ggtok.corpora.summary import EncodeProgress, ProgressFn
+from ggtok.corpora.tables import pyarrow, texts
+from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
+from ggtok.native.arguments import iterated, on_main_thread, text_bytes
+from ggtok.native.results import id_arrays
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ggtok._attributes import Attributes
+
+BATCH_BYTES = 8 << 20
+_TEXTS = 1 << 17  # in a batch, however short they are
+
+
+def encode_batches(
+    tok: Attributes,
+    source: object,
+    *,
+    batch_bytes: int,
+    threads: int,
+    add_special: bool,
+    parse_special: object,
+    progress: ProgressFn | None,
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    """The generator behind the method; the arguments were checked."""
+    native, start = tok._native, time.perf_counter()
+    n_bytes = n_documents = n_ids = 0
+    batches = ahead(_batches(source, batch_bytes))
+    try:
+        for batch, size in batches:
+            args = add_special, parse_special, False, threads, False, on_main_thread(), None
+            try:
+                result = native.encode_batch(batch, *args)
+            except Exception as e:
+                result = native.retry_batch(e, batch, *args)
+            ids, offsets = id_arrays(result)
+            n_bytes, n_documents = n_bytes + size, n_documents + len(batch)
+            n_ids += len(ids)
+            del batch
+            if progress is not None:
+                seconds = time.perf_counter() - start
+                progress(EncodeProgress(n_bytes, n_documents, n_ids, 0, 0, seconds))
+            yield ids, offsets
+            del result, ids, offsets
+    finally:
+        batches.close()  # type: ignore[attr-defined]
+
+
+def check(source: object, batch_bytes: int) -> None:
+    """Refuses what can't be texts, before anything is read."""
+    if batch_bytes < 1:
+        raise InvalidValueError(f"batch_bytes must be positive, but is {batch_bytes}")
+    if isinstance(source, (str, bytes, bytearray, memoryview)):
+        what = "texts must be an iterable of texts, an Arrow stream, or the path of a file of lines"
+        hint = "; of a file's name make a pathlib.Path" if isinstance(source, str) else ""
+        raise InvalidTypeError(f"{what}, not {type(source).__name__}{hint}")
+
+
+def _batches(source: Any, batch_bytes: int) -> Iterator[tuple[tuple[bytes, ...], int]]:
+    """Texts as UTF-8, and how many bytes they have. What fails comes after all texts before it."""
+    batch: list[bytes] = []
+    size = 0
+    try:
+        for i, text in enumerate(_texts(source)):
+            batch.append(text_bytes(text, f"texts[{i}]"))
+            size += len(batch[-1])
+            if size >= batch_bytes or len(batch) >= _TEXTS:
+                yield tuple(batch), size
+                batch, size = [], 0
+    except GeneratorExit:
+        raise
+    except BaseException:
+        if batch:
+            yield tuple(batch), size
+        raise
+    if batch:
+        yield tuple(batch), size
+
+
+def _texts(source: Any) -> Iterator[Any]:
+    if isinstance(source, os.PathLike):
+        return _lines(os.fspath(source))
+    if hasattr(source, "__arrow_c_stream__"):
+        return _arrow(source)
+    what = "texts must be an iterable of texts, an Arrow stream, or the path of a file of lines"
+    return iter(iterated(source, what))
+
+
+def _lines(path: str | bytes) -> Iterator[bytes]:
+    """A file's lines, each with its newline, as Python gives them."""
+    try:
+        with open(path, "rb") as file:
+            yield from file
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+
+
+def _arrow(source: Any) -> Iterator[bytes]:
+    """The strings of an Arrow stream of one column, or of a struct that has one."""
+    pa = pyarrow("an Arrow stream of texts")
+    try:
+        reader = pa.RecordBatchReader.from_stream(source)
+    except (TypeError, ValueError, pa.ArrowException):
+        try:
+            chunks: Iterable[Any] = pa.chunked_array(source).chunks
+        except (TypeError, ValueError, pa.ArrowException) as e:
+            raise InvalidTypeError(f"texts: an Arrow stream must be of strings: {e}") from None
+    else:
+        if len(reader.schema) != 1:
+            raise InvalidTypeError(
+                f"texts: an Arrow stream must have one column, not {len(reader.schema)}: select one"
+            )
+        chunks = (batch.column(0) for batch in reader)
+    row = 0
+    for chunk in chunks:
+        for rows in texts(pa, chunk, "texts", "of the Arrow stream"):
+            for text in rows:
+                if text is None:
+                    raise InvalidTypeError(f"texts[{row}] is null: drop nulls, or fill them")
+                yield text
+                row += 1

@@ -1,0 +1,235 @@
+"""The journal of a run: what it is about, and its checkpoints.
+
+``OUT.journal`` has a line for each, after its CRC-32: the sources, the rest of the plan; a
+checkpoint each time that the data up to there was on the disk; at last, that the files are
+complete and lack only their names. A kill may leave half a line, which doesn't count. While a
+run uses a journal it holds a lock on it.
+
+A journal may be forged: it is never a symbolic link, its entries are checked
+(:mod:`.entries`), and it names no file that is written: the output's name alone decides those.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from ggtok.base.inputs import open_own
+from ggtok.corpora import entries
+from ggtok.errors import FileError, InvalidValueError, file_error
+
+# A source's path, size and time of change.
+SourceState = tuple[str, int, int]
+_AT_ONCE = 1000  # sources in a line
+_LINE = 32 << 20  # bytes: more than so many sources take
+_BEGINS = re.compile(rb'[0-9a-f]{8} \{"(sources|plan)":')
+
+
+class Journal:
+    """An open journal, locked.
+
+    Attributes:
+        plan: of the run that began it, as it was read, or None: it is new.
+        last: its last checkpoint, or None.
+        complete: whether the files lack only their names.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.plan: dict[str, Any] | None = None
+        self.last: dict[str, Any] | None = None
+        self.complete = False
+        try:
+            self._file, self._is_locked = _locked(path)
+            try:
+                self._read()
+            except BaseException:
+                self._file.close()
+                raise
+        except OSError as e:
+            if isinstance(e, FileError):
+                raise
+            raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+
+    def begin(self, plan: dict[str, Any], sources: Iterator[SourceState]) -> None:
+        """Begins afresh, with a plan that lacks its sources, which may be many."""
+        self._file.seek(0)
+        self._file.truncate()
+        self.plan, self.last, self.complete = None, None, False
+        while some := list(islice(sources, _AT_ONCE)):
+            self._append({"sources": some}, sync=False)
+        self._append({"plan": plan})  # last: a journal without it is none
+        sync_folder(self.path)
+
+    def amend(self, plan: dict[str, Any]) -> None:
+        """From here on, with other options."""
+        self._append({"plan": plan})
+
+    def checkpoint(self, state: dict[str, Any]) -> None:
+        self.last = state
+        self._append({"checkpoint": state})
+
+    def finish(self) -> None:
+        """From here on, the files only get their names."""
+        self._append({"complete": True})
+        self.complete = True
+
+    def remove(self) -> None:
+        if not self._is_locked:
+            self.close()  # Windows removes no open file
+        os.unlink(self.path)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _append(self, entry: dict[str, Any], sync: bool = True) -> None:
+        line = json.dumps(entry).encode()
+        try:
+            self._file.write(b"%08x %s\n" % (zlib.crc32(line), line))
+            if sync:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        except OSError as e:
+            raise file_error(e.errno or 0, e.strerror or str(e), self.path) from None
+
+    def _read(self) -> None:
+        good, sources = 0, []
+        while line := self._file.readline(_LINE):
+            if not good and not _BEGINS.match(line):
+                raise FileError(
+                    f"{self.path}: is not a journal of encode_files; move it, or choose another "
+                    "name for the output"
+                )
+            text = _text(line)
+            if text is None:
+                break
+            try:
+                entry = json.loads(text)
+                kind, value = _checked(entry)
+            except (ValueError, KeyError, TypeError, RecursionError):
+                raise FileError(
+                    f"{self.path}: the entry at byte {good} is malformed; remove the file to "
+                    "begin again"
+                ) from None
+            good += len(line)
+            if kind == "sources":
+                sources += value
+            elif kind == "plan":
+                self.plan = {**value, "sources": sources}
+            elif kind == "checkpoint":
+                self.last = value
+            else:
+                self.complete = True
+        if self.plan is None:
+            self.last, self.complete = None, False
+        if self.last is not None and self.last["place"][0] > len(sources):
+            raise FileError(f"{self.path}: is malformed; remove the file to begin again")
+        self._file.seek(good)
+        self._file.truncate()
+
+
+def _text(line: bytes) -> bytes | None:
+    """An entry's JSON; None: the line isn't whole."""
+    crc, _, text = line.rstrip(b"\n").partition(b" ")
+    return text if line.endswith(b"\n") and crc == b"%08x" % zlib.crc32(text) else None
+
+
+def _checked(entry: Any) -> tuple[str, Any]:
+    """What an entry is, and what it holds."""
+    if not isinstance(entry, dict):
+        raise ValueError("not an object")
+    ((kind, value),) = entry.items()
+    _CHECKS[kind](value)
+    return kind, value
+
+
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "sources": entries.check_sources,
+    "plan": entries.check_plan,
+    "checkpoint": entries.check_checkpoint,
+    "complete": bool,
+}
+
+
+def _locked(path: str) -> tuple[Any, bool]:
+    """The open journal, and whether it is locked: Windows, which lacks fcntl, doesn't remove files
+    that are open."""
+    while True:
+        # A reader of its beginning, and a writer at its end.
+        file = os.fdopen(open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b")
+        is_locked = True
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            is_locked = False
+        except OSError:
+            file.close()
+            raise FileError(f"{path}: another run writes this output at the moment") from None
+        # Whoever held it may have finished and removed it in between.
+        try:
+            same = os.path.samestat(os.lstat(path), os.fstat(file.fileno()))
+        except FileNotFoundError:
+            same = False
+        if same:
+            file.seek(0)
+            return file, is_locked
+        file.close()
+
+
+def sync_folder(path: str) -> None:
+    """Waits until the names in a file's folder are on the disk, where the system can."""
+    try:
+        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    except OSError:  # Windows
+        return
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def compare(out: str, plan: dict[str, Any], before: dict[str, Any]) -> None:
+    """Refuses to go on with a run of another plan: the message names what differs."""
+    changes = list(_changes(plan, before))
+    if changes:
+        more = f" (and {len(changes) - 3} more)" if len(changes) > 3 else ""
+        raise InvalidValueError(
+            f"{out}: was begun with something else: {'; '.join(changes[:3])}{more}. "
+            "resume=False begins again"
+        )
+
+
+def _changes(plan: dict[str, Any], before: dict[str, Any]) -> Any:
+    for part in ("ggtok", "model", "options"):
+        new, old = plan[part], before[part]
+        if not isinstance(new, dict):
+            new, old = {part: new}, {part: old}
+        for name, value in new.items():
+            if old.get(name) != value:
+                what = f"the model's {name}" if part == "model" else name
+                yield f"{what} was {_short(old.get(name))}, is {_short(value)}"
+    old_sources = {path: state for path, *state in before["sources"]}
+    for path, *state in plan["sources"]:
+        old = old_sources.pop(path, None)
+        if old is None:
+            yield f"the source {path} is new"
+        elif old[0] != state[0]:
+            yield f"the source {path} had {old[0]} bytes, has {state[0]}"
+        elif old != state:
+            yield f"the source {path} was changed"
+    for path in old_sources:
+        yield f"the source {path} is missing"
+    if [s[0] for s in plan["sources"]] != [s[0] for s in before["sources"]]:
+        yield "the sources have another order"
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:16] + '..."'

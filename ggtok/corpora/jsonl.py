@@ -1,0 +1,189 @@
+"""JSON lines: each line an object, of which one field is the document.
+
+The fastest parser that is installed reads a line; what it refuses is read again by the standard
+library, which judges, so that which parser is installed makes no difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from ggtok.corpora.documents import (
+    LIMIT,
+    Faults,
+    Piece,
+    Pieces,
+    Place,
+    faultless,
+    filled,
+    one_by_one,
+)
+from ggtok.corpora.sources import Source
+from ggtok.corpora.streams import Stream
+from ggtok.corpora.summary import Counts
+from ggtok.errors import DocumentError
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read(source: Source, place: Place, field: str, errors: str) -> Pieces:
+    """The documents of a JSONL file from a place on. Blank lines are no records."""
+    reader = _Reader(place, field, Faults(errors, source.path))
+    with Stream(source) as stream:
+        stream.seek(place.offset)
+        group: list[bytes] = []
+        for lines in _lines(stream.blocks(), reader.faults):
+            group += lines
+            while n := filled(group):
+                yield from reader.group(group[:n], stream.at())
+                del group[:n]
+        yield from reader.group(group, stream.at())
+
+
+class _Lenient(Faults):
+    """Keeps empty documents and replaces bad UTF-8."""
+
+    def found(self, kind: str, where: str, what: str) -> Counts:
+        if kind in ("missing", "malformed"):
+            raise DocumentError(f"{self.path}: {where}: {what}", path=self.path, kind=kind)
+        return super().found(kind, where, what)
+
+
+def documents(blocks: Iterable[bytes], path: str, field: str) -> Iterator[Sequence[bytes]]:
+    """The documents of JSON lines that come from anywhere, some at a time. A line without one is
+    a DocumentError that names `path`."""
+    faults = _Lenient("replace", path)
+    reader = _Reader(Place(0), field, faults)
+    for lines in _lines(blocks, faults):
+        for piece in reader.group(lines, 0):
+            yield piece.many or [piece.text or b""]
+
+
+class _Reader:
+    """From lines to pieces."""
+
+    def __init__(self, place: Place, field: str, faults: Faults) -> None:
+        self._place, self._field, self.faults = place, field, faults
+        self._offset = place.offset  # of the next line
+
+    def group(self, lines: list[bytes], at: int) -> Pieces:
+        """Some lines: one piece, if each holds a document without faults."""
+        parse, field = _parser(), self._field
+        try:
+            texts = [parse(line)[field].encode() for line in lines]
+        except Exception:  # one holds none: which, and why, is looked at again
+            texts = []
+        if texts and faultless(texts):
+            self._offset += sum(map(len, lines))
+            size = self._offset - self._place.offset
+            self._place = Place(self._place.source, self._offset)
+            yield Piece(b"", size, self._place, at, many=texts)
+            return
+        if lines:
+            end = Place(self._place.source, self._offset + sum(map(len, lines)))
+            pieces = (piece for line in lines for piece in self._one(line, at))
+            yield from one_by_one(pieces, self._place, end)
+            self._place = end
+
+    def _one(self, line: bytes, at: int) -> Pieces:
+        start, self._offset = self._offset, self._offset + len(line)
+        if not start and line.startswith(_BOM):
+            line = line[3:]
+        if line.isspace() or not line:
+            return
+        size = self._offset - self._place.offset
+        self._place = Place(self._place.source, self._offset)
+        where = f"the line at byte {start}"
+        yield _piece(line, self._field, self.faults, size, self._place, at, where)
+
+
+def _lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]]:
+    """Lines with their newlines."""
+    held: list[bytes] = []
+    size = 0
+    for block in blocks:
+        first = block.find(b"\n") + 1
+        size += first or len(block)
+        if size > LIMIT:
+            raise faults.too_long("a line", "it")
+        if not first:
+            held.append(block)
+            continue
+        lines = b"".join((*held, block)).split(b"\n")
+        held = [lines.pop()]
+        size = len(held[0])
+        yield [line + b"\n" for line in lines]
+    if size:
+        yield [b"".join(held)]
+
+
+def _piece(
+    line: bytes, field: str, faults: Faults, size: int, next: Place, at: int, where: str
+) -> Piece:
+    try:
+        record = _parser()(line)
+        faulty = None
+    except Exception:
+        record, faulty = _judged(line, faults, where)
+    if faulty is not None and (faulty.skipped or faulty.malformed):
+        return faults.piece(b"", size, next, at, faulty)
+    if type(record) is not dict:
+        found = faults.found("malformed", where, "not a JSON object")
+        return faults.piece(b"", size, next, at, found)
+    text = record.get(field)
+    if type(text) is not str:
+        what = "is not a string" if field in record else "is missing"
+        found = faults.found("missing", where, f"the field {field!r} {what}")
+        return faults.piece(b"", size, next, at, found)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        found = faults.found("invalid_utf8", where, f"the field {field!r} has a lone surrogate")
+        return faults.piece(_repaired(text), size, next, at, found)
+    if faulty is not None:  # invalid UTF-8 that was replaced
+        return faults.piece(data, size, next, at, faulty)
+    return faults.document(data, size, next, at, where)
+
+
+def _judged(line: bytes, faults: Faults, where: str) -> tuple[object, Any]:
+    """A line that the parser refuses: what it holds, and the counts of its fault or None."""
+    faulty = None
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as e:
+        faulty = faults.found("invalid_utf8", where, f"not valid UTF-8 ({e.reason})")
+        text = line.decode("utf-8", "replace")
+    try:
+        return json.loads(text), faulty
+    except (ValueError, RecursionError) as e:
+        return None, faults.found("malformed", where, f"not valid JSON: {e}")
+
+
+def _repaired(text: str) -> bytes:
+    """UTF-8 with U+FFFD for each lone surrogate. Pairs of them were joined by the parser."""
+    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
+
+
+@cache
+def _parser() -> Callable[[bytes], Any]:
+    try:
+        import orjson
+
+        loads: Callable[[bytes], Any] = orjson.loads
+        return loads
+    except ImportError:
+        pass
+    try:
+        import msgspec
+
+        decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
+        return decode
+    except ImportError:
+        return _standard
+
+
+def _standard(line: bytes) -> Any:
+    return json.loads(line.decode())

@@ -1,0 +1,443 @@
+"""``Tokenizer.encode_files``: from sources to finished files.
+
+    sources ─► documents ─► batches ─┐            (a thread)
+                                     ▼
+                                  encode          (the caller's thread, and C's)
+                                     ▼
+                        output, checkpoints       (a thread)
+
+What the output is depends on the plan alone. A checkpoint holds all that the rest depends on: the
+place in the sources, and how long the files are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import ggtok._version
+from ggtok._attributes import Attributes
+from ggtok.base.cached import cached_property
+from ggtok.base.inputs import read_up_to
+from ggtok.corpora import finished, formats, jsonl, sources, tables, text, vocabulary
+from ggtok.corpora.ahead import Behind, ahead
+from ggtok.corpora.batches import BYTES, Batch, batches
+from ggtok.corpora.documents import DROPPING, RULES, Pieces, Place
+from ggtok.corpora.encode import Encoded, Encoder
+from ggtok.corpora.growing import Extent, Growing, give_name, partial_of
+from ggtok.corpora.journal import Journal, SourceState, compare, sync_folder
+from ggtok.corpora.layouts import Raw
+from ggtok.corpora.sources import Source
+from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
+from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
+
+CHECKPOINT = 64 << 20  # bytes of ids
+_THREAD = 2 << 20  # bytes of text for each thread
+# Vocabularies whose ids for a very long text are those of the text in one piece.
+_WHOLE = ("UGM",)
+
+
+class Run:
+    """One call."""
+
+    def __init__(
+        self,
+        tok: Attributes,
+        named: object,
+        out: str | os.PathLike[str],
+        *,
+        format: str,
+        dtype: str,
+        separator: str | bytes | None,
+        field: str | None,
+        add_special: bool,
+        eos: bool,
+        errors: str,
+        threads: int,
+        resume: bool,
+        force: bool,
+        progress: ProgressFn | None,
+    ) -> None:
+        self._start = time.perf_counter()
+        self._threads, self._force = threads, force
+        self._tok, self._resume, self._progress = tok, resume, progress
+        if errors not in RULES:
+            raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
+        self._out = _path(out)
+        self._format, self._dtype = formats.find(format, dtype, tok.n_tokens)
+        self._encoder = Encoder(tok, bool(add_special), bool(eos), threads)
+        self._separator = _separator(separator)
+        self._field = _field(field)
+        self._errors = errors
+        self._sources = sources.find(named, formats.companions(self._out))
+        self._options = {
+            "format": format,
+            "dtype": self._dtype,
+            "separator": None if self._separator is None else repr(self._separator)[2:-1],
+            "field": self._field,
+            "add_special": bool(add_special),
+            "eos": bool(eos),
+            "errors": errors,
+        }
+
+    def _plan(self) -> dict[str, Any]:
+        """All that the output depends on, but for the sources."""
+        return {
+            "ggtok": ggtok._version.__version__,
+            "model": vocabulary.identity(self._tok),
+            "options": self._options,
+        }
+
+    def _states(self) -> Iterator[SourceState]:
+        return ((source.path, source.size, source.mtime) for source in self._sources)
+
+    def summary(self) -> Summary:
+        """Does it."""
+        model = vocabulary.path(self._tok)
+        there = finished.existing(self._out, self._files(), () if model is None else (model,))
+        journal = Journal(self._out + ".journal")
+        try:
+            if journal.plan is not None and self._resume:
+                self._go_on(journal, journal.plan)
+                if journal.complete:
+                    # The run was killed between its last checkpoint and the last rename.
+                    self._give_names(journal)
+                    formats.clean(self._out)
+                    journal.remove()
+                    return self._finished()
+            elif self._resume and self._files()[0] in there and not self._force:
+                try:
+                    return self._finished()
+                finally:
+                    journal.remove()
+            else:
+                self._begin(journal, there)
+            output = _Output(self._out, self._format(self._out, self._dtype), journal)
+            try:
+                summary = self._carried_out(output)
+            except BaseException:
+                output.close()
+                if journal.last is None:  # nothing to go on from
+                    formats.clean(self._out)
+                    journal.remove()
+                raise
+            formats.clean(self._out)
+            journal.remove()
+            return summary
+        finally:
+            journal.close()
+
+    def _begin(self, journal: Journal, there: list[str]) -> None:
+        """Makes room: files that no run for this output has written stay, unless `force`."""
+        if journal.plan is None and not self._force:
+            left = filter(os.path.lexists, formats.unfinished(self._out))
+            try:
+                finished.check_own(self._files()[-1], there, left)
+            except BaseException:
+                journal.remove()
+                raise
+        formats.clean(self._out)
+        journal.begin(self._plan(), self._states())
+
+    def _give_names(self, journal: Journal) -> None:
+        """Gives the complete files their names, the manifest's last, as far as they lack them."""
+        *_, manifest = files = self._files()
+        for path in (*reversed(files[:-1]), manifest):
+            if os.path.lexists(partial_of(path)) or not os.path.lexists(path):
+                give_name(path)
+        sync_folder(journal.path)
+
+    def _go_on(self, journal: Journal, before: dict[str, Any]) -> None:
+        """Checks that the journal is of the same run."""
+        journal.plan = None  # sources may be many
+        was = before["options"]["errors"]
+        if was == "raise" and self._errors != was:
+            # Documents up to now had no faults, so that any rule gives the same.
+            before["options"]["errors"] = self._errors
+            self._compare(before)
+            journal.amend(self._plan())
+        else:
+            self._compare(before)
+
+    def _compare(self, before: dict[str, Any]) -> None:
+        compare(self._out, {**self._plan(), "sources": list(self._states())}, before)
+
+    def _carried_out(self, output: _Output) -> Summary:
+        output.open()
+        resumed, counts = output.ids, Counts(**output.counts.as_dict())
+        total = sum(source.size for source in self._sources)
+        before: int | None = None
+        bytes_before = counts.bytes
+        # Arrow's record batches must not depend on the number of threads; all else doesn't on
+        # batches.
+        limit = BYTES if self._format.whole else max(BYTES, self._threads * _THREAD)
+        ready = ahead(batches(self._sources, output.place, self._read, limit))
+        with contextlib.closing(ready), Behind(output.write) as behind:  # type: ignore[type-var]
+            for batch in ready:
+                encoded = self._encoder.encode(batch.pieces)
+                counts.add(batch.counts)
+                counts.documents += len(encoded.ends)
+                counts.ids += len(encoded.ids)
+                behind.put((batch, encoded))
+                if self._progress is not None:
+                    if before is None:
+                        before = batch.read if resumed else 0
+                    seconds = time.perf_counter() - self._start
+                    self._progress(
+                        EncodeProgress(
+                            counts.bytes,
+                            counts.documents,
+                            counts.ids,
+                            batch.read,
+                            total,
+                            seconds,
+                            bytes_before,
+                            before,
+                        )
+                    )
+                del batch, encoded
+        output.finish(self._manifest(output), self._source_rows(output))
+        self._give_names(output.journal)
+        return Summary(
+            **output.counts.as_dict(),
+            files=self._files(),
+            format=self._format.name,
+            dtype=self._dtype,
+            sources=len(self._sources),
+            seconds=time.perf_counter() - self._start,
+            resumed=resumed,
+        )
+
+    def _read(self, source: Source, place: Place) -> Pieces:
+        if source.kind == "jsonl":
+            return jsonl.read(source, place, self._field, self._errors)
+        if source.kind in sources.TABLES:
+            return tables.read(source, place, self._field, self._errors)
+        return text.read(source, place, self._text)
+
+    @cached_property
+    def _text(self) -> text.TextOptions:
+        return text.TextOptions(
+            self._separator,
+            self._errors,
+            self._format.whole or self._tok.vocab_type in _WHOLE,
+            self._tok._native.blocks(),
+            self._encoder.flags,
+        )
+
+    def _files(self) -> tuple[str, ...]:
+        """The output's names; the manifest's is the last."""
+        return (*self._format(self._out, self._dtype).paths, self._out + ".manifest.json")
+
+    def _manifest(self, output: _Output) -> dict[str, Any]:
+        versions = {"ggtok": ggtok._version.__version__, "python": platform.python_version()}
+        for name in "numpy", "pyarrow", "orjson", "msgspec", "zstandard":
+            if version := getattr(sys.modules.get(name), "__version__", None):
+                versions[name] = version
+        return {
+            "format": self._format.name,
+            "dtype": self._dtype,
+            "byteorder": "little",
+            "counts": output.counts.as_dict(),
+            "options": self._options,
+            "model": vocabulary.description(self._tok),
+            "versions": versions,
+        }
+
+    def _source_rows(self, output: _Output) -> Iterator[dict[str, Any]]:
+        """What the manifest says about each source."""
+        documents = output.source_documents()
+        for (path, size, mtime), n in zip(self._states(), documents, strict=True):
+            yield {"path": path, "bytes": size, "mtime_ns": mtime, "documents": int(n)}
+
+    def _finished(self) -> Summary:
+        """The summary of an output that is complete, if this run would make the same."""
+        files = self._files()
+        manifest = finished.read(files[-1])
+        if manifest is None:
+            raise finished.not_ours(files[0])
+        self._compare(manifest.plan)
+        counts = manifest.counts
+        return Summary(
+            **counts.as_dict(),
+            files=files,
+            format=self._format.name,
+            dtype=self._dtype,
+            sources=len(self._sources),
+            seconds=time.perf_counter() - self._start,
+            resumed=counts.ids,
+        )
+
+
+class _Output:
+    """The files of ids, and how far they are."""
+
+    def __init__(self, out: str, format: Raw, journal: Journal) -> None:
+        self._out, self._format, self.journal = out, format, journal
+        # The number of documents up to the end of each source.
+        self._sources = Growing(out + ".sources")
+        self._growing = {"data": format.data, "index": format.index, "sources": self._sources}
+        self.place = Place(0)
+        self.counts = Counts()
+        # Of a document that is going on: ids before it, and the data's extent there.
+        self._opened: tuple[int, Extent] | None = None
+        self._bytes_then = 0  # of text, at the last checkpoint
+
+    @property
+    def ids(self) -> int:
+        return self.counts.ids
+
+    def open(self) -> None:
+        """Goes on from the last checkpoint, or begins."""
+        state = self.journal.last
+        if state is None:
+            for growing in self._growing.values():
+                growing.create()
+            self._format.begin()
+            return
+        self.place = Place(*state["place"])
+        self.counts = Counts(**state["counts"])
+        sizes = state["data"][0], state["index"][0]
+        if not self._format.fits(self.counts.ids, self.counts.documents, *sizes):
+            raise FileError(
+                f"{self.journal.path}: its last checkpoint can't be; resume=False begins again"
+            )
+        for name, growing in self._growing.items():
+            growing.reopen(state[name])
+        self._bytes_then = self.counts.bytes
+        if state["opened"] is not None:
+            ids, size, crc = state["opened"]
+            self._opened = ids, Extent(size, crc)
+
+    def write(self, item: tuple[Batch, Encoded]) -> None:
+        """Writes a batch, and a checkpoint if one is due."""
+        batch, encoded = item
+        if encoded.drops and self._opened is not None:
+            self._drop(*self._opened)
+        base = self.counts.ids
+        ids, ends = encoded.ids, encoded.ends
+        if not encoded.opens:
+            self._format.append(ids, ends + base)
+            if batch.pieces:
+                self._opened = None
+        elif len(ends) or self._opened is None or encoded.drops:
+            end = int(ends[-1]) if len(ends) else 0
+            self._format.append(ids[:end], ends + base)
+            self._opened = base + end, self._format.data.extent
+            self._format.append(ids[end:], ends[:0])
+        else:
+            self._format.append(ids, ends)
+        closed = [self.counts.documents + encoded.before[n] for n in batch.closed]
+        self._sources.append(np.array(closed, "<i8").view(np.uint8))
+        self.counts.add(batch.counts)
+        self.counts.documents += len(ends)
+        self.counts.ids += len(ids)
+        self.place = batch.next
+        # Where nearly all is skipped, checkpoints come by what was read.
+        read = self.counts.bytes - self._bytes_then
+        if (
+            self._format.data.extent.size - self._size_then() >= CHECKPOINT
+            or read >= 4 * CHECKPOINT
+        ):
+            self._checkpoint(self.place, self.counts)
+
+    def _size_then(self) -> int:
+        last = self.journal.last
+        return last["data"][0] if last is not None else 0
+
+    def _drop(self, ids: int, extent: Extent) -> None:
+        """Takes back the document that is going on, which began before the batch."""
+        self.counts.ids, self._opened = ids, None
+        self._format.data.cut(extent)
+        if extent.size < self._size_then():
+            # A kill must not find less than the journal says: before anything is taken out of the
+            # file, a checkpoint, from which the rest of the document is dropped.
+            counts = Counts(**self.counts.as_dict())
+            counts.add(Counts(invalid_utf8=1, skipped=1))
+            self._checkpoint(self.place._replace(skip=0, state=DROPPING), counts)
+        self._format.data.trim()
+
+    def _checkpoint(self, place: Place, counts: Counts) -> None:
+        for growing in self._growing.values():
+            growing.sync()
+        self._bytes_then = counts.bytes
+        self.journal.checkpoint(
+            {
+                "place": place,
+                "counts": counts.as_dict(),
+                "opened": None if self._opened is None else [self._opened[0], *self._opened[1]],
+                **{name: growing.state() for name, growing in self._growing.items()},
+            }
+        )
+
+    def source_documents(self) -> Any:
+        """How many documents came from each source."""
+        with self._sources.written() as file:
+            ends = np.frombuffer(read_up_to(file, self._sources.extent.size), "<i8")
+        return np.diff(ends, prepend=np.int64(0))
+
+    def finish(self, manifest: dict[str, Any], sources: Iterator[dict[str, Any]]) -> None:
+        """Completes the files, which lack nothing but their names then."""
+        files = self._format.finish(self.counts.ids, self.counts.documents)
+        manifest["files"] = [
+            {
+                "name": os.path.basename(file.path),
+                "bytes": file.extent.size,
+                "header_bytes": file.header,
+                "crc32": f"{file.extent.crc:08x}",
+            }
+            for file in files
+        ]
+        last = Growing(self._out + ".manifest.json")
+        last.create()
+        last.append(json.dumps(manifest, indent=1).encode()[:-2] + b',\n "sources": [')
+        for i, source in enumerate(sources):  # which may be many
+            last.append(b",\n  "[not i :] + json.dumps(source).encode())
+        last.append(b"\n ]\n}\n")
+        for file in (*files, last):
+            file.sync()
+            file.close()
+        self.close()
+        self.journal.finish()
+
+    def close(self) -> None:
+        for growing in self._growing.values():
+            growing.close()
+
+
+def _path(out: object) -> str:
+    if not isinstance(out, (str, os.PathLike)):
+        raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
+    path = os.fsdecode(os.fspath(out))
+    if "\0" in path or not os.path.basename(path):
+        raise InvalidValueError(f"out: {path!r} is no file's name")
+    if os.path.isdir(path):
+        raise file_error(21, "is a folder, and out must be a file", path)
+    return path
+
+
+def _separator(separator: object) -> bytes | None:
+    if separator is None:
+        return None
+    if not isinstance(separator, (str, bytes)):
+        raise InvalidTypeError(f"separator must be str or bytes, not {type(separator).__name__}")
+    data = separator.encode() if isinstance(separator, str) else separator
+    if not data:
+        raise InvalidValueError("separator is empty; None makes each file one document")
+    return data
+
+
+def _field(field: object) -> str:
+    if field is None:
+        return "text"
+    if not isinstance(field, str):
+        raise InvalidTypeError(f"field must be str, not {type(field).__name__}")
+    return field

@@ -1,0 +1,155 @@
+"""A source's bytes, decompressed, from an offset on."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ggtok.base.inputs import open_regular
+from ggtok.corpora.sources import Source, changed
+from ggtok.errors import FileError, GGTokError, MissingExtraError, file_error
+
+# Bytes read at a time. Larger blocks come and go in malloc's heap, and fragment it.
+BLOCK = 1 << 20
+
+
+class Stream:
+    """An open source. Use it with ``with``: what goes wrong inside names the file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._file: Any = None
+        self._bytes: Any = None
+        self._ahead = b""  # read by seek(), beyond its place
+
+    def __enter__(self) -> Stream:
+        with naming(self.source.path):
+            self._file = open_regular(self.source.path)
+            check(self.source, self._file.fileno())
+            self._bytes = decompressor(self.source.path, self.source.compression, self._file)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def seek(self, offset: int) -> None:
+        """Goes to an offset in the decompressed bytes; what is compressed is read up to there."""
+        with naming(self.source.path):
+            if not self.source.compression:
+                self._file.seek(offset)
+                return
+            while offset:
+                got = self._bytes.read(min(BLOCK, offset))
+                if not got:
+                    raise FileError(f"{self.source.path}: ends before the place to go on from")
+                self._ahead = got[offset:]
+                offset -= len(got) - len(self._ahead)
+
+    def blocks(self) -> Iterator[bytes]:
+        """What follows, at most BLOCK bytes at a time."""
+        with naming(self.source.path):
+            if self._ahead:
+                yield self._ahead
+            while block := self._bytes.read(BLOCK):
+                yield block
+            check(self.source, self._file.fileno())
+
+    def at(self) -> int:
+        """How much of the file was read, as it lies on the disk."""
+        place: int = self._file.tell()
+        return place
+
+
+def check(source: Source, file: int) -> None:
+    """Refuses a file that isn't the one that was listed, or has changed since."""
+    if changed(source, os.fstat(file)):
+        raise FileError(f"{source.path}: changed while it was read; start again")
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Inside, errors of the system and of decompressors become FileErrors with the path."""
+    try:
+        yield
+    except GGTokError:
+        raise
+    except EOFError:
+        raise FileError(f"{path}: the compressed data is cut off") from None
+    except zlib.error as e:
+        raise FileError(f"{path}: not valid gzip data: {e}") from None
+    except OSError as e:
+        from gzip import BadGzipFile
+
+        if isinstance(e, BadGzipFile):  # its message may show bytes
+            raise FileError(f"{path}: not valid gzip data") from None
+        raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+
+
+def decompressor(path: str, compression: str, file: Any) -> Any:
+    """What reads an open file's bytes as they were before their compression, "", .gz or .zst."""
+    if compression == ".gz":
+        import gzip
+
+        return gzip.GzipFile(fileobj=file, mode="rb")
+    if compression == ".zst":
+        return _Zstd(path, file)
+    return file
+
+
+class _Zstd:
+    """Reads zstd frames by the standard library (Python 3.14) or the package zstandard.
+
+    What goes in at a time is small, since four bytes can become 128 KB.
+    """
+
+    def __init__(self, path: str, file: Any) -> None:
+        self._path, self._file = path, file
+        self._new, self._error = _zstd()
+        self._frame: Any = None  # the frame that began and hasn't ended
+        self._rest = b""  # what follows a frame's end
+
+    def read(self, n: int) -> bytes:
+        """About n bytes; none at the end."""
+        parts, have = [], 0
+        while have < n:
+            data = self._rest or self._file.read(_ZSTD_IN)
+            if not data:
+                if self._frame is not None:
+                    raise EOFError
+                break
+            self._frame = self._frame or self._new()
+            try:
+                part = self._frame.decompress(data)
+            except self._error as e:
+                raise FileError(f"{self._path}: not valid zstd data: {e}") from None
+            self._rest = b""
+            if self._frame.eof:
+                self._rest, self._frame = self._frame.unused_data, None
+            if part:
+                parts.append(part)
+                have += len(part)
+        return b"".join(parts)
+
+
+_ZSTD_IN = 4096  # bytes
+
+
+def _zstd() -> tuple[Any, type[Exception]]:
+    """What makes an object that decompresses one frame, and what that raises."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+
+        return zstd.ZstdDecompressor, zstd.ZstdError
+    except ImportError:
+        pass
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError(
+            "a .zst file needs the package zstandard: run 'pip install \"ggtok[zstd]\"'"
+        ) from None
+    return zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError

@@ -1,0 +1,259 @@
+"""Parquet and Arrow IPC files: each row a document, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ggtok.base.inputs import open_regular, read_up_to
+from ggtok.corpora.documents import (
+    LIMIT,
+    Faults,
+    Piece,
+    Pieces,
+    Place,
+    faultless,
+    filled,
+    one_by_one,
+)
+from ggtok.corpora.sources import Source
+from ggtok.corpora.streams import check, naming
+from ggtok.corpora.summary import Counts
+from ggtok.errors import (
+    FileError,
+    GGTokError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingExtraError,
+)
+
+_AT_ONCE = 4 << 20  # bytes of rows, about, that are read of a Parquet file at a time
+# The same, whatever the file says about them: rows, and bytes if each is the longest value.
+_MOST_ROWS = 1 << 16
+_MOST = 64 << 20
+
+
+def pyarrow(what: str) -> Any:
+    """The module, or an error that says that `what` needs it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtraError(
+            f"{what} needs pyarrow: run 'pip install \"ggtok[arrow]\"'"
+        ) from None
+    return pyarrow
+
+
+def read(source: Source, place: Place, field: str, errors: str) -> Pieces:
+    """The documents of a Parquet or Arrow file from a row on."""
+    pa = pyarrow(f"{source.path}: a {source.kind} file")
+    faults = Faults(errors, source.path)
+    columns = _parquet if source.kind == "parquet" else _arrow
+    row = place.offset
+    with _naming(source, pa), open_regular(source.path) as file:
+        check(source, file.fileno())
+        for column, share in columns(pa, _Bounded(file, source.size), source, field, row):
+            at = int(source.size * share)
+            found: list[bytes | None] = []
+            for some in texts(pa, column, source.path, field, FileError):
+                found += some
+                while n := filled(found):
+                    yield from _group(found[:n], row, place.source, at, faults, field)
+                    del found[:n]
+                    row += n
+            if found:
+                yield from _group(found, row, place.source, at, faults, field)
+                row += len(found)
+        check(source, file.fileno())
+
+
+class _Bounded:
+    """An open file for pyarrow, which allocates what a file says it has before it reads that."""
+
+    def __init__(self, file: Any, size: int) -> None:
+        self._file, self._size = file, size
+
+    def read(self, n: int = -1) -> bytes:
+        left = max(0, self._size - self._file.tell())
+        return read_up_to(self._file, left if n < 0 else min(n, left))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _group(
+    group: list[bytes | None], row: int, number: int, at: int, faults: Faults, field: str
+) -> Pieces:
+    """Some rows: one piece, if each holds a document without faults, or none does."""
+    if faults.rule == "skip" and not any(text is not None for text in group):
+        n, next = len(group), Place(number, row + len(group))
+        yield faults.piece(b"", 0, next, at, Counts(missing=n, skipped=n))
+        return
+    if faultless(group):
+        texts = [text for text in group if text is not None]
+        next = Place(number, row + len(group))
+        yield Piece(b"", sum(map(len, texts)), next, at, many=texts)
+        return
+    pieces = _pieces(group, row, number, at, faults, field)
+    yield from one_by_one(pieces, Place(number, row), Place(number, row + len(group)))
+
+
+def _pieces(
+    group: list[bytes | None], row: int, number: int, at: int, faults: Faults, field: str
+) -> Pieces:
+    for text in group:
+        where, row = f"row {row}", row + 1
+        if text is None:
+            found = faults.found("missing", where, f"the field {field!r} is null")
+            yield faults.piece(b"", 0, Place(number, row), at, found)
+        else:
+            yield faults.document(text, len(text), Place(number, row), at, where)
+
+
+def texts(
+    pa: Any, column: Any, path: str, field: str, error: type[GGTokError] = InvalidValueError
+) -> Iterator[list[bytes | None]]:
+    """A column's strings as UTF-8, some rows at a time.
+
+    The column may come from a stranger's file. pyarrow doesn't look at its offsets, views and
+    indices on its own, and would hand out whatever memory they lead to. `error` says so then.
+    """
+    is_dictionary = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if is_dictionary else column.type
+    if pa.types.is_null(kind):
+        values: list[bytes | None] = [None] * _ROWS
+        yield from (values[: len(column) - at] for at in range(0, len(column), _ROWS))
+        return
+    if str(kind) not in _BINARY:
+        raise InvalidTypeError(f"{path}: the column {field!r} is of {column.type}, not of strings")
+    try:
+        if is_dictionary:  # a value may be in very many rows, which share it
+            values, column = _checked(pa, column.dictionary).to_pylist(), column.indices
+            column.validate(full=True)
+        else:
+            column = _checked(pa, column)
+        for at in range(0, len(column), _ROWS):
+            rows = column.slice(at, _ROWS).to_pylist()
+            yield [_value(values, i) for i in rows] if is_dictionary else rows
+    except (pa.ArrowException, IndexError) as e:
+        raise error(f"{path}: the Arrow data is malformed: {e}") from None
+
+
+# Types of columns of texts, and those of the same layout for which pyarrow asks no UTF-8.
+_BINARY = {
+    "string": "binary",
+    "large_string": "large_binary",
+    "string_view": "binary_view",
+    **{name: name for name in ("binary", "large_binary", "binary_view")},
+}
+_ROWS = 1024
+
+
+def _checked(pa: Any, column: Any) -> Any:
+    """A column of strings as bytes, of which none are outside of its memory."""
+    column = column.view(getattr(pa, _BINARY[str(column.type)])())
+    column.validate(full=True)
+    return column
+
+
+def _value(values: list[bytes | None], i: int | None) -> bytes | None:
+    if i is not None and i < 0:
+        raise IndexError("an index is negative")
+    return None if i is None else values[i]
+
+
+def _parquet(
+    pa: Any, file: Any, source: Source, field: str, row: int
+) -> Iterator[tuple[Any, float]]:
+    """Columns of rows from one on, and the share of the file's rows up to their end."""
+    import pyarrow.parquet
+
+    def opened(**options: Any) -> Any:
+        return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, **options)
+
+    parquet = opened()
+    _has(field, parquet.schema_arrow.names, source.path)
+    dictionaries = opened(read_dictionary=[field])
+    at, total = 0, max(parquet.metadata.num_rows, 1)
+    for group in range(parquet.num_row_groups):
+        rows = parquet.metadata.row_group(group).num_rows
+        if at + rows <= row:
+            at += rows
+            continue
+        # All columns' bytes: those of one are told by a call that ends the process, not by an
+        # error, if the column has no metadata.
+        each = max(1, parquet.metadata.row_group(group).total_byte_size // max(rows, 1))
+        if each > LIMIT:
+            raise FileError(
+                f"{source.path}: row group {group}: rows of more than {LIMIT >> 20} MiB"
+            )
+        longest = max(1, _longest(pa, dictionaries, group, field))
+        end = at + rows
+        for batch in parquet.iter_batches(
+            max(1, min(_AT_ONCE // each, _MOST // longest, _MOST_ROWS)),
+            row_groups=[group],
+            columns=[field],
+            use_threads=False,
+        ):
+            past = max(0, row - at)
+            at += batch.num_rows
+            if past < batch.num_rows:
+                yield batch.column(0).slice(past), at / total
+        if at != end:
+            raise FileError(f"{source.path}: row group {group}: not as many rows as it says")
+
+
+def _longest(pa: Any, dictionaries: Any, group: int, field: str) -> int:
+    """Bytes of the longest value in the dictionary of a row group: each row may be that value,
+    which takes no more than a few bits of the file."""
+    import pyarrow.compute
+
+    for batch in dictionaries.iter_batches(
+        1, row_groups=[group], columns=[field], use_threads=False
+    ):
+        column = batch.column(0)
+        if not pa.types.is_dictionary(column.type) or str(column.type.value_type) not in _BINARY:
+            return 0
+        lengths = pyarrow.compute.binary_length(_checked(pa, column.dictionary))
+        return pyarrow.compute.max(lengths).as_py() or 0
+    return 0
+
+
+def _arrow(pa: Any, file: Any, source: Source, field: str, row: int) -> Iterator[tuple[Any, float]]:
+    import pyarrow.ipc
+
+    magic = file.read(6)
+    file.seek(0)
+    if magic == b"ARROW1":
+        reader = pyarrow.ipc.open_file(file)
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+    else:
+        reader = pyarrow.ipc.open_stream(file)
+        batches = iter(reader)
+    _has(field, reader.schema.names, source.path)
+    at = 0
+    for batch in batches:
+        past = max(0, row - at)
+        at += batch.num_rows
+        if past < batch.num_rows:
+            yield batch.column(field).slice(past), file.tell() / max(source.size, 1)
+
+
+def _has(field: str, names: list[str], path: str) -> None:
+    if names.count(field) != 1:
+        several = "several columns" if field in names else "no column"
+        known = ", ".join(map(repr, names)) or "none"
+        raise InvalidValueError(f"{path}: {several} {field!r}; there are {known}; pass field=")
+
+
+@contextmanager
+def _naming(source: Source, pa: Any) -> Iterator[None]:
+    """Inside, pyarrow's errors become FileErrors with the path."""
+    with naming(source.path):
+        try:
+            yield
+        except GGTokError:
+            raise
+        except (pa.ArrowException, LookupError, MemoryError, TypeError, ValueError) as e:
+            raise FileError(f"{source.path}: not a readable {source.kind} file: {e}") from None

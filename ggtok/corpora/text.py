@@ -1,0 +1,285 @@
+"""Text files: each a document, or cut into documents at a separator.
+
+A document of more than LONG bytes is never held: it comes in parts, which end where
+``ggtok_safe_cut`` proves that nothing reaches across, so that their ids, joined, are the
+document's. Where a part ends depends on how the file was read; the ids don't.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ggtok.base.inputs import open_regular, read_up_to
+from ggtok.corpora.documents import (
+    BETWEEN,
+    DROPPING,
+    INSIDE,
+    LIMIT,
+    Faults,
+    Piece,
+    Pieces,
+    Place,
+    faultless,
+    filled,
+    one_by_one,
+)
+from ggtok.corpora.sources import Source
+from ggtok.corpora.streams import Stream, check, naming
+from ggtok.native import CONTINUES
+from ggtok.native.blocks import Blocks
+
+LONG = 4 << 20  # bytes
+PART = 1 << 20  # bytes, about, that are encoded at a time of a long document
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What reading text depends on.
+
+    Attributes:
+        separator: between two documents, or None: each file is one.
+        errors: the rule.
+        whole: no document may come in parts.
+        blocks: what finds places to cut.
+        flags: of the first part's encoding.
+    """
+
+    separator: bytes | None
+    errors: str
+    whole: bool
+    blocks: Blocks
+    flags: int
+
+
+# A part of a document as it lies in the file, whether the document ends with it, and the length of
+# the separator that follows; or a group of whole documents, each with a separator after it.
+Segment = tuple[bytes, bool, int] | list[bytes]
+
+
+def read(source: Source, place: Place, options: TextOptions) -> Pieces:
+    """The documents of a text file from a place on."""
+    faults = Faults(options.errors, source.path)
+    if options.separator is None and source.size <= LONG and not source.compression:
+        text = _all(source)
+        end = Place(place.source, len(text))
+        yield faults.document(text, len(text), end, len(text), "the whole file")
+        return
+    with Stream(source) as stream:
+        stream.seek(place.offset)
+        reader = _Reader(stream, place, options, faults)
+        for segment in _segments(stream.blocks(), options.separator, place, reader.most):
+            if isinstance(segment, list):
+                yield from reader.group(segment)
+            else:
+                yield from reader.segment(*segment)
+
+
+def _all(source: Source) -> bytes:
+    """A small file's bytes, in few calls: a folder may hold very many."""
+    with naming(source.path), open_regular(source.path) as file:
+        text = read_up_to(file, source.size + 1)
+        check(source, file.fileno())
+    return text
+
+
+def _segments(
+    blocks: Iterable[bytes], separator: bytes | None, place: Place, most: int
+) -> Iterator[Segment]:
+    """Cuts blocks at the separator. A document of at most `most` bytes is one segment."""
+    held: list[bytes] = []  # of the document that goes on
+    group: list[bytes] = []
+    size = 0
+    long = place.state != BETWEEN
+    begun = long or separator is None
+    for block in blocks:
+        if separator is not None and (
+            separator in block or separator in _border(held, block, len(separator) - 1)
+        ):
+            *documents, block = (b"".join(held) + block).split(separator)
+            if long:
+                yield documents.pop(0), True, len(separator)
+            group += documents
+            while n := filled(group):
+                yield group[:n]
+                del group[:n]
+            begun = long = False
+            held, size = [], 0
+        held.append(block)
+        size += len(block)
+        if long or size > most:
+            if group:
+                yield group
+                group = []
+            text = b"".join(held)
+            back = _overlap(text, separator)
+            yield text[: size - back], False, 0
+            begun = long = True
+            held, size = [text[size - back :]], back
+    if group:
+        yield group
+    if begun or size:
+        yield b"".join(held), True, 0
+
+
+def _border(held: list[bytes], block: bytes, n: int) -> bytes:
+    """The n bytes on each side of the border between what is held and a block."""
+    before, at = b"", len(held)
+    while at and len(before) < n:
+        at -= 1
+        before = held[at] + before
+    return before[max(0, len(before) - n) :] + block[:n]
+
+
+def _overlap(text: bytes, separator: bytes | None) -> int:
+    """How many bytes at a text's end may be the separator's beginning."""
+    longest = min(len(separator or b"") - 1, len(text))
+    return next((n for n in range(longest, 0, -1) if text.endswith((separator or b"")[:n])), 0)
+
+
+class _Reader:
+    """From segments to pieces."""
+
+    def __init__(self, stream: Stream, place: Place, options: TextOptions, faults: Faults) -> None:
+        self._stream, self._options, self._faults = stream, options, faults
+        self._offset = place.offset  # of the segment that comes next
+        self._told = place.offset  # up to where pieces have told their sizes
+        self._source = place.source
+        self._state = place.state
+        self._faulty = place.faulty
+        self._begins = place.offset  # of the document
+        # Of a document in parts: the text that waits to be cut, and of what it came from, where
+        # each segment begins: in the text (before it, if a part has gone) and in the file.
+        self._text = bytearray()
+        self._origins: list[tuple[int, int]] = []
+        self._skip = place.skip
+        self._rest = b""  # the beginning of a character
+        self._enough = PART
+        self._sent = place.state == INSIDE
+
+    @property
+    def most(self) -> int:
+        return LIMIT if self._options.whole else LONG
+
+    def segment(self, segment: bytes, ends: bool, separator: int) -> Pieces:
+        start = self._offset
+        self._offset += len(segment) + separator
+        if self._state == BETWEEN:
+            self._begins = start
+            if ends:
+                next, size = self._next()
+                yield self._faults.document(segment, size, next, self._stream.at(), self._where())
+                return
+            if self._options.whole:
+                raise self._faults.too_long(self._where(), "a document")
+            self._state, self._sent, self._faulty = INSIDE, False, False
+            self._text.clear()
+            self._origins.clear()
+            self._rest, self._enough = b"", PART
+        if self._state == DROPPING:
+            self._state = BETWEEN if ends else DROPPING
+            yield self._piece(None, *self._next(), begins=False, ends=ends)
+            return
+        yield from self._part(segment, start, ends)
+
+    def group(self, texts: list[bytes]) -> Pieces:
+        """Whole documents, each with a separator after it."""
+        separator = len(self._options.separator or b"")
+        if faultless(texts):
+            self._offset += sum(map(len, texts)) + len(texts) * separator
+            yield self._piece(b"", *self._next(), many=texts)
+        else:
+            size = sum(map(len, texts)) + len(texts) * separator
+            start = Place(self._source, self._offset)
+            end = start._replace(offset=start.offset + size)
+            pieces = (piece for text in texts for piece in self.segment(text, True, separator))
+            yield from one_by_one(pieces, start, end)
+
+    def _where(self) -> str:
+        return f"the document at byte {self._begins}"
+
+    def _next(self) -> tuple[Place, int]:
+        """The place after all that was read, and what the piece before it took."""
+        return self._told_up_to(Place(self._source, self._offset, 0, self._state, self._faulty))
+
+    def _inside(self) -> tuple[Place, int]:
+        """The same after the part that has gone."""
+        while len(self._origins) > 1 and self._origins[1][0] <= 0:
+            del self._origins[0]
+        at, offset = self._origins[0]
+        return self._told_up_to(Place(self._source, offset, -at, INSIDE, self._faulty))
+
+    def _told_up_to(self, next: Place) -> tuple[Place, int]:
+        size = next.offset - self._told
+        self._told = next.offset
+        return next, size
+
+    def _piece(self, text: bytes | None, next: Place, size: int, **options: Any) -> Piece:
+        return Piece(text, size, next, self._stream.at(), **options)
+
+    def _part(self, segment: bytes, start: int, ends: bool) -> Pieces:
+        begins = start - len(self._rest)
+        raw = self._rest + segment
+        text, used, valid = _decoded(raw, ends)
+        self._rest = raw[used:]
+        if not valid and not self._faulty:
+            found = self._faults.found("invalid_utf8", self._where(), "not valid UTF-8")
+            if found.skipped:
+                self._state = BETWEEN if ends else DROPPING
+                sent = self._sent
+                yield self._piece(None, *self._next(), begins=not sent, ends=ends, faults=found)
+                return
+            self._faulty = True
+        skipped = min(self._skip, len(text))
+        self._skip -= skipped
+        self._origins.append((len(self._text) - skipped, begins))
+        self._text += text[skipped:]
+        yield from self._cut(ends)
+
+    def _cut(self, ends: bool) -> Pieces:
+        """Pieces of the text that waits; all of it if the document ends."""
+        while len(self._text) >= self._enough or (ends and len(self._text) > PART):
+            n = self._place_to_cut()
+            if not n:
+                break
+            text = bytes(self._text[:n])
+            del self._text[:n]
+            self._origins = [(at - n, offset) for at, offset in self._origins]
+            yield self._piece(text, *self._inside(), begins=not self._sent, ends=False)
+            self._sent = True
+        if ends:
+            self._state = BETWEEN
+            faults = None
+            if self._faulty:
+                faults = self._faults.found("invalid_utf8", self._where(), "not valid UTF-8")
+            self._faulty = False
+            text = bytes(self._text)
+            begins = not self._sent
+            yield self._piece(text, *self._next(), begins=begins, ends=True, faults=faults)
+
+    def _place_to_cut(self) -> int:
+        flags = self._options.flags | (CONTINUES if self._sent else 0)
+        for n in PART, len(self._text):
+            if place := self._options.blocks.safe_cut(self._text[:n], flags):
+                self._enough = PART
+                return place
+        if len(self._text) > LIMIT:
+            where = "a part without a place where this vocabulary can be cut"
+            raise self._faults.too_long(self._where(), where)
+        self._enough = 2 * len(self._text)
+        return 0
+
+
+def _decoded(raw: bytes, final: bool) -> tuple[bytes, int, bool]:
+    """Text as valid UTF-8, how many bytes of `raw` it took (all but the beginning of a
+    character, unless `final`), and whether it was valid."""
+    if raw.isascii():
+        return raw, len(raw), True
+    try:
+        _, used = codecs.utf_8_decode(raw, "strict", final)
+        return raw[:used], used, True
+    except UnicodeDecodeError:
+        text, used = codecs.utf_8_decode(raw, "replace", final)
+        return text.encode(), used, False

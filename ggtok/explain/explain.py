@@ -1,0 +1,208 @@
+"""All the steps of a text, from :meth:`Tokenizer.encode`'s arguments to its ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from ggtok._attributes import Attributes, TokenAttr
+from ggtok.base.escape import number
+from ggtok.errors import InvalidValueError, VocabError
+from ggtok.explain import bpe, hashed, hybriddna, plamo, rwkv, spm, ugm, whitespace, wpm
+from ggtok.explain.characters import Byte, characters, value
+from ggtok.explain.partition import Part, partition
+from ggtok.explain.steps import Explanation, Fragment, Token, Word, text_of
+from ggtok.explain.vocabulary import Vocabulary
+from ggtok.native.arguments import text_bytes
+from ggtok.native.choices import chosen_ids
+
+if TYPE_CHECKING:
+    from ggtok._types import ParseSpecial
+
+LONGEST = 16 * 1024  # bytes of text
+
+Normalize = Callable[[Vocabulary, bytes, bool], Iterator[Byte]]
+
+
+# By type, what normalizes raw text, and what makes words of that.
+_KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[Word]]]] = {
+    "BPE": (bpe.normalized, bpe.words),
+    "SPM": (spm.normalized, spm.words),
+    "WPM": (wpm.normalized, wpm.words),
+    "UGM": (ugm.normalized, ugm.words),
+    "RWKV": (rwkv.normalized, rwkv.words),
+    "TEST": (hashed.normalized, hashed.words),
+}
+# The same by type or model for those that cut the text before they normalize it.
+_CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Word]]]] = {
+    "PLAMO2": (plamo.normalized, plamo.words),
+    "PLAMO3": (plamo.normalized, plamo.words),
+    "hybriddna": (bpe.normalized, hybriddna.words),
+    "whitespace": (whitespace.normalized, whitespace.words),
+}
+
+
+def checked(text: object) -> bytes:
+    """A text that isn't too long, in UTF-8."""
+    data = text_bytes(text)
+    if len(data) > LONGEST:
+        raise InvalidValueError(
+            f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: give "
+            "the part in question"
+        )
+    return data
+
+
+def explain(
+    tok: Attributes, data: bytes, want: list[int], add_special: bool, parse_special: ParseSpecial
+) -> Explanation:
+    """The steps that end in `want`: what encode gives for the same arguments."""
+    v = vocabulary_of(tok)
+    before, after = _added(tok, v) if add_special else ([], [])
+    fragments = list(_fragments(v, data, chosen_ids(tok._native, parse_special)))
+    found = [token.id for token in chain(before, chain.from_iterable(map(_ids, fragments)), after)]
+    if found != want:
+        raise VocabError(
+            "the steps don't end in encode's ids: if the file wasn't changed since it was "
+            "loaded, please report this text and vocabulary"
+        )
+    shown = text_of(data)
+    return Explanation(found, shown, v.type, v.model, v.pre, before, after, fragments)
+
+
+def vocabulary_of(tok: Attributes) -> Vocabulary:
+    """The tokenizer's vocabulary, which it keeps. Two threads may make it at the same time: they
+    are equal."""
+    if tok._explained is None:
+        tok._explained = Vocabulary(tok)
+    v: Vocabulary = tok._explained
+    return v
+
+
+def _ids(fragment: Fragment) -> Iterable[Token]:
+    if fragment.special is not None:
+        return [fragment.special]
+    return chain.from_iterable(word.tokens for word in fragment.words)
+
+
+# ---- what is added ----
+
+
+def _added(tok: Attributes, v: Vocabulary) -> tuple[list[Token], list[Token]]:
+    """The tokens around the text; `encode` has made sure that they exist."""
+    if v.type in ("RWKV", "TEST", "NONE"):
+        return [], []
+    if v.type == "WPM":
+        why = "a WPM vocabulary puts CLS and SEP around every text"
+        return _one(v, tok.bos_id, why), _one(v, tok.sep_id, why)
+    bos, eos = tok.add_bos, tok.add_eos
+    return (
+        _one(v, tok.bos_id, "BOS, since the vocabulary's add_bos is on") if bos else [],
+        _one(v, tok.eos_id, "EOS, since the vocabulary's add_eos is on") if eos else [],
+    )
+
+
+def _one(v: Vocabulary, id: int | None, why: str) -> list[Token]:
+    return [] if id is None else [v.token(id, "added", why=why)]
+
+
+# ---- fragments ----
+
+
+def _fragments(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> Iterator[Fragment]:
+    prefix = True  # the text begins, or follows a special token
+    for part in partition(v, text, parsed):
+        if part.id is None:
+            yield _raw(v, text[part.begin : part.end], part.begin, prefix)
+        else:
+            yield _special(v, text, part, part.id)
+        prefix = part.id is not None
+
+
+def _special(v: Vocabulary, text: bytes, part: Part, id: int) -> Fragment:
+    attr = v.attrs[id]
+    kind = (
+        "a user-defined token, which is found in all texts"
+        if attr & TokenAttr.USER_DEFINED
+        else "a control token, found since parse_special is on"
+    )
+    notes = []
+    begin, end = part.span
+    if begin < part.begin:
+        notes.append(
+            f"LSTRIP: it takes {number(part.begin - begin, 'byte')} of white space before it along"
+        )
+    if part.end < end:
+        notes.append(
+            f"RSTRIP: it takes {number(end - part.end, 'byte')} of white space after it along"
+        )
+    shown = text_of(text[part.begin : part.end])
+    return Fragment(shown, begin, end, v.token(id, "special", why=kind), notes=notes)
+
+
+def _raw(v: Vocabulary, text: bytes, base: int, prefix: bool) -> Fragment:
+    made = normalized_bytes(v, text, prefix)
+    cut_first = _CUT_FIRST.get(_kind(v))
+    if cut_first is not None:
+        words = list(cut_first[1](v, text))
+    else:
+        words = list(_KINDS[v.type][1](v, made)) if made else []
+    normalized = value(made)
+    return Fragment(
+        text_of(text),
+        base,
+        base + len(text),
+        normalized=None if normalized == text else text_of(normalized),
+        notes=list(_notes(v, text, normalized, prefix)),
+        words=[replace(word, begin=word.begin + base, end=word.end + base) for word in words],
+    )
+
+
+def _kind(v: Vocabulary) -> str:
+    return v.model if v.type == "BPE" and v.model in _CUT_FIRST else v.type
+
+
+def normalized_bytes(v: Vocabulary, text: bytes, prefix: bool) -> list[Byte]:
+    """Raw text normalized; `prefix`: it begins the text, or follows a special token."""
+    normalize = (_CUT_FIRST.get(_kind(v)) or _KINDS[v.type])[0]
+    return list(normalize(v, text, prefix))
+
+
+def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Iterator[str]:
+    """What was done to raw text."""
+    if v.type in ("RWKV", "TEST"):
+        return
+    if v.type == "SPM":
+        if prefix and v.flags["add_space_prefix"]:
+            yield "add_space_prefix: a space is put before it"
+        if b" " in text or (prefix and v.flags["add_space_prefix"]):
+            yield "a space is U+2581"
+        return
+    bad = sum(c is None for *_, c in characters(text))
+    if bad:
+        become = "is dropped" if v.type == "WPM" else "becomes U+FFFD"
+        yield f"{bad} of its bytes are no UTF-8: each {become}"
+    if v.type == "BPE" and v.flags["escape_whitespaces"]:
+        yield "escape_whitespaces: a space is U+2581"
+    if v.model == "whitespace":
+        yield "white space is dropped"
+    if v.model == "whitespace" and v.flags["lowercase"]:
+        yield "lowercase: letters are lower-cased"
+    if v.type == "WPM":
+        yield "white space and control characters are dropped; a U+2581 begins each word"
+        for flag, what in (
+            ("strip_accents", "accents are dropped"),
+            ("lowercase", "letters are lower-cased"),
+        ):
+            if v.flags[flag]:
+                yield f"{flag}: {what}"
+    if v.type == "UGM":
+        for flag, what in (
+            ("add_space_prefix", "a space is put before it"),
+            ("escape_whitespaces", "a space is U+2581"),
+            ("remove_extra_whitespaces", "spaces in a row are one, and none ends the text"),
+        ):
+            if v.flags[flag] and normalized:
+                yield f"{flag}: {what}"

@@ -1,0 +1,185 @@
+"""Text to words: the pre-tokenizer's expressions, run by ``re`` over a stand-in of the text.
+
+llama.cpp matches a text in which white space beyond ASCII is U+000B and, where an expression asks
+for categories, each other character beyond ASCII stands for its category. So does this: a
+character of one category is replaced by one and the same, and ``\\p{L}`` names that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from ggtok.explain.chains import EXPRESSIONS
+from ggtok.explain.steps import Rule
+from ggtok.explain.vocabulary import Vocabulary
+from ggtok.native.characters import category, is_han, is_white_space
+
+# What stands for the characters beyond ASCII of a category; by llama.cpp's blocks of Chinese
+# characters, too, which also hold unassigned ones.
+_STAND_INS = {"L": "\u03bb", "N": "\u0663", "M": "\u0301", "P": "\u00bf", "S": "\u20ac"}
+_OTHER, _HAN, _HAN_UNASSIGNED = "\ue000", "\u6f22", "\ue001"
+_ASCII = {
+    "L": "A-Za-z",
+    "N": "0-9",
+    "M": "",
+    "P": r"!-#%-*,-/:;?@\[-\]_{}",
+    "S": r"$+<=>\^`|~",
+}
+_SPACE = r"\t-\r "
+# The scanners that count, as expressions. The second cuts before its matches, which are empty.
+_GROUPS_RIGHT = (
+    r"\P{N}*\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"  # what comes before goes with the first group
+)
+_GROUPS_LEFT = r"(?=(?:[0-9]{3})+(?![0-9]))"
+_COUNTING = {"groups_right": _GROUPS_RIGHT, "groups_left": _GROUPS_LEFT}
+
+
+class Cut(NamedTuple):
+    """A word, and which rule of each scanner found it."""
+
+    text: str
+    rules: tuple[Rule, ...]
+
+
+class Scanner(NamedTuple):
+    name: str
+    pattern: re.Pattern[str]
+    alternatives: tuple[str, ...]  # as written
+    categories: bool  # does it ask for any?
+    kept: frozenset[str]  # characters beyond ASCII that it names beside categories
+
+
+def words(v: Vocabulary, text: str) -> list[Cut]:
+    """The words of a text that has no bad bytes, spaces escaped if the vocabulary wants that."""
+    if v.patterns is not None:
+        return [Cut(word, ()) for word in _by_patterns(v.patterns)(text)]
+    cuts = [Cut(text, ())]
+    for name in v.chain:
+        cuts = [
+            Cut(word, (*cut.rules, rule)) for cut in cuts for word, rule in _scan(name, cut.text)
+        ]
+    return cuts
+
+
+def _by_patterns(patterns: tuple[str, ...]) -> Callable[[str], list[str]]:
+    from ggtok.loading.patterns import by_patterns
+
+    split = by_patterns(patterns)
+
+    def cut(text: str) -> list[str]:
+        data = text.encode("utf-8", "surrogatepass")
+        return [
+            data[begin:end].decode("utf-8", "surrogatepass")
+            for begin, end in pairwise([0, *split(data)])
+        ]
+
+    return cut
+
+
+def _scan(name: str, text: str) -> Iterator[tuple[str, Rule]]:
+    """The pieces that one scanner cuts a piece into."""
+    scanner = _scanner(name)
+    stand_in = "".join(_stand_in(c, scanner) for c in text)
+    if name == "groups_left":
+        places = [m.start() for m in scanner.pattern.finditer(stand_in) if m.start()]
+        for begin, end in pairwise([0, *places, len(text)]):
+            yield text[begin:end], Rule(name, _GROUPS_LEFT if begin else None)
+        return
+    at = 0
+    for match in scanner.pattern.finditer(stand_in):
+        begin, end = match.span()
+        if at < begin:
+            yield text[at:begin], Rule(name, None)
+        number = int((match.lastgroup or "_0")[1:])
+        yield text[begin:end], Rule(name, scanner.alternatives[number])
+        at = end
+    if at < len(text):
+        yield text[at:], Rule(name, None)
+
+
+def _stand_in(c: str, scanner: Scanner) -> str:
+    if c < "\x80" or c in scanner.kept:
+        return c
+    code = ord(c)
+    if is_white_space(code):
+        return "\x0b"
+    if not scanner.categories:
+        return c
+    letter = category(code)
+    if is_han(code):
+        return _HAN if letter == "L" else _HAN_UNASSIGNED
+    return _STAND_INS.get(letter, _OTHER)
+
+
+# ---- from expressions to Python's ----
+
+
+@cache
+def _scanner(name: str) -> Scanner:
+    expression = _COUNTING.get(name) or EXPRESSIONS[name]
+    alternatives = tuple(_alternatives(expression))
+    categories = r"\p{" in expression
+    named = re.findall(r"\\u([0-9A-F]{4})|\\U([0-9A-F]{8})", expression) if categories else []
+    kept = frozenset(chr(int(four or eight, 16)) for four, eight in named)
+    pattern = "|".join(
+        f"(?P<_{i}>{_translated(text, kept)})" for i, text in enumerate(alternatives)
+    )
+    return Scanner(name, re.compile(pattern), alternatives, categories, kept)
+
+
+_PART = re.compile(r"\\.|\[|\]|\(|\)|\||[^\\\[\]()|]+", re.DOTALL)
+
+
+def _alternatives(expression: str) -> Iterator[str]:
+    """The expression cut at the bars outside of groups and sets."""
+    depth, in_set, begin = 0, False, 0
+    for part in _PART.finditer(expression):
+        text = part[0]
+        if in_set:
+            in_set = text != "]"
+        elif text == "[":
+            in_set = True
+        elif text in "()":
+            depth += 1 if text == "(" else -1
+        elif text == "|" and not depth:
+            yield expression[begin : part.start()]
+            begin = part.end()
+    yield expression[begin:]
+
+
+_ESCAPE = re.compile(r"\\[pP]\{(\w+)\}|\\([sSd])|\\.|\[\^?|\]|\$|.", re.DOTALL)
+
+
+def _translated(expression: str, kept: frozenset[str]) -> str:
+    """With sets of stand-ins for categories, which Python's ``re`` doesn't know."""
+    made, in_set = [], False
+    for part in _ESCAPE.finditer(expression):
+        text = part[0]
+        if part[1] or part[2]:
+            negated = text[1] in "PS"
+            members = _members(part[1] or "s", kept) if part[2] != "d" else "0-9"
+            assert not (in_set and negated), expression
+            made.append(members if in_set else f"[{'^' * negated}{members}]")
+            continue
+        if in_set:
+            in_set = text != "]"
+            made.append(rf"\{text}" if text in "[|&~" else text)
+            continue
+        in_set = text.startswith("[")
+        made.append(r"\Z" if text == "$" else text)
+    return "".join(made)
+
+
+def _members(name: str, kept: frozenset[str]) -> str:
+    """The inside of a set for white space or a category, whose subcategories are the same."""
+    if name == "s":
+        return _SPACE
+    if name == "Han":
+        return _HAN + _HAN_UNASSIGNED
+    letter = name[0]
+    named = "".join(sorted(c for c in kept if category(ord(c)) == letter))
+    return _ASCII[letter] + _STAND_INS[letter] + (_HAN if letter == "L" else "") + named

@@ -1,0 +1,117 @@
+"""Which merges make one token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ggtok._attributes import Attributes, TokenAttr
+from ggtok.errors import InvalidValueError, VocabError
+from ggtok.explain import bpe, pretok, spm
+from ggtok.explain.characters import lead_length
+from ggtok.explain.explain import LONGEST, vocabulary_of
+from ggtok.explain.steps import Merge, MergeTree, text_of
+from ggtok.explain.vocabulary import Vocabulary
+
+
+def merge_tree(tok: Attributes, id: int) -> MergeTree:
+    text = tok.token_text(id)  # it judges the id
+    check_merges(tok)
+    if len(text) > LONGEST:
+        raise InvalidValueError(
+            f"token {id} has {len(text):,} bytes, and at most {LONGEST:,} can be explained"
+        )
+    v = vocabulary_of(tok)
+    return _bpe(v, id, text) if tok.vocab_type == "BPE" else _spm(v, id, text)
+
+
+def check_merges(tok: Attributes) -> None:
+    """Refuses a vocabulary that merges nothing."""
+    if tok.vocab_type not in ("BPE", "SPM"):
+        raise VocabError(f"a {tok.vocab_type} vocabulary has no merges, only BPE and SPM have")
+
+
+def _bpe(v: Vocabulary, id: int, spelled: bytes) -> MergeTree:
+    notes = [*_notes(v, id)]
+    word = bpe.unspelled(v, spelled)
+    symbols: list[bytes] = []
+    if word is None:
+        notes.append("it has a character that stands for no byte, so no text is merged to it")
+    elif bpe.is_raw(v) and not _is_utf8(word):
+        notes.append("it isn't UTF-8, as the characters that merging begins with are")
+    else:
+        symbols = bpe.first_symbols(v, spelled)
+        cuts = pretok.words(v, word.decode()) if _is_utf8(word) else []
+        if len(cuts) > 1:
+            pieces = " | ".join(repr(cut.text) for cut in cuts)
+            notes.append(f"where it stands alone, the pre-tokenizer cuts it: {pieces}")
+    merges, left = bpe.merge(v, symbols)
+    splits = ((spelled[:i], spelled[i:]) for i in range(1, len(spelled)))
+    pairs = [
+        Merge(bpe.readable(v, pair[0]), bpe.readable(v, pair[1]), rank=v.ranks[pair])
+        for pair in splits
+        if pair in v.ranks
+    ]
+    return MergeTree(
+        id=id,
+        text=bpe.readable(v, spelled),
+        reached=left == [spelled] and v.find(spelled) == id,
+        whole_word=word is not None and bpe.takes_whole(v, word),
+        symbols=[bpe.readable(v, symbol) for symbol in symbols],
+        merges=merges,
+        tokens=[token for symbol in left for token in bpe.tokens_of(v, symbol)],
+        pairs=sorted(pairs, key=lambda merge: merge.rank or 0),
+        notes=notes,
+    )
+
+
+def _spm(v: Vocabulary, id: int, text: bytes) -> MergeTree:
+    symbols = bpe.first_symbols(v, text)
+    merges, left = spm.merge(v, symbols)
+    score = v.score(id)
+    ends = [0]
+    for symbol in symbols:
+        ends.append(ends[-1] + len(symbol))
+    pairs = [
+        Merge(text_of(text[:i]), text_of(text[i:]), score=score)
+        for i in ends[1:-1]
+        if _can_be(v, text[:i]) and _can_be(v, text[i:])
+    ]
+    return MergeTree(
+        id=id,
+        text=text_of(text),
+        reached=left == [text],
+        whole_word=False,
+        symbols=[text_of(symbol) for symbol in symbols],
+        merges=merges,
+        tokens=[token for symbol in left for token in spm.tokens_of(v, symbol)],
+        pairs=pairs,
+        notes=[*_notes(v, id)],
+    )
+
+
+def _can_be(v: Vocabulary, symbol: bytes) -> bool:
+    """May a merge meet it: a token, or one character?"""
+    return len(symbol) <= lead_length(symbol[0]) or v.find(symbol) is not None
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _notes(v: Vocabulary, id: int) -> Iterator[str]:
+    """What else gives the token."""
+    attr = v.attrs[id]
+    if attr & TokenAttr.CONTROL:
+        yield "a control token: found before any merge where control tokens are parsed"
+    if attr & TokenAttr.USER_DEFINED:
+        yield "a user-defined token: found in all texts before any merge"
+    if attr & TokenAttr.UNKNOWN:
+        yield "the unknown token"
+    if attr & TokenAttr.BYTE:
+        yield "a byte token: given for a byte of text that is part of no other token"
+    if v.find(v.text(id)) != id:
+        yield "it is looked up by another text: a k-mer between <dna> and </dna>"

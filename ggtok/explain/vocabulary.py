@@ -1,0 +1,160 @@
+"""What tokenizing reads of a vocabulary."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from ggtok._attributes import Attributes, TokenAttr
+from ggtok.base.cached import cached_property
+from ggtok.base.escape import shown
+from ggtok.errors import InvalidTypeError, VocabError
+from ggtok.explain.chains import PRE
+from ggtok.explain.steps import Token, text_of
+from ggtok.loading.gguf_reader import Reader, first_bytes
+from ggtok.native.characters import sorted_descending
+
+T = TypeVar("T")
+_RESERVED = TokenAttr.CONTROL | TokenAttr.UNKNOWN
+_ATTR_OF_TYPE = (  # llama_token_type
+    *(TokenAttr.UNDEFINED, TokenAttr.NORMAL, TokenAttr.UNKNOWN, TokenAttr.CONTROL),
+    *(TokenAttr.USER_DEFINED, TokenAttr.UNUSED, TokenAttr.BYTE),
+)
+_GGML = "tokenizer.ggml."
+
+
+class Special(NamedTuple):
+    id: int
+    text: bytes
+    attr: int
+
+
+class Vocabulary:
+    """A tokenizer's vocabulary. Merges and the charsmap, which the library keeps only as tables,
+    are read from the file again."""
+
+    def __init__(self, tok: Attributes) -> None:
+        self._tok = tok
+        self._native = native = tok._native
+        self.type = tok.vocab_type
+        self.model = tok.model
+        self.pre = tok.pre
+        self.patterns = tok._patterns
+        self.n_tokens = tok.n_tokens
+        self.flags = native.flags()
+        self.unknown = -1 if tok.unk_id is None else tok.unk_id
+        self._kept: dict[type, Any] = {}
+        self.chain, self.pre_flags = PRE.get(tok.pre or "", ((), frozenset()))
+
+    def keep(self, kind: type[T], make: Callable[[], T]) -> T:
+        """A table that a type's module makes of the vocabulary, once."""
+        if kind not in self._kept:
+            self._kept[kind] = make()
+        table: T = self._kept[kind]
+        return table
+
+    # ---- tokens ----
+
+    def find(self, text: bytes) -> int | None:
+        """The id of the token that is looked up by this text."""
+        return self._native.find(text)
+
+    def byte_token(self, byte: int) -> int | None:
+        """``<0xXX>``."""
+        return self.find(b"<0x%02X>" % byte)
+
+    def text(self, id: int) -> bytes:
+        return self._native.text(id)
+
+    def score(self, id: int) -> float:
+        return self._native.score(id)
+
+    def token(self, id: int, how: str, **more: Any) -> Token:
+        """The step that gives this id."""
+        piece = self._native.piece(id, 0, True) if id >= 0 else b""
+        return Token(id, text_of(piece), how, **more)
+
+    @cached_property
+    def texts(self) -> list[bytes]:
+        return [self._native.text(id) for id in range(self.n_tokens)]
+
+    @cached_property
+    def attrs(self) -> list[int]:
+        return [self._native.attr(id) for id in range(self.n_tokens)]
+
+    @cached_property
+    def pieces(self) -> list[bytes]:
+        """What the tokens print."""
+        return self._native.pieces()
+
+    # ---- special tokens ----
+
+    @cached_property
+    def _specials(self) -> list[Special]:
+        wanted = _RESERVED | TokenAttr.USER_DEFINED
+        ids = [id for id, attr in enumerate(self.attrs) if attr & wanted]
+        lengths = [0] * self.n_tokens
+        for id in ids:
+            lengths[id] = len(self.text(id))
+        return [
+            Special(id, self.text(id), self.attrs[id]) for id in sorted_descending(ids, lengths)
+        ]
+
+    def specials(self, parsed: bool | frozenset[int]) -> list[Special]:
+        """Those that are looked for, in llama.cpp's order: the longest first."""
+        if parsed is True:
+            return self._specials
+        chosen = parsed or frozenset()
+        return [s for s in self._specials if s.id in chosen or not s.attr & _RESERVED]
+
+    # ---- what the file says ----
+
+    @cached_property
+    def _metadata(self) -> dict[str, Any]:
+        source = self._tok._pickled
+        if source is None:
+            raise InvalidTypeError(
+                "this tokenizer was loaded from memory other than bytes, which may have changed: "
+                "load it from a path or from bytes to have its ids explained"
+            )
+        try:
+            return Reader(first_bytes(source, self._native.metadata_bytes())).metadata()
+        except (struct.error, OverflowError, KeyError, OSError) as e:
+            raise VocabError(
+                f"{shown(self._tok._path or 'the file')} was changed since it was loaded "
+                f"({shown(str(e))}): load it again"
+            ) from None
+
+    @cached_property
+    def merges(self) -> list[bytes]:
+        """The file's merges, each up to its first NUL, as llama.cpp reads them."""
+        return [merge.split(b"\0")[0] for merge in self._metadata.get(_GGML + "merges", [])]
+
+    @cached_property
+    def ranks(self) -> dict[tuple[bytes, bytes], int]:
+        """The rank of each pair. A merge is split at its first space that isn't its first
+        character; one without two parts merges nothing; a repeated pair keeps its first rank."""
+        ranks: dict[tuple[bytes, bytes], int] = {}
+        for rank, merge in enumerate(self.merges):
+            space = merge.find(b" ", 1)
+            if space > 0 and space + 1 < len(merge):
+                ranks.setdefault((merge[:space], merge[space + 1 :]), rank)
+        return ranks
+
+    @cached_property
+    def first_attrs(self) -> list[int]:
+        """Attributes by the file's types, before llama.cpp's corrections of special tokens:
+        UGM's tables are made of these."""
+        types = self._metadata.get(_GGML + "token_type")
+        if types is None:
+            return [TokenAttr.NORMAL] * self.n_tokens
+        return [
+            _ATTR_OF_TYPE[type] if 0 <= type < len(_ATTR_OF_TYPE) else 0
+            for type in types[: self.n_tokens]
+        ]
+
+    @property
+    def charsmap(self) -> bytes | None:
+        data = self._metadata.get(_GGML + "precompiled_charsmap")
+        return None if data is None else bytes(data)

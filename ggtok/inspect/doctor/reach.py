@@ -1,0 +1,133 @@
+"""Tokens that no text gives.
+
+First many texts are encoded: whatever comes out is reached. Of the tokens that are left, some are
+proved never to come about: merging a token's own bytes gives others. In a word that held the
+token, the merges inside it would come in the same order, since none of them crosses its ends; in
+a unigram vocabulary, the better path through its bytes would replace it. What is left then is
+only said not to have come in these texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+
+from ggtok.base.escape import number
+from ggtok.explain.bpe import merges_of
+from ggtok.inspect.doctor import contexts, pre
+from ggtok.inspect.doctor.codes import Finding, finding
+from ggtok.inspect.doctor.file import GGML, TAG, File, characters, is_utf8
+from ggtok.tokenizer import TokenAttr
+from ggtok.vocabularies.spelling import NORMAL, scheme
+
+# Bytes that UTF-8 never has. A byte-level vocabulary has tokens for all 256.
+_NEVER_IN_UTF8 = frozenset(bytes([b]) for b in (0xC0, 0xC1, *range(0xF5, 0x100)))
+_FEW = 1000  # one token in so many may be an oddity of the training
+_SURE = 1e-3  # a path of tokens is better if its score is by so much higher
+_SPECIAL = int(TokenAttr.CONTROL | TokenAttr.UNKNOWN | TokenAttr.UNUSED | TokenAttr.BYTE)
+
+
+def check(file: File) -> Iterator[Finding]:
+    if file.tok.vocab_type in ("NONE", "TEST"):
+        return
+    normal = [
+        id
+        for id, (type, attr) in enumerate(zip(file.types, file.attrs, strict=True))
+        if type == NORMAL
+        and not attr & _SPECIAL
+        and file.pieces[id]
+        and file.pieces[id] not in _NEVER_IN_UTF8
+        and not is_broken(file, id)
+    ]
+    impossible, unseen = unreached(file, normal)
+    tags = tuple(id for id in impossible if TAG.fullmatch(file.pieces[id]))
+    words = tuple(sorted({*impossible} - {*tags}))
+    if words:
+        code = "GGT401" if len(words) * _FEW > len(normal) else "GGT402"
+        yield finding(code, _counted(file, words, len(normal)), words)
+    if tags:
+        yield finding("GGT403", f"{number(len(tags), 'token')}: {file.examples(tags)}", tags)
+    if unseen and pre.is_own(file):  # else it says no more than that it isn't
+        yield finding("GGT404", _counted(file, unseen, len(normal)), tuple(unseen))
+
+
+def _counted(file: File, ids: Sequence[int], n: int) -> str:
+    return f"{len(ids)} of {n} NORMAL tokens: {file.examples(ids)}"
+
+
+def is_broken(file: File, id: int) -> bool:
+    """Is the token's text not the one that was meant? (GGT405, GGT406)"""
+    stored = file.values[GGML + "tokens"][id]
+    return not stored or stored != file.texts[id] or not is_utf8(stored)
+
+
+def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Of these NORMAL tokens, those that can't come about, and others that didn't."""
+    seen = contexts.Seen(file.tok)
+    seen.alone(file.pieces, ids)
+    left = seen.left(ids)
+    proved = _proof(file)
+    impossible = [id for id in left if proved(id)]
+    left = sorted({*left} - {*impossible})
+    seen.around(file.pieces, left)
+    left = seen.left(left)
+    seen.completed(file.pieces, left)
+    # A proof that a text refutes is none.
+    return seen.left(impossible), seen.left(left)
+
+
+def _proof(file: File) -> Callable[[int], bool]:
+    """Tells whether it is proved that a token, which doesn't come about alone, never does."""
+    tok = file.tok
+    if tok.vocab_type == "SPM":
+        return _always  # its merges know no words: alone is as anywhere
+    if tok.vocab_type == "UGM":
+        return _Unigram(file).is_beaten
+    # With ignore_merges, a context may make a word of any token, and words aren't merged.
+    by_merges = tok.vocab_type == "BPE" and not tok._native.flags()["ignore_merges"]
+    if by_merges and scheme(tok.model, tok.pre) is not None:
+        return _Merges(file).make_others
+    return _never
+
+
+def _always(_: int) -> bool:
+    return True
+
+
+def _never(_: int) -> bool:
+    return False
+
+
+class _Merges:
+    """The merges of a BPE vocabulary."""
+
+    def __init__(self, file: File) -> None:
+        self._texts, self._ranks = file.texts, file.ranks
+
+    def make_others(self, id: int) -> bool:
+        """Do they make other tokens of the token's characters?"""
+        return len(merges_of(self._ranks, list(characters(self._texts[id])))[1]) > 1
+
+
+class _Unigram:
+    """The scores of a unigram vocabulary's tokens by their bytes."""
+
+    def __init__(self, file: File) -> None:
+        usable = int(TokenAttr.NORMAL | TokenAttr.USER_DEFINED)
+        self._texts = file.texts
+        self._scores = {
+            text: file.tok.token_score(id)
+            for id, text in enumerate(file.texts)
+            if file.attrs[id] & usable
+        }
+
+    def is_beaten(self, id: int) -> bool:
+        """Is there a better way through the token's bytes?"""
+        text = self._texts[id]
+        best = [0.0] + [-inf] * len(text)
+        for end in range(1, len(text) + 1):
+            for begin in range(end):
+                if end - begin < len(text):
+                    score = self._scores.get(text[begin:end], -inf)
+                    best[end] = max(best[end], best[begin] + score)
+        return best[-1] > self._scores.get(text, inf) + _SURE

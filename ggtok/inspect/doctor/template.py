@@ -1,0 +1,103 @@
+"""The chat template against the vocabulary: BOS, the end of a turn, control tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ggtok.base.escape import shown
+from ggtok.errors import GGTokError
+from ggtok.inspect.doctor.codes import Finding, finding
+from ggtok.inspect.doctor.file import File
+from ggtok.tokenizer import Tokenizer
+
+# What looks like a control token, whatever the vocabulary: <|im_end|>, DeepSeek's with
+# wide lines, <end_of_turn>.
+_CONTROL = re.compile(
+    r"<\|[^|<>\s]{1,40}\|>|<\uff5c[^\uff5c<>\s]{1,40}\uff5c>|</?s>|<(?:start|end)_of_\w{1,20}>"
+)
+_ANSWER, _NEXT = "firstanswer", "nextquestion"  # no template would write them
+_SYSTEM = {"role": "system", "content": "instructions"}
+_FIRST = [
+    {"role": "user", "content": "firstquestion"},
+    {"role": "assistant", "content": _ANSWER},
+]
+_CHATS = (
+    _FIRST,
+    [*_FIRST, {"role": "user", "content": _NEXT}],
+    [_SYSTEM, *_FIRST, {"role": "user", "content": _NEXT}],
+)
+
+
+def check(file: File) -> Iterator[Finding]:
+    tok = file.tok
+    if tok.chat_template is None or tok.vocab_type == "NONE":
+        return
+    try:
+        tok.apply_chat_template(_FIRST[:1])
+    except GGTokError as e:
+        yield finding("GGT207", shown(str(e), 300))
+        return
+    texts = [text for chat in _CHATS if (text := _rendered(tok, chat)) is not None]
+    yield from _bos(file, texts)
+    lacking = [t for t in _control_texts(texts) if len(_ids(tok, t)) > 1]
+    ends = [end for text in texts[:2] if (end := _end_of_turn(text)) is not None]
+    plain = {_CONTROL.match(end)[0] for end in map(str.lstrip, ends) if _CONTROL.match(end)}  # type: ignore[index]
+    no_token = [text for text in lacking if text in plain]
+    if no_token:
+        yield finding("GGT205", ", ".join(f"'{shown(text)}'" for text in no_token))
+    elif ends:
+        yield from _endless(file, ends)
+    others = [text for text in lacking if text not in no_token]
+    if others:
+        yield finding("GGT206", ", ".join(f"'{shown(text)}'" for text in others))
+
+
+def _rendered(tok: Tokenizer, chat: list[dict[str, str]]) -> str | None:
+    """What the template itself writes, without what llama-server does to it; None: it refuses."""
+    try:
+        return tok.apply_chat_template(chat, like="transformers")
+    except GGTokError:
+        return None
+
+
+def _ids(tok: Tokenizer, text: str) -> list[int]:
+    return tok.encode(text, add_special=False, parse_special=True)
+
+
+def _control_texts(texts: list[str]) -> list[str]:
+    return list(dict.fromkeys(found for text in texts for found in _CONTROL.findall(text)))
+
+
+def _bos(file: File, texts: list[str]) -> Iterator[Finding]:
+    tok = file.tok
+    if tok.bos_id is None or not texts:
+        return
+    bos = file.texts[tok.bos_id].decode("utf-8", "surrogateescape")
+    writes = all(text.startswith(bos) for text in texts)
+    if tok.add_bos and writes:
+        yield finding("GGT201", file.examples([tok.bos_id]), (tok.bos_id,))
+    elif tok.add_bos and not any(bos in text for text in texts):
+        yield finding("GGT202", file.examples([tok.bos_id]), (tok.bos_id,))
+    elif writes and not tok.add_bos:
+        yield finding("GGT203", file.examples([tok.bos_id]), (tok.bos_id,))
+
+
+def _end_of_turn(text: str) -> str | None:
+    """What comes after an answer, up to the next question or the end; None: no answer is there."""
+    after = text.partition(_ANSWER)[2]
+    return after.partition(_NEXT)[0] or None
+
+
+def _endless(file: File, ends: list[str]) -> Iterator[Finding]:
+    """No token after an answer ends a generation, and the first of them is meant to."""
+    specials = [
+        [id for id in _ids(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
+        for end in ends
+    ]
+    if any(file.tok.is_eog(id) for ids in specials for id in ids):
+        return
+    first = next((ids[0] for ids in specials if ids), None)
+    if first is not None:
+        eog = file.examples(sorted(file.tok.eog_ids)) or "empty"
+        yield finding("GGT204", f"{file.examples([first])}; the EOG set is {eog}", (first,))

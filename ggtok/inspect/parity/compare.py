@@ -1,0 +1,169 @@
+"""ggtok's ids against llama.cpp's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import metadata
+from importlib.util import find_spec
+from itertools import islice
+
+from ggtok.errors import GGTokError, MissingExtraError
+from ggtok.inspect.parity.process import LlamaCpp, LlamaCppDied, LlamaCppError, Vocab
+from ggtok.inspect.parity.texts import defuse, texts
+from ggtok.inspect.parity.worker import PACKAGES
+from ggtok.tokenizer import TokenAttr, Tokenizer
+
+# add_special, parse_special
+FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
+SPECIAL_ATTRS = TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED
+_WORDS = 5000  # of a vocabulary, that texts are made of
+_SHRINK_CALLS = 300
+_BATCH = 50
+
+
+def connect() -> tuple[LlamaCpp, str]:
+    """The llama.cpp that is installed, and the name and version of the package that holds it:
+    xllamacpp, or else llama-cpp-python.
+
+    Raises:
+        MissingExtraError: there is neither, or none that works.
+    """
+    faults = ""
+    for package, (module, _) in PACKAGES.items():
+        if find_spec(module) is None:
+            continue
+        llama = LlamaCpp(package)
+        try:
+            llama.check()
+        except LlamaCppError as e:
+            llama.close()
+            faults += f"; {package} doesn't work: {e}"
+        else:
+            return llama, f"{package} {_version(package)}"
+    raise MissingExtraError(
+        f"no llama.cpp to compare with: pip install xllamacpp, or llama-cpp-python{faults}"
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "of unknown version"
+
+
+def generated(tok: Tokenizer, n: int, seed: int) -> Iterator[bytes]:
+    """`n` texts for this vocabulary, the same ones for the same seed."""
+    return texts(seed, n, words_of(tok), [tok.token_text(id) for id in special_of(tok)])
+
+
+def words_of(tok: Tokenizer) -> list[bytes]:
+    """Pieces of the vocabulary, evenly chosen."""
+    some = range(0, tok.n_tokens, tok.n_tokens // _WORDS + 1)
+    return [piece for id in some if (piece := tok.token_to_piece(id))]
+
+
+def special_of(tok: Tokenizer) -> list[int]:
+    attr, mask = tok._native.attr, int(SPECIAL_ATTRS)
+    return [id for id in range(tok.n_tokens) if attr(id) & mask]
+
+
+@dataclass
+class Difference:
+    """A text on which the ids differ. ggtok's may be the message of an error instead."""
+
+    text: bytes
+    add_special: bool
+    parse_special: bool
+    llama_cpp: list[int]
+    ggtok: list[int] | str
+
+
+@dataclass
+class Comparison:
+    """What came of it.
+
+    Attributes:
+        texts: how many were compared; of each, four ways to encode it.
+        different: in how many ways of how many texts the ids differ.
+        first: the first differences, on texts made shorter.
+        deaths: texts that crashed llama.cpp, or that it refused to encode.
+    """
+
+    texts: int = 0
+    different: int = 0
+    first: list[Difference] = field(default_factory=list)
+    deaths: int = 0
+
+
+def compare(
+    tok: Tokenizer,
+    vocab: Vocab,
+    given: Iterator[bytes],
+    show: int,
+    progress: Callable[[int], None] | None = None,
+) -> Comparison:
+    """Compares the ids of these texts; the first `show` differences are kept."""
+    found = Comparison()
+    if progress:
+        progress(0)
+    while batch := list(islice(given, _BATCH)):
+        dead: set[bytes] = set()
+        for add_special, parse_special in FLAG_PAIRS:
+            alive = [text for text in batch if text not in dead]
+            theirs = vocab.survivors(alive, add_special, parse_special)
+            for text, ids in zip(alive, theirs, strict=True):
+                if ids is None:
+                    dead.add(text)
+                    continue
+
+                def ours(
+                    text: bytes, add: bool = add_special, parse: bool = parse_special
+                ) -> list[int] | str:
+                    try:
+                        return tok.encode(text, add_special=add, parse_special=parse)
+                    except GGTokError as e:
+                        return str(e)
+
+                if ids == ours(text):
+                    continue
+                found.different += 1
+                if len(found.first) < show:
+                    text, ids = shrink(vocab, ours, text, add_special, parse_special, ids)
+                    found.first.append(
+                        Difference(text, add_special, parse_special, ids, ours(text))
+                    )
+        found.texts += len(batch)
+        found.deaths += len(dead)
+        if progress:
+            progress(found.texts)
+    return found
+
+
+def shrink(
+    vocab: Vocab,
+    ours: Callable[[bytes], object],
+    text: bytes,
+    add_special: bool,
+    parse_special: bool,
+    theirs: list[int],
+) -> tuple[bytes, list[int]]:
+    """A shorter text that still differs, by taking out ever smaller pieces."""
+    calls = 0
+    size = len(text) // 2
+    while size and calls < _SHRINK_CALLS:
+        at = 0
+        while at < len(text) and calls < _SHRINK_CALLS:
+            shorter = defuse(text[:at] + text[at + size :])
+            calls += 1
+            try:
+                ids = vocab.tokenize(shorter, add_special, parse_special)
+            except LlamaCppDied:
+                ids = None
+            if ids is not None and ids != ours(shorter):
+                text, theirs = shorter, ids
+            else:
+                at += size
+        size //= 2
+    return text, theirs

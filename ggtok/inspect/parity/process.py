@@ -1,0 +1,194 @@
+"""llama.cpp in a child process.
+
+Some inputs abort it or overflow its stack: a death becomes a `LlamaCppDied`, and the next request
+starts a new child, which loads its vocabularies again.
+
+    with LlamaCpp("xllamacpp") as llama:
+        vocab = llama.load("model.gguf")
+        vocab.tokenize(b"Hello", add_special=True, parse_special=False)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ggtok.errors import GGTokError
+from ggtok.inspect.parity.frames import read_frame, write_frame
+
+REQUEST_SECONDS = 600.0
+
+Override = int | float | bool | str
+
+# A child that imports what this process would, from where it would.
+_CHILD = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv.pop(1))
+from importlib import import_module
+import_module(sys.argv.pop(1)).main(sys.argv[1:])
+"""
+
+
+class LlamaCppError(GGTokError):
+    """Something that llama.cpp would not do."""
+
+
+class LlamaCppLoadError(LlamaCppError):
+    """llama.cpp refused a file, or can't be used; the text says why."""
+
+
+class LlamaCppDied(LlamaCppError):
+    """llama.cpp crashed (or hung) on a request."""
+
+    def __init__(self, request: str, status: int | None) -> None:
+        super().__init__(f"llama.cpp died (status {status}) on {request}")
+        self.request = request
+        self.status = status
+
+
+class Vocab:
+    """A vocabulary loaded in the child."""
+
+    def __init__(self, owner: LlamaCpp, path: str) -> None:
+        self._owner = owner
+        self.path = path
+
+    def tokenize(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]:
+        return self.tokenize_many([text], add_special, parse_special)[0]
+
+    def tokenize_many(
+        self, texts: Sequence[bytes], add_special: bool, parse_special: bool
+    ) -> list[list[int]]:
+        ids: list[list[int]] = []
+        self._owner._requests(ids, "tokenize", self.path, list(texts), add_special, parse_special)
+        return ids
+
+    def survivors(
+        self, texts: Sequence[bytes], add_special: bool, parse_special: bool
+    ) -> list[list[int] | None]:
+        """tokenize_many with None for each text that kills llama.cpp."""
+        ids: list[list[int] | None] = []
+        while len(ids) < len(texts):
+            rest = list(texts[len(ids) :])
+            try:
+                self._owner._requests(ids, "tokenize", self.path, rest, add_special, parse_special)
+            except LlamaCppDied:
+                ids.append(None)
+        return ids
+
+
+class LlamaCpp:
+    """A child process, started at need and restarted when it died.
+
+    Args:
+        arguments: what the child's ``main`` gets.
+        module: the module whose ``main`` the child runs.
+    """
+
+    def __init__(self, *arguments: str, module: str = "ggtok.inspect.parity.worker") -> None:
+        self._command = [
+            *(sys.executable, "-c", _CHILD, json.dumps(sys.path), module),
+            *arguments,
+        ]
+        self._child: subprocess.Popen[bytes] | None = None
+        self._overrides: dict[str, dict[str, Override]] = {}
+
+    def __enter__(self) -> LlamaCpp:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._reap()
+
+    def check(self) -> None:
+        """Raises a LlamaCppError if the package can't be used."""
+        self._request("check")
+
+    def load(
+        self, path: str | os.PathLike[str], overrides: Mapping[str, Override] | None = None
+    ) -> Vocab:
+        """Loads a file, with values in place of its own (``kv_overrides``). A file is loaded
+        once at a time: what was loaded from it before has these values now, too."""
+        full = os.fspath(Path(path).resolve())
+        self._overrides[full] = dict(overrides or {})
+        self._request(*self._load_request(full))
+        return Vocab(self, full)
+
+    def _load_request(self, path: str) -> tuple[Any, ...]:
+        return "load", path, self._overrides.get(path, {})
+
+    def _reap(self) -> int | None:
+        child, self._child = self._child, None
+        if child is None:
+            return None
+        status = child.wait()
+        for pipe in (child.stdin, child.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):  # what it never read
+                pipe.close()
+        return status
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            # Without GGML_NO_BACKTRACE an abort starts a debugger.
+            env = dict(os.environ, GGML_NO_BACKTRACE="1")
+            self._child = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=env,
+            )
+        return self._child
+
+    def _request(self, *request: Any) -> Any:
+        answers: list[Any] = []
+        self._exchange(request, 1, answers)
+        return answers[0]
+
+    def _requests(
+        self, answers: list[Any], what: str, path: str, items: list[Any], *flags: bool
+    ) -> None:
+        """Appends an answer for each item; after a death, those for the items before it."""
+        before = len(answers)
+        try:
+            self._exchange((what, path, items, *flags), len(items), answers)
+        except LlamaCppDied as death:
+            # The load can die as well, and then no item is to blame.
+            self._request(*self._load_request(path))
+            killer = items[len(answers) - before]
+            raise LlamaCppDied(repr((what, path, killer, *flags)), death.status) from None
+
+    def _exchange(self, request: tuple[Any, ...], n: int, answers: list[Any]) -> None:
+        child = self._start()
+        assert child.stdin is not None and child.stdout is not None
+        watchdog = threading.Timer(REQUEST_SECONDS, child.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            write_frame(child.stdin, request)
+            for _ in range(n):
+                ok, answer = read_frame(child.stdout)
+                if not ok:
+                    raise LlamaCppLoadError(answer)
+                answers.append(answer)
+        except LlamaCppLoadError:
+            raise
+        except (EOFError, BrokenPipeError):
+            raise LlamaCppDied(repr(request), self._reap()) from None
+        except BaseException:
+            self.close()  # an answer left in the pipe would be taken for the next one's
+            raise
+        finally:
+            watchdog.cancel()

@@ -1,0 +1,285 @@
+"""Texts that a tokenizer can get wrong, the same ones for the same seed.
+
+Nothing here kills the reference: no sequence that decodes above U+10FFFF, and
+no run of one character class long enough to overflow its recursive regex.
+"""
+
+# ruff: noqa: RUF001 (letters that look like others are the point)
+
+from __future__ import annotations
+
+import pydoc_data.topics
+import random
+import string
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
+
+MAX_BYTES = 6000
+
+# The white space of the reference, and a few that look like it and are not.
+WHITE_SPACE = [
+    chr(c)
+    for c in (
+        *(*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)),
+        *(0x2028, 0x2029, 0x202F, 0x205F, 0x3000),
+    )
+]
+NEAR_WHITE_SPACE = ["\x1c", "\x1f", "\u180e", "\u200b", "\u200d", "\u2060", "\ufeff", "\u2581"]
+
+DIGITS = ["0123456789", "٠١٢٣٤٥٦٧٨٩", "०१२३४५६७८९", "０１２３４５６７８９", "²³½Ⅷ①৪", "𝟘𝟙𝟚𝟛𝟜𝟝𝟞𝟟𝟠𝟡"]
+APOSTROPHES = ["'", "\u2019", "\u2018", "`", "\u02bc", "''"]
+SUFFIXES = "s t re ve m ll d S T RE Ve M Ll LL D re's em clock n't 've \u017f x".split()
+PUNCTUATION = string.punctuation + "¡¿«»“”‘’…–—•·§¶†‡。、，！？；：「」『』（）۔،؟।॥։‥‹›"
+COMBINING = "\u0300\u0301\u0308\u0323\u0327\u05b0\u064b\u093c\u0e31\u20dd\u3099\ufe0f\U0001d165"
+
+# Each is bad in its own way; none decodes above U+10FFFF, which aborts the reference.
+BROKEN = [
+    b"\x80", b"\xbf\xbf", b"\xc3", b"\xc3(", b"\xe2\x82", b"\xe2(\xa1", b"\xe2\x82(", b"\xf0\x9f",
+    b"\xf0\x9f\x98", b"\xf0(\x8c\xbc", b"\xc0\x80", b"\xc1\x81", b"\xc1\xbf", b"\xe0\x80\xaf",
+    b"\xe0\x9f\xbf", b"\xf0\x80\x80\xaf", b"\xf0\x8f\xbf\xbf", b"\xed\xa0\x80", b"\xed\xbf\xbf",
+    b"\xed\xa0\xbd\xed\xb8\x80", b"\xf8", b"\xf8\x88\x80\x80\x80", b"\xfc", b"\xfe", b"\xff",
+    b"\xfe\xff", b"\xff\xfe", b"\xf4\x8f\xbf", b"\xef\xbf\xbf", b"\xef\xb7\x90", b"\xe1\xa0\xc3",
+]  # fmt: skip
+
+# Small alphabets whose short strings reach most branches of most pre-tokenizers.
+ALPHABETS = [
+    " \n\r\ta1.'s",
+    "  \n\nx",
+    "'sStTrRveElLdDmM ",
+    "0123456789 a",
+    "1٣ ,.xX",
+    "aA中ーé\u0301 '",
+    "ßſKİıǅ a",
+    "가ㄱあア漢ก\u0e31 ",
+    "\u00a0\u2003\u3000 \n.a",
+    "$+<=>^~|`!?",
+    "IMG AZ<sentinel:0>",
+    "ACGTNacgt<dna></dna> ",
+    "\u2581 a\n<0A>x",
+    "'\u017f\u200c\u200d\u0301a 1!\n",
+    "<|plamo:x> a\uee00",
+    "/\\\r\n .a",
+    "a\x00 \x7f\x80b",
+]
+
+
+@cache
+def _category_members() -> dict[str, list[int]]:
+    """Code points by general category (surrogates left to BROKEN)."""
+    members: dict[str, list[int]] = {}
+    for c in range(0x110000):
+        if not 0xD800 <= c < 0xE000:
+            members.setdefault(unicodedata.category(chr(c)), []).append(c)
+    return members
+
+
+@cache
+def _documents(corpus: Path | None) -> list[str]:
+    documents = list(pydoc_data.topics.topics.values())
+    for module in ("argparse", "random", "html.entities"):
+        __import__(module)
+        source = Path(sys.modules[module].__file__ or "")
+        documents.append(source.read_text(encoding="utf-8"))
+    if corpus is not None:
+        files = sorted(path for path in corpus.rglob("*") if path.is_file())
+        documents += [path.read_bytes().decode("utf-8", "surrogateescape") for path in files]
+    return [document for document in documents if document]
+
+
+class _Maker:
+    """Makes one text after another; each method is one way of being nasty."""
+
+    def __init__(
+        self,
+        seed: int,
+        vocab_words: Sequence[bytes],
+        special_texts: Sequence[bytes],
+        corpus: Path | None,
+    ) -> None:
+        self.random = random.Random(seed)
+        self.words = vocab_words or [b"word", b" the", b"ing"]
+        self.special = special_texts or [b"<s>", b"</s>", b"<|endoftext|>"]
+        self.documents = _documents(corpus)
+        self.kinds: list[tuple[int, Callable[[], bytes]]] = [
+            (14, self.prose),
+            (10, self.document),
+            (14, self.vocabulary),
+            (8, self.code_points),
+            (8, self.white_space),
+            (6, self.digits),
+            (7, self.contractions),
+            (6, self.punctuation),
+            (12, self.specials),
+            (6, self.broken),
+            (2, self.long_word),
+            (4, self.code),
+            (4, self.emoji),
+            (3, self.combining),
+            (5, self.mixed_scripts),
+            (12, self.small_alphabet),
+        ]
+
+    def some(self, most: int) -> int:
+        """A count: mostly small, at times up to `most`."""
+        return self.random.randint(1, self.random.choice((1, 3, 3, 8, 8, most)))
+
+    def prose(self) -> bytes:
+        lines = self.random.choices(PROSE, k=self.some(4))
+        text = self.random.choice((" ", "\n", "\n\n", "  ", "\r\n", "")).join(lines)
+        start = self.random.randrange(len(text))
+        return text[start : start + self.some(300)].encode()
+
+    def document(self) -> bytes:
+        text = self.random.choice(self.documents)
+        start = self.random.randrange(len(text))
+        return text[start : start + self.some(1500)].encode("utf-8", "surrogateescape")
+
+    def vocabulary(self) -> bytes:
+        glue = self.random.choice((b"", b"", b" ", b" ", b"  ", b"\n", b"'", b"\t"))
+        words = self.random.choices(self.words, k=self.some(60))
+        cases = (bytes, bytes, bytes.upper, bytes.lower, bytes.title)
+        return glue.join(self.random.choice(cases)(word) for word in words)
+
+    def code_point(self) -> str:
+        members = _category_members()
+        choice = self.random.random()
+        if choice < 0.6:
+            # Uniform over the categories, then inside one: small ones count as much as Co.
+            return chr(self.random.choice(members[self.random.choice(sorted(members))]))
+        c = self.random.randrange(0x10000 if choice < 0.9 else 0x110000)
+        return chr(c) if not 0xD800 <= c < 0xE000 else "\ufffd"
+
+    def code_points(self) -> bytes:
+        return "".join(self.code_point() for _ in range(self.some(80))).encode()
+
+    def white_space(self) -> bytes:
+        pools = (" ", " ", " \n", "\r\n", "\n", "\t ", " \t\r\n", WHITE_SPACE, NEAR_WHITE_SPACE)
+        parts = []
+        for _ in range(self.some(12)):
+            parts.append("".join(self.random.choices(self.random.choice(pools), k=self.some(40))))
+            if self.random.random() < 0.7:
+                parts.append(self.random.choice(("a", "Word", ".", "1", "漢", "é", "'s", "\u0301")))
+        return "".join(parts).encode()
+
+    def digits(self) -> bytes:
+        parts = []
+        for _ in range(self.some(8)):
+            pool = self.random.choice((DIGITS[0], DIGITS[0], *DIGITS, "".join(DIGITS)))
+            parts.append("".join(self.random.choices(pool, k=self.some(40))))
+            parts.append(self.random.choice(("", " ", ",", ".", "a", " x", "\n", "-", "%", "中")))
+        return "".join(parts).encode()
+
+    def contractions(self) -> bytes:
+        parts = []
+        for _ in range(self.some(10)):
+            parts.append(self.random.choice(("", " ", "I", "don", "WE", " they", "é", "1", "中")))
+            parts.append(self.random.choice(APOSTROPHES))
+            parts.append(self.random.choice(SUFFIXES))
+        return "".join(parts).encode()
+
+    def punctuation(self) -> bytes:
+        parts = []
+        for _ in range(self.some(8)):
+            pool = self.random.choice((PUNCTUATION, PUNCTUATION[:32], ".", "-=", "!?", "$+<=>^~|`"))
+            parts.append("".join(self.random.choices(pool, k=self.some(30))))
+            parts.append(self.random.choice(("", " ", "  ", "\n", "\r\n", "a", " b", "3", "/\n")))
+        return "".join(parts).encode()
+
+    def specials(self) -> bytes:
+        parts = []
+        for _ in range(self.some(10)):
+            text = self.random.choice(self.special)
+            how = self.random.random()
+            if how < 0.1:  # truncated, or overlapping with the next
+                cut = self.random.randrange(len(text) + 1)
+                text = self.random.choice((text[:cut], text[cut:], text + text[cut:]))
+            elif how < 0.2:
+                text = self.random.choice((text.upper(), text.swapcase(), text * 2))
+            parts.append(text)
+            around = (b"", b"", b" ", b"  ", b"\n", b"\t \n", b"a", b" a", b"x \r\n", b"\xc2\xa0")
+            parts.append(self.random.choice(around))
+            if self.random.random() < 0.3:
+                parts.append(self.random.choice((self.prose, self.vocabulary))()[:60])
+        return b"".join(parts)
+
+    def broken(self) -> bytes:
+        parts = []
+        for _ in range(self.some(10)):
+            parts.append(self.random.choice(BROKEN))
+            parts.append(self.random.choice((b"", b"", b"a", b" ", b"\n", b"\xc3\xa9", b"1", b".")))
+        return b"".join(parts)
+
+    def long_word(self) -> bytes:
+        pools = ("a", "ab", string.ascii_lowercase, "漢字仮名", "абв", "한국어", "A", "_", ".", " ")
+        pool = self.random.choice(pools)
+        return "".join(self.random.choices(pool, k=self.random.choice((100, 300, 1000)))).encode()
+
+    def code(self) -> bytes:
+        text = "".join(self.random.choices(CODE, k=self.some(5)))
+        start = self.random.randrange(len(text) // 2)
+        return text[start : start + self.some(600)].encode()
+
+    def emoji(self) -> bytes:
+        parts = self.random.choices([*EMOJI, " ", "a", "\u200d", "\ufe0f"], k=self.some(20))
+        return "".join(parts).encode()
+
+    def combining(self) -> bytes:
+        parts = []
+        for _ in range(self.some(15)):
+            parts.append(self.random.choice("aeoAÅéñกा가 \u00a01.ё"))
+            parts.append("".join(self.random.choices(COMBINING, k=self.random.randint(0, 3))))
+        return "".join(parts).encode()
+
+    def mixed_scripts(self) -> bytes:
+        parts = []
+        for _ in range(self.some(15)):
+            line = self.random.choice(PROSE)
+            start = self.random.randrange(len(line))
+            parts.append(line[start : start + self.some(12)])
+        return "".join(parts).encode()
+
+    def small_alphabet(self) -> bytes:
+        alphabet = self.random.choice(ALPHABETS)
+        return "".join(self.random.choices(alphabet, k=self.some(60))).encode()
+
+    def text(self) -> bytes:
+        weights = [weight for weight, _ in self.kinds]
+        makers = [maker for _, maker in self.kinds]
+        # Most texts are one thing, some are several things that meet.
+        n = self.random.choice((1, 1, 1, 1, 1, 2, 2, 3, 6, 25))
+        text = b"".join(maker() for maker in self.random.choices(makers, weights, k=n))
+        if self.random.random() < 0.02:
+            text = text.replace(b" ", b"\x00", 1)
+        return defuse(text[:MAX_BYTES])
+
+
+def defuse(text: bytes) -> bytes:
+    """Replaces lead bytes whose sequence would decode above U+10FFFF (it aborts the reference)."""
+    cut = bytearray(text)
+    for i in range(len(cut) - 1):
+        if 0xF5 <= cut[i] <= 0xF7 or (cut[i] == 0xF4 and 0x90 <= cut[i + 1] <= 0xBF):
+            cut[i] = 0xEE
+    return bytes(cut)
+
+
+def texts(
+    seed: int,
+    n: int,
+    vocab_words: Sequence[bytes],
+    special_texts: Sequence[bytes],
+    corpus: Path | None = None,
+) -> Iterator[bytes]:
+    """`n` texts, among the first ones the empty text, a space and a newline.
+
+    `vocab_words` are token pieces to glue together, `special_texts` the texts of
+    control and user-defined tokens, `corpus` a folder of files to take slices from.
+    """
+    maker = _Maker(seed, vocab_words, special_texts, corpus)
+    fixed = [b"", b" ", b"\n", b"  ", b"\x00", b"a", b" a", b"Hello, world!"]
+    for i in range(n):
+        yield fixed[i] if i < len(fixed) else maker.text()

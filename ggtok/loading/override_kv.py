@@ -1,0 +1,78 @@
+"""llama.cpp's ``--override-kv KEY=TYPE:VALUE[,...]``, as ``ggtok.load``'s overrides."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable
+
+from ggtok.base.escape import shown
+from ggtok.errors import InvalidValueError
+
+_INT = re.compile(r"[+-]?[0-9]{1,40}")
+_SYNTAX = "KEY=TYPE:VALUE[,KEY=TYPE:VALUE...], where TYPE is int, float, bool or str"
+
+_MOST = 200  # characters of an argument that a message repeats
+
+
+def parse(arguments: Iterable[str]) -> dict[str, int | float | bool | str]:
+    """The values by key. Of two with the same key the first counts, as in llama.cpp.
+
+    ``parse_csv_row`` and ``string_parse_kv_override`` there: a part that begins with
+    ``"`` goes on to the next one and may hold commas. Numbers must be numbers here;
+    there, ``int:x`` is 0.
+
+    Raises:
+        InvalidValueError: it isn't of that form.
+    """
+    values: dict[str, int | float | bool | str] = {}
+    for argument in arguments:
+        try:
+            parts = next(csv.reader([argument])) or [""]
+        except csv.Error as e:
+            raise InvalidValueError(f"override '{shown(argument, _MOST)}': {e}") from None
+        for part in parts:
+            _check_text(part)
+            key, equals, typed = part.partition("=")
+            type, colon, value = typed.partition(":")
+            if not equals or not key or not colon:
+                raise InvalidValueError(f"override '{shown(part, _MOST)}' must be {_SYNTAX}")
+            values.setdefault(key, _value(part, type, value))
+    return values
+
+
+def _check_text(part: str) -> None:
+    """Bytes of the command line that are not UTF-8 arrive as surrogates and become bytes again;
+    no other surrogate stands for bytes."""
+    try:
+        part.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as e:
+        raise InvalidValueError(
+            f"override '{shown(part, _MOST)}': a lone surrogate at character {e.start}, which has "
+            "no UTF-8 form"
+        ) from None
+
+
+def _value(part: str, type: str, value: str) -> int | float | bool | str:
+    if type == "str":
+        return value
+    if type == "bool":
+        if value in ("true", "false"):
+            return value == "true"
+        raise InvalidValueError(f"override '{shown(part, _MOST)}': a bool is true or false")
+    if type == "int":
+        if _INT.fullmatch(value):
+            return int(value)
+        raise InvalidValueError(
+            f"override '{shown(part, _MOST)}': '{shown(value, _MOST)}' is not an integer of 64 bits"
+        )
+    if type == "float":
+        try:
+            return float(value.replace("_", "?"))
+        except ValueError:
+            raise InvalidValueError(
+                f"override '{shown(part, _MOST)}': '{shown(value, _MOST)}' is not a number"
+            ) from None
+    raise InvalidValueError(
+        f"override '{shown(part, _MOST)}': there is no type '{shown(type, _MOST)}' ({_SYNTAX})"
+    )

@@ -1,0 +1,62 @@
+"""Parts of a text, wherever they lie in it: their tokens, and where these begin and end."""
+
+from __future__ import annotations
+
+from ggtok.native.library import CONTINUES, SPANS, TAIL, ffi
+
+TYPE_CHECKING = False  # as in library.py
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ggtok.native.tokenizer import Native
+
+
+class Parts:
+    """A context that encodes parts of texts. Offsets are in bytes."""
+
+    def __init__(self, native: Native) -> None:
+        self._native = native
+        self._loan: object = native.take()  # which gives the context back
+        self._last: tuple[bytes, Any, int] = b"", None, 0
+
+    def _call(self, function: Callable[..., Any], text: bytes, begin: int, n: int, f: int) -> Any:
+        if self._last[0] is not text or self._last[1] is None:
+            view = ffi.from_buffer("char[]", text)
+            self._last = text, view, int(ffi.cast("uintptr_t", view))
+        try:
+            return function(self._loan, self._last[2] + begin, n, f)
+        except Exception as e:
+            self._native.reraise(e)
+
+    def safe_cut(self, text: bytes, begin: int, end: int, tail: bool = False) -> int:
+        """The last place of text[begin:end] that nothing crosses, or 0: ggtok_safe_cut."""
+        flags = TAIL if tail else 0
+        n: int = self._call(self._native.safe_cut, text, begin, end - begin, flags)
+        return begin + n if n else 0
+
+    def _encode(self, text: bytes, begin: int, end: int, flags: int) -> bytes:
+        found: bytes = self._call(self._native.encode_part, text, begin, end - begin, flags)
+        return found
+
+    def count(self, text: bytes, begin: int, end: int, flags: int) -> int:
+        """How many tokens text[begin:end] has."""
+        return len(self._encode(text, begin, end, flags)) // 4
+
+    def ids(self, text: bytes, begin: int, end: int, flags: int) -> NDArray[np.int32]:
+        """The tokens of text[begin:end]."""
+        import numpy as np
+
+        return np.frombuffer(self._encode(text, begin, end, flags), np.int32)
+
+    def spans(self, text: bytes, begin: int, end: int, continues: bool) -> NDArray[np.int64]:
+        """Where each token of text[begin:end], nothing added, begins and ends: shape (n, 2)."""
+        import numpy as np
+
+        flags = SPANS | (CONTINUES if continues else 0)
+        found = np.frombuffer(self._encode(text, begin, end, flags), np.int64)
+        spans: NDArray[np.int64] = found.reshape(-1, 2) + begin
+        return spans

@@ -1,0 +1,404 @@
+"""A loaded tokenizer: encode and decode by entry.c's functions, the rest through cffi."""
+
+from __future__ import annotations
+
+import operator
+import os
+import struct
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import chain, pairwise
+
+from ggtok import errors
+from ggtok.base.escape import shown
+from ggtok.native.arguments import int32_array, text_bytes, truth, truth_or_none
+from ggtok.native.blocks import Blocks
+from ggtok.native.choices import chosen
+from ggtok.native.failures import Failure, error
+from ggtok.native.library import (
+    FLAGS,
+    FLOAT,
+    SIGNED,
+    SPECIALS,
+    TYPE_NAMES,
+    VOCAB_TYPES,
+    bytes_of,
+    ffi,
+    ints_of,
+    lib,
+    string,
+)
+
+TYPE_CHECKING = False  # as in library.py
+if TYPE_CHECKING:
+    from typing import Any, NoReturn, TypeVar
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ggtok.native.splitting import Split, Splitter
+
+    T = TypeVar("T")
+    # The fields of a ggtok_part.
+    Part = tuple[int, int, int, int, bool]
+    # What _stream_decoder.py keeps of ids that some stream has met.
+    Streamed = tuple[dict[int, bytes], dict[int, bytes], dict[int, str]]
+
+
+class _Failed(Exception):
+    """What entry.c raises: a ggtok_error's bytes, and which text of a batch or None."""
+
+
+# What entry.c raises for a text that it can't read. Signal handlers raise these too, whatever
+# the texts: all that it can read, and it is no text's error.
+_UNREADABLE = TypeError, UnicodeEncodeError
+
+
+class Native:
+    """A loaded ggtok_tokenizer. Any number of threads may use one."""
+
+    # From entry.c, which says what each takes. They own the C tokenizer.
+    encode: Callable[[object, object, object, object], list[int]]
+    encode_spans: Callable[[object, object, object, object, object], tuple[list[int], Any]]
+    encode_trusted: Callable[[str | bytes, int, bytes, bool], Any]
+    encode_array: Callable[[object, object, object, object], NDArray[np.int32]]
+    count: Callable[[object, object, object, object], int]
+    encode_batch: Callable[..., Any]
+    decode: Callable[[object, object, object, object], bytes]
+    decode_at: Callable[[int, int, object, object, object], bytes]
+    chat: Callable[[tuple[object, ...], Sequence[list[Any]], object], list[Any]]
+    clear: Callable[[], None]
+    cache_info: Callable[[], tuple[int, int, int]]
+    take: Callable[[], object]
+    encode_part: Callable[[object, int, int, int], bytes]
+    safe_cut: Callable[[object, int, int, int], int]
+    choose: Callable[[list[int]], object]
+
+    def __init__(
+        self,
+        *,
+        path: str | bytes | None = None,
+        data: bytes | None = None,
+        name: str | None = None,
+        pre: str | None = None,
+        split: Split | None = None,
+        overrides: dict[str, object] | None = None,
+    ) -> None:
+        # `name` is what errors call the source of `data`.
+        self._splitter: Splitter | None = None
+        self._choices: dict[Hashable, object] = {}
+        keep: list[object] = []
+        options = self._options(pre, split, overrides, keep)
+        out = ffi.new("ggtok_tokenizer **")
+        err = ffi.new("ggtok_error *")
+        view = None
+        if path is not None:
+            status = lib.ggtok_load_file(os.fsencode(path), options, out, err)
+        else:
+            view = ffi.from_buffer("char[]", data)
+            status = lib.ggtok_load_buffer(view, len(view), options, out, err)
+        if status:
+            cause = self._splitter.take_failure() if self._splitter else None
+            raise cause or error(err, filename=path or name, pre=pre, data=view)
+        self._tok = out[0]
+        self.silent: list[bytes] | None = None  # _canonical.py's, once it has asked
+        self._streamed: dict[tuple[bool, bool], Streamed] = {}
+        self._bind()
+
+    def _options(
+        self,
+        pre: str | None,
+        split: Split | None,
+        overrides: dict[str, object] | None,
+        keep: list[object],
+    ) -> Any:
+        """A ggtok_load_options, whose memory `keep` keeps alive."""
+        options = ffi.new("ggtok_load_options *")
+        if pre is not None:
+            keep.append(ffi.new("char[]", pre.encode("utf-8", "surrogatepass")))
+            options.pre = keep[0]
+        if split:
+            from ggtok.native.splitting import Splitter
+
+            self._splitter = Splitter(split)
+            # The handle must live as long as the tokenizer, which calls back with it.
+            self._handle = ffi.new_handle(self._splitter)
+            options.split = lib.ggtok_py_split
+            options.split_user = self._handle
+        if overrides:
+            from ggtok.native.overrides import overrides_array
+
+            options.overrides = overrides_array(overrides, keep)
+            options.n_overrides = len(overrides)
+        return options
+
+    def _bind(self) -> None:
+        """Makes entry.c's functions, which then own the C tokenizer, attributes of this one."""
+        functions: dict[str, Callable[..., object]] = {}
+        if not lib.entry_bind(self._tok, id(functions), id(_Failed)):
+            functions.clear()
+            lib.ggtok_free(self._tok)
+            raise errors.OutOfMemoryError("out of memory")
+        for name, function in functions.items():
+            setattr(self, name, self._splitter.afresh(function) if self._splitter else function)
+
+    def parsed(self, parse_special: object) -> object:
+        """What encode's C function takes for a parse_special that is neither True nor False."""
+        try:
+            return chosen(self, self._choices, parse_special)
+        except (_Failed, MemoryError) as e:
+            self.reraise(e)
+
+    def streamed(self, unparse_special: bool, clean_spaces: bool) -> Streamed:
+        """What all streams with these options share, and fill."""
+        return self._streamed.setdefault((unparse_special, clean_spaces), ({}, {}, {}))
+
+    @property
+    def splits_in_python(self) -> bool:
+        return self._splitter is not None
+
+    # When one of entry.c's functions has raised `e`.
+
+    def reraise(self, e: Exception) -> NoReturn:
+        """What `e`, which isn't about an argument, means to the user."""
+        if isinstance(e, _Failed):
+            data, i = e.args
+            where = None if i is None else f"texts[{i}]"
+            cause = self._splitter.take_failure() if self._splitter else None
+            if cause and where and hasattr(cause, "add_note"):  # Python 3.11
+                cause.add_note(f"in {where}")
+            raise cause or error(ffi.from_buffer("ggtok_error *", data), where=where) from None
+        if isinstance(e, MemoryError):
+            raise errors.OutOfMemoryError("out of memory") from None
+        raise e
+
+    def raise_for(self, e: Exception) -> NoReturn:
+        """What `chat` raised, or gave instead of ids."""
+        self.reraise(e)
+
+    def retry(
+        self,
+        function: Callable[..., T],
+        e: Exception,
+        text: object,
+        add_special: object,
+        parse_special: object,
+        continuation: object,
+        *more: object,
+    ) -> T:
+        """function(text, ...), which raised `e`, with a text and bools that it can read."""
+        if not isinstance(e, _UNREADABLE):
+            self.reraise(e)
+        given = add_special, continuation
+        flags = truth(add_special, "add_special"), truth(continuation, "continuation")
+        data = text_bytes(text)
+        if isinstance(text, (str, bytes)) and all(map(operator.is_, given, flags)):
+            self.reraise(e)
+        try:
+            return function(data, flags[0], parse_special, flags[1], *more)
+        except Exception as again:
+            self.reraise(again)
+
+    def retry_batch(self, e: Exception, texts: tuple[object, ...], *args: object) -> Any:
+        """encode_batch(texts, *args), which raised `e`, likewise."""
+        if not isinstance(e, _UNREADABLE):
+            self.reraise(e)
+        readable = tuple(text_bytes(text, f"texts[{i}]") for i, text in enumerate(texts))
+        if all(isinstance(text, (str, bytes)) for text in texts):
+            self.reraise(e)
+        try:
+            return self.encode_batch(readable, *args)
+        except Exception as again:
+            self.reraise(again)
+
+    def encode_arrow(self, texts: object, *args: object) -> Any:
+        """encode_batch for what _native/arrow.py's `read` gave."""
+        try:
+            return self.encode_batch(texts, *args)
+        except Exception as e:
+            self.reraise(e)
+
+    def retry_decode(self, e: Exception, ids: object, *flags: object) -> bytes:
+        """decode(ids, *flags), which raised `e`, likewise, or what is wrong with the ids."""
+        if not isinstance(e, (TypeError, OverflowError)):
+            self._raise_decode(e)
+        return self.decode_array(int32_array(ids), *flags)
+
+    def decode_array(
+        self, numbers: Any, remove_special: object, unparse_special: object, clean_spaces: object
+    ) -> bytes:
+        """decode() of int32_array's result."""
+        view = ffi.from_buffer("int32_t[]", numbers)
+        flags = (
+            truth(remove_special, "remove_special"),
+            truth(unparse_special, "unparse_special"),
+            truth_or_none(clean_spaces, "clean_spaces"),
+        )
+        try:
+            return self.decode_at(int(ffi.cast("uintptr_t", view)), len(view), *flags)
+        except Exception as e:
+            self._raise_decode(e)
+
+    def _raise_decode(self, e: Exception) -> NoReturn:
+        if isinstance(e, _Failed):
+            err = ffi.from_buffer("ggtok_error *", e.args[0])
+            if err.status == lib.GGTOK_ERR_ARGUMENT:  # the only one is an id
+                raise errors.TokenIdError(Failure(err).message) from None
+        self.reraise(e)
+
+    def encode_ranges(
+        self, text: str | bytes, flags: int, trusted: Sequence[tuple[int, int]]
+    ) -> list[int]:
+        """ggtok_encode_trusted: the ids."""
+        ids: list[int] = self._encode_ranges(text, flags, trusted, False)
+        return ids
+
+    def encode_parts(
+        self, text: str, flags: int, trusted: Sequence[tuple[int, int]]
+    ) -> tuple[list[int], list[Part]]:
+        """The same, and a ggtok_part's fields for each part."""
+        ids_and_parts: tuple[list[int], list[Part]]
+        ids_and_parts = self._encode_ranges(text, flags, trusted, True)
+        return ids_and_parts
+
+    def _encode_ranges(
+        self, text: str | bytes, flags: int, trusted: Sequence[tuple[int, int]], parts: bool
+    ) -> Any:
+        packed = struct.pack(f"{2 * len(trusted)}N", *chain.from_iterable(trusted))
+        try:
+            return self.encode_trusted(text, flags, packed, parts)
+        except Exception as e:
+            self.reraise(e)
+
+    def blocks(self) -> Blocks:
+        """What encodes one long text, on one thread."""
+        try:
+            return Blocks(self.take(), self.encode_part, self.safe_cut, self.reraise)
+        except Exception as e:
+            self.reraise(e)
+
+    # One token. `id` is any int.
+
+    def _call(self, function: Any, id: int, *args: Any) -> None:
+        """function(tok, id, *args, err), which fails only for an id that is no token."""
+        err = ffi.new("ggtok_error *")
+        if not 0 <= id < self.n_tokens():
+            raise errors.TokenIdError(
+                f"{id} is not a token id of this vocabulary (0 to {self.n_tokens() - 1})"
+            )
+        if function(self._tok, id, *args, err):
+            raise error(err)
+
+    def piece(self, id: int, lstrip: int, special: bool) -> bytes:
+        out = ffi.new("ggtok_bytes *")
+        self._call(lib.ggtok_token_to_piece, id, lstrip, special, out)
+        return bytes_of(out)
+
+    def text(self, id: int) -> bytes:
+        out = ffi.new("ggtok_bytes *")
+        self._call(lib.ggtok_token_text, id, out)
+        return bytes_of(out)
+
+    def score(self, id: int) -> float:
+        out = ffi.new("float *")
+        self._call(lib.ggtok_token_score, id, out)
+        score: float = out[0]
+        return score
+
+    def attr(self, id: int) -> int:
+        out = ffi.new("uint32_t *")
+        self._call(lib.ggtok_token_attr, id, out)
+        attr: int = out[0]
+        return attr
+
+    def find(self, text: object) -> int | None:
+        data = text_bytes(text)
+        id: int = lib.ggtok_text_to_token(self._tok, data, len(data))
+        return id if id >= 0 else None
+
+    # The vocabulary.
+
+    def n_tokens(self) -> int:
+        n: int = lib.ggtok_n_tokens(self._tok)
+        return n
+
+    def vocab_type(self) -> str:
+        return VOCAB_TYPES[lib.ggtok_type(self._tok)]
+
+    def model(self) -> str:
+        return string(ffi.string(lib.ggtok_model(self._tok)))
+
+    def pre(self) -> str | None:
+        name = lib.ggtok_pre(self._tok)
+        return None if name == ffi.NULL else string(ffi.string(name))
+
+    def flags(self) -> dict[str, bool]:
+        return {name: bool(lib.ggtok_flag(self._tok, flag)) for name, flag in FLAGS.items()}
+
+    def special(self, name: str) -> int | None:
+        id: int = lib.ggtok_special_id(self._tok, SPECIALS[name])
+        return id if id >= 0 else None
+
+    def eog_ids(self) -> tuple[int, ...]:
+        return ints_of(lib.ggtok_eog_ids(self._tok))
+
+    def special_ids(self) -> tuple[int, ...]:
+        out = ffi.new("int32_t[]", lib.ggtok_special_ids(self._tok, ffi.NULL, 0))
+        lib.ggtok_special_ids(self._tok, out, len(out))
+        return tuple(out)
+
+    def pieces(self) -> list[bytes]:
+        """Every token's piece."""
+        offsets = ffi.new("uint32_t **")
+        data = bytes_of(lib.ggtok_pieces(self._tok, offsets))
+        ends = ffi.unpack(offsets[0], self.n_tokens() + 1)
+        return [data[begin:end] for begin, end in pairwise(ends)]
+
+    def is_same(self, other: Native) -> bool:
+        same: bool = lib.ggtok_same_vocabulary(self._tok, other._tok)
+        return same
+
+    def suppress_tokens(self) -> tuple[int, ...]:
+        return ints_of(lib.ggtok_suppress_tokens(self._tok))
+
+    def warnings(self) -> Iterator[str]:
+        i = 0
+        while (sentence := lib.ggtok_warning(self._tok, i)) != ffi.NULL:
+            yield shown(ffi.string(sentence))
+            i += 1
+
+    def metadata_bytes(self) -> int:
+        size: int = lib.ggtok_metadata_bytes(self._tok)
+        return size
+
+    # Key/values of the file.
+
+    def _kvs(self) -> Iterator[Any]:
+        kv = ffi.new("ggtok_kv *")
+        for i in range(lib.ggtok_n_kv(self._tok)):
+            lib.ggtok_get_kv(self._tok, i, kv, ffi.NULL)  # fails only for a number out of range
+            yield kv
+
+    def scalars(self) -> dict[str, str | int | float | bool]:
+        return {
+            string(bytes_of(kv.key)): _value(kv) for kv in self._kvs() if kv.type != lib.GGTOK_ARRAY
+        }
+
+    def arrays(self) -> dict[str, tuple[str, int]]:
+        """The arrays' element types and lengths, by key."""
+        return {
+            string(bytes_of(kv.key)): (TYPE_NAMES.get(kv.elem_type, str(kv.elem_type)), kv.n)
+            for kv in self._kvs()
+            if kv.type == lib.GGTOK_ARRAY
+        }
+
+
+def _value(kv: Any) -> str | int | float | bool:
+    if kv.type == lib.GGTOK_STRING:
+        return string(bytes_of(kv.str))
+    if kv.type == lib.GGTOK_BOOL:
+        return bool(kv.u64)
+    if kv.type in FLOAT:
+        number: float = kv.f64
+        return number
+    integer: int = kv.i64 if kv.type in SIGNED else kv.u64
+    return integer

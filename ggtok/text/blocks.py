@@ -1,0 +1,71 @@
+"""Texts of any length: ids in memory that doesn't grow with the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ggtok.native import ADD_SPECIAL, CONTINUES, MORE, PARSE_SPECIAL, text_bytes
+
+TYPE_CHECKING = False  # as in native.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ggtok._types import Text
+    from ggtok.tokenizer import Tokenizer
+
+BLOCK = 1 << 20  # bytes
+
+
+def encode_blocks(
+    tok: Tokenizer,
+    blocks: Iterable[Text],
+    *,
+    add_special: bool = True,
+    parse_special: bool = False,
+    block_bytes: int = BLOCK,
+) -> Iterator[NDArray[np.int32]]:
+    """The ids of one text that is given in blocks, in parts as they become certain.
+
+    The parts, joined, are ``tok.encode_array`` of all blocks joined: a part ends where
+    ``ggtok_safe_cut`` (ggtok.h) proves that nothing reaches across. About `block_bytes`
+    bytes are held at a time, and twice as many each time that a text proves to have no such
+    place so far. Blocks may end anywhere, inside a character too (bytes-like ones). There is
+    always at least one part, which may be empty.
+
+    Errors are those of ``encode``; what was yielded before stays true. Not to be used by two
+    threads at a time.
+    """
+    import numpy as np
+
+    def part(n: int, flags: int) -> NDArray[np.int32]:
+        ids: NDArray[np.int32] = np.frombuffer(native.encode(text, n, flags), np.int32)
+        return ids
+
+    native = tok._native.blocks()
+    flags = add_special * ADD_SPECIAL | parse_special * PARSE_SPECIAL
+    text = bytearray()
+    enough = block_bytes
+    for piece in _pieces(blocks):
+        text += piece
+        if len(text) < enough:
+            continue
+        n = native.safe_cut(text, flags)
+        if not n:
+            enough = 2 * len(text)
+            continue
+        yield part(n, flags | MORE)
+        flags |= CONTINUES
+        del text[:n]
+        enough = max(block_bytes, 2 * len(text))
+    yield part(len(text), flags)
+
+
+def _pieces(blocks: Iterable[Text]) -> Iterator[Any]:
+    """The same text as UTF-8, in pieces of at most BLOCK bytes."""
+    for block in blocks:
+        data = text_bytes(block)
+        for at in range(0, len(data), BLOCK):
+            yield data[at : at + BLOCK]

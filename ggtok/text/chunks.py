@@ -1,0 +1,315 @@
+"""A text cut into chunks of at most n tokens.
+
+The text is encoded once, a window at a time (TokenEnds), and a chunk ends where one of its
+tokens does: about n tokens on. What the chunk's own text encodes to is counted (Measure), and
+the end moved until the chunk fits and the next token would not.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator
+
+from ggtok.base.escape import number
+from ggtok.errors import InvalidValueError
+from ggtok.native.library import ADD_SPECIAL
+from ggtok.native.parts import Parts
+from ggtok.text.chunk import Chunk
+from ggtok.text.truncate import Measure, is_boundary, whole_end
+
+TYPE_CHECKING = False  # as in _native/library.py
+if TYPE_CHECKING:
+    from typing import NamedTuple
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ggtok.native import Native
+
+    class Options(NamedTuple):
+        n: int
+        overlap: int
+        prefix: bytes
+        add_special: bool
+        separators: list[bytes]
+
+else:  # as in _chunk.py
+    Options = namedtuple(  # noqa: PYI024
+        "Options", ("n", "overlap", "prefix", "add_special", "separators")
+    )
+
+WINDOW = 1 << 18  # bytes that are encoded at once
+NEAR = 1 << 12  # bytes that are looked at beyond a chunk, at least
+
+
+def chunks(native: Native, data: bytes, is_str: bool, options: Options) -> list[Chunk]:
+    parts = Parts(native)
+    try:
+        found = list(_cut(parts, data, options))
+    except _StuckError as stuck:
+        would_do = _enough(parts, data, options, stuck)
+        raise InvalidValueError(f"n is {options.n}, but {stuck.why}: {would_do} would do") from None
+    if not is_str or data.isascii():
+        return found
+    return list(_in_code_points(data, found))
+
+
+class _StuckError(Exception):
+    """No chunk can be made at a place."""
+
+    def __init__(self, why: str, needed: int) -> None:
+        self.why = why
+        self.needed = needed  # tokens, for this place
+
+
+class TokenEnds:
+    """Where the text's tokens end, in order, from a place on that only moves forward."""
+
+    def __init__(self, parts: Parts, data: bytes) -> None:
+        import numpy as np
+
+        self._np = np
+        self._parts = parts
+        self._data = data
+        self._known = 0  # bytes whose tokens are known
+        self._ends: NDArray[np.int64] = np.empty(0, np.int64)
+
+    def _grow(self) -> bool:
+        """Takes another window. False: there is none."""
+        data, begin = self._data, self._known
+        if begin == len(data):
+            return False
+        size = WINDOW
+        while True:
+            end = min(begin + size, len(data))
+            known = end if end == len(data) else self._parts.safe_cut(data, begin, end)
+            if known:
+                break
+            size *= 2
+        ends = self._parts.spans(data, begin, known, begin > 0)[:, 1]
+        ends = ends[self._np.diff(ends, prepend=begin) > 0]  # of equal ones the first
+        self._ends = self._np.concatenate((self._ends, ends))
+        self._known = known
+        return True
+
+    def drop(self, place: int) -> None:
+        """Forgets what ends before `place`, now and then."""
+        before = int(self._ends.searchsorted(place))
+        if before > WINDOW // 4:
+            self._ends = self._ends[before:].copy()
+
+    def after(self, place: int, count: int = 1) -> int:
+        """Where the count-th token after `place` ends, and the character that it ends in; the
+        text's end if there are fewer."""
+        while True:
+            at = int(self._ends.searchsorted(place, "right")) + count - 1
+            if at < len(self._ends):
+                return whole_end(self._data, int(self._ends[at]))
+            if not self._grow():
+                return len(self._data)
+
+    def before(self, place: int, count: int) -> int:
+        """The same before `place`, which is such an end; 0 if there are fewer."""
+        at = int(self._ends.searchsorted(place)) - count
+        while at >= 0:
+            end = whole_end(self._data, int(self._ends[at]))
+            if end < place:
+                return end
+            at -= 1
+        return 0
+
+
+def _cut(parts: Parts, data: bytes, options: Options) -> Iterator[Chunk]:
+    flags = ADD_SPECIAL * options.add_special
+    prefix = options.prefix
+    room = options.n - parts.count(prefix, 0, len(prefix), flags)
+    ends = TokenEnds(parts, data)
+    start = last = 0
+    while start < len(data):
+        ends.drop(start)
+        own = _Own(parts, data, start, prefix, flags)
+        end, n_tokens = _longest(own, ends, options, max(room, 1))
+        if options.separators and end < len(data):
+            end, n_tokens = _at_separator(own, end, n_tokens, options)
+        if end <= last and last:
+            needed = own.count(_next(data, last))
+            raise _StuckError(_overlap_takes_all(options.overlap), needed)
+        yield Chunk(start, end, n_tokens)
+        if end == len(data):
+            return
+        last = end
+        if not options.overlap:
+            start = end
+            continue
+        shared = own.start_of_last(end, options.overlap)
+        if shared <= start:
+            needed = max(options.n, room and options.n - room + options.overlap) + 1
+            raise _StuckError(_overlap_takes_all(options.overlap), needed)
+        start = shared
+
+
+def _overlap_takes_all(overlap: int) -> str:
+    return f"an overlap of {number(overlap, 'token')} takes all of a chunk"
+
+
+class _Own:
+    """The text of a chunk that begins at `start`, encoded by itself behind the prefix."""
+
+    def __init__(self, parts: Parts, data: bytes, start: int, prefix: bytes, flags: int) -> None:
+        self._parts = parts
+        self._flags = flags
+        self._whole = data
+        self._prefix = prefix
+        self.start = start
+        self._text = b""  # the prefix, and what comes after it, as far as it was asked for
+        if not prefix:
+            self._text, self._shift = data, 0
+            self._begin = start
+            self._measure = Measure(parts, data, start, flags)
+        else:
+            self._begin = 0
+            self._shift = len(prefix) - start
+            self._reach(start + 4096)
+
+    def _reach(self, end: int) -> None:
+        """Makes self._text reach to `end`, and some more."""
+        if self._prefix and end + self._shift > len(self._text):
+            if end < len(self._whole):
+                end += end - self.start
+            self._text = self._prefix + self._whole[self.start : end]
+            self._measure = Measure(self._parts, self._text, 0, self._flags)
+
+    def count(self, end: int) -> int:
+        self._reach(end)
+        return self._measure.count(end + self._shift)
+
+    def fits(self, end: int, n: int) -> int:
+        """The count, or 0 if it is more than n."""
+        count = self.count(end)
+        return count if count <= n else 0
+
+    def token_end_after(self, end: int) -> int:
+        """Where the next token ends when this text is encoded as far as it goes, if its tokens
+        may be others than the whole text's there; else 0. Not looked for far away."""
+        self._reach(end + max(end - self.start, NEAR))
+        text, begin, at = self._text, self._begin, end + self._shift
+        if self._parts.safe_cut(text, begin, at, True):
+            return 0  # from there on they are the same
+        to = min(at + max(at - begin, NEAR), len(text))
+        if to - self._shift < len(self._whole):
+            to = self._parts.safe_cut(text, begin, to)
+        if to <= at:
+            return 0
+        for found in self._parts.spans(text, begin, to, False)[:, 1].tolist():
+            if found > at:
+                return whole_end(text, int(found)) - self._shift
+        return 0
+
+    def start_of_last(self, end: int, count: int) -> int:
+        """Where the last `count` tokens of the chunk begin; no code point is cut there."""
+        self._reach(end)
+        text, to = self._text, end + self._shift
+        begin = self._begin
+        for near in (32 * count + 64, 0):  # from a place near the end, or from the beginning
+            if near and to - near <= begin:
+                continue
+            cut = near and self._parts.safe_cut(text, begin, to - near)
+            starts = self._parts.spans(text, cut or begin, to, bool(cut))[:, 0]
+            if len(starts) >= count:
+                at = int(starts[-count])
+                while not is_boundary(text, at):
+                    at -= 1
+                return at - self._shift
+        return self.start
+
+
+def _longest(own: _Own, ends: TokenEnds, options: Options, room: int) -> tuple[int, int]:
+    """The end of the chunk, and how many tokens it has."""
+    n = options.n
+    end = ends.after(own.start, room)
+    count = own.count(end)
+    while count > n:
+        shorter = ends.before(end, count - n)
+        if shorter <= own.start:
+            end, count = _few_characters(own, ends.after(own.start), n)
+            break
+        end = shorter
+        count = own.count(end)
+    while end < len(own._whole):
+        more = own.fits(longer := ends.after(end), n)
+        if not more:
+            longer = own.token_end_after(end)
+            more = own.fits(longer, n) if longer else 0
+        if not more:
+            break
+        end, count = longer, more
+    return end, count
+
+
+def _few_characters(own: _Own, end: int, n: int) -> tuple[int, int]:
+    """As much of the text before `end` as fits, where a whole token doesn't."""
+    best = 0, 0
+    at = own.start
+    count = own.fits(end, n)
+    if count:
+        return end, count
+    for _ in range(64):
+        at = _next(own._whole, at)
+        if at >= end:
+            break
+        if count := own.fits(at, n):
+            best = at, count
+    if not best[0]:
+        first = _next(own._whole, own.start)
+        raise _StuckError("a character doesn't fit into a chunk", own.count(first))
+    return best
+
+
+def _next(data: bytes, at: int) -> int:
+    """The next place at which no code point is cut."""
+    return whole_end(data, at + 1)
+
+
+def _at_separator(own: _Own, end: int, n_tokens: int, options: Options) -> tuple[int, int]:
+    """The chunk's end, moved to where a separator ends in its last quarter."""
+    data, start = own._whole, own.start
+    length = _code_points(data, start, end)
+    for separator in options.separators:
+        to = end
+        while (at := data.rfind(separator, start, to)) >= 0:
+            found = at + len(separator)
+            if 4 * (length - _code_points(data, found, end)) <= 3 * length:
+                break
+            if count := own.fits(found, options.n):
+                return found, count
+            to = found - 1
+    return end, n_tokens
+
+
+def _code_points(data: bytes, begin: int, end: int) -> int:
+    return len(data[begin:end].decode("utf-8", "surrogateescape"))
+
+
+def _in_code_points(data: bytes, found: list[Chunk]) -> Iterator[Chunk]:
+    at = chars = 0
+    for start, end, n_tokens in found:  # each begins after the one before
+        chars += _code_points(data, at, start)
+        at = start
+        yield Chunk(chars, chars + _code_points(data, start, end), n_tokens)
+
+
+def _enough(parts: Parts, data: bytes, options: Options, stuck: _StuckError) -> int:
+    """An n with which the text can be cut into chunks. Not always the least."""
+    flags = ADD_SPECIAL * options.add_special
+    n = stuck.needed
+    for char in set(data.decode("utf-8", "surrogateescape")):
+        text = options.prefix + char.encode("utf-8", "surrogateescape")
+        n = max(n, parts.count(text, 0, len(text), flags))
+    while options.overlap:
+        try:
+            for _ in _cut(parts, data, options._replace(n=n)):
+                pass
+            break
+        except _StuckError as again:
+            n = max(again.needed, n + n // 8 + 1)
+    return n

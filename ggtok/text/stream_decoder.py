@@ -1,0 +1,396 @@
+"""Ids to text as they come: what :meth:`ggtok.Tokenizer.stream_decoder` makes."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+from collections.abc import Iterable
+
+from ggtok import _types as types
+from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError
+from ggtok.native.arguments import int_list, iterated, token_ids
+
+TYPE_CHECKING = False  # as in _native/library.py
+if TYPE_CHECKING:
+    from ggtok._attributes import Attributes
+
+
+class StreamDecoder:
+    """Text from ids as they come; :meth:`ggtok.Tokenizer.stream_decoder` makes them.
+
+    What :meth:`feed` and :meth:`finish` return, joined, is what ``tok.decode(prompt_ids + ids)``
+    with the same options has after its longest common prefix with ``tok.decode(prompt_ids)``, up
+    to the first stop string or stop id. Each call takes time in proportion to the ids it is
+    given, however many there were. Streams can be copied and pickled (with the tokenizer). Not to
+    be used by two threads at a time.
+    """
+
+    def __init__(
+        self,
+        tok: Attributes | None = None,
+        prompt_ids: types.Ids = (),
+        flags: tuple[bool, bool, bool | None] | None = None,
+        errors: str = "replace",
+        stop: Iterable[str] = (),
+        stop_ids: types.Ids = (),
+        eog_ids: Iterable[int] = (),
+    ) -> None:
+        # Private: use Tokenizer.stream_decoder, whose arguments these are.
+        if tok is None or flags is None:
+            raise InvalidTypeError(
+                "streams are made by a tokenizer: ggtok.load(source).stream_decoder(prompt_ids)"
+            )
+        self.stopped: str | int | None = None
+        """The stop string or the id that ended the text; None as long as none did."""
+        self._finished = False
+        self._is_plain = False  # see _State.is_plain; nothing else is held either
+        self._ids = _Ids(tok, *flags)
+        self._texts = self._ids.texts
+        stops = _stop_strings(stop)
+        self._stops = _Stops(stops)
+        # What `stopped` is when the text ends at an id.
+        self._ends: dict[int, str | int] = dict(self._ids.silent(stops))
+        ends = [*eog_ids, *self._ids.checked(stop_ids, "stop_ids")]
+        self._ends.update((id, id) for id in ends if id not in self._ends)
+        try:
+            codecs.lookup_error(errors)
+        except (LookupError, TypeError, ValueError) as e:
+            raise InvalidValueError(f"errors: {e}") from None
+        start = _State(self._ids, errors)
+        self._decoded(start, self._ids.checked(prompt_ids, "prompt_ids"))
+        # What decode(prompt_ids) has beyond that: it may change, and isn't returned if it
+        # doesn't.
+        rest = start.copy()
+        try:
+            self._rest = self._decoded(rest, (), True)
+        except TextDecodeError:  # the prompt ends inside a character
+            self._rest = ""
+        self._start = start
+        self.reset()
+
+    def feed(self, ids: types.SupportsIndex | types.Ids) -> str:
+        """The text that these ids make certain, which may be ``""``.
+
+        Args:
+            ids: the next id, or several.
+
+        Raises:
+            TokenIdError: an id is outside the vocabulary. None of the ids counts then.
+            TextDecodeError: the bytes aren't UTF-8, with ``errors="strict"``.
+            InvalidValueError: after :meth:`finish`.
+        """
+        if self._is_plain and type(ids) is int and ids not in self._ends:
+            # Nothing is held but a character that isn't complete: most ids of most models.
+            if not self._state.utf8:
+                text = self._texts.get(ids)
+                if text is not None:
+                    return text
+            piece = self._ids.plain.get(ids)
+            if piece is not None:
+                return self._decode(self._state, piece)
+        if self._finished:
+            raise InvalidValueError("the stream has been finished: reset() begins another")
+        checked = self._ids.checked(ids, "ids")
+        if self.stopped is not None:
+            return ""
+        n = next((i for i, id in enumerate(checked) if id in self._ends), None)
+        text = self._next(checked[:n], n is not None)
+        if n is not None and self.stopped is None:
+            self.stopped = self._ends[checked[n]]
+        self._is_plain = (
+            self.stopped is None and self._state.is_plain and not (self._stops.any or self._skip)
+        )
+        return text
+
+    def finish(self) -> str:
+        """What was held back, now that no more ids come; ``""`` when called again.
+
+        Raises:
+            TextDecodeError: the last character isn't complete, with ``errors="strict"``.
+        """
+        if self._finished or self.stopped is not None:
+            self._finished = True
+            return ""
+        self._finished, self._is_plain = True, False
+        return self._next((), True)
+
+    def reset(self) -> None:
+        """Begin again after the same prompt."""
+        self._state = self._start.copy()
+        self._skip = self._rest
+        self._finished = self._is_plain = False
+        self._at, self._held = 0, ""
+        self.stopped = None
+
+    def copy(self) -> StreamDecoder:
+        """A stream that goes on from here by itself, as each beam of a search needs."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new._state = self._state.copy()  # nothing else changes in place
+        return new
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> StreamDecoder:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_texts"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._texts = self._ids.texts
+
+    def _next(self, ids: Iterable[int], last: bool) -> str:
+        return self._stop_at(self._beyond(self._decoded(self._state, ids, last)), last)
+
+    def _decode(self, state: _State, piece: bytes) -> str:
+        try:
+            return state.decoded(piece, False)
+        except UnicodeDecodeError as e:
+            raise TextDecodeError(*e.args) from None
+
+    def _decoded(self, state: _State, ids: Iterable[int], last: bool = False) -> str:
+        try:
+            return state.feed(ids, last)
+        except UnicodeDecodeError as e:
+            raise TextDecodeError(*e.args) from None
+
+    def _beyond(self, text: str) -> str:
+        """The text without what decode(prompt_ids) has at the same place."""
+        if not self._skip:
+            return text
+        n = min(len(text), len(self._skip))
+        same = next((i for i in range(n) if text[i] != self._skip[i]), n)
+        self._skip = self._skip[n:] if same == n else ""
+        return text[same:]
+
+    def _stop_at(self, text: str, last: bool = False) -> str:
+        """The text, without what may belong to a stop string."""
+        if not self._stops.any:
+            return text
+        text = self._held + text
+        end, self._at, found = self._stops.find(text, len(self._held), self._at)
+        if found is not None:
+            self.stopped = found
+            self._held = ""
+            return text[: end - len(found)]
+        certain = len(text) if last else len(text) - self._stops.depth[self._at]
+        self._held = text[certain:]
+        return text[:certain]
+
+
+class _Ids:
+    """Ids to pieces, with what decoding with these options needs to know."""
+
+    def __init__(
+        self,
+        tok: Attributes,
+        remove_special: bool,
+        unparse_special: bool,
+        clean_spaces: bool | None,
+    ) -> None:
+        self._made_of = tok, remove_special, unparse_special, clean_spaces
+        self._native = native = tok._native
+        flags = native.flags()
+        self._unparse = unparse_special
+        self.strips = flags["add_space_prefix"] and clean_spaces is not False
+        self.clean = flags["clean_spaces"] if clean_spaces is None else clean_spaces
+        # Of the ids that any stream has met; those of them that cleaning doesn't concern; and
+        # of these the ones that are whole characters, as text.
+        self._pieces, self.plain, self.texts = native.streamed(self._unparse, self.clean)
+        self._n = native.n_tokens()
+        self._none = native.vocab_type() == "NONE"
+        self.bos = native.special("bos") if remove_special and flags["add_bos"] else None
+        self.eos = native.special("eos") if remove_special and flags["add_eos"] else None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Ids, self._made_of
+
+    def silent(self, texts: Iterable[str]) -> Iterable[tuple[int, str]]:
+        """The tokens with these texts that print nothing."""
+        for text in () if self._unparse else texts:
+            id = self._native.find(text.encode("utf-8", "surrogatepass"))
+            if id is not None and not self._native.piece(id, 0, False):
+                yield id, text
+
+    def checked(self, ids: object, name: str) -> list[int]:
+        if type(ids) is int and 0 <= ids < self._n:
+            return [ids]
+        if hasattr(ids, "__index__") and not getattr(ids, "ndim", 0):
+            ids = [ids]
+        # Without a vocabulary every id is empty, as in decode.
+        return int_list(ids, name)[:0] if self._none else token_ids(ids, self._n, name)
+
+    def piece(self, id: int) -> bytes:
+        piece = self._pieces.get(id)
+        if piece is None:
+            piece = self._pieces[id] = self._native.piece(id, 0, self._unparse)
+            if not self.clean or not _cleaned(piece):
+                self.plain[id] = piece
+                with contextlib.suppress(UnicodeDecodeError):
+                    self.texts[id] = piece.decode()
+        return piece
+
+
+def _cleaned(piece: bytes) -> bool:
+    """May cleaning change this piece, or hold some of it back, if nothing is held before it?"""
+    return piece[-1:] == b" " or any(b" " + bytes([c]) in piece for c in b"?!.,'")
+
+
+class _State:
+    """How far a text has been decoded: llama_detokenize, one id after the other.
+
+    An EOS is held back, since it is dropped if it is the last id, then what the cleaning of
+    spaces may still change, and then the bytes of a character that isn't complete.
+    """
+
+    def __init__(self, ids: _Ids, errors: str) -> None:
+        self._ids = ids
+        self._errors = errors
+        self._first = True
+        self._eos = b""  # what an EOS prints that may be the last id
+        self._cleaning = _Cleaning() if ids.clean else None
+        self.utf8 = b""  # the beginning of a character
+
+    def copy(self) -> _State:
+        new = _State(self._ids, self._errors)
+        new._first, new._eos = self._first, self._eos
+        if self._cleaning:
+            new._cleaning = self._cleaning.copy()
+        new.utf8 = self.utf8
+        return new
+
+    def feed(self, ids: Iterable[int], last: bool) -> str:
+        data = b"".join(self._pieces_of(ids))
+        if self._cleaning:
+            data = self._cleaning.feed(data, last)
+        return self.decoded(data, last)
+
+    def decoded(self, data: bytes, last: bool) -> str:
+        data = self.utf8 + data
+        text, n = codecs.utf_8_decode(data, self._errors, last)
+        self.utf8 = data[n:]
+        return text
+
+    @property
+    def is_plain(self) -> bool:
+        """Does a further id print its piece, if that isn't cleaned?"""
+        if self._first or self._ids.eos is not None:
+            return False
+        return not self._cleaning or not any(self._cleaning.held)
+
+    def _pieces_of(self, ids: Iterable[int]) -> Iterable[bytes]:
+        known = self._ids
+        for id in ids:
+            if self._first:
+                self._first = False
+                if id == known.bos:
+                    continue
+                piece = known.piece(id)
+                if known.strips and piece[:1] == b" ":
+                    piece = piece[1:]
+            else:
+                piece = known.piece(id)
+            yield self._eos
+            self._eos = piece if id == known.eos else b""
+            if id != known.eos:
+                yield piece
+
+
+class _Cleaning:
+    """clean_spaces (cext/decode/detok.c): three passes, each of which holds back what the next
+    bytes may change."""
+
+    def __init__(self) -> None:
+        import re
+
+        self.held = [b"", b"", b""]
+        self._space = re.compile(rb" (?=[?!.,])")
+        self._contraction = re.compile(rb" (?='(?:s|m|re|ve))")
+        self._open = re.compile(rb" (?:'[rv]?)?\Z")
+
+    def copy(self) -> _Cleaning:
+        new = _Cleaning()
+        new.held = self.held[:]
+        return new
+
+    def feed(self, data: bytes, last: bool) -> bytes:
+        # " ?": the space goes.
+        data = self.held[0] + data
+        certain = len(data) - (not last and data.endswith(b" "))
+        self.held[0] = data[certain:]
+        data = self._space.sub(b"", data[:certain])
+        # " ' ": both go.
+        data = self.held[1] + data
+        *parts, rest = data.split(b" ' ")
+        certain = len(rest)
+        if not last:
+            certain -= 2 if rest.endswith(b" '") else rest.endswith(b" ")
+        self.held[1] = rest[certain:]
+        data = b"'".join([*parts, rest[:certain]])
+        # " 's": the space goes.
+        data = self.held[2] + data
+        open_ = None if last else self._open.search(data)
+        certain = open_.start() if open_ else len(data)
+        self.held[2] = data[certain:]
+        return self._contraction.sub(b"", data[:certain])
+
+
+class _Stops:
+    """The automaton of Aho and Corasick: which stop string is complete first."""
+
+    def __init__(self, stops: list[str]) -> None:
+        self.any = bool(stops)
+        self.depth = [0]  # by state: of the text's end that begins a stop string
+        self._next: list[dict[str, int]] = [{}]
+        self._found: list[str | None] = [None]
+        for stop in stops:
+            at = 0
+            for c in stop:
+                if c not in self._next[at]:
+                    self._next[at][c] = len(self.depth)
+                    self.depth.append(self.depth[at] + 1)
+                    self._next.append({})
+                    self._found.append(None)
+                at = self._next[at][c]
+            self._found[at] = stop
+        self._begins = frozenset(self._next[0])
+        self._fail = [0] * len(self.depth)
+        queue = [0]
+        for at in queue:  # grows: states by depth
+            for c, child in self._next[at].items():
+                queue.append(child)
+                if at:
+                    self._fail[child] = self._step(self._fail[at], c)
+                if self._found[child] is None:  # the longest comes first
+                    self._found[child] = self._found[self._fail[child]]
+
+    def _step(self, at: int, c: str) -> int:
+        while at and c not in self._next[at]:
+            at = self._fail[at]
+        return self._next[at].get(c, 0)
+
+    def find(self, text: str, begin: int, at: int) -> tuple[int, int, str | None]:
+        """Reads text[begin:] from a state: where that ended, in which, and what is complete."""
+        if not at and self._begins.isdisjoint(text[begin:]):
+            return len(text), 0, None
+        for i in range(begin, len(text)):
+            at = self._step(at, text[i])
+            found = self._found[at]
+            if found is not None:
+                return i + 1, at, found
+        return len(text), at, None
+
+
+def _stop_strings(stop: Iterable[str]) -> list[str]:
+    what = "stop must be a collection of strings"
+    if isinstance(stop, (str, bytes)):
+        raise InvalidTypeError(f"{what}, not {type(stop).__name__}")
+    stops = list(iterated(stop, what))
+    for i, text in enumerate(stops):
+        if not isinstance(text, str):
+            raise InvalidTypeError(f"stop[{i}] must be str, not {type(text).__name__}")
+        if not text:
+            raise InvalidValueError(f"stop[{i}] is empty")
+    return stops

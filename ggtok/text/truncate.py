@@ -1,0 +1,197 @@
+"""The beginning or the end of a text that has at most n tokens.
+
+Only as much of the text is read as its first (last) tokens take: up to a place that no token
+crosses, whatever comes after it (ggtok_safe_cut), its tokens are those of the whole text.
+"""
+
+from __future__ import annotations
+
+from ggtok.base.escape import number
+from ggtok.errors import InvalidValueError
+from ggtok.native.arguments import text_bytes
+from ggtok.native.library import ADD_SPECIAL, CONTINUES, MORE
+from ggtok.native.parts import Parts
+
+TYPE_CHECKING = False  # as in _native/library.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ggtok.native import Native
+
+USUAL = 6  # characters of a token, and some to spare
+LEAST = 256  # characters that are read at first
+
+
+def truncate(native: Native, text: Any, n: int, side: str, add_special: bool) -> Any:
+    parts = Parts(native)
+    flags = ADD_SPECIAL * add_special
+    added = _added(parts, n, flags)
+    size = LEAST + USUAL * min(n, len(text))
+    cut = _from_left if side == "right" else _from_right
+    while True:
+        whole = size >= len(text)
+        found = cut(parts, text, size, whole, n, added, flags)
+        if found is not None:
+            return found
+        size *= 2
+
+
+def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes | None:
+    """What :func:`truncate` keeps of the beginning of a text that goes on after `head`; None:
+    more of it must be known."""
+    parts = Parts(native)
+    flags = ADD_SPECIAL * add_special
+    added = _added(parts, n, flags)
+    if n == added and _has_tokens(parts, head, native.vocab_type()):
+        return b""
+    found: bytes | None = _from_left(parts, head, len(head), False, n, added, flags)
+    return found
+
+
+def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
+    """Has any text that begins with `head` a token? For a word may be without end, and have no
+    place that no token crosses.
+
+    It has if there is a token for one of its ASCII characters by itself. Whatever that is merged
+    to, BPE comes back to it if the result is no token; the others take unknown tokens. Only UGM's
+    rules may make nothing of a longer text.
+    """
+    if type == "UGM":
+        return False
+    letters = sorted({byte for byte in head[:LEAST] if byte < 0x80})
+    return any(parts.count(bytes([byte]), 0, 1, 0) for byte in letters)
+
+
+def _added(parts: Parts, n: int, flags: int) -> int:
+    """How many tokens are added to any text."""
+    added = parts.count(b"", 0, 0, flags)
+    if n < added:
+        raise InvalidValueError(
+            f"n is {n}, but {number(added, 'token')} {'is' if added == 1 else 'are'} added to any "
+            f"text: {added} would do for none of it"
+        )
+    return added
+
+
+def _from_left(
+    parts: Parts, text: Any, size: int, whole: bool, n: int, added: int, flags: int
+) -> Any:
+    """The text's beginning, from its first `size` characters; None: that are too few."""
+    head = _utf8(text[:size])
+    known = len(head) if whole else parts.safe_cut(head, 0, len(head))
+    spans = parts.spans(head, 0, known, False)
+    if len(spans) <= n - added:
+        return _as_given(text, head) if whole else None
+    measure = Measure(parts, head, 0, flags)
+    for end in _descending(spans[: n - added, 1]):
+        if is_boundary(head, end) and measure.count(end) <= n:
+            return _as_given(text, head[:end])
+    return _as_given(text, b"")
+
+
+def _from_right(
+    parts: Parts, text: Any, size: int, whole: bool, n: int, added: int, flags: int
+) -> Any:
+    tail = _utf8(text if whole else text[-size:])
+    begin = 0
+    if not whole:
+        while begin < 4 and begin < len(tail) and not is_boundary(tail, begin, True):
+            begin += 1  # of a character that is cut
+        tail = tail[begin:]
+        begin = parts.safe_cut(tail, 0, len(tail) // 2, True)
+        if not begin:
+            return None
+    spans = parts.spans(tail, begin, len(tail), not whole)
+    if len(spans) <= n - added:
+        return _as_given(text, tail) if whole else None
+    for start in _descending(-spans[len(spans) - (n - added) :, 0][::-1]):
+        if is_boundary(tail, -start) and parts.count(tail, -start, len(tail), flags) <= n:
+            return _as_given(text, tail[-start:])
+    return _as_given(text, b"")
+
+
+def _descending(ends: Any) -> Any:
+    """The numbers, which ascend, from the last on, each once."""
+    before = None
+    for end in reversed(ends.tolist()):
+        if end != before:
+            yield end
+        before = end
+
+
+def _utf8(text: Any) -> bytes:
+    return text_bytes(text)
+
+
+def _as_given(text: Any, part: bytes) -> Any:
+    return part.decode() if isinstance(text, str) else part
+
+
+def is_boundary(data: bytes, at: int, strict: bool = False) -> bool:
+    """Is no well-formed character on both sides of the place?"""
+    if at >= len(data) or not 0x80 <= data[at] < 0xC0:
+        return True
+    if strict:
+        return False
+    for lead in range(at - 1, max(at - 4, -1), -1):
+        if 0x80 <= data[lead] < 0xC0:
+            continue
+        size = 2 if data[lead] < 0xE0 else 3 if data[lead] < 0xF0 else 4
+        if data[lead] < 0xC0 or lead + size <= at:
+            return True
+        try:
+            data[lead : lead + size].decode()
+        except UnicodeDecodeError:
+            return True
+        return False
+    return True
+
+
+def whole_end(data: bytes, at: int) -> int:
+    """The place, or the end of the character that it cuts."""
+    while not is_boundary(data, at):
+        at += 1
+    return at
+
+
+class Measure:
+    """Counts the tokens of texts that begin at the same place, and end near each other.
+
+    Up to a place that no token crosses whatever comes after it, they are counted once.
+    """
+
+    NEAR = 256  # bytes
+
+    def __init__(self, parts: Parts, data: bytes, begin: int, flags: int) -> None:
+        self._parts = parts
+        self._data = data
+        self._begin = begin
+        self._flags = flags
+        self.cut = begin  # a place that no token crosses
+        self._before = 0  # tokens before it
+        self._from = begin  # what ends from here on is counted by the above
+        self._near = self.NEAR
+
+    def count(self, end: int) -> int:
+        if end < self._from or end - self._from > 4 * self._near:
+            self._move(end)
+        if self.cut == self._begin:
+            return self._parts.count(self._data, self._begin, end, self._flags)
+        rest = self._flags | CONTINUES
+        return self._before + self._parts.count(self._data, self.cut, end, rest)
+
+    def _move(self, end: int) -> None:
+        """Another place to count from, near the end."""
+        if end < self._from:
+            self._near *= 2
+        self._from = max(self._begin, end - self._near)
+        cut = self._parts.safe_cut(self._data, self._begin, self._from)
+        if self._from == self._begin or not cut:
+            self.cut, self._before, self._from = self._begin, 0, self._begin
+            self._near = max(self._near, end - self._begin)
+            return
+        known = self.cut if self._begin < self.cut <= cut else self._begin
+        flags = self._flags | MORE | (CONTINUES if known > self._begin else 0)
+        before = self._before if known > self._begin else 0
+        self._before = before + self._parts.count(self._data, known, cut, flags)
+        self.cut = cut

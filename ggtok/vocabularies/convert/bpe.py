@@ -1,0 +1,357 @@
+"""BPE of a tokenizer.json: byte-level (llama.cpp's "gpt2") and with byte fallback ("llama")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ggtok.errors import UnknownPreTokenizerError, VocabError
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.contents import Pair
+from ggtok.vocabularies.convert import structure
+from ggtok.vocabularies.convert.differences import (
+    Json,
+    fewer_categories,
+    newer_characters,
+    without_normalizer,
+)
+from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.reading import check_splits, checked, field, utf8
+from ggtok.vocabularies.convert.strips import strips_mask
+from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, vocab_of
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain, Pre
+from ggtok.vocabularies.pre_tokenizer_json import pre_tokenizer_of
+from ggtok.vocabularies.report import Difference
+
+_MARK = "\u2581"
+
+
+def refuse_marks(model: dict[str, Any]) -> None:
+    """Refuses what llama.cpp's BPE has not."""
+    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(key):
+            raise VocabError(f"model.{key}: {model[key]!r}: llama.cpp's BPE has no such marks")
+
+
+def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
+    """The merges, which older files spell as one string each."""
+    merges: list[tuple[str, str]] = []
+    for i, entry in enumerate(field(model, "merges", list, "model")):
+        parts = entry.split(" ") if isinstance(entry, str) else entry
+        if not (isinstance(parts, list) and len(parts) == 2 and all(map(_is_text, parts))):
+            raise VocabError(f"model.merges[{i}]: {entry!r} is not a pair of tokens")
+        merges.append((parts[0], parts[1]))
+    return merges
+
+
+def last_of_each(model: dict[str, Any]) -> list[tuple[str, str]]:
+    """The merges without repetitions: of those, tokenizers goes by the last, llama.cpp by the
+    first."""
+    merges = merges_of(model)
+    if len(set(merges)) == len(merges):
+        return merges
+    return list(dict.fromkeys(reversed(merges)))[::-1]
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, str) and part != ""
+
+
+def checked_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[Pair]:
+    """Merges as bytes, after a check that their parts and results are tokens."""
+    for i, (left, right) in enumerate(merges):
+        for text in (left, right, left + right):
+            if text not in ids:
+                raise VocabError(
+                    f"model.merges[{i}]: {text!r}, of {left!r} and {right!r}, is no token"
+                )
+    return [(left.encode(), right.encode()) for left, right in merges]
+
+
+# ---- byte-level ----
+
+
+def read_byte_level(source: Source, draft: Draft) -> None:
+    """Tokens are spelled in GPT-2's characters: so does llama.cpp."""
+    vocab = vocab_of(source)
+    draft.model = "gpt2"
+    for id, text in vocab.items():
+        draft.set(id, utf8(text, f"model.vocab: token {id}"), spelling.NORMAL)
+    ids = {text: id for id, text in vocab.items()}
+    draft.merges = checked_merges(last_of_each(source.model), ids)
+    _set_pre(source, draft)
+    add_added(source, draft)
+    unk_id = _unknown(source, ids)
+    if unk_id is not None:
+        draft.special_ids["unk"] = unk_id
+    _note_normalizers(source, draft)
+
+
+def _set_pre(source: Source, draft: Draft) -> None:
+    found = structure.structure_of(source.document.get("pre_tokenizer"))
+    ignore = field(source.model, "ignore_merges", bool, "model", False)
+    keep = source.folder.tokenizer_config.get("clean_up_tokenization_spaces")
+    chain: Chain | None
+    if source.pre is not None:
+        chain, draft.pre = CHAIN_OF_PRE.get(source.pre), source.pre
+        rows = () if chain is None else chain.pres
+        pre = next((row for row in rows if row.name == source.pre), None)
+    else:
+        if not found.byte_level or found.others:
+            others = ", ".join(found.others) or "no ByteLevel"
+            raise UnknownPreTokenizerError(
+                f"pre_tokenizer: has {others}: none of llama.cpp's pre-tokenizers cuts text "
+                "like this (pre=NAME uses one anyway)"
+            )
+        chain = structure.chain_of(found)
+        pre = structure.pre_for(
+            chain,
+            ignore_merges=ignore,
+            keep_spaces=None if keep is None else not keep,
+            strips_mask=strips_mask(source.added),
+        )
+        draft.pre = pre.name
+    if chain is not None:
+        _note_chain(draft, chain, found)
+    if pre is not None and pre.ignore_merges != ignore:
+        _note_ignore_merges(draft, pre)
+    if found.prefix_space:
+        draft.differences.append(
+            Difference(
+                "prefix-space",
+                "the source puts a space before a text (add_prefix_space): llama.cpp's BPE doesn't",
+                change=_without_prefix_space,
+            )
+        )
+
+
+def _note_chain(draft: Draft, chain: Chain, found: structure.Structure) -> None:
+    same = tuple(map(structure.spelled, chain.steps)) == found.steps
+    if same and not found.newer_characters:
+        return
+
+    def change(document: Json) -> None:
+        document["pre_tokenizer"] = pre_tokenizer_of(chain)
+
+    row = newer_characters(change) if same else fewer_categories(str(draft.pre), change)
+    draft.differences.append(row)
+
+
+def _note_ignore_merges(draft: Draft, pre: Pre) -> None:
+    def change(document: Json) -> None:
+        document["model"]["ignore_merges"] = pre.ignore_merges
+
+    does = "does" if pre.ignore_merges else "doesn't"
+    draft.differences.append(
+        Difference(
+            "ignore-merges",
+            f"llama.cpp's {pre.name} {does} take a word that is a token before it merges",
+            change=change,
+        )
+    )
+
+
+def _without_prefix_space(document: Json) -> None:
+    for entry, _ in structure._entries(document["pre_tokenizer"], "pretokenizers", ""):
+        if entry["type"] == "ByteLevel":
+            entry["add_prefix_space"] = False
+
+
+def _note_normalizers(source: Source, draft: Draft) -> None:
+    kinds = [str(row.get("type")) for row in structure.normalizers_of(_normalizer(source))]
+    if kinds:
+        draft.differences.append(
+            Difference(
+                "normalizer",
+                f"the source normalizes text ({', '.join(kinds)}): llama.cpp doesn't",
+                change=without_normalizer,
+            )
+        )
+
+
+def _normalizer(source: Source) -> Any:
+    return source.document.get("normalizer")
+
+
+# ---- with byte fallback ----
+
+
+def read_byte_fallback(source: Source, draft: Draft) -> None:
+    """SentencePiece's BPE: llama.cpp merges by score, so that the first merge's rank is one."""
+    vocab = vocab_of(source)
+    ids = {text: id for id, text in vocab.items()}
+    merges = last_of_each(source.model)
+    checked_merges(merges, ids)
+    rank: dict[str, int] = {}
+    for i, (left, right) in enumerate(merges):
+        rank.setdefault(left + right, i)
+    draft.model, draft.pre, draft.scores = "llama", "default", {}
+    last = -float(len(merges))
+    for id, text in vocab.items():
+        data = utf8(text, f"model.vocab: token {id}")
+        draft.set(id, data, kind_of(data), -float(rank[text]) if text in rank else last)
+    set_unknown(source, draft, ids)
+    scores = dict(draft.scores)
+    add_added(source, draft, score=last)
+    draft.scores |= scores
+    check_bytes(draft)
+    draft.flags["add_space_prefix"] = space_prefix(
+        source, draft, source.document.get("pre_tokenizer")
+    )
+    _note_order(draft, merges, ids)
+
+
+def set_unknown(source: Source, draft: Draft, ids: dict[str, int]) -> None:
+    """The token for characters that aren't known."""
+    unk_id = _unknown(source, ids)
+    if unk_id is not None:
+        draft.types[unk_id] = spelling.UNKNOWN
+        draft.special_ids["unk"] = unk_id
+
+
+def _unknown(source: Source, ids: dict[str, int]) -> int | None:
+    unk = source.model.get("unk_token")
+    if unk is None:
+        return None
+    unk_id = ids.get(checked(unk, str, "model.unk_token"))
+    if unk_id is None:
+        raise VocabError(f"model.unk_token: {unk!r} is no token")
+    return unk_id
+
+
+def kind_of(text: bytes) -> int:
+    return spelling.BYTE if spelling.is_byte_token(text) else spelling.NORMAL
+
+
+def check_bytes(draft: Draft) -> None:
+    """llama.cpp aborts at a character that has neither a token nor bytes."""
+    texts = set(draft.texts.values())
+    for byte in range(256):
+        if spelling.byte_token(byte) not in texts and bytes([byte]) not in texts:
+            raise VocabError(
+                f"model.vocab: no token {spelling.byte_token(byte).decode()!r}: llama.cpp needs "
+                "one for each byte"
+            )
+
+
+def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
+    """Is a space put before a text? Spaces must become U+2581, and nothing else change."""
+    prefix, marks = False, False
+    others = []
+    for row in structure.normalizers_of(_normalizer(source)):
+        kind = field(row, "type", str, "normalizer")
+        if kind == "Prepend" and row.get("prepend") == _MARK:
+            prefix = True
+        elif kind == "Replace" and row.get("pattern") == {"String": " "}:
+            marks = row.get("content") == _MARK
+        else:
+            others.append(kind)
+    for row, at in structure._entries(pre_tokenizer, "pretokenizers", "pre_tokenizer"):
+        kind = field(row, "type", str, at)
+        if kind == "Metaspace":
+            prefix, marks = _metaspace(source, row, at, draft), True
+        elif not (kind == "Split" and marks and row.get("pattern") == {"String": " "}):
+            raise UnknownPreTokenizerError(
+                f"{at}: {kind}: llama.cpp's SentencePiece vocabularies don't cut text like this"
+            )
+    if not marks:
+        raise VocabError("normalizer: doesn't replace spaces by U+2581, as llama.cpp does")
+    if others:
+        draft.differences.append(_other_normalizers(others))
+    return prefix
+
+
+def _metaspace(source: Source, row: Json, at: str, draft: Draft) -> bool:
+    scheme = row.get("prepend_scheme")
+    if scheme is None:
+        scheme = "always" if field(row, "add_prefix_space", bool, at, True) else "never"
+    if scheme == "first":
+        draft.differences.append(
+            Difference(
+                "space-prefix",
+                "the source puts a space before the whole text: llama.cpp also after each "
+                "special token",
+                change=_always_prefixed,
+            )
+        )
+    if scheme == "never":
+        return False
+    draft.differences.append(
+        Difference(
+            "leading-space",
+            "the source puts no space before a text that begins with one: llama.cpp does",
+            without=_leading_spaces([str(row.get("content")) for row in source.added]),
+        )
+    )
+    return True
+
+
+def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
+    """Takes away the spaces that a line begins with, also after each of these texts."""
+    begins = "|".join(["^", *map(re.escape, sorted(special, key=len, reverse=True))])
+    pattern = re.compile(f"({begins})[ {_MARK}]+")
+    return lambda line: pattern.sub(r"\1", line)
+
+
+def _always_prefixed(document: Json) -> None:
+    for row, _ in structure._entries(document["pre_tokenizer"], "pretokenizers", ""):
+        if row["type"] == "Metaspace":
+            row["prepend_scheme"] = "always"
+
+
+def _other_normalizers(kinds: list[str]) -> Difference:
+    def change(document: Json) -> None:
+        kept = [
+            row
+            for row in structure.normalizers_of(document["normalizer"])
+            if row["type"] == "Prepend" or row.get("pattern") == {"String": " "}
+        ]
+        document["normalizer"] = {"type": "Sequence", "normalizers": kept}
+
+    return Difference(
+        "normalizer",
+        f"the source normalizes text ({', '.join(kinds)}): llama.cpp doesn't",
+        change=change,
+    )
+
+
+def _note_order(draft: Draft, merges: list[tuple[str, str]], ids: dict[str, int]) -> None:
+    """llama.cpp joins any two tokens whose text is a token, at that token's score."""
+    complete = all_merges(merges, ids)
+    if complete == merges:
+        return
+    extra = len(complete) - len(set(merges))
+    lacks = f"lacks {extra} of them" if extra else "has them in another order"
+
+    def change(document: Json) -> None:
+        document["model"]["merges"] = [list(pair) for pair in complete]
+
+    draft.differences.append(
+        Difference(
+            "merge-order",
+            "llama.cpp merges any two tokens that join to one, in the order of the results: "
+            f"the source {lacks}",
+            change=change,
+        )
+    )
+
+
+def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[tuple[str, str]]:
+    """Each token's splits into two tokens, tokens in the order of their first merges.
+
+    Those that have no merges come last.
+    """
+    check_splits(ids, "model.vocab")
+    order: dict[str, list[tuple[str, str]]] = {}
+    for left, right in merges:
+        order.setdefault(left + right, []).append((left, right))
+    for text in ids:
+        order.setdefault(text, [])
+    for text, pairs in order.items():
+        known = set(pairs)
+        for i in range(1, len(text)):
+            pair = text[:i], text[i:]
+            if pair not in known and pair[0] in ids and pair[1] in ids:
+                pairs.append(pair)
+    return [pair for pairs in order.values() for pair in pairs]

@@ -1,0 +1,329 @@
+"""A conversion checked: its ids compared with those of what loads the source.
+
+For a file that is the package that it belongs to. The package's source can be changed to obey
+llama.cpp's rules one by one, which shows the lines that each rule concerns. A folder is for
+transformers to load: it takes more than the file into account, so it judges, and the package
+says why lines differ.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import operator
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ggtok.errors import VocabError
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert.originals import Encode, Package, TooMuch
+from ggtok.vocabularies.convert.texts import Lines
+from ggtok.vocabularies.report import ConversionReport, Difference
+from ggtok.vocabularies.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from ggtok.tokenizer import Tokenizer
+
+LINES = 300  # compared by each conversion
+CHECK_LINES = 3000  # compared on request
+_MAX_LINE = 4000
+
+
+def lines_for(vocabulary: Vocabulary, n: int) -> list[str]:
+    """Lines that tell tokenizers of this vocabulary apart."""
+    words = []
+    step = max(1, len(vocabulary) // 4000)
+    for id in range(0, len(vocabulary), step):
+        if vocabulary.types[id] == spelling.NORMAL:
+            word = vocabulary.tokens[id].decode("utf-8", "ignore")
+            if word.isprintable() or word.isspace():
+                words.append(word[:200])
+    special = [
+        text.decode("utf-8", "ignore")[:200]
+        for wanted in (spelling.CONTROL, spelling.USER_DEFINED)
+        for text in _some_of(vocabulary, wanted)
+    ]
+    return [line[:_MAX_LINE] for line in Lines(words, special).make(n)]
+
+
+def _texts_of(vocabulary: Vocabulary, wanted: int) -> list[str]:
+    rows = zip(vocabulary.texts, vocabulary.types, strict=True)
+    return [text.decode("utf-8", "replace") for text, kind in rows if kind == wanted]
+
+
+def _some_of(vocabulary: Vocabulary, wanted: int) -> list[bytes]:
+    texts = [
+        text
+        for text, kind in zip(vocabulary.texts, vocabulary.types, strict=True)
+        if kind == wanted
+    ]
+    return texts[:: max(1, len(texts) // 32)]
+
+
+def encode_ours(vocabulary: Vocabulary, *, parse_special: bool) -> Encode:
+    tok = vocabulary.tokenizer()
+
+    def encode(lines: Sequence[str]) -> list[list[int]]:
+        return tok.encode_batch(list(lines), add_special=False, parse_special=parse_special)
+
+    return encode
+
+
+@dataclass(frozen=True)
+class Original:
+    """A source as its own package reads it."""
+
+    document: Any
+    package: Package
+    source: Callable[[Any], object]  # what the package reads, of a document
+    copy: Callable[[Any], Any] = copy.deepcopy
+    parses_special: bool = True  # control tokens in a text are found
+    number: Callable[[int], int] | None = None  # llama.cpp's id of the package's
+    made: bool = False  # from files that don't say all of it, by what their class is known to do
+
+    def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
+        """The source changed so as to obey these rules of llama.cpp; None: there is no package."""
+        document = self.document
+        if differences:
+            document = self.copy(document)
+            for difference in differences:
+                assert difference.change is not None
+                difference.change(document)
+        encode, number = self.package.read(self.source(document)), self.number
+        if encode is None or number is None:
+            return encode
+        return lambda lines: [list(map(number, ids)) for ids in encode(lines)]
+
+
+def hugging_face(document: dict[str, Any], *, made: bool = False) -> Original:
+    """A tokenizer.json, read by Hugging Face's tokenizers."""
+    return Original(document, Package("tokenizers"), json.dumps, _copied, made=made)
+
+
+def _copied(document: dict[str, Any]) -> dict[str, Any]:
+    """A copy but for the long tables, which changes replace and don't alter."""
+    shallow = {key: value for key, value in document.items() if key != "model"}
+    return {**copy.deepcopy(shallow), "model": dict(document["model"])}
+
+
+def confirmed(
+    vocabulary: Vocabulary, original: Original | None, n: int, folder: str | None = None
+) -> Vocabulary:
+    """The vocabulary with a report of what `n` lines show, if the packages are there and can."""
+    if not n:
+        return vocabulary
+    lines, theirs = lines_for(vocabulary, n), None
+    if original is not None:
+        try:
+            vocabulary, theirs = _explained(vocabulary, original, lines)
+        except TooMuch as e:
+            vocabulary = _noted(vocabulary, e.args[0])
+    if folder is not None:
+        try:
+            vocabulary = _judged(vocabulary, folder, lines, original, theirs)
+        except VocabError as e:
+            vocabulary = _noted(vocabulary, e.args[0])
+    return vocabulary
+
+
+def _noted(vocabulary: Vocabulary, note: str) -> Vocabulary:
+    report = vocabulary.report
+    return replace(vocabulary, report=replace(report, notes=(*report.notes, note)))
+
+
+Ids = dict[str, list[int]]  # by line
+
+
+def _judged(
+    vocabulary: Vocabulary,
+    folder: str,
+    lines: Sequence[str],
+    original: Original | None,
+    theirs: Ids | None,
+) -> Vocabulary:
+    """The same compared with transformers; `theirs` are the ids of the file's own package."""
+    encode, report = Package("transformers").read(os.path.abspath(folder)), vocabulary.report
+    if encode is None:
+        return vocabulary
+    assert isinstance(report, ConversionReport)
+    if original is not None and not original.parses_special:
+        # The package finds no control tokens in texts, so nothing says what they are to give.
+        control = _texts_of(vocabulary, spelling.CONTROL)
+        lines = [line for line in lines if _taken_out(line, control) == line]
+    given = dict(zip(lines, encode(lines), strict=True))
+    ours = encode_ours(vocabulary, parse_special=True)(lines)
+    differing = [line for line, ids in zip(lines, ours, strict=True) if given[line] != ids]
+    known, differences = set(report.unexplained), report.differences
+    if original is None or theirs is None:
+        unexplained = [] if differences else differing
+    else:
+        loader = {line for line in differing if theirs[line] != given[line]}
+        unexplained = [x for x in differing if x in known or (original.made and x in loader)]
+        if loader and not original.made:
+            row = _measured(_LOADER, loader, len(lines))
+            differences = (*differences, row)
+    report = replace(
+        report,
+        differences=differences,
+        judge="transformers",
+        compared=len(lines),
+        differing=len(differing),
+        unexplained=tuple(sorted(unexplained, key=len)),
+    )
+    return replace(vocabulary, report=report)
+
+
+_LOADER = Difference(
+    "loader",
+    "transformers doesn't take all of the file's rules: its class for the folder has its own, so "
+    "it gives other ids than the file's own package",
+)
+
+
+def _explained(
+    vocabulary: Vocabulary, original: Original, lines: Sequence[str]
+) -> tuple[Vocabulary, Ids | None]:
+    """The vocabulary with a report of what the lines show, and the package's ids."""
+    encode, report = original.encode(), vocabulary.report
+    if encode is None:
+        return vocabulary, None
+    assert isinstance(report, ConversionReport)
+    theirs = encode(lines)
+    tok = vocabulary.tokenizer()
+    differences = [*report.differences, *_found_by_text(vocabulary, tok)]
+    changed = [_changed(difference, original, lines, theirs) for difference in differences]
+    pair = _Pair.of(vocabulary, original, differences, tok)
+    rest = pair.differing(lines)
+    if pair.scores is not None:
+        equal = pair.equal_paths(rest)
+        differences.append(_EQUAL_PATHS)
+        changed.append(equal)
+        rest = [line for line in rest if line not in equal]
+    causes = [i for i, difference in enumerate(differences) if difference.without is not None]
+    for i in causes:
+        found = pair.caused(rest, [differences[i]])
+        changed[i] = (changed[i] or set()) | found
+        rest = [line for line in rest if line not in found]
+    together = pair.caused(rest, [differences[i] for i in causes])
+    for i in causes:
+        without = differences[i].without
+        changed[i] = {*(changed[i] or ()), *(x for x in together if without and without(x) != x)}
+    rest = [line for line in rest if line not in together]
+    report = replace(
+        report,
+        differences=tuple(map(_measured, differences, changed, [len(lines)] * len(changed))),
+        judge=original.package.name,
+        compared=len(lines),
+        differing=sum(map(operator.ne, theirs, pair.ours(lines))),
+        unexplained=tuple(sorted(rest, key=len)),
+    )
+    return replace(vocabulary, report=report), dict(zip(lines, theirs, strict=True))
+
+
+def _found_by_text(vocabulary: Vocabulary, tok: Tokenizer) -> list[Difference]:
+    """Normal tokens that llama.cpp takes for control tokens, because of their texts."""
+    texts = [
+        text.decode("utf-8", "replace")
+        for id, (text, kind) in enumerate(zip(vocabulary.texts, vocabulary.types, strict=True))
+        if kind == spelling.NORMAL and b"<" in text and tok.is_control(id)
+    ]
+    if not texts:
+        return []
+    return [
+        Difference(
+            "control-by-text",
+            f"llama.cpp takes {len(texts)} normal tokens for control tokens, such as {texts[0]!r}",
+            without=lambda line: _taken_out(line, texts),
+        )
+    ]
+
+
+def _taken_out(line: str, texts: Sequence[str]) -> str:
+    for text in texts:
+        line = line.replace(text, "")
+    return line
+
+
+def _changed(
+    difference: Difference, original: Original, lines: Sequence[str], theirs: Sequence[list[int]]
+) -> set[str] | None:
+    """The lines with other ids when the source obeys this rule of llama.cpp; None: it can't."""
+    if difference.change is None:
+        return None
+    encode = original.encode([difference])
+    assert encode is not None
+    return {lines[i] for i, ids in enumerate(encode(lines)) if ids != theirs[i]}
+
+
+def _measured(difference: Difference, lines: set[str] | None, compared: int) -> Difference:
+    if lines is None:
+        return difference
+    example = min(sorted(lines), key=len, default=None)
+    return replace(difference, lines=len(lines), compared=compared, example=example)
+
+
+_EQUAL_PATHS = Difference(
+    "equal-paths",
+    "of segmentations whose scores are equal, but for rounding, llama.cpp may take another: it "
+    "sums scores in double precision",
+)
+_ROUNDING = 2.0**-23  # of a sum of floats, relative to the sum of their sizes, for each of them
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The source, changed so as to obey all of llama.cpp's rules that it can, beside ours."""
+
+    source: Encode
+    ours: Encode
+    scores: Sequence[float] | None  # of Unigram
+
+    @classmethod
+    def of(
+        cls,
+        vocabulary: Vocabulary,
+        original: Original,
+        differences: Sequence[Difference],
+        tok: Tokenizer,
+    ) -> _Pair:
+        source = original.encode([d for d in differences if d.change is not None])
+        assert source is not None
+
+        def ours(lines: Sequence[str]) -> list[list[int]]:
+            special = original.parses_special
+            return tok.encode_batch(list(lines), add_special=False, parse_special=special)
+
+        return cls(source, ours, vocabulary.scores if vocabulary.model == "t5" else None)
+
+    def differing(self, lines: Sequence[str]) -> list[str]:
+        read = zip(lines, self.source(lines), self.ours(lines), strict=True)
+        return [line for line, theirs, ours in read if theirs != ours]
+
+    def equal_paths(self, lines: Sequence[str]) -> set[str]:
+        """The lines whose two readings have the same score, but for what sums of floats lose."""
+        read = zip(lines, self.source(lines), self.ours(lines), strict=True)
+        return {line for line, theirs, ours in read if self._score_alike(theirs, ours)}
+
+    def _score_alike(self, theirs: Sequence[int], ours: Sequence[int]) -> bool:
+        assert self.scores is not None
+        a, b = ([self.scores[id] for id in ids] for ids in (theirs, ours))
+        bound = _ROUNDING * (len(a) * math.fsum(map(abs, a)) + len(b) * math.fsum(map(abs, b)))
+        return abs(math.fsum(a) - math.fsum(b)) <= bound
+
+    def caused(self, lines: Sequence[str], differences: Sequence[Difference]) -> set[str]:
+        """The lines that give the same ids once the differences' causes are taken out of them."""
+        changed = {}
+        for line in lines:
+            text = line
+            for difference in differences:
+                assert difference.without is not None
+                text = difference.without(text)
+            if text != line:
+                changed[line] = text
+        still = set(self.differing(list(changed.values())))
+        if self.scores is not None:
+            still -= self.equal_paths(list(still))
+        return {line for line, text in changed.items() if text not in still}

@@ -1,0 +1,298 @@
+"""A SentencePiece model as llama.cpp's vocabulary: BPE is its "llama", Unigram its "t5"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from ggtok.errors import VocabError
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert.confirm import Original
+from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.originals import Package
+from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
+from ggtok.vocabularies.convert.sentencepiece_model import (
+    BPE,
+    MODEL_TYPES,
+    UNIGRAM,
+    Model,
+    write_model,
+)
+from ggtok.vocabularies.convert.special import set_configured
+from ggtok.vocabularies.gguf_writer import CHARSMAP
+from ggtok.vocabularies.report import Difference
+
+_MARK = "\u2581".encode()
+# Classes of transformers that number the pieces as fairseq does.
+_SHIFTED = ("XLMRobertaTokenizer", "XLMRobertaModel", "XLMRobertaForSequenceClassification")
+_OTHERWISE_SHIFTED = ("Camembert", "MBart", "Nllb", "M2M100", "BartphoTokenizer")
+# Classes and what they put around a text: add_bos, add_eos.
+_ADDED = {
+    "LlamaTokenizer": (True, False),
+    "CodeLlamaTokenizer": (True, False),
+    "GemmaTokenizer": (True, False),
+    "T5Tokenizer": (False, True),
+    "XLMRobertaTokenizer": (True, True),
+}
+
+
+def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str]:
+    """The vocabulary of a model, and what it is called."""
+    kind = MODEL_TYPES.get(model.model_type, str(model.model_type))
+    if model.model_type not in (BPE, UNIGRAM):
+        raise VocabError(f"trainer_spec.model_type: {kind}: llama.cpp only has BPE and Unigram")
+    _refuse(model)
+    draft = Draft(model="llama" if model.model_type == BPE else "t5", pre="default", scores={})
+    draft.filler_score = -10000.0
+    size = folder.config.get("vocab_size")
+    draft.size = 0 if size is None else token_id(size, "config.json: vocab_size")
+    runs = _mergeable_runs(model) if model.model_type == BPE else set()
+    for id, piece in enumerate(model.pieces):
+        draft.set(id, _text(piece.text, id), _type(piece.type, id), piece.score)
+        if piece.type == spelling.USER_DEFINED:
+            if piece.text in runs:
+                draft.types[id] = spelling.NORMAL
+            else:
+                draft.texts[id] = piece.text.replace(_MARK, b" ")
+    for name in ("unk", "bos", "eos", "pad"):
+        id = getattr(model, name + "_id")
+        if 0 <= id < len(model.pieces):
+            draft.special_ids[name] = id
+    _set_flags(draft, model, folder)
+    _note(draft, model)
+    if is_shifted(folder, arch):
+        _shift(draft, len(model.pieces))
+    _add_added(draft, folder)
+    set_configured(
+        draft, folder, {text.decode("utf-8", "replace"): i for i, text in draft.texts.items()}
+    )
+    if draft.model == "llama":
+        _check_bytes(draft)
+    return draft, f"SentencePiece model ({kind})"
+
+
+def _mergeable_runs(model: Model) -> set[bytes]:
+    """User-defined runs of spaces that merging builds up, too: llama.cpp finds user-defined
+    tokens before it prepends a space, and the source afterwards."""
+    own = {piece.text for piece in model.pieces if piece.type == spelling.USER_DEFINED}
+    runs = set()
+    run = _MARK * 2
+    while run in own:
+        runs.add(run)
+        run += _MARK
+    return runs
+
+
+def _refuse(model: Model) -> None:
+    if model.whitespace_as_suffix:
+        raise VocabError("trainer_spec.treat_whitespace_as_suffix: llama.cpp can't do that")
+    if not model.escape_whitespaces:
+        raise VocabError("normalizer_spec.escape_whitespaces: is off, but llama.cpp needs it")
+
+
+def _text(text: bytes, id: int) -> bytes:
+    try:
+        return utf8(text.decode(), f"piece {id}")
+    except UnicodeDecodeError:
+        raise VocabError(f"piece {id}: {text[:40]!r} is not UTF-8") from None
+
+
+def _type(type: int, id: int) -> int:
+    if not spelling.NORMAL <= type <= spelling.BYTE:
+        raise VocabError(f"piece {id}: has the unknown type {type}")
+    return type
+
+
+def _check_bytes(draft: Draft) -> None:
+    texts = set(draft.texts.values())
+    lacking = [byte for byte in range(256) if spelling.byte_token(byte) not in texts]
+    if lacking:
+        draft.differences.append(
+            Difference(
+                "byte-fallback",
+                f"{len(lacking)} bytes have no token: the source gives <unk> for characters that "
+                "it doesn't know, and llama.cpp aborts",
+                without=_without_unknown(texts),
+            )
+        )
+
+
+def _set_flags(draft: Draft, model: Model, folder: Folder) -> None:
+    draft.flags["add_space_prefix"] = model.add_dummy_prefix
+    if draft.model == "t5":
+        draft.flags["remove_extra_whitespaces"] = model.remove_extra_whitespaces
+        if model.charsmap:
+            draft.keys[CHARSMAP] = model.charsmap
+    name = str(folder.tokenizer_config.get("tokenizer_class", "")).removesuffix("Fast")
+    added = _ADDED.get(name)
+    for flag, default in zip(("add_bos", "add_eos"), added or (None, None), strict=True):
+        on = folder.tokenizer_config.get(flag + "_token", default)
+        if isinstance(on, bool):
+            draft.flags[flag] = on
+    if "add_bos" not in draft.flags:
+        draft.notes.append(
+            "the source doesn't say whether BOS and EOS are added: llama.cpp's default holds"
+        )
+
+
+# ---- what differs ----
+
+
+def _note(draft: Draft, model: Model) -> None:
+    if draft.model == "llama":
+        _note_bpe(draft, model)
+    elif model.byte_fallback:
+        draft.differences.append(
+            Difference(
+                "byte-fallback",
+                "the source has bytes for characters that it doesn't know: llama.cpp has <unk>",
+                change=_without_fallback,
+            )
+        )
+    own = [
+        draft.texts[id].decode("utf-8", "replace")
+        for id, type in draft.types.items()
+        if type == spelling.USER_DEFINED
+    ]
+    if own:
+        draft.differences.append(
+            Difference(
+                "user-defined",
+                f"llama.cpp finds {len(own)} user-defined tokens, such as {own[0]!r}, before it "
+                "normalizes and puts a space in front, and puts one after each",
+                without=_without_texts(own),
+            )
+        )
+    if model.remove_extra_whitespaces and draft.model == "t5":
+        draft.differences.append(
+            Difference(
+                "mark",
+                "the source takes U+2581 in a text for a space: llama.cpp doesn't when it removes "
+                "spaces",
+                without=lambda line: line.replace("\u2581", " "),
+            )
+        )
+
+
+def _without_unknown(texts: AbstractSet[bytes]) -> Callable[[str], str]:
+    """Takes away the characters that are no tokens."""
+    return lambda line: "".join(
+        c for c in line if c == " " or c.encode("utf-8", "replace") in texts
+    )
+
+
+def _without_texts(own: Sequence[str]) -> Callable[[str], str]:
+    """Takes away these texts, and those that come about by it; of spaces, all but one."""
+    longest = sorted(own, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest)))
+
+    def without(line: str) -> str:
+        line, before = " " + line.replace("\u2581", " "), ""
+        while line != before:
+            before = line
+            line = pattern.sub(lambda found: " " if found[0].isspace() else "", line)
+        return line.removeprefix(" ")
+
+    return without
+
+
+def _note_bpe(draft: Draft, model: Model) -> None:
+    if model.charsmap:
+        draft.differences.append(
+            Difference(
+                "normalizer",
+                f"the source normalizes text ({model.normalizer.decode('utf-8', 'replace')}): "
+                "llama.cpp doesn't",
+                change=_without_charsmap,
+            )
+        )
+    if model.remove_extra_whitespaces:
+        draft.differences.append(
+            Difference(
+                "extra-spaces",
+                "the source removes spaces at the ends and repeated ones: llama.cpp doesn't",
+                change=_with_spaces,
+            )
+        )
+
+
+def _without_charsmap(model: Model) -> None:
+    model.charsmap, model.normalizer = b"", b"identity"
+
+
+def _with_spaces(model: Model) -> None:
+    model.remove_extra_whitespaces = False
+
+
+def _without_fallback(model: Model) -> None:
+    model.byte_fallback = False
+    for piece in model.pieces:
+        if piece.type == spelling.BYTE:
+            piece.type = spelling.UNUSED
+
+
+# ---- fairseq's ids ----
+
+
+def is_shifted(folder: Folder, arch: str | None) -> bool:
+    names = (arch, folder.architecture, folder.tokenizer_config.get("tokenizer_class"))
+    known = [name.removesuffix("Fast") for name in names if isinstance(name, str)]
+    for name in known:
+        if name.startswith(_OTHERWISE_SHIFTED):
+            raise VocabError(f"{name} numbers its pieces in a way that ggtok doesn't know")
+    return any(name in _SHIFTED for name in known)
+
+
+def _shift(draft: Draft, n: int) -> None:
+    """XLM-RoBERTa's: <s>, <pad>, </s>, <unk>, the pieces from the fourth on, and <mask>."""
+    assert draft.scores is not None
+    first = ((b"<s>", 3), (b"<pad>", 3), (b"</s>", 3), (b"<unk>", 2))
+    texts, types, scores = draft.texts, draft.types, draft.scores
+    draft.texts = {id + 1: texts[id] for id in range(3, n)}
+    draft.types = {id + 1: types[id] for id in range(3, n)}
+    draft.scores = {id + 1: scores[id] for id in range(3, n)}
+    for id, (text, type) in enumerate(first):
+        draft.set(id, text, type)
+    draft.set(n + 1, b"<mask>", spelling.CONTROL)
+    draft.special_ids = {"bos": 0, "pad": 1, "eos": 2, "sep": 2, "unk": 3, "mask": n + 1}
+    draft.notes.append("ids are XLM-RoBERTa's, one more than the model's from the fourth piece on")
+
+
+# ---- added tokens ----
+
+
+def _add_added(draft: Draft, folder: Folder) -> None:
+    """added_tokens.json, then tokenizer_config.json's added_tokens_decoder."""
+    for text, value in folder.added_tokens.items():
+        id = token_id(value, f"added_tokens.json: {text!r}")
+        draft.set(id, utf8(text, "added_tokens.json"), spelling.USER_DEFINED, -1000.0)
+    where = "tokenizer_config.json: added_tokens_decoder"
+    for key, row in field(folder.tokenizer_config, "added_tokens_decoder", dict, "", {}).items():
+        if not key.isdecimal():
+            raise VocabError(f"{where}: {key!r} is no token id")
+        id = token_id(int(key[:10]), where)
+        entry: dict[str, Any] = checked(row, dict, f"{where}.{key}")
+        data = utf8(field(entry, "content", str, f"{where}.{key}"), where)
+        special = field(entry, "special", bool, where, False)
+        if draft.types.get(id) in (spelling.UNKNOWN, spelling.CONTROL, spelling.BYTE) and (
+            draft.texts[id] == data
+        ):
+            continue
+        kind = spelling.CONTROL if special else spelling.USER_DEFINED
+        draft.set(id, data, kind, (draft.scores or {}).get(id, -1000.0))
+
+
+# ---- the source's own package ----
+
+
+def original_of(model: Model, shift: bool) -> Original:
+    number = _shifted if shift else None
+    package = Package("sentencepiece")
+    return Original(model, package, write_model, parses_special=False, number=number)
+
+
+def _shifted(id: int) -> int:
+    return 3 if id == 0 else id + 1

@@ -1,0 +1,183 @@
+"""Files of sources, read within limits, and JSON whose errors say where."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from ggtok.base.inputs import read_regular
+from ggtok.errors import VocabError
+
+T = TypeVar("T")
+
+MAX_BYTES = 128 << 20  # of a file; the largest tokenizer.json known has 33 MB
+MAX_VALUES = 1 << 22  # of a JSON text: up to 160 bytes each; the largest known has 1.8 million
+MAX_TOKENS = 1 << 21  # which take about 500 bytes each
+MAX_TOKEN_BYTES = 1 << 16  # of one token
+MAX_SPLITS = 1 << 33  # squares of tokens' lengths, some seconds' work; Gemma 3's are 1 << 24
+
+_REQUIRED: Any = object()
+_NAMES = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+}
+
+
+def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+    """A file's contents.
+
+    Raises:
+        FileError: it can't be read, or isn't a regular file.
+        VocabError: it has more bytes than any vocabulary needs.
+    """
+    name = os.fsdecode(path)
+    data = read_regular(name, limit + 1)
+    if len(data) > limit:
+        raise VocabError(f"{name}: has more than {limit} bytes: too large for a vocabulary")
+    noted = _NOTED.get()
+    if noted is not None:
+        noted.append(os.path.abspath(name))
+    return data
+
+
+_NOTED: ContextVar[list[str] | None] = ContextVar("ggtok.convert", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[list[str]]:
+    """Within it, the paths of all files that are read."""
+    outer = _NOTED.get()
+    paths: list[str] = [] if outer is None else outer
+    token = _NOTED.set(paths)
+    try:
+        yield paths
+    finally:
+        _NOTED.reset(token)
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """A file of UTF-8."""
+    data = read_bytes(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise VocabError(f"{os.fsdecode(path)}: not UTF-8 at byte {e.start}") from None
+
+
+def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers and without their ends, one at a time: a list would take many
+    times the file's size."""
+    for number, line in enumerate(io.BytesIO(data), 1):
+        yield number, line.rstrip(b"\r\n")
+
+
+def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A file that holds a JSON object."""
+    return parse_object(read_bytes(path), os.fsdecode(path))
+
+
+def parse_object(data: bytes, where: str) -> dict[str, Any]:
+    """A JSON object."""
+    value = parse(data, where)
+    if not isinstance(value, dict):
+        raise VocabError(f"{where}: holds {_kind(value)} where a JSON object should be")
+    return value
+
+
+def parse(data: bytes, where: str) -> Any:
+    """A JSON text's value, within limits."""
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        raise VocabError(f"{where}: more than {MAX_VALUES} values: too large for a vocabulary")
+    try:
+        return json.loads(data, parse_constant=_refuse)
+    except RecursionError:
+        raise VocabError(f"{where}: not valid JSON: nested too deeply") from None
+    except json.JSONDecodeError as e:
+        raise VocabError(
+            f"{where}: not valid JSON: line {e.lineno}, column {e.colno}: {e.msg}"
+        ) from None
+    except UnicodeDecodeError as e:
+        raise VocabError(f"{where}: not valid JSON: not UTF-8 at byte {e.start}") from None
+    except ValueError as e:
+        raise VocabError(f"{where}: not valid JSON: {e}") from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    return _NAMES.get(type(value), type(value).__name__)
+
+
+def field(
+    mapping: Mapping[str, Any], key: str, kind: type[T], where: str, default: Any = _REQUIRED
+) -> T:
+    """The value of a key, checked for its type. null counts as absent if there is a default."""
+    value = mapping.get(key)
+    if value is None and default is not _REQUIRED:
+        return default  # type: ignore[no-any-return]
+    return checked(value, kind, f"{where}.{key}" if where else key)
+
+
+def checked(value: Any, kind: type[T], where: str) -> T:
+    """A value, checked for its type."""
+    if kind is float and type(value) is int:
+        value = _as_float(value, where)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise VocabError(f"{where}: is {_kind(value)}, should be {_NAMES[kind]}")
+    return value
+
+
+def _as_float(value: int, where: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise VocabError(f"{where}: the number is too large") from None
+
+
+def utf8(text: str, where: str) -> bytes:
+    """A text's bytes; JSON can hold lone surrogates."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise VocabError(f"{where}: {text!r} holds a lone surrogate: no UTF-8 text") from None
+    if len(data) > MAX_TOKEN_BYTES:
+        raise VocabError(f"{where}: a text of {len(data)} bytes is too long for a token")
+    return data
+
+
+def token_id(value: Any, where: str) -> int:
+    """An id: an integer from 0 up to a limit."""
+    id = checked(value, int, where)
+    if not 0 <= id < MAX_TOKENS:
+        raise VocabError(f"{where}: {id} is not a token id: they go from 0 to {MAX_TOKENS - 1}")
+    return id
+
+
+def check_splits(texts: Iterable[Sized], where: str) -> None:
+    """Refuses long tokens, of which all splits are looked at: that takes quadratic time."""
+    if sum(len(text) ** 2 for text in texts) > MAX_SPLITS:
+        raise VocabError(f"{where}: the tokens are too long to look at all their splits")
+
+
+def by_id(pairs: Iterable[tuple[str, Any]], where: str) -> dict[int, str]:
+    """Texts by id, after a check that no id is there twice."""
+    texts: dict[int, str] = {}
+    for text, value in pairs:
+        id = value if type(value) is int and 0 <= value < MAX_TOKENS else token_id(value, where)
+        other = texts.setdefault(id, text)
+        if other != text:
+            raise VocabError(f"{where}: {other!r} and {text!r} have the same id {id}")
+    return texts

@@ -1,0 +1,74 @@
+"""RWKV's ``rwkv_vocab_v*.txt``: a line for each token: its id, a Python literal, its length."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+
+from ggtok.errors import VocabError
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.reading import MAX_TOKEN_BYTES, token_id
+from ggtok.vocabularies.report import Difference
+
+_END = "<s>"
+# One string or bytes literal, and nothing else that Python could evaluate.
+_LITERAL = re.compile(r"""b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+
+
+def draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
+    """The vocabulary; llama.cpp's has texts escaped, and id 0, which no line has, for the end."""
+    draft = Draft(model="rwkv")
+    draft.set(0, _END.encode(), spelling.CONTROL)
+    for number, line in enumerate(io.StringIO(text), 1):
+        if line.strip():
+            id, token = _token(line.rstrip("\r\n"), f"{where}: line {number}")
+            if id in draft.texts:
+                raise VocabError(f"{where}: line {number}: the id {id} is there twice")
+            draft.set(id, escaped(token), spelling.NORMAL)
+    if len(draft.texts) == 1:
+        raise VocabError(f"{where}: there are no tokens")
+    draft.differences.append(
+        Difference(
+            "control-by-text",
+            f"token 0 needs a text in llama.cpp, which finds {_END!r}: the source doesn't",
+            without=lambda line: line.replace(_END, ""),
+        )
+    )
+    size = folder.config.get("vocab_size")
+    draft.size = 0 if size is None else token_id(size, "config.json: vocab_size")
+    draft.special_ids = {"bos": 0, "eos": 0}
+    newlines = next((id for id, text in draft.texts.items() if text == escaped(b"\n\n")), None)
+    if newlines is not None:
+        draft.special_ids["eot"] = newlines
+        draft.notes.append("an empty line ends a turn (EOT), as in llama.cpp's converter")
+    templates = folder.templates()
+    draft.chat_template = templates.pop("default", None)
+    draft.chat_templates = templates
+    return draft, "RWKV's text"
+
+
+def _token(line: str, where: str) -> tuple[int, bytes]:
+    number, _, rest = line.partition(" ")
+    literal, _, length = rest.rpartition(" ")
+    if not number.isdecimal() or not length.isdecimal() or len(number) + len(length) > 18:
+        raise VocabError(f"{where}: not an id, a literal and a length, as RWKV's lists have")
+    if len(literal) > 8 * MAX_TOKEN_BYTES or not _LITERAL.fullmatch(literal):
+        raise VocabError(f"{where}: {literal[:40]!r} is not a string or bytes literal")
+    try:
+        value = ast.literal_eval(literal)
+        token = value.encode() if isinstance(value, str) else value
+    except (ValueError, SyntaxError) as e:
+        raise VocabError(f"{where}: {literal[:40]!r} is no literal: {e}") from None
+    if len(token) != int(length):
+        raise VocabError(f"{where}: the token has {len(token)} bytes, the line says {length}")
+    if not token:
+        raise VocabError(f"{where}: the token is empty")
+    return token_id(int(number), where), token
+
+
+def escaped(token: bytes) -> bytes:
+    """A token as llama.cpp unescapes it: like Python's repr, without quotes."""
+    return repr(token)[2:-1].encode()

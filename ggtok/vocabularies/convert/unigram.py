@@ -1,0 +1,90 @@
+"""Unigram of a tokenizer.json: llama.cpp's "t5"."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from ggtok.errors import UnknownPreTokenizerError, VocabError
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert import structure
+from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
+from ggtok.vocabularies.convert.tokenizer_json import Source, add_added
+from ggtok.vocabularies.gguf_writer import CHARSMAP
+from ggtok.vocabularies.report import Difference
+
+
+def read_unigram(source: Source, draft: Draft) -> None:
+    """Tokens with their scores."""
+    draft.model, draft.pre, draft.scores = "t5", "default", {}
+    draft.filler_score = -10000.0
+    fallback = field(source.model, "byte_fallback", bool, "model", False)
+    for id, row in enumerate(field(source.model, "vocab", list, "model")):
+        where = f"model.vocab[{id}]"
+        pair = checked(row, list, where)
+        if len(pair) != 2:
+            raise VocabError(f"{where}: is not a pair of a text and a score")
+        text = utf8(checked(pair[0], str, where + "[0]"), where)
+        kind = spelling.NORMAL
+        if fallback and spelling.is_byte_token(text):
+            kind = spelling.BYTE
+        draft.set(id, text, kind, checked(pair[1], float, where + "[1]"))
+    unk = source.model.get("unk_id")
+    if unk is not None:
+        id = token_id(unk, "model.unk_id")
+        if id not in draft.texts:
+            raise VocabError(f"model.unk_id: {id} is no token")
+        draft.types[id] = spelling.UNKNOWN
+        draft.special_ids["unk"] = id
+    scores = dict(draft.scores)
+    add_added(source, draft)
+    draft.scores |= scores
+    _normalizers(source, draft)
+    _spaces(source, draft)
+
+
+def _normalizers(source: Source, draft: Draft) -> None:
+    draft.flags["remove_extra_whitespaces"] = False
+    others = []
+    for row in structure.normalizers_of(source.document.get("normalizer")):
+        kind = field(row, "type", str, "normalizer")
+        pattern = row.get("pattern")
+        if kind == "Precompiled":
+            draft.keys[CHARSMAP] = _charsmap(row)
+        elif kind == "Replace" and pattern == {"Regex": " {2,}"}:
+            draft.flags["remove_extra_whitespaces"] = True
+        elif kind not in ("Strip",):
+            others.append(kind)
+    if others:
+        draft.differences.append(
+            Difference("normalizer", f"llama.cpp doesn't do what {', '.join(others)} does")
+        )
+
+
+def _charsmap(row: dict[str, Any]) -> bytes:
+    text = field(row, "precompiled_charsmap", str, "normalizer")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise VocabError("normalizer.precompiled_charsmap: is not base64") from None
+
+
+def _spaces(source: Source, draft: Draft) -> None:
+    prefix = True
+    for row, at in structure._entries(
+        source.document.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"
+    ):
+        kind = field(row, "type", str, at)
+        if kind == "Metaspace":
+            prefix = (
+                row.get("prepend_scheme") != "never" and row.get("add_prefix_space") is not False
+            )
+        elif kind == "WhitespaceSplit":
+            draft.flags["remove_extra_whitespaces"] = True
+        else:
+            raise UnknownPreTokenizerError(
+                f"{at}: {kind}: llama.cpp's Unigram vocabularies don't cut text like this"
+            )
+    draft.flags["add_space_prefix"] = prefix

@@ -1,0 +1,209 @@
+"""``vocab.json`` and ``merges.txt`` (older: ``encoder.json`` and ``vocab.bpe``): byte-level BPE.
+
+Two files say nothing of how text is cut; the class in tokenizer_config.json does. They are read
+as the tokenizer.json that Hugging Face would make of them. Classes that aren't known are refused:
+their vocabularies look alike and mean other things.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from ggtok.errors import VocabError, not_found
+from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.reading import (
+    MAX_TOKENS,
+    checked,
+    field,
+    read_object,
+    read_text,
+    token_id,
+)
+from ggtok.vocabularies.convert.special import content_of
+from ggtok.vocabularies.convert.tokenizer_json import Source
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE
+
+T = TypeVar("T")
+
+_END = "<|endoftext|>"
+MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
+_SUFFIX = "</w>"  # ends words in vocabularies of CLIP, XLM, OpenAI's first GPT and others
+
+
+class _Class(NamedTuple):
+    """What a class of transformers does with the two files.
+
+    Attributes:
+        special: the special tokens that it has without a configuration.
+        pre: the row that has its expressions.
+        normalizer: its normalizer.
+        around: the tokens before and after a text, which have ids 0 and 2.
+    """
+
+    special: Mapping[str, Any]
+    pre: str | None = None  # GPT-2's
+    normalizer: dict[str, Any] | None = None
+    around: tuple[str, str] | None = None
+
+
+_GPT2 = _Class(dict.fromkeys(("bos", "eos", "unk"), _END))
+_ROBERTA = _Class(
+    {
+        "bos": "<s>",
+        "eos": "</s>",
+        "unk": "<unk>",
+        "sep": "</s>",
+        "pad": "<pad>",
+        "cls": "<s>",
+        "mask": {"content": "<mask>", "lstrip": True},
+    },
+    around=("<s>", "</s>"),
+)
+_CLASSES = {
+    "": _GPT2,  # none is named
+    "GPT2Tokenizer": _GPT2,
+    "CodeGenTokenizer": _GPT2,
+    "Qwen2Tokenizer": _Class(dict.fromkeys(("eos", "unk", "pad"), _END), "qwen2", {"type": "NFC"}),
+    "RobertaTokenizer": _ROBERTA,
+    "BartTokenizer": _ROBERTA,
+    "LEDTokenizer": _ROBERTA,
+    "LongformerTokenizer": _ROBERTA,
+    "MvpTokenizer": _ROBERTA,
+}
+_NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+_CONDITIONS = ("single_word", "lstrip", "rstrip", "normalized")
+
+
+def source_of(path: str, folder: Folder, pre: str | None) -> Source:
+    """The tokenizer.json that the files amount to."""
+    base, name = os.path.split(path)
+    merges = os.path.join(base, MERGES[name])
+    if not os.path.isfile(merges):
+        raise not_found(f"{path}: {MERGES[name]} isn't beside it")
+    row = class_row(path, folder, _CLASSES)
+    vocab, merged = read_object(path), _merges(merges)
+    _refuse_suffix(merges, merged)
+    document: dict[str, Any] = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added_rows(folder, vocab, row.special),
+        "normalizer": row.normalizer,
+        "pre_tokenizer": _pre_tokenizer(row, folder),
+        "post_processor": _post_processor(row),
+        "decoder": None,
+        "model": {"type": "BPE", "vocab": vocab, "merges": merged},
+    }
+    return Source(document, folder, pre, special=special_texts(folder, vocab, row.special))
+
+
+def _merges(path: str) -> list[str]:
+    text = read_text(path)
+    if text.count("\n") > MAX_TOKENS:
+        raise VocabError(f"{path}: more than {MAX_TOKENS} merges: too large for a vocabulary")
+    lines = text.split("\n")
+    if lines and lines[0].startswith("#version"):
+        lines = lines[1:]
+    return [line.removesuffix("\r") for line in lines if line.strip()]
+
+
+def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
+    """Refuses merges of characters that end words: no merge makes such a part."""
+    pairs = [merge.split(" ") for merge in merges]
+    made = {"".join(pair) for pair in pairs}
+    for number, pair in enumerate(pairs, 1):
+        for part in pair:
+            if len(part) > len(_SUFFIX) and part.endswith(_SUFFIX) and part not in made:
+                raise VocabError(
+                    f"{path}: merge {number} has {part!r}: words end with {_SUFFIX!r} "
+                    "(end_of_word_suffix), and llama.cpp's BPE has no such marks"
+                )
+
+
+def class_row(path: str, folder: Folder, rows: dict[str, T]) -> T:
+    """The row of the folder's class of tokenizer, without "Fast"; "" stands for none.
+
+    Raises:
+        VocabError: there is no such row.
+    """
+    name = folder.tokenizer_class.removesuffix("Fast")
+    if name not in rows:
+        known = ", ".join(filter(None, rows))
+        raise VocabError(
+            f"{path}: tokenizer_class {name!r} isn't supported without a tokenizer.json "
+            f"(those that are: {known})"
+        )
+    return rows[name]
+
+
+def _pre_tokenizer(row: _Class, folder: Folder) -> dict[str, Any]:
+    space = field(folder.tokenizer_config, "add_prefix_space", bool, "tokenizer_config.json", False)
+    level = {"type": "ByteLevel", "add_prefix_space": space, "trim_offsets": True}
+    if row.pre is None:
+        return {**level, "use_regex": True}
+    (pattern,) = CHAIN_OF_PRE[row.pre].published[0]
+    split = {
+        "type": "Split",
+        "pattern": {"Regex": pattern},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    return {"type": "Sequence", "pretokenizers": [split, {**level, "use_regex": False}]}
+
+
+def _post_processor(row: _Class) -> dict[str, Any] | None:
+    if row.around is None:
+        return None
+    before, after = row.around
+    return {"type": "RobertaProcessing", "sep": [after, 2], "cls": [before, 0]}
+
+
+def _special(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Special tokens by name, each a text or an object: the configuration's, else the class's."""
+    config = folder.tokenizer_config
+    return {name: config.get(f"{name}_token", defaults.get(name)) for name in _NAMES}
+
+
+def special_texts(
+    folder: Folder, vocab: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, str]:
+    """The texts of special tokens that are tokens, by llama.cpp's names."""
+    texts = {name: content_of(entry) for name, entry in _special(folder, defaults).items()}
+    known = {name: text for name, text in texts.items() if text is not None and text in vocab}
+    first = known.pop("cls", None)
+    return known if first is None else {"bos": first, **known}
+
+
+def added_rows(
+    folder: Folder, vocab: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The added tokens of the tokenizer.json that a folder amounts to: added_tokens.json's, then
+    those of tokenizer_config.json, which say more."""
+    rows: dict[int, dict[str, Any]] = {}
+    for text, value in folder.added_tokens.items():
+        id = token_id(value, f"added_tokens.json: {text!r}")
+        rows[id] = _added_row(id, text)
+    decoder = field(folder.tokenizer_config, "added_tokens_decoder", dict, "", {})
+    for key, row in decoder.items():
+        entry = checked(row, dict, f"added_tokens_decoder.{key}")
+        if not key.isdecimal():
+            raise VocabError(f"added_tokens_decoder: {key!r} is no token id")
+        id = token_id(int(key[:10]), "added_tokens_decoder")
+        rows[id] = _added_row(id, entry)
+    for entry in _special(folder, defaults).values():
+        named = content_of(entry)
+        if named is not None and named in vocab:
+            id = token_id(vocab[named], f"vocab: {named!r}")
+            rows.setdefault(id, {**_added_row(id, entry), "special": True})
+    return list(rows.values())
+
+
+def _added_row(id: int, entry: Any) -> dict[str, Any]:
+    """A row of added_tokens: of a text, or of an object with conditions."""
+    if isinstance(entry, dict):
+        conditions = {name: entry.get(name, False) for name in _CONDITIONS}
+        row = {"content": entry.get("content"), "special": entry.get("special", False)}
+        return {"id": id, **row, **conditions}
+    return {"id": id, "content": entry, "special": False, **dict.fromkeys(_CONDITIONS, False)}

@@ -1,0 +1,128 @@
+"""WordPiece of a tokenizer.json: llama.cpp's "bert"."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+
+from ggtok.errors import VocabError
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert import structure
+from ggtok.vocabularies.convert.differences import Json
+from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.reading import field, utf8
+from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, vocab_of
+from ggtok.vocabularies.report import Difference
+from ggtok.vocabularies.wordpiece_json import UNLIMITED, wordpiece_steps
+
+_MARK = "\u2581".encode()
+_KEYS = "tokenizer.ggml.normalizer."
+
+
+def read_wordpiece(source: Source, draft: Draft) -> None:
+    """A word's first token begins with U+2581 there, the others have no prefix."""
+    key = "continuing_subword_prefix"
+    prefix = utf8(field(source.model, key, str, "model", "##"), f"model.{key}")
+    exported = None if prefix else _exported(source)
+    vocab = vocab_of(source)
+    draft.model = "bert"
+    for id, text in vocab.items():
+        data = utf8(text, f"model.vocab: token {id}")
+        if exported is None:
+            goes_on = data.startswith(prefix)
+            data = data[len(prefix) :] if goes_on else _MARK + data
+        draft.set(id, data, spelling.NORMAL)
+    unk = field(source.model, "unk_token", str, "model", "[UNK]")
+    unk_id = next((id for id, text in vocab.items() if text == unk), None)
+    if unk_id is None:
+        raise VocabError(f"model.unk_token: {unk!r} is no token")
+    draft.special_ids["unk"] = unk_id
+    _name_unnamed(draft, vocab)
+    add_added(source, draft)
+    if exported is None:
+        _normalizer(source, draft)
+    else:
+        draft.keys |= exported
+        if source.model.get("max_input_chars_per_word") != UNLIMITED:
+            draft.differences.append(
+                Difference("wordpiece", "llama.cpp has no longest word", change=_unlimited)
+            )
+
+
+def _exported(source: Source) -> dict[str, object]:
+    """The flags of a vocabulary that ggtok wrote: its texts have U+2581 where a word begins."""
+    document = source.document
+    steps = structure.normalizers_of(document.get("normalizer"))
+    if steps and steps[0].get("type") == "Prepend":
+        mapped = any(step.get("type") == "Precompiled" for step in steps)
+        for strip, lower in itertools.product((True, False), repeat=2):
+            if mapped != (strip or lower):
+                continue
+            written = wordpiece_steps(strip, lower)
+            if all(document.get(key) == written[key] for key in ("normalizer", "pre_tokenizer")):
+                return {_KEYS + "lowercase": lower, _KEYS + "strip_accents": strip}
+    raise VocabError(
+        "model.continuing_subword_prefix: is empty: llama.cpp needs one, unless the normalizer and "
+        "the pre_tokenizer mark words exactly as ggtok's export does (have they been changed?)"
+    )
+
+
+def _name_unnamed(draft: Draft, vocab: dict[int, str]) -> None:
+    """Texts that are the same without their marks, such as ## alone: no word reaches them."""
+    for id, text in draft.texts.items():
+        if not text:
+            draft.texts[id], draft.types[id] = vocab[id].encode(), spelling.UNUSED
+
+
+def _normalizer(source: Source, draft: Draft) -> None:
+    """llama.cpp lower-cases and strips accents, and cuts at what BertPreTokenizer does."""
+    lower, accents, others = False, False, []
+    for row in structure.normalizers_of(source.document.get("normalizer")):
+        kind = field(row, "type", str, "normalizer")
+        if kind == "BertNormalizer":
+            lower = field(row, "lowercase", bool, "normalizer", True)
+            accents = field(row, "strip_accents", bool, "normalizer", lower)
+        elif kind == "Lowercase":
+            lower = True
+        elif kind == "StripAccents":
+            accents = True
+        elif kind not in ("NFD",):
+            others.append(kind)
+    draft.keys[_KEYS + "lowercase"] = lower
+    draft.keys[_KEYS + "strip_accents"] = accents
+    if others:
+        draft.differences.append(
+            Difference("normalizer", f"llama.cpp doesn't do what {', '.join(others)} does")
+        )
+    draft.differences.append(
+        Difference(
+            "wordpiece",
+            "llama.cpp keeps the first code point of a decomposition, lower-cases code point by "
+            "code point, and knows no limit of a word's length "
+            f"({source.model.get('max_input_chars_per_word', 100)} characters in the source)",
+            change=_unlimited,
+            without=_without_rare,
+        )
+    )
+
+
+def _without_rare(line: str) -> str:
+    return "".join(c for c in line if not _is_rare(c))
+
+
+def _is_rare(c: str) -> bool:
+    """Is it a character that the two normalize in other ways?"""
+    if ord(c) < 0x80:
+        return ord(c) < 0x20 or ord(c) == 0x7F
+    decomposed = unicodedata.normalize("NFD", c)
+    marks = [unicodedata.category(d) == "Mn" for d in decomposed]
+    return (
+        c == "\u2581"
+        or unicodedata.category(c)[0] in "MC"
+        or not all(marks[1:])
+        or len(c.lower()) != 1
+    )
+
+
+def _unlimited(document: Json) -> None:
+    document["model"]["max_input_chars_per_word"] = UNLIMITED

@@ -1,0 +1,180 @@
+"""Files to train on: what ``Tokenizer.encode_files`` reads, by the same readers.
+
+Text alone is read here: a tokenizer needs to know where its documents may be cut, and the words
+of lines are counted one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ggtok.base.inputs import SNIFFED
+from ggtok.corpora import jsonl, tables
+from ggtok.corpora.documents import RULES, Faults, Place
+from ggtok.corpora.sources import TABLES, Source, find
+from ggtok.corpora.streams import Stream, naming
+from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
+
+BLOCK = 1 << 20  # bytes of a pipe that are read at a time: they stay in a cache
+MAX_TEXT = (1 << 32) - 1  # of a line, or of a text that is taken as a whole
+
+Text = bytes | memoryview
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How sources are read.
+
+    Attributes:
+        lines: whether each line of a text is cut by itself.
+        field: the field or column of JSON lines and tables that is the text.
+        errors: the rule for documents of files that are malformed.
+    """
+
+    lines: bool
+    field: str = "text"
+    errors: str = "raise"
+
+    @classmethod
+    def checked(cls, lines: bool, field: object, errors: object) -> Reading:
+        """The same of a caller's arguments."""
+        if field is not None and not isinstance(field, str):
+            raise InvalidTypeError(f"field must be str, not {type(field).__name__}")
+        if errors not in RULES:
+            raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
+        return cls(lines, "text" if field is None else field, str(errors))
+
+
+def files_of(path: str, own: Iterable[str] = ()) -> list[str]:
+    """The files that a path, a folder or a glob names, but for those of the output."""
+    if _is_pipe(path):
+        return [path]
+    return [source.path for source in find(path, own)]
+
+
+def texts_of(path: str, reading: Reading) -> Iterator[Text]:
+    """The texts of the files that a path, a folder or a glob names; of parts of files, each of
+    whole lines, where lines are cut by themselves.
+
+    Raises:
+        FileError: a file can't be read, or isn't text.
+        DocumentError: a document is malformed.
+    """
+    if _is_pipe(path):
+        yield from text_of(_blocks(path), path, reading)
+        return
+    for source in find(path, ()):
+        if source.kind == "text":
+            with Stream(source) as stream:
+                yield from text_of(stream.blocks(), source.path, reading)
+        else:
+            yield from _documents(source, reading)
+
+
+def _is_pipe(path: str) -> bool:
+    """Whether it is neither a file nor a folder, and can be read once."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _blocks(path: str) -> Iterator[bytes]:
+    with naming(path), open(path, "rb", buffering=0) as file:
+        while block := file.read(BLOCK):
+            yield block
+
+
+def _documents(source: Source, reading: Reading) -> Iterator[Text]:
+    reader = tables if source.kind in TABLES else jsonl
+    for piece in reader.read(source, Place(0), reading.field, reading.errors):
+        if piece.many:
+            yield from piece.many
+        elif piece.text:
+            yield piece.text
+
+
+# ---- text ----
+
+
+def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
+    """A text that comes in blocks: as a whole, or in parts of whole lines."""
+    faults, at = Faults(reading.errors, name), 0
+    parts = _by_lines if reading.lines else _whole
+    for part in parts(_of_text(blocks, name), name):
+        yield from _valid(part, at, faults, reading.lines)
+        at += len(part)
+
+
+def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """The same blocks, if they aren't those of a binary file."""
+    left = SNIFFED
+    for block in blocks:
+        if left > 0 and b"\0" in block[:left]:
+            raise FileError(f"{name}: a binary file, not UTF-8 text (it has NUL bytes)")
+        left -= len(block)
+        yield block
+
+
+def _valid(part: Text, at: int, faults: Faults, lines: bool) -> Iterator[Text]:
+    """A part, `at` so many bytes from the beginning, as the rule for faulty documents has it."""
+    try:
+        str(part, "utf-8")
+        yield part
+        return
+    except UnicodeDecodeError as e:
+        what = f"not valid UTF-8 ({e.reason})"
+        found = faults.found("invalid_utf8", f"byte {at + e.start}", what)
+    if not found.skipped:
+        yield bytes(part).decode("utf-8", "replace").encode()
+    elif lines:
+        yield b"\n".join([line for line in bytes(part).split(b"\n") if _is_valid(line)])
+
+
+def _is_valid(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _too_long(name: str, what: str) -> InvalidValueError:
+    return InvalidValueError(f"{name}: {what} more than {MAX_TEXT} bytes: give it in parts")
+
+
+def _whole(blocks: Iterable[bytes], name: str) -> Iterator[Text]:
+    held: list[bytes] = []
+    length = 0
+    for block in blocks:
+        held.append(block)
+        length += len(block)
+        if length > MAX_TEXT:
+            raise _too_long(name, "it is taken as a whole, but has")
+    yield b"".join(held)
+
+
+def _by_lines(blocks: Iterable[bytes], name: str) -> Iterator[Text]:
+    held: list[bytes] = []  # the beginning of a line that goes on
+    length = 0
+    for block in blocks:
+        newline = block.rfind(b"\n") + 1
+        if not newline:
+            held.append(block)
+            length += len(block)
+            if length > MAX_TEXT:  # before an endless one has taken all memory
+                raise _too_long(name, "a line of")
+            continue
+        first = block.find(b"\n") + 1 if length else 0
+        if first:
+            yield b"".join((*held, block[:first]))
+        if first < newline:
+            yield memoryview(block)[first:newline]
+        held = [block[newline:]]
+        length = len(held[0])
+    if any(held):
+        yield b"".join(held)

@@ -1,0 +1,420 @@
+"""Counting the words of a corpus, on several threads; keeping the counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ggtok.base import outputs
+from ggtok.base.channel import Channel
+from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
+from ggtok.native import training as native
+from ggtok.native.arguments import truth
+from ggtok.vocabularies.corpus import Reading
+from ggtok.vocabularies.sources import Piece, pieces
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MAGIC = b"ggtok word counts 1\n"
+KIND = outputs.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
+_BATCH = 1 << 20  # bytes of small texts that a thread is given at once
+MIN_MAX_WORDS = 1024
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a training is: what its ``progress`` is called with, several times a second.
+
+    Attributes:
+        phase: "count" or "merge".
+        bytes: of text that was read so far.
+        tokens: that merges have made so far; of how many is ``of``.
+        count: how often the pair that was merged last occurred.
+        seconds: since the phase began.
+    """
+
+    phase: Literal["count", "merge"]
+    seconds: float
+    bytes: int = 0
+    tokens: int = 0
+    of: int = 0
+    count: int = 0
+
+
+ProgressFn = Callable[[Progress], object]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What cuts texts into words: counts of different cuts can't be put together."""
+
+    model: str
+    pre: str | None
+    patterns: tuple[str, ...] | None
+
+    def counts(self, max_words: int) -> native.Counts:
+        if self.model == "spm":
+            return native.Counts(spaces=True, max_words=max_words)
+        if self.patterns is not None:
+            from ggtok.loading import patterns
+
+            return native.Counts(split=patterns.by_patterns(self.patterns), max_words=max_words)
+        return native.Counts(pre=self.pre, max_words=max_words)
+
+
+class WordCounts:
+    """The words of a corpus, and how often each occurs: all that training depends on.
+
+    :func:`ggtok.count_words` makes them; :func:`ggtok.train` takes them in place of sources. They
+    can be saved, loaded, and merged with others of the same pre-tokenizer, counted elsewhere. A
+    copy or a pickle holds what a saved file does.
+    Merging changes the one that takes the others in; otherwise threads may share them.
+    """
+
+    def __init__(self, cut: Cut | None = None, max_words: int = 0) -> None:
+        # Private: use count_words() or load().
+        if not isinstance(cut, Cut):
+            raise InvalidTypeError("word counts are made by ggtok.count_words(sources)")
+        self._cut = cut
+        self._native = cut.counts(max_words)
+        self._max_words = max_words
+        self._inputs: list[str] = []  # paths of counts that these were made from
+
+    @property
+    def model(self) -> str:
+        """What the words are for: ``"bpe"`` or ``"spm"``."""
+        return self._cut.model
+
+    @property
+    def pre(self) -> str | None:
+        """The pre-tokenizer that cut the words, or None."""
+        return self._cut.pre
+
+    @property
+    def pre_patterns(self) -> tuple[str, ...] | None:
+        """The regular expressions that cut the words, or None."""
+        return self._cut.patterns
+
+    def __len__(self) -> int:
+        """How many different words there are."""
+        return self._native.info().n_words
+
+    @property
+    def total(self) -> int:
+        """How many words there are, each with its count."""
+        return self._native.info().total
+
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """What ``max_words`` dropped: different words, and occurrences of such."""
+        info = self._native.info()
+        return info.dropped_words, info.dropped
+
+    def __repr__(self) -> str:
+        cut = self.pre or ("patterns" if self.pre_patterns else "SentencePiece")
+        return f"<ggtok.WordCounts of {cut}: {len(self)} words>"
+
+    def items(self) -> Iterator[tuple[bytes, int]]:
+        """Each word's UTF-8 and its count, frequent ones first."""
+        words, ends, times = self._native.arrays()
+        data, start = words.tobytes(), 0
+        for end, count in zip(ends.tolist(), times.tolist(), strict=True):
+            yield data[start:end], count
+            start = end
+
+    def merge(self, *others: WordCounts) -> None:
+        """Add others' counts to these.
+
+        Raises:
+            InvalidValueError: the others were cut by another pre-tokenizer, or a count would
+                exceed 64 bits.
+        """
+        for other in others:
+            if not isinstance(other, WordCounts):
+                raise InvalidTypeError(f"counts must be WordCounts, not {type(other).__name__}")
+            if other._cut != self._cut:
+                raise InvalidValueError(f"{other!r} and {self!r} differ in how words are cut")
+            self._add(*other._native.arrays())
+            self._inputs += other._inputs
+
+    def _add(
+        self, words: NDArray[np.uint8], ends: NDArray[np.uint64], times: NDArray[np.uint64]
+    ) -> None:
+        counter = native.Counter(self._native)
+        counter.add_words(words, ends, times)
+        counter.flush()
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the counts to a file, whole or not at all.
+
+        Args:
+            path: the file. Older counts are replaced, but not those that :meth:`load` read these
+                from.
+            force: also write over a file that holds no counts.
+
+        Raises:
+            FileError: the file can't be written.
+            InvalidValueError: the file isn't one of counts, or is one that these were read from.
+        """
+        name, force = os.fsdecode(os.fspath(path)), truth(force, "force")
+        outputs.check(name, KIND, inputs=self._inputs, force=force)
+        outputs.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self)._parsed, (self._as_file(),)
+
+    def _as_file(self) -> bytes:
+        words, ends, times = self._native.arrays()
+        about = {
+            "model": self.model,
+            "pre": self.pre,
+            "pre_patterns": self.pre_patterns,
+            "words": len(ends),
+            "bytes": len(words),
+        }
+        head = _MAGIC + json.dumps(about).encode() + b"\n"
+        arrays = [ends.astype("<u8"), times.astype("<u8"), words]
+        return head + b"".join(a.tobytes() for a in arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> WordCounts:
+        """Read counts that :meth:`save` wrote.
+
+        Raises:
+            FileError: the file can't be read.
+            InvalidValueError: it doesn't hold such counts.
+        """
+        name = os.fspath(path)
+        try:
+            with open(name, "rb") as file:
+                data = file.read()
+        except OSError as e:
+            raise file_error(e.errno or 0, e.strerror or str(e), name) from None
+        try:
+            counts = cls._parsed(data)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            raise InvalidValueError(f"{name!s}: not word counts that ggtok saved: {e}") from None
+        counts._inputs.append(os.path.abspath(os.fsdecode(name)))
+        return counts
+
+    @classmethod
+    def _parsed(cls, data: bytes) -> WordCounts:
+        if not data.startswith(_MAGIC):
+            raise ValueError("another kind of file")
+        end = data.index(b"\n", len(_MAGIC)) + 1
+        about = json.loads(data[len(_MAGIC) : end])
+        n, size, patterns = about["words"], about["bytes"], about["pre_patterns"]
+        if not isinstance(n, int) or not isinstance(size, int) or n < 0:
+            raise ValueError("the header's numbers can't be read")
+        if len(data) - end != 16 * n + size:
+            raise ValueError("its length isn't what its header says")
+        if about["model"] not in ("bpe", "spm"):
+            raise ValueError(f"its model is {about['model']!r}")
+        ends = np.frombuffer(data, "<u8", n, end).astype(np.uint64)
+        times = np.frombuffer(data, "<u8", n, end + 8 * n).astype(np.uint64)
+        words = np.frombuffer(data, np.uint8, size, end + 16 * n)
+        counts = cls(Cut(about["model"], about["pre"], patterns and tuple(patterns)))
+        counts._add(words, ends, times)
+        return counts
+
+
+# ---- threads ----
+
+
+def _batches(texts: Iterator[Piece]) -> Iterator[list[Piece]]:
+    """Small texts together, so that threads have something to do."""
+    batch: list[Piece] = []
+    size = 0
+    for piece in texts:
+        batch.append(piece)
+        size += len(piece[0]) + 64
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class _Crew:
+    """Threads that count what they are given."""
+
+    def __init__(self, counts: native.Counts, threads: int) -> None:
+        self._work: Channel[list[Piece]] = Channel(2 * threads)
+        self._failed: list[BaseException] = []
+        self._threads: list[threading.Thread] = []
+        try:
+            for _ in range(threads):
+                thread = threading.Thread(target=self._run, args=(counts,), daemon=True)
+                thread.start()
+                self._threads.append(thread)
+        except BaseException:
+            self._work.close()
+            raise
+
+    def _run(self, counts: native.Counts) -> None:
+        counter: native.Counter | None = None
+        try:
+            while (batch := self._work.get()) is not None:
+                counter = counter or native.Counter(counts)
+                for text, lines in batch:
+                    counter.add(text, lines)
+            if counter is not None and not self._work.closed:
+                counter.flush()
+        except BaseException as e:
+            self._failed.append(e)
+            self._work.close()
+
+    def give(self, batch: list[Piece]) -> bool:
+        """Hands out work; False: a thread has failed."""
+        return self._work.put(batch)
+
+    def finish(self, stop: bool) -> None:
+        if stop:
+            self._work.close()
+        self._work.end()
+        for thread in self._threads:
+            thread.join()
+        if self._failed and not stop:
+            raise self._failed[0]
+
+
+def _count_alone(
+    counts: native.Counts, batches: Iterator[list[Piece]], told: Callable[[int], None]
+) -> None:
+    counter = native.Counter(counts)
+    for batch in batches:
+        for text, lines in batch:
+            counter.add(text, lines)
+        told(sum(len(text) for text, _ in batch))
+    counter.flush()
+
+
+def fill(
+    counts: native.Counts,
+    sources: object,
+    *,
+    reading: Reading,
+    threads: int,
+    progress: ProgressFn | None,
+) -> None:
+    """Counts the words of all sources."""
+    began, read = time.perf_counter(), 0
+
+    def told(n: int) -> None:
+        nonlocal read
+        read += n
+        if progress is not None:
+            progress(Progress("count", time.perf_counter() - began, bytes=read))
+
+    batches = _batches(pieces(sources, reading))
+    if threads == 1:
+        _count_alone(counts, batches, told)
+        return
+    crew = _Crew(counts, threads)
+    done = False
+    try:
+        for batch in batches:
+            if not crew.give(batch):
+                break
+            told(sum(len(text) for text, _ in batch))
+        done = True
+    finally:
+        crew.finish(stop=not done)
+
+
+# ---- arguments ----
+
+
+def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) -> Cut:
+    """The arguments that say how words are cut, checked."""
+    if model == "spm":
+        return Cut("spm", None, None)
+    if model != "bpe":
+        raise InvalidValueError(f"model must be 'bpe' or 'spm', not {model!r}")
+    if pre_patterns is not None:
+        from ggtok.loading.loaded import patterns_tuple
+
+        return Cut("bpe", None, patterns_tuple(pre_patterns))
+    if not isinstance(pre, str):
+        raise InvalidTypeError(f"pre must be str, not {type(pre).__name__}")
+    if "\0" in pre:
+        raise InvalidValueError("pre holds a NUL character")
+    if pre == "whitespace":
+        raise InvalidValueError(
+            "the pre-tokenizer 'whitespace' drops white space, so no vocabulary "
+            "trained with it could give texts back"
+        )
+    return Cut("bpe", pre, None)
+
+
+def check_threads(threads: object, cut: Cut) -> int:
+    from ggtok.native.arguments import index
+    from ggtok.text.batches import _MAX_THREADS, _cores
+
+    n = index(threads, "threads")  # type: ignore[arg-type]
+    if n < 0:
+        raise InvalidValueError(f"threads must not be negative, but is {n}")
+    # Words that Python cuts come one at a time, whatever the number of threads.
+    return 1 if cut.patterns is not None else min(n or _cores(), _MAX_THREADS)
+
+
+def check_documents(documents: object) -> bool:
+    if documents not in ("lines", "whole"):
+        raise InvalidValueError(f"documents must be 'lines' or 'whole', not {documents!r}")
+    return documents == "lines"
+
+
+def check_max_words(max_words: object) -> int:
+    if max_words is None:
+        return 0
+    if isinstance(max_words, bool) or not isinstance(max_words, int):
+        raise InvalidTypeError(f"max_words must be int, not {type(max_words).__name__}")
+    if not MIN_MAX_WORDS <= max_words < 2**63:
+        raise InvalidValueError(f"max_words must be {MIN_MAX_WORDS} or more, but is {max_words}")
+    return max_words
+
+
+def count_words(
+    sources: object,
+    *,
+    model: Literal["bpe", "spm"] = "bpe",
+    pre: str = "llama-bpe",
+    pre_patterns: Sequence[str] | None = None,
+    documents: Literal["lines", "whole"] = "lines",
+    field: str | None = None,
+    errors: Literal["raise", "replace", "skip"] = "raise",
+    max_words: int | None = None,
+    threads: int = 0,
+    progress: ProgressFn | None = None,
+) -> WordCounts:
+    """Count the words of a corpus: the part of :func:`ggtok.train` that reads it.
+
+    Counts can be saved, merged with those of other machines, and trained from as often as wanted:
+    only vocabularies of the same pre-tokenizer share them.
+
+    Args:
+        sources, model, pre, pre_patterns, documents, field, errors, max_words, threads, progress:
+            as of :func:`ggtok.train`.
+
+    Raises:
+        FileError: a file can't be read, or isn't text.
+        DocumentError: a document of a file is malformed.
+        UnknownPreTokenizerError: no pre-tokenizer has that name.
+        TextEncodeError: a ``str`` with a lone surrogate.
+        InvalidTypeError, InvalidValueError: an argument makes no sense.
+    """
+    cut = check_cut(model, pre, pre_patterns)
+    reading = Reading.checked(check_documents(documents), field, errors)
+    limit = check_max_words(max_words)
+    n_threads = check_threads(threads, cut)
+    counts = WordCounts(cut, limit)
+    fill(counts._native, sources, reading=reading, threads=n_threads, progress=progress)
+    return counts

@@ -1,0 +1,85 @@
+"""Special tokens of a vocabulary as other libraries find them in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ggtok.tokenizer import TokenAttr, Tokenizer
+from ggtok.vocabularies.contents import Differs
+
+
+@dataclass(frozen=True)
+class Special:
+    id: int
+    text: bytes
+    control: bool
+    lstrip: bool
+    rstrip: bool
+
+
+def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
+    """The ids of tokens that llama.cpp finds in a text before it cuts it, and what they are."""
+    for id in range(tok.n_tokens):
+        attr = tok.token_attr(id)
+        if attr & (TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN):
+            yield id, attr
+
+
+def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
+    """The tokens that llama.cpp finds in a text, by id, as it loads them.
+
+    `differs` is told where the other library finds other ones, or strips more beside them.
+    """
+    found = [
+        Special(
+            id,
+            tok.token_text(id),
+            not attr & TokenAttr.USER_DEFINED,
+            bool(attr & TokenAttr.LSTRIP),
+            bool(attr & TokenAttr.RSTRIP),
+        )
+        for id, attr in found_whole(tok)
+    ]
+    strips = [special.text for special in found if special.lstrip or special.rstrip]
+    if strips and tok.vocab_type != "WPM":  # which drops all white space
+        differs(
+            f"{format}: beside {_shown(strips[0])} llama.cpp strips white space of ASCII only, the "
+            "other library also U+00A0 or U+3000: ids of such texts differ"
+        )
+    conflict = _conflict([special.text for special in found])
+    if conflict is not None:
+        differs(
+            f"{format}: in the text {_shown(conflict)} llama.cpp finds the longest special token "
+            "first, the other library the leftmost: their ids differ"
+        )
+    return found
+
+
+def _conflict(texts: Sequence[bytes]) -> bytes | None:
+    """A text of two overlapping tokens in which the two rules find others."""
+    begins: dict[bytes, list[bytes]] = {}
+    ends = {text[i:] for text in texts for i in range(1, len(text))}
+    for text in texts:
+        for i in range(1, len(text)):
+            if text[:i] in ends:
+                begins.setdefault(text[:i], []).append(text)
+    known = set(texts)
+    for first in texts:
+        for i in range(1, len(first)):
+            for second in begins.get(first[i:], ()):
+                joint = first[:i] + second
+                if len(first) < len(second) and not _agree(joint, first, second, known):
+                    return joint
+    return None
+
+
+def _agree(joint: bytes, first: bytes, second: bytes, known: set[bytes]) -> bool:
+    """Is it a token at the joint text's beginning that both rules take?"""
+    at = len(joint) - len(second)
+    longest = next(joint[:n] for n in range(len(joint), 0, -1) if joint[:n] in known)
+    return len(longest) >= len(second) or len(longest) <= at
+
+
+def _shown(text: bytes) -> str:
+    return repr(text.decode("utf-8", "backslashreplace"))

@@ -1,0 +1,73 @@
+"""``*.tiktoken``: ranks of byte-level BPE; the expression and special tokens stand elsewhere."""
+
+from __future__ import annotations
+
+import base64
+
+from ggtok.errors import VocabError
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.contents import Contents
+from ggtok.vocabularies.convert.ranks import recovered
+from ggtok.vocabularies.export.special import found_whole
+from ggtok.vocabularies.tokenizer_of import tokenizer_of
+
+_FORMAT = ".tiktoken"
+
+
+def tiktoken(vocabulary: Contents) -> bytes:
+    """The file's bytes: normal tokens in base64, with their ids.
+
+    Raises:
+        VocabError: tiktoken couldn't give llama.cpp's ids: in its files an id is a rank too.
+    """
+    if vocabulary.model != "gpt2" or spelling.is_raw(vocabulary.pre):
+        raise VocabError(f"{_FORMAT}: holds byte-level BPE only, not model {vocabulary.model!r}")
+    tok = tokenizer_of(vocabulary)
+    ignore_merges = tok._native.flags()["ignore_merges"]
+    made = {left + right for left, right in vocabulary.merge_texts or ()}
+    # No text comes to these tokens but one that is parsed for special tokens.
+    special = {id for id, _ in found_whole(tok) if vocabulary.texts[id] not in made}
+    ranks: dict[bytes, int] = {}
+    for id, (text, type) in enumerate(zip(vocabulary.texts, vocabulary.types, strict=True)):
+        if type != spelling.NORMAL or (id in special and not ignore_merges):
+            continue
+        token = spelling.from_characters(text)
+        if not token:
+            raise VocabError(f"{_FORMAT}: token {id} ({text!r}) stands for no bytes")
+        ranks[token] = id
+    _check_bytes(ranks)
+    _check_order(vocabulary, ranks, ignore_merges)
+    lines = [b"%s %d\n" % (base64.b64encode(token), id) for token, id in ranks.items()]
+    return b"".join(lines)
+
+
+def _check_bytes(ranks: dict[bytes, int]) -> None:
+    for byte in range(256):
+        if bytes([byte]) not in ranks:
+            raise VocabError(f"{_FORMAT}: no token for the byte 0x{byte:02X}: tiktoken needs all")
+
+
+def _check_order(vocabulary: Contents, ranks: dict[bytes, int], ignore_merges: bool) -> None:
+    """Merges must come in the order of the ids that they make, and be those that ranks give."""
+    last = -1
+    for i, (left, right) in enumerate(vocabulary.merges):
+        id = ranks.get(left + right)
+        if id is None:
+            raise VocabError(f"{_FORMAT}: merge {i} makes {left + right!r}, which is no token")
+        if id < last:
+            raise VocabError(
+                f"{_FORMAT}: merge {i} makes token {id} after one made token {last}: in a "
+                ".tiktoken file ids rise in the order of merges"
+            )
+        last = id
+    merges, unreachable = recovered(ranks)
+    if unreachable and not ignore_merges:
+        raise VocabError(
+            f"{_FORMAT}: {len(unreachable)} tokens such as {unreachable[0]!r} are made by no "
+            "merges: tiktoken takes a word that is a token as a whole, and llama.cpp doesn't with "
+            f"the pre-tokenizer {vocabulary.pre or 'default'!r}"
+        )
+    known = set(vocabulary.merges)
+    for pair in merges:
+        if pair not in known:
+            raise VocabError(f"{_FORMAT}: by ranks, {pair!r} would be a merge, and it isn't one")

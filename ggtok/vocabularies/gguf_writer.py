@@ -1,0 +1,146 @@
+"""A vocabulary as a GGUF file, by the ``gguf`` package's writer."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from ggtok.errors import VocabError
+from ggtok.vocabularies.contents import Contents
+
+# Vocabulary.special_ids' names, and the words that GGUF's keys have for them.
+SPECIAL_KEYS = {
+    "bos": "bos",
+    "eos": "eos",
+    "eot": "eot",
+    "eom": "eom",
+    "unk": "unknown",
+    "sep": "seperator",  # as GGUF spells it
+    "pad": "padding",
+    "mask": "mask",
+    "fim_pre": "fim_pre",
+    "fim_suf": "fim_suf",
+    "fim_mid": "fim_mid",
+    "fim_pad": "fim_pad",
+    "fim_rep": "fim_rep",
+    "fim_sep": "fim_sep",
+}
+TEMPLATE = "tokenizer.chat_template"
+CHARSMAP = "tokenizer.ggml.precompiled_charsmap"
+FLAG_KEYS = {
+    "add_bos": "add_bos_token",
+    "add_eos": "add_eos_token",
+    "add_sep": "add_sep_token",
+    "add_space_prefix": "add_space_prefix",
+    "remove_extra_whitespaces": "remove_extra_whitespaces",
+}
+
+
+def _check(v: Contents) -> None:
+    """What llama.cpp can't load, or reads as something else."""
+    seen: dict[bytes, int] = {}
+    for id, text in enumerate(v.texts):
+        if b"\0" in text:
+            raise VocabError(f"token {id} ({text!r}) holds a NUL: a GGUF file's texts end there")
+        if not text:
+            raise VocabError(f"token {id} is empty: llama.cpp would name it [EMPTY_{id}]")
+        other = seen.setdefault(text, id)
+        if other != id:
+            raise VocabError(f"tokens {other} and {id} have the same text {text!r}")
+    for i, (left, right) in enumerate(v.merge_texts or ()):
+        if b" " in left[1:] or not left or b"\0" in left + right:
+            raise VocabError(
+                f"merge {i} ({left!r}, {right!r}) can't be written: in a GGUF file the first part "
+                "ends at a space, the second at a NUL"
+            )
+    for name, id in v.special_ids.items():
+        if not 0 <= id < len(v):
+            raise VocabError(f"{name} is token {id}: there are {len(v)}")
+
+
+def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
+    """The file's bytes. `patterns`: the reader is told of ``pre_patterns`` otherwise."""
+    if v.pre_patterns is not None and not patterns:
+        raise VocabError(
+            "a GGUF file can't hold pre_patterns: name a pre-tokenizer (pre=...) that cuts alike, "
+            "or keep to v.tokenizer()"
+        )
+    _check(v)
+    from gguf import GGUFWriter
+
+    with tempfile.TemporaryDirectory(prefix="ggtok-") as folder:
+        path = os.path.join(folder, "vocabulary.gguf")
+        writer = GGUFWriter(path, v.architecture)
+        try:
+            _add_keys(writer, v)
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+        finally:
+            writer.close()
+        with open(path, "rb") as file:
+            return file.read()
+
+
+def _add_keys(writer: object, v: Contents) -> None:
+    """Writes the keys, those of `v.order` first."""
+    place = {key: i for i, key in enumerate(v.order)}
+    for key, value in sorted(_rows(v), key=lambda row: place.get(row[0], len(place))):
+        _add(writer, key, value)
+
+
+def _rows(v: Contents) -> list[tuple[str, object]]:
+    """Keys and values."""
+    ggml = "tokenizer.ggml."
+    rows: list[tuple[str, object]] = [(ggml + "model", v.model)]
+    pre = v.pre
+    if pre is None and v.pre_patterns is not None:
+        pre = "default"
+    if pre is not None:
+        rows.append((ggml + "pre", pre))
+    rows += v.keys.items()
+    rows.append((ggml + "tokens", v.texts))
+    if v.scores is not None:
+        rows.append((ggml + "scores", [float(score) for score in v.scores]))
+    rows.append((ggml + "token_type", v.types))
+    if v.merge_texts is not None:
+        merges = [left + b" " + right for left, right in v.merge_texts]
+        # llama.cpp wants the key, and the writer has no empty arrays: one without parts, which
+        # merges nothing, stands for none.
+        rows.append((ggml + "merges", merges or [b"-"]))
+    rows += [(f"{ggml}{SPECIAL_KEYS[name]}_token_id", id) for name, id in v.special_ids.items()]
+    rows += [(ggml + FLAG_KEYS[name], on) for name, on in v.flags.items()]
+    if v.chat_template is not None or v.chat_templates:
+        rows.append((TEMPLATE, _templates(v)))
+    return rows
+
+
+def _templates(v: Contents) -> str | list[dict[str, str]]:
+    if not v.chat_templates:
+        return v.chat_template or ""
+    named = [{"name": k, "template": t} for k, t in v.chat_templates.items()]
+    if v.chat_template is not None:
+        named.append({"name": "default", "template": v.chat_template})
+    return named
+
+
+def _add(writer: object, key: str, value: object) -> None:
+    """A key, of the type that its value has in Python."""
+    from gguf import GGUFValueType, GGUFWriter
+
+    assert isinstance(writer, GGUFWriter)
+    if key == TEMPLATE:
+        writer.add_chat_template(value)  # type: ignore[arg-type]
+    elif isinstance(value, bool):
+        writer.add_bool(key, value)
+    elif isinstance(value, int):
+        writer.add_uint32(key, value)
+    elif isinstance(value, float):
+        writer.add_float32(key, value)
+    elif isinstance(value, str):
+        writer.add_string(key, value)
+    elif isinstance(value, bytes):
+        writer.add_key_value(key, value, GGUFValueType.ARRAY, GGUFValueType.UINT8)
+    elif isinstance(value, (list, tuple)):
+        writer.add_array(key, list(value))
+    else:
+        raise VocabError(f"the value of {key} is a {type(value).__name__}: GGUF has no such type")

@@ -1,0 +1,146 @@
+"""The arguments of :func:`ggtok.train`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.alphabet import check_specials
+
+RULES = {"bpe": ("huggingface", "bytes"), "spm": ("sentencepiece",)}
+_END_OF_TEXT = "<|endoftext|>"
+_MAX_SIZE = 2**29  # tokens: ggtok's encoders number no more
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of :func:`train` that say what is made, checked."""
+
+    size: int
+    rule: str
+    specials: tuple[str, ...]
+    named: dict[str, str | None]
+    seen: bool
+    byte_fallback: bool
+    coverage: float
+    split_digits: bool
+    min_frequency: int
+    max_length: int
+
+
+def _integer(value: object, what: str, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidTypeError(f"{what} must be int, not {type(value).__name__}")
+    if not least <= value <= most:
+        raise InvalidValueError(f"{what} must be from {least} to {most}, but is {value}")
+    return value
+
+
+def _rule(model: str, rule: object) -> str:
+    rules = RULES[model]
+    if rule is None:
+        return rules[0]
+    if rule not in rules:
+        known = " or ".join(map(repr, rules))
+        raise InvalidValueError(f"rule must be {known} for model '{model}', not {rule!r}")
+    return str(rule)
+
+
+def _specials(
+    model: str, special_tokens: Iterable[str], named: dict[str, str | None]
+) -> tuple[tuple[str, ...], dict[str, str | None]]:
+    """All special tokens in the order of their ids, and which are bos and so on."""
+    texts = check_specials(special_tokens, named)
+    if model == "spm":
+        for name, default in (("unk", "<unk>"), ("bos", "<s>"), ("eos", "</s>")):
+            named[name] = named[name] or default
+        first = [t for name in ("unk", "bos", "eos", "pad") if (t := named[name])]
+        return tuple(dict.fromkeys([*first, *texts])), named
+    # Without these llama.cpp takes token 11 for both, whatever that is.
+    named["eos"] = named["eos"] or _END_OF_TEXT
+    last = [t for name in ("bos", "eos", "unk", "pad") if (t := named[name])]
+    named["bos"] = named["bos"] or named["eos"]
+    return tuple(dict.fromkeys([*texts, *last])), named
+
+
+def _refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
+    """Options that would have no effect."""
+    of = {
+        "alphabet": model == "bpe" and not raw,
+        "byte_fallback": model == "spm",
+        "character_coverage": model == "spm" or raw,
+        "split_digits": model == "spm",
+        "max_token_length": model == "bpe",
+    }
+    for name, is_given in given.items():
+        if is_given and not of[name]:
+            raise InvalidValueError(f"{name} has no effect here: model is '{model}'")
+
+
+def check_options(
+    *,
+    model: str,
+    raw: bool,
+    size: int,
+    rule: object,
+    special_tokens: Iterable[str],
+    named: dict[str, str | None],
+    alphabet: object,
+    byte_fallback: bool,
+    character_coverage: float,
+    split_digits: bool,
+    min_frequency: int,
+    max_token_length: int | None,
+) -> Options:
+    """`raw`: the pre-tokenizer's vocabularies spell tokens as they are."""
+    if alphabet not in ("bytes", "seen"):
+        raise InvalidValueError(f"alphabet must be 'bytes' or 'seen', not {alphabet!r}")
+    if not 0 < character_coverage <= 1:
+        raise InvalidValueError(
+            f"character_coverage must be above 0 and at most 1, but is {character_coverage}"
+        )
+    _refuse(
+        model,
+        raw,
+        {
+            "alphabet": alphabet != "bytes",
+            "byte_fallback": not byte_fallback,
+            "character_coverage": character_coverage != 1,
+            "split_digits": split_digits,
+            "max_token_length": max_token_length is not None,
+        },
+    )
+    specials, named_texts = _specials(model, special_tokens, dict(named))
+    if raw or (model == "spm" and byte_fallback):
+        for text in specials:
+            if spelling.is_byte_token(text.encode()):
+                raise InvalidValueError(
+                    f"the special token '{text}' is spelled as a byte token is: choose another text"
+                )
+    length = 0
+    if max_token_length is not None:
+        length = _integer(max_token_length, "max_token_length", 1, 2**31)
+    return Options(
+        size=size,
+        rule=_rule(model, rule),
+        specials=specials,
+        named=named_texts,
+        seen=alphabet == "seen",
+        byte_fallback=byte_fallback,
+        coverage=character_coverage,
+        split_digits=split_digits,
+        min_frequency=_integer(min_frequency, "min_frequency", 1, 2**62),
+        max_length=length,
+    )
+
+
+def check_size(vocab_size: object) -> int:
+    return _integer(vocab_size, "vocab_size", 1, _MAX_SIZE)
+
+
+def check_template(template: object) -> str | None:
+    if template is not None and not isinstance(template, str):
+        raise InvalidTypeError(f"chat_template must be str, not {type(template).__name__}")
+    return template

@@ -1,0 +1,42 @@
+"""llama.cpp's pre-tokenizers as tokenizer.json writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ggtok.vocabularies.newer_characters import limited
+from ggtok.vocabularies.patterns import Chain
+
+# Gemma 4's, which isn't byte-level.
+NEWLINES: dict[str, Any] = {
+    "type": "Split",
+    "pattern": {"Regex": "\\n+"},
+    "behavior": "Isolated",
+    "invert": False,
+}
+# tokenizers 1.0 only has the expressions that are published, and these by another name.
+_DIGITS: dict[str, dict[str, Any]] = {
+    r"\p{N}": {"type": "Digits", "individual_digits": True},
+    r"\p{N}+": {"type": "Digits", "individual_digits": False},
+}
+
+
+def _split(step: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": step}, "behavior": "Isolated", "invert": False}
+
+
+def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
+    """A pre_tokenizer that cuts text as llama.cpp does."""
+    return _sequence([_split(limited(step)) for step in chain.steps])
+
+
+def published_pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
+    """One that differs for characters newer than Unicode 15.1, in texts that are published."""
+    return _sequence([_DIGITS.get(step) or _split(step) for step in chain.written or chain.steps])
+
+
+def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    steps.append(
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    )
+    return {"type": "Sequence", "pretokenizers": steps}

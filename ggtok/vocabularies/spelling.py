@@ -1,0 +1,92 @@
+"""How vocabularies spell bytes: GPT-2's characters, ``<0xXX>``, U+2581."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ggtok.native import training as native
+
+MARK = "\u2581".encode()
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+
+# tokenizer.ggml.model, and how its normal tokens spell text. Others are asked of a tokenizer.
+_MARKED = {"llama", "t5", "gemma4"}
+
+
+@cache
+def byte_characters() -> tuple[bytes, ...]:
+    """GPT-2's: printable bytes are themselves, the others are counted from U+0100. In UTF-8."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return tuple(chr(b if b in printable else next(others)).encode() for b in range(256))
+
+
+@cache
+def _bytes_by_character() -> dict[str, int]:
+    return {character.decode(): b for b, character in enumerate(byte_characters())}
+
+
+def to_characters(data: bytes) -> bytes:
+    """Bytes as GPT-2's characters, in UTF-8."""
+    characters = byte_characters()
+    return b"".join([characters[b] for b in data])
+
+
+def from_characters(text: bytes) -> bytes | None:
+    """The bytes that GPT-2's characters stand for; None: these are others."""
+    known = _bytes_by_character()
+    try:
+        return bytes(map(known.__getitem__, text.decode()))
+    except (KeyError, UnicodeDecodeError):
+        return None
+
+
+def characters_length(text: bytes) -> int:
+    """How many bytes GPT-2's characters stand for."""
+    return len(text.decode())
+
+
+def marked_length(text: bytes) -> int:
+    """The same of text that is spelled as it is, but for spaces."""
+    return len(text) - (len(MARK) - 1) * text.count(MARK)
+
+
+def byte_token(byte: int) -> bytes:
+    return b"<0x%02X>" % byte
+
+
+def is_raw(pre: str | None) -> bool:
+    """Do vocabularies with this pre-tokenizer spell tokens as they are?"""
+    return pre is not None and native.pre_is_raw(pre)
+
+
+def scheme(model: str, pre: str | None) -> str | None:
+    """How such a vocabulary spells text: "characters", "marks", or None for others."""
+    if model in _MARKED or (model == "gpt2" and is_raw(pre)):
+        return "marks"
+    return "characters" if model == "gpt2" else None
+
+
+def decoded(text: bytes, type: int, spelled: str) -> bytes:
+    """What a stored text stands for."""
+    if type == BYTE and len(text) == 6 and text.startswith(b"<0x"):
+        try:
+            return bytes([int(text[3:5], 16)])
+        except ValueError:
+            return text
+    if type not in (NORMAL, UNUSED):
+        return text
+    if spelled == "marks":
+        return text.replace(MARK, b" ")
+    data = from_characters(text)
+    return text if data is None else data
+
+
+def is_byte_token(text: bytes) -> bool:
+    """``<0x00>`` to ``<0xFF>``?"""
+    return len(text) == 6 and text.startswith(b"<0x") and text in _byte_tokens()
+
+
+@cache
+def _byte_tokens() -> frozenset[bytes]:
+    return frozenset(map(byte_token, range(256)))

@@ -1,0 +1,92 @@
+"""Files that a vocabulary can be written to: one row for each kind."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ggtok.base import outputs
+from ggtok.base.outputs import Kind
+from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError, VocabWarning
+from ggtok.vocabularies.contents import Contents, Differs
+from ggtok.vocabularies.gguf_writer import gguf_bytes
+from ggtok.vocabularies.report import ConversionReport
+
+
+def _gguf(vocabulary: Contents, differs: Differs) -> bytes:
+    return gguf_bytes(vocabulary)
+
+
+def _tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
+    from ggtok.vocabularies.export.tokenizer_json import tokenizer_json
+
+    return tokenizer_json(vocabulary, differs)
+
+
+def _tiktoken(vocabulary: Contents, differs: Differs) -> bytes:
+    from ggtok.vocabularies.export.tiktoken import tiktoken
+
+    return tiktoken(vocabulary)
+
+
+def _sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
+    from ggtok.vocabularies.export.sentencepiece import sentencepiece
+
+    return sentencepiece(vocabulary, differs)
+
+
+class Writer(NamedTuple):
+    make: Callable[[Contents, Differs], bytes]
+    kind: Kind
+
+
+GGUF = Kind("a GGUF file", lambda head: head.startswith(b"GGUF"))
+# What a tokenizer.json of the tokenizers library begins with, a tiktoken file's line, and a
+# SentencePiece model's first piece.
+_JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
+_RANK = re.compile(rb"[A-Za-z0-9+/]+=* [0-9]+\r?\n")
+_PIECE = re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL)
+
+# By the end of a file's name.
+WRITERS = {
+    ".gguf": Writer(_gguf, GGUF),
+    ".json": Writer(_tokenizer_json, Kind("a tokenizer.json", _JSON.match)),
+    ".tiktoken": Writer(_tiktoken, Kind("a file of tiktoken's ranks", _RANK.match)),
+    ".model": Writer(_sentencepiece, Kind("a SentencePiece model", _PIECE.match)),
+}
+
+
+def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool) -> Writer:
+    """What writes the file that `path` names; refuses what :func:`write` would refuse of it."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
+    name = os.fsdecode(os.fspath(path))
+    writer = next((row for end, row in WRITERS.items() if name.endswith(end)), None)
+    if writer is None:
+        kinds = ", ".join(WRITERS)
+        raise InvalidValueError(
+            f"{name}: the name must end in one of {kinds}, to say what to write"
+        )
+    outputs.check(name, writer.kind, inputs=inputs, force=force)
+    return writer
+
+
+def write(
+    vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool, force: bool
+) -> None:
+    """Writes the file that `path` names."""
+    writer = checked(path, vocabulary.inputs, force=force)
+    differs = Differs(inexact)
+    if isinstance(vocabulary.report, ConversionReport) and vocabulary.report.unexplained:
+        differs(vocabulary.report.unexplained_reason)
+    data = writer.make(vocabulary, differs)
+    if differs.reasons and not inexact:
+        why = "; ".join(differs.reasons)
+        raise VocabError(f"{why}; inexact=True writes the file all the same")
+    for reason in differs.reasons:
+        warnings.warn(reason, VocabWarning, stacklevel=3)
+    name = os.fsdecode(os.fspath(path))
+    outputs.write(name, data, writer.kind, inputs=vocabulary.inputs, force=force)
