@@ -90,21 +90,21 @@ __all__ = [
 
 # Imported when first used: most programs make no vocabularies and encode no files.
 _LATER = {
-    "ConversionReport": "making.report",
-    "EncodeProgress": "files.summary",
-    "Finding": "checks.codes",
-    "Progress": "making.counts",
-    "Report": "making.report",
-    "Summary": "files.summary",
-    "TrainingReport": "making.report",
-    "Vocabulary": "making.vocabulary",
-    "WordCounts": "making.counts",
-    "convert": "making.convert",
-    "count_words": "making.counts",
-    "doctor": "checks.run",
-    "train": "making.train",
+    "ConversionReport": "vocabularies.report",
+    "EncodeProgress": "corpora.summary",
+    "Finding": "inspect.doctor.codes",
+    "Progress": "vocabularies.counts",
+    "Report": "vocabularies.report",
+    "Summary": "corpora.summary",
+    "TrainingReport": "vocabularies.report",
+    "Vocabulary": "vocabularies.vocabulary",
+    "WordCounts": "vocabularies.counts",
+    "convert": "vocabularies.convert",
+    "count_words": "vocabularies.counts",
+    "doctor": "inspect.doctor.run",
+    "train": "vocabularies.train",
     "trim_chat": "chat.trim",
-    "vocabulary": "making.read",
+    "vocabulary": "vocabularies.read",
 }
 
 

@@ -1,4 +1,4 @@
-# The compiled module (cext/build_ffi.py). Only _native/ imports it.
+# The compiled module (cext/build_ffi.py). Only native/ imports it.
 from typing import Any
 
 ffi: Any

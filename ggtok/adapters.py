@@ -22,7 +22,7 @@ from ggtok.native import CONTINUES, MORE, PLAIN_USER_DEFINED
 from ggtok.native.arguments import index, iterated, truth
 from ggtok.tokenizer import Tokenizer
 
-TYPE_CHECKING = False  # as in _native/library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, SupportsIndex

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.native import arrow
 
-TYPE_CHECKING = False  # as in _native/library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any
 

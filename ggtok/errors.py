@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ggtok.base.escape import shown
 
-TYPE_CHECKING = False  # as in _native/library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any
 

@@ -35,7 +35,7 @@ MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"
 
 # Hand-written files that are longer, and why.
 LONGER_C = {"ggtok.h": "the public header, most of it documentation"}
-LONGER_PYTHON: dict[str, str] = {}
+LONGER_PYTHON = {"tokenizer.py": "every public method with its documentation"}
 C_LINES, PYTHON_LINES = 600, 500
 
 

@@ -43,7 +43,7 @@ static void batch_free(PyObject *capsule) {
     ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-/* A batch's result: lists, or what _native/results.py makes arrays of, which own the batch then. */
+/* A batch's result: lists, or what native/results.py makes arrays of, which own the batch then. */
 static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_lists, bool spans) {
     const int64_t *offsets = ggtok_batch_offsets(*batch);
     const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);

@@ -203,7 +203,7 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     return NULL;
 }
 
-/* How many arguments each takes is its one caller's business: _native/tokenizer.py. */
+/* How many arguments each takes is its one caller's business: native/tokenizer.py. */
 
 /* (text, add_special, parse_special, continuation) -> list of int */
 static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {

@@ -2,7 +2,7 @@
 #include "python/state.h"
 
 /* Adds the bit if the object is True. False: it is no bool, and TypeError is set; Python finds out
- * which argument that is, and takes other libraries' bools (_native/arguments.py). */
+ * which argument that is, and takes other libraries' bools (native/arguments.py). */
 static bool add_flag(PyObject *object, unsigned bit, unsigned *flags) {
     if (object == Py_True) *flags |= bit;
     if (object == Py_True || object == Py_False) return true;

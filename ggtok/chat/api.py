@@ -32,7 +32,7 @@ from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError, Templa
 from ggtok.native.arguments import thread_count, truth_or_none
 
 if TYPE_CHECKING:
-    from ggtok._attributes import Attributes
+    from ggtok.loading.loaded import Loaded
 
 _CHATS = 64  # templates whose capabilities are kept
 _PLANS = 64  # plans that a tokenizer keeps
@@ -48,27 +48,27 @@ _LIKES = ("llama.cpp", "transformers")
 Render = Callable[[Messages], Prompt]
 
 
-def text(tok: Attributes, messages: Messages, options: Options) -> str:
-    found: str = _one(tok, messages, options, plan.TEXT, False, "parse")
+def text(loaded: Loaded, messages: Messages, options: Options) -> str:
+    found: str = _one(loaded, messages, options, plan.TEXT, False, "parse")
     return found
 
 
 def ids(
-    tok: Attributes, messages: Messages, options: Options, trusted: bool, user_defined: str
+    loaded: Loaded, messages: Messages, options: Options, trusted: bool, user_defined: str
 ) -> list[int]:
-    found: list[int] = _one(tok, messages, options, plan.IDS, trusted, user_defined)
+    found: list[int] = _one(loaded, messages, options, plan.IDS, trusted, user_defined)
     return found
 
 
 def count(
-    tok: Attributes, messages: Messages, options: Options, trusted: bool, user_defined: str
+    loaded: Loaded, messages: Messages, options: Options, trusted: bool, user_defined: str
 ) -> int:
-    found: int = _one(tok, messages, options, plan.COUNT, trusted, user_defined)
+    found: int = _one(loaded, messages, options, plan.COUNT, trusted, user_defined)
     return found
 
 
 def _one(
-    tok: Attributes,
+    loaded: Loaded,
     messages: Messages,
     options: Options,
     want: int,
@@ -76,18 +76,18 @@ def _one(
     user_defined: str,
 ) -> Any:
     given = messages if type(messages) is list else values.sequence(messages, *_MESSAGES)
-    quick, tools = _planned(tok, options, trusted, user_defined)
+    quick, tools = _planned(loaded, options, trusted, user_defined)
     if quick is not None:
         flags = encode.FLAGS[user_defined]
         bits = want | plan.TRUSTED if trusted else want
-        [found] = _run(tok, quick, [given], bits, flags, tools, options.now)
+        [found] = _run(loaded, quick, [given], bits, flags, tools, options.now)
         if found is not None:
-            return _raised(tok, found)
-    return _slowly(tok, given, renderer(tok, options), options, want, trusted, user_defined)
+            return _raised(loaded, found)
+    return _slowly(loaded, given, renderer(loaded, options), options, want, trusted, user_defined)
 
 
 def _slowly(
-    tok: Attributes,
+    loaded: Loaded,
     messages: Messages,
     prompt_of: Render,
     options: Options,
@@ -99,30 +99,30 @@ def _slowly(
     prompt = prompt_of(messages)
     if want == plan.TEXT:
         return prompt.text
-    ids = encode.ids(tok, to_encode(tok, prompt, options.like), trusted, user_defined)
+    ids = encode.ids(loaded, to_encode(loaded, prompt, options.like), trusted, user_defined)
     return len(ids) if want == plan.COUNT else ids
 
 
-def _run(tok: Attributes, quick: Plan, conversations: list[Any], *args: Any) -> list[Any]:
+def _run(loaded: Loaded, quick: Plan, conversations: list[Any], *args: Any) -> list[Any]:
     empty = [not one for one in conversations]  # now: they may change meanwhile
     try:
-        found = quick.run(tok, conversations, *args)
+        found = quick.run(loaded, conversations, *args)
     except MemoryError as e:
-        tok._native.raise_for(e)
+        loaded.native.raise_for(e)
     # Without messages, the way through Python says what is missing.
     return [None if none else one for one, none in zip(found, empty, strict=True)]
 
 
-def _raised(tok: Attributes, found: Any) -> Any:
+def _raised(loaded: Loaded, found: Any) -> Any:
     if isinstance(found, engine.Failed):
         raise engine.error_of(found)
     if isinstance(found, Exception):
-        tok._native.raise_for(found)
+        loaded.native.raise_for(found)
     return found
 
 
 def ids_after(
-    tok: Attributes,
+    loaded: Loaded,
     messages: Messages,
     options: Options,
     trusted: bool,
@@ -132,33 +132,33 @@ def ids_after(
     """The ids of a conversation of whose first messages they are known."""
     encode.check(trusted, user_defined)
     given = values.sequence(messages, *_MESSAGES)
-    n, ids = known_ids.check(tok, known, len(given))
+    n, ids = known_ids.check(loaded, known, len(given))
     _listed(options)
     closed = replace(options, add_generation_prompt=False, continue_final_message=False)
     if options.like == "transformers":
         closed.continue_final_message = None
     now = options.now()  # one moment for both: templates may show it
     options.clock = closed.clock = lambda: now
-    beginning = renderer(tok, closed, whole=True)(given[:n])
-    prompt = renderer(tok, options, whole=True)(given)
-    return [*ids, *known_ids.following(tok, ids, beginning, prompt, trusted, user_defined)]
+    beginning = renderer(loaded, closed, whole=True)(given[:n])
+    prompt = renderer(loaded, options, whole=True)(given)
+    return [*ids, *known_ids.following(loaded, ids, beginning, prompt, trusted, user_defined)]
 
 
-def render(tok: Attributes, messages: Messages, options: Options) -> Prompt:
-    return renderer(tok, options)(messages)
+def render(loaded: Loaded, messages: Messages, options: Options) -> Prompt:
+    return renderer(loaded, options)(messages)
 
 
-def renderer(tok: Attributes, options: Options, whole: bool = False) -> Render:
+def renderer(loaded: Loaded, options: Options, whole: bool = False) -> Render:
     """What makes prompts of conversations under the same options.
 
     `whole`: with an EOS that the template writes at the end, even if the vocabulary adds one.
     """
     _check(options)
     if options.like == "transformers":
-        given = transformers.Given(tok, options)
+        given = transformers.Given(loaded, options)
         return given.render_any if whole else given.render
-    tokens = files.of(tok).tokens
-    chat, thinks = _chat(tok, options)
+    tokens = files.of(loaded).tokens
+    chat, thinks = _chat(loaded, options)
     if whole:
         tokens = replace(tokens, add_eos=False)
     _check_names(options, chat)
@@ -186,26 +186,27 @@ def _prefills(options: Options) -> bool:
 
 
 def _planned(
-    tok: Attributes, options: Options, trusted: bool, user_defined: str
+    loaded: Loaded, options: Options, trusted: bool, user_defined: str
 ) -> tuple[Plan | None, list[Any] | None]:
     """What to do with conversations, found out once for the same options; and the tools."""
     encode.check(trusted, user_defined)
     usual = _is_usual(options)
-    last = tok._last_plan
+    memo = loaded.memo
+    last = memo.get("last plan")
     if usual and last is not None and _is_like(options, *last[0]):
         return last[1], None
     tools = _listed(options)
     key = _key(options, tools)
-    plans = tok._plans
+    plans = memo.setdefault("plans", {})
     quick = _UNKNOWN if key is None else plans.get(key, _UNKNOWN)
     if quick is _UNKNOWN:
-        quick = _plan(tok, options)
+        quick = _plan(loaded, options)
         if key is not None:
             if len(plans) >= _PLANS:
                 plans.clear()
             plans[key] = quick
     if usual and key is not None:
-        tok._last_plan = _compared(options), quick
+        memo["last plan"] = _compared(options), quick
     return quick, _read_tools(options, tools)
 
 
@@ -303,20 +304,20 @@ def _key(options: Options, tools: list[Any] | None) -> object:
     return (kinds, values) if _SIMPLE.issuperset(kinds) else None
 
 
-def _plan(tok: Attributes, options: Options) -> Plan | None:
+def _plan(loaded: Loaded, options: Options) -> Plan | None:
     _check(options)
     if options.like == "transformers":
-        return transformers.Given(tok, options).plan(tok)
-    chat, thinks = _chat(tok, options)
+        return transformers.Given(loaded, options).plan(loaded)
+    chat, thinks = _chat(loaded, options)
     _check_names(options, chat)
     fields = {**_fields(options), "messages": [], "tools": None}
     prefill = _prefills(options)
     understood = request.read(fields, prefill)
-    return plan.served(chat, thinks, understood, files.of(tok).tokens, prefill)
+    return plan.served(chat, thinks, understood, files.of(loaded).tokens, prefill)
 
 
 def render_body(
-    tok: Attributes,
+    loaded: Loaded,
     body: Mapping[str, Any],
     *,
     template: str | None = None,
@@ -327,41 +328,41 @@ def render_body(
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
     understood = request.read(body)
     options = Options(tools=understood.tools, template=template)
-    chat, thinks = _chat(tok, options)
-    return chat.render(understood, files.of(tok).tokens, (clock or datetime.now)(), thinks)
+    chat, thinks = _chat(loaded, options)
+    return chat.render(understood, files.of(loaded).tokens, (clock or datetime.now)(), thinks)
 
 
-def chat_of(tok: Attributes, template: str | None = None) -> Chat:
+def chat_of(loaded: Loaded, template: str | None = None) -> Chat:
     """What is known of a template as llama-server would use it."""
-    return _chat(tok, Options(template=template))[0]
+    return _chat(loaded, Options(template=template))[0]
 
 
 def ids_and_mask(
-    tok: Attributes, messages: Messages, options: Options, *, trusted: bool, user_defined: str
+    loaded: Loaded, messages: Messages, options: Options, *, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
     """The ids, and for each whether it is the answer's."""
     encode.check(trusted, user_defined)
-    transformers.check_generation(source_of(tok, options))
-    prompt = to_encode(tok, render(tok, messages, options), options.like)
-    return encode.ids_and_mask(tok, prompt, trusted, user_defined)
+    transformers.check_generation(source_of(loaded, options))
+    prompt = to_encode(loaded, render(loaded, messages, options), options.like)
+    return encode.ids_and_mask(loaded, prompt, trusted, user_defined)
 
 
-def to_encode(tok: Attributes, prompt: Prompt, like: str) -> Prompt:
+def to_encode(loaded: Loaded, prompt: Prompt, like: str) -> Prompt:
     """transformers' text keeps BOS and EOS; the server's has lost those that are added."""
     if like == "transformers":
-        return transformers.without_added(prompt, tok)
+        return transformers.without_added(prompt, loaded)
     return prompt
 
 
-def source_of(tok: Attributes, options: Options) -> str:
+def source_of(loaded: Loaded, options: Options) -> str:
     """The template that the options mean."""
     if options.like == "transformers":
-        return transformers.find_source(tok.chat_templates, options)
-    return _chat(tok, options)[0].source
+        return transformers.find_source(loaded.chat_templates, options)
+    return _chat(loaded, options)[0].source
 
 
 def encode_batch(
-    tok: Attributes,
+    loaded: Loaded,
     conversations: Iterable[Messages],
     options: Options,
     trusted: bool,
@@ -370,8 +371,8 @@ def encode_batch(
 ) -> list[list[int]]:
     """The ids of each conversation."""
     threads = thread_count(threads)
-    quick, tools = _planned(tok, options, trusted, user_defined)
-    prompt_of = renderer(tok, options)
+    quick, tools = _planned(loaded, options, trusted, user_defined)
+    prompt_of = renderer(loaded, options)
     bits = plan.TRUSTED if trusted else plan.IDS
     given = values.sequence(conversations, "conversations", "conversations")
 
@@ -383,15 +384,15 @@ def encode_batch(
         results: list[Any] = [None] * len(some)
         if quick is not None:
             flags = encode.FLAGS[user_defined]
-            results = _run(tok, quick, some, bits, flags, tools, options.now)
+            results = _run(loaded, quick, some, bits, flags, tools, options.now)
         for i, found in enumerate(results):
             if type(found) is list:
                 continue
             with _numbered(begin + i):
                 results[i] = (
-                    _slowly(tok, some[i], prompt_of, options, plan.IDS, trusted, user_defined)
+                    _slowly(loaded, some[i], prompt_of, options, plan.IDS, trusted, user_defined)
                     if found is None
-                    else _raised(tok, found)
+                    else _raised(loaded, found)
                 )
         return results
 
@@ -462,9 +463,9 @@ def _fields(options: Options) -> dict[str, Any]:
 # ---- templates ----
 
 
-def _chat(tok: Attributes, options: Options) -> tuple[Chat, bool]:
+def _chat(loaded: Loaded, options: Options) -> tuple[Chat, bool]:
     """The template to use, and whether the server would think by default."""
-    templates, tokens = files.of(tok).templates, files.of(tok).tokens
+    templates, tokens = files.of(loaded).templates, files.of(loaded).tokens
     wanted = options.template
     default = templates.get("default", "")
     if wanted is not None:
@@ -472,7 +473,7 @@ def _chat(tok: Attributes, options: Options) -> tuple[Chat, bool]:
     if default in ("", "chatml"):
         instead = wanted is None and templates.get("tool_use")
         if not default and not instead:
-            files.warn_of_no_template(tok)
+            files.warn_of_no_template(loaded)
         default = instead or server.CHATML
     chat = _known(server.patched(default), tokens)
     if wanted is None and options.tools and templates.get("tool_use"):

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from ggtok.chat.prompt import Prompt, Ranges
 from ggtok.errors import InvalidValueError
-from ggtok.native import ADD_SPECIAL, PARSE_SPECIAL, PLAIN_USER_DEFINED, Part
+from ggtok.native import ADD_SPECIAL, PARSE_SPECIAL, PLAIN_USER_DEFINED
 from ggtok.native.arguments import truth
 
 if TYPE_CHECKING:
-    from ggtok._attributes import Attributes
+    from ggtok.loading.loaded import Loaded
+    from ggtok.native import Part
 
 _PARSE = ADD_SPECIAL | PARSE_SPECIAL
 FLAGS = {"parse": _PARSE, "plain": _PARSE | PLAIN_USER_DEFINED}
@@ -23,18 +24,18 @@ def check(trusted: bool, user_defined: str) -> None:
         raise InvalidValueError(f'user_defined must be "parse" or "plain", not {user_defined!r}')
 
 
-def ids(tok: Attributes, prompt: Prompt, trusted: bool, user_defined: str) -> list[int]:
+def ids(loaded: Loaded, prompt: Prompt, trusted: bool, user_defined: str) -> list[int]:
     parsed = ranges(prompt, trusted)
-    return tok._native.encode_ranges(prompt.text, FLAGS[user_defined], parsed)
+    return loaded.native.encode_ranges(prompt.text, FLAGS[user_defined], parsed)
 
 
 def ids_and_mask(
-    tok: Attributes, prompt: Prompt, trusted: bool, user_defined: str
+    loaded: Loaded, prompt: Prompt, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
     """And for each id whether a byte of it was generated."""
     parsed = list(ranges(prompt, trusted))
-    ids, parts = tok._native.encode_parts(prompt.text, FLAGS[user_defined], parsed)
-    return ids, _mask(tok, prompt.text.encode(), ids, parts, prompt.generated)
+    ids, parts = loaded.native.encode_parts(prompt.text, FLAGS[user_defined], parsed)
+    return ids, _mask(loaded, prompt.text.encode(), ids, parts, prompt.generated)
 
 
 def ranges(prompt: Prompt, trusted: bool) -> Ranges:
@@ -45,7 +46,7 @@ def ranges(prompt: Prompt, trusted: bool) -> Ranges:
 
 
 def _mask(
-    tok: Attributes, data: bytes, ids: list[int], parts: list[Part], ranges: Ranges
+    loaded: Loaded, data: bytes, ids: list[int], parts: list[Part], ranges: Ranges
 ) -> list[bool]:
     """For each id whether one of its bytes lies in a range.
 
@@ -63,11 +64,11 @@ def _mask(
         if special or (ranges[k][0] <= pos and end <= ranges[k][1]):
             mask[first : first + n_ids] = [True] * n_ids
             continue
-        pieces = [tok.token_to_piece(id) for id in ids[first : first + n_ids]]
+        pieces = [loaded.native.piece(id, 0, True) for id in ids[first : first + n_ids]]
         shown, raw = b"".join(pieces), data[pos:end]
         if shown not in (raw, b" " + raw):
             raise InvalidValueError(
-                f"return_assistant_mask: {tok.vocab_type} tokens don't spell out the text "
+                f"return_assistant_mask: {loaded.vocab_type} tokens don't spell out the text "
                 "that they stand for, so their places in it are unknown"
             )
         at = end - len(shown)

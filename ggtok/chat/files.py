@@ -6,21 +6,20 @@ import sys
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from ggtok.base.escape import shown
 from ggtok.chat.server import Tokens
 from ggtok.errors import InvalidValueError, VocabWarning
 
 if TYPE_CHECKING:
-    from ggtok._attributes import Attributes
+    from ggtok.loading.loaded import Loaded
 
 
-def warn_of_no_template(tok: Attributes) -> None:
+def warn_of_no_template(loaded: Loaded) -> None:
     """Once for each tokenizer, on the line outside of ggtok that calls it."""
-    if tok._warned_of_no_template:
+    if loaded.memo.get("warned of no template"):
         return
-    name = "the file" if tok._path is None else shown(tok._path)
+    name = "the file" if loaded.path is None else shown(loaded.path)
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("ggtok."):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
@@ -31,30 +30,27 @@ def warn_of_no_template(tok: Attributes) -> None:
         VocabWarning,
         stacklevel=level,
     )
-    tok._warned_of_no_template = True  # not if the warning was raised
+    loaded.memo["warned of no template"] = True  # not if the warning was raised
 
 
 class File:
     __slots__ = ("templates", "tokens")
 
-    def __init__(self, tok: Attributes) -> None:
-        bos, eos = piece(tok, tok.bos_id), piece(tok, tok.eos_id)
-        self.tokens = Tokens(bos, eos, tok.add_bos, tok.add_eos)
-        self.templates = tok.chat_templates
+    def __init__(self, loaded: Loaded) -> None:
+        bos, eos = piece(loaded, loaded.bos_id), piece(loaded, loaded.eos_id)
+        self.tokens = Tokens(bos, eos, loaded.flags["add_bos"], loaded.flags["add_eos"])
+        self.templates = loaded.chat_templates
 
 
-_files: WeakKeyDictionary[Attributes, File] = WeakKeyDictionary()
-
-
-def of(tok: Attributes) -> File:
-    file = _files.get(tok)
+def of(loaded: Loaded) -> File:
+    file: File | None = loaded.memo.get("chat file")
     if file is None:
-        file = _files[tok] = File(tok)
+        file = loaded.memo["chat file"] = File(loaded)
     return file
 
 
-def piece(tok: Attributes, id: int | None) -> str:
-    return "" if id is None else tok.token_to_piece(id).decode("utf-8", "replace")
+def piece(loaded: Loaded, id: int | None) -> str:
+    return "" if id is None else loaded.native.piece(id, 0, True).decode("utf-8", "replace")
 
 
 def find_template(templates: Mapping[str, str], wanted: str) -> str:

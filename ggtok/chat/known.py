@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ggtok._attributes import TokenAttr
 from ggtok.chat import encode
 from ggtok.chat.prompt import Prompt
 from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError, TokenIdError
+from ggtok.loading.token_attr import TokenAttr
 from ggtok.native import ADD_SPECIAL, CONTINUATION
 from ggtok.native.arguments import index, int32_array
 
 if TYPE_CHECKING:
-    from ggtok._attributes import Attributes
+    from ggtok.loading.loaded import Loaded
 
 _SHOWN = 40  # characters of a text before and after a difference
 _SPACES = " \t\n\v\f\r"  # C's
 
 
-def check(tok: Attributes, known: object, n_messages: int) -> tuple[int, list[int]]:
+def check(loaded: Loaded, known: object, n_messages: int) -> tuple[int, list[int]]:
     if not isinstance(known, (tuple, list)) or len(known) != 2:
         kind = type(known).__name__
         raise InvalidTypeError(f"known must be (how many messages, their ids), not {kind}")
@@ -35,13 +35,13 @@ def check(tok: Attributes, known: object, n_messages: int) -> tuple[int, list[in
     array = int32_array(known[1])
     ids = list(memoryview(array).cast("B").cast("i"))
     for i, id in enumerate(ids):
-        if not 0 <= id < tok.n_tokens:
+        if not 0 <= id < loaded.n_tokens:
             raise TokenIdError(f"known: ids[{i}] is {id}: not a token id of this vocabulary")
     return n, ids
 
 
 def following(
-    tok: Attributes,
+    loaded: Loaded,
     ids: list[int],
     beginning: Prompt,
     prompt: Prompt,
@@ -54,15 +54,15 @@ def following(
     flags = encode.FLAGS[user_defined] & ~ADD_SPECIAL | CONTINUATION
     said = beginning.said()
     behind = beginning.rest(said)
-    added, last, end = _closing(tok, ids, behind, flags)
+    added, last, end = _closing(loaded, ids, behind, flags)
     rest = prompt.rest(said + end)
-    if last is not None and tok.token_attr(last) & TokenAttr.RSTRIP:
+    if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
         rest = rest.rest(len(rest.text) - len(rest.text.lstrip(_SPACES)))
-    return added + tok._native.encode_ranges(rest.text, flags, encode.ranges(rest, trusted))
+    return added + loaded.native.encode_ranges(rest.text, flags, encode.ranges(rest, trusted))
 
 
 def _closing(
-    tok: Attributes, ids: list[int], behind: Prompt, flags: int
+    loaded: Loaded, ids: list[int], behind: Prompt, flags: int
 ) -> tuple[list[int], int | None, int]:
     """What closes the last message: the ids missing, the last id, and where it ends in characters.
 
@@ -70,17 +70,17 @@ def _closing(
     them, the message is closed up to there. Else the first that ends a generation closes it, or
     the last one.
     """
-    found, parts = tok._native.encode_parts(behind.text, flags, list(behind.ranges))
+    found, parts = loaded.native.encode_parts(behind.text, flags, list(behind.ranges))
     data = behind.text.encode()
     closing = [
         (found[first], len(data[: pos + n].decode()))
         for pos, n, first, _, special in parts
-        if special and found[first] in tok.special_ids
+        if special and found[first] in loaded.special_ids
     ]
     for id, end in reversed(closing):
         if ids[-1:] == [id]:
             return [], id, end
-    ends = [row for row in closing if row[0] in tok.eog_ids] or closing[-1:]
+    ends = [row for row in closing if row[0] in loaded.eog_ids] or closing[-1:]
     if not ends:
         return [], None, 0
     id, end = ends[0]

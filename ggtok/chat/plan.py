@@ -22,8 +22,8 @@ from ggtok.errors import GGTokError
 from ggtok.native import jinja
 
 if TYPE_CHECKING:
-    from ggtok._attributes import Attributes
     from ggtok.chat.request import Request
+    from ggtok.loading.loaded import Loaded
 
 Json = dict[str, Any]
 Ends = tuple[str, str, str, str]  # jinja_ends: BOS, EOS, the end of a turn, what follows it
@@ -62,7 +62,7 @@ class Plan:
 
     def run(
         self,
-        tok: Attributes,
+        loaded: Loaded,
         conversations: Sequence[list[Any]],
         want: int,
         flags: int,
@@ -83,14 +83,14 @@ class Plan:
         ends = self.text_ends if want & TEXT else self.ends
         shape = self.shape | want
         fields = self.template, variables, shape, flags, ends, ROLES
-        results = tok._native.chat(fields, conversations, time)
+        results = loaded.native.chat(fields, conversations, time)
         for i, result in enumerate(results):
             if type(result) is tuple:
                 results[i] = None
                 prepared = self._prepared(conversations[i], result)
                 if prepared is not None:
                     fields = self.template, variables, shape | PREPARED, flags, ends, ROLES
-                    [again] = tok._native.chat(fields, [prepared], time)
+                    [again] = loaded.native.chat(fields, [prepared], time)
                     results[i] = None if type(again) is tuple else again
         return results
 

@@ -12,8 +12,8 @@ from ggtok.chat.prompt import Prompt, own, role
 from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError
 
 if TYPE_CHECKING:
-    from ggtok._attributes import Attributes
     from ggtok.chat.options import Messages, Options
+    from ggtok.loading.loaded import Loaded
 
 Json = dict[str, Any]
 
@@ -36,12 +36,12 @@ class Given:
 
     __slots__ = ("final", "options", "source", "template", "tools", "variables")
 
-    def __init__(self, tok: Attributes, options: Options) -> None:
+    def __init__(self, loaded: Loaded, options: Options) -> None:
         self.options = options
-        self.source = find_source(tok.chat_templates, options)
+        self.source = find_source(loaded.chat_templates, options)
         self.template = engine.compile_transformers(self.source)
         keywords.check(options.variables or {}, self.template.variables, keywords.PARAMETERS)
-        texts = {name: own(text) for name, text in token_texts(tok).items()}
+        texts = {name: own(text) for name, text in token_texts(loaded).items()}
         given = {name: getattr(options, name) for name in _FIELDS}
         variables = {
             **(options.chat_template_kwargs or {}),
@@ -82,19 +82,24 @@ class Given:
         prompt = self.template.render({**self.variables, "messages": chat}, now)
         return _cut_at_tag(prompt, ending) if self.final else prompt
 
-    def plan(self, tok: Attributes) -> Plan | None:
+    def plan(self, loaded: Loaded) -> Plan | None:
         """For conversations under these arguments, but for tools; None if all must be rendered
         here."""
         given = self.options.chat_template_kwargs or {}
         if self.final or not {"messages", "tools"}.isdisjoint(given):
             return None
-        texts = token_texts(tok)
+        texts = token_texts(loaded)
         bos, eos = texts["bos_token"], texts["eos_token"]
         return Plan(
             template=self.template.compiled,
             variables={**self.variables, "tools": None},
             shape=0,
-            ends=(bos if tok.add_bos else "", eos if tok.add_eos else "", "", ""),
+            ends=(
+                bos if loaded.flags["add_bos"] else "",
+                eos if loaded.flags["add_eos"] else "",
+                "",
+                "",
+            ),
             text_ends=("", "", "", ""),
             dates=frozenset(),
             timed="strftime_now" in self.source,
@@ -102,13 +107,13 @@ class Given:
         )
 
 
-def without_added(prompt: Prompt, tok: Attributes) -> Prompt:
+def without_added(prompt: Prompt, loaded: Loaded) -> Prompt:
     """Without the BOS and EOS of the template's that the tokenizer will put there."""
-    texts = token_texts(tok)
+    texts = token_texts(loaded)
     bos, eos = texts["bos_token"], texts["eos_token"]
     size = len(prompt.text.encode())
-    begins = tok.add_bos and prompt.covers(0, len(bos.encode()))
-    ends = tok.add_eos and prompt.covers(size - len(eos.encode()), size)
+    begins = loaded.flags["add_bos"] and prompt.covers(0, len(bos.encode()))
+    ends = loaded.flags["add_eos"] and prompt.covers(size - len(eos.encode()), size)
     return prompt.without_ends(bos if begins else "", eos if ends else "")
 
 
@@ -125,9 +130,9 @@ def find_source(templates: Mapping[str, str], options: Options) -> str:
     )
 
 
-def token_texts(tok: Attributes) -> dict[str, str]:
-    ids = {f"{name}_token": getattr(tok, f"{name}_id") for name in _TOKENS}
-    texts = {name: files.piece(tok, id) for name, id in ids.items() if id is not None}
+def token_texts(loaded: Loaded) -> dict[str, str]:
+    ids = {f"{name}_token": getattr(loaded, f"{name}_id") for name in _TOKENS}
+    texts = {name: files.piece(loaded, id) for name, id in ids.items() if id is not None}
     # Without the token these are "" in llama.cpp, too.
     return {"bos_token": "", "eos_token": "", **texts}
 

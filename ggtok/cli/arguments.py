@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, NoReturn
 
 import ggtok
-from ggtok.base.inputs import read_regular
+from ggtok.base.reading import read_regular
 from ggtok.cli import messages, writing
 from ggtok.cli.status import UsageError
 from ggtok.cli.suggestions import did_you_mean
@@ -335,6 +335,6 @@ def overrides(args: argparse.Namespace) -> dict[str, int | float | bool | str] |
     """What --override-kv says."""
     if not args.override_kv:
         return None
-    from ggtok import override_kv
+    from ggtok.loading import override_kv
 
     return override_kv.parse(args.override_kv)

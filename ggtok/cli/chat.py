@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> None:
 
     def render(body: dict[str, Any]) -> Prompt:
         if args.like == "transformers":
-            return api.render(tok, body["messages"], _options(body, template, now))
-        return api.render_body(tok, body, template=template, clock=lambda: now)
+            return api.render(tok._loaded, body["messages"], _options(body, template, now))
+        return api.render_body(tok._loaded, body, template=template, clock=lambda: now)
 
     prompt = render(body)
     if args.tools is not None and body["tools"] and _ignores_tools(render, body, prompt.text):
@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> None:
     if not (args.json or args.ids):
         writing.write_text(prompt.text.encode())
         return
-    to_encode = api.to_encode(tok, prompt, args.like)
-    ids = encode.ids(tok, to_encode, trusted=False, user_defined="parse")
+    to_encode = api.to_encode(tok._loaded, prompt, args.like)
+    ids = encode.ids(tok._loaded, to_encode, trusted=False, user_defined="parse")
     if args.json:
         writing.write_json({"text": prompt.text, "count": len(ids), "ids": ids})
     else:
@@ -98,9 +98,9 @@ def run(args: argparse.Namespace) -> None:
 def ids_of(tok: ggtok.Tokenizer, file: str, tools: str | None, template: str | None) -> list[int]:
     """The ids of the prompt that the messages or the request in a file make."""
     body = _with_tools(reading.json_file(file), tools)
-    prompt = api.render_body(tok, body, template=_template(tok, template))
-    to_encode = api.to_encode(tok, prompt, "llama.cpp")
-    return encode.ids(tok, to_encode, trusted=False, user_defined="parse")
+    prompt = api.render_body(tok._loaded, body, template=_template(tok, template))
+    to_encode = api.to_encode(tok._loaded, prompt, "llama.cpp")
+    return encode.ids(tok._loaded, to_encode, trusted=False, user_defined="parse")
 
 
 def _messages(file: str) -> Any:

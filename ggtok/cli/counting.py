@@ -18,12 +18,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import ggtok
-from ggtok.base.inputs import SNIFFED
+from ggtok.base.reading import SNIFFED
 from ggtok.cli import reading
 from ggtok.cli.status import reason
 from ggtok.errors import DocumentError
 from ggtok.native import ADD_SPECIAL, CONTINUES, MORE, PARSE_SPECIAL
 from ggtok.native.blocks import Blocks
+from ggtok.text.batches import n_threads
 
 # A part of a text, or documents.
 Text = bytearray | Sequence[bytes]
@@ -87,7 +88,7 @@ class Counter:
 
         ``-`` is standard input, which is never taken for binary.
         """
-        n = self._tok._threads(0)
+        n = n_threads(self._tok._native, 0)
         order: deque[Counted] = deque()
         with ThreadPoolExecutor(n, "ggtok count") as pool:
             try:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 
-from ggtok.base.inputs import check_regular
+from ggtok.base.reading import check_regular
 
 _NEVER = ".git"  # what git itself keeps
 

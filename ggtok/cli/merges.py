@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     from ggtok.explain.tree import check_merges
 
     tok = load(args)
-    check_merges(tok)
+    check_merges(tok._loaded)
     ids = inspect.find(tok, args.words[0], as_text=args.text)
     trees = [tok.merge_tree(id) for id in ids]
     if args.json:

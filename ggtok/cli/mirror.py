@@ -12,7 +12,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
-from ggtok.base.inputs import read_regular
+from ggtok.base.reading import read_regular
 
 RULES = (".gitignore", ".ignore", os.path.join(".git", "info", "exclude"))
 _RULES_MOST = 1 << 24  # bytes

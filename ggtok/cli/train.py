@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ggtok.base import outputs
+from ggtok.base.writing import check
 from ggtok.cli import reading, writing
 from ggtok.cli.arguments import Command, Parser, add_force, add_json, add_words
 from ggtok.cli.progress import Line, shown
@@ -117,9 +117,9 @@ def _check_outputs(args: argparse.Namespace) -> None:
     inputs = [*args.words, *(args.held_out or ())]
     inputs += [] if args.chat_template is None else [args.chat_template]
     if args.output is not None:
-        outputs.check(args.output, GGUF, inputs=inputs, force=args.force)
+        check(args.output, GGUF, inputs=inputs, force=args.force)
     if args.save_counts is not None:
-        outputs.check(args.save_counts, KIND, inputs=inputs, force=args.force)
+        check(args.save_counts, KIND, inputs=inputs, force=args.force)
 
 
 def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None:

@@ -18,7 +18,7 @@ from ggtok.native.results import id_arrays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ggtok._attributes import Attributes
+    from ggtok.loading.loaded import Loaded
 
 
 @dataclass
@@ -43,15 +43,15 @@ class Encoded:
 class Encoder:
     """Encodes batches with one set of options."""
 
-    def __init__(self, tok: Attributes, add_special: bool, eos: bool, threads: int) -> None:
-        self._native = tok._native
+    def __init__(self, loaded: Loaded, add_special: bool, eos: bool, threads: int) -> None:
+        self._native = loaded.native
         self._add_special = add_special
         self._threads = threads
         self.eos: int | None = None
         if eos:
-            if tok.eos_id is None:
+            if loaded.eos_id is None:
                 raise InvalidValueError("this vocabulary has no EOS token: pass eos=False")
-            self.eos = None if add_special and _adds_eos(tok) else tok.eos_id
+            self.eos = None if add_special and _adds_eos(loaded) else loaded.eos_id
 
     @property
     def flags(self) -> int:
@@ -193,8 +193,8 @@ def with_eos(ids: NDArray[Any], offsets: NDArray[np.int64], eos: int) -> NDArray
     return out
 
 
-def _adds_eos(tok: Attributes) -> bool:
+def _adds_eos(loaded: Loaded) -> bool:
     """Whether the vocabulary itself ends each text with EOS when special tokens are added."""
-    alone = tok._native.encode("a", False, False, False)
-    framed = tok._native.encode("a", True, False, False)
-    return framed[-1:] == [tok.eos_id] and framed[len(framed) - len(alone) :] != alone
+    alone = loaded.native.encode("a", False, False, False)
+    framed = loaded.native.encode("a", True, False, False)
+    return framed[-1:] == [loaded.eos_id] and framed[len(framed) - len(alone) :] != alone

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ggtok.base import inputs, outputs
+from ggtok.base import reading, writing
 from ggtok.corpora import entries
 from ggtok.corpora.summary import Counts
 from ggtok.errors import InvalidValueError, file_error
@@ -41,11 +41,11 @@ def existing(out: str, files: Iterable[str], inputs: Sequence[str]) -> list[str]
     for path in files:
         if path != out and os.path.islink(path):  # nobody has named it
             raise file_error(errno.ELOOP, "a symbolic link, which isn't followed", path)
-        status = outputs.existing(path)
+        status = writing.existing(path)
         if status is None:
             continue
-        inputs.check_regular(status, path)
-        outputs.check_input(path, inputs)
+        reading.check_regular(status, path)
+        writing.check_input(path, inputs)
         if not os.access(path, os.W_OK):
             raise file_error(errno.EACCES, os.strerror(errno.EACCES), path)
         found.append(path)
@@ -84,8 +84,8 @@ def not_ours(path: str) -> InvalidValueError:
 def read(path: str) -> Manifest | None:
     """A manifest; None: there is none, or it is something else."""
     try:
-        with inputs.open_regular(path, follow=False) as file:
-            manifest = json.loads(inputs.read_up_to(file, _MOST))
+        with reading.open_regular(path, follow=False) as file:
+            manifest = json.loads(reading.read_up_to(file, _MOST))
         plan = {
             "ggtok": manifest["versions"]["ggtok"],
             "model": manifest["model"],

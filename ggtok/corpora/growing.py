@@ -7,7 +7,7 @@ import os
 import zlib
 from typing import Any, BinaryIO, NamedTuple
 
-from ggtok.base import inputs, outputs
+from ggtok.base import reading, writing
 from ggtok.errors import FileError, file_error
 
 _BLOCK = 4 << 20  # bytes
@@ -22,13 +22,13 @@ class Extent(NamedTuple):
 
 def partial_of(path: str) -> str:
     """The name of a file that isn't finished."""
-    return outputs.followed(path) + ".partial"
+    return writing.followed(path) + ".partial"
 
 
 def give_name(path: str) -> None:
     """Makes a finished ``PATH.partial`` ``PATH``."""
     try:
-        outputs.give_name(partial_of(path), outputs.followed(path))
+        writing.give_name(partial_of(path), writing.followed(path))
     except FileNotFoundError:
         raise file_error(2, "is missing", partial_of(path)) from None
     except OSError as e:
@@ -129,7 +129,7 @@ class Growing:
 
     def written(self) -> BinaryIO:
         """The file as it is so far, opened for reading."""
-        return inputs.open_regular(self.partial, follow=False)
+        return reading.open_regular(self.partial, follow=False)
 
     def give_name(self) -> None:
         """Makes ``PATH.partial``, which is complete, ``PATH``."""
@@ -142,7 +142,7 @@ class Growing:
 
     def _open(self, flags: int) -> None:
         try:
-            handle = inputs.open_own(self.partial, flags | os.O_RDWR)
+            handle = reading.open_own(self.partial, flags | os.O_RDWR)
             self._file = os.fdopen(handle, "r+b", buffering=0)
         except OSError as e:
             raise self._named(e) from None

@@ -7,40 +7,53 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ggtok import _types as types
 from ggtok.corpora.ahead import ahead
 from ggtok.corpora.summary import EncodeProgress, ProgressFn
 from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
-from ggtok.native.arguments import iterated, on_main_thread, text_bytes
+from ggtok.native import Native
+from ggtok.native.arguments import index, iterated, on_main_thread, text_bytes, truth
 from ggtok.native.results import id_arrays
+from ggtok.text.batches import n_threads
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ggtok._attributes import Attributes
 
 BATCH_BYTES = 8 << 20
 _TEXTS = 1 << 17  # in a batch, however short they are
 
 
 def encode_batches(
-    tok: Attributes,
+    native: Native,
     source: object,
     *,
-    batch_bytes: int,
+    batch_bytes: types.SupportsIndex,
     threads: int,
     add_special: bool,
-    parse_special: object,
+    parse_special: types.ParseSpecial,
     progress: ProgressFn | None,
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-    """The generator behind the method; the arguments were checked."""
-    native, start = tok._native, time.perf_counter()
+    batch_bytes = index(batch_bytes, "batch_bytes")
+    _check(source, batch_bytes)
+    parse = native.parsed(parse_special)
+    n, flag = n_threads(native, threads), truth(add_special, "add_special")
+    return _encoded(native, ahead(_batches(source, batch_bytes)), (flag, parse, False, n), progress)
+
+
+def _encoded(
+    native: Native,
+    batches: Iterator[tuple[tuple[bytes, ...], int]],
+    flags: tuple[object, ...],
+    progress: ProgressFn | None,
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    start = time.perf_counter()
     n_bytes = n_documents = n_ids = 0
-    batches = ahead(_batches(source, batch_bytes))
     try:
         for batch, size in batches:
-            args = add_special, parse_special, False, threads, False, on_main_thread(), None
+            args = *flags, False, on_main_thread(), None
             try:
                 result = native.encode_batch(batch, *args)
             except Exception as e:
@@ -58,7 +71,7 @@ def encode_batches(
         batches.close()  # type: ignore[attr-defined]
 
 
-def check(source: object, batch_bytes: int) -> None:
+def _check(source: object, batch_bytes: int) -> None:
     """Refuses what can't be texts, before anything is read."""
     if batch_bytes < 1:
         raise InvalidValueError(f"batch_bytes must be positive, but is {batch_bytes}")

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 import ggtok._version
-from ggtok._attributes import Attributes
 from ggtok.base.cached import cached_property
-from ggtok.base.inputs import read_up_to
+from ggtok.base.reading import read_up_to
 from ggtok.corpora import finished, formats, jsonl, sources, tables, text, vocabulary
 from ggtok.corpora.ahead import Behind, ahead
 from ggtok.corpora.batches import BYTES, Batch, batches
@@ -38,6 +37,7 @@ from ggtok.corpora.layouts import Raw
 from ggtok.corpora.sources import Source
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
+from ggtok.loading.loaded import Loaded
 
 CHECKPOINT = 64 << 20  # bytes of ids
 _THREAD = 2 << 20  # bytes of text for each thread
@@ -50,7 +50,7 @@ class Run:
 
     def __init__(
         self,
-        tok: Attributes,
+        loaded: Loaded,
         named: object,
         out: str | os.PathLike[str],
         *,
@@ -68,12 +68,12 @@ class Run:
     ) -> None:
         self._start = time.perf_counter()
         self._threads, self._force = threads, force
-        self._tok, self._resume, self._progress = tok, resume, progress
+        self._loaded, self._resume, self._progress = loaded, resume, progress
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out = _path(out)
-        self._format, self._dtype = formats.find(format, dtype, tok.n_tokens)
-        self._encoder = Encoder(tok, bool(add_special), bool(eos), threads)
+        self._format, self._dtype = formats.find(format, dtype, loaded.n_tokens)
+        self._encoder = Encoder(loaded, bool(add_special), bool(eos), threads)
         self._separator = _separator(separator)
         self._field = _field(field)
         self._errors = errors
@@ -92,7 +92,7 @@ class Run:
         """All that the output depends on, but for the sources."""
         return {
             "ggtok": ggtok._version.__version__,
-            "model": vocabulary.identity(self._tok),
+            "model": vocabulary.identity(self._loaded),
             "options": self._options,
         }
 
@@ -101,7 +101,7 @@ class Run:
 
     def summary(self) -> Summary:
         """Does it."""
-        model = vocabulary.path(self._tok)
+        model = vocabulary.path(self._loaded)
         there = finished.existing(self._out, self._files(), () if model is None else (model,))
         journal = Journal(self._out + ".journal")
         try:
@@ -228,8 +228,8 @@ class Run:
         return text.TextOptions(
             self._separator,
             self._errors,
-            self._format.whole or self._tok.vocab_type in _WHOLE,
-            self._tok._native.blocks(),
+            self._format.whole or self._loaded.vocab_type in _WHOLE,
+            self._loaded.native.blocks(),
             self._encoder.flags,
         )
 
@@ -248,7 +248,7 @@ class Run:
             "byteorder": "little",
             "counts": output.counts.as_dict(),
             "options": self._options,
-            "model": vocabulary.description(self._tok),
+            "model": vocabulary.description(self._loaded),
             "versions": versions,
         }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ggtok.base.inputs import open_regular
+from ggtok.base.reading import open_regular
 from ggtok.corpora.sources import Source, changed
 from ggtok.errors import FileError, GGTokError, MissingExtraError, file_error
 

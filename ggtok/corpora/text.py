@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ggtok.base.inputs import open_regular, read_up_to
+from ggtok.base.reading import open_regular, read_up_to
 from ggtok.corpora.documents import (
     BETWEEN,
     DROPPING,

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any
 
-from ggtok.base.inputs import read_regular
+from ggtok.base.reading import read_regular
+from ggtok.loading.loaded import Loaded
+from ggtok.text.batches import encode_arrays
 
 
-def metadata(tok: Any) -> bytes | None:
+def metadata(loaded: Loaded) -> bytes | None:
     """The bytes of the GGUF file's metadata: :func:`ggtok.load` takes them in place of the file.
     None if they aren't here: it was loaded from memory that may change, or by a name."""
-    kept, size = tok._pickled, tok._native.metadata_bytes()
+    kept, size = loaded.pickled, loaded.native.metadata_bytes()
     if isinstance(kept, bytes):
         return kept[:size]
-    found = path(tok)
+    found = path(loaded)
     return None if found is None else read_regular(found, size)
 
 
-def path(tok: Any) -> str | None:
+def path(loaded: Loaded) -> str | None:
     """The file that a tokenizer was loaded from; None: it was loaded from memory."""
-    kept: str | bytes | None = tok._pickled
-    found = tok._source.path if tok._source is not None else kept
+    kept: str | bytes | None = loaded.pickled
+    found = loaded.found.path if loaded.found is not None else kept
     if found is None or isinstance(found, bytes):
         return None
     if "-of-" in found:
@@ -32,37 +33,38 @@ def path(tok: Any) -> str | None:
     return str(found)
 
 
-def identity(tok: Any) -> dict[str, object]:
+def identity(loaded: Loaded) -> dict[str, object]:
     """What ids depend on, for journals and manifests, in terms of JSON."""
-    data = metadata(tok)
+    data = metadata(loaded)
     return {
-        "sha256": hashlib.sha256(data).hexdigest() if data is not None else _probed(tok),
-        "pre": tok._pre,
-        "pre_patterns": list(tok._patterns) if tok._patterns else None,
-        "overrides": tok._overrides,
+        "sha256": hashlib.sha256(data).hexdigest() if data is not None else _probed(loaded),
+        "pre": loaded.pre_option,
+        "pre_patterns": list(loaded.patterns) if loaded.patterns else None,
+        "overrides": loaded.overrides,
     }
 
 
-def description(tok: Any) -> dict[str, object]:
+def description(loaded: Loaded) -> dict[str, object]:
     """The same with what people want to know."""
-    name = tok._path and os.path.basename(tok._path)
+    name = loaded.path and os.path.basename(loaded.path)
     return {
-        "name": tok.metadata.get("general.name", name),
-        "type": tok.vocab_type,
-        "pre_tokenizer": tok.pre,
-        "n_tokens": tok.n_tokens,
-        **identity(tok),
+        "name": loaded.metadata.get("general.name", name),
+        "type": loaded.vocab_type,
+        "pre_tokenizer": loaded.pre,
+        "n_tokens": loaded.n_tokens,
+        **identity(loaded),
     }
 
 
-def _probed(tok: Any) -> str:
+def _probed(loaded: Loaded) -> str:
     """A hash of a vocabulary whose file isn't at hand: of its tokens, and of the ids that it gives
     their texts."""
-    h = hashlib.sha256(repr((tok.vocab_type, tok.model, tok.pre, tok._flags)).encode())
+    h = hashlib.sha256(repr((loaded.vocab_type, loaded.model, loaded.pre, loaded.flags)).encode())
     texts = []
-    for id in range(tok.n_tokens):
-        text = tok.token_text(id)
+    for id in range(loaded.n_tokens):
+        text = loaded.native.text(id)
         texts.append(text)
-        h.update(repr((text, tok.token_score(id), int(tok.token_attr(id)))).encode())
-    h.update(tok.encode_batch_arrays(texts, threads=1)[0])
+        h.update(repr((text, loaded.native.score(id), int(loaded.native.attr(id)))).encode())
+    ids, _ = encode_arrays(loaded.native, texts, (True, False, False), 1)
+    h.update(ids.tobytes())
     return h.hexdigest()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import ggtok
-from ggtok.base import outputs
+from ggtok.base import writing
 from ggtok.corpora import formats, vocabulary
 from ggtok.corpora.batches import BYTES
 from ggtok.corpora.documents import RULES, Faults, Piece, Place
@@ -23,6 +23,7 @@ from ggtok.corpora.summary import Counts
 from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.native.arguments import truth
+from ggtok.text.batches import n_threads
 
 Record = dict[str, Any]
 _MANIFEST = "manifest.json"
@@ -57,17 +58,19 @@ def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
     or name that it was loaded by, which workers then look up themselves."""
     if ship not in ("bytes", "name"):
         raise InvalidValueError(f"ship must be 'bytes' or 'name', not {ship!r}")
-    source: str | bytes | None = tok._path
+    loaded = tok._loaded
+    source: str | bytes | None = loaded.path
     if ship == "bytes":
-        source = vocabulary.metadata(tok)
+        source = vocabulary.metadata(loaded)
     if source is None:
         raise InvalidTypeError(
             f"this tokenizer can't be sent by its {ship}: load it from a path or from bytes"
         )
     data = source if isinstance(source, bytes) else os.fsencode(source)
-    rest = repr((tok._pre, tok._patterns, tok._overrides)).encode()
+    options = loaded.pre_option, loaded.patterns, loaded.overrides
+    rest = repr(options).encode()
     key = hashlib.sha256(data + rest).hexdigest()
-    return _Payload(source, tok._pre, tok._patterns, tok._overrides, key)
+    return _Payload(source, *options, key)
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ class _Shard:
     def __init__(self, job: Job) -> None:
         self._job = job
         tok = job.tokenizer.load()
-        self._encoder = Encoder(tok, job.add_special, job.eos, tok._threads(job.threads))
+        threads = n_threads(tok._native, job.threads)
+        self._encoder = Encoder(tok._loaded, job.add_special, job.eos, threads)
         self._faults = Faults(job.errors, "the data")
         self._class, self._dtype = formats.find(job.format, job.dtype, tok.n_tokens)
         os.makedirs(job.folder, exist_ok=True)
@@ -162,7 +166,7 @@ class _Shard:
             file.close()
             path = file.path.replace(self._out, os.path.join(self._job.folder, name))
             try:
-                outputs.give_name(file.partial, path)
+                writing.give_name(file.partial, path)
             except OSError as e:
                 raise file_error(e.errno or 0, e.strerror or str(e), path) from None
         sync_folder(files[-1].path)
@@ -220,10 +224,10 @@ class Shards:
         if os.path.lexists(os.path.join(name, _MANIFEST)):
             raise InvalidValueError(f"{name}: holds a finished job; choose another folder")
         _, dtype = formats.find(format, dtype, tok.n_tokens)
-        Encoder(tok, add_special, eos, 1)  # refuses what workers would refuse
+        Encoder(tok._loaded, add_special, eos, 1)  # refuses what workers would refuse
         sent = payload(tok, ship)
         self.job = Job(sent, name, field, format, dtype, add_special, eos, errors, threads)
-        self._model = vocabulary.description(tok)
+        self._model = vocabulary.description(tok._loaded)
 
     def finish(self, records: Iterable[Record]) -> ggtok.Summary:
         """Writes ``manifest.json``, which makes the records' shards the job's result."""

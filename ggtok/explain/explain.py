@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ggtok._attributes import Attributes, TokenAttr
 from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError, VocabError
 from ggtok.explain import bpe, hashed, hybriddna, plamo, rwkv, spm, ugm, whitespace, wpm
@@ -15,7 +14,9 @@ from ggtok.explain.characters import Byte, characters, value
 from ggtok.explain.partition import Part, partition
 from ggtok.explain.steps import Explanation, Fragment, Token, Word, text_of
 from ggtok.explain.vocabulary import Vocabulary
-from ggtok.native.arguments import text_bytes
+from ggtok.loading.loaded import Loaded
+from ggtok.loading.token_attr import TokenAttr
+from ggtok.native.arguments import text_bytes, truth
 from ggtok.native.choices import chosen_ids
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Wo
 }
 
 
-def checked(text: object) -> bytes:
+def _checked(text: object) -> bytes:
     """A text that isn't too long, in UTF-8."""
     data = text_bytes(text)
     if len(data) > LONGEST:
@@ -56,12 +57,19 @@ def checked(text: object) -> bytes:
 
 
 def explain(
-    tok: Attributes, data: bytes, want: list[int], add_special: bool, parse_special: ParseSpecial
+    loaded: Loaded, text: object, add_special: bool, parse_special: ParseSpecial
 ) -> Explanation:
-    """The steps that end in `want`: what encode gives for the same arguments."""
-    v = vocabulary_of(tok)
-    before, after = _added(tok, v) if add_special else ([], [])
-    fragments = list(_fragments(v, data, chosen_ids(tok._native, parse_special)))
+    data = _checked(text)
+    if isinstance(parse_special, Iterator):  # which can be read once
+        parse_special = tuple(parse_special)
+    native, add_special = loaded.native, truth(add_special, "add_special")
+    try:
+        want = native.encode(data, add_special, native.parsed(parse_special), False)
+    except Exception as e:
+        native.reraise(e)
+    v = vocabulary_of(loaded)
+    before, after = _added(loaded, v) if add_special else ([], [])
+    fragments = list(_fragments(v, data, chosen_ids(native, parse_special)))
     found = [token.id for token in chain(before, chain.from_iterable(map(_ids, fragments)), after)]
     if found != want:
         raise VocabError(
@@ -72,13 +80,13 @@ def explain(
     return Explanation(found, shown, v.type, v.model, v.pre, before, after, fragments)
 
 
-def vocabulary_of(tok: Attributes) -> Vocabulary:
+def vocabulary_of(loaded: Loaded) -> Vocabulary:
     """The tokenizer's vocabulary, which it keeps. Two threads may make it at the same time: they
     are equal."""
-    if tok._explained is None:
-        tok._explained = Vocabulary(tok)
-    v: Vocabulary = tok._explained
-    return v
+    found: Vocabulary | None = loaded.memo.get("explain")
+    if found is None:
+        found = loaded.memo["explain"] = Vocabulary(loaded)
+    return found
 
 
 def _ids(fragment: Fragment) -> Iterable[Token]:
@@ -90,17 +98,17 @@ def _ids(fragment: Fragment) -> Iterable[Token]:
 # ---- what is added ----
 
 
-def _added(tok: Attributes, v: Vocabulary) -> tuple[list[Token], list[Token]]:
+def _added(loaded: Loaded, v: Vocabulary) -> tuple[list[Token], list[Token]]:
     """The tokens around the text; `encode` has made sure that they exist."""
     if v.type in ("RWKV", "TEST", "NONE"):
         return [], []
     if v.type == "WPM":
         why = "a WPM vocabulary puts CLS and SEP around every text"
-        return _one(v, tok.bos_id, why), _one(v, tok.sep_id, why)
-    bos, eos = tok.add_bos, tok.add_eos
+        return _one(v, loaded.bos_id, why), _one(v, loaded.special("sep"), why)
+    bos, eos = loaded.flags["add_bos"], loaded.flags["add_eos"]
     return (
-        _one(v, tok.bos_id, "BOS, since the vocabulary's add_bos is on") if bos else [],
-        _one(v, tok.eos_id, "EOS, since the vocabulary's add_eos is on") if eos else [],
+        _one(v, loaded.bos_id, "BOS, since the vocabulary's add_bos is on") if bos else [],
+        _one(v, loaded.eos_id, "EOS, since the vocabulary's add_eos is on") if eos else [],
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ggtok._attributes import TokenAttr
 from ggtok.explain.vocabulary import Special, Vocabulary
+from ggtok.loading.token_attr import TokenAttr
 
 _WHITE_SPACE = b" \t\n\v\f\r"  # C's isspace
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ggtok._attributes import TokenAttr
 from ggtok.errors import VocabError
 from ggtok.explain.characters import Byte, became, characters, span, utf8, value
 from ggtok.explain.longest import LongestMatch
 from ggtok.explain.steps import Place, Token, Word, text_of
 from ggtok.explain.vocabulary import Vocabulary
+from ggtok.loading.token_attr import TokenAttr
 from ggtok.native.characters import is_white_space
 
 # llama.cpp's scores, 10,000 to the unit. One that is not greater than NEVER is never used.

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ggtok._attributes import Attributes, TokenAttr
 from ggtok.errors import InvalidValueError, VocabError
 from ggtok.explain import bpe, pretok, spm
 from ggtok.explain.characters import lead_length
 from ggtok.explain.explain import LONGEST, vocabulary_of
 from ggtok.explain.steps import Merge, MergeTree, text_of
 from ggtok.explain.vocabulary import Vocabulary
+from ggtok.loading.loaded import Loaded
+from ggtok.loading.token_attr import TokenAttr
 
 
-def merge_tree(tok: Attributes, id: int) -> MergeTree:
-    text = tok.token_text(id)  # it judges the id
-    check_merges(tok)
+def merge_tree(loaded: Loaded, id: int) -> MergeTree:
+    text = loaded.native.text(id)  # it judges the id
+    check_merges(loaded)
     if len(text) > LONGEST:
         raise InvalidValueError(
             f"token {id} has {len(text):,} bytes, and at most {LONGEST:,} can be explained"
         )
-    v = vocabulary_of(tok)
-    return _bpe(v, id, text) if tok.vocab_type == "BPE" else _spm(v, id, text)
+    v = vocabulary_of(loaded)
+    return _bpe(v, id, text) if loaded.vocab_type == "BPE" else _spm(v, id, text)
 
 
-def check_merges(tok: Attributes) -> None:
+def check_merges(loaded: Loaded) -> None:
     """Refuses a vocabulary that merges nothing."""
-    if tok.vocab_type not in ("BPE", "SPM"):
-        raise VocabError(f"a {tok.vocab_type} vocabulary has no merges, only BPE and SPM have")
+    if loaded.vocab_type not in ("BPE", "SPM"):
+        raise VocabError(f"a {loaded.vocab_type} vocabulary has no merges, only BPE and SPM have")
 
 
 def _bpe(v: Vocabulary, id: int, spelled: bytes) -> MergeTree:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ggtok._attributes import TokenAttr
 from ggtok.explain.characters import (
     MARK,
     Byte,
@@ -22,6 +21,7 @@ from ggtok.explain.characters import (
 from ggtok.explain.longest import LongestMatch
 from ggtok.explain.steps import Place, Token, Word, text_of
 from ggtok.explain.vocabulary import Vocabulary
+from ggtok.loading.token_attr import TokenAttr
 
 _FLT_MAX = (2 - 2**-23) * 2.0**127
 _MATCHED = TokenAttr.NORMAL | TokenAttr.USER_DEFINED | TokenAttr.UNUSED

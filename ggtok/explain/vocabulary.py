@@ -6,13 +6,14 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from ggtok._attributes import Attributes, TokenAttr
 from ggtok.base.cached import cached_property
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidTypeError, VocabError
 from ggtok.explain.chains import PRE
 from ggtok.explain.steps import Token, text_of
 from ggtok.loading.gguf_reader import Reader, first_bytes
+from ggtok.loading.loaded import Loaded
+from ggtok.loading.token_attr import TokenAttr
 from ggtok.native.characters import sorted_descending
 
 T = TypeVar("T")
@@ -34,18 +35,19 @@ class Vocabulary:
     """A tokenizer's vocabulary. Merges and the charsmap, which the library keeps only as tables,
     are read from the file again."""
 
-    def __init__(self, tok: Attributes) -> None:
-        self._tok = tok
-        self._native = native = tok._native
-        self.type = tok.vocab_type
-        self.model = tok.model
-        self.pre = tok.pre
-        self.patterns = tok._patterns
-        self.n_tokens = tok.n_tokens
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._native = native = loaded.native
+        self.type = loaded.vocab_type
+        self.model = loaded.model
+        self.pre = loaded.pre
+        self.patterns = loaded.patterns
+        self.n_tokens = loaded.n_tokens
         self.flags = native.flags()
-        self.unknown = -1 if tok.unk_id is None else tok.unk_id
+        unknown = loaded.special("unk")
+        self.unknown = -1 if unknown is None else unknown
         self._kept: dict[type, Any] = {}
-        self.chain, self.pre_flags = PRE.get(tok.pre or "", ((), frozenset()))
+        self.chain, self.pre_flags = PRE.get(loaded.pre or "", ((), frozenset()))
 
     def keep(self, kind: type[T], make: Callable[[], T]) -> T:
         """A table that a type's module makes of the vocabulary, once."""
@@ -112,7 +114,7 @@ class Vocabulary:
 
     @cached_property
     def _metadata(self) -> dict[str, Any]:
-        source = self._tok._pickled
+        source = self._loaded.pickled
         if source is None:
             raise InvalidTypeError(
                 "this tokenizer was loaded from memory other than bytes, which may have changed: "
@@ -122,7 +124,7 @@ class Vocabulary:
             return Reader(first_bytes(source, self._native.metadata_bytes())).metadata()
         except (struct.error, OverflowError, KeyError, OSError) as e:
             raise VocabError(
-                f"{shown(self._tok._path or 'the file')} was changed since it was loaded "
+                f"{shown(self._loaded.path or 'the file')} was changed since it was loaded "
                 f"({shown(str(e))}): load it again"
             ) from None
 
@@ -144,7 +146,7 @@ class Vocabulary:
 
     @cached_property
     def first_attrs(self) -> list[int]:
-        """Attributes by the file's types, before llama.cpp's corrections of special tokens:
+        """Loaded by the file's types, before llama.cpp's corrections of special tokens:
         UGM's tables are made of these."""
         types = self._metadata.get(_GGML + "token_type")
         if types is None:

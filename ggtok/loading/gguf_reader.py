@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Any
 
-from ggtok.base.inputs import read_regular
+from ggtok.base.reading import read_regular
 
 STRING, ARRAY = 8, 9
 # GGUF's type numbers, as struct has them.

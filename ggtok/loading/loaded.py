@@ -1,39 +1,166 @@
-"""From what :func:`ggtok.load` is given to the loaded tokenizer."""
+"""A loaded vocabulary: what every room but the Tokenizer itself works with."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from ggtok import _types as types
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 from ggtok.native import Native
 from ggtok.native.arguments import byte_view, iterated
 
-TYPE_CHECKING = False  # as in _native/library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
     from ggtok.sources.found import Source
 
+_TEMPLATE_KEY = "tokenizer.chat_template"
 
-class Opened:
-    """A loaded tokenizer and where it came from."""
+Overrides = Mapping[str, "int | float | bool | str"]
+
+
+class Loaded:
+    """The vocabulary of a GGUF file in C, and what Python asks it more than once.
+
+    Nothing here changes after loading, except what is computed lazily. Threads that compute the
+    same at once store equal values.
+
+    Attributes:
+        native: the tokenizer in C.
+        path: the file's path, or the model's name; None: loaded from memory.
+        pickled: what a pickle holds of the source; None: it can't be pickled.
+        pre_option, patterns, overrides: the arguments of :func:`ggtok.load`.
+        flags: ``add_bos`` and the like.
+        found: the source that a model's name led to.
+        memo: what a room computes once for each vocabulary, by the room's name.
+    """
 
     native: Native
-    path: str | None = None  # of the file, or the name of the model
-    pickled: str | bytes | None = None  # what a pickle holds of the source
-    source: Source | None = None  # None: `path` says it, or nothing does
+    path: str | None = None
+    pickled: str | bytes | None = None
+    found: Source | None = None  # by a model's name
 
     def __init__(
         self,
         source: object,
         pre: str | None,
         patterns: tuple[str, ...] | None,
-        overrides: dict[str, int | float | bool | str] | None,
+        overrides: Overrides | None,
     ) -> None:
-        options = _options(pre, patterns, overrides)
+        self.pre_option = pre
+        self.patterns = patterns
+        self.overrides = _overrides_dict(overrides) or None
+        self._open(source, _options(pre, patterns, self.overrides))
+        native = self.native
+        self.n_tokens = native.n_tokens()
+        self.vocab_type = native.vocab_type()
+        self.flags = native.flags()
+        self.eog_ids = frozenset(native.eog_ids())
+        self.memo: dict[str, Any] = {}
+        self._specials: dict[str, int | None] = {}
+        self._special_ids: frozenset[int] | None = None
+        self._metadata: Mapping[str, str | int | float | bool] | None = None
+
+    def arguments(self) -> tuple[object, ...]:
+        """The arguments that load the same vocabulary again, for pickles."""
+        if self.pickled is None:
+            raise InvalidTypeError(
+                "this tokenizer was loaded from memory other than bytes, so it can't be pickled: "
+                "load it from a path or from bytes"
+            )
+        return self.pickled, self.pre_option, self.patterns, self.overrides
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Loaded, self.arguments()
+
+    # ---- special tokens ----
+
+    def special(self, name: str) -> int | None:
+        """The id of the special token with this name in llama.cpp, such as ``"bos"``."""
+        # Asked for when needed: telling which of two EOT texts llama.cpp finds first
+        # takes milliseconds (ggtok_special_id).
+        if name not in self._specials:
+            self._specials[name] = self.native.special(name)
+        return self._specials[name]
+
+    @property
+    def bos_id(self) -> int | None:
+        return self.special("bos")
+
+    @property
+    def eos_id(self) -> int | None:
+        return self.special("eos")
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """:attr:`ggtok.Tokenizer.special_ids`."""
+        if self._special_ids is None:
+            self._special_ids = frozenset(self.native.special_ids())
+        return self._special_ids
+
+    # ---- the file ----
+
+    @property
+    def model(self) -> str:
+        return self.native.model()
+
+    @property
+    def pre(self) -> str | None:
+        """The pre-tokenizer in effect."""
+        return self.native.pre()
+
+    @property
+    def metadata(self) -> Mapping[str, str | int | float | bool]:
+        """:attr:`ggtok.Tokenizer.metadata`."""
+        if self._metadata is None:
+            self._metadata = MappingProxyType(self.native.scalars())
+        return self._metadata
+
+    @property
+    def chat_template(self) -> str | None:
+        template = self.metadata.get(_TEMPLATE_KEY)
+        return template if isinstance(template, str) else None
+
+    @property
+    def chat_templates(self) -> dict[str, str]:
+        """:attr:`ggtok.Tokenizer.chat_templates`."""
+        named = {
+            key[len(_TEMPLATE_KEY) + 1 :]: value
+            for key, value in self.metadata.items()
+            if key.startswith(_TEMPLATE_KEY + ".") and isinstance(value, str)
+        }
+        unnamed = self.chat_template
+        return named if unnamed is None else {**named, "default": unnamed}
+
+    @property
+    def source(self) -> types.Source | None:
+        """:attr:`ggtok.Tokenizer.source`."""
+        if self.found is None and self.path is not None:
+            from ggtok.sources import Source
+
+            return Source(name=self.path, kind="file", path=self.path)
+        return self.found
+
+    def identity(self) -> tuple[object, ...]:
+        """What a tokenizer depends on besides tokens and merges. Numbers as text, since NaN
+        doesn't equal itself."""
+        scalars = {k: repr(v) for k, v in self.metadata.items() if k.startswith("tokenizer.")}
+        options = {k: repr(v) for k, v in (self.overrides or {}).items()}
+        named = frozenset(scalars.items()), frozenset(options.items())
+        return self.n_tokens, self.vocab_type, self.pre_option, self.patterns, *named
+
+    def is_same(self, other: Loaded) -> bool:
+        """Whether both have the same vocabulary, chat templates and options."""
+        return self.identity() == other.identity() and self.native.is_same(other.native)
+
+    # ---- opening ----
+
+    def _open(self, source: object, options: dict[str, Any]) -> None:
         if isinstance(source, (str, os.PathLike)):
-            self._by_path(_checked_path(source), isinstance(source, str), options)
+            self._open_path(_checked_path(source), isinstance(source, str), options)
             self.pickled = self.path
             return
         data = source if type(source) is bytes else metadata(source)
@@ -43,7 +170,7 @@ class Opened:
             size = self.native.metadata_bytes()
             self.pickled = source if len(source) <= 2 * size else source[:size]
 
-    def _by_path(self, path: str | bytes, may_be_name: bool, options: dict[str, Any]) -> None:
+    def _open_path(self, path: str | bytes, may_be_name: bool, options: dict[str, Any]) -> None:
         name = os.fsdecode(path)
         self.path = os.path.abspath(name)
         if "-of-" in name:
@@ -63,7 +190,7 @@ class Opened:
         found = sources.find(name)
         if found is None:
             raise missing
-        self.path, self.source = name, found.source
+        self.path, self.found = name, found.source
         if found.data is None:
             self.native = Native(path=found.source.path, **options)
         else:
@@ -77,9 +204,7 @@ def patterns_tuple(patterns: Sequence[str]) -> tuple[str, ...]:
     return tuple(iterated(patterns, what))
 
 
-def overrides_dict(
-    overrides: Mapping[str, int | float | bool | str] | None,
-) -> dict[str, int | float | bool | str] | None:
+def _overrides_dict(overrides: Overrides | None) -> dict[str, int | float | bool | str] | None:
     """A copy, which does not change while it is read."""
     if overrides is None:
         return None
@@ -104,9 +229,9 @@ def _options(
         raise InvalidValueError("pre holds a NUL character")
     split = None
     if patterns is not None:
-        from ggtok.loading import patterns
+        from ggtok.loading.patterns import by_patterns
 
-        split = patterns.by_patterns(patterns)
+        split = by_patterns(patterns)
     return {"pre": pre, "split": split, "overrides": overrides}
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     # The fields of a ggtok_part.
     Part = tuple[int, int, int, int, bool]
-    # What _stream_decoder.py keeps of ids that some stream has met.
+    # What text/stream_decoder.py keeps of ids that some stream has met.
     Streamed = tuple[dict[int, bytes], dict[int, bytes], dict[int, str]]
 
 
@@ -211,7 +211,7 @@ class Native:
             self.reraise(again)
 
     def encode_arrow(self, texts: object, *args: object) -> Any:
-        """encode_batch for what _native/arrow.py's `read` gave."""
+        """encode_batch for what native/arrow.py's `read` gave."""
         try:
             return self.encode_batch(texts, *args)
         except Exception as e:

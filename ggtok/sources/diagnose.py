@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable
 
-from ggtok.base.inputs import open_regular, read_up_to
+from ggtok.base.reading import open_regular, read_up_to
 
 # Bytes from the start that tell the kinds apart.
 _HEAD = 1024

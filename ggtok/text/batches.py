@@ -1,4 +1,4 @@
-"""Ids with the places in the text that they come from."""
+"""Many texts to ids, and ids with the spans of text that they come from."""
 
 from __future__ import annotations
 
@@ -6,130 +6,112 @@ import itertools
 import os
 
 from ggtok import _types as types
-from ggtok.chat.methods import Chatting
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.native import results
+from ggtok.native import Native, results
 from ggtok.native.arguments import iterated, on_main_thread, thread_count, truth
 
-_MAX_THREADS = 256  # more are not started
+TYPE_CHECKING = False  # as in native/library.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    Flags = tuple[bool, types.ParseSpecial, bool]  # add_special, parse_special, continuation
+
+MAX_THREADS = 256  # more are not started
 _UNITS = ("byte", "char", "utf16")  # in the order of cext/python/state.h
 
 
-class Offsets(Chatting):
-    """The part of :class:`ggtok.Tokenizer` that tells which text each token is."""
+def encode(native: Native, texts: types.Texts, flags: Flags, threads: int) -> list[list[int]]:
+    lists: list[list[int]] = _batch(native, texts, flags, threads, True)
+    return lists
 
-    def encode_with_offsets(
-        self,
-        text: types.Text,
-        *,
-        add_special: bool = True,
-        parse_special: types.ParseSpecial = False,
-        continuation: bool = False,
-        unit: types.Unit = "byte",
-    ) -> tuple[list[int], types.Int64Array]:
-        """:meth:`encode`, and where in the text each token comes from.
 
-        A token's span goes from the beginning of the source of its first byte, after
-        normalizing, to the end of that of its last. Tokens made of one source character share
-        its span. A run of white space that becomes one space belongs whole to that space's
-        token; a space that the vocabulary puts before a word has an empty source there; white
-        space that a special token strips belongs to that token; tokens that ``add_special`` adds
-        have empty spans at their end of the text. Where nothing is normalized, the spans tile
-        the text and their bytes are the tokens' pieces.
+def encode_arrays(
+    native: Native, texts: types.Texts, flags: Flags, threads: int
+) -> tuple[types.Int32Array, types.Int64Array]:
+    return results.id_arrays(_batch(native, texts, flags, threads, False))
 
-        Args:
-            text, add_special, parse_special, continuation: as for :meth:`encode`.
-            unit: what spans count: ``"byte"``, bytes of the text as UTF-8; ``"char"``, code
-                points of a ``str``; ``"utf16"``, UTF-16 code units of a ``str``, as JavaScript
-                and most editors count. A token that holds part of a character has all of it,
-                unless bytes are counted.
 
-        Returns:
-            ``(ids, spans)``: a list, and an int64 array of shape ``(n_tokens, 2)``; the i-th
-            token comes from ``text[spans[i, 0]:spans[i, 1]]`` (of a ``str``'s UTF-8, if the
-            unit is bytes).
+def encode_arrow(native: Native, texts: types.Texts, flags: Flags, threads: int) -> Any:
+    """What :class:`ggtok.arrow.ArrowIds` is made of."""
+    return _batch(native, texts, flags, threads, None)
 
-        Raises:
-            InvalidValueError: a unit other than ``"byte"`` for a bytes-like text; another unit;
-                and as for :meth:`encode`, whose other errors this raises, too.
-        """
-        if unit != "byte" and _unit(unit) and not isinstance(text, str):
-            raise _only_of_str(unit, "text", text)
-        parse: object = parse_special
-        if parse is not False and parse is not True:
-            parse = self._native.parsed(parse)
-        encode, counted = self._native.encode_spans, 0 if unit == "byte" else _unit(unit)
-        try:
-            return encode(text, add_special, parse, continuation, counted)
-        except Exception as e:
-            flags = add_special, parse, continuation, counted
-            return self._native.retry(encode, e, text, *flags)
 
-    def encode_batch_with_offsets(
-        self,
-        texts: types.Texts,
-        *,
-        add_special: bool = True,
-        parse_special: types.ParseSpecial = False,
-        continuation: bool = False,
-        unit: types.Unit = "byte",
-        threads: int = 0,
-    ) -> list[tuple[list[int], types.Int64Array]]:
-        """:meth:`encode_with_offsets` for each text, on several threads.
+def count(native: Native, texts: types.Texts, flags: Flags, threads: int) -> list[int]:
+    _, offsets = encode_arrays(native, texts, flags, threads)
+    counts: list[int] = (offsets[1:] - offsets[:-1]).tolist()
+    return counts
 
-        Args and errors are those of :meth:`encode_with_offsets` and :meth:`encode_batch`. The
-        arrays are parts of one.
-        """
-        counted = _unit(unit)
-        if counted:
-            texts = _text_tuple(texts) if not is_column(texts) else texts
-            for i, text in enumerate(texts if isinstance(texts, tuple) else [texts]):
-                if not isinstance(text, str):
-                    raise _only_of_str(unit, f"texts[{i}]", text)
-        flags = self._flags_of(add_special, parse_special, continuation)
-        lists, result = self._batch(texts, flags, threads, True, counted)
-        rows, offsets = results.span_arrays(result)
-        parts = itertools.pairwise(offsets.tolist())
-        return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
 
-    # ---- what all ways of encoding share ----
+def encode_with_offsets(
+    native: Native, text: types.Text, flags: Flags, unit: str
+) -> tuple[list[int], types.Int64Array]:
+    if unit != "byte" and _unit(unit) and not isinstance(text, str):
+        raise _only_of_str(unit, "text", text)
+    add_special, parse, continuation = flags
+    c_flags = (
+        add_special,
+        parse if parse is False or parse is True else native.parsed(parse),
+        continuation,
+        0 if unit == "byte" else _unit(unit),
+    )
+    try:
+        return native.encode_spans(text, *c_flags)
+    except Exception as e:
+        return native.retry(native.encode_spans, e, text, *c_flags)
 
-    def _flags_of(
-        self, add_special: bool, parse_special: types.ParseSpecial, continuation: bool
-    ) -> tuple[object, object, object]:
-        """What C takes for them."""
-        parse: object = parse_special
-        if parse is not False and parse is not True:
-            parse = self._native.parsed(parse)
-        return add_special, parse, continuation
 
-    def _batch(
-        self,
-        texts: types.Texts,
-        flags: tuple[object, object, object],
-        threads: int,
-        lists: bool | None,
-        unit: int | None,
-    ) -> types.Any:
-        flags = truth(flags[0], "add_special"), flags[1], truth(flags[2], "continuation")
-        args = *flags, self._threads(threads), lists, on_main_thread(), unit
-        if is_column(texts):
-            from ggtok.arrow import exported
+def encode_all_with_offsets(
+    native: Native, texts: types.Texts, flags: Flags, unit: str, threads: int
+) -> list[tuple[list[int], types.Int64Array]]:
+    counted = _unit(unit)
+    if counted:
+        texts = _text_tuple(texts) if not is_column(texts) else texts
+        for i, text in enumerate(texts if isinstance(texts, tuple) else [texts]):
+            if not isinstance(text, str):
+                raise _only_of_str(unit, f"texts[{i}]", text)
+    lists, result = _batch(native, texts, flags, threads, True, counted)
+    rows, offsets = results.span_arrays(result)
+    parts = itertools.pairwise(offsets.tolist())
+    return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
 
-            column = exported(texts)
-            if column is not None:
-                data = column.texts if lists is None else column.without_nulls()
-                return self._native.encode_arrow(data, *args)
-        batch = _text_tuple(texts)
-        try:
-            return self._native.encode_batch(batch, *args)
-        except Exception as e:
-            return self._native.retry_batch(e, batch, *args)
 
-    def _threads(self, threads: int) -> int:
-        threads = thread_count(threads)
-        # Python cuts words one at a time, whatever the number of threads.
-        return 1 if self._native.splits_in_python else min(threads or _cores(), _MAX_THREADS)
+def _batch(
+    native: Native,
+    texts: types.Texts,
+    flags: Flags,
+    threads: int,
+    lists: bool | None,
+    unit: int | None = None,
+) -> Any:
+    add_special, parse_special, continuation = flags
+    args = (
+        truth(add_special, "add_special"),
+        native.parsed(parse_special),
+        truth(continuation, "continuation"),
+        n_threads(native, threads),
+        lists,
+        on_main_thread(),
+        unit,
+    )
+    if is_column(texts):
+        from ggtok.arrow import exported
+
+        column = exported(texts)
+        if column is not None:
+            data = column.texts if lists is None else column.without_nulls()
+            return native.encode_arrow(data, *args)
+    batch = _text_tuple(texts)
+    try:
+        return native.encode_batch(batch, *args)
+    except Exception as e:
+        return native.retry_batch(e, batch, *args)
+
+
+def n_threads(native: Native, threads: int) -> int:
+    """How many threads to start for the argument `threads`."""
+    threads = thread_count(threads)
+    # Python cuts words one at a time, whatever the number of threads.
+    return 1 if native.splits_in_python else min(threads or cores(), MAX_THREADS)
 
 
 def _unit(unit: str) -> int:
@@ -158,6 +140,6 @@ def _text_tuple(texts: types.Texts) -> tuple[types.Text, ...]:
     return tuple(iterated(texts, what))  # type: ignore[arg-type]  # an error if it's none
 
 
-def _cores() -> int:
+def cores() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

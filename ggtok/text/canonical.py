@@ -23,7 +23,7 @@ from ggtok.native.arguments import int_list
 from ggtok.native.library import ADD_SPECIAL
 from ggtok.native.parts import Parts
 
-TYPE_CHECKING = False  # as in _native/library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from ggtok.native import Native
 

@@ -8,16 +8,18 @@ the end moved until the chunk fits and the next token would not.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ggtok import _types as types
 from ggtok.base.escape import number
-from ggtok.errors import InvalidValueError
+from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.native.arguments import index, iterated, text_bytes, truth
 from ggtok.native.library import ADD_SPECIAL
 from ggtok.native.parts import Parts
 from ggtok.text.chunk import Chunk
 from ggtok.text.truncate import Measure, is_boundary, whole_end
 
-TYPE_CHECKING = False  # as in _native/library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import NamedTuple
 
@@ -42,7 +44,23 @@ WINDOW = 1 << 18  # bytes that are encoded at once
 NEAR = 1 << 12  # bytes that are looked at beyond a chunk, at least
 
 
-def chunks(native: Native, data: bytes, is_str: bool, options: Options) -> list[Chunk]:
+def chunks(
+    native: Native,
+    text: types.Text,
+    n: types.SupportsIndex,
+    overlap: types.SupportsIndex,
+    prefix: types.Text,
+    add_special: bool,
+    at: Iterable[types.Text] | None,
+) -> list[Chunk]:
+    n, overlap = index(n, "n"), index(overlap, "overlap")
+    if n < 1:
+        raise InvalidValueError(f"n must be at least 1, but is {n}")
+    if overlap < 0:
+        raise InvalidValueError(f"overlap must not be negative, but is {overlap}")
+    before, add_special = text_bytes(prefix, "prefix"), truth(add_special, "add_special")
+    options = Options(n, overlap, before, add_special, _separators(at))
+    data, is_str = text_bytes(text), isinstance(text, str)
     parts = Parts(native)
     try:
         found = list(_cut(parts, data, options))
@@ -52,6 +70,18 @@ def chunks(native: Native, data: bytes, is_str: bool, options: Options) -> list[
     if not is_str or data.isascii():
         return found
     return list(_in_code_points(data, found))
+
+
+def _separators(at: Iterable[types.Text] | None) -> list[bytes]:
+    if at is None:
+        return []
+    what = "at must be a collection of texts"
+    if isinstance(at, (str, bytes, bytearray, memoryview)):
+        raise InvalidTypeError(f"{what}, not {type(at).__name__}")
+    found = [text_bytes(text, f"at[{i}]") for i, text in enumerate(iterated(at, what))]
+    if b"" in found:
+        raise InvalidValueError(f"at[{found.index(b'')}] is empty")
+    return found
 
 
 class _StuckError(Exception):

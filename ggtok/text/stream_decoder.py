@@ -10,16 +10,16 @@ from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError
 from ggtok.native.arguments import int_list, iterated, token_ids
 
-TYPE_CHECKING = False  # as in _native/library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
-    from ggtok._attributes import Attributes
+    from ggtok.loading.loaded import Loaded
 
 
 class StreamDecoder:
     """Text from ids as they come; :meth:`ggtok.Tokenizer.stream_decoder` makes them.
 
-    What :meth:`feed` and :meth:`finish` return, joined, is what ``tok.decode(prompt_ids + ids)``
-    with the same options has after its longest common prefix with ``tok.decode(prompt_ids)``, up
+    What :meth:`feed` and :meth:`finish` return, joined, is what ``loaded.decode(prompt_ids + ids)``
+    with the same options has after its longest common prefix with ``loaded.decode(prompt_ids)``, up
     to the first stop string or stop id. Each call takes time in proportion to the ids it is
     given, however many there were. Streams can be copied and pickled (with the tokenizer). Not to
     be used by two threads at a time.
@@ -27,7 +27,7 @@ class StreamDecoder:
 
     def __init__(
         self,
-        tok: Attributes | None = None,
+        loaded: Loaded | None = None,
         prompt_ids: types.Ids = (),
         flags: tuple[bool, bool, bool | None] | None = None,
         errors: str = "replace",
@@ -36,7 +36,7 @@ class StreamDecoder:
         eog_ids: Iterable[int] = (),
     ) -> None:
         # Private: use Tokenizer.stream_decoder, whose arguments these are.
-        if tok is None or flags is None:
+        if loaded is None or flags is None:
             raise InvalidTypeError(
                 "streams are made by a tokenizer: ggtok.load(source).stream_decoder(prompt_ids)"
             )
@@ -44,7 +44,7 @@ class StreamDecoder:
         """The stop string or the id that ended the text; None as long as none did."""
         self._finished = False
         self._is_plain = False  # see _State.is_plain; nothing else is held either
-        self._ids = _Ids(tok, *flags)
+        self._ids = _Ids(loaded, *flags)
         self._texts = self._ids.texts
         stops = _stop_strings(stop)
         self._stops = _Stops(stops)
@@ -185,13 +185,13 @@ class _Ids:
 
     def __init__(
         self,
-        tok: Attributes,
+        loaded: Loaded,
         remove_special: bool,
         unparse_special: bool,
         clean_spaces: bool | None,
     ) -> None:
-        self._made_of = tok, remove_special, unparse_special, clean_spaces
-        self._native = native = tok._native
+        self._made_of = loaded, remove_special, unparse_special, clean_spaces
+        self._native = native = loaded.native
         flags = native.flags()
         self._unparse = unparse_special
         self.strips = flags["add_space_prefix"] and clean_spaces is not False

@@ -6,13 +6,14 @@ crosses, whatever comes after it (ggtok_safe_cut), its tokens are those of the w
 
 from __future__ import annotations
 
+from ggtok import _types as types
 from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError
-from ggtok.native.arguments import text_bytes
+from ggtok.native.arguments import byte_view, index, text_bytes, truth
 from ggtok.native.library import ADD_SPECIAL, CONTINUES, MORE
 from ggtok.native.parts import Parts
 
-TYPE_CHECKING = False  # as in _native/library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
@@ -22,7 +23,15 @@ USUAL = 6  # characters of a token, and some to spare
 LEAST = 256  # characters that are read at first
 
 
-def truncate(native: Native, text: Any, n: int, side: str, add_special: bool) -> Any:
+def truncate(
+    native: Native, text: Any, n: types.SupportsIndex, side: str, add_special: bool
+) -> Any:
+    n = index(n, "n")
+    if side not in ("left", "right"):
+        raise InvalidValueError(f"side must be 'right' or 'left', not {side!r}")
+    if not isinstance(text, (str, bytes)):
+        text = byte_view(text, "text must be str or bytes-like (UTF-8)")
+    add_special = truth(add_special, "add_special")
     parts = Parts(native)
     flags = ADD_SPECIAL * add_special
     added = _added(parts, n, flags)

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ggtok.base.inputs import SNIFFED
+from ggtok.base.reading import SNIFFED
 from ggtok.corpora import jsonl, tables
 from ggtok.corpora.documents import RULES, Faults, Place
 from ggtok.corpora.sources import TABLES, Source, find

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ggtok.base import outputs
+from ggtok.base import writing
 from ggtok.base.channel import Channel
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.native import training as native
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAGIC = b"ggtok word counts 1\n"
-KIND = outputs.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
+KIND = writing.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
 _BATCH = 1 << 20  # bytes of small texts that a thread is given at once
 MIN_MAX_WORDS = 1024
 
@@ -165,8 +165,8 @@ class WordCounts:
             InvalidValueError: the file isn't one of counts, or is one that these were read from.
         """
         name, force = os.fsdecode(os.fspath(path)), truth(force, "force")
-        outputs.check(name, KIND, inputs=self._inputs, force=force)
-        outputs.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
+        writing.check(name, KIND, inputs=self._inputs, force=force)
+        writing.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self)._parsed, (self._as_file(),)
@@ -357,13 +357,13 @@ def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) ->
 
 def check_threads(threads: object, cut: Cut) -> int:
     from ggtok.native.arguments import index
-    from ggtok.text.batches import _MAX_THREADS, _cores
+    from ggtok.text.batches import MAX_THREADS, cores
 
     n = index(threads, "threads")  # type: ignore[arg-type]
     if n < 0:
         raise InvalidValueError(f"threads must not be negative, but is {n}")
     # Words that Python cuts come one at a time, whatever the number of threads.
-    return 1 if cut.patterns is not None else min(n or _cores(), _MAX_THREADS)
+    return 1 if cut.patterns is not None else min(n or cores(), MAX_THREADS)
 
 
 def check_documents(documents: object) -> bool:

@@ -105,7 +105,7 @@ def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
         tok = load(data)
     if not is_path:
         return bytes(data), ()
-    name, found = os.fsdecode(os.fspath(source)), tok._source
+    name, found = os.fsdecode(os.fspath(source)), tok._loaded.found
     path = os.path.abspath(name) if found is None else found.path
     inputs = () if path is None else (path, first_shard(path))
     return first_bytes(name, tok._native.metadata_bytes()), inputs

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ggtok.base import outputs
-from ggtok.base.outputs import Kind
+from ggtok.base import writing
+from ggtok.base.writing import Kind
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError, VocabWarning
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.gguf_writer import gguf_bytes
@@ -70,7 +70,7 @@ def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool)
         raise InvalidValueError(
             f"{name}: the name must end in one of {kinds}, to say what to write"
         )
-    outputs.check(name, writer.kind, inputs=inputs, force=force)
+    writing.check(name, writer.kind, inputs=inputs, force=force)
     return writer
 
 
@@ -89,4 +89,4 @@ def write(
     for reason in differs.reasons:
         warnings.warn(reason, VocabWarning, stacklevel=3)
     name = os.fsdecode(os.fspath(path))
-    outputs.write(name, data, writer.kind, inputs=vocabulary.inputs, force=force)
+    writing.write(name, data, writer.kind, inputs=vocabulary.inputs, force=force)

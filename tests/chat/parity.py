@@ -80,7 +80,7 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
     now = datetime.fromisoformat(answer["at"])
     theirs = answer.get("prompt")
     try:
-        prompt = api.render_body(tok, body, template=template, clock=lambda: now)
+        prompt = api.render_body(tok._loaded, body, template=template, clock=lambda: now)
     except ggtok.GGTokError as e:
         if theirs is None:
             to.note("both refuse", where)
@@ -93,11 +93,11 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
         to.note("explained" if explained else "only the server refuses", where, error[:300])
     elif prompt.text != theirs:
         to.note("other text", where, _difference(prompt.text, theirs))
-    elif encode.ids(tok, prompt, True, "parse") != answer["ids"]:
+    elif encode.ids(tok._loaded, prompt, True, "parse") != answer["ids"]:
         to.note("other ids", where)
     else:
         to.note("same ids", where)
-        if encode.ids(tok, prompt, False, "parse") != answer["ids"]:
+        if encode.ids(tok._loaded, prompt, False, "parse") != answer["ids"]:
             hostile = any(text in answer["body"] for text in _control_texts(tok))
             to.note("other ids by default" if hostile else "lost a control token", where)
 
@@ -164,14 +164,16 @@ def generated(
 
 def _starts(tok: Tokenizer, template: str) -> bool:
     try:
-        api.render_body(tok, {"messages": [{"role": "user", "content": ""}]}, template=template)
+        api.render_body(
+            tok._loaded, {"messages": [{"role": "user", "content": ""}]}, template=template
+        )
     except ggtok.TemplateError:
         return False
     return True
 
 
 def _caps(tok: Tokenizer, template: str, theirs: dict[str, bool], name: str, to: Result) -> None:
-    ours = api.chat_of(tok, template).caps.reported()
+    ours = api.chat_of(tok._loaded, template).caps.reported()
     if ours != theirs:
         to.note("other capabilities", name, f"  ours   {ours}\n  theirs {theirs}")
 

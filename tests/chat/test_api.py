@@ -232,10 +232,10 @@ def test_keywords_that_make_a_difference(tok: Tokenizer) -> None:
 
 def test_bodies(tok: Tokenizer) -> None:
     body = {"messages": HI, "chat_template_kwargs": {"xyzzy": 1}, "temperature": 0.5}
-    assert api.render_body(tok, body).text == tok.apply_chat_template(HI)
-    assert api.render_body(tok, body, template="{{ xyzzy }}").text == "1"
+    assert api.render_body(tok._loaded, body).text == tok.apply_chat_template(HI)
+    assert api.render_body(tok._loaded, body, template="{{ xyzzy }}").text == "1"
     with pytest.raises(ggtok.InvalidTypeError, match="a request must be a mapping"):
-        api.render_body(tok, [])  # type: ignore[arg-type]
+        api.render_body(tok._loaded, [])  # type: ignore[arg-type]
 
 
 # ---- ids ----

@@ -65,10 +65,10 @@ def tok() -> Tokenizer:
 def controls(tok: Tokenizer, body: dict[str, Any], template: str) -> list[int] | None:
     """The control tokens of a request, or None if it is refused."""
     try:
-        prompt = api.render_body(tok, body, template=template)
+        prompt = api.render_body(tok._loaded, body, template=template)
     except ggtok.GGTokError:
         return None
-    return [id for id in encode.ids(tok, prompt, False, "parse") if tok.is_control(id)]
+    return [id for id in encode.ids(tok._loaded, prompt, False, "parse") if tok.is_control(id)]
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -84,5 +84,5 @@ def test_no_way_in(name: str, tok: Tokenizer) -> None:
             rendered += 1
     assert rendered > 90
     # and the test would see it
-    prompt = api.render_body(tok, hostile, template=TEMPLATES["all"])
-    assert tok.text_to_token(END) in encode.ids(tok, prompt, True, "parse")
+    prompt = api.render_body(tok._loaded, hostile, template=TEMPLATES["all"])
+    assert tok.text_to_token(END) in encode.ids(tok._loaded, prompt, True, "parse")

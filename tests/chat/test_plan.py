@@ -103,10 +103,10 @@ def both(
     def slowly() -> Any:
         given = options()
         given.tools = api._listed(given)
-        prompt_of = api.renderer(tok, given)
-        return api._slowly(tok, list(messages), prompt_of, given, want, trusted, "parse")
+        prompt_of = api.renderer(tok._loaded, given)
+        return api._slowly(tok._loaded, list(messages), prompt_of, given, want, trusted, "parse")
 
-    quick = outcome(lambda: api._one(tok, messages, options(), want, trusted, "parse"))
+    quick = outcome(lambda: api._one(tok._loaded, messages, options(), want, trusted, "parse"))
     return quick, outcome(slowly)
 
 
@@ -236,7 +236,7 @@ def test_plans_are_kept_by_value_and_type(ways: Counter[str]) -> None:
     assert ways == {"C": 14}
     for i in range(200):
         assert text(template=f"{{{{ '{i}' }}}}") == str(i)
-    assert len(tok._plans) <= 64
+    assert len(tok._loaded.memo["plans"]) <= 64
 
 
 def test_the_last_plan_is_for_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,10 +303,10 @@ def test_plans_with_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidTypeError, match="z is neither"):
         text(x="a", z=1)  # the template doesn't read it
     assert text(chat_template_kwargs={"x": "a", "z": 1}) == "a"
-    kept = len(tok._plans)
+    kept = len(tok._loaded.memo["plans"])
     long = "a" * 10_000
     assert text(x=long) == text(chat_template_kwargs={"x": long}) == long
-    assert len(tok._plans) == kept
+    assert len(tok._loaded.memo["plans"]) == kept
 
 
 def test_korean_and_bytes_of_surrogates() -> None:

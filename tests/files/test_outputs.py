@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.base import outputs
+from ggtok.base import writing
 from tests.files.corpus import documents, ids_of, raw_ids
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no links, FIFOs and modes")
@@ -156,5 +156,5 @@ def test_a_stream_that_became_a_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"somebody's")
     with pytest.raises(OSError, match="changed while it was opened"):
-        outputs._stream(str(path), b"x")
+        writing._stream(str(path), b"x")
     assert path.read_bytes() == b"somebody's"

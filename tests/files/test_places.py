@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok.base import channel, reading
 from ggtok.corpora import ahead, encode, jsonl, sources, streams, tables, text
 from ggtok.corpora.documents import Piece, Pieces, Place
 from ggtok.corpora.journal import sync_folder
@@ -123,7 +124,7 @@ def test_reading_errors(
     path = tmp_path / "in" / "below" / "a.txt"
     path.write_text("some text")
     with monkeypatch.context() as patched:  # a read may give less than was asked for
-        patched.setattr(_inputs, "_BLOCK", 2)
+        patched.setattr(reading, "_BLOCK", 2)
         tok.encode_files(f"{tmp_path}/in/*", tmp_path / "o")
     assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
 
@@ -218,7 +219,7 @@ def test_lines_without_records(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 def test_a_slow_iterable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Is waited for."""
-    monkeypatch.setattr(_channel, "_POLL", 0.001)
+    monkeypatch.setattr(channel, "_POLL", 0.001)
 
     def slow() -> Iterator[int]:
         for item in range(2):

@@ -37,9 +37,8 @@ def vocabulary(**fields: object) -> ggtok.Vocabulary:
 
 
 def test_importing_ggtok_imports_no_more_for_it() -> None:
-    code = (
-        "import ggtok, sys; print(sorted({'numpy', 'gguf', 'ggtok.vocabularies'} & {*sys.modules}))"
-    )
+    names = {"numpy", "gguf", "ggtok.vocabularies"}
+    code = f"import ggtok, sys; print(sorted({names} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert {"train", "vocabulary", "Vocabulary"} <= {*dir(ggtok)}

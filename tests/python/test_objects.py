@@ -44,7 +44,7 @@ def test_type_hints_resolve() -> None:
 def test_pydantic_checks_calls() -> None:
     pydantic = pytest.importorskip("pydantic")
     for function in [ggtok.load, *functions_of(*ggtok.Tokenizer.__mro__[:-1])]:
-        if function.__name__ != "get":  # a row of _attributes.py
+        if function.__name__ != "get":  # a special id or a flag
             pydantic.validate_call(function)
     load, data = pydantic.validate_call(ggtok.load), fixture("bpe-gpt2").read_bytes()
     for source in (fixture("bpe-gpt2"), data, bytearray(data), memoryview(data), BytesIO(data)):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok import override_kv
 from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.loading import override_kv
 from tests.support.llamacpp import LlamaCpp, LlamaCppLoadError, Override
 from tests.support.vocabularies import fixture
 

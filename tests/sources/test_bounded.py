@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.base import inputs
+from ggtok.base import reading
 
 ROOT = Path(__file__).resolve().parents[2]
 GGUF = str(ROOT / "fixtures" / "gguf" / "bpe-llama3.gguf")
@@ -21,24 +21,24 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
 
 # Where ggtok opens files otherwise than by `_inputs` and `_outputs`, and why.
 ELSEWHERE = {
-    "_inputs.py": "what opens files",
-    "_outputs.py": "what writes files",
+    "base/reading.py": "what opens files",
+    "base/writing.py": "what writes files",
     "cli/__init__.py": "the null device",
     "cli/mirror.py": "a folder of its own",
     "cli/parity.py": "a folder of its own",
     "cli/reading.py": "a path that was given",
     "cli/train.py": "a path that was given",
     "cli/writing.py": "the null device",
-    "files/growing.py": "a handle of inputs.open_own",
-    "files/iterate.py": "a path that was given",
-    "files/journal.py": "a handle of inputs.open_own, and a folder",
-    "making/counts.py": "a path that was given",
-    "making/convert/original_worker.py": "pipes of its own",
-    "making/gguf_writer.py": "a folder of its own",
-    "making/corpus.py": "a path that was given",
-    "making/train.py": "/proc/self/status",
-    "parity/texts.py": "Python's own files; a folder that was given",
-    "parity/worker.py": "pipes of its own",
+    "corpora/growing.py": "a handle of reading.open_own",
+    "corpora/iterate.py": "a path that was given",
+    "corpora/journal.py": "a handle of reading.open_own, and a folder",
+    "vocabularies/counts.py": "a path that was given",
+    "vocabularies/convert/original_worker.py": "pipes of its own",
+    "vocabularies/gguf_writer.py": "a folder of its own",
+    "vocabularies/corpus.py": "a path that was given",
+    "vocabularies/train.py": "/proc/self/status",
+    "inspect/parity/texts.py": "Python's own files; a folder that was given",
+    "inspect/parity/worker.py": "pipes of its own",
     "sources/cache.py": "a temporary file of its own",
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
@@ -69,19 +69,19 @@ def test_regular_files(tmp_path: Path) -> None:
     """And nothing else; a link to one, unless it is refused."""
     (tmp_path / "file").write_bytes(b"0123456789")
     (tmp_path / "link").symlink_to("file")
-    assert inputs.read_regular(tmp_path / "link", 4) == b"0123"
-    assert inputs.read_regular(tmp_path / "file", 99) == b"0123456789"
-    with pytest.raises(ggtok.FileError), inputs.open_regular(tmp_path / "link", follow=False):
+    assert reading.read_regular(tmp_path / "link", 4) == b"0123"
+    assert reading.read_regular(tmp_path / "file", 99) == b"0123456789"
+    with pytest.raises(ggtok.FileError), reading.open_regular(tmp_path / "link", follow=False):
         pass
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "zero").symlink_to("/dev/zero")
     for name in ("fifo", "zero"):
         with pytest.raises(ggtok.FileError, match="not a regular file"):
-            inputs.read_regular(tmp_path / name, 4)
+            reading.read_regular(tmp_path / name, 4)
     with pytest.raises(IsADirectoryError):
-        inputs.read_regular(tmp_path, 4)
+        reading.read_regular(tmp_path, 4)
     with pytest.raises(FileNotFoundError):
-        inputs.read_regular(tmp_path / "nothing", 4)
+        reading.read_regular(tmp_path / "nothing", 4)
 
 
 # A child that ends itself: by memory, and by an alarm that nothing catches.

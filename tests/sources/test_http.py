@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import ggtok
+from ggtok import native
 from ggtok.errors import FileError, GGUFError, InvalidValueError
-from ggtok.native import metadata_size
 from ggtok.sources import cache, connect, http, prefix
 from tests.support.servers import File, Server
 from tests.support.vocabularies import fixture
@@ -43,7 +43,7 @@ def serve(server: Server, file: File, path: str = "/model.gguf") -> str:
 
 
 def metadata_size(data: bytes) -> int:
-    return metadata_size(bytearray(data), len(data), "it")
+    return native.metadata_size(bytearray(data), len(data), "it")
 
 
 GOOD = {

@@ -1,7 +1,7 @@
 """The live reference: llama.cpp b11549, driven in a child process.
 
-What :mod:`ggtok.inspect.parity` drives it by, and all else that the tests ask of it: the `xllamacpp` wheel
-carries all of llama.cpp in one shared object that exports the C API.
+What :mod:`ggtok.inspect.parity` drives it by, and all else that the tests ask of it: the
+`xllamacpp` wheel carries all of llama.cpp in one shared object that exports the C API.
 
     with LlamaCpp() as llama:
         vocab = llama.load("model.gguf")

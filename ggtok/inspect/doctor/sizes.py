@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ggtok.base.inputs import read_regular
+from ggtok.base.reading import read_regular
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import File
 from ggtok.loading.gguf_reader import Reader

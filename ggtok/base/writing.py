@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ggtok.base.inputs import read_regular
+from ggtok.base.reading import read_regular
 from ggtok.errors import InvalidValueError, file_error, not_found
 
 _HEAD = 4096  # bytes of a file that tell its format

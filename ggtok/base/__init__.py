@@ -1,0 +1,1 @@
+"""What every room uses: text for messages, files to read and write, waiting between threads."""

@@ -1,0 +1,1 @@
+"""Looking at a vocabulary: ``ggtok doctor`` and ``ggtok parity``."""

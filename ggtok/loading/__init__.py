@@ -1,0 +1,1 @@
+"""From what :func:`ggtok.load` is given to a loaded vocabulary."""
