@@ -131,7 +131,7 @@ def find_source(templates: Mapping[str, str], options: Options) -> str:
 
 
 def token_texts(loaded: Loaded) -> dict[str, str]:
-    ids = {f"{name}_token": getattr(loaded, f"{name}_id") for name in _TOKENS}
+    ids = {f"{name}_token": loaded.special(name) for name in _TOKENS}
     texts = {name: files.piece(loaded, id) for name, id in ids.items() if id is not None}
     # Without the token these are "" in llama.cpp, too.
     return {"bos_token": "", "eos_token": "", **texts}
