@@ -35,10 +35,10 @@ from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
-    from ggtok.chat.trim import trim_chat
     from ggtok.corpora.summary import EncodeProgress, Summary
     from ggtok.inspect.doctor.codes import Finding
     from ggtok.inspect.doctor.run import doctor
+    from ggtok.trim import trim_chat
     from ggtok.vocabularies.convert import convert
     from ggtok.vocabularies.counts import Progress, WordCounts, count_words
     from ggtok.vocabularies.read import vocabulary
@@ -103,7 +103,7 @@ _LATER = {
     "count_words": "vocabularies.counts",
     "doctor": "inspect.doctor.run",
     "train": "vocabularies.train",
-    "trim_chat": "chat.trim",
+    "trim_chat": "trim",
     "vocabulary": "vocabularies.read",
 }
 

@@ -33,6 +33,33 @@ MAY_USE = {
 # The public header, with the types that errors and options have.
 MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"}
 
+# The same for the rooms of ggtok/: its folders, and modules that stand alone. errors.py and
+# _version.py belong to base; _types.py holds what only type checkers import.
+MAY_USE_PYTHON = {
+    "base": set(),
+    "native": {"base"},
+    "arrow": {"base", "native"},
+    "sources": {"base", "native"},
+    "loading": {"base", "native", "sources"},
+    "text": {"base", "native", "arrow", "loading"},
+    "chat": {"base", "native", "loading"},
+    "explain": {"base", "native", "loading"},
+    "corpora": {"base", "native", "sources", "loading", "text"},
+    "tokenizer": {"base", "native", "arrow", "loading", "text", "chat", "explain", "corpora"},
+    "trim": {"base", "native", "chat", "tokenizer"},
+    "adapters": {"base", "native", "tokenizer"},
+    "vocabularies": {
+        *("base", "native", "sources", "loading", "text", "explain", "corpora", "tokenizer"),
+    },
+    "inspect": {"base", "native", "loading", "explain", "tokenizer", "vocabularies"},
+    "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
+    "distributed": {"base", "native", "text", "corpora", "ggtok"},
+    "cli": {
+        *("base", "native", "sources", "loading", "text", "chat", "explain", "corpora"),
+        *("vocabularies", "inspect", "ggtok"),
+    },
+}
+
 # Hand-written files that are longer, and why.
 LONGER_C = {"ggtok.h": "the public header, most of it documentation"}
 LONGER_PYTHON = {"tokenizer.py": "every public method with its documentation"}
@@ -129,10 +156,30 @@ def test_no_import_cycles() -> None:
     TopologicalSorter(uses).prepare()  # raises CycleError, which names it
 
 
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    room = parts[1] if len(parts) > 1 else "ggtok"
+    return "base" if room in ("errors", "_version") else room
+
+
+def test_rooms_only_use_what_they_may() -> None:
+    order = list(MAY_USE_PYTHON)
+    found: dict[str, set[str]] = {room: set() for room in order}
+    for name, path in MODULES.items():
+        if name not in ("ggtok._types", "ggtok.__main__"):
+            room = room_of(name)
+            used = {room_of(other) for other in imported(path)} - {room, "_types"}
+            assert used <= MAY_USE_PYTHON[room], f"{name}: {used - MAY_USE_PYTHON[room]}"
+            found[room] |= used
+    for room, used in MAY_USE_PYTHON.items():
+        assert all(order.index(other) < order.index(room) for other in used), room
+        assert used == found[room], f"{room}: {used - found[room]} is not used"
+
+
 def test_few_modules_touch_the_c_library() -> None:
     for name, path in MODULES.items():
         if "ggtok._ffi" in path.read_text("utf-8"):
-            assert name.startswith(("ggtok.native", "ggtok.native.jinja")), name
+            assert name.startswith("ggtok.native"), name
 
 
 def lines(path: Path) -> int:

@@ -187,7 +187,7 @@ def _encode(
 
     whole: Iterator[bytes | bytearray] = chain([begin], blocks)
     parts = encode_blocks(
-        tok,
+        tok._native,
         whole,
         add_special=add_special,
         parse_special=parse_special,

@@ -79,7 +79,7 @@ def _pre_error(f: Failure) -> errors.GGTokError:
 
 
 def _gguf_error(f: Failure) -> errors.GGTokError:
-    from ggtok.sources import diagnose
+    from ggtok.base import diagnose
 
     def parses_further(head: bytes) -> bool:
         size = ffi.new("uint64_t *")

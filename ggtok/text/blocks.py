@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ggtok._types import Text
-    from ggtok.tokenizer import Tokenizer
+    from ggtok.native import Native
 
 BLOCK = 1 << 20  # bytes
 
 
 def encode_blocks(
-    tok: Tokenizer,
+    native: Native,
     blocks: Iterable[Text],
     *,
     add_special: bool = True,
@@ -29,7 +29,7 @@ def encode_blocks(
 ) -> Iterator[NDArray[np.int32]]:
     """The ids of one text that is given in blocks, in parts as they become certain.
 
-    The parts, joined, are ``tok.encode_array`` of all blocks joined: a part ends where
+    The parts, joined, are ``Tokenizer.encode_array`` of all blocks joined: a part ends where
     ``ggtok_safe_cut`` (ggtok.h) proves that nothing reaches across. About `block_bytes`
     bytes are held at a time, and twice as many each time that a text proves to have no such
     place so far. Blocks may end anywhere, inside a character too (bytes-like ones). There is
@@ -41,10 +41,10 @@ def encode_blocks(
     import numpy as np
 
     def part(n: int, flags: int) -> NDArray[np.int32]:
-        ids: NDArray[np.int32] = np.frombuffer(native.encode(text, n, flags), np.int32)
+        ids: NDArray[np.int32] = np.frombuffer(lent.encode(text, n, flags), np.int32)
         return ids
 
-    native = tok._native.blocks()
+    lent = native.blocks()
     flags = add_special * ADD_SPECIAL | parse_special * PARSE_SPECIAL
     text = bytearray()
     enough = block_bytes
@@ -52,7 +52,7 @@ def encode_blocks(
         text += piece
         if len(text) < enough:
             continue
-        n = native.safe_cut(text, flags)
+        n = lent.safe_cut(text, flags)
         if not n:
             enough = 2 * len(text)
             continue

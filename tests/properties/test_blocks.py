@@ -33,7 +33,7 @@ def in_blocks(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def parts(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> list[list[int]]:
-    blocks = encode_blocks(tok, in_blocks(data, size), block_bytes=1, **flags)
+    blocks = encode_blocks(tok._native, in_blocks(data, size), block_bytes=1, **flags)
     return [ids.tolist() for ids in blocks]
 
 
@@ -123,10 +123,12 @@ def test_blocks_of_every_kind(load_fixture: Load) -> None:
         ["one two  three\u00e9"],
     ]
     for given_blocks in [*blocks, ["", *blocks[0], b""]]:
-        assert [i for part in encode_blocks(tok, given_blocks) for i in part.tolist()] == want
-    assert [part.tolist() for part in encode_blocks(tok, [])] == [tok.encode("")]
+        assert [
+            i for part in encode_blocks(tok._native, given_blocks) for i in part.tolist()
+        ] == want
+    assert [part.tolist() for part in encode_blocks(tok._native, [])] == [tok.encode("")]
     large = b"kettles and pans " * (5 * BLOCK // 17)
-    found = list(encode_blocks(tok, [large]))
+    found = list(encode_blocks(tok._native, [large]))
     assert len(found) > 4
     assert [i for part in found for i in part.tolist()] == tok.encode(large)
 
@@ -134,12 +136,12 @@ def test_blocks_of_every_kind(load_fixture: Load) -> None:
 def test_errors(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     with pytest.raises(ggtok.InvalidTypeError, match="text must be str or bytes-like"):
-        list(encode_blocks(tok, [1]))  # type: ignore[list-item]
+        list(encode_blocks(tok._native, [1]))  # type: ignore[list-item]
     with pytest.raises(UnicodeEncodeError):
-        list(encode_blocks(tok, ["\udc80"]))
+        list(encode_blocks(tok._native, ["\udc80"]))
     none = ggtok.load(fixture("none"))
     with pytest.raises(ggtok.VocabError, match="no vocabulary"):
-        list(encode_blocks(none, ["text"], block_bytes=1))
+        list(encode_blocks(none._native, ["text"], block_bytes=1))
 
 
 MEMORY = """
@@ -153,7 +155,7 @@ block = line * (1 << 14)
 want = tok.encode(line * 2, add_special=False)
 n = 0
 before = None
-for ids in encode_blocks(tok, (block for _ in range(200)), add_special=False):
+for ids in encode_blocks(tok._native, (block for _ in range(200)), add_special=False):
     n += len(ids)
     before = before or peak()
 print(n, tok.count(block, add_special=False) * 200, peak() - before)

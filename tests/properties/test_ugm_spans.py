@@ -136,7 +136,7 @@ def test_against_llama_cpp(name: str, llama: LlamaCpp, tmp_path: Path) -> None:
     assert not result.differences, "\n".join(result.shown)
     assert result.comparisons
     for text in texts:
-        blocks = encode_blocks(tok, [text, b""], add_special=False, block_bytes=len(text))
+        blocks = encode_blocks(tok._native, [text, b""], add_special=False, block_bytes=len(text))
         ids = [id for block in blocks for id in block.tolist()]
         assert ids == tok.encode(text, add_special=False), text
 

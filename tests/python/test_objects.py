@@ -41,6 +41,45 @@ def test_type_hints_resolve() -> None:
         _types.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
+def _keywords(method: str) -> dict[str, tuple[object, object]]:
+    """A method's keyword arguments: name to default and annotation."""
+    parameters = inspect.signature(getattr(ggtok.Tokenizer, method)).parameters.values()
+    return {p.name: (p.default, p.annotation) for p in parameters if p.kind == p.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize(
+    ("method", "like", "more", "less"),
+    [
+        ("encode_array", "encode", "", ""),
+        ("count", "encode", "", ""),
+        ("encode_batch", "encode", "threads", ""),
+        ("encode_batch_arrays", "encode_batch", "", ""),
+        ("encode_batch_arrow", "encode_batch", "", ""),
+        ("count_batch", "encode_batch", "", ""),
+        ("encode_with_offsets", "encode", "unit", ""),
+        ("encode_batch_with_offsets", "encode_with_offsets", "threads", ""),
+        ("encode_batches", "encode", "batch_bytes threads progress", "continuation"),
+        ("explain", "encode", "", "continuation"),
+        ("decode_bytes", "decode", "", "errors"),
+        ("decode_batch", "decode", "", ""),
+        ("stream_decoder", "decode", "stop stop_ids stop_at_eog", "clean_spaces"),
+        (
+            *("encode_chat", "apply_chat_template"),
+            *("trusted user_defined return_assistant_mask known", ""),
+        ),
+        ("count_chat", "encode_chat", "", "return_assistant_mask"),
+        ("encode_chat_batch", "encode_chat", "threads", "return_assistant_mask known"),
+    ],
+)
+def test_signatures_agree(method: str, like: str, more: str, less: str) -> None:
+    """`method` takes what `like` takes, `more`, and not `less` (or with another default)."""
+    ours, theirs = _keywords(method), _keywords(like)
+    shared = theirs.keys() - set(less.split())
+    assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
+    left = ours.keys() - shared - set(less.split())
+    assert left == set(more.split())
+
+
 def test_pydantic_checks_calls() -> None:
     pydantic = pytest.importorskip("pydantic")
     for function in [ggtok.load, *functions_of(*ggtok.Tokenizer.__mro__[:-1])]:

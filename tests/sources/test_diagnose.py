@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import ggtok
+from ggtok.base import diagnose
 from ggtok.errors import GGUFError
-from ggtok.sources import diagnose, listing
+from ggtok.sources import listing
 from tests.support.vocabularies import fixture
 
 MODEL = fixture("bpe-llama3").read_bytes()

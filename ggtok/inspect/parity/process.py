@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ggtok.base.frames import read_frame, write_frame
 from ggtok.errors import GGTokError
-from ggtok.inspect.parity.frames import read_frame, write_frame
 
 REQUEST_SECONDS = 600.0
 

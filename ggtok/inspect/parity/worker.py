@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from ggtok.inspect.parity.frames import read_frame, write_frame
+from ggtok.base.frames import read_frame, write_frame
 from ggtok.inspect.parity.process import LlamaCppLoadError
 
 # The packages by their names on PyPI: what they are imported as, and the modules that use them.

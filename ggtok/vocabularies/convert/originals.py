@@ -19,8 +19,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ggtok.base.frames import write_frame
 from ggtok.errors import VocabError
-from ggtok.inspect.parity.frames import write_frame
 
 SECONDS = 60  # of a request
 MEMORY = 3 << 30  # bytes
