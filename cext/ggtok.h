@@ -64,7 +64,7 @@ typedef enum ggtok_status {
     GGTOK_ERR_PRETOKENIZER, /* tokenizer.ggml.pre holds a name ggtok does not know */
     GGTOK_ERR_ARGUMENT,     /* an argument makes no sense (out-of-range id, NULL, ...) */
     GGTOK_ERR_UNSUPPORTED,  /* the vocabulary has no such operation */
-    GGTOK_ERR_STOPPED,      /* a ggtok_go_on_fn returned false */
+    GGTOK_ERR_STOPPED,      /* a ggtok_interrupt_fn returned false */
     GGTOK_ERR_TEMPLATE      /* a chat template fails, or takes more than it may */
 } ggtok_status;
 
@@ -253,12 +253,12 @@ GGTOK_API void ggtok_context_free(ggtok_context *ctx);
 /* Asked several times a second by the thread that made the call; false ends it with
  * GGTOK_ERR_STOPPED. It must not fork during a batch: the child would go on with one whose
  * other threads it doesn't have. */
-typedef bool (*ggtok_go_on_fn)(void *user);
+typedef bool (*ggtok_interrupt_fn)(void *user);
 
 /* Makes the calls that encode with this context ask, if their texts are long; NULL, the
  * default: they don't. A context that was stopped can be used as before. Pools forget it when
  * the context is given back. */
-GGTOK_API void ggtok_context_set_go_on(ggtok_context *ctx, ggtok_go_on_fn go_on, void *user);
+GGTOK_API void ggtok_context_set_go_on(ggtok_context *ctx, ggtok_interrupt_fn go_on, void *user);
 
 enum {
     GGTOK_ADD_SPECIAL = 1,   /* BOS/EOS (CLS/SEP) as the vocabulary's flags say */
@@ -266,8 +266,9 @@ enum {
     /* ggtok_encode_trusted: texts of user-defined tokens, which otherwise become those tokens
      * everywhere, are plain text where control tokens' are */
     GGTOK_PLAIN_USER_DEFINED = 4,
-    GGTOK_CONTINUES = 8, /* text comes before this one: no BOS, no space prefix at its start */
-    GGTOK_MORE = 16,     /* text comes after this one: no EOS */
+    GGTOK_NOT_FIRST_BLOCK =
+        8, /* text comes before this one: no BOS, no space prefix at its start */
+    GGTOK_NOT_LAST_BLOCK = 16, /* text comes after this one: no EOS */
     /* The text goes on behind other tokens, wherever they end: GGTOK_ADD_SPECIAL adds nothing, and
      * no space prefix at its start. (After a special token inside the text it stands as usual.)
      * GGTOK_ERR_ARGUMENT for vocabularies whose ids say that a word begins: WPM, and UGM that
@@ -297,7 +298,7 @@ GGTOK_API ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t
  * encoded in memory that does not grow with it. `text` holds its first n bytes, or those
  * from such a cut on. The result is the last place p, 0 < p < n, of which it is proved that
  * whatever comes after these n bytes, the ids of the whole are those of text[0..p) with
- * `flags` and GGTOK_MORE followed by those of the rest with `flags` and GGTOK_CONTINUES;
+ * `flags` and GGTOK_NOT_LAST_BLOCK followed by those of the rest with `flags` and GGTOK_NOT_FIRST_BLOCK;
  * or 0: no such place was found (or memory for the search, or the caller asked to stop), so
  * read on. No token, special
  * token, white space that one strips, or normalization crosses the place, and neither does
@@ -318,15 +319,15 @@ GGTOK_API size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, 
  * these are found anyway). GGTOK_ERR_ARGUMENT for an id of another kind, or of none. It never
  * changes, and any number of threads may use it; freed after all use, before the tokenizer.
  */
-typedef struct ggtok_choice ggtok_choice;
+typedef struct ggtok_special_choice ggtok_special_choice;
 
 GGTOK_API ggtok_status ggtok_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, size_t n,
-                                        ggtok_choice **out, ggtok_error *err);
-GGTOK_API void ggtok_choice_free(ggtok_choice *choice); /* NULL is allowed */
+                                        ggtok_special_choice **out, ggtok_error *err);
+GGTOK_API void ggtok_choice_free(ggtok_special_choice *choice); /* NULL is allowed */
 
 /* Has GGTOK_PARSE_SPECIAL mean only these, in all calls with the context; NULL, as at first: all
  * there are. Pools forget it when the context is given back. */
-GGTOK_API void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_choice *choice);
+GGTOK_API void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_special_choice *choice);
 
 typedef struct ggtok_range {
     size_t begin, end; /* bytes, end excluded */
@@ -395,7 +396,7 @@ GGTOK_API ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text
  * largest text stays; for most that is no more than a copy of it.) Clearing frees the
  * contexts with their caches: those at rest at once, the others when they come back.
  * All contexts must be back when the pool is freed. A process may fork at any time, and
- * the child use the pool, but see ggtok_go_on_fn.
+ * the child use the pool, but see ggtok_interrupt_fn.
  */
 typedef struct ggtok_pool ggtok_pool;
 
@@ -430,15 +431,15 @@ typedef struct ggtok_batch ggtok_batch;
  * in order that was found to fail is named.
  */
 GGTOK_API ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
-                                          unsigned flags, unsigned threads, ggtok_go_on_fn go_on,
-                                          void *user, ggtok_batch **out, size_t *failed,
-                                          ggtok_error *err);
+                                          unsigned flags, unsigned threads,
+                                          ggtok_interrupt_fn go_on, void *user, ggtok_batch **out,
+                                          size_t *failed, ggtok_error *err);
 
 /* The same with a choice of special tokens, which may be NULL. */
 typedef struct ggtok_batch_options {
     unsigned flags, threads;
-    const ggtok_choice *choice;
-    ggtok_go_on_fn go_on;
+    const ggtok_special_choice *choice;
+    ggtok_interrupt_fn go_on;
     void *user;
 } ggtok_batch_options;
 

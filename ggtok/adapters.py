@@ -18,7 +18,7 @@ from ggtok.errors import (
     TokenIdError,
     VocabError,
 )
-from ggtok.native import CONTINUES, MORE, PLAIN_USER_DEFINED
+from ggtok.native import NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PLAIN_USER_DEFINED
 from ggtok.native.arguments import index, iterated, truth
 from ggtok.tokenizer import Tokenizer
 
@@ -88,7 +88,10 @@ class _ForLLGuidance:
         after one (SPM's) would be text that nobody forced.
         """
         spelt = b""
-        for flags in (CONTINUES | MORE, CONTINUES | MORE | PLAIN_USER_DEFINED):
+        for flags in (
+            NOT_FIRST_BLOCK | NOT_LAST_BLOCK,
+            NOT_FIRST_BLOCK | NOT_LAST_BLOCK | PLAIN_USER_DEFINED,
+        ):
             ids = self._tok._native.encode_ranges(text, flags, ())
             spelt = b"".join([self.tokens[id] for id in ids])
             if spelt == text:

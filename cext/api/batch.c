@@ -65,7 +65,7 @@ typedef struct worker {
     job *job;
     ggtok_context *ctx;
     bytebuf copy; /* of the text at hand, if GGTOK_COPY_TEXTS */
-    ggtok_go_on_fn go_on;
+    ggtok_interrupt_fn go_on;
     void *user;
     thread thread;
     bool started;
@@ -417,8 +417,8 @@ static void finish(ggtok_batch *b) {
 }
 
 ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
-                                unsigned flags, unsigned threads, ggtok_go_on_fn go_on, void *user,
-                                ggtok_batch **out, size_t *failed, ggtok_error *err) {
+                                unsigned flags, unsigned threads, ggtok_interrupt_fn go_on,
+                                void *user, ggtok_batch **out, size_t *failed, ggtok_error *err) {
     const ggtok_batch_options options = {flags, threads, NULL, go_on, user};
     return ggtok_encode_batch_with(pool, texts, n, &options, out, failed, err);
 }

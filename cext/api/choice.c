@@ -1,17 +1,17 @@
 /* Special tokens by choice: the sets that ggtok_encode parses a text with. */
 #include "api/tokenizer.h"
 
-struct ggtok_choice {
+struct ggtok_special_choice {
     special_set set;
 };
 
 ggtok_status ggtok_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, size_t n,
-                              ggtok_choice **out, ggtok_error *err) {
+                              ggtok_special_choice **out, ggtok_error *err) {
     const uint32_t special = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_USER_DEFINED;
     const vocab *v = &tok->v;
     *out = NULL;
     bool *chosen = ggtok_mem_zalloc(v->n_tokens);
-    ggtok_choice *c = ggtok_mem_zalloc(sizeof *c);
+    ggtok_special_choice *c = ggtok_mem_zalloc(sizeof *c);
     ggtok_status s = chosen && c ? GGTOK_OK : ggtok_error_memory(err);
     for (size_t i = 0; !s && i < n; i++) {
         if (ids[i] < 0 || (uint32_t)ids[i] >= v->n_tokens) {
@@ -38,13 +38,13 @@ ggtok_status ggtok_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, si
     return s;
 }
 
-void ggtok_choice_free(ggtok_choice *choice) {
+void ggtok_choice_free(ggtok_special_choice *choice) {
     if (!choice) return;
     ggtok_special_set_free(&choice->set);
     ggtok_mem_free(choice);
 }
 
-void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_choice *choice) {
+void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_special_choice *choice) {
     ctx->choice = choice;
 }
 

@@ -25,9 +25,9 @@ void ggtok_context_free(ggtok_context *ctx) {
     ggtok_guard_free(&ctx->guard);
     ggtok_mem_free(ctx->parts);
     ggtok_mem_free(ctx->spans.data);
-    ggtok_mem_free(ctx->laid.data);
+    ggtok_mem_free(ctx->assigned.data);
     ggtok_mem_free(ctx->ids.data);
-    ggtok_mem_free(ctx->again.data);
+    ggtok_mem_free(ctx->reencoded.data);
     ggtok_mem_free(ctx->bytes.data);
     ggtok_mem_free(ctx);
 }
@@ -89,7 +89,7 @@ static ggtok_status no_vocabulary(const ggtok_tokenizer *tok, ggtok_error *err) 
         "the file has no vocabulary (tokenizer model '%s'): nothing to encode with", tok->v.model);
 }
 
-void ggtok_context_set_go_on(ggtok_context *ctx, ggtok_go_on_fn go_on, void *user) {
+void ggtok_context_set_go_on(ggtok_context *ctx, ggtok_interrupt_fn go_on, void *user) {
     ctx->interrupt = (interrupt){.go_on = go_on, .user = user};
 }
 
@@ -165,9 +165,9 @@ static ggtok_status encode_parts(ggtok_context *ctx, const uint8_t *text, size_t
     const ggtok_tokenizer *tok = ctx->tok;
     enum { USUAL_BYTES = 4 }; /* of a token's text */
     bool parts = trusted || flags & GGTOK_SPANS;
-    bool first = (flags & GGTOK_ADD_SPECIAL) && !(flags & GGTOK_CONTINUES);
-    bool last = (flags & GGTOK_ADD_SPECIAL) && !(flags & GGTOK_MORE);
-    bool lay = !PLAIN && !trusted && flags & GGTOK_SPANS;
+    bool first = (flags & GGTOK_ADD_SPECIAL) && !(flags & GGTOK_NOT_FIRST_BLOCK);
+    bool last = (flags & GGTOK_ADD_SPECIAL) && !(flags & GGTOK_NOT_LAST_BLOCK);
+    bool assign = !PLAIN && !trusted && flags & GGTOK_SPANS;
     ggtok_status s;
     ctx->ids.n = 0;
     idbuf_reserve(&ctx->ids, n / USUAL_BYTES); /* failing costs time */
@@ -180,12 +180,13 @@ static ggtok_status encode_parts(ggtok_context *ctx, const uint8_t *text, size_t
         return ggtok_error_memory(err);
     ctx->text = text, ctx->n = n, ctx->flags = flags;
     if (parts && !parts_reserve(ctx, ctx->partition.now.n)) return ggtok_error_memory(err);
-    ctx->laid.n = 0;
-    if (lay && !bytebuf_reserve(&ctx->laid, ctx->partition.now.n)) return ggtok_error_memory(err);
+    ctx->assigned.n = 0;
+    if (assign && !bytebuf_reserve(&ctx->assigned, ctx->partition.now.n))
+        return ggtok_error_memory(err);
     model_call call = {&tok->v,      tok->model, ctx->scratch,    true, &ctx->ids,
                        &ctx->counts, err,        &ctx->interrupt, NULL, NULL};
-    if (lay) call.spans = &ctx->spans;
-    call.after_special = !(flags & GGTOK_CONTINUES);
+    if (assign) call.spans = &ctx->spans;
+    call.after_special = !(flags & GGTOK_NOT_FIRST_BLOCK);
     for (size_t i = 0; i < ctx->partition.now.n; i++) {
         const fragment *f = &ctx->partition.now.data[i];
         size_t first = ctx->ids.n;
@@ -195,11 +196,12 @@ static ggtok_status encode_parts(ggtok_context *ctx, const uint8_t *text, size_t
             call.after_special = true;
         } else {
             ctx->spans.base = (int64_t)f->pos;
-            ctx->spans.laid = false;
+            ctx->spans.assigned = false;
             if ((s = encode_raw(ctx, &call, text, f, trusted))) return s;
             call.after_special = false;
         }
-        if (lay) ctx->laid.data[ctx->laid.n++] = f->id == GGTOK_NO_TOKEN && ctx->spans.laid;
+        if (assign)
+            ctx->assigned.data[ctx->assigned.n++] = f->id == GGTOK_NO_TOKEN && ctx->spans.assigned;
         if (parts) {
             bool special = f->id != GGTOK_NO_TOKEN;
             ctx->parts[i] = (ggtok_part){f->pos, f->n, first, ctx->ids.n - first, special};
@@ -216,7 +218,7 @@ static ggtok_status continues(const vocab *v, unsigned *flags, ggtok_error *err)
                       : v->type == GGTOK_VOCAB_UGM && v->flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES]
                           ? "white space is removed, and a space put before every word"
                           : NULL;
-    *flags = (*flags & ~(unsigned)GGTOK_ADD_SPECIAL) | GGTOK_CONTINUES;
+    *flags = (*flags & ~(unsigned)GGTOK_ADD_SPECIAL) | GGTOK_NOT_FIRST_BLOCK;
     return why ? ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
                                  "this vocabulary can't encode a text as a continuation: %s; "
                                  "encode all of the text at once",

@@ -61,9 +61,9 @@ static void shed(ggtok_context *ctx) {
         ggtok_mem_free(ctx->bytes.data);
         ctx->bytes = (bytebuf){NULL, 0, 0};
     }
-    if (ctx->again.cap > KEPT / sizeof *ctx->again.data) {
-        ggtok_mem_free(ctx->again.data);
-        ctx->again = (idbuf){NULL, 0, 0};
+    if (ctx->reencoded.cap > KEPT / sizeof *ctx->reencoded.data) {
+        ggtok_mem_free(ctx->reencoded.data);
+        ctx->reencoded = (idbuf){NULL, 0, 0};
     }
     if (ctx->parts_cap > KEPT / sizeof *ctx->parts) {
         ggtok_mem_free(ctx->parts);
@@ -74,9 +74,9 @@ static void shed(ggtok_context *ctx) {
         ggtok_mem_free(ctx->spans.data);
         ctx->spans = (span_buf){NULL, 0, 0, false};
     }
-    if (ctx->laid.cap > KEPT) {
-        ggtok_mem_free(ctx->laid.data);
-        ctx->laid = (bytebuf){NULL, 0, 0};
+    if (ctx->assigned.cap > KEPT) {
+        ggtok_mem_free(ctx->assigned.data);
+        ctx->assigned = (bytebuf){NULL, 0, 0};
     }
     if (ggtok_guard_bytes(&ctx->guard) > KEPT) ggtok_guard_free(&ctx->guard);
     if (ggtok_partition_scratch_bytes(&ctx->partition) > KEPT)

@@ -1,9 +1,9 @@
 /*
  * Where in the text each id comes from: see docs/design/offsets.md.
  *
- * The text is encoded as ever, its parts are kept, and then each part's ids are laid along the
- * part, unless the model did so meanwhile: by their lengths, where the model can tell these, or else
- * by encoding the part once more in the plain way, which records sources.
+ * The text is encoded as usual and its parts are kept. Then each part's spans are assigned, unless
+ * the model already did so: by the lengths of the tokens where the model can tell them, else by
+ * encoding the part again in the plain way, which records sources.
  */
 #include "api/tokenizer.h"
 #include "models/tile.h"
@@ -42,8 +42,8 @@ static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggt
     if (!ggtok_guard_record(g, call->v, text, part->n)) return ggtok_error_memory(call->err);
     model_call plain = *call;
     plain.guard = g;
-    plain.out = &ctx->again;
-    ctx->again.n = 0;
+    plain.out = &ctx->reencoded;
+    ctx->reencoded.n = 0;
     ggtok_status s = ctx->tok->ops->encode_guarded(&plain, text, part->n);
     if (s) return s;
     if (g->n_made != part->n_ids) { /* the caller's splitter cut otherwise, or the text changed */
@@ -79,14 +79,14 @@ static ggtok_status lay_out(ggtok_context *ctx, ggtok_span *out, ggtok_error *er
     size_t n = ctx->partition.now.n, k = 0;
     model_call call = {&tok->v,      tok->model, ctx->scratch,    true, NULL,
                        &ctx->counts, err,        &ctx->interrupt, NULL, NULL};
-    call.after_special = !(ctx->flags & GGTOK_CONTINUES);
+    call.after_special = !(ctx->flags & GGTOK_NOT_FIRST_BLOCK);
     for (; k < (n ? ctx->parts[0].first : 0); k++) out[k] = (ggtok_span){0, 0};
     for (size_t i = 0; i < n; i++) {
         const ggtok_part *part = &ctx->parts[i];
         if (part->special) {
             size_t begin = divide(ctx, set, i, n), end = divide(ctx, set, i + 1, n);
             out[part->first] = (ggtok_span){(int64_t)begin, (int64_t)end};
-        } else if (i < ctx->laid.n && ctx->laid.data[i]) {
+        } else if (i < ctx->assigned.n && ctx->assigned.data[i]) {
             const size_t size = part->n_ids * sizeof *out;
             if (size) memcpy(out + part->first, ctx->spans.data + part->first, size);
         } else if (part->n_ids) {

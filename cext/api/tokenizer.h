@@ -22,21 +22,21 @@ struct ggtok_context { /* one thread's */
     partition_scratch partition;
     ggtok_part *parts; /* ggtok_encode_trusted's and ggtok_spans' */
     size_t parts_cap;
-    span_buf spans; /* of ids that were laid at once, and for each part: are all of its? */
-    bytebuf laid;
+    span_buf spans;   /* assigned while encoding */
+    bytebuf assigned; /* for each part: were all its spans assigned while encoding? */
     text_guard guard; /* likewise */
     idbuf ids;
     /* What ggtok_spans is about: the text, and its flags. */
     const uint8_t *text;
     size_t n;
     unsigned flags;
-    idbuf again; /* ids once more */
+    idbuf reencoded; /* ids once more */
     bytebuf bytes;
     cache_counts counts;
     interrupt interrupt;
-    const ggtok_choice *choice; /* of special tokens; NULL: all */
-    ggtok_context *next;        /* of those at rest in a pool */
-    unsigned round;             /* the pool's when it was made */
+    const ggtok_special_choice *choice; /* of special tokens; NULL: all */
+    ggtok_context *next;                /* of those at rest in a pool */
+    unsigned round;                     /* the pool's when it was made */
 };
 
 /* The special tokens that a text is searched for. */

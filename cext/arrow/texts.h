@@ -13,7 +13,7 @@ typedef struct arrow_texts {
     size_t first_null; /* row, or SIZE_MAX: there is none */
     struct ArrowArray *arrays;
     size_t n_arrays, cap_arrays;
-    ggtok_go_on_fn go_on; /* asked while rows are read, or NULL */
+    ggtok_interrupt_fn go_on; /* asked while rows are read, or NULL */
     void *user;
 } arrow_texts;
 

@@ -1,5 +1,5 @@
 /*
- * Characters of a text that normalizing changes, found a few at a time, and ids laid along what it
+ * Characters of a text that normalizing changes, found a few at a time, and the spans of ids in what it
  * makes of them: see docs/design/offsets.md.
  */
 #ifndef GGTOK_CHANGES_H
@@ -73,7 +73,7 @@ static inline void changes_skip(changes *c, int64_t end) {
     while (changes_before(c, end)) c->i++;
 }
 
-/* How far ids have been laid: to text[at], of which `taken` bytes of what it becomes are used. */
+/* How far spans have been assigned: to text[at], of which `taken` bytes of what it becomes are used. */
 typedef struct change_place {
     int64_t at;
     size_t taken;

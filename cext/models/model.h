@@ -14,13 +14,13 @@ typedef struct cache_counts {
     uint64_t hits, misses;
 } cache_counts;
 
-/* Where the ids of one fragment come from, laid while they are made: see docs/design/offsets.md.
+/* The spans of the ids of one fragment, assigned while they are made: see docs/design/offsets.md.
  * data[i] is id out->data[i]'s span, `base` added to the fragment's places. */
 typedef struct span_buf {
     ggtok_span *data;
     size_t cap;
     int64_t base;
-    bool laid; /* a model sets it that has laid all ids of its fragment */
+    bool assigned; /* set by a model that has assigned all spans of its fragment */
 } span_buf;
 
 /* What one encode call hands to a model. */
@@ -34,7 +34,7 @@ typedef struct model_call {
     ggtok_error *err;
     interrupt *interrupt; /* NULL: nobody is asked */
     text_guard *guard;    /* encode_guarded's; else NULL */
-    span_buf *spans;      /* of `encode`, which may lay ids meanwhile; NULL: nobody asks */
+    span_buf *spans;      /* for `encode` to assign, if it can; NULL: not asked for */
 } model_call;
 
 /* A place in raw text between two characters, both well-formed. No other character that a
@@ -67,7 +67,7 @@ typedef struct model_ops {
     ggtok_status (*encode)(const model_call *call, const uint8_t *text, size_t n);
     /* The same under call->guard, whose source the text is. */
     ggtok_status (*encode_guarded)(const model_call *call, const uint8_t *text, size_t n);
-    /* Finds spans by the ids' lengths, for `encode` that doesn't lay them. False if these don't
+    /* Finds spans by the ids' lengths, for an `encode` that does not assign them. False if these don't
      * tell, or there is no memory: encode_guarded does. NULL: always. */
     bool (*place)(const model_call *call, const model_source *source);
     size_t (*cache_bytes)(const void *scratch); /* NULL: there is no cache */

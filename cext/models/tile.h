@@ -28,7 +28,7 @@ typedef struct tile_text {
 /* The unknown id may be none, or beyond the vocabulary, where a file names no other. */
 bool ggtok_tile_are_tokens(const vocab *v, const int32_t *ids, size_t n);
 
-/* The ids from `first` on, which `encode` has appended, as what is to be laid along text[0..n) into
+/* The ids from `first` on, which `encode` has appended, as the source of spans that are assigned from text[0..n) to
  * call->spans. False: there is no memory, or one is no token. */
 bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, size_t first,
                        model_source *source);
@@ -36,7 +36,7 @@ bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, si
 /* The length of a text in which U+2581 stands for a space, or TILE_ASK. */
 tile_length ggtok_tile_length(gguf_view text, bool escape);
 
-/* Lays all ids along the text, whose bytes are the tokens' with spaces unescaped. False: their
+/* Assigns all spans: the text is the tokens' bytes with spaces unescaped. False: their
  * lengths don't add up to that. */
 bool ggtok_tile(const tiles *t, const model_source *source, bool prefix);
 

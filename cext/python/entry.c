@@ -170,7 +170,7 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     Py_ssize_t n;
     unsigned flags;
     bytebuf utf8 = {0};
-    const ggtok_choice *choice;
+    const ggtok_special_choice *choice;
     if (!entry_encode_flags(args + 1, &flags, &choice)) return NULL;
     if (spans) flags |= GGTOK_SPANS;
     bool large = large_text(e, args[0], &utf8);

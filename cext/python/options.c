@@ -19,7 +19,8 @@ bool entry_decode_flags(PyObject *const *args, unsigned *flags) {
 
 #define CHOICE "ggtok.choice"
 
-bool entry_encode_flags(PyObject *const *args, unsigned *flags, const ggtok_choice **choice) {
+bool entry_encode_flags(PyObject *const *args, unsigned *flags,
+                        const ggtok_special_choice **choice) {
     *flags = 0;
     *choice = NULL;
     if (!add_flag(args[0], GGTOK_ADD_SPECIAL, flags) ||
@@ -43,7 +44,7 @@ PyObject *entry_choose(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     ggtok_error err;
     PyObject *tuple, *capsule = NULL;
     int32_t *ids = NULL;
-    ggtok_choice *choice = NULL;
+    ggtok_special_choice *choice = NULL;
     size_t n;
     if (entry_ids_of(args[0], &tuple, &ids, &n)) {
         if (ggtok_choice_new(e->tok, ids, n, &choice, &err)) {

@@ -1,4 +1,4 @@
-/* Python's signals during a long call; see ggtok_go_on_fn. */
+/* Python's signals during a long call; see ggtok_interrupt_fn. */
 #ifndef GGTOK_PYTHON_SIGNALS_H
 #define GGTOK_PYTHON_SIGNALS_H
 
@@ -18,7 +18,7 @@ void ggtok_python_leave(python_call *call);
 void ggtok_python_return(python_call *call);
 
 /*
- * A ggtok_go_on_fn whose user is the python_call: lets Python handle signals, and is false once
+ * A ggtok_interrupt_fn whose user is the python_call: lets Python handle signals, and is false once
  * a handler has raised (KeyboardInterrupt). Only for the main thread, where handlers run. Another
  * may never come back from here: once the interpreter is going down, CPython ends it (3.13 and
  * earlier), stack and all, and the batch's other threads would go on with what was there.

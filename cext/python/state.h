@@ -38,7 +38,8 @@ bool entry_decode_flags(PyObject *const *args, unsigned *flags);
 
 /* The flags of add_special, parse_special (a bool or a choice) and continuation. False: an
  * exception is set. */
-bool entry_encode_flags(PyObject *const *args, unsigned *flags, const ggtok_choice **choice);
+bool entry_encode_flags(PyObject *const *args, unsigned *flags,
+                        const ggtok_special_choice **choice);
 
 /* What spans count, as in _offsets.py. */
 enum { UNIT_BYTE, UNIT_CHAR, UNIT_UTF16 };

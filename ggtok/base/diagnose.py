@@ -74,7 +74,7 @@ _KINDS: tuple[tuple[Callable[[bytes], object], str, str], ...] = (
 )
 
 
-def plainly(
+def explain_parse_error(
     message: str,
     data: memoryview | None,
     path: str | bytes | None,

@@ -22,7 +22,7 @@ from ggtok.base.reading import SNIFFED
 from ggtok.cli import reading
 from ggtok.cli.status import reason
 from ggtok.errors import DocumentError
-from ggtok.native import ADD_SPECIAL, CONTINUES, MORE, PARSE_SPECIAL
+from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL
 from ggtok.native.blocks import Blocks
 from ggtok.text.batches import n_threads
 
@@ -211,8 +211,8 @@ class Counter:
             if not n:
                 enough = 2 * len(text)
                 continue
-            yield text[:n], flags | MORE
-            flags |= CONTINUES
+            yield text[:n], flags | NOT_LAST_BLOCK
+            flags |= NOT_FIRST_BLOCK
             del text[:n]
             enough = max(PART, 2 * len(text))
         yield text, flags

@@ -11,7 +11,7 @@ import numpy as np
 
 from ggtok.corpora.documents import Piece
 from ggtok.errors import InvalidValueError
-from ggtok.native import ADD_SPECIAL, CONTINUES, MORE
+from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 from ggtok.native.arguments import on_main_thread
 from ggtok.native.results import id_arrays
 
@@ -126,8 +126,8 @@ class Encoder:
 
     def _part(self, blocks: Any, piece: Piece) -> NDArray[np.int32]:
         flags = self.flags
-        flags |= 0 if piece.begins else CONTINUES
-        flags |= 0 if piece.ends else MORE
+        flags |= 0 if piece.begins else NOT_FIRST_BLOCK
+        flags |= 0 if piece.ends else NOT_LAST_BLOCK
         text = piece.text or b""
         ids = blocks.encode(text, len(text), flags)
         if piece.ends and self.eos is not None:

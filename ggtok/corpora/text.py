@@ -28,7 +28,7 @@ from ggtok.corpora.documents import (
 )
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream, check, naming
-from ggtok.native import CONTINUES
+from ggtok.native import NOT_FIRST_BLOCK
 from ggtok.native.blocks import Blocks
 
 LONG = 4 << 20  # bytes
@@ -260,7 +260,7 @@ class _Reader:
             yield self._piece(text, *self._next(), begins=begins, ends=True, faults=faults)
 
     def _place_to_cut(self) -> int:
-        flags = self._options.flags | (CONTINUES if self._sent else 0)
+        flags = self._options.flags | (NOT_FIRST_BLOCK if self._sent else 0)
         for n in PART, len(self._text):
             if place := self._options.blocks.safe_cut(self._text[:n], flags):
                 self._enough = PART

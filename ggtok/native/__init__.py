@@ -10,8 +10,8 @@ from ggtok.native.arguments import text_bytes
 from ggtok.native.library import (
     ADD_SPECIAL,
     CONTINUATION,
-    CONTINUES,
-    MORE,
+    NOT_FIRST_BLOCK,
+    NOT_LAST_BLOCK,
     PARSE_SPECIAL,
     PLAIN_USER_DEFINED,
     TAIL,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ADD_SPECIAL",
     "CONTINUATION",
-    "CONTINUES",
-    "MORE",
+    "NOT_FIRST_BLOCK",
+    "NOT_LAST_BLOCK",
     "PARSE_SPECIAL",
     "PLAIN_USER_DEFINED",
     "TAIL",

@@ -88,7 +88,7 @@ def _gguf_error(f: Failure) -> errors.GGTokError:
         )
 
     data = None if f.data is None else memoryview(ffi.buffer(f.data))
-    plain = diagnose.plainly(f.message, data, f.filename, f.file_size, parses_further)
+    plain = diagnose.explain_parse_error(f.message, data, f.filename, f.file_size, parses_further)
     # What the parser got into was a GGUF file, whatever lies there by now.
     if not (f.offset and plain.startswith("not a GGUF file")):
         f.message = plain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ggtok.native.library import CONTINUES, SPANS, TAIL, ffi
+from ggtok.native.library import NOT_FIRST_BLOCK, SPANS, TAIL, ffi
 
 TYPE_CHECKING = False  # as in library.py
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Parts:
         """Where each token of text[begin:end], nothing added, begins and ends: shape (n, 2)."""
         import numpy as np
 
-        flags = SPANS | (CONTINUES if continues else 0)
+        flags = SPANS | (NOT_FIRST_BLOCK if continues else 0)
         found = np.frombuffer(self._encode(text, begin, end, flags), np.int64)
         spans: NDArray[np.int64] = found.reshape(-1, 2) + begin
         return spans

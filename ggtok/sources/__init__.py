@@ -25,7 +25,7 @@ from dataclasses import replace
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidValueError, not_found
 from ggtok.sources.found import Found, Source
-from ggtok.sources.patience import telling
+from ggtok.sources.timeouts import telling
 
 __all__ = ["Found", "Source", "find", "telling"]
 

@@ -28,7 +28,7 @@ import httpx2
 
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidValueError
-from ggtok.sources.patience import TooLate, within
+from ggtok.sources.timeouts import CallTimeout, call_with_timeout
 
 # Bytes a second that a body must bring, over every window of the time limit.
 SLOWEST = 64 << 10
@@ -41,7 +41,7 @@ class Place(IntEnum):
 
     PUBLIC = 0
     PRIVATE = 1  # a private network
-    HERE = 2  # this machine; link-local addresses, where clouds keep its credentials
+    LOCAL = 2  # this machine; link-local addresses, where clouds keep its credentials
 
 
 class Refused(Exception):
@@ -70,15 +70,15 @@ def place(host: str) -> Place:
             inside = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         address = inside or address
     if address.is_loopback or address.is_link_local or address.is_unspecified:
-        return Place.HERE
+        return Place.LOCAL
     return Place.PUBLIC if address.is_global and not address.is_multicast else Place.PRIVATE
 
 
-def spelled(host: str) -> Place:
+def place_of_name(host: str) -> Place:
     """Where a host is for all that its name tells."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
-        return Place.HERE
+        return Place.LOCAL
     try:
         return place(name)
     except ValueError:
@@ -92,7 +92,7 @@ def spelled(host: str) -> Place:
 def classify(theirs: Address, ours: Address | None = None) -> Place:
     """Where the address at a connection's other end is. One that is this end's, too, is this
     machine's, however public it is."""
-    return Place.HERE if ours and ours[0] == theirs[0] else place(theirs[0])
+    return Place.LOCAL if ours and ours[0] == theirs[0] else place(theirs[0])
 
 
 def resolve(host: str, port: int) -> list[Address]:
@@ -241,11 +241,11 @@ class _Backend(httpcore2.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> list[Address]:
         clock = self._net.clock
-        if (where := spelled(host)) > self._nearest:
+        if (where := place_of_name(host)) > self._nearest:
             raise self._refused(host, where)
         try:
-            found = within(clock.left(), lambda: resolve(host, port))
-        except TooLate:
+            found = call_with_timeout(clock.left(), lambda: resolve(host, port))
+        except CallTimeout:
             raise clock.late() from None
         except (OSError, UnicodeError, OverflowError) as e:
             raise httpcore2.ConnectError(f"{host} can't be resolved: {e}") from e
@@ -321,7 +321,7 @@ class Network:
         """
         self.clock = clock
         proxy = _proxy(url)
-        farthest = Place.HERE if url.scheme == "http" else Place.PUBLIC
+        farthest = Place.LOCAL if url.scheme == "http" else Place.PUBLIC
         target = httpcore2.URL(
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
         )
@@ -330,7 +330,7 @@ class Network:
                 "GET", target, headers=list(headers.items())
             ) as response:
                 stream = response.extensions["network_stream"]
-                where = spelled(url.host) if proxy else stream.place
+                where = place_of_name(url.host) if proxy else stream.place
                 yield Answer(response, where)
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as e:
             raise ConnectionError(_line(e)) from e
@@ -345,7 +345,7 @@ class Network:
             return
         port = url.port or (443 if url.scheme == "https" else 80)
         try:
-            _Backend(self, Place.PUBLIC, Place.HERE).connect_tcp(url.host, port).close()
+            _Backend(self, Place.PUBLIC, Place.LOCAL).connect_tcp(url.host, port).close()
         except httpcore2.ConnectError as e:
             raise ConnectionError(_line(e)) from e
 
@@ -363,7 +363,7 @@ class Network:
         if proxy is None:
             backend = _Backend(self, farthest, nearest)
             return httpcore2.ConnectionPool(ssl_context=context, network_backend=backend)
-        backend = _Backend(self, Place.PUBLIC, Place.HERE)  # of the user's own choice
+        backend = _Backend(self, Place.PUBLIC, Place.LOCAL)  # of the user's own choice
         try:
             parsed = httpx2.URL(proxy if "://" in proxy else f"http://{proxy}")
             where = httpcore2.URL(
@@ -393,7 +393,7 @@ def tls_context() -> Any:
 def _proxy(url: httpx2.URL) -> str | None:
     """The proxy for a URL, as the environment or the platform's settings say. None reaches
     this machine through one."""
-    if spelled(url.host) == Place.HERE or urllib.request.proxy_bypass(url.host):
+    if place_of_name(url.host) == Place.LOCAL or urllib.request.proxy_bypass(url.host):
         return None
     proxies = urllib.request.getproxies()
     return proxies.get(url.scheme) or proxies.get("all")

@@ -27,9 +27,9 @@ from ggtok.errors import (
 )
 from ggtok.sources import cache
 from ggtok.sources.found import Found, Source
-from ggtok.sources.offline import why
-from ggtok.sources.patience import waiting
+from ggtok.sources.offline import offline_reason
 from ggtok.sources.prefix import STEP, TENSORS, Prefix, number
+from ggtok.sources.timeouts import waiting
 
 if TYPE_CHECKING:
     import httpx2
@@ -64,7 +64,7 @@ def find(url: str) -> Found:
     with _reader(url, url, {}) as reader:
         kept = cache.load(url)
         source = Source(url, "http", url=url)
-        if offline := why():
+        if offline := offline_reason():
             if kept is None:
                 raise not_found(f"{shown(url)}: not in the cache, and {offline} to fetch the file")
             return Found(source, kept.payload)
@@ -135,7 +135,7 @@ class Reader:
         self._url = self._checked(url)
         self._headers = dict(headers)
         # Where the URL leads by now, and how near that may be.
-        self._anywhere = connect.Place.HERE
+        self._anywhere = connect.Place.LOCAL
         self._at, self._nearest = self._url, self._anywhere
         self._prefix = Prefix(self._name)
         self._timeout = timeout()
@@ -378,9 +378,9 @@ _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"ggtok
 
 def _unreadable(url: httpx2.URL) -> str | None:
     """Why a URL isn't read, if it isn't."""
-    from ggtok.sources.connect import Place, spelled
+    from ggtok.sources.connect import Place, place_of_name
 
-    local = url.scheme == "http" and spelled(url.host) == Place.HERE
+    local = url.scheme == "http" and place_of_name(url.host) == Place.LOCAL
     if url.scheme != "https" and not local:
         return f"{_address(url)} is not read: only https, and http from this machine itself"
     if not url.host or url.userinfo:

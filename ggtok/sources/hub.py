@@ -29,9 +29,9 @@ from ggtok.sources import cache, hfcache
 from ggtok.sources.choose import no_model
 from ggtok.sources.found import Found, Hint, Source
 from ggtok.sources.hfcache import Repo
-from ggtok.sources.offline import why
-from ggtok.sources.patience import TooLate, waiting, within
+from ggtok.sources.offline import offline_reason
 from ggtok.sources.split import first
+from ggtok.sources.timeouts import CallTimeout, call_with_timeout, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +158,7 @@ class _Hub:
         self._reached = False
         self.hf = _huggingface_hub(repo.name)
         unset = self.hf.constants.HF_HUB_OFFLINE and "HF_HUB_OFFLINE is set: unset it"
-        self.offline: str | None = why() or unset or None
+        self.offline: str | None = offline_reason() or unset or None
         self._agent = {"library_name": "ggtok", "library_version": __version__}
 
     def _url(self, file: str) -> str:
@@ -240,8 +240,8 @@ class _Hub:
         seconds = timeout()
         with waiting(f"the Hugging Face Hub ({self.shown})"):
             try:
-                return within(seconds, lambda: self._translated(request))
-            except TooLate:
+                return call_with_timeout(seconds, lambda: self._translated(request))
+            except CallTimeout:
                 raise self._unreachable(
                     f"no answer within {seconds} seconds (GGTOK_HTTP_TIMEOUT)"
                 ) from None

@@ -20,7 +20,7 @@ def offline() -> Iterator[None]:
         _given.reset(token)
 
 
-def why() -> str | None:
+def offline_reason() -> str | None:
     """Why no server may be asked, and what to do about it; None: it may."""
     if _given.get():
         return "--offline is given: leave it out"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ggtok.native import ADD_SPECIAL, CONTINUES, MORE, PARSE_SPECIAL, text_bytes
+from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL, text_bytes
 
 TYPE_CHECKING = False  # as in native.py
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def encode_blocks(
         if not n:
             enough = 2 * len(text)
             continue
-        yield part(n, flags | MORE)
-        flags |= CONTINUES
+        yield part(n, flags | NOT_LAST_BLOCK)
+        flags |= NOT_FIRST_BLOCK
         del text[:n]
         enough = max(block_bytes, 2 * len(text))
     yield part(len(text), flags)

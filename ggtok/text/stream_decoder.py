@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, InvalidValueError, TextDecodeError
 from ggtok.native.arguments import int_list, iterated, token_ids
+from ggtok.text.decoding import checked
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class StreamDecoder:
         """The stop string or the id that ended the text; None as long as none did."""
         self._finished = False
         self._is_plain = False  # see _State.is_plain; nothing else is held either
-        self._ids = _Ids(loaded, *flags)
+        self._ids = _Ids(loaded, *checked(flags))
         self._texts = self._ids.texts
         stops = _stop_strings(stop)
         self._stops = _Stops(stops)

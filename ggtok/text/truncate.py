@@ -10,7 +10,7 @@ from ggtok import _types as types
 from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError
 from ggtok.native.arguments import byte_view, index, text_bytes, truth
-from ggtok.native.library import ADD_SPECIAL, CONTINUES, MORE
+from ggtok.native.library import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 from ggtok.native.parts import Parts
 
 TYPE_CHECKING = False  # as in native/library.py
@@ -186,7 +186,7 @@ class Measure:
             self._move(end)
         if self.cut == self._begin:
             return self._parts.count(self._data, self._begin, end, self._flags)
-        rest = self._flags | CONTINUES
+        rest = self._flags | NOT_FIRST_BLOCK
         return self._before + self._parts.count(self._data, self.cut, end, rest)
 
     def _move(self, end: int) -> None:
@@ -200,7 +200,7 @@ class Measure:
             self._near = max(self._near, end - self._begin)
             return
         known = self.cut if self._begin < self.cut <= cut else self._begin
-        flags = self._flags | MORE | (CONTINUES if known > self._begin else 0)
+        flags = self._flags | NOT_LAST_BLOCK | (NOT_FIRST_BLOCK if known > self._begin else 0)
         before = self._before if known > self._begin else 0
         self._before = before + self._parts.count(self._data, known, cut, flags)
         self.cut = cut

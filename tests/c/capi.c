@@ -111,7 +111,7 @@ static void check_spans(const ggtok_tokenizer *tok) {
     CHECK(!ggtok_encode(ctx, text, n, GGTOK_ADD_SPECIAL | GGTOK_CONTINUATION, &ids, &err));
     CHECK(ids.n == n_added - (bos >= 0 && ggtok_flag(tok, GGTOK_FLAG_ADD_BOS)));
 
-    ggtok_choice *choice;
+    ggtok_special_choice *choice;
     CHECK(ggtok_choice_new(tok, &letter, 1, &choice, &err) == GGTOK_ERR_ARGUMENT && !choice);
     CHECK(ggtok_choice_new(tok, &(int32_t){-1}, 1, &choice, NULL) == GGTOK_ERR_ARGUMENT);
     CHECK(!ggtok_choice_new(tok, &bos, bos >= 0, &choice, &err));
@@ -210,15 +210,15 @@ static void check_blocks(const ggtok_tokenizer *tok) {
         size_t cut = end < n ? ggtok_safe_cut(ctx, text + from, end - from, flags) : n - from;
         CHECK(cut < end - from || end == n);
         if (!cut) continue;
-        CHECK(
-            !ggtok_encode(ctx, text + from, cut, end < n ? flags | GGTOK_MORE : flags, &ids, &err));
+        CHECK(!ggtok_encode(ctx, text + from, cut, end < n ? flags | GGTOK_NOT_LAST_BLOCK : flags,
+                            &ids, &err));
         CHECK(n_ids + ids.n <= n_whole);
         if (n_ids + ids.n > n_whole) break;
         if (ids.n) memcpy(parts + n_ids, ids.data, ids.n * sizeof *parts);
         n_ids += ids.n;
         n_parts++;
         from += cut;
-        flags |= GGTOK_CONTINUES;
+        flags |= GGTOK_NOT_FIRST_BLOCK;
     }
     CHECK(n_ids == n_whole && !memcmp(parts, whole, n_ids * sizeof *parts));
     CHECK(n_parts > 5);

@@ -67,7 +67,7 @@ REQUESTS = {
     "a long number": calls("1" * MB),
     "a long integer": calls(10 ** 4000),
 }
-MORE = {
+NOT_LAST_BLOCK = {
     "tools": {"tools": [tool] * (MB // 90)},
     "a schema": {"tools": [{"type": "function", "function": {"name": "f", "description": "d" * MB,
         "parameters": {"properties": {f"p{i}": {"type": "string"} for i in range(20000)}}}}]},
@@ -75,14 +75,14 @@ MORE = {
 }
 resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 results = {}
-for i, name in enumerate([*REQUESTS, *MORE]):
+for i, name in enumerate([*REQUESTS, *NOT_LAST_BLOCK]):
     for j, (key, template) in enumerate(templates.items()):
         if not full and i % len(templates) != j:
             continue
         like = ("llama.cpp", "transformers")[(i // len(templates) + j) % 2]
         try:
             n = len(tok.encode_chat(REQUESTS.get(name, [user("x")]), template=template,
-                like=like, **MORE.get(name, {})))
+                like=like, **NOT_LAST_BLOCK.get(name, {})))
         except ggtok.GGTokError as e:
             n = type(e).__name__
         results[f"{name}, {key}, {like}"] = n

@@ -12,7 +12,7 @@ import pytest
 
 import ggtok
 from ggtok.cli import messages
-from ggtok.sources import ollama, patience
+from ggtok.sources import ollama, timeouts
 from tests.cli.command import BPE, LLAMA3
 from tests.support.patch import GGUF
 from tests.support.servers import File, Server
@@ -88,7 +88,7 @@ def test_folders_that_are_none(run, tmp_path: Path) -> None:
 
 def test_slow_servers_are_told_of(run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path))
-    monkeypatch.setattr(patience, "SILENT", 0.01)
+    monkeypatch.setattr(timeouts, "SILENT", 0.01)
     told = threading.Event()
     warn = messages.say
 

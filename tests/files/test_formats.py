@@ -246,7 +246,7 @@ def test_the_models_identity(tmp_path: Path, source: Path) -> None:
     path = fixture("bpe-llama3")
     data = path.read_bytes()
     hashes = [
-        vocabulary.identity(ggtok.load(source))["sha256"]
+        vocabulary.identity(ggtok.load(source)._loaded)["sha256"]
         for source in (path, data, bytearray(data), bytearray(data))
     ]
     assert hashes[0] == hashes[1] != hashes[2] == hashes[3]
@@ -254,10 +254,10 @@ def test_the_models_identity(tmp_path: Path, source: Path) -> None:
     split.write_bytes(data)
     (tmp_path / "m-00002-of-00002.gguf").write_bytes(b"")
     tok = ggtok.load(tmp_path / "m-00002-of-00002.gguf")
-    assert vocabulary.identity(tok)["sha256"] == hashes[0]
+    assert vocabulary.identity(tok._loaded)["sha256"] == hashes[0]
     split.unlink()
     with pytest.raises(FileNotFoundError):
-        vocabulary.identity(tok)
+        vocabulary.identity(tok._loaded)
     copy = tmp_path / "copy.gguf"
     copy.write_bytes(data)
     tok = ggtok.load(copy)

@@ -107,7 +107,7 @@ def test_sources_and_the_model(tok: ggtok.Tokenizer, text: Path, tmp_path: Path)
     (tmp_path / "link").symlink_to(text)
     os.link(text, tmp_path / "hard")
     model = tmp_path / "model.gguf"
-    model.write_bytes(Path(str(tok._path)).read_bytes())
+    model.write_bytes(Path(str(tok._loaded.path)).read_bytes())
     own = ggtok.load(model)
     for out in ("a.txt", "link", "hard"):
         match = "a source and the output at once"

@@ -65,7 +65,7 @@ def test_a_files_vocabulary_written_again(name: str, tmp_path: Path) -> None:
         assert again.token_attr(id) == tok.token_attr(id)
         scores = again.token_score(id), tok.token_score(id)
         assert scores[0] == scores[1] or all(score != score for score in scores)
-    assert again.eog_ids == tok.eog_ids and again._flags == tok._flags
+    assert again.eog_ids == tok.eog_ids and again._loaded.flags == tok._loaded.flags
     assert again.chat_templates == tok.chat_templates
     for text in PROSE[::9]:
         assert again.encode(text) == tok.encode(text)

@@ -49,7 +49,7 @@ ARITHMETIC = {
 BOOLEAN = {b"&&": b"||", b"||": b"&&"}
 INTEGER = re.compile(rb"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]*)")
 # What can follow the first word of a statement that is not a declaration.
-CONTINUES = {
+NOT_FIRST_BLOCK = {
     *(b"(", b"[", b".", b"->", b"=", b"++", b"--", b"<<=", b">>="),
     *(b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^="),
 }
@@ -135,8 +135,8 @@ def _deletes(statement: list[Token]) -> bool:
     if first.text in (b"break", b"continue", b"goto", b"++", b"--"):
         return True
     if first.text == b"*":
-        return any(token.text in CONTINUES for token in statement)
-    return first.kind == "word" and first.text not in KEYWORDS and second.text in CONTINUES
+        return any(token.text in NOT_FIRST_BLOCK for token in statement)
+    return first.kind == "word" and first.text not in KEYWORDS and second.text in NOT_FIRST_BLOCK
 
 
 def _whole(body: list[Token]) -> Iterator[tuple[str, int, int, bytes, int]]:

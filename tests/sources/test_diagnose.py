@@ -96,4 +96,7 @@ def test_a_file_that_is_gone_or_no_file(tmp_path: Path) -> None:
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")  # nobody writes to it
         assert diagnose._read(str(tmp_path / "pipe")) == (b"", None)
-    assert diagnose.plainly("bad", None, str(tmp_path / "none"), None, lambda _: True) == "bad"
+    assert (
+        diagnose.explain_parse_error("bad", None, str(tmp_path / "none"), None, lambda _: True)
+        == "bad"
+    )

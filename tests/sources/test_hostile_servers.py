@@ -221,9 +221,9 @@ def test_bytes_one_by_one_take_no_memory(clock: Time) -> None:
 @pytest.mark.parametrize(
     ("address", "where"),
     [
-        *((a, Place.HERE) for a in ("127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::")),
-        *((a, Place.HERE) for a in ("169.254.169.254", "fe80::1", "fe80::1%2")),
-        *((a, Place.HERE) for a in ("::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::")),
+        *((a, Place.LOCAL) for a in ("127.0.0.1", "127.9.9.9", "::1", "0.0.0.0", "::")),
+        *((a, Place.LOCAL) for a in ("169.254.169.254", "fe80::1", "fe80::1%2")),
+        *((a, Place.LOCAL) for a in ("::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::")),
         *((a, Place.PRIVATE) for a in ("10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1")),
         *((a, Place.PRIVATE) for a in ("fd00::1", "::ffff:10.0.0.1", "224.0.0.1", "ff0e::1")),
         *((a, Place.PUBLIC) for a in ("8.8.8.8", "2606:4700::1", "::ffff:8.8.8.8")),
@@ -232,17 +232,17 @@ def test_bytes_one_by_one_take_no_memory(clock: Time) -> None:
 def test_places(address: str, where: Place) -> None:
     assert connect.place(address) == where
     assert connect.classify((address, 443)) == where
-    assert connect.classify((address, 443), (address, 50000)) == Place.HERE
+    assert connect.classify((address, 443), (address, 50000)) == Place.LOCAL
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "a.localhost", "127.1", "2130706433"])
 def test_names_of_this_machine(host: str) -> None:
-    assert connect.spelled(host) == Place.HERE
-    assert connect.spelled("a." + host + ".example.org") == Place.PUBLIC
+    assert connect.place_of_name(host) == Place.LOCAL
+    assert connect.place_of_name("a." + host + ".example.org") == Place.PUBLIC
 
 
 class NoTLS:
-    """Speaks plainly."""
+    """Speaks explain_parse_error."""
 
     def set_alpn_protocols(self, _: object) -> None:
         pass
@@ -289,7 +289,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             {
                 "public.test": (public, Place.PUBLIC),
                 "private.test": (private, Place.PRIVATE),
-                "here.test": (here, Place.HERE),
+                "here.test": (here, Place.LOCAL),
                 "other.test": (other, Place.PUBLIC),
             }
         )
@@ -379,7 +379,7 @@ def test_an_address_that_is_another_once_connected(
         connect,
         "classify",
         lambda theirs, ours=None: (
-            Place.HERE if ours and theirs[1] == world.port("other.test") else Place.PUBLIC
+            Place.LOCAL if ours and theirs[1] == world.port("other.test") else Place.PUBLIC
         ),
     )
     with pytest.raises(FileError, match="redirects from outside"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.sources import cache, connect, hub, ollama, patience, suggest
+from ggtok.sources import cache, connect, hub, ollama, suggest, timeouts
 from tests.sources.stores import LIBRARY, Ollama, hub_cache, write
 from tests.support.servers import File, Hub, Server
 from tests.support.vocabularies import fixture
@@ -204,7 +204,7 @@ def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         template = its_constants.HUGGINGFACE_CO_URL_TEMPLATE.removeprefix(its_constants.ENDPOINT)
         monkeypatch.setattr(its_constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.origin + template)
         monkeypatch.setattr(its_constants, "ENDPOINT", served.origin)
-        monkeypatch.setattr(patience, "SILENT", 0.2)
+        monkeypatch.setattr(timeouts, "SILENT", 0.2)
         monkeypatch.setenv("GGTOK_HTTP_TIMEOUT", "1")
         with (
             ggtok.sources.telling(heard.append),
@@ -223,7 +223,7 @@ def test_a_slow_server_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
         heard.append(text)
         told.set()
 
-    monkeypatch.setattr(patience, "SILENT", 0.01)
+    monkeypatch.setattr(timeouts, "SILENT", 0.01)
     with Server() as server:
         server.files["/x.gguf"] = File(LLAMA, before=lambda _: told.wait(LIMIT) and None)
         url = server.url("/x.gguf")
@@ -238,9 +238,9 @@ def timers() -> set[threading.Thread]:
 
 def test_nothing_is_heard_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[str] = []
-    monkeypatch.setattr(patience, "SILENT", LIMIT)
+    monkeypatch.setattr(timeouts, "SILENT", LIMIT)
     before = timers()
-    with patience.telling(heard.append), patience.waiting("this"):
+    with timeouts.telling(heard.append), timeouts.waiting("this"):
         (timer,) = timers() - before
     timer.join(LIMIT)
     assert heard == [] and not timer.is_alive()
@@ -248,14 +248,14 @@ def test_nothing_is_heard_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_nobody_hears_without_a_listener() -> None:
     before = timers()
-    with patience.waiting("that"):
+    with timeouts.waiting("that"):
         assert timers() == before
 
 
 def test_a_listener_that_fails_is_not_heard_of(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(patience, "SILENT", 0.01)
+    monkeypatch.setattr(timeouts, "SILENT", 0.01)
     called = threading.Event()
     before = timers()
 
@@ -263,18 +263,18 @@ def test_a_listener_that_fails_is_not_heard_of(
         called.set()
         raise RuntimeError
 
-    with patience.telling(listener), patience.waiting("this"):
+    with timeouts.telling(listener), timeouts.waiting("this"):
         until(lambda: called.is_set() and timers() == before)
     assert capfd.readouterr() == ("", "")
 
 
-def test_within() -> None:
-    assert patience.within(LIMIT, lambda: 3) == 3
+def test_call_with_timeout() -> None:
+    assert timeouts.call_with_timeout(LIMIT, lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
-        patience.within(LIMIT, lambda: 1 // 0)
+        timeouts.call_with_timeout(LIMIT, lambda: 1 // 0)
     go_on = threading.Event()
-    with pytest.raises(patience.TooLate):
-        patience.within(0.05, lambda: go_on.wait(LIMIT))
+    with pytest.raises(timeouts.CallTimeout):
+        timeouts.call_with_timeout(0.05, lambda: go_on.wait(LIMIT))
     go_on.set()
 
 

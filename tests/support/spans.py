@@ -1,4 +1,4 @@
-"""Where tokens come from, found plainly: an oracle for encode_with_offsets.
+"""Where tokens come from, found explain_parse_error: an oracle for encode_with_offsets.
 
 The text is partitioned and normalized by the plain implementation (ggtok/explaining), into bytes
 that know their source, and the ids are laid along these bytes in every way that their texts
@@ -28,7 +28,7 @@ def spelling(tok: ggtok.Tokenizer, id: int) -> bytes:
     if tok.vocab_type == "RWKV":
         return tok.token_to_piece(id)
     text = tok.token_text(id)
-    data = bpe.unspelled(vocabulary_of(tok), text) if tok.vocab_type == "BPE" else text
+    data = bpe.unspelled(vocabulary_of(tok._loaded), text) if tok.vocab_type == "BPE" else text
     assert data is not None
     return data
 
@@ -81,7 +81,7 @@ def expected(
 ) -> Iterator[tuple[int, int, list[list[Span]]]]:
     """For stretches of ids[from:to], the ways in which they may come from the text."""
     prefix, k = True, 0
-    v = vocabulary_of(tok)
+    v = vocabulary_of(tok._loaded)
     for fragment in partition(v, text, parse_special):
         if fragment.id is not None:
             assert ids[k] == fragment.id

@@ -210,9 +210,9 @@ static bool place_changed(placing *p, size_t end) {
     ggtok_error unwanted;
     bool exact;
     own.guard = g;
-    own.out = &s->again;
+    own.out = &s->reencoded;
     own.err = &unwanted;
-    s->again.n = 0;
+    s->reencoded.n = 0;
     ggtok_guard_clear(g);
     if (!ggtok_guard_record(g, own.v, text, n)) return false;
     ugm_run r = {.call = &own, .m = own.model, .s = s, .keep = true};

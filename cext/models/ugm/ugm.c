@@ -26,7 +26,7 @@ static void ugm_scratch_free(void *scratch) {
     ggtok_mem_free(s->ids.data);
     ggtok_mem_free(s->hits.data);
     ggtok_mem_free(s->padded.data);
-    ggtok_mem_free(s->again.data);
+    ggtok_mem_free(s->reencoded.data);
     ggtok_mem_free(s->tiles.len);
     ggtok_guard_free(&s->guard);
     ggtok_word_cache_free(&s->spans);
@@ -119,7 +119,7 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
     ggtok_status status = GGTOK_OK;
     double spans = 0;
     size_t room, before = 0;
-    bool lay = ggtok_ugm_can_place(call);
+    bool assign = ggtok_ugm_can_place(call);
     size_t white = 0;
     s->excess = 0;
     s->is_open = false;
@@ -134,9 +134,9 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
                                           f->end, f->n, NULL);
         spans += (double)f->n;
         *exact = (double)f->at + SPAN_MORE * spans + s->excess <= m->exact_len;
-        lay = lay && !status && ggtok_ugm_place(call, text, n, first, &white);
+        assign = assign && !status && ggtok_ugm_place(call, text, n, first, &white);
     }
-    if (call->spans) call->spans->laid = lay && *exact && !s->is_open;
+    if (call->spans) call->spans->assigned = assign && *exact && !s->is_open;
     return status;
 }
 

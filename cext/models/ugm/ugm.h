@@ -58,7 +58,7 @@ typedef struct ugm_scratch {
     bool by_span;       /* see words_apart */
     tiles tiles;
     text_guard guard; /* of a word that is placed */
-    idbuf again;      /* its ids */
+    idbuf reencoded;  /* its ids */
     bool any_user;    /* some token is user-defined, now that types are final */
 } ugm_scratch;
 
@@ -131,10 +131,10 @@ static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
     return false;
 }
 
-/* Are spans asked for, and may ids be laid along the words of a text cut into spans? */
+/* Are spans asked for, and may spans be assigned from the words of a text cut into spans? */
 bool ggtok_ugm_can_place(const model_call *call);
 
-/* Lays the ids from `first` on, which the words in s->found have become, along them. The white space
+/* Assigns spans to the ids from `first` on, which the words in s->found have become. The white space
  * before the first begins at *white, which is moved. False: that isn't possible. */
 bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
                      size_t *white);

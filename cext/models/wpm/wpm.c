@@ -270,7 +270,7 @@ static bool place_letters(const model_call *call, const model_source *source, si
 
 /* Lays the ids that a batch of words has become along them. What is dropped at a word's end belongs
  * to its last id. Claim offsets.5. */
-static bool lay_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
+static bool assign_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
     const wpm_spans *f = &s->spans;
     const tile_length *len = s->tiles.len;
@@ -293,7 +293,7 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
     wpm_scratch *s = call->scratch;
     ggtok_status status = GGTOK_OK;
     size_t room;
-    bool lay = call->spans && ggtok_tile_measure_words(&s->tiles, call->v);
+    bool assign = call->spans && ggtok_tile_measure_words(&s->tiles, call->v);
     s->text.interrupt = call->interrupt;
     if (!(text = ggtok_words_pad(&s->padded, text, n, &room))) return ggtok_error_memory(call->err);
     for (size_t at = 0, before = 0; !status && at < n; before = at) {
@@ -303,10 +303,10 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
         if (interrupted(call->interrupt, at - before)) return GGTOK_ERR_STOPPED;
         size_t first = call->out->n;
         status = ggtok_words_encode_spans(call, &s->words, encode_word, text, room, f->start,
-                                          f->end, f->n, lay ? f->made : NULL);
-        lay = lay && !status && lay_words(call, text, n, first);
+                                          f->end, f->n, assign ? f->made : NULL);
+        assign = assign && !status && assign_words(call, text, n, first);
     }
-    if (call->spans) call->spans->laid = lay;
+    if (call->spans) call->spans->assigned = assign;
     return status;
 }
 

@@ -61,17 +61,17 @@ def waiting(what: str) -> Iterator[None]:
         timer.cancel()
 
 
-class TooLate(Exception):
+class CallTimeout(Exception):
     """A function did not end in time."""
 
 
-def within(seconds: float, function: Callable[[], T]) -> T:
+def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
     """function(), for calls that take no limit themselves, such as resolving a name.
 
     They run in a thread of their own, which is left to itself when the time is over.
 
     Raises:
-        TooLate: it has not ended after so many seconds.
+        CallTimeout: it has not ended after so many seconds.
     """
     results: list[T] = []
     errors: list[BaseException] = []
@@ -88,5 +88,5 @@ def within(seconds: float, function: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     if not results:
-        raise TooLate
+        raise CallTimeout
     return results[0]
