@@ -161,13 +161,8 @@ static jinja_value filter_attr(jinja_env *e, jinja_value *v) {
         ggtok_jinja_fail(&e->heap, "attribute name must be string, not '%s'",
                          ggtok_jinja_python_type(v[1]));
     }
-    jinja_text *name = v[1].as.text;
-    if (v[0].type == JINJA_DICT || jinja_is_array(v[0]) || v[0].type == JINJA_STRING) {
-        jinja_value hidden = v[0];
-        if (v[0].type == JINJA_DICT) hidden = jinja_of_dict(ggtok_jinja_dict_new(&e->heap, 0));
-        return ggtok_jinja_getattr(e, hidden, name);
-    }
-    return ggtok_jinja_getattr(e, v[0], name);
+    jinja_value found = ggtok_jinja_own_attribute(e, v[0], v[1].as.text);
+    return found.type == JINJA_ABSENT ? jinja_undefined(v[1].as.text) : found;
 }
 
 static jinja_value filter_urlencode(jinja_env *e, jinja_value *v) {
@@ -253,9 +248,12 @@ enum {
     SEQUENCE = ON_STRING | ON_ARRAY | ON_DICT | ON_UNDEFINED | 1 << JINJA_RANGE
 };
 
+static bool is_object(jinja_value v, jinja_object_kind kind) {
+    return v.type == JINJA_OBJECT && v.as.object->kind == kind;
+}
 TYPE_TEST(is_boolean, v[0].type == JINJA_BOOL)
 TYPE_TEST(is_callable, v[0].type == JINJA_FUNCTION || v[0].type == JINJA_UNDEFINED ||
-                           (v[0].type == JINJA_OBJECT && v[0].as.object->kind != JINJA_CYCLER))
+                           is_object(v[0], JINJA_LOOP_CONTEXT) || is_object(v[0], JINJA_JOINER))
 TYPE_TEST(is_defined, v[0].type != JINJA_UNDEFINED)
 TYPE_TEST(is_undefined, v[0].type == JINJA_UNDEFINED)
 TYPE_TEST(is_escaped, v[0].type == JINJA_STRING && v[0].as.text->safe)
@@ -265,7 +263,7 @@ TYPE_TEST(is_float, v[0].type == JINJA_FLOAT)
 TYPE_TEST(is_integer, v[0].type == JINJA_INT || v[0].type == JINJA_BIG)
 TYPE_TEST(is_number, v[0].type == JINJA_INT || v[0].type == JINJA_BIG || v[0].type == JINJA_FLOAT ||
                          v[0].type == JINJA_BOOL)
-TYPE_TEST(is_iterable, (unsigned)ITERABLE >> v[0].type & 1)
+TYPE_TEST(is_iterable, ((unsigned)ITERABLE >> v[0].type & 1) || is_object(v[0], JINJA_SELF))
 TYPE_TEST(is_sequence, (unsigned)SEQUENCE >> v[0].type & 1)
 TYPE_TEST(is_mapping, v[0].type == JINJA_DICT)
 TYPE_TEST(is_none, v[0].type == JINJA_NONE)
@@ -419,6 +417,10 @@ static jinja_value global_dict(jinja_env *e, jinja_value *v) {
 
 static jinja_value global_namespace(jinja_env *e, jinja_value *v) {
     jinja_value dict = global_dict(e, v);
+    JINJA_EACH(&e->heap, i, dict.as.dict->n) {
+        jinja_value name = dict.as.dict->entries[i].key;
+        if (name.type == JINJA_STRING) ggtok_jinja_check_field(&e->heap, name.as.text);
+    }
     dict.type = JINJA_NAMESPACE;
     return dict;
 }

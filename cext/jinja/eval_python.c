@@ -144,15 +144,13 @@ static jinja_value method_of(jinja_env *e, jinja_value object, const jinja_text 
     return jinja_absent();
 }
 
-static jinja_value own_attribute(jinja_env *e, jinja_value object, jinja_text *name) {
+jinja_value ggtok_jinja_own_attribute(jinja_env *e, jinja_value object, jinja_text *name) {
     if (object.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, object);
-    if (name->n > 1 && name->data[0] == '_' && name->data[1] == '_') {
-        ggtok_jinja_fail(&e->heap, "names that begin with two underscores aren't for templates");
-    }
     if (object.type == JINJA_NAMESPACE) {
         jinja_value *found = ggtok_jinja_dict_find(&e->heap, object.as.dict, jinja_of_text(name));
         return found ? *found : jinja_absent();
     }
+    if (object.type == JINJA_OBJECT && object.as.object->kind == JINJA_SELF) return jinja_absent();
     if (object.type == JINJA_OBJECT && object.as.object->kind == JINJA_LOOP_CONTEXT) {
         jinja_value v = ggtok_jinja_loop_attribute(e, object.as.object, name);
         if (v.type != JINJA_ABSENT) return v;
@@ -206,7 +204,7 @@ static jinja_value own_item(jinja_env *e, jinja_value object, jinja_value key) {
 }
 
 jinja_value ggtok_jinja_getattr(jinja_env *e, jinja_value object, jinja_text *name) {
-    jinja_value v = own_attribute(e, object, name);
+    jinja_value v = ggtok_jinja_own_attribute(e, object, name);
     if (v.type == JINJA_ABSENT) v = own_item(e, object, jinja_of_text(name));
     return v.type == JINJA_ABSENT ? jinja_undefined(name) : v;
 }
@@ -214,7 +212,7 @@ jinja_value ggtok_jinja_getattr(jinja_env *e, jinja_value object, jinja_text *na
 jinja_value ggtok_jinja_getitem(jinja_env *e, jinja_value object, jinja_value key) {
     jinja_value v = own_item(e, object, key);
     if (v.type == JINJA_ABSENT && key.type == JINJA_STRING) {
-        v = own_attribute(e, object, key.as.text);
+        v = ggtok_jinja_own_attribute(e, object, key.as.text);
     }
     if (v.type != JINJA_ABSENT) return v;
     return jinja_undefined(key.type == JINJA_STRING ? key.as.text : NULL);

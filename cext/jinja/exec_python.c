@@ -15,6 +15,19 @@ jinja_value ggtok_jinja_python_name(jinja_env *e, const jinja_node *node) {
     return v.type == JINJA_ABSENT ? jinja_undefined(e->t->symbols[node->sym].name) : v;
 }
 
+void ggtok_jinja_check_field(jinja_heap *h, const jinja_text *name) {
+    if (!name->n || name->data[0] != '_') return;
+    ggtok_jinja_fail(h, "a namespace can't have '%.*s', whose name begins with an underscore",
+                     (int)(name->n < 60 ? name->n : 60), (const char *)name->data);
+}
+
+static jinja_value namespace_of(jinja_env *e, const jinja_node *field) {
+    jinja_value object = ggtok_jinja_eval(e, field->kids[0]);
+    if (object.type != JINJA_NAMESPACE)
+        ggtok_jinja_fail(&e->heap, "only a namespace's fields can be set");
+    return object;
+}
+
 void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value value) {
     jinja_heap *h = &e->heap;
     if (target->kind == N_NAME) {
@@ -22,9 +35,8 @@ void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value 
         return;
     }
     if (target->kind == N_ATTRIBUTE) {
-        jinja_value object = ggtok_jinja_eval(e, target->kids[0]);
-        if (object.type != JINJA_NAMESPACE)
-            ggtok_jinja_fail(h, "only a namespace's fields can be set");
+        jinja_value object = namespace_of(e, target);
+        ggtok_jinja_check_field(h, target->value.as.text);
         ggtok_jinja_dict_set(h, object.as.dict, target->value, value);
         return;
     }
@@ -35,6 +47,14 @@ void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value 
     for (uint32_t i = 0; i < target->n; i++)
         ggtok_jinja_python_set(e, target->kids[i], items->data[i]);
     jinja_leave(h);
+}
+
+/* {% set %}: before it sets anything, the namespaces must be such. */
+static void set_targets(jinja_env *e, const jinja_node *target, jinja_value value) {
+    JINJA_EACH(&e->heap, i, target->kind == N_TUPLE ? target->n : 0) {
+        if (target->kids[i]->kind == N_ATTRIBUTE) namespace_of(e, target->kids[i]);
+    }
+    ggtok_jinja_python_set(e, target, value);
 }
 
 /* ---- loops ---- */
@@ -327,7 +347,13 @@ void ggtok_jinja_python_run(jinja_env *e) {
         jinja_value *sym = ggtok_jinja_dict_find(h, e->t->names, e->inputs->entries[i].key);
         if (sym) e->scopes.values[sym->as.i] = e->inputs->entries[i].value;
     }
-    e->frame = ggtok_jinja_frame_open(e, e->t->root->plan, NULL);
+    const jinja_frame_plan *plan = e->t->root->plan;
+    e->frame = ggtok_jinja_frame_open(e, plan, NULL);
+    if (plan->self != UINT32_MAX) {
+        jinja_object *self = jinja_alloc(h, sizeof *self);
+        *self = (jinja_object){.kind = JINJA_SELF};
+        e->frame->values[plan->self] = (jinja_value){.type = JINJA_OBJECT, .as.object = self};
+    }
     ggtok_jinja_exec(e, e->t->root);
 }
 
@@ -346,7 +372,7 @@ const jinja_rules ggtok_jinja_python_rules = {
     .missing = ggtok_jinja_python_missing,
     .set_key = ggtok_jinja_python_key,
     .output = output,
-    .set = ggtok_jinja_python_set,
+    .set = set_targets,
     .loop = exec_loop,
     .macro = exec_macro,
     .call_block = exec_call_block,

@@ -1,6 +1,7 @@
 /* From source to tokens by jinja2's rules, in transformers' environment. */
 #include "jinja/number.h"
 #include "jinja/python.h"
+#include "unicode/unicode.h"
 #include "unicode/utf8_valid.h"
 
 typedef struct lexer {
@@ -309,9 +310,15 @@ static void lex_string(lexer *x) {
     add(x, T_STRING, start, own, n);
 }
 
-/* A name's character: letters and digits of all scripts are taken, ASCII's are checked. */
-static bool is_name(uint8_t c) {
-    return c == '_' || is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z') || c >= 0x80;
+/* The bytes of a name's character, or 0: a letter; behind the first, also a digit or a mark. */
+static size_t name_at(const lexer *x, size_t pos, bool first) {
+    const unsigned letters = UNICODE_LETTER, others = UNICODE_NUMBER | UNICODE_MARK;
+    uint8_t c = at(x, pos);
+    if (c < 0x80)
+        return c == '_' || (!first && is_digit(c)) || ((c | 32) >= 'a' && (c | 32) <= 'z');
+    const uint8_t *p = x->src + pos;
+    unsigned flags = ggtok_unicode_flags(utf8_next(&p));
+    return flags & (first ? letters : letters | others) ? (size_t)(p - x->src) - pos : 0;
 }
 
 /* Tokens up to the tag's end, which is taken. */
@@ -337,9 +344,9 @@ static void lex_tag(lexer *x, bool variable) {
             lex_number(x);
         } else if (c == '\'' || c == '"') {
             lex_string(x);
-        } else if (is_name(c)) {
+        } else if (name_at(x, x->pos, true)) {
             size_t start = x->pos;
-            while (is_name(at(x, x->pos)) && !space_at(x, x->pos)) x->pos++;
+            for (size_t n; (n = name_at(x, x->pos, x->pos == start));) x->pos += n;
             add(x, T_NAME, start, x->src + start, x->pos - start);
         } else if (!lex_mark(x)) {
             ggtok_jinja_fail_at(x->h, x->pos, "unexpected character");

@@ -101,8 +101,9 @@ size_t ggtok_jinja_format_int(char out[32], int64_t i) {
 /* Digits and exponent of the shortest decimal that reads back as f; finite, positive. */
 static int shortest(double f, char digits[24], int *exponent) {
     char text[JINJA_NUMBER_ROOM];
+    bool normal = f >= DBL_MIN; /* then few digits end in zeros when 15 are shown */
     for (int precision = 0; precision <= 16; precision++) {
-        if (precision > 0 && precision < 14) continue; /* those with few digits end in zeros */
+        if (normal && precision > 0 && precision < 14) continue;
         snprintf(text, sizeof text, "%.*e", precision ? precision : 0, f);
         if (strtod(text, NULL) == f || precision == 16) break;
     }
@@ -118,7 +119,8 @@ static int shortest(double f, char digits[24], int *exponent) {
 
 size_t ggtok_jinja_format_repr(jinja_heap *h, char out[JINJA_NUMBER_ROOM], double f) {
     double size = fabs(f);
-    jinja_charge(h, size == 0 || (size > 1e-20 && size < 1e20) ? SHORTEST : 2 * SHORTEST);
+    bool easy = size == 0 || (size > 1e-20 && size < 1e20);
+    jinja_charge(h, easy ? SHORTEST : size < DBL_MIN ? 8 * SHORTEST : 2 * SHORTEST);
     char digits[24], *p = out;
     int exponent;
     if (f != f) return memcpy(out, "nan", 4), 3;

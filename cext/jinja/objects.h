@@ -25,9 +25,15 @@ static inline int64_t jinja_range_at(const jinja_range *r, int64_t i) {
     return (int64_t)((uint64_t)r->start + (uint64_t)i * (uint64_t)r->step);
 }
 
-typedef enum jinja_object_kind { JINJA_LOOP_CONTEXT, JINJA_CYCLER, JINJA_JOINER } jinja_object_kind;
+typedef enum jinja_object_kind {
+    JINJA_LOOP_CONTEXT,
+    JINJA_CYCLER,
+    JINJA_JOINER,
+    JINJA_SELF
+} jinja_object_kind;
 
-/* What is called or asked for its attributes, and changes: `loop`, cycler(), joiner(). */
+/* What is called or asked for its attributes, and changes: `loop`, cycler(), joiner(). `self` would
+ * have the template's blocks, of which there are none. */
 struct jinja_object {
     jinja_object_kind kind;
     jinja_list *items; /* a loop's source, perhaps a generator's; a cycler's values */

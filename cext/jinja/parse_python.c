@@ -9,13 +9,17 @@ static bool ends_tuple(const jinja_parser *p, const char *end_name) {
 }
 
 static const jinja_node *parse_primary(jinja_parser *p);
+static const jinja_node *parse_target(jinja_parser *p);
 
-typedef enum items { PRIMARIES, WITHOUT_CONDITIONS, EXPRESSIONS } items;
+typedef enum items { TARGETS, PRIMARIES, WITHOUT_CONDITIONS, EXPRESSIONS } items;
 
 static const jinja_node *parse_item(jinja_parser *p, items kind) {
-    return kind == PRIMARIES            ? parse_primary(p)
-           : kind == WITHOUT_CONDITIONS ? ggtok_jinja_parse_or(p)
-                                        : ggtok_jinja_parse_expression(p);
+    switch (kind) {
+    case TARGETS: return parse_target(p);
+    case PRIMARIES: return parse_primary(p);
+    case WITHOUT_CONDITIONS: return ggtok_jinja_parse_or(p);
+    default: return ggtok_jinja_parse_expression(p);
+    }
 }
 
 static const jinja_node *parse_tuple(jinja_parser *p, items kind, const char *end_name,
@@ -324,8 +328,19 @@ const jinja_node *ggtok_jinja_python_operand(jinja_parser *p) {
 
 /* ---- targets ---- */
 
+/* A name, or a namespace's field: `ns.a`. */
+static const jinja_node *parse_target(jinja_parser *p) {
+    bool field = jinja_at(p, T_NAME) && p->next[1].type == T_DOT && p->next[2].type == T_NAME;
+    const jinja_node *node = parse_primary(p);
+    if (!field || node->kind != N_NAME) return node;
+    jinja_node *target = (jinja_node *)parse_dot(p, node);
+    target->flag = 1;
+    return target;
+}
+
 static void check_target(jinja_parser *p, const jinja_node *target) {
-    bool good = target->kind == N_NAME || target->kind == N_TUPLE;
+    bool good = target->kind == N_NAME || target->kind == N_TUPLE ||
+                (target->kind == N_ATTRIBUTE && target->flag);
     for (uint32_t i = 0; target->kind == N_TUPLE && i < target->n; i++) {
         check_target(p, target->kids[i]);
     }
@@ -340,16 +355,8 @@ static const jinja_node *parse_name_only(jinja_parser *p) {
     return name;
 }
 
-const jinja_node *ggtok_jinja_python_target(jinja_parser *p, bool with_tuple, bool with_namespace,
-                                            const char *end_name) {
-    if (with_namespace && jinja_at(p, T_NAME) && p->next[1].type == T_DOT) {
-        const jinja_node *object = ggtok_jinja_name(p, ggtok_jinja_take(p));
-        const jinja_node *node = parse_dot(p, object);
-        if (node->kind != N_ATTRIBUTE) ggtok_jinja_fail_token(p, "a name");
-        return node;
-    }
-    const jinja_node *target =
-        with_tuple ? parse_tuple(p, PRIMARIES, end_name, false) : parse_primary(p);
+static const jinja_node *parse_targets(jinja_parser *p, items kind, const char *end_name) {
+    const jinja_node *target = parse_tuple(p, kind, end_name, false);
     check_target(p, target);
     return target;
 }
@@ -375,7 +382,7 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     static const char *const ends[] = {"endfor", "else", NULL}, *const last[] = {"endfor", NULL};
     size_t mark = p->n_kids;
     const jinja_token *end;
-    ggtok_jinja_push(p, ggtok_jinja_python_target(p, true, false, "in"));
+    ggtok_jinja_push(p, parse_targets(p, PRIMARIES, "in"));
     if (!ggtok_jinja_skip_name(p, "in")) ggtok_jinja_fail_token(p, "'in'");
     ggtok_jinja_push(p, ggtok_jinja_python_tuple(p, false, "recursive"));
     ggtok_jinja_push(p, ggtok_jinja_skip_name(p, "if") ? ggtok_jinja_parse_expression(p) : NULL);
@@ -405,7 +412,7 @@ static const jinja_node *parse_if(jinja_parser *p, uint32_t pos) {
 static const jinja_node *parse_set(jinja_parser *p, uint32_t pos) {
     static const char *const ends[] = {"endset", NULL};
     size_t mark = p->n_kids;
-    ggtok_jinja_push(p, ggtok_jinja_python_target(p, true, true, NULL));
+    ggtok_jinja_push(p, parse_targets(p, TARGETS, NULL));
     if (ggtok_jinja_skip(p, T_ASSIGN)) {
         ggtok_jinja_push(p, ggtok_jinja_python_tuple(p, true, NULL));
         return ggtok_jinja_node_new(p, N_SET, pos, mark);
@@ -482,7 +489,7 @@ static const jinja_node *parse_with(jinja_parser *p, uint32_t pos) {
     size_t mark = p->n_kids;
     while (!jinja_at(p, T_CLOSE_STATEMENT) && !jinja_at(p, T_COLON)) {
         if (p->n_kids > mark) ggtok_jinja_expect(p, T_COMMA, "','");
-        ggtok_jinja_push(p, ggtok_jinja_python_target(p, true, false, NULL));
+        ggtok_jinja_push(p, parse_targets(p, PRIMARIES, NULL));
         ggtok_jinja_expect(p, T_ASSIGN, "'='");
         ggtok_jinja_push(p, ggtok_jinja_parse_expression(p));
     }

@@ -58,8 +58,6 @@ void ggtok_jinja_llama_arguments(jinja_parser *p); /* pushes them */
 const jinja_node *ggtok_jinja_llama_filter(jinja_parser *p, const jinja_node *operand);
 /* transformers'. */
 const jinja_node *ggtok_jinja_python_tuple(jinja_parser *p, bool conditions, const char *end_name);
-const jinja_node *ggtok_jinja_python_target(jinja_parser *p, bool with_tuple, bool with_namespace,
-                                            const char *end_name);
 const jinja_node *ggtok_jinja_python_filter_chain(jinja_parser *p, const jinja_node *operand,
                                                   bool first);
 void ggtok_jinja_python_arguments(jinja_parser *p);

@@ -40,6 +40,7 @@ typedef struct jinja_frame_plan {
     const jinja_slot *slots;
     uint32_t n;
     uint32_t loop;                    /* slot of `loop`, or UINT32_MAX: the body doesn't read it */
+    uint32_t self;                    /* the same of the template's `self` */
     uint32_t caller, kwargs, varargs; /* the same of a macro's extras */
     uint32_t parameters;              /* the first slots are those */
     const struct jinja_frame_plan *test, *other; /* a loop's condition and else block */
@@ -81,6 +82,8 @@ bool ggtok_jinja_python_in(jinja_env *e, jinja_value needle, jinja_value haystac
 bool ggtok_jinja_python_less(jinja_env *e, jinja_value a, jinja_value b, jinja_operator op);
 jinja_value ggtok_jinja_python_binary(jinja_env *e, jinja_operator op, jinja_value a,
                                       jinja_value b);
+/* An attribute alone, not an item; absent: there is none. */
+jinja_value ggtok_jinja_own_attribute(jinja_env *e, jinja_value object, jinja_text *name);
 jinja_value ggtok_jinja_getattr(jinja_env *e, jinja_value object, jinja_text *name);
 jinja_value ggtok_jinja_getitem(jinja_env *e, jinja_value object, jinja_value key);
 jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value bounds[3]);
@@ -113,6 +116,8 @@ jinja_value ggtok_jinja_python_eval_test(jinja_env *e, const jinja_node *node);
 jinja_value ggtok_jinja_python_eval_concat(jinja_env *e, const jinja_node *node);
 jinja_value ggtok_jinja_python_missing(jinja_env *e, const jinja_node *node);
 void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value value);
+/* Refuses a name that a namespace can't have. */
+void ggtok_jinja_check_field(jinja_heap *h, const jinja_text *name);
 /* Arguments of a call from kid `from` on, * and ** spread, with room for more after them. */
 jinja_args ggtok_jinja_python_arguments_of(jinja_env *e, const jinja_node *node, uint32_t from,
                                            uint32_t room);

@@ -95,9 +95,11 @@ static void repr_range(jinja_builder *b, const jinja_range *r) {
 static void repr_object(jinja_env *e, jinja_builder *b, jinja_object *object) {
     static const char *const names[] = {"index", "length"};
     char number[32];
-    if (object->kind != JINJA_LOOP_CONTEXT) {
-        put(b, object->kind == JINJA_CYCLER ? "<Cycler>" : "<Joiner>");
-        return;
+    switch (object->kind) {
+    case JINJA_CYCLER: put(b, "<Cycler>"); return;
+    case JINJA_JOINER: put(b, "<Joiner>"); return;
+    case JINJA_SELF: put(b, "<TemplateReference None>"); return;
+    case JINJA_LOOP_CONTEXT: break;
     }
     for (int i = 0; i < 2; i++) {
         jinja_text name = {.data = (const uint8_t *)names[i], .n = (uint32_t)strlen(names[i])};

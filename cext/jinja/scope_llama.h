@@ -21,7 +21,17 @@ jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node);
 void ggtok_jinja_llama_macro(jinja_env *e, const jinja_node *node);
 void ggtok_jinja_llama_call_block(jinja_env *e, const jinja_node *node);
 
-/* Symbols that every template has, in this order. */
-enum { SYM_TRUE, SYM_TRUE2, SYM_FALSE, SYM_FALSE2, SYM_NONE, SYM_NONE2, SYM_LOOP, SYM_CALLER };
+/* Symbols that every template has, in this order; `self` means something only to transformers. */
+enum {
+    SYM_TRUE,
+    SYM_TRUE2,
+    SYM_FALSE,
+    SYM_FALSE2,
+    SYM_NONE,
+    SYM_NONE2,
+    SYM_LOOP,
+    SYM_CALLER,
+    SYM_SELF
+};
 
 #endif

@@ -2,8 +2,7 @@
  * jinja2's scopes. Each block of its own (a loop's body, a macro, {% with %}...) is a frame; a
  * name that it sets is a variable of it, which begins as the variable of that name around it,
  * and a name that nothing around it sets comes from outside. What a name is is decided once,
- * by the order in which a frame's statements read and set it; in branches of an {% if %}, by
- * whether all of them set it.
+ * by the order in which a frame's statements read and set it.
  */
 #include "jinja/python.h"
 #include "jinja/scope_llama.h"
@@ -25,6 +24,7 @@ typedef struct planner {
     jinja_heap *h;
     jinja_template *t;
     table *now;
+    uint32_t loops; /* around what is bound */
 } planner;
 
 static variable *find_own(planner *p, const table *t, uint32_t sym) {
@@ -110,7 +110,7 @@ static bool stored_in(planner *p, const table *t, uint32_t sym) {
     return v && v->stored;
 }
 
-/* After branches: what not all of them set is what it was before. */
+/* After branches: what one of them set, and nothing before, begins as the variable around it. */
 static void merge(planner *p, const table branches[3]) {
     table *t = p->now;
     const table before = copy(p, t);
@@ -124,9 +124,6 @@ static void merge(planner *p, const table branches[3]) {
     for (uint32_t i = 0; i < t->n; i++) {
         variable *v = &t->v[i];
         if (!v->stored || stored_in(p, &before, v->sym)) continue;
-        int count = 0;
-        for (int b = 0; b < 3; b++) count += stored_in(p, &branches[b], v->sym);
-        if (count == 3) continue;
         v->load = known_around(p, t, v->sym) ? LOAD_ALIAS : LOAD_RESOLVE;
     }
 }
@@ -183,13 +180,47 @@ static void visit(planner *p, const jinja_node *node) {
     jinja_leave(p->h);
 }
 
-/* Whether a name is read anywhere below. */
-static bool mentions(planner *p, const jinja_node *node, uint32_t sym) {
-    bool found = node && node->kind == N_NAME && node->sym == sym;
-    if (!node) return false;
+/* Whether a statement's kid is a target or a parameter. */
+static bool is_target(const jinja_node *node, uint32_t i) {
+    switch (node->kind) {
+    case N_FOR:
+    case N_SET:
+    case N_SET_BLOCK: return i == 0;
+    case N_WITH: return i % 2 == 0 && i + 1 < node->n;
+    case N_MACRO: return i + 1 < node->n;
+    case N_CALL_BLOCK: return i && i + 1 < node->n;
+    default: return false;
+    }
+}
+
+static bool targets(planner *p, const jinja_node *target, uint32_t sym) {
+    bool found = (target->kind == N_NAME || target->kind == N_KEYWORD) && target->sym == sym;
     jinja_charge(p->h, 1);
     jinja_enter(p->h);
-    for (uint32_t i = 0; !found && i < node->n; i++) found = mentions(p, node->kids[i], sym);
+    for (uint32_t i = 0; !found && target->kind == N_TUPLE && i < target->n; i++)
+        found = targets(p, target->kids[i], sym);
+    jinja_leave(p->h);
+    return found;
+}
+
+typedef enum use { UNUSED, READ, DECLARED } use;
+
+/* What happens to a name first, anywhere below, in jinja2's order. */
+static use first_use(planner *p, const jinja_node *node, uint32_t sym) {
+    if (!node) return UNUSED;
+    if (node->kind == N_NAME) return node->sym == sym ? READ : UNUSED;
+    use found = UNUSED;
+    jinja_charge(p->h, 1);
+    jinja_enter(p->h);
+    if (node->kind == N_CALL_BLOCK) found = first_use(p, node->kids[0], sym);
+    for (uint32_t i = 0; !found && i < node->n; i++) {
+        if (is_target(node, i) && targets(p, node->kids[i], sym)) found = DECLARED;
+    }
+    for (uint32_t i = 0; !found && i < node->n; i++) {
+        const jinja_node *kid = node->kids[i];
+        if (is_target(node, i)) kid = kid->kind == N_KEYWORD ? kid->kids[0] : NULL;
+        found = first_use(p, kid, sym);
+    }
     jinja_leave(p->h);
     return found;
 }
@@ -219,7 +250,7 @@ static jinja_frame_plan *finish(planner *p) {
         if (slot == UINT32_MAX) slots[i].load = LOAD_RESOLVE;
     }
     *plan = (jinja_frame_plan){.slots = slots, .n = t->n};
-    plan->loop = plan->caller = plan->kwargs = plan->varargs = UINT32_MAX;
+    plan->loop = plan->self = plan->caller = plan->kwargs = plan->varargs = UINT32_MAX;
     return plan;
 }
 
@@ -246,11 +277,13 @@ static void close_table(planner *p) {
 }
 
 /* A frame of kids[from..n) of a node; those before are what is given to it. */
-static jinja_frame_plan *plan_body(planner *p, const jinja_node *node, uint32_t from) {
+static jinja_frame_plan *plan_body(planner *p, const jinja_node *node, uint32_t from, bool self) {
     table t;
     open_table(p, &t);
+    if (self) parameter(p, SYM_SELF);
     for (uint32_t i = from; i < node->n; i++) visit(p, node->kids[i]);
     jinja_frame_plan *plan = finish(p);
+    if (self) plan->self = slot_of(p, &t, SYM_SELF);
     for (uint32_t i = from; i < node->n; i++) bind(p, node->kids[i]);
     close_table(p);
     return plan;
@@ -261,11 +294,7 @@ static jinja_frame_plan *plan_round(planner *p, const jinja_node *node, uint32_t
     table t;
     open_table(p, &t);
     visit_target(p, node->kids[0], true);
-    bool loop = kid == 3 && (node->flag || mentions(p, node->kids[3], SYM_LOOP));
-    if (loop && find_own(p, p->now, SYM_LOOP)) {
-        p->h->at = node->pos;
-        ggtok_jinja_fail(p->h, "a loop can't give its items to the name 'loop'");
-    }
+    bool loop = kid == 3 && (node->flag || first_use(p, node->kids[3], SYM_LOOP) == READ);
     if (loop) parameter(p, SYM_LOOP);
     visit(p, node->kids[kid]);
     jinja_frame_plan *plan = finish(p);
@@ -291,6 +320,16 @@ static void plan_loop(planner *p, jinja_node *node) {
     node->plan = plan;
 }
 
+/* A parameter `caller` must have a default, for calls without a {% call %}. */
+static void check_caller(planner *p, const jinja_node *node, uint32_t from) {
+    for (uint32_t i = from; i + 1 < node->n; i++) {
+        jinja_charge(p->h, 1);
+        if (node->kids[i]->kind != N_NAME || node->kids[i]->sym != SYM_CALLER) continue;
+        p->h->at = node->pos;
+        ggtok_jinja_fail(p->h, "the parameter 'caller' needs a default");
+    }
+}
+
 static void plan_macro(planner *p, jinja_node *node, uint32_t from) {
     static const char *const extras[] = {"caller", "kwargs", "varargs"};
     const jinja_node *body = node->kids[node->n - 1];
@@ -307,10 +346,13 @@ static void plan_macro(planner *p, jinja_node *node, uint32_t from) {
         variable *v = find_own(p, &t, sym);
         bool given = v && slot_of(p, &t, sym) < n_parameters;
         slots[k] = UINT32_MAX;
-        if (!given && mentions(p, body, sym)) {
-            parameter(p, sym);
-            slots[k] = slot_of(p, &t, sym);
+        if (first_use(p, body, sym) != READ) continue;
+        if (given) {
+            if (sym == SYM_CALLER) check_caller(p, node, from);
+            continue;
         }
+        parameter(p, sym);
+        slots[k] = slot_of(p, &t, sym);
     }
     jinja_frame_plan *plan = finish(p);
     plan->caller = slots[0], plan->kwargs = slots[1], plan->varargs = slots[2];
@@ -335,6 +377,12 @@ static void plan_with(planner *p, jinja_node *node) {
     close_table(p);
 }
 
+static void check_loop_name(planner *p, const jinja_node *target) {
+    if (!p->loops || !targets(p, target, SYM_LOOP)) return;
+    p->h->at = target->pos;
+    ggtok_jinja_fail(p->h, "the name 'loop' can't be set in a loop");
+}
+
 static void check_named(planner *p, const jinja_node *node) {
     const jinja_symbol *symbol = &p->t->symbols[node->sym];
     bool filter = node->kind == N_FILTER;
@@ -354,10 +402,16 @@ static void bind(planner *p, const jinja_node *fixed) {
     jinja_enter(p->h);
     switch (node->kind) {
     case N_NAME: bind_name(p, node); break;
-    case N_FOR: plan_loop(p, node); break;
+    case N_FOR:
+        p->loops++;
+        check_loop_name(p, node->kids[0]);
+        plan_loop(p, node);
+        p->loops--;
+        break;
     case N_SET_BLOCK:
+        check_loop_name(p, node->kids[0]);
         bind(p, node->kids[0]);
-        node->plan = plan_body(p, node, 1);
+        node->plan = plan_body(p, node, 1, false);
         break;
     case N_MACRO:
         bind_name(p, node);
@@ -368,7 +422,7 @@ static void bind(planner *p, const jinja_node *fixed) {
         plan_macro(p, node, 1);
         break;
     case N_FILTER_BLOCK:
-    case N_GENERATION: node->plan = plan_body(p, node, 0); break;
+    case N_GENERATION: node->plan = plan_body(p, node, 0, false); break;
     case N_WITH: plan_with(p, node); break;
     case N_IF:
     case N_CONDITION:
@@ -379,6 +433,7 @@ static void bind(planner *p, const jinja_node *fixed) {
     case N_FILTER:
     case N_TEST: check_named(p, node); /* fall through */
     default:
+        if (node->kind == N_SET) check_loop_name(p, node->kids[0]);
         for (uint32_t i = 0; i < node->n; i++) bind(p, node->kids[i]);
         break;
     }
@@ -388,7 +443,8 @@ static void bind(planner *p, const jinja_node *fixed) {
 void ggtok_jinja_plan_scopes(jinja_template *t) {
     planner p = {.h = &t->heap, .t = t};
     jinja_node *root = (jinja_node *)t->root;
-    root->plan = plan_body(&p, root, 0);
+    bool self = first_use(&p, root, SYM_SELF) == READ;
+    root->plan = plan_body(&p, root, 0, self);
 }
 
 /* ---- frames ---- */

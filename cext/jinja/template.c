@@ -69,7 +69,7 @@ static bool by_name(void *user, int32_t a, int32_t b) {
 static void list_variables(jinja_template *t) {
     find_names(t, t->root);
     int32_t *symbols = jinja_alloc_n(&t->heap, t->n_symbols, sizeof *symbols);
-    for (uint32_t i = SYM_CALLER + 1; i < t->n_symbols; i++) {
+    for (uint32_t i = SYM_SELF + (t->dialect == JINJA_TRANSFORMERS); i < t->n_symbols; i++) {
         const jinja_symbol *symbol = &t->symbols[i];
         if (symbol->read && symbol->global < 0) symbols[t->n_variables++] = (int32_t)i;
     }
@@ -82,8 +82,8 @@ static void list_variables(jinja_template *t) {
 /* ---- compiling ---- */
 
 static void compile(jinja_heap *h, void *user) {
-    static const char *const names[] = {"true", "True", "false", "False",
-                                        "none", "None", "loop",  "caller"};
+    static const char *const names[] = {"true", "True", "false",  "False", "none",
+                                        "None", "loop", "caller", "self"};
     job *j = user;
     jinja_template *t = j->t;
     if (j->n > JINJA_MAX_TEXT)

@@ -93,7 +93,8 @@ typedef enum jinja_kind {
     N_NEGATIVE,
     N_POSITIVE,
     N_CONDITION, /* condition, value, other value or NULL */
-    N_ATTRIBUTE, /* object; value: the name. flag: llama.cpp's property is no name: an error */
+    N_ATTRIBUTE, /* object; value: the name. flag: llama.cpp's property is no name: an error;
+                  * transformers: it is a target */
     N_ITEM,      /* object, index */
     N_SLICE,     /* object, start, stop, step */
     N_CALL,      /* callee, arguments */

@@ -2,7 +2,8 @@
 
 llama-server does so for templates that it has no handler for, and continues an answer with what
 it found. Two renderings that differ in one thing are taken apart into markers (``<...>``,
-``[...]``) and text; what they don't share tells.
+``[...]``) and text; what they don't share tells. So the server also finds how a template writes
+calls of tools: if they look like JSON and aren't, it doesn't start.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from ggtok.chat import values
+from ggtok.errors import InvalidValueError
 
 Json = dict[str, Any]
 # (messages, tools, add_generation_prompt, enable_thinking) -> text, None if the template fails
@@ -44,21 +48,23 @@ _TOOLS: list[Json] = [
         ("SSS_SECOND_FUN_S", "Test function bar"),
     )
 ]
-_CALLED = {
+
+
+def _call(first: str, second: str) -> list[Json]:
+    arguments = {_FIRST: first, _SECOND: second}
+    function = {"name": "FFF_FIRST_FUN_F", "arguments": arguments}
+    return [{"id": "call00001", "type": "function", "function": function}]
+
+
+_CALLED = {"role": "assistant", "content": "", "tool_calls": _call("XXXX", "YYYY")}
+_REASONED_CALL = {
     "role": "assistant",
     "content": None,
     "reasoning_content": _THOUGHT,
-    "tool_calls": [
-        {
-            "id": "call00001",
-            "type": "function",
-            "function": {
-                "name": "FFF_FIRST_FUN_F",
-                "arguments": {_FIRST: "VVVV", _SECOND: "XXXX"},
-            },
-        }
-    ],
+    "tool_calls": _call("VVVV", "XXXX"),
 }
+# A function's name where JSON has one.
+_NAMED = re.compile(rf'[{{:][{_SPACES}]*"FFF_FIRST_FUN_F"')
 _ENDED = re.compile(f"{_THOUGHT}{_SPACE}(?P<post>(?:{_MARKER}{_SPACE})?)")
 _ANCHOR = 64  # bytes at the end of a rendering that are looked for in the other
 
@@ -70,6 +76,7 @@ class Tags:
     start: str = ""
     end: str = ""
     found: bool = False
+    unreadable: str = ""  # what is wrong with the JSON of the template's calls
 
 
 def find(render: Render, source: str, tool_calls: bool) -> Tags:
@@ -78,6 +85,7 @@ def find(render: Render, source: str, tool_calls: bool) -> Tags:
     _by_thinking(render, tags)
     if tool_calls:
         _by_scope(render, tags)
+        tags.unreadable = _fault_of_calls(render, tags)
     for patch in _PATCHES:
         if patch.applies(source, tags):
             tags.start, tags.end, tags.found = patch.start, patch.end, True
@@ -184,7 +192,7 @@ def _by_tail(off: str, on: str, tags: Tags) -> None:
 def _by_scope(render: Render, tags: Tags) -> None:
     """Reasoning that only shows beside calls."""
     said = render([_USER, _REASONED], _TOOLS, False, True)
-    called = render([_USER, _CALLED], _TOOLS, False, True)
+    called = render([_USER, _REASONED_CALL], _TOOLS, False, True)
     if said is None or called is None or _THOUGHT in said or _THOUGHT not in called:
         return
     tags.found = True
@@ -192,6 +200,25 @@ def _by_scope(render: Render, tags: Tags) -> None:
         tags.start, tags.end = found
     elif match := _ENDED.search(called):
         tags.end = match["post"]
+
+
+def _fault_of_calls(render: Render, tags: Tags) -> str:
+    """What keeps the server from reading the JSON of a call, or ""."""
+    said = render([_USER, _SAID], _TOOLS, False, True)
+    called = render([_USER, _CALLED], _TOOLS, False, True)
+    if said is None or called is None:
+        return ""
+    _, text = difference(said, called)
+    if not _NAMED.search(text):
+        return ""
+    for tag in (tags.start, tags.end):
+        text = text.replace(tag, "", 1)
+    begin, end = text.find("{"), text.rfind("}")
+    try:
+        values.parse(text[begin : end + 1] if begin >= 0 else "", "the call")
+    except InvalidValueError as e:
+        return str(e)
+    return ""
 
 
 def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:

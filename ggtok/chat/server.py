@@ -183,7 +183,13 @@ class Chat:
         return {**_spread(variables), **variables}
 
     def _check_served(self, tokens: Tokens) -> None:
-        """The server renders one question, with and without a prompt for the answer, to start."""
+        """To start, the server reads a call and renders one question, with and without a prompt for
+        the answer."""
+        if self.tags.unreadable:
+            raise TemplateError(
+                "llama-server doesn't start with this chat template, whose tool calls it reads as "
+                f"JSON: {self.tags.unreadable}"
+            )
         question = Message(role("user"), "test")
         now = datetime(2000, 1, 1)
         try:

@@ -150,6 +150,7 @@ def _templates() -> Iterator[str]:
     for expression in (
         "1.1 / 3",
         "1e308 * 1.7",
+        "1e-308 / 7",
         "7 % 3",
         "7.5 % 1e-300",
         "2 ** 62",

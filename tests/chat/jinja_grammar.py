@@ -148,6 +148,7 @@ p undef: [] | first || [] | max || d['q'] || rows[0]['x'] || loop_nosuch
 p any: <gen> || <range> || <anydict> || <list> | first || <list> | last || d[<key>] || rows[0][<str>] || (<str> | attr('nosuch')) is defined
 p any: <anydict>.get(<key>) || <anydict>[<key>] || <any> | d(<any>) || <list> | map('string') | first || cycler(<any>, 1).next() || namespace(a=<any>).a || joiner() || <rows> | groupby('v') | first
 p any: (<rows> | groupby('v') | first).list || (<rows> | groupby('v') | first).grouper || <range>[1] || m is callable || dict is callable
+p any: self || self.x || (<dict> | attr('items'))() | list
 l any: <list> | first || <list> | last || d['b'] || <rows>[0]['name'] || <list> | min || <rows>[0].nosuch
 * mixed: mixed[0] || mixed[1] || mixed[3] || mixed[-1]
 * small: 0 || 1 || 2 || 3 || 4
@@ -331,8 +332,10 @@ class Grammar:
 
     def _namespace(self, tag: Tag, a: str, b: str, depth: int) -> str:
         value = self.expression("any", 2)
+        pair = self.python and self.r.random() < 0.3
+        given = f"ns.a, ns.b = ns.b, {value}" if pair else f"ns.a = {value}"
         return (
-            f"{tag('set ns = namespace(a=1, b=[])')}{tag(f'set ns.a = {value}')}"
+            f"{tag('set ns = namespace(a=1, b=[])')}{tag(f'set {given}')}"
             f"{{{{ ns.a }}}}{tag('set ns.c = ns.a')}"
         )
 

@@ -68,7 +68,7 @@ _REASONS = {
         "llama_text:read_int llama_text:ggtok_jinja_text_float text:append text:part_at "
         "list_python:ggtok_jinja_pf_reverse llama_list:ggtok_jinja_list_reverse "
         "llama_text:ggtok_jinja_text_rsplit text_python:reverse lazy_python:generate "
-        "repr_python:ggtok_jinja_python_json eval_python:own_attribute format_python:keyed "
+        "repr_python:ggtok_jinja_python_json eval_python:ggtok_jinja_own_attribute format_python:keyed "
         "strftime:ggtok_jinja_strftime"
     ),
     "when compiling, for each name a lookup that charges": (

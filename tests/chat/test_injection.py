@@ -98,7 +98,7 @@ def test_nothing_but_the_template_speaks_control_tokens(
     messages += says(said("result"), "tool")
     template = (
         "{% if tools %}{{ tools }}{{ tools | tojson }}{% endif %}{{ messages }}"
-        "{{ messages | tojson }}{{ documents }}"
+        "{% for m in messages %}{{ m | tojson }}{% endfor %}{{ documents }}"
         "{% if documents %}{{ documents | tojson }}{% endif %}{{ x }}"
     )
     kwargs: dict[str, Any] = {"x": said("x"), "documents": [{"text": said("documents")}]}

@@ -66,6 +66,8 @@ ROWS = [
     ("{{ 3 is divisibleby(0) }}", None, None),
     ("{{ x.y.z }}", "", None),
     ("{{ namespace(a=1).a }}", "1", "1"),
+    ("{{ namespace(_a=1) }}", "", None),
+    ("{% set ns = namespace() %}{% set ns._a = 1 %}{{ ns._a }}", "1", None),
     ("{% set x %}a{{ 'b' }}{% endset %}{{ x | capitalize }}", "AB", "Ab"),
     ("{{ 'a' in 'abc' }}{{ 'k' not in {'k': 1} }}", "TrueFalse", "TrueFalse"),
     (

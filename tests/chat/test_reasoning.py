@@ -167,6 +167,26 @@ def test_beside_calls_that_do_not_render(calls: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("call", "fault"),
+    [
+        ('{"name": "FFF_FIRST_FUN_F"}', ""),
+        ('f: {"name":"FFF_FIRST_FUN_F"};', ""),
+        ('{"name": "FFF_FIRST_FUN_F"<t>, </t>"a": 1}', ""),
+        ("{'name': 'FFF_FIRST_FUN_F', }", ""),
+        ('{"name": "FFF_FIRST_FUN_F", }', "the call: not valid JSON: Expecting property name"),
+        ('{"name": "FFF_FIRST_FUN_F"', "the call: not valid JSON: Expecting value"),
+        (': "FFF_FIRST_FUN_F"}', "the call: not valid JSON: Expecting value"),
+    ],
+)
+def test_calls_are_read_as_json(call: str, fault: str) -> None:
+    """Without the tags of reasoning, if the function's name stands where JSON has one."""
+    answer = reasoned("<t>", "</t>")
+    render = templated(lambda message: call if message.get("tool_calls") else answer(message))
+    found = reasoning.find(render, "", tool_calls=True).unreadable
+    assert found.startswith(fault) and bool(found) == bool(fault)
+
+
+@pytest.mark.parametrize(
     ("source", "answer", "tags"),
     [
         ("content.split('</think>')", None, Tags("<think>", "</think>", True)),

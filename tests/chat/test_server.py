@@ -96,6 +96,49 @@ def test_templates_that_are_not_served(servers: Servers, tok: Tokenizer) -> None
             tok.apply_chat_template([user()], template=TEMPLATES[name])
 
 
+# How a template writes a call of n with the arguments a, and whether the server can read it.
+CALLS = {
+    """{{ '{"name": "' + n + '", "arguments": ' + a + '}' }}""": False,
+    """{"name": "{{ n }}", "arguments": {{ a }}}""": False,
+    """{"name": "{{ n }}\"""": False,
+    """call: "{{ n }}\"""": False,
+    """{"name": "{{ n }}", "limit": NaN}""": False,
+    """{{ c | tojson }}{{ c | tojson }}""": False,
+    """{{ m | tojson }}""": True,
+    """[ {"name": "{{ n }}", "arguments": {{ a | tojson }}} ]""": True,
+    """{'name': '{{ n }}', 'arguments': {{ a }}}""": True,
+    """{{ n }}({{ a }})""": True,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_calls_that_look_like_json_must_be(call: str, servers: Servers, tok: Tokenizer) -> None:
+    template = (
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% for c in m.tool_calls or [] %}"
+        "{% set n = c.function.name %}{% set a = c.function.arguments %}"
+        + call
+        + "{% endfor %}<end>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    if CALLS[call]:
+        with servers.start(template) as server:
+            theirs, _ = server.prompt(body(user()))
+        assert tok.apply_chat_template([user()], template=template) == theirs
+        return
+    with pytest.raises(ServerError, match="didn't start"):
+        servers.start(template)
+    with pytest.raises(ggtok.TemplateError, match="doesn't start with this chat template, whose"):
+        tok.apply_chat_template([user()], template=template)
+
+
+def test_answers_that_the_servers_parser_cant_read(servers: Servers, tok: Tokenizer) -> None:
+    """Qwen3-Coder's parser, under a template that begins answers otherwise."""
+    messages = [user(), {"role": "assistant", "content": None}]
+    with servers.start(TEMPLATES["qwen coder"]) as server:
+        prompt, error = server.prompt(body(*messages))
+    assert prompt is None and any(pattern.search(error) for pattern in parity.EXCEPTIONS)
+    assert tok.apply_chat_template(messages, template=TEMPLATES["qwen coder"])
+
+
 def test_dates_are_local(servers: Servers, tok: Tokenizer) -> None:
     with servers.start(TEMPLATES["dates"], zone="Pacific/Kiritimati") as server:
         east, _ = server.prompt(body(user()))
