@@ -1,7 +1,8 @@
 # ruff: noqa: E501
 """Instructions that templates execute for each step that they are charged, from callgrind.
 
-    python -m tests.chat.charges
+    python -m tests.chat.charges           # instructions for each step
+    python -m tests.chat.charges --save    # writes steps.txt: steps by builtin
 
 Each builtin of both dialects, on each kind of large value and with each kind of large argument, and
 what loops over names and arguments elsewhere. A rendering has 30 million steps for a second or so:
@@ -10,9 +11,11 @@ what takes many more instructions than a step stands for makes it minutes.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -203,10 +206,33 @@ def _measure(program: Path, some: Sequence[Case]) -> list[Charged]:
     ]
 
 
+STEPS = Path(__file__).with_name("steps.txt")
+_NAME = re.compile(r"\| (\w+)\(|\bis (\w+)\(|\.(\w+)\(|\) is (\w+)|\{% (\w+)")
+
+
+def steps_by_builtin(program: Path, some: Sequence[Case]) -> str:
+    """A line for each builtin, or other construct, of each dialect: the steps of its cases."""
+    sums: Counter[str] = Counter()
+    for at in range(0, len(some), 400):
+        part = some[at : at + 400]
+        for case, one in zip(part, render([program], part), strict=True):
+            source = case.source.replace(_PARTS, "")
+            name = _NAME.search(source)
+            what = next(filter(None, name.groups())) if name else source[:24]
+            sums[f"{case.dialect} {what!r}"] += one.steps
+    return "".join(f"{name} {steps}\n" for name, steps in sorted(sums.items()))
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--save", action="store_true")
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "jinja"
         build(program, ("-O2",), program="jinja")
+        if args.save:
+            STEPS.write_text(steps_by_builtin(program, cases()))
+            return
         measured = sorted(measure(program, cases()), key=lambda one: -one.each)
     rendered = sum(one.kind == "O" for one in measured)
     print(f"{len(measured)} templates, {rendered} rendered")

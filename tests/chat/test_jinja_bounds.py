@@ -131,3 +131,9 @@ def test_steps_stand_for_instructions(program: Path) -> None:
     """Each builtin with large operands; python -m tests.chat.charges takes all, and lists them."""
     for one in charges.measure(program, charges.cases()[::20]):
         assert one.each <= charges.EACH, one
+
+
+@pytest.mark.full
+def test_no_charge_is_lost(program: Path) -> None:
+    """Steps by builtin. A change that is meant: python -m tests.chat.charges --save."""
+    assert charges.steps_by_builtin(program, charges.cases()) == charges.STEPS.read_text()
