@@ -69,7 +69,7 @@ def test_no_rendering_writes_to_its_template(program: Path) -> None:
 
 def nested(build: str, show: str) -> str:
     return (
-        "{% set n = namespace(g=['a'], t=()) %}{% for i in range(3000) %}{% set n.g = "
+        "{% set n = namespace(g=['a'], t=()) %}{% for i in range(20000) %}{% set n.g = "
         f"{build} %}}{{% endfor %}}{{{{ {show} }}}}"
     )
 
