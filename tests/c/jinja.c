@@ -6,7 +6,8 @@
  *                                     STEPS: the budget, if it is to be smaller
  *
  * A case is a line "DIALECT N_JSON N_TEMPLATE\n" (0: llama.cpp's, 1: transformers'), the
- * variables as JSON and the template. For each, a line: C, E or O (not compiled, failed, rendered),
+ * variables as JSON and the template. For each, a line: C, J, E or O (not compiled, malformed JSON,
+ * failed, rendered),
  * steps, bytes of stack, the length of the text and of what follows on the line: the text or error.
  * Callgrind's counters are dumped after each case, by its number. The exit status is 2 if a
  * rendering wrote to its template.
@@ -73,10 +74,14 @@ static void *run(void *user) {
     w->kind = 'C';
     w->out = (jinja_result){.text = ""};
     if (ggtok_jinja_compile(w->source, w->n_source, w->dialect, &t, &w->err)) return NULL;
-    w->kind = 'E';
     uint64_t sum = sum_of(t);
     if (ggtok_jinja_env_new(&options, &w->env, &w->err)) exit(1);
-    if (ggtok_jinja_env_json(w->env, w->json, w->n_json, w->dialect, &w->err)) exit(1);
+    w->kind = 'J';
+    if (ggtok_jinja_env_json(w->env, w->json, w->n_json, w->dialect, &w->err)) {
+        ggtok_jinja_template_release(t);
+        return NULL;
+    }
+    w->kind = 'E';
     if (w->most) ggtok_jinja_env_heap(w->env)->steps_left = w->most;
     uint64_t before = ggtok_jinja_env_heap(w->env)->steps_left;
     char name[32];

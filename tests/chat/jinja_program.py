@@ -19,11 +19,12 @@ DIALECTS: tuple[jinja.Dialect, ...] = ("llama.cpp", "transformers")
 class Case(NamedTuple):
     dialect: jinja.Dialect
     source: str
-    values: Mapping[str, Any] = MappingProxyType({})
+    values: Mapping[str, Any] | bytes = MappingProxyType({})  # bytes: JSON
 
 
 class Took(NamedTuple):
-    """kind: O, E or C, as in jinja_references; stack: bytes of it; text: at most 200 bytes."""
+    """kind: O, E or C, as in jinja_references, or J: malformed JSON; stack: bytes of it; text: at
+    most 200 bytes."""
 
     kind: str
     steps: int
@@ -46,7 +47,9 @@ def render(
     usual one). `program`: how it is run. Raises Died."""
     told = []
     for case in cases:
-        variables, source = json.dumps(dict(case.values)).encode(), case.source.encode()
+        given = case.values
+        variables = given if isinstance(given, bytes) else json.dumps(dict(given)).encode()
+        source = case.source.encode()
         told.append(b"%d %d %d\n" % (DIALECTS.index(case.dialect), len(variables), len(source)))
         told += [variables, source]
     command = [*map(str, program), str(stack), str(steps)]
