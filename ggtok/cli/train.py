@@ -15,6 +15,7 @@ from ggtok.cli.arguments import Command, Parser, add_force, add_json, add_words
 from ggtok.cli.progress import Line, shown
 from ggtok.cli.status import UsageError
 from ggtok.errors import file_error
+from ggtok.files.sources import Search
 from ggtok.making.corpus import files_of
 from ggtok.making.counts import KIND, Progress, WordCounts, count_words
 from ggtok.making.report import TrainingReport
@@ -184,12 +185,13 @@ def _as_json(report: TrainingReport) -> dict[str, object]:
 def _sources(args: argparse.Namespace, words: Sequence[str]) -> list[object]:
     """The files that the words name, but for what the command writes."""
     own = [os.path.abspath(path) for path in (args.output, args.save_counts) if path is not None]
+    search = Search(own)
     sources: list[object] = []
     for word in words:
         if word == "-":
             sources.append(Named("standard input", _standard_input()))
         else:
-            sources += map(Path, files_of(word, own))
+            sources += map(Path, files_of(word, search))
     return sources
 
 

@@ -77,7 +77,7 @@ class Run:
         self._separator = _separator(separator)
         self._field = _field(field)
         self._errors = errors
-        self._sources = sources.find(named, formats.companions(self._out))
+        self._sources = sources.Search(formats.companions(self._out)).find(named)
         self._options = {
             "format": format,
             "dtype": self._dtype,

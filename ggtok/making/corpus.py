@@ -15,7 +15,7 @@ from ggtok._inputs import SNIFFED
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 from ggtok.files import jsonl, tables
 from ggtok.files.documents import RULES, Faults, Place
-from ggtok.files.sources import TABLES, Source, find
+from ggtok.files.sources import TABLES, Search, Source
 from ggtok.files.streams import Stream, naming
 
 BLOCK = 1 << 20  # bytes of a pipe that are read at a time: they stay in a cache
@@ -48,16 +48,16 @@ class Reading:
         return cls(lines, "text" if field is None else field, str(errors))
 
 
-def files_of(path: str, own: Iterable[str] = ()) -> list[str]:
-    """The files that a path, a folder or a glob names, but for those of the output."""
+def files_of(path: str, search: Search) -> list[str]:
+    """The files that a path, a folder or a glob names, but for those that were found before."""
     if _is_pipe(path):
         return [path]
-    return [source.path for source in find(path, own)]
+    return [source.path for source in search.find(path)]
 
 
-def texts_of(path: str, reading: Reading) -> Iterator[Text]:
-    """The texts of the files that a path, a folder or a glob names; of parts of files, each of
-    whole lines, where lines are cut by themselves.
+def texts_of(path: str, reading: Reading, search: Search) -> Iterator[Text]:
+    """The texts of the files that a path, a folder or a glob names, but for those that were found
+    before; of parts of files, each of whole lines, where lines are cut by themselves.
 
     Raises:
         FileError: a file can't be read, or isn't text.
@@ -66,7 +66,7 @@ def texts_of(path: str, reading: Reading) -> Iterator[Text]:
     if _is_pipe(path):
         yield from text_of(_blocks(path), path, reading)
         return
-    for source in find(path, ()):
+    for source in search.find(path):
         if source.kind == "text":
             with Stream(source) as stream:
                 yield from text_of(stream.blocks(), source.path, reading)

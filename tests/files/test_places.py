@@ -34,7 +34,7 @@ Read = Callable[[Source, Place], Pieces]
 
 
 def source(path: Path) -> Source:
-    (found,) = sources.find(path, frozenset())
+    (found,) = sources.Search().find(path)
     return found
 
 

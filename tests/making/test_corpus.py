@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok.files.sources import Search
 from ggtok.making import corpus
 from ggtok.making.report import TrainingReport
 from ggtok.parity.samples import PROSE
@@ -124,7 +125,7 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer.start()
     assert words(Path(pipe)) == EXPECTED
     writer.join()
-    assert corpus.files_of(pipe) == [pipe]
+    assert corpus.files_of(pipe, Search()) == [pipe]
 
 
 @pytest.mark.parametrize("options", [{"model": "spm"}, {"pre": "gemma4"}, {"pre": "gpt-2"}])

@@ -1,0 +1,83 @@
+"""Globs: which files of folders are meant, and which paths a pattern names."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+
+class Choice:
+    """Which files of a folder are meant.
+
+    Args:
+        include, exclude: globs; one without ``/`` is matched with names, else with paths from
+            the folder. What is excluded is so with all that is in it.
+    """
+
+    def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+        self._include, self._exclude = include, exclude
+
+    def excludes(self, path: str) -> bool:
+        """Whether a file or folder is excluded by its own path."""
+        return bool(self._exclude) and _matches(path, self._exclude)
+
+    def has(self, path: str) -> bool:
+        """Whether a file is meant that is in no excluded folder."""
+        return not self.excludes(path) and (not self._include or _matches(path, self._include))
+
+    def has_below(self, path: str) -> bool:
+        """Whether a file is meant, the folders above it considered."""
+        parts = path.split("/")
+        above = ("/".join(parts[:n]) for n in range(1, len(parts)))
+        return not any(map(self.excludes, above)) and self.has(path)
+
+
+def _matches(path: str, globs: Sequence[str]) -> bool:
+    name = path.rpartition("/")[2]
+    return any(fnmatchcase(path if "/" in glob else name, glob) for glob in globs)
+
+
+_SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
+_DEEP = re.compile(rf"(?:^|(?<={_SEPARATOR}))\*\*(?:{_SEPARATOR}+|$)")
+
+
+def expanded(pattern: str) -> set[str]:
+    """The paths that a glob matches, as ``glob.glob(pattern, recursive=True)`` finds them. But
+    ``**`` enters each folder once, where glob follows links that lead back without end; and a
+    ``**`` at the end stands for the folders before it, with all that is in them."""
+    found = _DEEP.search(pattern)
+    if found is None:
+        return set(glob.glob(pattern))
+    above, below = pattern[: found.start()], pattern[found.end() :]
+    folders = expanded(above) if above else {""}
+    folders = {folder for folder in folders if os.path.isdir(folder or ".")}
+    if not below:
+        return {folder or "." for folder in folders}
+    return {
+        path
+        for folder in folders
+        for each in folders_below(folder)
+        for path in expanded(glob.escape(os.path.join(each, "")) + below if each else below)
+    }
+
+
+def folders_below(folder: str) -> Iterator[str]:
+    """A folder and those below it, each once, without hidden ones; links are followed."""
+    waiting = [folder]
+    seen = set()
+    while waiting:
+        path = waiting.pop()
+        real = os.path.realpath(path or ".")
+        if real in seen:
+            continue
+        seen.add(real)
+        yield path
+        try:
+            with os.scandir(path or ".") as entries:
+                names = [entry.name for entry in entries if entry.is_dir()]
+        except OSError:  # as glob does
+            continue
+        waiting += [os.path.join(path, name) for name in names if not name.startswith(".")]
