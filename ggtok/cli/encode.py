@@ -30,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="OUT", help="the file of ids to write")
     formats = ["raw", "megatron", "npy", "arrow"]
-    add("--format", choices=formats, default="raw", help="default: raw, little-endian ids")
+    add("--format", choices=formats, help="default: by OUT's extension, else raw: plain ids")
     types = ["auto", "uint16", "uint32", "int32"]
     add("--dtype", choices=types, default="auto", help="of the ids (default: what fits)")
     add(
@@ -141,9 +141,9 @@ COMMAND = Command(
     words={"MODEL": MODEL_FIRST, "PATH": "a file, a folder or a glob"},
     examples=[
         "ggtok encode model.gguf corpus/ -o corpus.bin",
-        r"ggtok encode model.gguf book.txt -o book.npy --format npy --separator '\n\n'",
+        r"ggtok encode model.gguf book.txt -o book.npy --separator '\n\n'",
         "ggtok encode model.gguf '**/*.jsonl.zst' -o web --format megatron --errors skip",
-        "ggtok encode model.gguf shards/*.parquet -o ids.arrow --format arrow --field content",
+        "ggtok encode model.gguf shards/*.parquet -o ids.arrow --field content",
     ],
     add_arguments=add_arguments,
     run=run,

@@ -82,7 +82,7 @@ class Corpora(Chatting):
         sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         out: str | os.PathLike[str],
         *,
-        format: types.IdFormat = "raw",
+        format: types.IdFormat | None = None,
         dtype: types.IdType = "auto",
         separator: str | bytes | None = None,
         field: str | None = None,
@@ -112,7 +112,8 @@ class Corpora(Chatting):
                 file is JSON lines (``.jsonl``, ``.ndjson``), a table (``.parquet``, ``.arrow``,
                 ``.feather``, ``.ipc``) or, with any other, text.
             out: the file to write.
-            format: ``"raw"``: ids, and ``OUT.offsets`` (int64), where documents begin and the
+            format: None: by the extension of `out` (``.npy``, ``.arrow``), else ``"raw"``, which is
+                ids, and ``OUT.offsets`` (int64), where documents begin and the
                 last ends; ``"npy"``: the same as NumPy files, ``NAME.npy`` and
                 ``NAME.offsets.npy``; ``"megatron"``: Megatron's ``NAME.bin`` and ``NAME.idx``;
                 ``"arrow"``: an Arrow IPC file with a column ``ids`` of lists (needs pyarrow). All

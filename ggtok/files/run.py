@@ -54,7 +54,7 @@ class Run:
         named: object,
         out: str | os.PathLike[str],
         *,
-        format: str,
+        format: str | None,
         dtype: str,
         separator: str | bytes | None,
         field: str | None,
@@ -72,6 +72,7 @@ class Run:
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out = _path(out)
+        format = formats.named(format, self._out)
         self._format, self._dtype = formats.find(format, dtype, tok.n_tokens)
         self._encoder = Encoder(tok, bool(add_special), bool(eos), threads)
         self._separator = _separator(separator)

@@ -23,6 +23,7 @@ from tests.files.corpus import ids_of, raw_ids
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("one\n\ntwo\n\n\xff")
+    (tmp_path / "notes").write_text("precious")
     (tmp_path / "b.jsonl").write_text('{"t": "x"}\n{"u": 1}\nno\n{"t": ""}\n')
     return tmp_path
 
@@ -48,7 +49,7 @@ def test_files(run: Any, here: Path) -> None:
 
 
 def test_options(run: Any, here: Path) -> None:
-    options = ["--format", "npy", "--dtype", "int32", "--field", "t", "--errors", "skip"]
+    options = ["--dtype", "int32", "--field", "t", "--errors", "skip"]
     options += ["--no-special", "--threads", "1", "--json"]
     done = run("encode", "-m", LLAMA3, "b.jsonl", "-o", "o.npy", *options)
     tok = ggtok.load(LLAMA3)
@@ -73,7 +74,9 @@ def test_options(run: Any, here: Path) -> None:
             "b.jsonl: the line at byte 0: the field 'text' is missing",
         ),
         ([LLAMA3, "b.jsonl", "-o", "o"], "--errors skip drops such documents"),
-        ([LLAMA3, "a.txt", "-o", "b.jsonl"], "--force writes over it"),
+        ([LLAMA3, "a.txt", "-o", "notes"], "--force writes over it"),
+        ([LLAMA3, "a.txt", "-o", "ids.parquet"], "name the output ids.bin, or .npy or .arrow"),
+        ([LLAMA3, "a.txt", "-o", "o.npy", "--format", "raw"], "doesn't hold --format raw, but"),
     ],
 )
 def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> None:

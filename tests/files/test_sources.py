@@ -334,8 +334,9 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     ):
         with pytest.raises(ggtok.GGTokError, match=message):
             tok.encode_files("a.txt", out)
+    (tmp_path / "a").write_text("a")
     with pytest.raises(ggtok.InvalidValueError, match="a source and the output at once"):
-        tok.encode_files("a.txt", "a.txt")
+        tok.encode_files("a", "a")
     with pytest.raises(ggtok.FileError, match="nowhere/o: the folder nowhere doesn't exist"):
         tok.encode_files("a.txt", "nowhere/o")
 
