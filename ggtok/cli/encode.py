@@ -8,7 +8,7 @@ import os
 import sys
 
 from ggtok._escape import number
-from ggtok.cli import escapes, writing
+from ggtok.cli import escapes, status, writing
 from ggtok.cli.arguments import (
     MODEL_FIRST,
     Command,
@@ -16,10 +16,11 @@ from ggtok.cli.arguments import (
     add_json,
     add_model,
     load,
+    no_words,
     take_model,
 )
 from ggtok.cli.messages import warn
-from ggtok.cli.progress import Line, described, shown
+from ggtok.cli.progress import Line, described, shown, waiting
 from ggtok.cli.status import UsageError
 from ggtok.files.summary import EncodeProgress, Summary
 
@@ -51,9 +52,12 @@ def add_arguments(parser: Parser) -> None:
     add("--threads", type=int, default=0, metavar="N", help="default: as many as cores")
     add("--restart", action="store_true", help="begin again, and replace the older output")
     add("--force", action="store_true", help="also replace files that 'encode' has not written")
+    add("--verify", metavar="OUT", help="only compare a finished output with its manifest")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int | None:
+    if args.verify is not None:
+        return _verify(args)
     take_model(args)
     if not args.words:
         raise UsageError("no text: give files, folders or globs")
@@ -100,6 +104,25 @@ def run(args: argparse.Namespace) -> None:
         writing.write_json(summary.as_dict(), indent=2)
     else:
         writing.write(_report(summary).encode())
+    return None
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from ggtok.files.verify import verify
+
+    no_words(args)
+    with waiting(args.quiet, f"reading the files of {args.verify}"):
+        manifest, faults = verify(args.verify)
+    if args.json:
+        writing.write_json({"files": list(manifest.files), "faults": faults}, indent=2)
+    elif faults:
+        for fault in faults:
+            writing.write_line(fault)
+    else:
+        ids, documents = manifest.counts.ids, manifest.counts.documents
+        what = f"{number(ids, 'id')} of {number(documents, 'document')}"
+        writing.write_line(f"{args.verify}: complete: {what}, as they were written")
+    return status.FINDING if faults else status.OK
 
 
 def _report(summary: Summary) -> str:
@@ -143,8 +166,10 @@ COMMAND = Command(
         "ggtok encode model.gguf corpus/ -o corpus.bin",
         r"ggtok encode model.gguf book.txt -o book.npy --separator '\n\n'",
         "ggtok encode model.gguf '**/*.jsonl.zst' -o web --format megatron --errors skip",
+        "ggtok encode --verify corpus.bin",
         "ggtok encode model.gguf shards/*.parquet -o ids.arrow --field content",
     ],
     add_arguments=add_arguments,
     run=run,
+    finding="with --verify, the output isn't what was written",
 )

@@ -28,7 +28,7 @@ from ggtok._attributes import Attributes
 from ggtok._cached import cached_property
 from ggtok._inputs import read_up_to
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
-from ggtok.files import finished, formats, jsonl, sources, tables, text, vocabulary
+from ggtok.files import finished, formats, jsonl, sources, tables, text, verify, vocabulary
 from ggtok.files.ahead import Behind, ahead
 from ggtok.files.batches import BYTES, Batch, batches
 from ggtok.files.documents import DROPPING, RULES, Pieces, Place
@@ -266,6 +266,12 @@ class Run:
         if manifest is None:
             raise finished.not_ours(files[0])
         self._compare(manifest.plan)
+        if damage := verify.faults(self._out, manifest):
+            more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
+            raise FileError(
+                f"{damage[0]}{more}: the output is damaged; resume=False and force=True make it "
+                "again"
+            )
         counts = manifest.counts
         return Summary(
             **counts.as_dict(),
@@ -393,6 +399,7 @@ class _Output:
                 "name": os.path.basename(file.path),
                 "bytes": file.extent.size,
                 "header_bytes": file.header,
+                "header_crc32": f"{file.header_crc:08x}",
                 "crc32": f"{file.extent.crc:08x}",
             }
             for file in files

@@ -85,6 +85,22 @@ def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> Non
     assert "errors=" not in done.errors[0] and "resume=" not in done.errors[0]
 
 
+def test_verify(run: Any, here: Path) -> None:
+    assert run("encode", LLAMA3, "a.txt", "-o", "o").status == 0
+    done = run("encode", "--verify", "o")
+    assert (done.status, done.errors) == (0, [])
+    assert done.out == b"o: complete: 11 ids of 1 document, as they were written\n"
+    (here / "o.offsets").unlink()
+    done = run("encode", "--verify", "o")
+    assert (done.status, done.out, done.errors) == (1, b"o.offsets: is missing\n", [])
+    found = json.loads(run("encode", "--verify", "o", "--json").out)
+    assert found == {"files": ["o.offsets", "o"], "faults": ["o.offsets: is missing"]}
+    again = run("encode", LLAMA3, "a.txt", "-o", "o")
+    assert again.status == 2 and "--restart and --force make it again" in again.errors[0]
+    assert run("encode", "--verify", "a.txt").status == 2
+    assert "unexpected argument" in run("encode", "--verify", "o", "p").errors[0]
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

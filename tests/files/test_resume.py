@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.files import growing, journal, run
+from ggtok.files import growing, journal, run, verify
 from ggtok.files.summary import EncodeProgress
 from tests.files import kill
 from tests.files.corpus import compressed, documents, files_of, jsonl, raw_ids
@@ -150,6 +150,61 @@ def test_a_finished_output_is_not_made_again(
     assert files_of(tmp_path, "o") == before
     tok.encode_files(tmp_path / "a.txt", tmp_path / "o", resume=False)
     assert files_of(tmp_path, "o") == before
+
+
+@pytest.mark.parametrize("format", ["raw", "npy", "megatron"])
+def test_a_damaged_output_is_not_complete(
+    tok: ggtok.Tokenizer, tmp_path: Path, format: Any
+) -> None:
+    """Whichever of its files is missing, or has another size or byte, in its header, too."""
+    (tmp_path / "a.txt").write_text("some text")
+    first = tok.encode_files(tmp_path / "a.txt", tmp_path / "o", format=format)
+    for name in first.files[:-1]:
+        data = Path(name).read_bytes()
+        rows = [
+            (data[:-1], "bytes, not the"),
+            (data + b"\0", "bytes, not the"),
+            (None, "is missing"),
+        ]
+        rows += [
+            (bytes([*data[:at], data[at] ^ 1, *data[at + 1 :]]), "its checksum differs")
+            for at in (0, len(data) // 2, len(data) - 1)
+        ]
+        for damaged, message in rows:
+            if damaged is None:
+                os.unlink(name)
+            else:
+                Path(name).write_bytes(damaged)
+            manifest, faults = verify.verify(str(tmp_path / "o"))
+            assert len(faults) == 1 and faults[0].startswith(f"{name}: ") and message in faults[0]
+            assert manifest.counts.ids == first.ids
+            if damaged is not None or name != first.files[0]:  # else it is made again
+                with pytest.raises(
+                    ggtok.FileError, match=f"{message}.*resume=False and force=True"
+                ):
+                    tok.encode_files(tmp_path / "a.txt", tmp_path / "o", format=format)
+            options: Any = {"resume": False, "force": True, "format": format}
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o", **options)
+            assert Path(name).read_bytes() == data
+            assert verify.verify(str(tmp_path / "o"))[1] == []
+
+
+def test_what_can_not_be_verified(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+    out = str(tmp_path / "o")
+    with pytest.raises(FileNotFoundError, match=r"o.manifest.json: doesn't exist"):
+        verify.verify(out)
+    (tmp_path / "a.txt").write_text("some text")
+    tok.encode_files(tmp_path / "a.txt", out)
+    path = tmp_path / "o.manifest.json"
+    manifest = path.read_text()
+    for other in ("", "{}", manifest.replace('"o.offsets"', '"../secret"'), manifest[:-9]):
+        path.write_text(other)
+        with pytest.raises(ggtok.FileError, match="is not a manifest of encode_files"):
+            verify.verify(out)
+    path.write_text(manifest)
+    (tmp_path / "o").unlink()
+    (tmp_path / "o").mkdir()
+    assert "can't be read" in verify.verify(out)[1][0]
 
 
 def refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> None:
