@@ -166,6 +166,15 @@ def add_json(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_field(parser: Parser) -> None:
+    parser.add_argument(
+        "--field",
+        metavar="NAME",
+        action="append",
+        help="of JSON lines and tables, also meta.text; several are joined (default: text)",
+    )
+
+
 def add_force(parser: Parser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="also write over a file of another format"

@@ -23,6 +23,7 @@ from ggtok.cli.arguments import (
 )
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
+from ggtok.files.fields import Fields
 
 
 def add_arguments(parser: Parser) -> None:
@@ -40,7 +41,7 @@ def add_arguments(parser: Parser) -> None:
     add("--no-ignore", action="store_true", help="of folders, what .gitignore names, too")
     add("--binary", action="store_true", help="count files with NUL bytes, too")
     add("--files0-from", metavar="F", help="the paths are in this file, a NUL after each")
-    add("--field", metavar="NAME", help="count this field of JSON lines, each a text")
+    add("--field", metavar="NAME", action="append", help="count this field of JSON lines")
     add("--chat", metavar="FILE", help="count the messages or the request in a JSON file")
     add("--tools", metavar="FILE", help="with --chat: a JSON list of tools")
     add("--template", metavar="NAME", help="with --chat: a template of the model's, or a file")
@@ -127,7 +128,7 @@ def _count(
         add_special=args.special,
         parse_special=args.parse_special,
         binary=args.binary,
-        field=args.field,
+        fields=None if args.field is None else Fields(args.field),
     )
     for counted in _told(counter.count(files), counter, files, args.quiet):
         if counted.error is not None:

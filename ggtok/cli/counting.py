@@ -24,6 +24,7 @@ from ggtok._native.blocks import Blocks
 from ggtok.cli import reading
 from ggtok.cli.status import reason
 from ggtok.errors import DocumentError
+from ggtok.files.fields import Fields
 
 # A part of a text, or documents.
 Text = bytearray | Sequence[bytes]
@@ -57,7 +58,8 @@ class Counter:
         tok: the tokenizer.
         add_special, parse_special: as of ``tok.count``.
         binary: whether files with a NUL near their beginning are counted, too.
-        field: the files' lines are JSON objects, whose texts have this name; None: files are texts.
+        fields: the files' lines are JSON objects, and these fields the texts; None: files are
+            texts.
 
     Attributes:
         bytes: how many bytes have been counted so far.
@@ -71,10 +73,10 @@ class Counter:
         add_special: bool,
         parse_special: bool,
         binary: bool,
-        field: str | None = None,
+        fields: Fields | None = None,
     ) -> None:
         self._tok = tok
-        self._field = field
+        self._fields = fields
         self._flags = add_special * _native.ADD_SPECIAL | parse_special * _native.PARSE_SPECIAL
         self._sniffs = not binary
         self._own = threading.local()  # a context for each thread
@@ -192,12 +194,12 @@ class Counter:
     def _texts(self, path: str, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
         """What may be encoded alone: parts of a text, or some documents."""
         checked = self._checked(path, blocks)
-        if self._field is None:
+        if self._fields is None:
             return self._parts(checked)
         from ggtok.files.jsonl import documents
 
         name = reading.STDIN if path == "-" else path
-        return ((texts, self._flags) for texts in documents(checked, name, self._field))
+        return ((texts, self._flags) for texts in documents(checked, name, self._fields))
 
     def _parts(self, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
         """A text in parts that may be encoded alone, and the flags to do so."""

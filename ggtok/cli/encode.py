@@ -13,6 +13,7 @@ from ggtok.cli.arguments import (
     MODEL_FIRST,
     Command,
     Parser,
+    add_field,
     add_json,
     add_model,
     load,
@@ -40,7 +41,7 @@ def add_arguments(parser: Parser) -> None:
         help=r"what stands between documents in text files, with \n \t \xHH (default: each file "
         "is one)",
     )
-    add("--field", metavar="NAME", help="of JSON lines and tables (default: text)")
+    add_field(parser)
     add("--no-special", action="store_true", help="add no BOS, nor what else the vocabulary adds")
     add("--no-eos", action="store_true", help="don't end each document with EOS")
     add(

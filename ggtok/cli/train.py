@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ggtok import _outputs
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import Command, Parser, add_force, add_json, add_words
+from ggtok.cli.arguments import Command, Parser, add_field, add_force, add_json, add_words
 from ggtok.cli.progress import Line, shown
 from ggtok.cli.status import UsageError
 from ggtok.errors import file_error
@@ -71,7 +71,7 @@ def add_arguments(parser: Parser) -> None:
         help="tokens must be shorter than this, in bytes (bpe)",
     )
     add("--documents", choices=["lines", "whole"], default="lines", help="default: lines")
-    add("--field", metavar="NAME", help="of JSON lines and tables (default: text)")
+    add_field(parser)
     add(
         "--errors",
         choices=["raise", "replace", "skip"],

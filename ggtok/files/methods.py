@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ggtok import _types as types
 from ggtok._native.arguments import index, truth
@@ -85,7 +85,7 @@ class Corpora(Chatting):
         format: types.IdFormat | None = None,
         dtype: types.IdType = "auto",
         separator: str | bytes | None = None,
-        field: str | None = None,
+        field: str | Sequence[str] | None = None,
         add_special: bool = True,
         eos: bool = True,
         errors: types.FaultRule = "raise",
@@ -124,6 +124,8 @@ class Corpora(Chatting):
             separator: what stands between two documents of a text file; None: each file is one.
                 After the last separator there is no document if nothing follows.
             field: what holds the document in a JSON object or a table; ``"text"`` by default.
+                ``"meta.text"`` is a field of an object in a field; the texts of several fields are
+                joined by a blank line.
             add_special: as for :meth:`encode`; ``parse_special`` is off.
             eos: end each document with EOS, once, also if the vocabulary adds it.
             errors: what to do about documents that aren't valid UTF-8 or are empty, and records

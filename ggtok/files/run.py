@@ -18,7 +18,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from ggtok.files.ahead import Behind, ahead
 from ggtok.files.batches import BYTES, Batch, batches
 from ggtok.files.documents import DROPPING, RULES, Pieces, Place
 from ggtok.files.encode import Encoded, Encoder
+from ggtok.files.fields import Fields
 from ggtok.files.growing import Extent, Growing, give_name, partial_of
 from ggtok.files.journal import Journal, SourceState, compare, sync_folder
 from ggtok.files.layouts import Raw
@@ -57,7 +58,7 @@ class Run:
         format: str | None,
         dtype: str,
         separator: str | bytes | None,
-        field: str | None,
+        field: str | Sequence[str] | None,
         add_special: bool,
         eos: bool,
         errors: str,
@@ -76,14 +77,14 @@ class Run:
         self._format, self._dtype = formats.find(format, dtype, tok.n_tokens)
         self._encoder = Encoder(tok, bool(add_special), bool(eos), threads)
         self._separator = _separator(separator)
-        self._field = _field(field)
+        self._fields = Fields.checked(field)
         self._errors = errors
         self._sources = sources.Search(formats.companions(self._out)).find(named)
         self._options = {
             "format": format,
             "dtype": self._dtype,
             "separator": None if self._separator is None else repr(self._separator)[2:-1],
-            "field": self._field,
+            "field": self._fields.plan,
             "add_special": bool(add_special),
             "eos": bool(eos),
             "errors": errors,
@@ -219,9 +220,9 @@ class Run:
 
     def _read(self, source: Source, place: Place) -> Pieces:
         if source.kind == "jsonl":
-            return jsonl.read(source, place, self._field, self._errors)
+            return jsonl.read(source, place, self._fields, self._errors)
         if source.kind in sources.TABLES:
-            return tables.read(source, place, self._field, self._errors)
+            return tables.read(source, place, self._fields, self._errors)
         return text.read(source, place, self._text)
 
     @cached_property
@@ -441,11 +442,3 @@ def _separator(separator: object) -> bytes | None:
     if not data:
         raise InvalidValueError("separator is empty; None makes each file one document")
     return data
-
-
-def _field(field: object) -> str:
-    if field is None:
-        return "text"
-    if not isinstance(field, str):
-        raise InvalidTypeError(f"field must be str, not {type(field).__name__}")
-    return field

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ggtok._inputs import SNIFFED
-from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
+from ggtok.errors import FileError, InvalidValueError
 from ggtok.files import jsonl, tables
 from ggtok.files.documents import RULES, Faults, Place
+from ggtok.files.fields import Fields
 from ggtok.files.sources import TABLES, Search, Source
 from ggtok.files.streams import Stream, naming
 
@@ -30,22 +31,21 @@ class Reading:
 
     Attributes:
         lines: whether each line of a text is cut by itself.
-        field: the field or column of JSON lines and tables that is the text.
+        fields: the fields or columns of JSON lines and tables that are the text.
         errors: the rule for documents of files that are malformed.
     """
 
     lines: bool
-    field: str = "text"
-    errors: str = "raise"
+    fields: Fields
+    errors: str
 
     @classmethod
     def checked(cls, lines: bool, field: object, errors: object) -> Reading:
         """The same of a caller's arguments."""
-        if field is not None and not isinstance(field, str):
-            raise InvalidTypeError(f"field must be str, not {type(field).__name__}")
+        fields = Fields.checked(field)
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
-        return cls(lines, "text" if field is None else field, str(errors))
+        return cls(lines, fields, str(errors))
 
 
 def files_of(path: str, search: Search) -> list[str]:
@@ -55,9 +55,9 @@ def files_of(path: str, search: Search) -> list[str]:
     return [source.path for source in search.find(path)]
 
 
-def texts_of(path: str, reading: Reading, search: Search) -> Iterator[Text]:
-    """The texts of the files that a path, a folder or a glob names, but for those that were found
-    before; of parts of files, each of whole lines, where lines are cut by themselves.
+def texts_of(path: str, reading: Reading) -> Iterator[Text]:
+    """The texts of the files that a path, a folder or a glob names; of parts of files, each of
+    whole lines, where lines are cut by themselves.
 
     Raises:
         FileError: a file can't be read, or isn't text.
@@ -66,7 +66,7 @@ def texts_of(path: str, reading: Reading, search: Search) -> Iterator[Text]:
     if _is_pipe(path):
         yield from text_of(_blocks(path), path, reading)
         return
-    for source in search.find(path):
+    for source in Search().find(path):
         if source.kind == "text":
             with Stream(source) as stream:
                 yield from text_of(stream.blocks(), source.path, reading)
@@ -91,7 +91,7 @@ def _blocks(path: str) -> Iterator[bytes]:
 
 def _documents(source: Source, reading: Reading) -> Iterator[Text]:
     reader = tables if source.kind in TABLES else jsonl
-    for piece in reader.read(source, Place(0), reading.field, reading.errors):
+    for piece in reader.read(source, Place(0), reading.fields, reading.errors):
         if piece.many:
             yield from piece.many
         elif piece.text:

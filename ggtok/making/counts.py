@@ -389,7 +389,7 @@ def count_words(
     pre: str = "llama-bpe",
     pre_patterns: Sequence[str] | None = None,
     documents: Literal["lines", "whole"] = "lines",
-    field: str | None = None,
+    field: str | Sequence[str] | None = None,
     errors: Literal["raise", "replace", "skip"] = "raise",
     max_words: int | None = None,
     threads: int = 0,

@@ -9,7 +9,6 @@ from typing import Any
 
 from ggtok import _native
 from ggtok.errors import InvalidTypeError, MissingExtraError
-from ggtok.files.sources import Search
 from ggtok.making import corpus
 from ggtok.making.corpus import Reading
 
@@ -31,10 +30,9 @@ def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
     """The sources' texts: of at most some BLOCK bytes where lines are documents.
 
     A path is a file, a folder or a glob; a ``str`` or bytes-like object a text; an Arrow stream
-    (or array) of strings is texts; any other iterable is of these. Each file is read once.
+    (or array) of strings is texts; any other iterable is of these, and what it has twice counts twice.
     """
-    search = Search()
-    one = _one(sources, reading, search)
+    one = _one(sources, reading)
     if one is not None:
         yield from one
         return
@@ -44,7 +42,7 @@ def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
             f"not {type(sources).__name__}"
         )
     for i, source in enumerate(sources):
-        one = _one(source, reading, search)
+        one = _one(source, reading)
         if one is None:
             raise InvalidTypeError(
                 f"sources[{i}] must be a path, a text or an Arrow stream, "
@@ -59,11 +57,11 @@ def paths(sources: object) -> tuple[str, ...]:
     return tuple(os.path.abspath(os.fsdecode(s)) for s in each if isinstance(s, os.PathLike))
 
 
-def _one(source: object, reading: Reading, search: Search) -> Iterator[Piece] | None:
+def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
     """The texts of one source; None: it is none."""
     lines = reading.lines
     if isinstance(source, os.PathLike):
-        return _texts(corpus.texts_of(os.fsdecode(source), reading, search), lines)
+        return _texts(corpus.texts_of(os.fsdecode(source), reading), lines)
     if isinstance(source, Named):
         return _texts(corpus.text_of(source.blocks, source.name, reading), lines)
     if isinstance(source, str):

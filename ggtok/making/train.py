@@ -144,7 +144,7 @@ def train(
     min_frequency: int = 2,
     max_token_length: int | None = None,
     documents: Literal["lines", "whole"] = "lines",
-    field: str | None = None,
+    field: str | Sequence[str] | None = None,
     errors: Literal["raise", "replace", "skip"] = "raise",
     max_words: int | None = None,
     held_out: object = None,

@@ -154,6 +154,13 @@ def test_binary_files(run, tmp_path: Path) -> None:
 # ---- folders ----
 
 
+def test_nested_and_several_fields(run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"m": {"t": "Hello"}, "u": "world"}\n')
+    result = run("count", BPE, str(tmp_path / "a.jsonl"), "--field", "m.t", "--field", "u")
+    n = ggtok.load(BPE).count("Hello\n\nworld", add_special=False)
+    assert result.out.split()[0] == str(n).encode()
+
+
 def test_each_file_is_counted_once(run, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     (folder / "below").mkdir(parents=True)

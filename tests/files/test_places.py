@@ -18,6 +18,7 @@ from ggtok import _channel, _inputs
 from ggtok.distributed import job
 from ggtok.files import ahead, encode, jsonl, sources, streams, tables, text
 from ggtok.files.documents import Piece, Pieces, Place
+from ggtok.files.fields import Fields
 from ggtok.files.journal import sync_folder
 from ggtok.files.sources import Source
 from ggtok.files.streams import Stream
@@ -31,6 +32,7 @@ feather: Any = Lazy("pyarrow.feather")
 parquet: Any = Lazy("pyarrow.parquet")
 
 Read = Callable[[Source, Place], Pieces]
+TEXT = Fields.checked(None)
 
 
 def source(path: Path) -> Source:
@@ -88,7 +90,7 @@ def test_records(tmp_path: Path, small: None) -> None:
     texts = documents(1, 60)
     for name in ("a.jsonl", *(["a.jsonl.zst"] if samples.FULL else [])):
         path = compressed(tmp_path / name, lines(texts))
-        places(lambda found, place: jsonl.read(found, place, "text", "raise"), source(path))
+        places(lambda found, place: jsonl.read(found, place, TEXT, "raise"), source(path))
 
 
 @pytest.mark.full
@@ -98,7 +100,7 @@ def test_tables(tmp_path: Path, small: None) -> None:
     feather.write_feather(table, str(tmp_path / "a.feather"), chunksize=7)
     for name in ("a.parquet", "a.feather"):
         found = source(tmp_path / name)
-        places(lambda found, place: tables.read(found, place, "text", "raise"), found)
+        places(lambda found, place: tables.read(found, place, TEXT, "raise"), found)
 
 
 def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

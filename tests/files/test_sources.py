@@ -101,6 +101,78 @@ def use(parser: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl_reader, "_parser", jsonl_reader._parser.__wrapped__)
 
 
+NESTED = [{"meta": {"text": t, "n": {"t": t[::-1]}}, "title": t[:9], "a.b": t} for t in TEXTS]
+FIELDS = [
+    ("meta.text", TEXTS),
+    (["meta.text"], TEXTS),
+    ("a.b", TEXTS),
+    (["title", "meta.n.t"], [f"{t[:9]}\n\n{t[::-1]}" for t in TEXTS]),
+    (["title", "title", "a.b"], [f"{t[:9]}\n\n{t[:9]}\n\n{t}" for t in TEXTS]),
+]
+
+
+@pytest.mark.parametrize(("field", "texts"), FIELDS)
+def test_nested_and_several_fields(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, field: Any, texts: list[str]
+) -> None:
+    """A field whose name has dots comes before a path; several are joined by a blank line."""
+    data = "".join(json.dumps(record) + "\n" for record in NESTED)
+    (tmp_path / "a.jsonl").write_text(data)
+    tok.encode_files(tmp_path / "a.jsonl", tmp_path / "o", field=field)
+    assert raw_ids(tmp_path / "o") == ids_of(tok, texts, tok.eos_id)
+    manifest = json.loads((tmp_path / "o.manifest.json").read_text())
+    assert manifest["options"]["field"] == (field[0] if len(field) == 1 else field)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.feather"])
+@pytest.mark.parametrize(("field", "texts"), FIELDS)
+def test_nested_and_several_columns(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, name: str, field: Any, texts: list[str]
+) -> None:
+    WRITERS[name](pa.Table.from_pylist(NESTED), tmp_path / name)
+    tok.encode_files(tmp_path / name, tmp_path / "o", field=field)
+    assert raw_ids(tmp_path / "o") == ids_of(tok, texts, tok.eos_id)
+
+
+@pytest.mark.full
+def test_nested_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+    """Of the field, of the struct and of one of several fields."""
+    rows = [{"m": {"t": "a"}, "u": "x"}, {"m": {"t": None}, "u": "x"}, {"m": None, "u": "x"}]
+    rows.append({"m": {"t": "b"}, "u": None})
+    for name in ("a.parquet", "a.arrow"):
+        WRITERS[name](pa.Table.from_pylist(rows), tmp_path / name)
+        options: Any = {"errors": "skip", "resume": False}
+        tok.encode_files(tmp_path / name, tmp_path / "o", field="m.t", **options)
+        assert raw_ids(tmp_path / "o") == ids_of(tok, ["a", "b"], tok.eos_id)
+        summary = tok.encode_files(tmp_path / name, tmp_path / "o", field=["u", "m.t"], **options)
+        assert raw_ids(tmp_path / "o") == ids_of(tok, ["x\n\na"], tok.eos_id)
+        assert summary.missing == 3
+        for field in ("m.x", "u.t", "m", "x.t"):
+            with pytest.raises((ggtok.InvalidValueError, ggtok.InvalidTypeError)):
+                tok.encode_files(tmp_path / name, tmp_path / "p", field=field)
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "what"),
+    [
+        ({"m": {"u": "a"}}, "m.t", "the field 'm.t' is missing"),
+        ({"m": [{"t": "a"}]}, "m.t", "the field 'm.t' is missing"),
+        ({"m": "t"}, "m.t", "the field 'm.t' is missing"),
+        ({"m": {"t": 3}}, "m.t", "the field 'm.t' is not a string"),
+        ({"m.t": None, "m": {"t": "a"}}, "m.t", "the field 'm.t' is not a string"),
+        ({"a": "x", "b": None}, ["a", "b"], "the field 'b' is not a string"),
+        ({"a": "\ud800", "b": "x"}, ["a", "b"], "the field 'a' and 'b' has a lone surrogate"),
+    ],
+)
+def test_faulty_nested_fields(
+    tok: ggtok.Tokenizer, tmp_path: Path, line: Any, field: Any, what: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(line))
+    with pytest.raises(ggtok.DocumentError, match=what):
+        tok.encode_files(tmp_path / "a.jsonl", tmp_path / "o", field=field)
+
+
 LINES = [
     b'{"text": "a"}',
     b'{"text": "a", "text": "b"}',
@@ -323,7 +395,9 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
         ("a.txt", {"errors": "strict"}, ValueError, "errors must be one of raise, replace, skip"),
         ("a.txt", {"separator": ""}, ValueError, "separator is empty"),
         ("a.txt", {"separator": 3}, TypeError, "separator must be str or bytes"),
-        ("a.txt", {"field": 3}, TypeError, "field must be str"),
+        ("a.txt", {"field": 3}, TypeError, "field must be str or a list of str, not int"),
+        ("a.txt", {"field": ["a", 3]}, TypeError, "field must be str or a list of str"),
+        ("a.txt", {"field": []}, ValueError, "field names no field"),
         ("a.txt", {"threads": -1}, ValueError, "threads must not be negative"),
     ]
     refused(tok, tmp_path, rows)

@@ -55,6 +55,9 @@ def test_the_field_of_json_lines(tmp_path: Path) -> None:
     assert words(path, field="body", errors="skip") == {"other": 1}
     with pytest.raises(ggtok.DocumentError, match=r"a\.jsonl: .*the field 'body' is missing"):
         words(path, field="body")
+    both = json.dumps({"a": {"b": "one"}, "c": "two"}).encode()
+    (tmp_path / "b.jsonl").write_bytes(both)
+    assert words(tmp_path / "b.jsonl", field=["a.b", "c"]) == words("one\n\ntwo")
     held = ggtok.train(path, 270, held_out=path, errors="skip", field="body").report
     assert isinstance(held, TrainingReport) and held.held_out_bytes == len("other")
 
@@ -108,7 +111,7 @@ def test_invalid_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert words(path, errors="skip", documents="whole") == {}
     with pytest.raises(ggtok.InvalidValueError, match="errors must be one of"):
         words(path, errors="ignore")
-    with pytest.raises(ggtok.InvalidTypeError, match="field must be str, not int"):
+    with pytest.raises(ggtok.InvalidTypeError, match="field must be str or a list of str, not int"):
         words(path, field=3)
     # A character that the border of two blocks cuts is no fault.
     monkeypatch.setattr("ggtok.files.streams.BLOCK", 2)
