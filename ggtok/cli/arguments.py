@@ -167,6 +167,12 @@ def add_json(parser: Parser) -> None:
 
 
 def add_field(parser: Parser) -> None:
+    """Options of commands that read corpora."""
+    parser.add_argument(
+        "--kind",
+        choices=["text", "jsonl", "parquet", "arrow"],
+        help="of all files (default: by their extensions)",
+    )
     parser.add_argument(
         "--field",
         metavar="NAME",

@@ -42,6 +42,7 @@ def add_arguments(parser: Parser) -> None:
     add("--binary", action="store_true", help="count files with NUL bytes, too")
     add("--files0-from", metavar="F", help="the paths are in this file, a NUL after each")
     add("--field", metavar="NAME", action="append", help="count this field of JSON lines")
+    add("--kind", choices=["text", "jsonl"], help="what files are (default: text without --field)")
     add("--chat", metavar="FILE", help="count the messages or the request in a JSON file")
     add("--tools", metavar="FILE", help="with --chat: a JSON list of tools")
     add("--template", metavar="NAME", help="with --chat: a template of the model's, or a file")
@@ -73,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--tools has no effect without --chat")
     if args.template is not None and args.chat is None:
         raise UsageError("--template has no effect without --chat")
+    if args.kind == "text" and args.field is not None:
+        raise UsageError("--field has no effect with --kind text")
     if args.top is not None and args.top < 1:
         raise UsageError(f"--top must be at least 1, but is {args.top}")
     take_model(args)
@@ -128,7 +131,7 @@ def _count(
         add_special=args.special,
         parse_special=args.parse_special,
         binary=args.binary,
-        fields=None if args.field is None else Fields(args.field),
+        fields=None if args.field is None and args.kind != "jsonl" else Fields.checked(args.field),
     )
     for counted in _told(counter.count(files), counter, files, args.quiet):
         if counted.error is not None:

@@ -196,10 +196,10 @@ class Counter:
         checked = self._checked(path, blocks)
         if self._fields is None:
             return self._parts(checked)
-        from ggtok.files.jsonl import documents
+        from ggtok.files.jsonl import Lenient, documents
 
-        name = reading.STDIN if path == "-" else path
-        return ((texts, self._flags) for texts in documents(checked, name, self._fields))
+        faults = Lenient("replace", reading.STDIN if path == "-" else path)
+        return ((texts, self._flags) for texts in documents(checked, faults, self._fields))
 
     def _parts(self, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
         """A text in parts that may be encoded alone, and the flags to do so."""

@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int | None:
             args.output,
             format=args.format,
             dtype=args.dtype,
+            kind=args.kind,
             separator=separator,
             field=args.field,
             add_special=not args.no_special,

@@ -69,6 +69,7 @@ _OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bforce=True\b", "--force"),
     (r"\berrors='(\w+)'", r"--errors \1"),
     (r"\bdtype='(\w+)'", r"--dtype \1"),
+    (r"\bkind='(\w+)'", r"--kind \1"),
     (r"\bformat='(\w+)'", r"--format \1"),
     (r"\bpass eos=False\b", "give --no-eos"),
     (r"\bpass field=", "give --field NAME"),

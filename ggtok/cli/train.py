@@ -132,6 +132,7 @@ def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None
             model=args.model,
             pre=args.pre,
             documents=args.documents,
+            kind=args.kind,
             field=args.field,
             errors=args.errors,
             max_words=args.max_words,
@@ -161,6 +162,7 @@ def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None
         min_frequency=args.min_frequency,
         max_token_length=args.max_token_length,
         documents=args.documents,
+        kind=args.kind,
         field=args.field,
         errors=args.errors,
         max_words=args.max_words,
@@ -185,7 +187,7 @@ def _as_json(report: TrainingReport) -> dict[str, object]:
 def _sources(args: argparse.Namespace, words: Sequence[str]) -> list[object]:
     """The files that the words name, but for what the command writes."""
     own = [os.path.abspath(path) for path in (args.output, args.save_counts) if path is not None]
-    search = Search(own)
+    search = Search(own, kind=args.kind)
     sources: list[object] = []
     for word in words:
         if word == "-":

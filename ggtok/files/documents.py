@@ -12,6 +12,7 @@ from ggtok.files.summary import Counts
 # A record, or a document that must lie in memory in one piece, has no more bytes.
 LIMIT = 1 << 30
 RULES = ("raise", "replace", "skip")
+BOM = b"\xef\xbb\xbf"
 
 # Where a reader goes on: between two documents, inside one, or inside one that is dropped.
 BETWEEN, INSIDE, DROPPING = range(3)

@@ -12,13 +12,21 @@ from functools import cache
 from typing import Any
 
 from ggtok.errors import DocumentError
-from ggtok.files.documents import LIMIT, Faults, Piece, Pieces, Place, faultless, filled, one_by_one
+from ggtok.files.documents import (
+    BOM,
+    LIMIT,
+    Faults,
+    Piece,
+    Pieces,
+    Place,
+    faultless,
+    filled,
+    one_by_one,
+)
 from ggtok.files.fields import Fields
 from ggtok.files.sources import Source
 from ggtok.files.streams import Stream
 from ggtok.files.summary import Counts
-
-_BOM = b"\xef\xbb\xbf"
 
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
@@ -35,7 +43,7 @@ def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
         yield from reader.group(group, stream.at())
 
 
-class _Lenient(Faults):
+class Lenient(Faults):
     """Keeps empty documents and replaces bad UTF-8."""
 
     def found(self, kind: str, where: str, what: str) -> Counts:
@@ -44,14 +52,13 @@ class _Lenient(Faults):
         return super().found(kind, where, what)
 
 
-def documents(blocks: Iterable[bytes], path: str, fields: Fields) -> Iterator[Sequence[bytes]]:
-    """The documents of JSON lines that come from anywhere, some at a time. A line without one is
-    a DocumentError that names `path`."""
-    faults = _Lenient("replace", path)
+def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterator[Sequence[bytes]]:
+    """The documents of JSON lines that come from anywhere, some at a time."""
     reader = _Reader(Place(0), fields, faults)
     for lines in _lines(blocks, faults):
         for piece in reader.group(lines, 0):
-            yield piece.many or [piece.text or b""]
+            if piece.many or piece.text is not None:
+                yield piece.many or [piece.text or b""]
 
 
 class _Reader:
@@ -82,8 +89,8 @@ class _Reader:
 
     def _one(self, line: bytes, at: int) -> Pieces:
         start, self._offset = self._offset, self._offset + len(line)
-        if not start and line.startswith(_BOM):
-            line = line[3:]
+        if not start and line.startswith(BOM):
+            line = line[len(BOM) :]
         if line.isspace() or not line:
             return
         size = self._offset - self._place.offset

@@ -84,6 +84,7 @@ class Corpora(Chatting):
         *,
         format: types.IdFormat | None = None,
         dtype: types.IdType = "auto",
+        kind: types.SourceKind | None = None,
         separator: str | bytes | None = None,
         field: str | Sequence[str] | None = None,
         add_special: bool = True,
@@ -108,9 +109,7 @@ class Corpora(Chatting):
 
         Args:
             sources: a path or several: files, folders (with what is below, sorted, without hidden
-                files), globs (``**`` too). By the end of its name, before ``.gz`` or ``.zst``, a
-                file is JSON lines (``.jsonl``, ``.ndjson``), a table (``.parquet``, ``.arrow``,
-                ``.feather``, ``.ipc``) or, with any other, text.
+                files), globs (``**`` too). Each file is read once, by its real path.
             out: the file to write.
             format: None: by the extension of `out` (``.npy``, ``.arrow``), else ``"raw"``, which is
                 ids, and ``OUT.offsets`` (int64), where documents begin and the
@@ -121,6 +120,10 @@ class Corpora(Chatting):
                 versions.
             dtype: of the ids. ``"auto"``: uint16 if the vocabulary fits, else uint32; as Megatron
                 chooses (uint16, int32) for its format, which has no uint32.
+            kind: of all sources: ``"text"``, ``"jsonl"``, ``"parquet"`` or ``"arrow"``. None: by
+                the extension, before ``.gz`` or ``.zst``: JSON lines (``.jsonl``, ``.ndjson``, and
+                ``.json`` if its beginning is), a table (``.parquet``, ``.arrow``, ``.feather``,
+                ``.ipc``) or, with any other, text.
             separator: what stands between two documents of a text file; None: each file is one.
                 After the last separator there is no document if nothing follows.
             field: what holds the document in a JSON object or a table; ``"text"`` by default.
@@ -157,6 +160,7 @@ class Corpora(Chatting):
             out,
             format=format,
             dtype=dtype,
+            kind=kind,
             separator=separator,
             field=field,
             add_special=truth(add_special, "add_special"),

@@ -28,7 +28,7 @@ from ggtok._attributes import Attributes
 from ggtok._cached import cached_property
 from ggtok._inputs import read_up_to
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
-from ggtok.files import finished, formats, jsonl, sources, tables, text, verify, vocabulary
+from ggtok.files import finished, formats, jsonl, kinds, sources, tables, text, verify, vocabulary
 from ggtok.files.ahead import Behind, ahead
 from ggtok.files.batches import BYTES, Batch, batches
 from ggtok.files.documents import DROPPING, RULES, Pieces, Place
@@ -57,6 +57,7 @@ class Run:
         *,
         format: str | None,
         dtype: str,
+        kind: str | None,
         separator: str | bytes | None,
         field: str | Sequence[str] | None,
         add_special: bool,
@@ -79,10 +80,13 @@ class Run:
         self._separator = _separator(separator)
         self._fields = Fields.checked(field)
         self._errors = errors
-        self._sources = sources.Search(formats.companions(self._out)).find(named)
+        kind = sources.checked_kind(kind)
+        search = sources.Search(formats.companions(self._out), kind=kind)
+        self._sources = kinds.decided(search.find(named), self._fields)
         self._options = {
             "format": format,
             "dtype": self._dtype,
+            "kind": kind,
             "separator": None if self._separator is None else repr(self._separator)[2:-1],
             "field": self._fields.plan,
             "add_special": bool(add_special),

@@ -28,7 +28,9 @@ KINDS = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".json": "json",
 }
+NAMES = ("text", "jsonl", "parquet", "arrow")
 COMPRESSIONS = (".gz", ".zst")
 TABLES = ("parquet", "arrow")
 
@@ -38,7 +40,7 @@ class Source:
     """A file, and what tells it from a changed one.
 
     Attributes:
-        kind: "text", "jsonl", "parquet" or "arrow".
+        kind: one of NAMES; "json" if that must be decided by what is in it (:mod:`.kinds`).
         compression: "", ".gz" or ".zst".
         size: bytes, as it lies on the disk.
         mtime: when it was last changed, nanoseconds.
@@ -74,11 +76,15 @@ class Search:
     Args:
         own: the paths of the output's files, which folders may hold.
         choice: which files are meant of those that no path names itself.
+        kind: of all files, one of NAMES; None: by their names.
     """
 
-    def __init__(self, own: Iterable[str] = (), choice: Choice | None = None) -> None:
+    def __init__(
+        self, own: Iterable[str] = (), choice: Choice | None = None, kind: str | None = None
+    ) -> None:
         self._own = Own(own)
         self._choice = choice or Choice()
+        self._kind = kind
         self._seen: set[str] = set()
         self._found: list[Source] = []
         self._dangling: list[str] = []
@@ -182,7 +188,7 @@ class Search:
     def _add_file(self, path: str, real: str, status: os.stat_result) -> None:
         if real not in self._seen:
             self._seen.add(real)
-            self._found.append(_source(_plain(path), status))
+            self._found.append(_source(_plain(path), status, self._kind))
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
@@ -206,10 +212,17 @@ def _plain(path: str) -> str:
     return path if os.pardir in path.split(os.sep) else os.path.normpath(path)
 
 
-def _source(path: str, status: os.stat_result) -> Source:
+def checked_kind(kind: object) -> str | None:
+    """Of a caller's argument."""
+    if kind is not None and kind not in NAMES:
+        raise InvalidValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r}")
+    return None if kind is None else str(kind)
+
+
+def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
     name = path.lower()
     compression = compression_of(path)
-    kind = KINDS.get(os.path.splitext(name.removesuffix(compression))[1], "text")
+    kind = kind or KINDS.get(os.path.splitext(name.removesuffix(compression))[1], "text")
     if compression and kind in TABLES:
         raise InvalidValueError(
             f"{path}: {kind} files are compressed inside, so {compression} around one can't be "

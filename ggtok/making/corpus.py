@@ -16,7 +16,8 @@ from ggtok.errors import FileError, InvalidValueError
 from ggtok.files import jsonl, tables
 from ggtok.files.documents import RULES, Faults, Place
 from ggtok.files.fields import Fields
-from ggtok.files.sources import TABLES, Search, Source
+from ggtok.files.kinds import decided
+from ggtok.files.sources import TABLES, Search, Source, checked_kind
 from ggtok.files.streams import Stream, naming
 
 BLOCK = 1 << 20  # bytes of a pipe that are read at a time: they stay in a cache
@@ -33,19 +34,21 @@ class Reading:
         lines: whether each line of a text is cut by itself.
         fields: the fields or columns of JSON lines and tables that are the text.
         errors: the rule for documents of files that are malformed.
+        kind: of all files; None: by their names.
     """
 
     lines: bool
     fields: Fields
     errors: str
+    kind: str | None
 
     @classmethod
-    def checked(cls, lines: bool, field: object, errors: object) -> Reading:
+    def checked(cls, lines: bool, field: object, errors: object, kind: object) -> Reading:
         """The same of a caller's arguments."""
         fields = Fields.checked(field)
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
-        return cls(lines, fields, str(errors))
+        return cls(lines, fields, str(errors), checked_kind(kind))
 
 
 def files_of(path: str, search: Search) -> list[str]:
@@ -64,9 +67,9 @@ def texts_of(path: str, reading: Reading) -> Iterator[Text]:
         DocumentError: a document is malformed.
     """
     if _is_pipe(path):
-        yield from text_of(_blocks(path), path, reading)
+        yield from stream_of(_blocks(path), path, reading)
         return
-    for source in Search().find(path):
+    for source in decided(Search(kind=reading.kind).find(path), reading.fields):
         if source.kind == "text":
             with Stream(source) as stream:
                 yield from text_of(stream.blocks(), source.path, reading)
@@ -96,6 +99,17 @@ def _documents(source: Source, reading: Reading) -> Iterator[Text]:
             yield from piece.many
         elif piece.text:
             yield piece.text
+
+
+def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
+    """The texts of what comes in blocks from somewhere with a name: a text or JSON lines."""
+    if reading.kind in TABLES:
+        raise InvalidValueError(f"{name}: a {reading.kind} file can only be read by its path")
+    if reading.kind == "jsonl":
+        for some in jsonl.documents(blocks, Faults(reading.errors, name), reading.fields):
+            yield from some
+    else:
+        yield from text_of(blocks, name, reading)
 
 
 # ---- text ----

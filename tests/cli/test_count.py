@@ -161,6 +161,16 @@ def test_nested_and_several_fields(run, tmp_path: Path) -> None:
     assert result.out.split()[0] == str(n).encode()
 
 
+def test_kind(run, tmp_path: Path) -> None:
+    (tmp_path / "a.data").write_text('{"text": "Hello"}\n')
+    tok = ggtok.load(BPE)
+    path = str(tmp_path / "a.data")
+    for kind, text in (("jsonl", "Hello"), ("text", '{"text": "Hello"}\n')):
+        n = tok.count(text, add_special=False)
+        assert run("count", BPE, path, "--kind", kind, "--total").out == f"{n}\n".encode()
+    assert run("count", BPE, path, "--kind", "text", "--field", "x").status == 2
+
+
 def test_each_file_is_counted_once(run, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     (folder / "below").mkdir(parents=True)

@@ -85,6 +85,15 @@ def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> Non
     assert "errors=" not in done.errors[0] and "resume=" not in done.errors[0]
 
 
+def test_kind(run: Any, here: Path) -> None:
+    tok = ggtok.load(LLAMA3)
+    (here / "c.json").write_text('[{"text": "a"}]')
+    done = run("encode", LLAMA3, "c.json", "-o", "o")
+    assert done.status == 2 and "--kind text takes the file as a text" in done.errors[0]
+    assert run("encode", LLAMA3, "c.json", "-o", "o", "--kind", "text").status == 0
+    assert raw_ids(here / "o") == ids_of(tok, ['[{"text": "a"}]'], tok.eos_id)
+
+
 def test_verify(run: Any, here: Path) -> None:
     assert run("encode", LLAMA3, "a.txt", "-o", "o").status == 0
     done = run("encode", "--verify", "o")

@@ -37,8 +37,9 @@ def jsonl(rows: list[dict[str, str]] = ROWS) -> bytes:
         ("a.txt.gz", gzip.compress("".join(LINES).encode())),
         ("a.jsonl", jsonl()),
         ("a.ndjson.gz", gzip.compress(jsonl())),
+        ("a.json.gz", gzip.compress(jsonl())),
     ],
-    ids=["text", "text.gz", "jsonl", "ndjson.gz"],
+    ids=["text", "text.gz", "jsonl", "ndjson.gz", "json.gz"],
 )
 @pytest.mark.parametrize("documents", ["lines", "whole"])
 def test_files_are_read_by_their_names(
@@ -60,6 +61,15 @@ def test_the_field_of_json_lines(tmp_path: Path) -> None:
     assert words(tmp_path / "b.jsonl", field=["a.b", "c"]) == words("one\n\ntwo")
     held = ggtok.train(path, 270, held_out=path, errors="skip", field="body").report
     assert isinstance(held, TrainingReport) and held.held_out_bytes == len("other")
+
+
+def test_the_kind_overrides_names(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(jsonl())
+    assert words(tmp_path / "a.txt", kind="jsonl") == EXPECTED
+    (tmp_path / "a.jsonl").write_bytes(b"one\n")
+    assert words(tmp_path / "a.jsonl", kind="text") == {"one": 1, "\n": 1}
+    with pytest.raises(ggtok.InvalidValueError, match="kind must be one of"):
+        words(tmp_path, kind="csv")
 
 
 def test_tables(tmp_path: Path) -> None:
@@ -128,6 +138,16 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer.start()
     assert words(Path(pipe)) == EXPECTED
     writer.join()
+    writer = threading.Thread(target=Path(pipe).write_bytes, args=(jsonl(),))
+    writer.start()
+    assert words(Path(pipe), kind="jsonl") == EXPECTED
+    writer.join()
+    writer = threading.Thread(target=Path(pipe).write_bytes, args=(b"{}\n" + jsonl(),))
+    writer.start()
+    assert words(Path(pipe), kind="jsonl", errors="skip") == EXPECTED
+    writer.join()
+    with pytest.raises(ggtok.InvalidValueError, match="pipe: a parquet file can only be read by"):
+        words(Path(pipe), kind="parquet")
     assert corpus.files_of(pipe, Search()) == [pipe]
 
 
