@@ -39,6 +39,8 @@ def pyarrow(what: str) -> Any:
 
 def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
     """The documents of a Parquet or Arrow file from a row on."""
+    if not source.size:  # such as Hadoop's markers
+        return
     pa = pyarrow(f"{source.path}: a {source.kind} file")
     faults = Faults(errors, source.path)
     columns = _parquet if source.kind == "parquet" else _arrow

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ggtok._inputs import SNIFFED
 from ggtok.errors import FileError, InvalidValueError
 from ggtok.files import jsonl, tables
-from ggtok.files.documents import RULES, Faults, Place
+from ggtok.files.documents import RULES, Faults, Place, without_bom
 from ggtok.files.fields import Fields
 from ggtok.files.kinds import decided
 from ggtok.files.sources import TABLES, Search, Source, checked_kind
@@ -117,9 +117,10 @@ def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[
 
 def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
     """A text that comes in blocks: as a whole, or in parts of whole lines."""
-    faults, at = Faults(reading.errors, name), 0
+    faults = Faults(reading.errors, name)
     parts = _by_lines if reading.lines else _whole
-    for part in parts(_of_text(blocks, name), name):
+    at, checked = without_bom(_of_text(blocks, name))
+    for part in parts(checked, name):
         yield from _valid(part, at, faults, reading.lines)
         at += len(part)
 

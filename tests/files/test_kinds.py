@@ -117,3 +117,58 @@ def test_kind_of_tables(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pa.table({"text": ["one"]}), tmp_path / "a.data")
     tok.encode_files(tmp_path / "a.data", tmp_path / "o", kind="parquet")
     assert raw_ids(tmp_path / "o") == ids_of(tok, ["one"], tok.eos_id)
+
+
+@pytest.mark.parametrize("separator", [None, "|", "|" * 50])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize("length", [0, 1, 100, 5000])
+def test_a_byte_order_mark_is_dropped(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, separator: Any, name: str, length: int
+) -> None:
+    """At a file's beginning alone, of short and long documents, also where a run goes on."""
+    text = "\ufeff|" + "word \u00fc " * length if length else ""
+    data = ("\ufeff" + text).encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    expected = text.split(separator) if separator == "|" else [text] if text else []
+    expected = expected[: -1 if expected and not expected[-1] else None]
+    seen = []
+
+    def stop(progress: ggtok.EncodeProgress) -> None:
+        seen.append(progress)
+        if len(seen) in (3, 9):
+            raise KeyboardInterrupt
+
+    for _ in range(3):
+        try:
+            summary = tok.encode_files(
+                tmp_path / name, tmp_path / "o", separator=separator, progress=stop
+            )
+        except KeyboardInterrupt:
+            continue
+    assert raw_ids(tmp_path / "o") == ids_of(tok, expected, tok.eos_id)
+    assert summary.bytes == (len(data) if length else 0)
+
+
+@pytest.mark.parametrize("errors", ["raise", "replace", "skip"])
+@pytest.mark.parametrize("separator", [None, "\n"])
+def test_empty_files_hold_no_document(
+    tok: ggtok.Tokenizer, tmp_path: Path, errors: Any, separator: Any
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("_SUCCESS", "a.txt", "b.jsonl", "c.parquet", "d.arrow", "e.json", "f.gz"):
+        (folder / name).write_bytes(gzip.compress(b"") if name.endswith("gz") else b"")
+    (folder / "g.txt").write_text("text")
+    summary = tok.encode_files(folder, tmp_path / "o", errors=errors, separator=separator)
+    assert raw_ids(tmp_path / "o") == ids_of(tok, ["text"], tok.eos_id)
+    assert (summary.sources, summary.documents, summary.empty) == (8, 1, 0)
+    rows = json.loads((tmp_path / "o.manifest.json").read_text())["sources"]
+    assert [row["documents"] for row in rows] == [0] * 7 + [1]
+
+
+def test_training_drops_byte_order_marks(tmp_path: Path) -> None:
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    (tmp_path / "a.parquet").write_bytes(b"")
+    (tmp_path / "a.txt").write_text("\ufeffone two")
+    words = ggtok.count_words(tmp_path, pre="gpt-2").items()
+    assert {word.decode() for word, _ in words} == {"one", " two"}
