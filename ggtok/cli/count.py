@@ -195,8 +195,8 @@ def _status(args: argparse.Namespace, report: count_report.Report) -> int:
 COMMAND = Command(
     usage="[MODEL] [PATH]...",
     details="Texts are counted as they stand: nothing is added, and no special tokens are parsed. "
-    "Of folders all files are counted that .gitignore doesn't name. .gz and .zst files are "
-    "decompressed.",
+    "Of folders all files are counted that .gitignore doesn't name. .gz, .bz2, .xz and .zst files "
+    "are decompressed.",
     words={
         "MODEL": MODEL_FIRST,
         "PATH": "a file, a folder, or - for standard input, which is read if there is none",

@@ -161,8 +161,8 @@ def describe(p: EncodeProgress) -> str:
 COMMAND = Command(
     usage="[MODEL] PATH... -o OUT",
     details="Documents are text files, or parts of them, JSON lines, and rows of Parquet and Arrow "
-    "files; .gz and .zst are read. An interrupted run goes on when the same command is given "
-    "again; OUT appears when it is complete.",
+    "files; .gz, .bz2, .xz and .zst are read. An interrupted run goes on when the same command is "
+    "given again; OUT appears when it is complete.",
     words={"MODEL": MODEL_FIRST, "PATH": "a file, a folder or a glob"},
     examples=[
         "ggtok encode model.gguf corpus/ -o corpus.bin",

@@ -235,7 +235,7 @@ COMMAND = Command(
     "sentencepiece would make, in a GGUF file that ggtok and llama.cpp load.",
     words={
         "PATH": "a file, a folder or a glob: UTF-8 text, JSON lines, Parquet or Arrow files, .gz, "
-        ".zst; - for standard input"
+        ".bz2, .xz, .zst; - for standard input"
     },
     examples=[
         "ggtok train corpus/*.txt -o own.gguf --vocab-size 32000",

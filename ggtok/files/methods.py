@@ -121,9 +121,9 @@ class Corpora(Chatting):
             dtype: of the ids. ``"auto"``: uint16 if the vocabulary fits, else uint32; as Megatron
                 chooses (uint16, int32) for its format, which has no uint32.
             kind: of all sources: ``"text"``, ``"jsonl"``, ``"parquet"`` or ``"arrow"``. None: by
-                the extension, before ``.gz`` or ``.zst``: JSON lines (``.jsonl``, ``.ndjson``, and
-                ``.json`` if its beginning is), a table (``.parquet``, ``.arrow``, ``.feather``,
-                ``.ipc``) or, with any other, text.
+                the extension, before ``.gz``, ``.bz2``, ``.xz`` or ``.zst``: JSON lines
+                (``.jsonl``, ``.ndjson``, and ``.json`` if its beginning is), a table
+                (``.parquet``, ``.arrow``, ``.feather``, ``.ipc``) or, with any other, text.
             separator: what stands between two documents of a text file; None: each file is one.
                 After the last separator there is no document if nothing follows.
             field: what holds the document in a JSON object or a table; ``"text"`` by default.

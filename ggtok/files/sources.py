@@ -31,7 +31,7 @@ KINDS = {
     ".json": "json",
 }
 NAMES = ("text", "jsonl", "parquet", "arrow")
-COMPRESSIONS = (".gz", ".zst")
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 TABLES = ("parquet", "arrow")
 
 
@@ -41,7 +41,7 @@ class Source:
 
     Attributes:
         kind: one of NAMES; "json" if that must be decided by what is in it (:mod:`.kinds`).
-        compression: "", ".gz" or ".zst".
+        compression: "" or one of COMPRESSIONS.
         size: bytes, as it lies on the disk.
         mtime: when it was last changed, nanoseconds.
     """
@@ -232,7 +232,7 @@ def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
 
 
 def compression_of(path: str) -> str:
-    """How the file's name says that it is compressed: "", ".gz" or ".zst"."""
+    """How the file's name says that it is compressed: "" or one of COMPRESSIONS."""
     return next((end for end in COMPRESSIONS if path.lower().endswith(end)), "")
 
 

@@ -165,9 +165,9 @@ def train(
     Args:
         sources: what to train on. An ``os.PathLike`` is a file, a folder or a glob, of what
             ``Tokenizer.encode_files`` reads: UTF-8 text, JSON lines, Parquet and Arrow files,
-            ``.gz`` and ``.zst``. A ``str`` or bytes-like object is a text, an Arrow stream of
-            strings is texts, and any other iterable is of these. Or the :class:`WordCounts` of
-            :func:`count_words`.
+            ``.gz``, ``.bz2``, ``.xz`` and ``.zst``. A ``str`` or bytes-like object is a text, an
+            Arrow stream of strings is texts, and any other iterable is of these. Or the
+            :class:`WordCounts` of :func:`count_words`.
         vocab_size: how many tokens to make, special ones included. There are fewer if the text
             gives no more (``v.report`` tells).
         model: ``"bpe"``: byte-level BPE. ``"spm"``: SentencePiece's BPE, with a byte token for

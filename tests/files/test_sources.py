@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def expected(tok: ggtok.Tokenizer) -> list[list[int]]:
     return ids_of(tok, TEXTS, tok.eos_id)
 
 
-@pytest.mark.parametrize("end", ["", ".gz", full(".zst")])
+@pytest.mark.parametrize("end", ["", ".gz", ".bz2", ".xz", full(".zst")])
 @pytest.mark.parametrize("separator", ["\n", "<|endoftext|>", b"aab", "\0"])
 def test_text_by_separator(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, separator: str | bytes
@@ -44,7 +45,7 @@ def test_text_by_separator(
     assert summary.ids == sum(map(len, raw_ids(tmp_path / "o")))
 
 
-@pytest.mark.parametrize("end", ["", ".gz", full(".zst")])
+@pytest.mark.parametrize("end", ["", ".gz", ".bz2", ".xz", full(".zst")])
 def test_whole_files(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, expected: list[list[int]]
 ) -> None:
@@ -322,6 +323,30 @@ def test_faulty_documents(
     assert summary.bytes == len(b"||".join(texts))
 
 
+# The beginning of an .xz file with a dictionary of 1.5 GiB: a header's bytes before its CRC-32.
+_HEADER = bytes.fromhex("0200210125000000")
+LARGE_XZ = (
+    bytes.fromhex("fd377a585a000004e6d6b446") + _HEADER + zlib.crc32(_HEADER).to_bytes(4, "little")
+)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("log", "reads"), [(29, True), (30, True), (31, False)])
+def test_zstd_windows(tok: ggtok.Tokenizer, tmp_path: Path, log: int, reads: bool) -> None:
+    """As of 'zstd --long=31': up to 1 GiB they are read, above they are refused in words."""
+    import zstandard
+
+    options = zstandard.ZstdCompressionParameters(window_log=log)
+    press = zstandard.ZstdCompressor(compression_params=options).compressobj()
+    (tmp_path / "a.txt.zst").write_bytes(press.compress(b"some text") + press.flush())
+    if reads:
+        tok.encode_files(tmp_path / "a.txt.zst", tmp_path / "o")
+        assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
+    else:
+        with pytest.raises(ggtok.FileError, match=r"a.txt.zst: takes more than 1024 MiB .*zstd -d"):
+            tok.encode_files(tmp_path / "a.txt.zst", tmp_path / "o")
+
+
 Refusal = tuple[object, dict[str, object], type[Exception], str]
 
 
@@ -368,6 +393,11 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "cut.txt.gz").write_bytes(
         compressed(tmp_path / "x.gz", b"abc" * 99).read_bytes()[:-9]
     )
+    for end in (".bz2", ".xz"):
+        whole = compressed(tmp_path / f"x{end}", b"abc" * 99).read_bytes()
+        (tmp_path / f"cut.txt{end}").write_bytes(whole[:-13])
+        (tmp_path / f"not.txt{end}").write_bytes(b"abc")
+    (tmp_path / "large.txt.xz").write_bytes(LARGE_XZ)
     (tmp_path / "not.txt.gz").write_bytes(b"abc")
     (tmp_path / "bad.txt.gz").write_bytes(b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20)
     (tmp_path / "a.parquet.gz").write_bytes(b"")
@@ -383,6 +413,12 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
         ("cut.txt.gz", {}, ggtok.FileError, "cut.txt.gz: the compressed data is cut off"),
         ("not.txt.gz", {}, ggtok.FileError, "not.txt.gz: not valid gzip data"),
         ("bad.txt.gz", {}, ggtok.FileError, "bad.txt.gz: not valid gzip data"),
+        ("cut.txt.bz2", {}, ggtok.FileError, "cut.txt.bz2: the compressed data is cut off"),
+        ("cut.txt.xz", {}, ggtok.FileError, "cut.txt.xz: the compressed data is cut off"),
+        ("not.txt.bz2", {}, ggtok.FileError, "not.txt.bz2: not valid bz2 data"),
+        ("not.txt.xz", {}, ggtok.FileError, "not.txt.xz: not valid xz data"),
+        ("large.txt.xz", {}, ggtok.FileError, "large.txt.xz: takes more than 1024 MiB of memory"),
+        ("large.txt.xz", {}, ggtok.FileError, "decompress it with 'xz -d'"),
         ("a.parquet.gz", {}, ValueError, "decompress it"),
         ("a.txt", {"format": "tar"}, ValueError, "format must be one of 'raw', 'npy'"),
         ("a.txt", {"dtype": "int8"}, ValueError, "dtype must be one of 'auto', 'uint16'"),
@@ -452,7 +488,9 @@ def test_the_standard_librarys_zstd(
 
     path = compressed(tmp_path / "a.txt.zst", b"some text")
     module = types.SimpleNamespace(
-        ZstdDecompressor=zstandard.ZstdDecompressor().decompressobj, ZstdError=zstandard.ZstdError
+        DecompressionParameter=types.SimpleNamespace(window_log_max=1),
+        ZstdDecompressor=lambda options: zstandard.ZstdDecompressor().decompressobj(),
+        ZstdError=zstandard.ZstdError,
     )
     monkeypatch.setitem(sys.modules, "compression", types.SimpleNamespace(zstd=module))
     monkeypatch.setitem(sys.modules, "zstandard", None)
