@@ -17,6 +17,7 @@ from ggtok.cli.arguments import (
     Parser,
     add_json,
     add_model,
+    add_patterns,
     load,
     take_model,
     token_count,
@@ -30,14 +31,7 @@ def add_arguments(parser: Parser) -> None:
     add_json(parser)
     add_model(parser)
     add = parser.add_argument
-    add("--include", metavar="GLOB", action="append", default=[], help="of folders, these files")
-    add(
-        "--exclude",
-        metavar="GLOB",
-        action="append",
-        default=[],
-        help="of folders, not these files and folders",
-    )
+    add_patterns(parser)
     add("--no-ignore", action="store_true", help="of folders, what .gitignore names, too")
     add("--binary", action="store_true", help="count files with NUL bytes, too")
     add("--files0-from", metavar="F", help="the paths are in this file, a NUL after each")

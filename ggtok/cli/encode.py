@@ -16,6 +16,7 @@ from ggtok.cli.arguments import (
     add_field,
     add_json,
     add_model,
+    add_patterns,
     load,
     no_words,
     take_model,
@@ -41,6 +42,7 @@ def add_arguments(parser: Parser) -> None:
         help=r"what stands between documents in text files, with \n \t \xHH (default: each file "
         "is one)",
     )
+    add_patterns(parser)
     add_field(parser)
     add("--no-special", action="store_true", help="add no BOS, nor what else the vocabulary adds")
     add("--no-eos", action="store_true", help="don't end each document with EOS")
@@ -85,6 +87,8 @@ def run(args: argparse.Namespace) -> int | None:
             args.output,
             format=args.format,
             dtype=args.dtype,
+            include=args.include,
+            exclude=args.exclude,
             kind=args.kind,
             separator=separator,
             field=args.field,

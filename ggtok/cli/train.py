@@ -11,10 +11,19 @@ from pathlib import Path
 
 from ggtok import _outputs
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import Command, Parser, add_field, add_force, add_json, add_words
+from ggtok.cli.arguments import (
+    Command,
+    Parser,
+    add_field,
+    add_force,
+    add_json,
+    add_patterns,
+    add_words,
+)
 from ggtok.cli.progress import Line, shown
 from ggtok.cli.status import UsageError
 from ggtok.errors import file_error
+from ggtok.files.patterns import Choice
 from ggtok.files.sources import Search
 from ggtok.making.corpus import files_of
 from ggtok.making.counts import KIND, Progress, WordCounts, count_words
@@ -71,6 +80,7 @@ def add_arguments(parser: Parser) -> None:
         help="tokens must be shorter than this, in bytes (bpe)",
     )
     add("--documents", choices=["lines", "whole"], default="lines", help="default: lines")
+    add_patterns(parser)
     add_field(parser)
     add(
         "--errors",
@@ -187,7 +197,7 @@ def _as_json(report: TrainingReport) -> dict[str, object]:
 def _sources(args: argparse.Namespace, words: Sequence[str]) -> list[object]:
     """The files that the words name, but for what the command writes."""
     own = [os.path.abspath(path) for path in (args.output, args.save_counts) if path is not None]
-    search = Search(own, kind=args.kind)
+    search = Search(own, Choice(args.include, args.exclude), args.kind)
     sources: list[object] = []
     for word in words:
         if word == "-":

@@ -101,7 +101,9 @@ def read(path: str) -> Manifest | None:
             "ggtok": manifest["versions"]["ggtok"],
             "model": manifest["model"],
             "options": manifest["options"],
-            "sources": [[s["path"], s["bytes"], s["mtime_ns"]] for s in manifest["sources"]],
+            "sources": [
+                [s["path"], s["bytes"], s["mtime_ns"], s["sample"]] for s in manifest["sources"]
+            ],
         }
         entries.check_plan(plan)
         entries.check_sources(plan["sources"])

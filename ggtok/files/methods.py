@@ -84,6 +84,8 @@ class Corpora(Chatting):
         *,
         format: types.IdFormat | None = None,
         dtype: types.IdType = "auto",
+        include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
         kind: types.SourceKind | None = None,
         separator: str | bytes | None = None,
         field: str | Sequence[str] | None = None,
@@ -120,6 +122,9 @@ class Corpora(Chatting):
                 versions.
             dtype: of the ids. ``"auto"``: uint16 if the vocabulary fits, else uint32; as Megatron
                 chooses (uint16, int32) for its format, which has no uint32.
+            include, exclude: globs of files that are meant, and of files and folders that aren't,
+                among those that no path names itself. A glob without ``/`` is matched with names,
+                else with paths from the folder that is a source.
             kind: of all sources: ``"text"``, ``"jsonl"``, ``"parquet"`` or ``"arrow"``. None: by
                 the extension, before ``.gz``, ``.bz2``, ``.xz`` or ``.zst``: JSON lines
                 (``.jsonl``, ``.ndjson``, and ``.json`` if its beginning is), a table
@@ -160,6 +165,8 @@ class Corpora(Chatting):
             out,
             format=format,
             dtype=dtype,
+            include=include,
+            exclude=exclude,
             kind=kind,
             separator=separator,
             field=field,

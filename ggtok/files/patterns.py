@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from ggtok.errors import InvalidTypeError
+
 
 class Choice:
     """Which files of a folder are meant.
@@ -19,6 +21,11 @@ class Choice:
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
         self._include, self._exclude = include, exclude
+
+    @classmethod
+    def checked(cls, include: object, exclude: object) -> Choice:
+        """Of a caller's arguments: each a glob, or several."""
+        return cls(_globs(include, "include"), _globs(exclude, "exclude"))
 
     def excludes(self, path: str) -> bool:
         """Whether a file or folder is excluded by its own path."""
@@ -33,6 +40,13 @@ class Choice:
         parts = path.split("/")
         above = ("/".join(parts[:n]) for n in range(1, len(parts)))
         return not any(map(self.excludes, above)) and self.has(path)
+
+
+def _globs(named: object, what: str) -> list[str]:
+    globs = [named] if isinstance(named, str) else named
+    if not isinstance(globs, (list, tuple)) or not all(isinstance(each, str) for each in globs):
+        raise InvalidTypeError(f"{what} must be str or a list of str, not {type(named).__name__}")
+    return list(globs)
 
 
 def _matches(path: str, globs: Sequence[str]) -> bool:

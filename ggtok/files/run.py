@@ -18,6 +18,7 @@ import os
 import platform
 import sys
 import time
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -28,7 +29,18 @@ from ggtok._attributes import Attributes
 from ggtok._cached import cached_property
 from ggtok._inputs import read_up_to
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
-from ggtok.files import finished, formats, jsonl, kinds, sources, tables, text, verify, vocabulary
+from ggtok.files import (
+    finished,
+    formats,
+    jsonl,
+    kinds,
+    sources,
+    streams,
+    tables,
+    text,
+    verify,
+    vocabulary,
+)
 from ggtok.files.ahead import Behind, ahead
 from ggtok.files.batches import BYTES, Batch, batches
 from ggtok.files.documents import DROPPING, RULES, Pieces, Place
@@ -37,6 +49,7 @@ from ggtok.files.fields import Fields
 from ggtok.files.growing import Extent, Growing, give_name, partial_of
 from ggtok.files.journal import Journal, SourceState, compare, sync_folder
 from ggtok.files.layouts import Raw
+from ggtok.files.patterns import Choice
 from ggtok.files.sources import Source
 from ggtok.files.summary import Counts, EncodeProgress, ProgressFn, Summary
 
@@ -57,6 +70,8 @@ class Run:
         *,
         format: str | None,
         dtype: str,
+        include: str | Sequence[str],
+        exclude: str | Sequence[str],
         kind: str | None,
         separator: str | bytes | None,
         field: str | Sequence[str] | None,
@@ -80,8 +95,8 @@ class Run:
         self._separator = _separator(separator)
         self._fields = Fields.checked(field)
         self._errors = errors
-        kind = sources.checked_kind(kind)
-        search = sources.Search(formats.companions(self._out), kind=kind)
+        kind, choice = sources.checked_kind(kind), Choice.checked(include, exclude)
+        search = sources.Search(formats.companions(self._out), choice, kind)
         self._sources = kinds.decided(search.find(named), self._fields)
         self._options = {
             "format": format,
@@ -103,7 +118,12 @@ class Run:
         }
 
     def _states(self) -> Iterator[SourceState]:
-        return ((source.path, source.size, source.mtime) for source in self._sources)
+        pairs = zip(self._sources, self._samples, strict=True)
+        return ((source.path, source.size, source.mtime, sample) for source, sample in pairs)
+
+    @cached_property
+    def _samples(self) -> array[int]:
+        return array("L", map(streams.sampled, self._sources))
 
     def summary(self) -> Summary:
         """Does it."""
@@ -261,8 +281,14 @@ class Run:
     def _source_rows(self, output: _Output) -> Iterator[dict[str, Any]]:
         """What the manifest says about each source."""
         documents = output.source_documents()
-        for (path, size, mtime), n in zip(self._states(), documents, strict=True):
-            yield {"path": path, "bytes": size, "mtime_ns": mtime, "documents": int(n)}
+        for (path, size, mtime, sample), n in zip(self._states(), documents, strict=True):
+            yield {
+                "path": path,
+                "bytes": size,
+                "mtime_ns": mtime,
+                "sample": sample,
+                "documents": int(n),
+            }
 
     def _finished(self) -> Summary:
         """The summary of an output that is complete, if this run would make the same."""

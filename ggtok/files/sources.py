@@ -233,7 +233,8 @@ def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
 
 def compression_of(path: str) -> str:
     """How the file's name says that it is compressed: "" or one of COMPRESSIONS."""
-    return next((end for end in COMPRESSIONS if path.lower().endswith(end)), "")
+    extension = os.path.splitext(path)[1].lower()
+    return extension if extension in COMPRESSIONS else ""
 
 
 def changed(source: Source, status: os.stat_result) -> bool:

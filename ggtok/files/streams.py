@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ggtok._inputs import open_regular
+from ggtok._inputs import open_regular, read_up_to
 from ggtok.errors import FileError, GGTokError, file_error
 from ggtok.files.compressions import decompressor
 from ggtok.files.sources import Source, changed
 
 # Bytes read at a time. Larger blocks come and go in malloc's heap, and fragment it.
 BLOCK = 1 << 20
+_SAMPLES, _SAMPLE = 16, 4096  # blocks, and bytes of each
 
 
 class Stream:
@@ -63,6 +64,20 @@ class Stream:
         """How much of the file was read, as it lies on the disk."""
         place: int = self._file.tell()
         return place
+
+
+def sampled(source: Source) -> int:
+    """A CRC-32 of some of the file's bytes, as they lie on the disk: all of a small file, else
+    blocks that are spread evenly, the first and the last among them."""
+    with naming(source.path), open_regular(source.path) as file:
+        check(source, file.fileno())
+        if source.size <= _SAMPLES * _SAMPLE:
+            return zlib.crc32(read_up_to(file, source.size))
+        crc = 0
+        for i in range(_SAMPLES):
+            file.seek((source.size - _SAMPLE) * i // (_SAMPLES - 1))
+            crc = zlib.crc32(read_up_to(file, _SAMPLE), crc)
+        return crc
 
 
 def check(source: Source, file: int) -> None:

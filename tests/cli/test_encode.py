@@ -85,6 +85,30 @@ def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> Non
     assert "errors=" not in done.errors[0] and "resume=" not in done.errors[0]
 
 
+def test_include_and_exclude(run: Any, here: Path) -> None:
+    """Beside the output itself, which is in the folder."""
+    tok = ggtok.load(LLAMA3)
+    for name in ("in/c.md", "in/x/d.txt", "in/x/e.txt"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text(name)
+    command = [
+        "encode",
+        LLAMA3,
+        "in",
+        "-o",
+        "in/ids.bin",
+        "--include",
+        "*.txt",
+        "--include",
+        "*.md",
+    ]
+    for _ in range(2):
+        assert run(*command, "--exclude", "x/d*").status == 0
+        assert raw_ids(here / "in/ids.bin") == ids_of(tok, ["in/c.md", "in/x/e.txt"], tok.eos_id)
+    with pytest.raises(TypeError, match="include must be str or a list of str, not int"):
+        tok.encode_files("in", "o", include=3)  # type: ignore[arg-type]
+
+
 def test_kind(run: Any, here: Path) -> None:
     tok = ggtok.load(LLAMA3)
     (here / "c.json").write_text('[{"text": "a"}]')

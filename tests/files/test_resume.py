@@ -272,6 +272,31 @@ def test_changes_are_refused(
     assert not list(tmp_path.glob("o*.partial")) and not list(tmp_path.glob("*.journal"))
 
 
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize("length", [1, 60])
+def test_content_that_changed_under_the_same_size_and_time(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, finished: bool, length: int
+) -> None:
+    """Of a small file any byte, of a large one those of the blocks that are sampled."""
+    path, out = tmp_path / "a.txt", tmp_path / "o"
+    path.write_bytes(b"some text\n" * 1000 * length)
+    if finished:
+        tok.encode_files(path, out)
+    else:
+        with pytest.raises(Stop):
+            tok.encode_files(path, out, progress=stopping(8 if length == 1 else 30))
+    status, data = path.stat(), path.read_bytes()
+    for at in (0, len(data) - 1, *([5432] if length == 1 else [])):
+        changed = bytearray(data)
+        changed[at] = ord("!")
+        path.write_bytes(changed)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        refused("a.txt was changed", tok, path, out)
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    tok.encode_files(f"{tmp_path}/./a.txt", out)  # another spelling is the same source
+
+
 def test_a_stricter_rule_may_be_relaxed(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> None:
     """Where "raise" stopped at a fault, the run goes on with another rule, and not back."""
     texts = [text.replace("\n", " ").encode() for text in documents(1, 100)]
