@@ -21,7 +21,7 @@ from ggtok.cli.arguments import (
     no_words,
     take_model,
 )
-from ggtok.cli.messages import warn
+from ggtok.cli.messages import say, warn
 from ggtok.cli.progress import Line, described, shown, waiting
 from ggtok.cli.status import UsageError
 from ggtok.files.summary import EncodeProgress, Summary
@@ -53,6 +53,7 @@ def add_arguments(parser: Parser) -> None:
         help="what to do about documents that are not UTF-8, empty or missing (default: stop)",
     )
     add("--threads", type=int, default=0, metavar="N", help="default: as many as cores")
+    add("--shards", type=int, metavar="N", help="write N outputs, of whole files each")
     add("--restart", action="store_true", help="begin again, and replace the older output")
     add("--force", action="store_true", help="also replace files that 'encode' has not written")
     add("--verify", metavar="OUT", help="only compare a finished output with its manifest")
@@ -96,14 +97,19 @@ def run(args: argparse.Namespace) -> int | None:
             eos=not args.no_eos,
             errors=args.errors,
             threads=args.threads,
+            shards=args.shards,
             resume=not args.restart,
             force=args.force,
             progress=line,
         )
+    except KeyboardInterrupt:
+        if not args.quiet:
+            say("note", "interrupted: run the same command to continue")
+        raise
     finally:
         if line is not None:
             line.clear()
-    if summary.resumed:
+    if summary.resumed and not summary.already_complete:
         ids = number(summary.resumed, "id")
         warn(f"went on after {ids} of the interrupted run; --restart begins again")
     if args.json:
@@ -114,19 +120,18 @@ def run(args: argparse.Namespace) -> int | None:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from ggtok.files.verify import verify
+    from ggtok.files.shards import verify_all
 
     no_words(args)
     with waiting(args.quiet, f"reading the files of {args.verify}"):
-        manifest, faults = verify(args.verify)
+        counts, files, faults = verify_all(args.verify)
     if args.json:
-        writing.write_json({"files": list(manifest.files), "faults": faults}, indent=2)
+        writing.write_json({"files": files, "faults": faults}, indent=2)
     elif faults:
         for fault in faults:
             writing.write_line(fault)
     else:
-        ids, documents = manifest.counts.ids, manifest.counts.documents
-        what = f"{number(ids, 'id')} of {number(documents, 'document')}"
+        what = f"{number(counts.ids, 'id')} of {number(counts.documents, 'document')}"
         writing.write_line(f"{args.verify}: complete: {what}, as they were written")
     return status.FINDING if faults else status.OK
 
@@ -144,6 +149,7 @@ def _report(summary: Summary) -> str:
     )
     faults += f" ({summary.skipped} of these skipped)" if summary.skipped else ""
     name, *others = summary.files
+    name += " is already complete" if summary.already_complete else ""
     return (
         f"{name}: {number(summary.ids, 'id')} ({summary.dtype}) of "
         f"{number(summary.documents, 'document')}, {writing.size(summary.bytes)} in "

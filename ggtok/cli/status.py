@@ -65,6 +65,8 @@ _ADVICE = (
 )
 # Arguments of Python's functions in their messages, and the command's options.
 _OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"^shards=(\d+)", r"--shards \1"),
+    (r"^shards(?= must\b)", "--shards"),
     (r"\bresume=False\b", "--restart"),
     (r"\bforce=True\b", "--force"),
     (r"\berrors='(\w+)'", r"--errors \1"),

@@ -93,6 +93,7 @@ class Corpora(Chatting):
         eos: bool = True,
         errors: types.FaultRule = "raise",
         threads: int = 0,
+        shards: int | None = None,
         resume: bool = True,
         force: bool = False,
         progress: Callable[[types.EncodeProgress], object] | None = None,
@@ -141,6 +142,8 @@ class Corpora(Chatting):
                 place of what is invalid, as ``bytes.decode`` does, and keep what is empty or
                 lacking as empty documents; ``"skip"``: drop them. The Summary has their counts.
             threads: how many encode; 0: one for each processor core.
+            shards: so many outputs instead of one, ``NAME-00000-of-00004.bin`` and so on, each with
+                its own manifest, of consecutive sources of about the same size.
             resume: go on with an interrupted run. False: begin again, and replace what a run for
                 the same `out` has written.
             force: also replace files that no such run has written, but never a source.
@@ -157,9 +160,9 @@ class Corpora(Chatting):
         Ctrl-C stops at once; the next call goes on from the last checkpoint. Threads may call it
         at the same time, with different outputs.
         """
-        from ggtok.files.run import Run
+        from ggtok.files.shards import encode_files
 
-        return Run(
+        return encode_files(
             self,
             sources,
             out,
@@ -177,4 +180,5 @@ class Corpora(Chatting):
             resume=truth(resume, "resume"),
             force=truth(force, "force"),
             progress=progress,
-        ).summary()
+            shards=None if shards is None else index(shards, "shards"),
+        )

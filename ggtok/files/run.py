@@ -1,4 +1,4 @@
-"""``Tokenizer.encode_files``: from sources to finished files.
+"""From sources to one output's finished files.
 
     sources ─► documents ─► batches ─┐            (a thread)
                                      ▼
@@ -29,18 +29,7 @@ from ggtok._attributes import Attributes
 from ggtok._cached import cached_property
 from ggtok._inputs import read_up_to
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
-from ggtok.files import (
-    finished,
-    formats,
-    jsonl,
-    kinds,
-    sources,
-    streams,
-    tables,
-    text,
-    verify,
-    vocabulary,
-)
+from ggtok.files import finished, formats, jsonl, streams, tables, text, verify, vocabulary
 from ggtok.files.ahead import Behind, ahead
 from ggtok.files.batches import BYTES, Batch, batches
 from ggtok.files.documents import DROPPING, RULES, Pieces, Place
@@ -49,8 +38,7 @@ from ggtok.files.fields import Fields
 from ggtok.files.growing import Extent, Growing, give_name, partial_of
 from ggtok.files.journal import Journal, SourceState, compare, sync_folder
 from ggtok.files.layouts import Raw
-from ggtok.files.patterns import Choice
-from ggtok.files.sources import Source
+from ggtok.files.sources import TABLES, Source
 from ggtok.files.summary import Counts, EncodeProgress, ProgressFn, Summary
 
 CHECKPOINT = 64 << 20  # bytes of ids
@@ -60,21 +48,19 @@ _WHOLE = ("UGM",)
 
 
 class Run:
-    """One call."""
+    """One output."""
 
     def __init__(
         self,
         tok: Attributes,
-        named: object,
-        out: str | os.PathLike[str],
+        sources: Sequence[Source],
+        out: str,
         *,
         format: str | None,
         dtype: str,
-        include: str | Sequence[str],
-        exclude: str | Sequence[str],
         kind: str | None,
         separator: str | bytes | None,
-        field: str | Sequence[str] | None,
+        fields: Fields,
         add_special: bool,
         eos: bool,
         errors: str,
@@ -88,16 +74,13 @@ class Run:
         self._tok, self._resume, self._progress = tok, resume, progress
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
-        self._out = _path(out)
+        self._out, self._sources = out, sources
         format = formats.named(format, self._out)
         self._format, self._dtype = formats.find(format, dtype, tok.n_tokens)
         self._encoder = Encoder(tok, bool(add_special), bool(eos), threads)
         self._separator = _separator(separator)
-        self._fields = Fields.checked(field)
+        self._fields = fields
         self._errors = errors
-        kind, choice = sources.checked_kind(kind), Choice.checked(include, exclude)
-        search = sources.Search(formats.companions(self._out), choice, kind)
-        self._sources = kinds.decided(search.find(named), self._fields)
         self._options = {
             "format": format,
             "dtype": self._dtype,
@@ -141,7 +124,7 @@ class Run:
                     return self._finished()
             elif self._resume and self._files()[0] in there and not self._force:
                 try:
-                    return self._finished()
+                    return self._finished(already=True)
                 finally:
                     journal.remove()
             else:
@@ -240,12 +223,13 @@ class Run:
             sources=len(self._sources),
             seconds=time.perf_counter() - self._start,
             resumed=resumed,
+            already_complete=False,
         )
 
     def _read(self, source: Source, place: Place) -> Pieces:
         if source.kind == "jsonl":
             return jsonl.read(source, place, self._fields, self._errors)
-        if source.kind in sources.TABLES:
+        if source.kind in TABLES:
             return tables.read(source, place, self._fields, self._errors)
         return text.read(source, place, self._text)
 
@@ -290,7 +274,7 @@ class Run:
                 "documents": int(n),
             }
 
-    def _finished(self) -> Summary:
+    def _finished(self, already: bool = False) -> Summary:
         """The summary of an output that is complete, if this run would make the same."""
         files = self._files()
         manifest = finished.read(files[-1])
@@ -312,6 +296,7 @@ class Run:
             sources=len(self._sources),
             seconds=time.perf_counter() - self._start,
             resumed=counts.ids,
+            already_complete=already,
         )
 
 
@@ -452,7 +437,8 @@ class _Output:
             growing.close()
 
 
-def _path(out: object) -> str:
+def checked_path(out: object) -> str:
+    """Of a caller's argument: the path of the output."""
     if not isinstance(out, (str, os.PathLike)):
         raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
     path = os.fsdecode(os.fspath(out))
