@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int | None:
     if args.json:
         writing.write_json(summary.as_dict(), indent=2)
     else:
-        writing.write(_report(summary).encode())
+        writing.write(_report(summary, args).encode())
     return None
 
 
@@ -136,7 +136,7 @@ def _verify(args: argparse.Namespace) -> int:
     return status.FINDING if faults else status.OK
 
 
-def _report(summary: Summary) -> str:
+def _report(summary: Summary, args: argparse.Namespace) -> str:
     faults = "".join(
         f", {n} {what}"
         for n, what in (
@@ -149,6 +149,8 @@ def _report(summary: Summary) -> str:
     )
     faults += f" ({summary.skipped} of these skipped)" if summary.skipped else ""
     name, *others = summary.files
+    if args.shards is not None:
+        name, others = f"{args.output} in {number(args.shards, 'shard')}", [name, *others]
     name += " is already complete" if summary.already_complete else ""
     return (
         f"{name}: {number(summary.ids, 'id')} ({summary.dtype}) of "

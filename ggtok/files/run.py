@@ -56,7 +56,7 @@ class Run:
         sources: Sequence[Source],
         out: str,
         *,
-        format: str | None,
+        format: str,
         dtype: str,
         kind: str | None,
         separator: str | bytes | None,
@@ -75,7 +75,6 @@ class Run:
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         self._out, self._sources = out, sources
-        format = formats.named(format, self._out)
         self._format, self._dtype = formats.find(format, dtype, tok.n_tokens)
         self._encoder = Encoder(tok, bool(add_special), bool(eos), threads)
         self._separator = _separator(separator)

@@ -29,6 +29,7 @@ def encode_files(
     sources: object,
     out: str | os.PathLike[str],
     *,
+    format: str | None,
     shards: int | None,
     include: object,
     exclude: object,
@@ -40,6 +41,7 @@ def encode_files(
     """Does what ``Tokenizer.encode_files`` says."""
     begun = time.perf_counter()
     path, fields, checked = checked_path(out), Fields.checked(field), checked_kind(kind)
+    options["format"] = formats.named(format, path)
     if shards is not None and shards < 1:
         raise InvalidValueError(f"shards must be at least 1, but is {shards}")
     outs = [path] if shards is None else names(path, shards)

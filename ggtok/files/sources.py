@@ -87,7 +87,7 @@ class Search:
         self._kind = kind
         self._seen: set[str] = set()
         self._found: list[Source] = []
-        self._dangling: list[str] = []
+        self._dangling: dict[str, None] = {}
 
     def find(self, sources: object) -> list[Source]:
         """The files of a path, or of an iterable of paths, that this search hasn't found yet; in
@@ -97,13 +97,13 @@ class Search:
         what = "sources must be a path or an iterable of paths"
         if not isinstance(sources, Iterable):
             raise InvalidTypeError(f"{what}, not {type(sources).__name__}")
-        self._found, self._dangling = [], []
+        self._found, self._dangling = [], {}
         for each in iterated(sources, what):
             if not isinstance(each, (str, bytes, os.PathLike)):
                 raise InvalidTypeError(f"{what}, but one is {type(each).__name__}")
             self._add(os.fsdecode(each))
         if self._dangling:
-            warnings.warn(_about(self._dangling), VocabWarning, stacklevel=2)
+            warnings.warn(_about(list(self._dangling)), VocabWarning, stacklevel=2)
         if not self._seen:
             raise InvalidValueError(
                 "no sources: the list is empty, or the folders hold no files that are meant"
@@ -177,7 +177,7 @@ class Search:
         except OSError as e:
             if not os.path.islink(path):
                 raise file_error(e.errno or 0, e.strerror or str(e), path) from None
-        self._dangling.append(path)
+        self._dangling[_plain(path)] = None
         return None
 
     def _add_other(self, path: str, real: str, status: os.stat_result) -> None:

@@ -145,6 +145,8 @@ def test_shards(run: Any, here: Path) -> None:
         (here / f"{name}.text").write_text(name)
     done = run("encode", LLAMA3, "*.text", "-o", "o.bin", "--shards", "2", "--json")
     assert json.loads(done.out)["files"][::3] == ["o-00000-of-00002.bin", "o-00001-of-00002.bin"]
+    done = run("encode", LLAMA3, "*.text", "-o", "o.bin", "--shards", "2")
+    assert done.out.startswith(b"o.bin in 2 shards is already complete: 12 ids (uint16) of 4 docu")
     done = run("encode", "--verify", "o.bin")
     assert done.out == b"o.bin: complete: 12 ids of 4 documents, as they were written\n"
     (here / "o-00001-of-00002.bin.manifest.json").unlink()
