@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from ggtok.errors import InvalidTypeError
+from ggtok.errors import InvalidTypeError, file_error
 
 
 class Choice:
@@ -55,13 +55,15 @@ def _matches(path: str, globs: Sequence[str]) -> bool:
 
 
 _SEPARATOR = f"[{re.escape(os.sep + (os.altsep or ''))}]"
-_DEEP = re.compile(rf"(?:^|(?<={_SEPARATOR}))\*\*(?:{_SEPARATOR}+|$)")
+# ``**/``, which may be repeated, or ``**`` at the end.
+_DEEP = re.compile(rf"(?:^|(?<={_SEPARATOR}))(?:\*\*(?:{_SEPARATOR}+|$))+")
 
 
 def expanded(pattern: str) -> set[str]:
     """The paths that a glob matches, as ``glob.glob(pattern, recursive=True)`` finds them. But
-    ``**`` enters each folder once, where glob follows links that lead back without end; and a
-    ``**`` at the end stands for the folders before it, with all that is in them."""
+    ``**`` enters each folder once, where glob follows links that lead back without end, and raises
+    a FileError for one that can't be read; and a ``**`` at the end stands for the folders before
+    it, with all that is in them."""
     found = _DEEP.search(pattern)
     if found is None:
         return set(glob.glob(pattern))
@@ -89,9 +91,15 @@ def folders_below(folder: str) -> Iterator[str]:
             continue
         seen.add(real)
         yield path
-        try:
-            with os.scandir(path or ".") as entries:
-                names = [entry.name for entry in entries if entry.is_dir()]
-        except OSError:  # as glob does
-            continue
-        waiting += [os.path.join(path, name) for name in names if not name.startswith(".")]
+        below = (os.path.join(path, entry.name) for entry in reversed(entries_of(path)))
+        waiting += filter(os.path.isdir, below)
+
+
+def entries_of(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, sorted, without what is hidden."""
+    try:
+        with os.scandir(folder or ".") as entries:
+            found = [entry for entry in entries if not entry.name.startswith(".")]
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), folder) from None
+    return sorted(found, key=lambda entry: entry.name)

@@ -67,7 +67,7 @@ class Run:
         threads: int,
         resume: bool,
         force: bool,
-        progress: ProgressFn | None,
+        progress: ProgressFn,
     ) -> None:
         self._start = time.perf_counter()
         self._threads, self._force = threads, force
@@ -195,22 +195,21 @@ class Run:
                 counts.documents += len(encoded.ends)
                 counts.ids += len(encoded.ids)
                 behind.put((batch, encoded))
-                if self._progress is not None:
-                    if before is None:
-                        before = batch.read if resumed else 0
-                    seconds = time.perf_counter() - self._start
-                    self._progress(
-                        EncodeProgress(
-                            counts.bytes,
-                            counts.documents,
-                            counts.ids,
-                            batch.read,
-                            total,
-                            seconds,
-                            bytes_before,
-                            before,
-                        )
+                if before is None:
+                    before = batch.read if resumed else 0
+                seconds = time.perf_counter() - self._start
+                self._progress(
+                    EncodeProgress(
+                        counts.bytes,
+                        counts.documents,
+                        counts.ids,
+                        batch.read,
+                        total,
+                        seconds,
+                        bytes_before,
+                        before,
                     )
+                )
                 del batch, encoded
         output.finish(self._manifest(output), self._source_rows(output))
         self._give_names(output.journal)

@@ -18,7 +18,7 @@ from ggtok.errors import (
     file_error,
     not_found,
 )
-from ggtok.files.patterns import Choice, expanded
+from ggtok.files.patterns import Choice, entries_of, expanded
 
 # How a file's name ends, without that of a compression: what kind of file it is. All else is text.
 KINDS = {
@@ -157,7 +157,7 @@ class Search:
                 continue
             entered.add(real)
             below = []
-            for entry in _entries(folder):
+            for entry in entries_of(folder):
                 name = relative + entry.name
                 status = None if self._choice.excludes(name) else self._status(entry.path)
                 if status is None:
@@ -189,16 +189,6 @@ class Search:
         if real not in self._seen:
             self._seen.add(real)
             self._found.append(_source(_plain(path), status, self._kind))
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, sorted, without what is hidden."""
-    try:
-        with os.scandir(folder) as entries:
-            found = [entry for entry in entries if not entry.name.startswith(".")]
-    except OSError as e:
-        raise file_error(e.errno or 0, e.strerror or str(e), folder) from None
-    return sorted(found, key=lambda entry: entry.name)
 
 
 def _about(links: list[str]) -> str:

@@ -46,6 +46,7 @@ ALL = ["c/a.txt", "c/x/b.txt", "c/x/y/d.md"]
         ["c", "c/x", "c/x/y/d.md", "./c/a.txt"],
         ["c/*.txt", "c/**/*", "c/*"],
         "c/**/**",
+        "**/**/**/**/**/**/**/**/**/**/*",
     ],
 )
 def test_each_file_once(here: Path, sources: str | list[str]) -> None:
@@ -70,6 +71,13 @@ def test_each_file_once(here: Path, sources: str | list[str]) -> None:
 )
 def test_globs(here: Path, pattern: str, expected: list[str]) -> None:
     assert found(pattern) == expected
+
+
+def test_the_order_of_a_glob(here: Path) -> None:
+    for name in ("b.txt", "d/e.txt", "z.txt"):
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text(name)
+    assert found("**/*.txt") == ["b.txt", "c/a.txt", "c/x/b.txt", "d/e.txt", "z.txt"]
 
 
 def test_a_folder_whose_name_is_a_glob(here: Path) -> None:
@@ -107,6 +115,7 @@ def test_links_that_lead_nowhere(here: Path) -> None:
     for sources in ("c", "./c", "c/**", "c/*", ["c/*", "c"]):
         with pytest.warns(ggtok.VocabWarning, match=message):
             assert found(sources) == ALL
+    assert found("c/**/*.txt") == ALL[:2]
     assert found("c", exclude=["gone", "self"]) == ALL
     with pytest.raises(FileNotFoundError, match="c/gone"):
         found("c/gone")
@@ -154,7 +163,8 @@ def test_folders_that_can_not_be_read(here: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "scandir", fails)
     with pytest.raises(ggtok.FileError, match="c/x"):
         found("c")
-    assert found("c/**/*.txt") == ["c/a.txt"]
+    with pytest.raises(ggtok.FileError, match="c/x"):
+        found("c/**/*.txt")
     real = os.stat
 
     def gone(path: str, **options: object) -> os.stat_result:
