@@ -76,11 +76,6 @@ def _grown(out: str) -> set[str]:
     return names
 
 
-def written(out: str) -> set[str]:
-    """The names, without their folder, that a finished output's files may have."""
-    return {os.path.basename(path) for path in _grown(out)}
-
-
 def unfinished(out: str) -> list[str]:
     """Names of what a run for `out` leaves when it is stopped, besides its journal."""
     return sorted(map(partial_of, _grown(out)))

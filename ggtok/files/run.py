@@ -243,7 +243,7 @@ class Run:
 
     def _files(self) -> tuple[str, ...]:
         """The output's names; the manifest's is the last."""
-        return (*self._format(self._out, self._dtype).paths, self._out + ".manifest.json")
+        return (*self._format.paths(self._out), self._out + ".manifest.json")
 
     def _manifest(self, output: _Output) -> dict[str, Any]:
         versions = {"ggtok": ggtok._version.__version__, "python": platform.python_version()}

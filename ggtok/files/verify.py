@@ -9,7 +9,7 @@ from ggtok._inputs import open_regular
 from ggtok.errors import FileError, not_found
 from ggtok.files import finished
 from ggtok.files.finished import Manifest, Written
-from ggtok.files.formats import written
+from ggtok.files.formats import FORMATS
 
 _BLOCK = 4 << 20  # bytes
 
@@ -24,17 +24,17 @@ def verify(out: str) -> tuple[Manifest, list[str]]:
     if not os.path.lexists(path):
         raise not_found(f"{path}: doesn't exist, so the output isn't complete")
     manifest = finished.read(path)
-    if manifest is None or not manifest.files.keys() <= written(out):
+    if manifest is None or manifest.plan["options"].get("format") not in list(FORMATS):
         raise FileError(f"{path}: is not a manifest of encode_files")
     return manifest, faults(out, manifest)
 
 
 def faults(out: str, manifest: Manifest) -> list[str]:
-    """What is wrong with an output's files."""
+    """What is wrong with an output's files, whose names its format decides, not the manifest."""
     found = []
-    for name, file in manifest.files.items():
-        path = os.path.join(os.path.dirname(out), name)
-        fault = _fault(path, file, follow=path == out)
+    for path in FORMATS[manifest.plan["options"]["format"]].paths(out):
+        written = manifest.files.get(os.path.basename(path))
+        fault = "isn't in the manifest" if written is None else _fault(path, written, path == out)
         if fault is not None:
             found.append(f"{path}: {fault}")
     return found

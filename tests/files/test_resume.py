@@ -197,10 +197,14 @@ def test_what_can_not_be_verified(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     tok.encode_files(tmp_path / "a.txt", out)
     path = tmp_path / "o.manifest.json"
     manifest = path.read_text()
-    for other in ("", "{}", manifest.replace('"o.offsets"', '"../secret"'), manifest[:-9]):
+    for other in ("", "{}", manifest.replace('"raw"', '"zip"'), manifest[:-9]):
         path.write_text(other)
         with pytest.raises(ggtok.FileError, match="is not a manifest of encode_files"):
             verify.verify(out)
+    path.write_text(manifest.replace('"o.offsets"', '"../secret"'))
+    assert verify.verify(out)[1] == [f"{out}.offsets: isn't in the manifest"]
+    with pytest.raises(ggtok.FileError, match=r"o\.offsets: isn't in the manifest"):
+        tok.encode_files(tmp_path / "a.txt", out)
     path.write_text(manifest)
     (tmp_path / "o").unlink()
     (tmp_path / "o").mkdir()
