@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     Messages: TypeAlias = Sequence[Mapping[str, Any] | Model]
     Known: TypeAlias = tuple[int, Ids]
     Unit: TypeAlias = Literal["byte", "char", "utf16"]
+    SourceKind: TypeAlias = Literal["text", "jsonl", "parquet", "arrow"]
     IdFormat: TypeAlias = Literal["raw", "megatron", "npy", "arrow"]
     IdType: TypeAlias = Literal["auto", "uint16", "uint32", "int32"]
     FaultRule: TypeAlias = Literal["raise", "replace", "skip"]
@@ -131,6 +132,7 @@ else:
             "EncodeProgress": EncodeProgress,
             "Explanation": Explanation,
             "FaultRule": typing.Literal["raise", "replace", "skip"],
+            "SourceKind": typing.Literal["text", "jsonl", "parquet", "arrow"],
             "IdFormat": typing.Literal["raw", "megatron", "npy", "arrow"],
             "IdType": typing.Literal["auto", "uint16", "uint32", "int32"],
             "Ids": checked(ids, Iterable),

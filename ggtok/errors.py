@@ -230,7 +230,8 @@ class TemplateError(GGTokError, ValueError):
 
 
 class VocabWarning(UserWarning):
-    """Something is odd in a vocabulary; llama.cpp, too, only warns about it."""
+    """Something is odd in a vocabulary, and llama.cpp, too, only warns about it; or a folder of
+    sources holds links that lead nowhere."""
 
 
 def not_found(message: str) -> FileError:

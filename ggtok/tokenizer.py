@@ -479,14 +479,18 @@ class Tokenizer:
         sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         out: str | os.PathLike[str],
         *,
-        format: types.IdFormat = "raw",
+        format: types.IdFormat | None = None,
         dtype: types.IdType = "auto",
+        include: str | Sequence[str] = (),
+        exclude: str | Sequence[str] = (),
+        kind: types.SourceKind | None = None,
         separator: str | bytes | None = None,
-        field: str | None = None,
+        field: str | Sequence[str] | None = None,
         add_special: bool = True,
         eos: bool = True,
         errors: types.FaultRule = "raise",
         threads: int = 0,
+        shards: int | None = None,
         resume: bool = True,
         force: bool = False,
         progress: Callable[[types.EncodeProgress], object] | None = None,
@@ -505,11 +509,10 @@ class Tokenizer:
 
         Args:
             sources: a path or several: files, folders (with what is below, sorted, without hidden
-                files), globs (``**`` too). By the end of its name, before ``.gz`` or ``.zst``, a
-                file is JSON lines (``.jsonl``, ``.ndjson``), a table (``.parquet``, ``.arrow``,
-                ``.feather``, ``.ipc``) or, with any other, text.
+                files), globs (``**`` too). Each file is read once, by its real path.
             out: the file to write.
-            format: ``"raw"``: ids, and ``OUT.offsets`` (int64), where documents begin and the
+            format: None: by the extension of `out` (``.npy``, ``.arrow``), else ``"raw"``, which is
+                ids, and ``OUT.offsets`` (int64), where documents begin and the
                 last ends; ``"npy"``: the same as NumPy files, ``NAME.npy`` and
                 ``NAME.offsets.npy``; ``"megatron"``: Megatron's ``NAME.bin`` and ``NAME.idx``;
                 ``"arrow"``: an Arrow IPC file with a column ``ids`` of lists (needs pyarrow). All
@@ -517,9 +520,18 @@ class Tokenizer:
                 versions.
             dtype: of the ids. ``"auto"``: uint16 if the vocabulary fits, else uint32; as Megatron
                 chooses (uint16, int32) for its format, which has no uint32.
+            include, exclude: globs of files that are meant, and of files and folders that aren't,
+                among those that no path names itself. A glob without ``/`` is matched with names,
+                else with paths from the folder that is a source.
+            kind: of all sources: ``"text"``, ``"jsonl"``, ``"parquet"`` or ``"arrow"``. None: by
+                the extension, before ``.gz``, ``.bz2``, ``.xz`` or ``.zst``: JSON lines
+                (``.jsonl``, ``.ndjson``, and ``.json`` if its beginning is), a table
+                (``.parquet``, ``.arrow``, ``.feather``, ``.ipc``) or, with any other, text.
             separator: what stands between two documents of a text file; None: each file is one.
                 After the last separator there is no document if nothing follows.
             field: what holds the document in a JSON object or a table; ``"text"`` by default.
+                ``"meta.text"`` is a field of an object in a field; the texts of several fields are
+                joined by a blank line.
             add_special: as for :meth:`encode`; ``parse_special`` is off.
             eos: end each document with EOS, once, also if the vocabulary adds it.
             errors: what to do about documents that aren't valid UTF-8 or are empty, and records
@@ -527,6 +539,8 @@ class Tokenizer:
                 place of what is invalid, as ``bytes.decode`` does, and keep what is empty or
                 lacking as empty documents; ``"skip"``: drop them. The Summary has their counts.
             threads: how many encode; 0: one for each processor core.
+            shards: so many outputs instead of one, ``NAME-00000-of-00004.bin`` and so on, each with
+                its own manifest, of consecutive sources of about the same size.
             resume: go on with an interrupted run. False: begin again, and replace what a run for
                 the same `out` has written.
             force: also replace files that no such run has written, but never a source.
@@ -543,14 +557,17 @@ class Tokenizer:
         Ctrl-C stops at once; the next call goes on from the last checkpoint. Threads may call it
         at the same time, with different outputs.
         """
-        from ggtok.corpora.run import Run
+        from ggtok.corpora.shards import encode_files
 
-        return Run(
+        return encode_files(
             self._loaded,
             sources,
             out,
             format=format,
             dtype=dtype,
+            include=include,
+            exclude=exclude,
+            kind=kind,
             separator=separator,
             field=field,
             add_special=truth(add_special, "add_special"),
@@ -560,7 +577,8 @@ class Tokenizer:
             resume=truth(resume, "resume"),
             force=truth(force, "force"),
             progress=progress,
-        ).summary()
+            shards=None if shards is None else index(shards, "shards"),
+        )
 
     # ---- texts cut to a number of tokens ----
 

@@ -8,6 +8,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import ggtok
@@ -164,6 +165,27 @@ def _name(action: argparse.Action) -> str:
 
 def add_json(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_patterns(parser: Parser) -> None:
+    add = partial(parser.add_argument, metavar="GLOB", action="append", default=[])
+    add("--include", help="of folders, these files")
+    add("--exclude", help="of folders, not these files and folders")
+
+
+def add_field(parser: Parser) -> None:
+    """Options of commands that read corpora."""
+    parser.add_argument(
+        "--kind",
+        choices=["text", "jsonl", "parquet", "arrow"],
+        help="of all files (default: by their extensions)",
+    )
+    parser.add_argument(
+        "--field",
+        metavar="NAME",
+        action="append",
+        help="of JSON lines and tables, also meta.text; several are joined (default: text)",
+    )
 
 
 def add_force(parser: Parser) -> None:

@@ -17,30 +17,26 @@ from ggtok.cli.arguments import (
     Parser,
     add_json,
     add_model,
+    add_patterns,
     load,
     take_model,
     token_count,
 )
 from ggtok.cli.messages import warn
 from ggtok.cli.status import UsageError
+from ggtok.corpora.fields import Fields
 
 
 def add_arguments(parser: Parser) -> None:
     add_json(parser)
     add_model(parser)
     add = parser.add_argument
-    add("--include", metavar="GLOB", action="append", default=[], help="of folders, these files")
-    add(
-        "--exclude",
-        metavar="GLOB",
-        action="append",
-        default=[],
-        help="of folders, not these files and folders",
-    )
+    add_patterns(parser)
     add("--no-ignore", action="store_true", help="of folders, what .gitignore names, too")
     add("--binary", action="store_true", help="count files with NUL bytes, too")
     add("--files0-from", metavar="F", help="the paths are in this file, a NUL after each")
-    add("--field", metavar="NAME", help="count this field of JSON lines, each a text")
+    add("--field", metavar="NAME", action="append", help="count this field of JSON lines")
+    add("--kind", choices=["text", "jsonl"], help="what files are (default: text without --field)")
     add("--chat", metavar="FILE", help="count the messages or the request in a JSON file")
     add("--tools", metavar="FILE", help="with --chat: a JSON list of tools")
     add("--template", metavar="NAME", help="with --chat: a template of the model's, or a file")
@@ -72,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--tools has no effect without --chat")
     if args.template is not None and args.chat is None:
         raise UsageError("--template has no effect without --chat")
+    if args.kind == "text" and args.field is not None:
+        raise UsageError("--field has no effect with --kind text")
     if args.top is not None and args.top < 1:
         raise UsageError(f"--top must be at least 1, but is {args.top}")
     take_model(args)
@@ -127,7 +125,7 @@ def _count(
         add_special=args.special,
         parse_special=args.parse_special,
         binary=args.binary,
-        field=args.field,
+        fields=None if args.field is None and args.kind != "jsonl" else Fields.checked(args.field),
     )
     for counted in _told(counter.count(files), counter, files, args.quiet):
         if counted.error is not None:
@@ -191,8 +189,8 @@ def _status(args: argparse.Namespace, report: count_report.Report) -> int:
 COMMAND = Command(
     usage="[MODEL] [PATH]...",
     details="Texts are counted as they stand: nothing is added, and no special tokens are parsed. "
-    "Of folders all files are counted that .gitignore doesn't name. .gz and .zst files are "
-    "decompressed.",
+    "Of folders all files are counted that .gitignore doesn't name. .gz, .bz2, .xz and .zst files "
+    "are decompressed.",
     words={
         "MODEL": MODEL_FIRST,
         "PATH": "a file, a folder, or - for standard input, which is read if there is none",

@@ -10,7 +10,8 @@ from collections import Counter as Sums
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ggtok.base.escape import shown
-from ggtok.cli import reading, writing
+from ggtok.cli import writing
+from ggtok.corpora.sources import compression_of
 
 if TYPE_CHECKING:
     from ggtok.cli.counting import Counted as Counted
@@ -159,7 +160,7 @@ def size_of(files: list[str]) -> int:
     """Bytes of the files, as far as they can be known; 0 if some are compressed."""
     total = 0
     for path in files:
-        if path.lower().endswith(reading.COMPRESSED):
+        if compression_of(path):
             return 0
         try:
             total += os.stat(path).st_size

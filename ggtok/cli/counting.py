@@ -21,6 +21,7 @@ import ggtok
 from ggtok.base.reading import SNIFFED
 from ggtok.cli import reading
 from ggtok.cli.status import reason
+from ggtok.corpora.fields import Fields
 from ggtok.errors import DocumentError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL
 from ggtok.native.blocks import Blocks
@@ -58,7 +59,8 @@ class Counter:
         tok: the tokenizer.
         add_special, parse_special: as of ``tok.count``.
         binary: whether files with a NUL near their beginning are counted, too.
-        field: the files' lines are JSON objects, whose texts have this name; None: files are texts.
+        fields: the files' lines are JSON objects, and these fields the texts; None: files are
+            texts.
 
     Attributes:
         bytes: how many bytes have been counted so far.
@@ -72,10 +74,10 @@ class Counter:
         add_special: bool,
         parse_special: bool,
         binary: bool,
-        field: str | None = None,
+        fields: Fields | None = None,
     ) -> None:
         self._tok = tok
-        self._field = field
+        self._fields = fields
         self._flags = add_special * ADD_SPECIAL | parse_special * PARSE_SPECIAL
         self._sniffs = not binary
         self._own = threading.local()  # a context for each thread
@@ -193,12 +195,12 @@ class Counter:
     def _texts(self, path: str, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
         """What may be encoded alone: parts of a text, or some documents."""
         checked = self._checked(path, blocks)
-        if self._field is None:
+        if self._fields is None:
             return self._parts(checked)
-        from ggtok.corpora.jsonl import documents
+        from ggtok.corpora.jsonl import Lenient, documents
 
-        name = reading.STDIN if path == "-" else path
-        return ((texts, self._flags) for texts in documents(checked, name, self._field))
+        faults = Lenient("replace", reading.STDIN if path == "-" else path)
+        return ((texts, self._flags) for texts in documents(checked, faults, self._fields))
 
     def _parts(self, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
         """A text in parts that may be encoded alone, and the flags to do so."""

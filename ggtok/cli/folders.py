@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from ggtok.base.reading import check_regular
+from ggtok.corpora import patterns
 
 _NEVER = ".git"  # what git itself keeps
 
@@ -18,44 +19,39 @@ class Choice:
     """Which files of a folder are meant.
 
     Args:
-        include, exclude: globs; one without ``/`` is matched with names, else with paths from
-            the folder. What is excluded is so with all that is in it.
+        include, exclude: as of :class:`ggtok.corpora.patterns.Choice`.
         ignore: whether .gitignore and .ignore are obeyed.
     """
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str], ignore: bool) -> None:
-        self._include, self._exclude, self._ignore = include, exclude, ignore
+        self._choice, self._ignore = patterns.Choice(include, exclude), ignore
 
-    def files(self, paths: Iterable[str]) -> Iterator[str]:
-        """The paths; in place of a folder its regular files, sorted. Links in it aren't followed.
+    def files(self, paths: Sequence[str]) -> Iterator[str]:
+        """The paths, each file once; in place of a folder its regular files, sorted. Links in it
+        aren't followed.
 
         Raises:
             OSError: a folder can't be read.
         """
+        seen: set[str] = set()
+        real = cache(os.path.realpath)
         for path in paths:
-            if path != "-" and os.path.isdir(path):
-                yield from sorted(self._folder(path))
-            else:
-                yield path
+            is_folder = path != "-" and os.path.isdir(path)
+            for each in sorted(self._folder(path)) if is_folder else [path]:
+                if len(paths) > 1:
+                    folder, name = os.path.split(each)
+                    at = os.path.join(real(folder), name) if is_folder else os.path.realpath(each)
+                    if each != "-" and at in seen:
+                        continue
+                    seen.add(at)
+                yield each
 
     def _folder(self, folder: str) -> Iterator[str]:
         walked = _not_ignored(folder) if self._ignore else _all(folder)
         for path in walked:
             relative = os.path.relpath(path, folder).replace(os.sep, "/")
-            if self._is_meant(relative) and stat.S_ISREG(os.lstat(path).st_mode):
+            if self._choice.has_below(relative) and stat.S_ISREG(os.lstat(path).st_mode):
                 yield path
-
-    def _is_meant(self, path: str) -> bool:
-        parts = path.split("/")
-        above = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
-        if any(_matches(part, self._exclude) for part in above):
-            return False
-        return not self._include or _matches(path, self._include)
-
-
-def _matches(path: str, globs: Sequence[str]) -> bool:
-    name = path.rpartition("/")[2]
-    return any(fnmatchcase(path if "/" in glob else name, glob) for glob in globs)
 
 
 def _all(folder: str) -> Iterator[str]:

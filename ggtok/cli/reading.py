@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO
 
 from ggtok.base.reading import open_regular
@@ -13,7 +13,6 @@ from ggtok.cli.status import UsageError
 
 BLOCK = 1 << 20  # bytes
 STDIN = "standard input"
-COMPRESSED = (".gz", ".zst")
 
 
 @contextmanager
@@ -23,7 +22,7 @@ def blocks(
     """What a file holds, in parts of about :data:`BLOCK` bytes; ``-`` is standard input.
 
     `regular`: it was a regular file, and nothing else is read in its place. `decompress`: of
-    .gz and .zst files, what was compressed."""
+    .gz, .bz2, .xz and .zst files, what was compressed."""
     if path == "-":
         yield _blocks(_standard_input(), STDIN)
     else:
@@ -32,13 +31,11 @@ def blocks(
 
 
 def _decompressed(f: Any, path: str) -> Iterator[bytes]:
-    if not path.lower().endswith(COMPRESSED):
-        yield from _blocks(f, path)
-        return
-    from ggtok.corpora import sources, streams
+    from ggtok.corpora import compressions, sources, streams
 
-    with streams.naming(path):
-        yield from _blocks(streams.decompressor(path, sources.compression_of(path), f), path)
+    compression = sources.compression_of(path)
+    with streams.naming(path) if compression else nullcontext():
+        yield from _blocks(compressions.decompressor(path, compression, f), path)
 
 
 def _standard_input() -> BinaryIO:

@@ -65,10 +65,14 @@ _ADVICE = (
 )
 # Arguments of Python's functions in their messages, and the command's options.
 _OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"^shards=(\d+)", r"--shards \1"),
+    (r"^shards(?= must\b)", "--shards"),
     (r"\bresume=False\b", "--restart"),
     (r"\bforce=True\b", "--force"),
     (r"\berrors='(\w+)'", r"--errors \1"),
     (r"\bdtype='(\w+)'", r"--dtype \1"),
+    (r"\bkind='(\w+)'", r"--kind \1"),
+    (r"\bformat='(\w+)'", r"--format \1"),
     (r"\bpass eos=False\b", "give --no-eos"),
     (r"\bpass field=", "give --field NAME"),
     (r"\binexact=True\b", "--inexact"),

@@ -11,9 +11,19 @@ from pathlib import Path
 
 from ggtok.base.writing import check
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import Command, Parser, add_force, add_json, add_words
+from ggtok.cli.arguments import (
+    Command,
+    Parser,
+    add_field,
+    add_force,
+    add_json,
+    add_patterns,
+    add_words,
+)
 from ggtok.cli.progress import Line, shown
 from ggtok.cli.status import UsageError
+from ggtok.corpora.patterns import Choice
+from ggtok.corpora.sources import Search
 from ggtok.errors import file_error
 from ggtok.vocabularies.corpus import files_of
 from ggtok.vocabularies.counts import KIND, Progress, WordCounts, count_words
@@ -70,7 +80,8 @@ def add_arguments(parser: Parser) -> None:
         help="tokens must be shorter than this, in bytes (bpe)",
     )
     add("--documents", choices=["lines", "whole"], default="lines", help="default: lines")
-    add("--field", metavar="NAME", help="of JSON lines and tables (default: text)")
+    add_patterns(parser)
+    add_field(parser)
     add(
         "--errors",
         choices=["raise", "replace", "skip"],
@@ -131,6 +142,7 @@ def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None
             model=args.model,
             pre=args.pre,
             documents=args.documents,
+            kind=args.kind,
             field=args.field,
             errors=args.errors,
             max_words=args.max_words,
@@ -160,6 +172,7 @@ def _train(args: argparse.Namespace, line: Line | None) -> TrainingReport | None
         min_frequency=args.min_frequency,
         max_token_length=args.max_token_length,
         documents=args.documents,
+        kind=args.kind,
         field=args.field,
         errors=args.errors,
         max_words=args.max_words,
@@ -184,12 +197,13 @@ def _as_json(report: TrainingReport) -> dict[str, object]:
 def _sources(args: argparse.Namespace, words: Sequence[str]) -> list[object]:
     """The files that the words name, but for what the command writes."""
     own = [os.path.abspath(path) for path in (args.output, args.save_counts) if path is not None]
+    search = Search(own, Choice(args.include, args.exclude), args.kind)
     sources: list[object] = []
     for word in words:
         if word == "-":
             sources.append(Named("standard input", _standard_input()))
         else:
-            sources += map(Path, files_of(word, own))
+            sources += map(Path, files_of(word, search))
     return sources
 
 
@@ -231,7 +245,7 @@ COMMAND = Command(
     "sentencepiece would make, in a GGUF file that ggtok and llama.cpp load.",
     words={
         "PATH": "a file, a folder or a glob: UTF-8 text, JSON lines, Parquet or Arrow files, .gz, "
-        ".zst; - for standard input"
+        ".bz2, .xz, .zst; - for standard input"
     },
     examples=[
         "ggtok train corpus/*.txt -o own.gguf --vocab-size 32000",

@@ -3,8 +3,12 @@
 The way of the data, one module for each step:
 
 ======================  =========================================================
+:mod:`.patterns`        globs
 :mod:`.sources`         paths, folders and globs to files, each with its kind
+:mod:`.compressions`    compressed files, in a bounded amount of memory
 :mod:`.streams`         a file's bytes, decompressed, from any offset on
+:mod:`.fields`          which fields of a record are its document
+:mod:`.kinds`           whether a .json file is JSON lines
 :mod:`.text`, :mod:`.jsonl`, :mod:`.tables`
                         bytes to documents
 :mod:`.documents`       what they yield; what ``errors=`` does about faulty ones
@@ -17,7 +21,9 @@ The way of the data, one module for each step:
 :mod:`.entries`         what journals and manifests hold, checked
 :mod:`.journal`         checkpoints; what a run that goes on must have in common
 :mod:`.finished`        what is in the output's place already
-:mod:`.run`             all of it: ``Tokenizer.encode_files``
+:mod:`.verify`          whether a finished output is what its manifest says
+:mod:`.run`             all of it, for one output
+:mod:`.shards`          ``Tokenizer.encode_files``: one output, or several
 ======================  =========================================================
 
 :mod:`.iterate` is ``Tokenizer.encode_batches``, for texts that lie in memory or come from a

@@ -44,9 +44,9 @@ class Arrow(Raw):
     def names(out: str) -> tuple[str, str]:
         return out, out + ".blocks"
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.data.path,)
+    @classmethod
+    def paths(cls, out: str) -> tuple[str, ...]:
+        return (out,)
 
     def begin(self) -> None:
         self.data.append(_MAGIC + b"\0\0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from ggtok.corpora.summary import Counts
@@ -12,6 +13,7 @@ from ggtok.errors import DocumentError, FileError
 # A record, or a document that must lie in memory in one piece, has no more bytes.
 LIMIT = 1 << 30
 RULES = ("raise", "replace", "skip")
+BOM = b"\xef\xbb\xbf"  # at a file's beginning, no part of its first document
 
 # Where a reader goes on: between two documents, inside one, or inside one that is dropped.
 BETWEEN, INSIDE, DROPPING = range(3)
@@ -33,6 +35,17 @@ class Place(NamedTuple):
     skip: int = 0
     state: int = BETWEEN
     faulty: bool = False
+
+
+def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
+    """How long the BOM at the beginning of a file is, 0 if it has none, and what follows."""
+    start = b""
+    for block in blocks:
+        start += block
+        if len(start) >= len(BOM):
+            break
+    n = len(BOM) if start.startswith(BOM) else 0
+    return n, chain([start[n:]] if start[n:] else [], blocks)
 
 
 @dataclass(slots=True)

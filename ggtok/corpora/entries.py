@@ -32,10 +32,11 @@ def check_plan(plan: Any) -> None:
 
 
 def check_sources(sources: Any) -> None:
-    for path, size, mtime in sources:
+    for path, size, mtime, sample in sources:
         if not isinstance(path, str) or type(mtime) is not int:
             raise ValueError("not the state of a source")
         number(size)
+        number(sample)
 
 
 def counts(value: Any) -> Counts:

@@ -16,18 +16,28 @@ from ggtok.errors import InvalidValueError, file_error
 _MOST = 1 << 30  # bytes of a manifest, which names each source
 
 
+class Written(NamedTuple):
+    """A file as it was written: its size, that of its header, and the CRC-32 of the header and of
+    what follows."""
+
+    size: int
+    header: int
+    header_crc: int
+    crc: int
+
+
 class Manifest(NamedTuple):
     """What a manifest says.
 
     Attributes:
         plan: as a journal has it, with the sources.
         counts: of the whole output.
-        files: the files' names and sizes in bytes.
+        files: the files, by their names.
     """
 
     plan: dict[str, Any]
     counts: Counts
-    files: dict[str, int]
+    files: dict[str, Written]
 
 
 def existing(out: str, files: Iterable[str], inputs: Sequence[str]) -> list[str]:
@@ -61,10 +71,11 @@ def check_own(manifest: str, found: Iterable[str], partial: Iterable[str]) -> No
         partial: unfinished files that exist, while no journal tells of them.
     """
     known = read(manifest)
-    sizes = {} if known is None else known.files
+    files = {} if known is None else known.files
     for path in found:
         size = os.stat(path).st_size
-        is_known = known is not None if path == manifest else sizes.get(_name(path)) == size
+        written = files.get(_name(path))
+        is_known = known is not None if path == manifest else written and written.size == size
         if size and not is_known:
             raise not_ours(path)
     for path in partial:
@@ -90,15 +101,22 @@ def read(path: str) -> Manifest | None:
             "ggtok": manifest["versions"]["ggtok"],
             "model": manifest["model"],
             "options": manifest["options"],
-            "sources": [[s["path"], s["bytes"], s["mtime_ns"]] for s in manifest["sources"]],
+            "sources": [
+                [s["path"], s["bytes"], s["mtime_ns"], s["sample"]] for s in manifest["sources"]
+            ],
         }
         entries.check_plan(plan)
         entries.check_sources(plan["sources"])
         counts = entries.counts(manifest["counts"])
-        files = {_str(file["name"]): entries.number(file["bytes"]) for file in manifest["files"]}
+        files = {_str(file["name"]): _written(file) for file in manifest["files"]}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return Manifest(plan, counts, files)
+
+
+def _written(file: dict[str, Any]) -> Written:
+    sizes = entries.number(file["bytes"]), entries.number(file["header_bytes"])
+    return Written(*sizes, int(file["header_crc32"], 16), int(file["crc32"], 16))
 
 
 def _str(value: object) -> str:

@@ -7,10 +7,42 @@ import os
 from ggtok.corpora.arrow import Arrow
 from ggtok.corpora.growing import partial_of
 from ggtok.corpora.layouts import Megatron, Npy, Raw
+from ggtok.corpora.sources import COMPRESSIONS
 from ggtok.errors import InvalidValueError, file_error
 
 # One row for each.
 FORMATS: dict[str, type[Raw]] = {"raw": Raw, "npy": Npy, "megatron": Megatron, "arrow": Arrow}
+
+# The formats that may have a name with this extension, the default first. Other extensions say
+# nothing, but for those of files that ids can't be.
+_EXTENSIONS = {
+    ".bin": ("raw", "megatron"),
+    ".npy": ("npy",),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), ("arrow",)),
+}
+_OTHERS = (
+    *COMPRESSIONS,
+    *".csv .gguf .idx .json .jsonl .ndjson .npz .parquet .pt .txt .zip".split(),
+)
+
+
+def named(name: str | None, out: str) -> str:
+    """The name of the format: `name`, which must fit the output's extension, or by that alone."""
+    extension = os.path.splitext(out)[1].lower()
+    if extension in _OTHERS:
+        raise InvalidValueError(
+            f"{out}: ids aren't written as {extension}; name the output {out[: -len(extension)]}"
+            ".bin, or .npy or .arrow"
+        )
+    fitting = _EXTENSIONS.get(extension, tuple(FORMATS))
+    if name is None:
+        return fitting[0]
+    if name in FORMATS and name not in fitting:
+        raise InvalidValueError(
+            f"{out}: a {extension} file doesn't hold format={name!r}, but format={fitting[0]!r}; "
+            "name the output otherwise, or leave the format to its name"
+        )
+    return name
 
 
 def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:

@@ -47,6 +47,7 @@ class Growing:
         self.partial = partial_of(path)
         self.extent = self._start = Extent(header)
         self._since = self._start  # what follows was written after the last checkpoint
+        self.header_crc = 0
         self._file: Any = None
 
     @property
@@ -116,6 +117,7 @@ class Growing:
 
     def patch(self, data: bytes) -> None:
         """Writes the header."""
+        self.header_crc = zlib.crc32(data)
         self._file.seek(0)
         self._file.write(data)
         self._file.seek(self.extent.size)

@@ -23,8 +23,8 @@ from ggtok.base.reading import open_own
 from ggtok.corpora import entries
 from ggtok.errors import FileError, InvalidValueError, file_error
 
-# A source's path, size and time of change.
-SourceState = tuple[str, int, int]
+# A source's path, size, time of change and sample.
+SourceState = tuple[str, int, int, int]
 _AT_ONCE = 1000  # sources in a line
 _LINE = 32 << 20  # bytes: more than so many sources take
 _BEGINS = re.compile(rb'[0-9a-f]{8} \{"(sources|plan)":')

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from ggtok.corpora.documents import (
+    BOM,
     LIMIT,
     Faults,
     Piece,
@@ -21,17 +22,16 @@ from ggtok.corpora.documents import (
     filled,
     one_by_one,
 )
+from ggtok.corpora.fields import Fields
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
 from ggtok.corpora.summary import Counts
 from ggtok.errors import DocumentError
 
-_BOM = b"\xef\xbb\xbf"
 
-
-def read(source: Source, place: Place, field: str, errors: str) -> Pieces:
+def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
     """The documents of a JSONL file from a place on. Blank lines are no records."""
-    reader = _Reader(place, field, Faults(errors, source.path))
+    reader = _Reader(place, fields, Faults(errors, source.path))
     with Stream(source) as stream:
         stream.seek(place.offset)
         group: list[bytes] = []
@@ -43,7 +43,7 @@ def read(source: Source, place: Place, field: str, errors: str) -> Pieces:
         yield from reader.group(group, stream.at())
 
 
-class _Lenient(Faults):
+class Lenient(Faults):
     """Keeps empty documents and replaces bad UTF-8."""
 
     def found(self, kind: str, where: str, what: str) -> Counts:
@@ -52,28 +52,27 @@ class _Lenient(Faults):
         return super().found(kind, where, what)
 
 
-def documents(blocks: Iterable[bytes], path: str, field: str) -> Iterator[Sequence[bytes]]:
-    """The documents of JSON lines that come from anywhere, some at a time. A line without one is
-    a DocumentError that names `path`."""
-    faults = _Lenient("replace", path)
-    reader = _Reader(Place(0), field, faults)
+def documents(blocks: Iterable[bytes], faults: Faults, fields: Fields) -> Iterator[Sequence[bytes]]:
+    """The documents of JSON lines that come from anywhere, some at a time."""
+    reader = _Reader(Place(0), fields, faults)
     for lines in _lines(blocks, faults):
         for piece in reader.group(lines, 0):
-            yield piece.many or [piece.text or b""]
+            if piece.many or piece.text is not None:
+                yield piece.many or [piece.text or b""]
 
 
 class _Reader:
     """From lines to pieces."""
 
-    def __init__(self, place: Place, field: str, faults: Faults) -> None:
-        self._place, self._field, self.faults = place, field, faults
+    def __init__(self, place: Place, fields: Fields, faults: Faults) -> None:
+        self._place, self._fields, self.faults = place, fields, faults
         self._offset = place.offset  # of the next line
 
     def group(self, lines: list[bytes], at: int) -> Pieces:
         """Some lines: one piece, if each holds a document without faults."""
-        parse, field = _parser(), self._field
+        parse, text = _parser(), self._fields.text
         try:
-            texts = [parse(line)[field].encode() for line in lines]
+            texts = [text(parse(line)).encode() for line in lines]
         except Exception:  # one holds none: which, and why, is looked at again
             texts = []
         if texts and faultless(texts):
@@ -90,14 +89,14 @@ class _Reader:
 
     def _one(self, line: bytes, at: int) -> Pieces:
         start, self._offset = self._offset, self._offset + len(line)
-        if not start and line.startswith(_BOM):
-            line = line[3:]
+        if not start and line.startswith(BOM):
+            line = line[len(BOM) :]
         if line.isspace() or not line:
             return
         size = self._offset - self._place.offset
         self._place = Place(self._place.source, self._offset)
         where = f"the line at byte {start}"
-        yield _piece(line, self._field, self.faults, size, self._place, at, where)
+        yield _piece(line, self._fields, self.faults, size, self._place, at, where)
 
 
 def _lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]]:
@@ -121,7 +120,7 @@ def _lines(blocks: Iterable[bytes], faults: Faults) -> Iterator[list[bytes]]:
 
 
 def _piece(
-    line: bytes, field: str, faults: Faults, size: int, next: Place, at: int, where: str
+    line: bytes, fields: Fields, faults: Faults, size: int, next: Place, at: int, where: str
 ) -> Piece:
     try:
         record = _parser()(line)
@@ -133,15 +132,13 @@ def _piece(
     if type(record) is not dict:
         found = faults.found("malformed", where, "not a JSON object")
         return faults.piece(b"", size, next, at, found)
-    text = record.get(field)
-    if type(text) is not str:
-        what = "is not a string" if field in record else "is missing"
-        found = faults.found("missing", where, f"the field {field!r} {what}")
-        return faults.piece(b"", size, next, at, found)
+    if what := fields.fault(record):
+        return faults.piece(b"", size, next, at, faults.found("missing", where, what))
+    text = fields.text(record)
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        found = faults.found("invalid_utf8", where, f"the field {field!r} has a lone surrogate")
+        found = faults.found("invalid_utf8", where, f"the field {fields} has a lone surrogate")
         return faults.piece(_repaired(text), size, next, at, found)
     if faulty is not None:  # invalid UTF-8 that was replaced
         return faults.piece(data, size, next, at, faulty)

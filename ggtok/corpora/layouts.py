@@ -43,10 +43,10 @@ class Raw:
         """The files that grow: that of the ids, and the index."""
         return out, out + ".offsets"
 
-    @property
-    def paths(self) -> tuple[str, ...]:
+    @classmethod
+    def paths(cls, out: str) -> tuple[str, ...]:
         """The finished files, that of the ids first."""
-        return self.data.path, self.index.path
+        return cls.names(out)
 
     @staticmethod
     def auto(n_tokens: int) -> str:
@@ -117,10 +117,6 @@ class Megatron(Raw):
     def names(out: str) -> tuple[str, str]:
         prefix = out.removesuffix(".bin")
         return prefix + ".bin", prefix + ".idx"
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return self.data.path, self._idx.path
 
     @staticmethod
     def auto(n_tokens: int) -> str:

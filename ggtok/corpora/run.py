@@ -1,4 +1,4 @@
-"""``Tokenizer.encode_files``: from sources to finished files.
+"""From sources to one output's finished files.
 
     sources ─► documents ─► batches ─┐            (a thread)
                                      ▼
@@ -18,7 +18,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,16 @@ import numpy as np
 import ggtok._version
 from ggtok.base.cached import cached_property
 from ggtok.base.reading import read_up_to
-from ggtok.corpora import finished, formats, jsonl, sources, tables, text, vocabulary
+from ggtok.corpora import finished, formats, jsonl, streams, tables, text, verify, vocabulary
 from ggtok.corpora.ahead import Behind, ahead
 from ggtok.corpora.batches import BYTES, Batch, batches
 from ggtok.corpora.documents import DROPPING, RULES, Pieces, Place
 from ggtok.corpora.encode import Encoded, Encoder
+from ggtok.corpora.fields import Fields
 from ggtok.corpora.growing import Extent, Growing, give_name, partial_of
 from ggtok.corpora.journal import Journal, SourceState, compare, sync_folder
 from ggtok.corpora.layouts import Raw
-from ggtok.corpora.sources import Source
+from ggtok.corpora.sources import TABLES, Source
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
 from ggtok.loading.loaded import Loaded
@@ -46,43 +48,44 @@ _WHOLE = ("UGM",)
 
 
 class Run:
-    """One call."""
+    """One output."""
 
     def __init__(
         self,
         loaded: Loaded,
-        named: object,
-        out: str | os.PathLike[str],
+        sources: Sequence[Source],
+        out: str,
         *,
         format: str,
         dtype: str,
+        kind: str | None,
         separator: str | bytes | None,
-        field: str | None,
+        fields: Fields,
         add_special: bool,
         eos: bool,
         errors: str,
         threads: int,
         resume: bool,
         force: bool,
-        progress: ProgressFn | None,
+        progress: ProgressFn,
     ) -> None:
         self._start = time.perf_counter()
         self._threads, self._force = threads, force
         self._loaded, self._resume, self._progress = loaded, resume, progress
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
-        self._out = _path(out)
+        self._out, self._sources = out, sources
         self._format, self._dtype = formats.find(format, dtype, loaded.n_tokens)
         self._encoder = Encoder(loaded, bool(add_special), bool(eos), threads)
         self._separator = _separator(separator)
-        self._field = _field(field)
+        self._fields = fields
         self._errors = errors
-        self._sources = sources.find(named, formats.companions(self._out))
         self._options = {
             "format": format,
             "dtype": self._dtype,
+            "kind": kind,
             "separator": None if self._separator is None else repr(self._separator)[2:-1],
-            "field": self._field,
+            "field": self._fields.plan,
             "add_special": bool(add_special),
             "eos": bool(eos),
             "errors": errors,
@@ -97,7 +100,12 @@ class Run:
         }
 
     def _states(self) -> Iterator[SourceState]:
-        return ((source.path, source.size, source.mtime) for source in self._sources)
+        pairs = zip(self._sources, self._samples, strict=True)
+        return ((source.path, source.size, source.mtime, sample) for source, sample in pairs)
+
+    @cached_property
+    def _samples(self) -> array[int]:
+        return array("L", map(streams.sampled, self._sources))
 
     def summary(self) -> Summary:
         """Does it."""
@@ -115,7 +123,7 @@ class Run:
                     return self._finished()
             elif self._resume and self._files()[0] in there and not self._force:
                 try:
-                    return self._finished()
+                    return self._finished(already=True)
                 finally:
                     journal.remove()
             else:
@@ -187,22 +195,21 @@ class Run:
                 counts.documents += len(encoded.ends)
                 counts.ids += len(encoded.ids)
                 behind.put((batch, encoded))
-                if self._progress is not None:
-                    if before is None:
-                        before = batch.read if resumed else 0
-                    seconds = time.perf_counter() - self._start
-                    self._progress(
-                        EncodeProgress(
-                            counts.bytes,
-                            counts.documents,
-                            counts.ids,
-                            batch.read,
-                            total,
-                            seconds,
-                            bytes_before,
-                            before,
-                        )
+                if before is None:
+                    before = batch.read if resumed else 0
+                seconds = time.perf_counter() - self._start
+                self._progress(
+                    EncodeProgress(
+                        counts.bytes,
+                        counts.documents,
+                        counts.ids,
+                        batch.read,
+                        total,
+                        seconds,
+                        bytes_before,
+                        before,
                     )
+                )
                 del batch, encoded
         output.finish(self._manifest(output), self._source_rows(output))
         self._give_names(output.journal)
@@ -214,13 +221,14 @@ class Run:
             sources=len(self._sources),
             seconds=time.perf_counter() - self._start,
             resumed=resumed,
+            already_complete=False,
         )
 
     def _read(self, source: Source, place: Place) -> Pieces:
         if source.kind == "jsonl":
-            return jsonl.read(source, place, self._field, self._errors)
-        if source.kind in sources.TABLES:
-            return tables.read(source, place, self._field, self._errors)
+            return jsonl.read(source, place, self._fields, self._errors)
+        if source.kind in TABLES:
+            return tables.read(source, place, self._fields, self._errors)
         return text.read(source, place, self._text)
 
     @cached_property
@@ -235,7 +243,7 @@ class Run:
 
     def _files(self) -> tuple[str, ...]:
         """The output's names; the manifest's is the last."""
-        return (*self._format(self._out, self._dtype).paths, self._out + ".manifest.json")
+        return (*self._format.paths(self._out), self._out + ".manifest.json")
 
     def _manifest(self, output: _Output) -> dict[str, Any]:
         versions = {"ggtok": ggtok._version.__version__, "python": platform.python_version()}
@@ -255,16 +263,28 @@ class Run:
     def _source_rows(self, output: _Output) -> Iterator[dict[str, Any]]:
         """What the manifest says about each source."""
         documents = output.source_documents()
-        for (path, size, mtime), n in zip(self._states(), documents, strict=True):
-            yield {"path": path, "bytes": size, "mtime_ns": mtime, "documents": int(n)}
+        for (path, size, mtime, sample), n in zip(self._states(), documents, strict=True):
+            yield {
+                "path": path,
+                "bytes": size,
+                "mtime_ns": mtime,
+                "sample": sample,
+                "documents": int(n),
+            }
 
-    def _finished(self) -> Summary:
+    def _finished(self, already: bool = False) -> Summary:
         """The summary of an output that is complete, if this run would make the same."""
         files = self._files()
         manifest = finished.read(files[-1])
         if manifest is None:
             raise finished.not_ours(files[0])
         self._compare(manifest.plan)
+        if damage := verify.faults(self._out, manifest):
+            more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
+            raise FileError(
+                f"{damage[0]}{more}: the output is damaged; resume=False and force=True make it "
+                "again"
+            )
         counts = manifest.counts
         return Summary(
             **counts.as_dict(),
@@ -274,6 +294,7 @@ class Run:
             sources=len(self._sources),
             seconds=time.perf_counter() - self._start,
             resumed=counts.ids,
+            already_complete=already,
         )
 
 
@@ -392,6 +413,7 @@ class _Output:
                 "name": os.path.basename(file.path),
                 "bytes": file.extent.size,
                 "header_bytes": file.header,
+                "header_crc32": f"{file.header_crc:08x}",
                 "crc32": f"{file.extent.crc:08x}",
             }
             for file in files
@@ -413,7 +435,8 @@ class _Output:
             growing.close()
 
 
-def _path(out: object) -> str:
+def checked_path(out: object) -> str:
+    """Of a caller's argument: the path of the output."""
     if not isinstance(out, (str, os.PathLike)):
         raise InvalidTypeError(f"out must be str or a path, not {type(out).__name__}")
     path = os.fsdecode(os.fspath(out))
@@ -433,11 +456,3 @@ def _separator(separator: object) -> bytes | None:
     if not data:
         raise InvalidValueError("separator is empty; None makes each file one document")
     return data
-
-
-def _field(field: object) -> str:
-    if field is None:
-        return "text"
-    if not isinstance(field, str):
-        raise InvalidTypeError(f"field must be str, not {type(field).__name__}")
-    return field

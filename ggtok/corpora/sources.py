@@ -5,11 +5,19 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ggtok.errors import InvalidTypeError, InvalidValueError, file_error, not_found
+from ggtok.corpora.patterns import Choice, entries_of, expanded
+from ggtok.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    VocabWarning,
+    file_error,
+    not_found,
+)
 from ggtok.native.arguments import iterated
 
 # How a file's name ends, without that of a compression: what kind of file it is. All else is text.
@@ -20,8 +28,10 @@ KINDS = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".json": "json",
 }
-COMPRESSIONS = (".gz", ".zst")
+NAMES = ("text", "jsonl", "parquet", "arrow")
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 TABLES = ("parquet", "arrow")
 
 
@@ -30,8 +40,8 @@ class Source:
     """A file, and what tells it from a changed one.
 
     Attributes:
-        kind: "text", "jsonl", "parquet" or "arrow".
-        compression: "", ".gz" or ".zst".
+        kind: one of NAMES; "json" if that must be decided by what is in it (:mod:`.kinds`).
+        compression: "" or one of COMPRESSIONS.
         size: bytes, as it lies on the disk.
         mtime: when it was last changed, nanoseconds.
     """
@@ -60,81 +70,149 @@ class Own:
         return known or os.path.abspath(path) in self._paths
 
 
-def find(sources: object, own: Iterable[str]) -> list[Source]:
-    """The files that `sources` name: a path, or an iterable of paths; in order, those of a
-    folder or a glob sorted. `own` are the paths of the output's files, which folders may hold."""
-    if isinstance(sources, (str, bytes, os.PathLike)):
-        sources = [sources]
-    what = "sources must be a path or an iterable of paths"
-    if not isinstance(sources, Iterable):
-        raise InvalidTypeError(f"{what}, not {type(sources).__name__}")
-    found: list[Source] = []
-    output = Own(own)
-    for each in iterated(sources, what):
-        if not isinstance(each, (str, bytes, os.PathLike)):
-            raise InvalidTypeError(f"{what}, but one is {type(each).__name__}")
-        found += _of_path(os.fsdecode(each), output)
-    if not found:
-        raise InvalidValueError("no sources: the list is empty, or the folders hold no files")
-    return found
+class Search:
+    """Finds the files that paths, folders and globs name, each once, by its real path.
+
+    Args:
+        own: the paths of the output's files, which folders may hold.
+        choice: which files are meant of those that no path names itself.
+        kind: of all files, one of NAMES; None: by their names.
+    """
+
+    def __init__(
+        self, own: Iterable[str] = (), choice: Choice | None = None, kind: str | None = None
+    ) -> None:
+        self._own = Own(own)
+        self._choice = choice or Choice()
+        self._kind = kind
+        self._seen: set[str] = set()
+        self._found: list[Source] = []
+        self._dangling: dict[str, None] = {}
+
+    def find(self, sources: object) -> list[Source]:
+        """The files of a path, or of an iterable of paths, that this search hasn't found yet; in
+        order, those of a folder or a glob sorted."""
+        if isinstance(sources, (str, bytes, os.PathLike)):
+            sources = [sources]
+        what = "sources must be a path or an iterable of paths"
+        if not isinstance(sources, Iterable):
+            raise InvalidTypeError(f"{what}, not {type(sources).__name__}")
+        self._found, self._dangling = [], {}
+        for each in iterated(sources, what):
+            if not isinstance(each, (str, bytes, os.PathLike)):
+                raise InvalidTypeError(f"{what}, but one is {type(each).__name__}")
+            self._add(os.fsdecode(each))
+        if self._dangling:
+            warnings.warn(_about(list(self._dangling)), VocabWarning, stacklevel=2)
+        if not self._seen:
+            raise InvalidValueError(
+                "no sources: the list is empty, or the folders hold no files that are meant"
+            )
+        return self._found
+
+    def _add(self, path: str) -> None:
+        if "\0" in path:
+            raise InvalidValueError("sources: a path with a NUL character")
+        try:
+            status = os.stat(path)
+        except OSError as e:
+            if not glob.has_magic(path):
+                raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+            matches = sorted(expanded(path))
+            if not matches:
+                raise not_found(f"{path}: no file matches") from None
+            for match in matches:
+                self._add_match(match)
+            return
+        if stat.S_ISDIR(status.st_mode):
+            self._add_folder(path)
+        elif self._own.has(path, status):
+            raise InvalidValueError(f"{path}: a source and the output at once")
+        elif stat.S_ISREG(status.st_mode):
+            self._add_file(path, os.path.realpath(path), status)
+        else:
+            raise InvalidValueError(
+                f"{path}: not a regular file; a run that was stopped must be able to read it again"
+            )
+
+    def _add_match(self, path: str) -> None:
+        """What a glob matches: a folder with all that is in it."""
+        status = self._status(path)
+        name = _plain(path).replace(os.sep, "/")
+        if status is None or self._choice.excludes(name):
+            return
+        if stat.S_ISDIR(status.st_mode):
+            self._add_folder(path)
+        elif self._choice.has(name):
+            self._add_other(path, os.path.realpath(path), status)
+
+    def _add_folder(self, path: str) -> None:
+        """The files in a folder and those below it, sorted by path, without hidden ones. Links
+        are followed, each folder is entered once."""
+        waiting = [(path, os.path.realpath(path), "")]
+        entered = set()
+        while waiting:
+            folder, real, relative = waiting.pop()
+            if real in entered:
+                continue
+            entered.add(real)
+            below = []
+            for entry in entries_of(folder):
+                name = relative + entry.name
+                status = None if self._choice.excludes(name) else self._status(entry.path)
+                if status is None:
+                    continue
+                is_link = entry.is_symlink()
+                at = os.path.realpath(entry.path) if is_link else os.path.join(real, entry.name)
+                if stat.S_ISDIR(status.st_mode):
+                    below.append((entry.path, at, name + "/"))
+                elif self._choice.has(name):
+                    self._add_other(entry.path, at, status)
+            waiting += reversed(below)
+
+    def _status(self, path: str) -> os.stat_result | None:
+        """The status of what a folder or a glob names; None: it is a link that leads nowhere."""
+        try:
+            return os.stat(path)
+        except OSError as e:
+            if not os.path.islink(path):
+                raise file_error(e.errno or 0, e.strerror or str(e), path) from None
+        self._dangling[_plain(path)] = None
+        return None
+
+    def _add_other(self, path: str, real: str, status: os.stat_result) -> None:
+        """A file that a folder or a glob names; FIFOs, devices and the output are passed over."""
+        if stat.S_ISREG(status.st_mode) and not self._own.has(path, status):
+            self._add_file(path, real, status)
+
+    def _add_file(self, path: str, real: str, status: os.stat_result) -> None:
+        if real not in self._seen:
+            self._seen.add(real)
+            self._found.append(_source(_plain(path), status, self._kind))
 
 
-def _of_path(path: str, own: Own) -> Iterator[Source]:
-    if "\0" in path:
-        raise InvalidValueError("sources: a path with a NUL character")
-    try:
-        status = os.stat(path)
-    except OSError as e:
-        if not glob.has_magic(path):
-            raise file_error(e.errno or 0, e.strerror or str(e), path) from None
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise not_found(f"{path}: no file matches") from None
-        for match in matches:
-            yield from _within(match, own)
-        return
-    if stat.S_ISDIR(status.st_mode):
-        yield from _folder(path, own)
-    elif own.has(path, status):
-        raise InvalidValueError(f"{path}: a source and the output at once")
-    elif stat.S_ISREG(status.st_mode):
-        yield _source(path, status)
-    else:
-        raise InvalidValueError(
-            f"{path}: not a regular file; a run that was stopped must be able to read it again"
-        )
+def _about(links: list[str]) -> str:
+    more = f" (and {len(links) - 1} more)" if len(links) > 1 else ""
+    return f"{links[0]}: a link that leads nowhere is skipped{more}"
 
 
-def _within(path: str, own: Own) -> Iterator[Source]:
-    """What a folder or a glob names: whatever isn't a file is passed over."""
-    if os.path.isdir(path):
-        yield from _folder(path, own)
-        return
-    try:
-        status = os.stat(path)
-    except OSError:  # a link that leads nowhere
-        return
-    if stat.S_ISREG(status.st_mode) and not own.has(path, status):
-        yield _source(path, status)
+def _plain(path: str) -> str:
+    """The path in its shortest spelling: ``./in`` is ``in``. After a link, ``..`` leads elsewhere
+    than its spelling says, and stays."""
+    return path if os.pardir in path.split(os.sep) else os.path.normpath(path)
 
 
-def _folder(path: str, own: Own) -> Iterator[Source]:
-    """The files in a folder and those below it, sorted by path, without hidden ones."""
-
-    def fail(e: OSError) -> None:
-        raise file_error(e.errno or 0, e.strerror or str(e), e.filename or path) from None
-
-    for folder, folders, names in os.walk(path, onerror=fail):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if not name.startswith("."):
-                yield from _within(os.path.join(folder, name), own)
+def checked_kind(kind: object) -> str | None:
+    """Of a caller's argument."""
+    if kind is not None and kind not in NAMES:
+        raise InvalidValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r}")
+    return None if kind is None else str(kind)
 
 
-def _source(path: str, status: os.stat_result) -> Source:
+def _source(path: str, status: os.stat_result, kind: str | None) -> Source:
     name = path.lower()
     compression = compression_of(path)
-    kind = KINDS.get(os.path.splitext(name.removesuffix(compression))[1], "text")
+    kind = kind or KINDS.get(os.path.splitext(name.removesuffix(compression))[1], "text")
     if compression and kind in TABLES:
         raise InvalidValueError(
             f"{path}: {kind} files are compressed inside, so {compression} around one can't be "
@@ -144,8 +222,9 @@ def _source(path: str, status: os.stat_result) -> Source:
 
 
 def compression_of(path: str) -> str:
-    """How the file's name says that it is compressed: "", ".gz" or ".zst"."""
-    return next((end for end in COMPRESSIONS if path.lower().endswith(end)), "")
+    """How the file's name says that it is compressed: "" or one of COMPRESSIONS."""
+    extension = os.path.splitext(path)[1].lower()
+    return extension if extension in COMPRESSIONS else ""
 
 
 def changed(source: Source, status: os.stat_result) -> bool:

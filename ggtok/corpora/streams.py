@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ggtok.base.reading import open_regular
+from ggtok.base.reading import open_regular, read_up_to
+from ggtok.corpora.compressions import decompressor
 from ggtok.corpora.sources import Source, changed
-from ggtok.errors import FileError, GGTokError, MissingExtraError, file_error
+from ggtok.errors import FileError, GGTokError, file_error
 
 # Bytes read at a time. Larger blocks come and go in malloc's heap, and fragment it.
 BLOCK = 1 << 20
+_SAMPLES, _SAMPLE = 16, 4096  # blocks, and bytes of each
 
 
 class Stream:
@@ -64,6 +66,20 @@ class Stream:
         return place
 
 
+def sampled(source: Source) -> int:
+    """A CRC-32 of some of the file's bytes, as they lie on the disk: all of a small file, else
+    blocks that are spread evenly, the first and the last among them."""
+    with naming(source.path), open_regular(source.path) as file:
+        check(source, file.fileno())
+        if source.size <= _SAMPLES * _SAMPLE:
+            return zlib.crc32(read_up_to(file, source.size))
+        crc = 0
+        for i in range(_SAMPLES):
+            file.seek((source.size - _SAMPLE) * i // (_SAMPLES - 1))
+            crc = zlib.crc32(read_up_to(file, _SAMPLE), crc)
+        return crc
+
+
 def check(source: Source, file: int) -> None:
     """Refuses a file that isn't the one that was listed, or has changed since."""
     if changed(source, os.fstat(file)):
@@ -87,69 +103,3 @@ def naming(path: str) -> Iterator[None]:
         if isinstance(e, BadGzipFile):  # its message may show bytes
             raise FileError(f"{path}: not valid gzip data") from None
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
-
-
-def decompressor(path: str, compression: str, file: Any) -> Any:
-    """What reads an open file's bytes as they were before their compression, "", .gz or .zst."""
-    if compression == ".gz":
-        import gzip
-
-        return gzip.GzipFile(fileobj=file, mode="rb")
-    if compression == ".zst":
-        return _Zstd(path, file)
-    return file
-
-
-class _Zstd:
-    """Reads zstd frames by the standard library (Python 3.14) or the package zstandard.
-
-    What goes in at a time is small, since four bytes can become 128 KB.
-    """
-
-    def __init__(self, path: str, file: Any) -> None:
-        self._path, self._file = path, file
-        self._new, self._error = _zstd()
-        self._frame: Any = None  # the frame that began and hasn't ended
-        self._rest = b""  # what follows a frame's end
-
-    def read(self, n: int) -> bytes:
-        """About n bytes; none at the end."""
-        parts, have = [], 0
-        while have < n:
-            data = self._rest or self._file.read(_ZSTD_IN)
-            if not data:
-                if self._frame is not None:
-                    raise EOFError
-                break
-            self._frame = self._frame or self._new()
-            try:
-                part = self._frame.decompress(data)
-            except self._error as e:
-                raise FileError(f"{self._path}: not valid zstd data: {e}") from None
-            self._rest = b""
-            if self._frame.eof:
-                self._rest, self._frame = self._frame.unused_data, None
-            if part:
-                parts.append(part)
-                have += len(part)
-        return b"".join(parts)
-
-
-_ZSTD_IN = 4096  # bytes
-
-
-def _zstd() -> tuple[Any, type[Exception]]:
-    """What makes an object that decompresses one frame, and what that raises."""
-    try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
-
-        return zstd.ZstdDecompressor, zstd.ZstdError
-    except ImportError:
-        pass
-    try:
-        import zstandard
-    except ImportError:
-        raise MissingExtraError(
-            "a .zst file needs the package zstandard: run 'pip install \"ggtok[zstd]\"'"
-        ) from None
-    return zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError

@@ -78,6 +78,8 @@ class Summary(Counts):
         sources: how many files were read.
         seconds: that this call took.
         resumed: ids that an earlier run had written, and this one didn't make again.
+        already_complete: whether an earlier run had completed the output, so that this one did
+            nothing but verify it.
     """
 
     files: tuple[str, ...] = ()
@@ -86,6 +88,7 @@ class Summary(Counts):
     sources: int = 0
     seconds: float = field(default=0.0, compare=False)
     resumed: int = field(default=0, compare=False)
+    already_complete: bool = field(default=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """All attributes, for JSON."""

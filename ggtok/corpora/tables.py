@@ -17,6 +17,7 @@ from ggtok.corpora.documents import (
     filled,
     one_by_one,
 )
+from ggtok.corpora.fields import BETWEEN, Fields
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import check, naming
 from ggtok.corpora.summary import Counts
@@ -45,25 +46,27 @@ def pyarrow(what: str) -> Any:
     return pyarrow
 
 
-def read(source: Source, place: Place, field: str, errors: str) -> Pieces:
+def read(source: Source, place: Place, fields: Fields, errors: str) -> Pieces:
     """The documents of a Parquet or Arrow file from a row on."""
+    if not source.size:  # such as Hadoop's markers
+        return
     pa = pyarrow(f"{source.path}: a {source.kind} file")
     faults = Faults(errors, source.path)
     columns = _parquet if source.kind == "parquet" else _arrow
     row = place.offset
     with _naming(source, pa), open_regular(source.path) as file:
         check(source, file.fileno())
-        for column, share in columns(pa, _Bounded(file, source.size), source, field, row):
+        for each, share in columns(pa, _Bounded(file, source.size), source, fields, row):
             at = int(source.size * share)
             found: list[bytes | None] = []
-            for some in texts(pa, column, source.path, field, FileError):
+            for some in _joined(pa, each, source.path, fields):
                 found += some
                 while n := filled(found):
-                    yield from _group(found[:n], row, place.source, at, faults, field)
+                    yield from _group(found[:n], row, place.source, at, faults, fields)
                     del found[:n]
                     row += n
             if found:
-                yield from _group(found, row, place.source, at, faults, field)
+                yield from _group(found, row, place.source, at, faults, fields)
                 row += len(found)
         check(source, file.fileno())
 
@@ -82,8 +85,23 @@ class _Bounded:
         return getattr(self._file, name)
 
 
+def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[list[bytes | None]]:
+    """The documents of some rows, of which each field is a column."""
+    each = [
+        texts(pa, column, path, name, FileError)
+        for column, name in zip(columns, fields.names, strict=True)
+    ]
+    if len(each) == 1:
+        yield from each[0]
+        return
+    between = BETWEEN.encode()
+    for rows in zip(*each, strict=True):
+        values = zip(*rows, strict=True)
+        yield [None if None in row else between.join(row) for row in values]
+
+
 def _group(
-    group: list[bytes | None], row: int, number: int, at: int, faults: Faults, field: str
+    group: list[bytes | None], row: int, number: int, at: int, faults: Faults, fields: Fields
 ) -> Pieces:
     """Some rows: one piece, if each holds a document without faults, or none does."""
     if faults.rule == "skip" and not any(text is not None for text in group):
@@ -95,17 +113,17 @@ def _group(
         next = Place(number, row + len(group))
         yield Piece(b"", sum(map(len, texts)), next, at, many=texts)
         return
-    pieces = _pieces(group, row, number, at, faults, field)
+    pieces = _pieces(group, row, number, at, faults, fields)
     yield from one_by_one(pieces, Place(number, row), Place(number, row + len(group)))
 
 
 def _pieces(
-    group: list[bytes | None], row: int, number: int, at: int, faults: Faults, field: str
+    group: list[bytes | None], row: int, number: int, at: int, faults: Faults, fields: Fields
 ) -> Pieces:
     for text in group:
         where, row = f"row {row}", row + 1
         if text is None:
-            found = faults.found("missing", where, f"the field {field!r} is null")
+            found = faults.found("missing", where, f"the field {fields} is null")
             yield faults.piece(b"", 0, Place(number, row), at, found)
         else:
             yield faults.document(text, len(text), Place(number, row), at, where)
@@ -120,13 +138,11 @@ def texts(
     indices on its own, and would hand out whatever memory they lead to. `error` says so then.
     """
     is_dictionary = pa.types.is_dictionary(column.type)
-    kind = column.type.value_type if is_dictionary else column.type
-    if pa.types.is_null(kind):
+    _check_type(pa, column.type, path, field)
+    if pa.types.is_null(column.type.value_type if is_dictionary else column.type):
         values: list[bytes | None] = [None] * _ROWS
         yield from (values[: len(column) - at] for at in range(0, len(column), _ROWS))
         return
-    if str(kind) not in _BINARY:
-        raise InvalidTypeError(f"{path}: the column {field!r} is of {column.type}, not of strings")
     try:
         if is_dictionary:  # a value may be in very many rows, which share it
             values, column = _checked(pa, column.dictionary).to_pylist(), column.indices
@@ -138,6 +154,13 @@ def texts(
             yield [_value(values, i) for i in rows] if is_dictionary else rows
     except (pa.ArrowException, IndexError) as e:
         raise error(f"{path}: the Arrow data is malformed: {e}") from None
+
+
+def _check_type(pa: Any, type: Any, path: str, field: str) -> None:
+    """Refuses a column that isn't of strings."""
+    kind = type.value_type if pa.types.is_dictionary(type) else type
+    if str(kind) not in _BINARY and not pa.types.is_null(kind):
+        raise InvalidTypeError(f"{path}: the column {field!r} is of {type}, not of strings")
 
 
 # Types of columns of texts, and those of the same layout for which pyarrow asks no UTF-8.
@@ -164,17 +187,17 @@ def _value(values: list[bytes | None], i: int | None) -> bytes | None:
 
 
 def _parquet(
-    pa: Any, file: Any, source: Source, field: str, row: int
-) -> Iterator[tuple[Any, float]]:
-    """Columns of rows from one on, and the share of the file's rows up to their end."""
+    pa: Any, file: Any, source: Source, fields: Fields, row: int
+) -> Iterator[tuple[list[Any], float]]:
+    """The fields' columns of rows from one on, and the share of the file's rows up to their end."""
     import pyarrow.parquet
 
     def opened(**options: Any) -> Any:
         return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, **options)
 
     parquet = opened()
-    _has(field, parquet.schema_arrow.names, source.path)
-    dictionaries = opened(read_dictionary=[field])
+    places = _places(pa, fields, parquet.schema_arrow, source.path)
+    dictionaries = opened(read_dictionary=list(fields.names))
     at, total = 0, max(parquet.metadata.num_rows, 1)
     for group in range(parquet.num_row_groups):
         rows = parquet.metadata.row_group(group).num_rows
@@ -188,39 +211,44 @@ def _parquet(
             raise FileError(
                 f"{source.path}: row group {group}: rows of more than {LIMIT >> 20} MiB"
             )
-        longest = max(1, _longest(pa, dictionaries, group, field))
+        longest = max(1, _longest(pa, dictionaries, group, fields, places))
         end = at + rows
         for batch in parquet.iter_batches(
             max(1, min(_AT_ONCE // each, _MOST // longest, _MOST_ROWS)),
             row_groups=[group],
-            columns=[field],
+            columns=list(fields.names),
             use_threads=False,
         ):
             past = max(0, row - at)
             at += batch.num_rows
             if past < batch.num_rows:
-                yield batch.column(0).slice(past), at / total
+                yield [_leaf(batch, place).slice(past) for place in places], at / total
         if at != end:
             raise FileError(f"{source.path}: row group {group}: not as many rows as it says")
 
 
-def _longest(pa: Any, dictionaries: Any, group: int, field: str) -> int:
-    """Bytes of the longest value in the dictionary of a row group: each row may be that value,
+def _longest(pa: Any, dictionaries: Any, group: int, fields: Fields, places: list[_Place]) -> int:
+    """Bytes of the longest values in the dictionaries of a row group: each row may be that value,
     which takes no more than a few bits of the file."""
     import pyarrow.compute
 
+    longest = 0
     for batch in dictionaries.iter_batches(
-        1, row_groups=[group], columns=[field], use_threads=False
+        1, row_groups=[group], columns=list(fields.names), use_threads=False
     ):
-        column = batch.column(0)
-        if not pa.types.is_dictionary(column.type) or str(column.type.value_type) not in _BINARY:
-            return 0
-        lengths = pyarrow.compute.binary_length(_checked(pa, column.dictionary))
-        return pyarrow.compute.max(lengths).as_py() or 0
-    return 0
+        for place in places:
+            column = _leaf(batch, place)
+            kind = column.type
+            if pa.types.is_dictionary(kind) and str(kind.value_type) in _BINARY:
+                lengths = pyarrow.compute.binary_length(_checked(pa, column.dictionary))
+                longest += pyarrow.compute.max(lengths).as_py() or 0
+        break
+    return longest
 
 
-def _arrow(pa: Any, file: Any, source: Source, field: str, row: int) -> Iterator[tuple[Any, float]]:
+def _arrow(
+    pa: Any, file: Any, source: Source, fields: Fields, row: int
+) -> Iterator[tuple[list[Any], float]]:
     import pyarrow.ipc
 
     magic = file.read(6)
@@ -231,20 +259,51 @@ def _arrow(pa: Any, file: Any, source: Source, field: str, row: int) -> Iterator
     else:
         reader = pyarrow.ipc.open_stream(file)
         batches = iter(reader)
-    _has(field, reader.schema.names, source.path)
+    places = _places(pa, fields, reader.schema, source.path)
     at = 0
     for batch in batches:
         past = max(0, row - at)
         at += batch.num_rows
         if past < batch.num_rows:
-            yield batch.column(field).slice(past), file.tell() / max(source.size, 1)
+            columns = [_leaf(batch, place).slice(past) for place in places]
+            yield columns, file.tell() / max(source.size, 1)
 
 
-def _has(field: str, names: list[str], path: str) -> None:
-    if names.count(field) != 1:
-        several = "several columns" if field in names else "no column"
-        known = ", ".join(map(repr, names)) or "none"
-        raise InvalidValueError(f"{path}: {several} {field!r}; there are {known}; pass field=")
+# A column's name, and those of the fields of structs that lead to a field.
+_Place = tuple[str, ...]
+
+
+def _places(pa: Any, fields: Fields, schema: Any, path: str) -> list[_Place]:
+    return [_place(pa, name, schema, path) for name in fields.names]
+
+
+def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
+    if schema.names.count(name) == 1:
+        _check_type(pa, schema.field(name).type, path, name)
+        return (name,)
+    column, *inner = name.split(".")
+    if name not in schema.names and schema.names.count(column) == 1:
+        kind = schema.field(column).type
+        for part in inner:
+            if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+                break
+            kind = kind.field(part).type
+        else:
+            _check_type(pa, kind, path, name)
+            return (column, *inner)
+    several = "several columns" if name in schema.names else "no column"
+    known = ", ".join(map(repr, schema.names)) or "none"
+    raise InvalidValueError(f"{path}: {several} {name!r}; there are {known}; pass field=")
+
+
+def _leaf(batch: Any, place: _Place) -> Any:
+    """The column of a field of a batch, which may be in structs."""
+    name, *inner = place
+    column = batch.column(name)
+    for part in inner:
+        column.validate()
+        column = column.flatten()[column.type.get_field_index(part)]
+    return column
 
 
 @contextmanager

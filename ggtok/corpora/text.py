@@ -15,6 +15,7 @@ from typing import Any
 from ggtok.base.reading import open_regular, read_up_to
 from ggtok.corpora.documents import (
     BETWEEN,
+    BOM,
     DROPPING,
     INSIDE,
     LIMIT,
@@ -25,6 +26,7 @@ from ggtok.corpora.documents import (
     faultless,
     filled,
     one_by_one,
+    without_bom,
 )
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream, check, naming
@@ -63,14 +65,16 @@ def read(source: Source, place: Place, options: TextOptions) -> Pieces:
     """The documents of a text file from a place on."""
     faults = Faults(options.errors, source.path)
     if options.separator is None and source.size <= LONG and not source.compression:
-        text = _all(source)
-        end = Place(place.source, len(text))
-        yield faults.document(text, len(text), end, len(text), "the whole file")
+        data = _all(source)
+        text, n = data.removeprefix(BOM), len(data)
+        if text:  # an empty file holds no document
+            yield faults.document(text, n, Place(place.source, n), n, "the whole file")
         return
     with Stream(source) as stream:
         stream.seek(place.offset)
-        reader = _Reader(stream, place, options, faults)
-        for segment in _segments(stream.blocks(), options.separator, place, reader.most):
+        bom, blocks = without_bom(stream.blocks()) if not place.offset else (0, stream.blocks())
+        reader = _Reader(stream, place, options, faults, bom)
+        for segment in _segments(blocks, options.separator, place, reader.most):
             if isinstance(segment, list):
                 yield from reader.group(segment)
             else:
@@ -93,7 +97,6 @@ def _segments(
     group: list[bytes] = []
     size = 0
     long = place.state != BETWEEN
-    begun = long or separator is None
     for block in blocks:
         if separator is not None and (
             separator in block or separator in _border(held, block, len(separator) - 1)
@@ -105,7 +108,7 @@ def _segments(
             while n := filled(group):
                 yield group[:n]
                 del group[:n]
-            begun = long = False
+            long = False
             held, size = [], 0
         held.append(block)
         size += len(block)
@@ -116,11 +119,11 @@ def _segments(
             text = b"".join(held)
             back = _overlap(text, separator)
             yield text[: size - back], False, 0
-            begun = long = True
+            long = True
             held, size = [text[size - back :]], back
     if group:
         yield group
-    if begun or size:
+    if long or size:
         yield b"".join(held), True, 0
 
 
@@ -142,9 +145,11 @@ def _overlap(text: bytes, separator: bytes | None) -> int:
 class _Reader:
     """From segments to pieces."""
 
-    def __init__(self, stream: Stream, place: Place, options: TextOptions, faults: Faults) -> None:
+    def __init__(
+        self, stream: Stream, place: Place, options: TextOptions, faults: Faults, bom: int
+    ) -> None:
         self._stream, self._options, self._faults = stream, options, faults
-        self._offset = place.offset  # of the segment that comes next
+        self._offset = place.offset + bom  # of the segment that comes next
         self._told = place.offset  # up to where pieces have told their sizes
         self._source = place.source
         self._state = place.state

@@ -257,7 +257,11 @@ class Shards:
         sync_folder(file.path)
         paths = [os.path.join(job.folder, row["shard"]) for row in rows]
         return ggtok.Summary(
-            **counts.as_dict(), files=(*paths, file.path), format=job.format, dtype=job.dtype
+            **counts.as_dict(),
+            files=(*paths, file.path),
+            format=job.format,
+            dtype=job.dtype,
+            already_complete=False,
         )
 
     def _rows(self, records: Iterable[Record]) -> Iterator[Record]:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from ggtok.base.reading import SNIFFED
 from ggtok.corpora import jsonl, tables
-from ggtok.corpora.documents import RULES, Faults, Place
-from ggtok.corpora.sources import TABLES, Source, find
+from ggtok.corpora.documents import RULES, Faults, Place, without_bom
+from ggtok.corpora.fields import Fields
+from ggtok.corpora.kinds import decided
+from ggtok.corpora.sources import TABLES, Search, Source, checked_kind
 from ggtok.corpora.streams import Stream, naming
-from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
+from ggtok.errors import FileError, InvalidValueError
 
 BLOCK = 1 << 20  # bytes of a pipe that are read at a time: they stay in a cache
 MAX_TEXT = (1 << 32) - 1  # of a line, or of a text that is taken as a whole
@@ -30,29 +32,30 @@ class Reading:
 
     Attributes:
         lines: whether each line of a text is cut by itself.
-        field: the field or column of JSON lines and tables that is the text.
+        fields: the fields or columns of JSON lines and tables that are the text.
         errors: the rule for documents of files that are malformed.
+        kind: of all files; None: by their names.
     """
 
     lines: bool
-    field: str = "text"
-    errors: str = "raise"
+    fields: Fields
+    errors: str
+    kind: str | None
 
     @classmethod
-    def checked(cls, lines: bool, field: object, errors: object) -> Reading:
+    def checked(cls, lines: bool, field: object, errors: object, kind: object) -> Reading:
         """The same of a caller's arguments."""
-        if field is not None and not isinstance(field, str):
-            raise InvalidTypeError(f"field must be str, not {type(field).__name__}")
+        fields = Fields.checked(field)
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
-        return cls(lines, "text" if field is None else field, str(errors))
+        return cls(lines, fields, str(errors), checked_kind(kind))
 
 
-def files_of(path: str, own: Iterable[str] = ()) -> list[str]:
-    """The files that a path, a folder or a glob names, but for those of the output."""
+def files_of(path: str, search: Search) -> list[str]:
+    """The files that a path, a folder or a glob names, but for those that were found before."""
     if _is_pipe(path):
         return [path]
-    return [source.path for source in find(path, own)]
+    return [source.path for source in search.find(path)]
 
 
 def texts_of(path: str, reading: Reading) -> Iterator[Text]:
@@ -64,9 +67,9 @@ def texts_of(path: str, reading: Reading) -> Iterator[Text]:
         DocumentError: a document is malformed.
     """
     if _is_pipe(path):
-        yield from text_of(_blocks(path), path, reading)
+        yield from stream_of(_blocks(path), path, reading)
         return
-    for source in find(path, ()):
+    for source in decided(Search(kind=reading.kind).find(path), reading.fields):
         if source.kind == "text":
             with Stream(source) as stream:
                 yield from text_of(stream.blocks(), source.path, reading)
@@ -91,11 +94,22 @@ def _blocks(path: str) -> Iterator[bytes]:
 
 def _documents(source: Source, reading: Reading) -> Iterator[Text]:
     reader = tables if source.kind in TABLES else jsonl
-    for piece in reader.read(source, Place(0), reading.field, reading.errors):
+    for piece in reader.read(source, Place(0), reading.fields, reading.errors):
         if piece.many:
             yield from piece.many
         elif piece.text:
             yield piece.text
+
+
+def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
+    """The texts of what comes in blocks from somewhere with a name: a text or JSON lines."""
+    if reading.kind in TABLES:
+        raise InvalidValueError(f"{name}: a {reading.kind} file can only be read by its path")
+    if reading.kind == "jsonl":
+        for some in jsonl.documents(blocks, Faults(reading.errors, name), reading.fields):
+            yield from some
+    else:
+        yield from text_of(blocks, name, reading)
 
 
 # ---- text ----
@@ -103,9 +117,10 @@ def _documents(source: Source, reading: Reading) -> Iterator[Text]:
 
 def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
     """A text that comes in blocks: as a whole, or in parts of whole lines."""
-    faults, at = Faults(reading.errors, name), 0
+    faults = Faults(reading.errors, name)
     parts = _by_lines if reading.lines else _whole
-    for part in parts(_of_text(blocks, name), name):
+    at, checked = without_bom(_of_text(blocks, name))
+    for part in parts(checked, name):
         yield from _valid(part, at, faults, reading.lines)
         at += len(part)
 

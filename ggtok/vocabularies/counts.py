@@ -389,7 +389,8 @@ def count_words(
     pre: str = "llama-bpe",
     pre_patterns: Sequence[str] | None = None,
     documents: Literal["lines", "whole"] = "lines",
-    field: str | None = None,
+    kind: Literal["text", "jsonl", "parquet", "arrow"] | None = None,
+    field: str | Sequence[str] | None = None,
     errors: Literal["raise", "replace", "skip"] = "raise",
     max_words: int | None = None,
     threads: int = 0,
@@ -401,7 +402,8 @@ def count_words(
     only vocabularies of the same pre-tokenizer share them.
 
     Args:
-        sources, model, pre, pre_patterns, documents, field, errors, max_words, threads, progress:
+        sources, model, pre, pre_patterns, documents, kind, field, errors, max_words, threads,
+            progress:
             as of :func:`ggtok.train`.
 
     Raises:
@@ -412,7 +414,7 @@ def count_words(
         InvalidTypeError, InvalidValueError: an argument makes no sense.
     """
     cut = check_cut(model, pre, pre_patterns)
-    reading = Reading.checked(check_documents(documents), field, errors)
+    reading = Reading.checked(check_documents(documents), field, errors, kind)
     limit = check_max_words(max_words)
     n_threads = check_threads(threads, cut)
     counts = WordCounts(cut, limit)

@@ -30,7 +30,8 @@ def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
     """The sources' texts: of at most some BLOCK bytes where lines are documents.
 
     A path is a file, a folder or a glob; a ``str`` or bytes-like object a text; an Arrow stream
-    (or array) of strings is texts; any other iterable is of these.
+    (or array) of strings is texts; any other iterable is of these. A source that it has twice
+    counts twice.
     """
     one = _one(sources, reading)
     if one is not None:
@@ -63,7 +64,7 @@ def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
     if isinstance(source, os.PathLike):
         return _texts(corpus.texts_of(os.fsdecode(source), reading), lines)
     if isinstance(source, Named):
-        return _texts(corpus.text_of(source.blocks, source.name, reading), lines)
+        return _texts(corpus.stream_of(source.blocks, source.name, reading), lines)
     if isinstance(source, str):
         return _text(text_bytes(source), lines)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):

@@ -144,7 +144,8 @@ def train(
     min_frequency: int = 2,
     max_token_length: int | None = None,
     documents: Literal["lines", "whole"] = "lines",
-    field: str | None = None,
+    kind: Literal["text", "jsonl", "parquet", "arrow"] | None = None,
+    field: str | Sequence[str] | None = None,
     errors: Literal["raise", "replace", "skip"] = "raise",
     max_words: int | None = None,
     held_out: object = None,
@@ -164,9 +165,9 @@ def train(
     Args:
         sources: what to train on. An ``os.PathLike`` is a file, a folder or a glob, of what
             ``Tokenizer.encode_files`` reads: UTF-8 text, JSON lines, Parquet and Arrow files,
-            ``.gz`` and ``.zst``. A ``str`` or bytes-like object is a text, an Arrow stream of
-            strings is texts, and any other iterable is of these. Or the :class:`WordCounts` of
-            :func:`count_words`.
+            ``.gz``, ``.bz2``, ``.xz`` and ``.zst``. A ``str`` or bytes-like object is a text, an
+            Arrow stream of strings is texts, and any other iterable is of these. Or the
+            :class:`WordCounts` of :func:`count_words`.
         vocab_size: how many tokens to make, special ones included. There are fewer if the text
             gives no more (``v.report`` tells).
         model: ``"bpe"``: byte-level BPE. ``"spm"``: SentencePiece's BPE, with a byte token for
@@ -197,6 +198,7 @@ def train(
             two bytes may always be merged). SentencePiece's have at most 16 characters.
         documents: ``"lines"``: each line is cut by itself, newline included (SentencePiece:
             without). ``"whole"``: each file or text as a whole; one is held in memory.
+        kind: of all files; None: by their names, as for ``Tokenizer.encode_files``.
         field: the field of JSON lines, or the column of tables, that is the text; default:
             ``"text"``.
         errors: what to do about documents of files that are malformed: not UTF-8, without the
@@ -220,7 +222,7 @@ def train(
     """
     byte_fallback = truth(byte_fallback, "byte_fallback")
     split_digits = truth(split_digits, "split_digits")
-    reading = Reading.checked(check_documents(documents), field, errors)
+    reading = Reading.checked(check_documents(documents), field, errors, kind)
     limit = check_max_words(max_words)
     size, template = check_size(vocab_size), check_template(chat_template)
     named = {"bos": bos, "eos": eos, "unk": unk, "pad": pad}

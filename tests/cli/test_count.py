@@ -143,13 +143,43 @@ def test_binary_files(run, tmp_path: Path) -> None:
     assert run("count", BPE, "-", stdin=b"a\0b").out == f"{n}  -\n".encode()
     big = tmp_path / "big"
     big.write_bytes(b"\0" * (5 << 20))
-    many = [str(big), str(path), str(path), str(path)]
+    many = [str(big), str(path), *(str(tmp_path / f"{i}") for i in range(2))]
+    for name in many[2:]:
+        Path(name).write_bytes(b"\0")
     result = run("count", BPE, *many)
     assert result.out == b"0  total\n"
     assert result.warnings[0].startswith("ggtok: warning: 4 binary files not counted: ")
 
 
 # ---- folders ----
+
+
+def test_nested_and_several_fields(run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"m": {"t": "Hello"}, "u": "world"}\n')
+    result = run("count", BPE, str(tmp_path / "a.jsonl"), "--field", "m.t", "--field", "u")
+    n = ggtok.load(BPE).count("Hello\n\nworld", add_special=False)
+    assert result.out.split()[0] == str(n).encode()
+
+
+def test_kind(run, tmp_path: Path) -> None:
+    (tmp_path / "a.data").write_text('{"text": "Hello"}\n')
+    tok = ggtok.load(BPE)
+    path = str(tmp_path / "a.data")
+    for kind, text in (("jsonl", "Hello"), ("text", '{"text": "Hello"}\n')):
+        n = tok.count(text, add_special=False)
+        assert run("count", BPE, path, "--kind", kind, "--total").out == f"{n}\n".encode()
+    assert run("count", BPE, path, "--kind", "text", "--field", "x").status == 2
+
+
+def test_each_file_is_counted_once(run, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "below").mkdir(parents=True)
+    for path in (folder / "a.txt", folder / "below" / "b.txt"):
+        path.write_text("Hello")
+    (tmp_path / "link").symlink_to("in/a.txt")
+    words = [folder, folder / "below", folder / "a.txt", f"{folder}/./a.txt", tmp_path / "link"]
+    result = run("count", BPE, *map(str, words), "--json")
+    assert list(listed(result)) == [str(folder / "a.txt"), str(folder / "below" / "b.txt")]
 
 
 def test_ignore_rules(run, tree: Path) -> None:

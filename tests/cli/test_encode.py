@@ -14,6 +14,7 @@ import pytest
 
 import ggtok
 from ggtok.cli import encode, progress
+from ggtok.corpora.journal import Journal
 from ggtok.corpora.summary import EncodeProgress
 from tests.cli.command import LLAMA3
 from tests.files.corpus import ids_of, raw_ids
@@ -23,6 +24,7 @@ from tests.files.corpus import ids_of, raw_ids
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("one\n\ntwo\n\n\xff")
+    (tmp_path / "notes").write_text("precious")
     (tmp_path / "b.jsonl").write_text('{"t": "x"}\n{"u": 1}\nno\n{"t": ""}\n')
     return tmp_path
 
@@ -38,17 +40,14 @@ def test_files(run: Any, here: Path) -> None:
         "o.offsets\no.manifest.json\n"
     )
     again = run("encode", LLAMA3, "a.txt", "-o", "o", "--separator", r"\n\n")
-    assert again.out == done.out
-    assert again.warnings == [
-        f"ggtok: warning: went on after {sum(map(len, ids))} ids of the interrupted run; "
-        "--restart begins again"
-    ]
+    assert again.out == done.out.replace(b"o:", b"o is already complete:", 1)
+    assert (again.errors, again.warnings) == ([], [])
     assert run("encode", LLAMA3, "a.txt", "-o", "o", "--restart", "--no-eos").status == 0
     assert raw_ids(here / "o") == [tok.encode("one\n\ntwo\n\n\xff")]
 
 
 def test_options(run: Any, here: Path) -> None:
-    options = ["--format", "npy", "--dtype", "int32", "--field", "t", "--errors", "skip"]
+    options = ["--dtype", "int32", "--field", "t", "--errors", "skip"]
     options += ["--no-special", "--threads", "1", "--json"]
     done = run("encode", "-m", LLAMA3, "b.jsonl", "-o", "o.npy", *options)
     tok = ggtok.load(LLAMA3)
@@ -73,13 +72,113 @@ def test_options(run: Any, here: Path) -> None:
             "b.jsonl: the line at byte 0: the field 'text' is missing",
         ),
         ([LLAMA3, "b.jsonl", "-o", "o"], "--errors skip drops such documents"),
-        ([LLAMA3, "a.txt", "-o", "b.jsonl"], "--force writes over it"),
+        ([LLAMA3, "a.txt", "-o", "notes"], "--force writes over it"),
+        ([LLAMA3, "a.txt", "-o", "ids.parquet"], "name the output ids.bin, or .npy or .arrow"),
+        ([LLAMA3, "a.txt", "-o", "o.npy", "--format", "raw"], "doesn't hold --format raw, but"),
     ],
 )
 def test_errors(run: Any, here: Path, arguments: list[str], message: str) -> None:
     done = run("encode", *arguments)
     assert done.status == 2 and message in done.errors[0] and len(done.errors) == 1
     assert "errors=" not in done.errors[0] and "resume=" not in done.errors[0]
+
+
+def test_include_and_exclude(run: Any, here: Path) -> None:
+    """Beside the output itself, which is in the folder."""
+    tok = ggtok.load(LLAMA3)
+    for name in ("in/c.md", "in/x/d.txt", "in/x/e.txt"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text(name)
+    command = [
+        "encode",
+        LLAMA3,
+        "in",
+        "-o",
+        "in/ids.bin",
+        "--include",
+        "*.txt",
+        "--include",
+        "*.md",
+    ]
+    for _ in range(2):
+        assert run(*command, "--exclude", "x/d*").status == 0
+        assert raw_ids(here / "in/ids.bin") == ids_of(tok, ["in/c.md", "in/x/e.txt"], tok.eos_id)
+    with pytest.raises(TypeError, match="include must be str or a list of str, not int"):
+        tok.encode_files("in", "o", include=3)  # type: ignore[arg-type]
+
+
+def interrupt(run: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    """The command, as Ctrl-C stops it after some checkpoints."""
+    with monkeypatch.context() as patched:
+        for name, value in (("CHECKPOINT", 200), ("BYTES", 100), ("_THREAD", 1)):
+            patched.setattr(f"ggtok.corpora.run.{name}", value)
+        patched.setattr("ggtok.corpora.documents.GROUP", 100)
+        patched.setattr("ggtok.corpora.streams.BLOCK", 300)
+        written = []
+
+        def sync(self: Any, state: Any) -> None:
+            checkpoint(self, state)
+            written.append(state)
+            if len(written) == 3:
+                raise KeyboardInterrupt
+
+        checkpoint = Journal.checkpoint
+        patched.setattr(Journal, "checkpoint", sync)
+        return run("encode", *arguments)
+
+
+def test_ctrl_c(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "a.txt").write_text("some text\n" * 300)
+    command = [LLAMA3, "a.txt", "-o", "o", "--separator", r"\n", "--threads", "1"]
+    done = interrupt(run, monkeypatch, *command)
+    assert done.status == 130 and (here / "o.journal").exists()
+    assert done.notes == ["ggtok: note: interrupted: run the same command to continue"]
+    again = run("encode", *command)
+    assert again.status == 0 and "went on after " in again.warnings[0]
+    tok = ggtok.load(LLAMA3)
+    assert raw_ids(here / "o") == 300 * ids_of(tok, ["some text"], tok.eos_id)
+    assert interrupt(run, monkeypatch, "-q", *command, "--restart").notes == []
+
+
+def test_shards(run: Any, here: Path) -> None:
+    for name in "abcd":
+        (here / f"{name}.text").write_text(name)
+    done = run("encode", LLAMA3, "*.text", "-o", "o.bin", "--shards", "2", "--json")
+    assert json.loads(done.out)["files"][::3] == ["o-00000-of-00002.bin", "o-00001-of-00002.bin"]
+    done = run("encode", LLAMA3, "*.text", "-o", "o.bin", "--shards", "2")
+    assert done.out.startswith(b"o.bin in 2 shards is already complete: 12 ids (uint16) of 4 docu")
+    done = run("encode", "--verify", "o.bin")
+    assert done.out == b"o.bin: complete: 12 ids of 4 documents, as they were written\n"
+    (here / "o-00001-of-00002.bin.manifest.json").unlink()
+    done = run("encode", "--verify", "o.bin")
+    assert done.out == b"o-00001-of-00002.bin: isn't complete: it has no manifest\n"
+    done = run("encode", LLAMA3, "*.text", "-o", "o.bin", "--shards", "5")
+    assert "--shards 5 of 4 source files: a shard has whole files" in done.errors[0]
+
+
+def test_kind(run: Any, here: Path) -> None:
+    tok = ggtok.load(LLAMA3)
+    (here / "c.json").write_text('[{"text": "a"}]')
+    done = run("encode", LLAMA3, "c.json", "-o", "o")
+    assert done.status == 2 and "--kind text takes the file as a text" in done.errors[0]
+    assert run("encode", LLAMA3, "c.json", "-o", "o", "--kind", "text").status == 0
+    assert raw_ids(here / "o") == ids_of(tok, ['[{"text": "a"}]'], tok.eos_id)
+
+
+def test_verify(run: Any, here: Path) -> None:
+    assert run("encode", LLAMA3, "a.txt", "-o", "o").status == 0
+    done = run("encode", "--verify", "o")
+    assert (done.status, done.errors) == (0, [])
+    assert done.out == b"o: complete: 11 ids of 1 document, as they were written\n"
+    (here / "o.offsets").unlink()
+    done = run("encode", "--verify", "o")
+    assert (done.status, done.out, done.errors) == (1, b"o.offsets: is missing\n", [])
+    found = json.loads(run("encode", "--verify", "o", "--json").out)
+    assert found == {"files": ["o.offsets", "o"], "faults": ["o.offsets: is missing"]}
+    again = run("encode", LLAMA3, "a.txt", "-o", "o")
+    assert again.status == 2 and "--restart and --force make it again" in again.errors[0]
+    assert run("encode", "--verify", "a.txt").status == 2
+    assert "unexpected argument" in run("encode", "--verify", "o", "p").errors[0]
 
 
 class Terminal(io.StringIO):

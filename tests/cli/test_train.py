@@ -31,6 +31,14 @@ def run(*argv: object) -> int:
     return cli.main(["train", *map(str, argv)])
 
 
+def test_kind(tmp_path: Path) -> None:
+    (tmp_path / "a.data").write_text('{"text": "one two"}\n')
+    out = str(tmp_path / "a.counts")
+    command = [str(tmp_path / "a.data"), "--save-counts", out, "--kind", "jsonl"]
+    assert run(*command) == 0
+    assert {word.decode() for word, _ in ggtok.WordCounts.load(out).items()} == {"one", " two"}
+
+
 def test_a_vocabulary_from_files(text: Path, tmp_path: Path, capfd: Capture) -> None:
     out, template = tmp_path / "own.gguf", tmp_path / "template"
     template.write_text("{{ messages }}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import itertools
 import json
+import lzma
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -49,6 +51,10 @@ def compressed(path: Path, data: bytes) -> Path:
     half = len(data) // 2
     if path.suffix == ".gz":
         data = gzip.compress(data[:half]) + gzip.compress(data[half:])
+    elif path.suffix == ".bz2":
+        data = bz2.compress(data[:half]) + bz2.compress(data[half:])
+    elif path.suffix == ".xz":
+        data = lzma.compress(data[:half]) + bytes(8) + lzma.compress(data[half:]) + bytes(4)
     elif path.suffix == ".zst":
         import zstandard
 

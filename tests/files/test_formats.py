@@ -141,6 +141,35 @@ def test_names(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> None:
         assert [Path(name).name for name in summary.files][-1] == f"{out}.manifest.json"
 
 
+def test_the_extension_selects_the_format(
+    tok: ggtok.Tokenizer, tmp_path: Path, source: Path
+) -> None:
+    """Where no argument does; what doesn't fit it is an error that says what would."""
+    for out, format in (("t.npy", "npy"), ("t.NPY", "npy"), ("t.bin", "raw"), ("t.tokens", "raw")):
+        assert tok.encode_files(source, tmp_path / out, resume=False, force=True).format == format
+    assert np.load(tmp_path / "t.npy").dtype == np.uint16
+    rows: list[tuple[str, Any, str]] = [
+        ("u.npy", "raw", r"a .npy file doesn't hold format='raw', but format='npy'"),
+        ("u.arrow", "npy", r"a .arrow file doesn't hold format='npy', but format='arrow'"),
+        ("u.bin", "npy", r"a .bin file doesn't hold format='npy', but format='raw'"),
+        ("u.parquet", None, r"u.parquet: ids aren't written as .parquet; name the output .*u.bin"),
+        ("u.bin.gz", "raw", r"ids aren't written as .gz"),
+        ("u.idx", "megatron", r"ids aren't written as .idx"),
+        ("u.npy", "zip", "format must be one of"),
+    ]
+    for out, format, message in rows:
+        with pytest.raises(ggtok.InvalidValueError, match=message):
+            tok.encode_files(source, tmp_path / out, format=format)
+    assert not list(tmp_path.glob("u*"))
+
+
+@pytest.mark.full
+def test_the_extension_selects_arrow(tok: ggtok.Tokenizer, tmp_path: Path, source: Path) -> None:
+    for out in ("t.arrow", "t.feather", "t.ipc"):
+        assert tok.encode_files(source, tmp_path / out).format == "arrow"
+        assert pa.ipc.open_file(tmp_path / out).read_all().num_rows == 1
+
+
 def test_types(tok: ggtok.Tokenizer) -> None:
     """ "auto" takes the smallest that fits; Megatron's rule for Megatron."""
     from ggtok.corpora.formats import find

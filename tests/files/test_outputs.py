@@ -104,12 +104,13 @@ def test_a_journal_of_others(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -
 @posix
 def test_sources_and_the_model(tok: ggtok.Tokenizer, text: Path, tmp_path: Path) -> None:
     """Are no outputs, under whatever name, and not by force either."""
+    text = text.rename(tmp_path / "a")
     (tmp_path / "link").symlink_to(text)
     os.link(text, tmp_path / "hard")
-    model = tmp_path / "model.gguf"
+    model = tmp_path / "model"
     model.write_bytes(Path(str(tok._loaded.path)).read_bytes())
     own = ggtok.load(model)
-    for out in ("a.txt", "link", "hard"):
+    for out in ("a", "link", "hard"):
         match = "a source and the output at once"
         refused(tok, match, text, tmp_path / out, resume=False, force=True)
     refused(own, "is the source itself", text, model, resume=False, force=True)

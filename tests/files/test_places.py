@@ -17,6 +17,7 @@ import ggtok
 from ggtok.base import channel, reading
 from ggtok.corpora import ahead, encode, jsonl, sources, streams, tables, text
 from ggtok.corpora.documents import Piece, Pieces, Place
+from ggtok.corpora.fields import Fields
 from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
@@ -31,10 +32,11 @@ feather: Any = Lazy("pyarrow.feather")
 parquet: Any = Lazy("pyarrow.parquet")
 
 Read = Callable[[Source, Place], Pieces]
+TEXT = Fields.checked(None)
 
 
 def source(path: Path) -> Source:
-    (found,) = sources.find(path, frozenset())
+    (found,) = sources.Search().find(path)
     return found
 
 
@@ -88,7 +90,7 @@ def test_records(tmp_path: Path, small: None) -> None:
     texts = documents(1, 60)
     for name in ("a.jsonl", *(["a.jsonl.zst"] if samples.FULL else [])):
         path = compressed(tmp_path / name, lines(texts))
-        places(lambda found, place: jsonl.read(found, place, "text", "raise"), source(path))
+        places(lambda found, place: jsonl.read(found, place, TEXT, "raise"), source(path))
 
 
 @pytest.mark.full
@@ -98,7 +100,7 @@ def test_tables(tmp_path: Path, small: None) -> None:
     feather.write_feather(table, str(tmp_path / "a.feather"), chunksize=7)
     for name in ("a.parquet", "a.feather"):
         found = source(tmp_path / name)
-        places(lambda found, place: tables.read(found, place, "text", "raise"), found)
+        places(lambda found, place: tables.read(found, place, TEXT, "raise"), found)
 
 
 def test_seek(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.corpora import growing, journal, run
+from ggtok.corpora import growing, journal, run, verify
 from ggtok.corpora.summary import EncodeProgress
 from tests.files import kill
 from tests.files.corpus import compressed, documents, files_of, jsonl, raw_ids
@@ -90,7 +90,8 @@ def test_stopped_anywhere(
 
     Claim corpora.1, Claim corpora.2."""
     options: dict[str, Any] = {"format": format, "errors": errors, "separator": separator}
-    whole = tok.encode_files(sources, tmp_path / "o.bin", **options)
+    out = tmp_path / {"npy": "o.npy", "arrow": "o.arrow"}.get(format, "o.bin")
+    whole = tok.encode_files(sources, out, **options)
     expected = files_of(tmp_path, "o.")
     assert len(expected) == {"arrow": 2}.get(format, 3)
     for seed in range(2):
@@ -103,12 +104,12 @@ def test_stopped_anywhere(
                 progress = stopping(r.choice([0, 10, 30, 80]))
                 threads = r.choice([1, 2])
                 summary = tok.encode_files(
-                    sources, tmp_path / "o.bin", progress=progress, threads=threads, **options
+                    sources, out, progress=progress, threads=threads, **options
                 )
                 break
             except Stop:
                 stops += 1
-                assert not (tmp_path / "o.bin").exists()
+                assert not out.exists()
         assert files_of(tmp_path, "o.") == expected
         resumed.append(summary.resumed)
         assert summary.as_dict() | {"seconds": 0, "resumed": 0} == whole.as_dict() | {
@@ -149,6 +150,65 @@ def test_a_finished_output_is_not_made_again(
     assert files_of(tmp_path, "o") == before
     tok.encode_files(tmp_path / "a.txt", tmp_path / "o", resume=False)
     assert files_of(tmp_path, "o") == before
+
+
+@pytest.mark.parametrize("format", ["raw", "npy", "megatron"])
+def test_a_damaged_output_is_not_complete(
+    tok: ggtok.Tokenizer, tmp_path: Path, format: Any
+) -> None:
+    """Whichever of its files is missing, or has another size or byte, in its header, too."""
+    (tmp_path / "a.txt").write_text("some text")
+    first = tok.encode_files(tmp_path / "a.txt", tmp_path / "o", format=format)
+    for name in first.files[:-1]:
+        data = Path(name).read_bytes()
+        rows = [
+            (data[:-1], "bytes, not the"),
+            (data + b"\0", "bytes, not the"),
+            (None, "is missing"),
+        ]
+        rows += [
+            (bytes([*data[:at], data[at] ^ 1, *data[at + 1 :]]), "its checksum differs")
+            for at in (0, len(data) // 2, len(data) - 1)
+        ]
+        for damaged, message in rows:
+            if damaged is None:
+                os.unlink(name)
+            else:
+                Path(name).write_bytes(damaged)
+            manifest, faults = verify.verify(str(tmp_path / "o"))
+            assert len(faults) == 1 and faults[0].startswith(f"{name}: ") and message in faults[0]
+            assert manifest.counts.ids == first.ids
+            if damaged is not None or name != first.files[0]:  # else it is made again
+                with pytest.raises(
+                    ggtok.FileError, match=f"{message}.*resume=False and force=True"
+                ):
+                    tok.encode_files(tmp_path / "a.txt", tmp_path / "o", format=format)
+            options: Any = {"resume": False, "force": True, "format": format}
+            tok.encode_files(tmp_path / "a.txt", tmp_path / "o", **options)
+            assert Path(name).read_bytes() == data
+            assert verify.verify(str(tmp_path / "o"))[1] == []
+
+
+def test_what_can_not_be_verified(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+    out = str(tmp_path / "o")
+    with pytest.raises(FileNotFoundError, match=r"o.manifest.json: doesn't exist"):
+        verify.verify(out)
+    (tmp_path / "a.txt").write_text("some text")
+    tok.encode_files(tmp_path / "a.txt", out)
+    path = tmp_path / "o.manifest.json"
+    manifest = path.read_text()
+    for other in ("", "{}", manifest.replace('"raw"', '"zip"'), manifest[:-9]):
+        path.write_text(other)
+        with pytest.raises(ggtok.FileError, match="is not a manifest of encode_files"):
+            verify.verify(out)
+    path.write_text(manifest.replace('"o.offsets"', '"../secret"'))
+    assert verify.verify(out)[1] == [f"{out}.offsets: isn't in the manifest"]
+    with pytest.raises(ggtok.FileError, match=r"o\.offsets: isn't in the manifest"):
+        tok.encode_files(tmp_path / "a.txt", out)
+    path.write_text(manifest)
+    (tmp_path / "o").unlink()
+    (tmp_path / "o").mkdir()
+    assert "can't be read" in verify.verify(out)[1][0]
 
 
 def refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> None:
@@ -214,6 +274,31 @@ def test_changes_are_refused(
     # resume=False begins again, whatever there is.
     tok.encode_files(folder, out, resume=False)
     assert not list(tmp_path.glob("o*.partial")) and not list(tmp_path.glob("*.journal"))
+
+
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize("length", [1, 60])
+def test_content_that_changed_under_the_same_size_and_time(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, finished: bool, length: int
+) -> None:
+    """Of a small file any byte, of a large one those of the blocks that are sampled."""
+    path, out = tmp_path / "a.txt", tmp_path / "o"
+    path.write_bytes(b"some text\n" * 1000 * length)
+    if finished:
+        tok.encode_files(path, out)
+    else:
+        with pytest.raises(Stop):
+            tok.encode_files(path, out, progress=stopping(8 if length == 1 else 30))
+    status, data = path.stat(), path.read_bytes()
+    for at in (0, len(data) - 1, *([5432] if length == 1 else [])):
+        changed = bytearray(data)
+        changed[at] = ord("!")
+        path.write_bytes(changed)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        refused("a.txt was changed", tok, path, out)
+    path.write_bytes(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    tok.encode_files(f"{tmp_path}/./a.txt", out)  # another spelling is the same source
 
 
 def test_a_stricter_rule_may_be_relaxed(tok: ggtok.Tokenizer, tmp_path: Path, small: None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def expected(tok: ggtok.Tokenizer) -> list[list[int]]:
     return ids_of(tok, TEXTS, tok.eos_id)
 
 
-@pytest.mark.parametrize("end", ["", ".gz", full(".zst")])
+@pytest.mark.parametrize("end", ["", ".gz", ".bz2", ".xz", full(".zst")])
 @pytest.mark.parametrize("separator", ["\n", "<|endoftext|>", b"aab", "\0"])
 def test_text_by_separator(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, separator: str | bytes
@@ -44,7 +45,7 @@ def test_text_by_separator(
     assert summary.ids == sum(map(len, raw_ids(tmp_path / "o")))
 
 
-@pytest.mark.parametrize("end", ["", ".gz", full(".zst")])
+@pytest.mark.parametrize("end", ["", ".gz", ".bz2", ".xz", full(".zst")])
 def test_whole_files(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, expected: list[list[int]]
 ) -> None:
@@ -59,15 +60,17 @@ def test_whole_files(
     (folder / ".git" / "config").write_text("no")
     (folder / "dangling").symlink_to("nowhere")
     os.mkfifo(folder / "pipe")
-    tok.encode_files(folder, folder / "o")
+    with pytest.warns(ggtok.VocabWarning, match="dangling: a link that leads nowhere is skipped"):
+        tok.encode_files(folder, folder / "o")
     # Files of a folder come before what is in the folders below.
     assert raw_ids(folder / "o") == expected
     tok.encode_files(
-        [f"{folder}/0*.txt{end}", f"{folder}/**/03*", str(folder / "below")], tmp_path / "p"
+        [f"{folder}/**/03*", f"{folder}/0*.txt{end}", str(folder / "below")], tmp_path / "p"
     )
-    glob = [*range(30), *range(30, 40), *range(30, 60)]
+    glob = [*range(30, 40), *range(30), *range(40, 60)]
     assert raw_ids(tmp_path / "p") == [expected[i] for i in glob]
     # What an earlier run wrote there is no source.
+    (folder / "dangling").unlink()
     again = tok.encode_files(folder, folder / "o", resume=False)
     assert again.sources == 60
 
@@ -86,9 +89,9 @@ def test_jsonl(
     use(parser, monkeypatch)
     data = b"\xef\xbb\xbf" + jsonl(TEXTS, "content").replace(b"\n", b"\n  \n\n", 5)
     path = compressed(tmp_path / f"a{end}", data[:-1])  # the last line without its newline
-    summary = tok.encode_files([path, path], tmp_path / "o", field="content")
-    assert raw_ids(tmp_path / "o") == 2 * expected
-    assert summary.bytes == 2 * len(data[:-1])
+    summary = tok.encode_files(path, tmp_path / "o", field="content")
+    assert raw_ids(tmp_path / "o") == expected
+    assert summary.bytes == len(data[:-1])
 
 
 def use(parser: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +100,78 @@ def use(parser: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(__import__("sys").modules, other, None)
     jsonl_reader._parser.cache_clear()
     monkeypatch.setattr(jsonl_reader, "_parser", jsonl_reader._parser.__wrapped__)
+
+
+NESTED = [{"meta": {"text": t, "n": {"t": t[::-1]}}, "title": t[:9], "a.b": t} for t in TEXTS]
+FIELDS = [
+    ("meta.text", TEXTS),
+    (["meta.text"], TEXTS),
+    ("a.b", TEXTS),
+    (["title", "meta.n.t"], [f"{t[:9]}\n\n{t[::-1]}" for t in TEXTS]),
+    (["title", "title", "a.b"], [f"{t[:9]}\n\n{t[:9]}\n\n{t}" for t in TEXTS]),
+]
+
+
+@pytest.mark.parametrize(("field", "texts"), FIELDS)
+def test_nested_and_several_fields(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, field: Any, texts: list[str]
+) -> None:
+    """A field whose name has dots comes before a path; several are joined by a blank line."""
+    data = "".join(json.dumps(record) + "\n" for record in NESTED)
+    (tmp_path / "a.jsonl").write_text(data)
+    tok.encode_files(tmp_path / "a.jsonl", tmp_path / "o", field=field)
+    assert raw_ids(tmp_path / "o") == ids_of(tok, texts, tok.eos_id)
+    manifest = json.loads((tmp_path / "o.manifest.json").read_text())
+    assert manifest["options"]["field"] == (field[0] if len(field) == 1 else field)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.feather"])
+@pytest.mark.parametrize(("field", "texts"), FIELDS)
+def test_nested_and_several_columns(
+    tok: ggtok.Tokenizer, tmp_path: Path, small: None, name: str, field: Any, texts: list[str]
+) -> None:
+    WRITERS[name](pa.Table.from_pylist(NESTED), tmp_path / name)
+    tok.encode_files(tmp_path / name, tmp_path / "o", field=field)
+    assert raw_ids(tmp_path / "o") == ids_of(tok, texts, tok.eos_id)
+
+
+@pytest.mark.full
+def test_nested_nulls(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+    """Of the field, of the struct and of one of several fields."""
+    rows = [{"m": {"t": "a"}, "u": "x"}, {"m": {"t": None}, "u": "x"}, {"m": None, "u": "x"}]
+    rows.append({"m": {"t": "b"}, "u": None})
+    for name in ("a.parquet", "a.arrow"):
+        WRITERS[name](pa.Table.from_pylist(rows), tmp_path / name)
+        options: Any = {"errors": "skip", "resume": False}
+        tok.encode_files(tmp_path / name, tmp_path / "o", field="m.t", **options)
+        assert raw_ids(tmp_path / "o") == ids_of(tok, ["a", "b"], tok.eos_id)
+        summary = tok.encode_files(tmp_path / name, tmp_path / "o", field=["u", "m.t"], **options)
+        assert raw_ids(tmp_path / "o") == ids_of(tok, ["x\n\na"], tok.eos_id)
+        assert summary.missing == 3
+        for field in ("m.x", "u.t", "m", "x.t"):
+            with pytest.raises((ggtok.InvalidValueError, ggtok.InvalidTypeError)):
+                tok.encode_files(tmp_path / name, tmp_path / "p", field=field)
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "what"),
+    [
+        ({"m": {"u": "a"}}, "m.t", "the field 'm.t' is missing"),
+        ({"m": [{"t": "a"}]}, "m.t", "the field 'm.t' is missing"),
+        ({"m": "t"}, "m.t", "the field 'm.t' is missing"),
+        ({"m": {"t": 3}}, "m.t", "the field 'm.t' is not a string"),
+        ({"m.t": None, "m": {"t": "a"}}, "m.t", "the field 'm.t' is not a string"),
+        ({"a": "x", "b": None}, ["a", "b"], "the field 'b' is not a string"),
+        ({"a": "\ud800", "b": "x"}, ["a", "b"], "the field 'a' and 'b' has a lone surrogate"),
+    ],
+)
+def test_faulty_nested_fields(
+    tok: ggtok.Tokenizer, tmp_path: Path, line: Any, field: Any, what: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(line))
+    with pytest.raises(ggtok.DocumentError, match=what):
+        tok.encode_files(tmp_path / "a.jsonl", tmp_path / "o", field=field)
 
 
 LINES = [
@@ -248,6 +323,30 @@ def test_faulty_documents(
     assert summary.bytes == len(b"||".join(texts))
 
 
+# The beginning of an .xz file with a dictionary of 1.5 GiB: a header's bytes before its CRC-32.
+_HEADER = bytes.fromhex("0200210125000000")
+LARGE_XZ = (
+    bytes.fromhex("fd377a585a000004e6d6b446") + _HEADER + zlib.crc32(_HEADER).to_bytes(4, "little")
+)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("log", "reads"), [(29, True), (30, True), (31, False)])
+def test_zstd_windows(tok: ggtok.Tokenizer, tmp_path: Path, log: int, reads: bool) -> None:
+    """As of 'zstd --long=31': up to 1 GiB they are read, above they are refused in words."""
+    import zstandard
+
+    options = zstandard.ZstdCompressionParameters(window_log=log)
+    press = zstandard.ZstdCompressor(compression_params=options).compressobj()
+    (tmp_path / "a.txt.zst").write_bytes(press.compress(b"some text") + press.flush())
+    if reads:
+        tok.encode_files(tmp_path / "a.txt.zst", tmp_path / "o")
+        assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
+    else:
+        with pytest.raises(ggtok.FileError, match=r"a.txt.zst: takes more than 1024 MiB .*zstd -d"):
+            tok.encode_files(tmp_path / "a.txt.zst", tmp_path / "o")
+
+
 Refusal = tuple[object, dict[str, object], type[Exception], str]
 
 
@@ -294,6 +393,11 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     (tmp_path / "cut.txt.gz").write_bytes(
         compressed(tmp_path / "x.gz", b"abc" * 99).read_bytes()[:-9]
     )
+    for end in (".bz2", ".xz"):
+        whole = compressed(tmp_path / f"x{end}", b"abc" * 99).read_bytes()
+        (tmp_path / f"cut.txt{end}").write_bytes(whole[:-13])
+        (tmp_path / f"not.txt{end}").write_bytes(b"abc")
+    (tmp_path / "large.txt.xz").write_bytes(LARGE_XZ)
     (tmp_path / "not.txt.gz").write_bytes(b"abc")
     (tmp_path / "bad.txt.gz").write_bytes(b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20)
     (tmp_path / "a.parquet.gz").write_bytes(b"")
@@ -309,6 +413,12 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
         ("cut.txt.gz", {}, ggtok.FileError, "cut.txt.gz: the compressed data is cut off"),
         ("not.txt.gz", {}, ggtok.FileError, "not.txt.gz: not valid gzip data"),
         ("bad.txt.gz", {}, ggtok.FileError, "bad.txt.gz: not valid gzip data"),
+        ("cut.txt.bz2", {}, ggtok.FileError, "cut.txt.bz2: the compressed data is cut off"),
+        ("cut.txt.xz", {}, ggtok.FileError, "cut.txt.xz: the compressed data is cut off"),
+        ("not.txt.bz2", {}, ggtok.FileError, "not.txt.bz2: not valid bz2 data"),
+        ("not.txt.xz", {}, ggtok.FileError, "not.txt.xz: not valid xz data"),
+        ("large.txt.xz", {}, ggtok.FileError, "large.txt.xz: takes more than 1024 MiB of memory"),
+        ("large.txt.xz", {}, ggtok.FileError, "decompress it with 'xz -d'"),
         ("a.parquet.gz", {}, ValueError, "decompress it"),
         ("a.txt", {"format": "tar"}, ValueError, "format must be one of 'raw', 'npy'"),
         ("a.txt", {"dtype": "int8"}, ValueError, "dtype must be one of 'auto', 'uint16'"),
@@ -321,7 +431,9 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
         ("a.txt", {"errors": "strict"}, ValueError, "errors must be one of raise, replace, skip"),
         ("a.txt", {"separator": ""}, ValueError, "separator is empty"),
         ("a.txt", {"separator": 3}, TypeError, "separator must be str or bytes"),
-        ("a.txt", {"field": 3}, TypeError, "field must be str"),
+        ("a.txt", {"field": 3}, TypeError, "field must be str or a list of str, not int"),
+        ("a.txt", {"field": ["a", 3]}, TypeError, "field must be str or a list of str"),
+        ("a.txt", {"field": []}, ValueError, "field names no field"),
         ("a.txt", {"threads": -1}, ValueError, "threads must not be negative"),
     ]
     refused(tok, tmp_path, rows)
@@ -332,8 +444,9 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     ):
         with pytest.raises(ggtok.GGTokError, match=message):
             tok.encode_files("a.txt", out)
+    (tmp_path / "a").write_text("a")
     with pytest.raises(ggtok.InvalidValueError, match="a source and the output at once"):
-        tok.encode_files("a.txt", "a.txt")
+        tok.encode_files("a", "a")
     with pytest.raises(ggtok.FileError, match="nowhere/o: the folder nowhere doesn't exist"):
         tok.encode_files("a.txt", "nowhere/o")
 
@@ -375,7 +488,9 @@ def test_the_standard_librarys_zstd(
 
     path = compressed(tmp_path / "a.txt.zst", b"some text")
     module = types.SimpleNamespace(
-        ZstdDecompressor=zstandard.ZstdDecompressor().decompressobj, ZstdError=zstandard.ZstdError
+        DecompressionParameter=types.SimpleNamespace(window_log_max=1),
+        ZstdDecompressor=lambda options: zstandard.ZstdDecompressor().decompressobj(),
+        ZstdError=zstandard.ZstdError,
     )
     monkeypatch.setitem(sys.modules, "compression", types.SimpleNamespace(zstd=module))
     monkeypatch.setitem(sys.modules, "zstandard", None)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok.corpora.sources import Search
 from ggtok.inspect.parity.samples import PROSE
 from ggtok.vocabularies import corpus
 from ggtok.vocabularies.report import TrainingReport
@@ -36,8 +37,9 @@ def jsonl(rows: list[dict[str, str]] = ROWS) -> bytes:
         ("a.txt.gz", gzip.compress("".join(LINES).encode())),
         ("a.jsonl", jsonl()),
         ("a.ndjson.gz", gzip.compress(jsonl())),
+        ("a.json.gz", gzip.compress(jsonl())),
     ],
-    ids=["text", "text.gz", "jsonl", "ndjson.gz"],
+    ids=["text", "text.gz", "jsonl", "ndjson.gz", "json.gz"],
 )
 @pytest.mark.parametrize("documents", ["lines", "whole"])
 def test_files_are_read_by_their_names(
@@ -54,8 +56,20 @@ def test_the_field_of_json_lines(tmp_path: Path) -> None:
     assert words(path, field="body", errors="skip") == {"other": 1}
     with pytest.raises(ggtok.DocumentError, match=r"a\.jsonl: .*the field 'body' is missing"):
         words(path, field="body")
+    both = json.dumps({"a": {"b": "one"}, "c": "two"}).encode()
+    (tmp_path / "b.jsonl").write_bytes(both)
+    assert words(tmp_path / "b.jsonl", field=["a.b", "c"]) == words("one\n\ntwo")
     held = ggtok.train(path, 270, held_out=path, errors="skip", field="body").report
     assert isinstance(held, TrainingReport) and held.held_out_bytes == len("other")
+
+
+def test_the_kind_overrides_names(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(jsonl())
+    assert words(tmp_path / "a.txt", kind="jsonl") == EXPECTED
+    (tmp_path / "a.jsonl").write_bytes(b"one\n")
+    assert words(tmp_path / "a.jsonl", kind="text") == {"one": 1, "\n": 1}
+    with pytest.raises(ggtok.InvalidValueError, match="kind must be one of"):
+        words(tmp_path, kind="csv")
 
 
 def test_tables(tmp_path: Path) -> None:
@@ -107,7 +121,7 @@ def test_invalid_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert words(path, errors="skip", documents="whole") == {}
     with pytest.raises(ggtok.InvalidValueError, match="errors must be one of"):
         words(path, errors="ignore")
-    with pytest.raises(ggtok.InvalidTypeError, match="field must be str, not int"):
+    with pytest.raises(ggtok.InvalidTypeError, match="field must be str or a list of str, not int"):
         words(path, field=3)
     # A character that the border of two blocks cuts is no fault.
     monkeypatch.setattr("ggtok.corpora.streams.BLOCK", 2)
@@ -124,7 +138,17 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer.start()
     assert words(Path(pipe)) == EXPECTED
     writer.join()
-    assert corpus.files_of(pipe) == [pipe]
+    writer = threading.Thread(target=Path(pipe).write_bytes, args=(jsonl(),))
+    writer.start()
+    assert words(Path(pipe), kind="jsonl") == EXPECTED
+    writer.join()
+    writer = threading.Thread(target=Path(pipe).write_bytes, args=(b"{}\n" + jsonl(),))
+    writer.start()
+    assert words(Path(pipe), kind="jsonl", errors="skip") == EXPECTED
+    writer.join()
+    with pytest.raises(ggtok.InvalidValueError, match="pipe: a parquet file can only be read by"):
+        words(Path(pipe), kind="parquet")
+    assert corpus.files_of(pipe, Search()) == [pipe]
 
 
 @pytest.mark.parametrize("options", [{"model": "spm"}, {"pre": "gemma4"}, {"pre": "gpt-2"}])

@@ -204,6 +204,7 @@ def test_every_subcommand_does_its_job(installed: Installed) -> None:
         assert "Traceback" not in shown and "ModuleNotFoundError" not in shown, name
         installed.run(installed.command, name, "--help")
     assert "skipped.log" not in installed.run(installed.command, "count", "model.gguf", "text")
+    assert "complete" in installed.run(installed.command, "encode", "--verify", "ids.bin")
     assert (installed.cwd / "ids.bin").stat().st_size > 50 * len("Hello, world") / 2
     assert "Hello" in installed.run(installed.command, "tokenize", "trained.gguf", "Hello")
     first, second = (

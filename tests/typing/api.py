@@ -252,5 +252,9 @@ def corpora(tok: ggtok.Tokenizer, texts: list[str]) -> None:
     summary = tok.encode_files(["a", Path("b")], "out", format="npy", dtype="uint16", errors="skip")
     assert_type(summary, ggtok.Summary)
     assert_type(summary.documents, int)
+    tok.encode_files("a", "out", field=["meta.text", "title"], kind="jsonl", shards=2)
+    tok.encode_files("a", "out", include="*.txt", exclude=["*.md"])
+    assert_type(summary.already_complete, bool)
+    tok.encode_files("a", "out", kind="csv")  # type: ignore[arg-type]
     tok.encode_files("a", "out", format="zip")  # type: ignore[arg-type]
     tok.encode_files("a", "out", progress=lambda p: p.bytes)

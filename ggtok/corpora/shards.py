@@ -1,0 +1,169 @@
+"""One output, or several shards, each a run of its own for some of the sources.
+
+Shards have consecutive sources, as whole files, of about the same size on the disk. A shard that is
+complete is not made again, so that shards go on as a single output does.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ggtok.corpora import formats, kinds
+from ggtok.corpora.fields import Fields
+from ggtok.corpora.patterns import Choice
+from ggtok.corpora.run import Run, checked_path
+from ggtok.corpora.sources import Search, Source, checked_kind
+from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
+from ggtok.corpora.verify import verify
+from ggtok.errors import InvalidValueError
+from ggtok.loading.loaded import Loaded
+
+
+def encode_files(
+    loaded: Loaded,
+    sources: object,
+    out: str | os.PathLike[str],
+    *,
+    format: str | None,
+    shards: int | None,
+    include: object,
+    exclude: object,
+    kind: object,
+    field: object,
+    progress: ProgressFn | None,
+    **options: Any,
+) -> Summary:
+    """Does what ``Tokenizer.encode_files`` says."""
+    begun = time.perf_counter()
+    path, fields, checked = checked_path(out), Fields.checked(field), checked_kind(kind)
+    options["format"] = formats.named(format, path)
+    if shards is not None and shards < 1:
+        raise InvalidValueError(f"shards must be at least 1, but is {shards}")
+    outs = [path] if shards is None else names(path, shards)
+    own = [name for each in outs for name in formats.companions(each)]
+    search = Search(own, Choice.checked(include, exclude), checked)
+    found = kinds.decided(search.find(sources), fields)
+    parts = [found] if shards is None else split(found, shards)
+    whole = _Whole(sum(source.size for source in found), begun, progress)
+    for part, each in zip(parts, outs, strict=True):
+        run = Run(loaded, part, each, kind=checked, fields=fields, progress=whole.show, **options)
+        whole.add(run.summary(), sum(source.size for source in part))
+    return whole.summary()
+
+
+def names(out: str, n: int) -> list[str]:
+    """The shards' names: ``ids-00000-of-00002.bin`` for ``ids.bin``."""
+    stem, extension = os.path.splitext(out)
+    return [f"{stem}-{i:05}-of-{n:05}{extension}" for i in range(n)]
+
+
+def existing(out: str) -> list[str]:
+    """The outputs that `out` names: itself, or the shards of which some have a manifest."""
+    stem, extension = os.path.splitext(out)
+    end = f"{extension}.manifest.json"
+    found = glob.glob(f"{glob.escape(stem)}-*-of-*{glob.escape(end)}")
+    counts = {re.fullmatch(r"-[0-9]{5}-of-([0-9]{5})", p[len(stem) : -len(end)]) for p in found}
+    numbers = sorted({int(count[1]) for count in counts if count is not None})
+    if os.path.lexists(f"{out}.manifest.json") or not numbers:
+        return [out]
+    return [name for n in numbers for name in names(out, n)]
+
+
+def verify_all(out: str) -> tuple[Counts, list[str], list[str]]:
+    """Of an output or its shards: counts, the names of files, and what is wrong with them."""
+    counts = Counts()
+    files: list[str] = []
+    wrong: list[str] = []
+    outs = existing(out)
+    for each in outs:
+        try:
+            manifest, found = verify(each)
+        except FileNotFoundError:
+            if len(outs) == 1:
+                raise
+            wrong.append(f"{each}: isn't complete: it has no manifest")
+            continue
+        counts.add(manifest.counts)
+        files += manifest.files
+        wrong += found
+    return counts, files, wrong
+
+
+def split(sources: Sequence[Source], n: int) -> list[list[Source]]:
+    """Consecutive sources in n parts of about the same size, none empty."""
+    if len(sources) < n:
+        raise InvalidValueError(
+            f"shards={n} of {len(sources)} source files: a shard has whole files, so there can't "
+            "be more shards; cut large files before"
+        )
+    parts: list[list[Source]] = []
+    left, at = sum(source.size for source in sources), 0
+    for more in reversed(range(n)):  # parts that come after this one
+        share, size, start = left / (more + 1), 0, at
+        while at < len(sources) - more and (
+            at == start or not more or size + sources[at].size / 2 <= share
+        ):
+            size += sources[at].size
+            at += 1
+        parts.append(list(sources[start:at]))
+        left -= size
+    return parts
+
+
+class _Whole:
+    """The progress and the summary of all shards."""
+
+    def __init__(self, total: int, begun: float, progress: ProgressFn | None) -> None:
+        self._total, self._begun, self._progress = total, begun, progress
+        self._summaries: list[Summary] = []
+        self._counts = Counts()
+        self._read = self._bytes_before = self._read_before = 0
+        self._last: EncodeProgress | None = None
+
+    def show(self, p: EncodeProgress) -> None:
+        """Passes on a shard's progress, added to that of the shards before it."""
+        self._last = p
+        if self._progress is not None:
+            self._progress(
+                EncodeProgress(
+                    self._counts.bytes + p.bytes,
+                    self._counts.documents + p.documents,
+                    self._counts.ids + p.ids,
+                    self._read + p.read,
+                    self._total,
+                    time.perf_counter() - self._begun,
+                    self._bytes_before + p.bytes_before,
+                    self._read_before + p.read_before,
+                )
+            )
+
+    def add(self, summary: Summary, read: int) -> None:
+        """A shard is complete, and `read` bytes of sources were read for it."""
+        if summary.already_complete:
+            done = summary.bytes, summary.documents, summary.ids, read, read, 0.0
+            self.show(EncodeProgress(*done, summary.bytes, read))
+        if self._last is not None:
+            self._bytes_before += self._last.bytes_before
+            self._read_before += self._last.read_before
+        self._last = None
+        self._read += read
+        self._counts.add(Counts(**{name: getattr(summary, name) for name in Counts().as_dict()}))
+        self._summaries.append(summary)
+
+    def summary(self) -> Summary:
+        first = self._summaries[0]
+        return Summary(
+            **self._counts.as_dict(),
+            files=tuple(file for each in self._summaries for file in each.files),
+            format=first.format,
+            dtype=first.dtype,
+            sources=sum(each.sources for each in self._summaries),
+            seconds=time.perf_counter() - self._begun,
+            resumed=sum(each.resumed for each in self._summaries),
+            already_complete=all(each.already_complete for each in self._summaries),
+        )
