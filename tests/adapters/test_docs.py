@@ -9,7 +9,7 @@ import pytest
 from tests.docs.pages import ROOT, run_page, surroundings
 
 PACKAGES = {
-    "constrained.md": ["llguidance", "outlines_core"],
+    "constrained.md": ["llguidance", "lmformatenforcer", "outlines_core"],
     "arrow.md": ["pyarrow", "polars", "duckdb", "datasets"],
 }
 

@@ -143,7 +143,9 @@ class Server:
 
     def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, Any]:
         try:
-            self._connection.request(method, path, data, {"Content-Type": "application/json"})
+            # The server hangs up on a connection that is idle for seconds: each has one request.
+            headers = {"Content-Type": "application/json", "Connection": "close"}
+            self._connection.request(method, path, data, headers)
             answer = self._connection.getresponse()
             raw = answer.read()
         except (OSError, http.client.HTTPException) as e:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GGUF = str(ROOT / "fixtures" / "gguf" / "bpe-llama3.gguf")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
 
-# Where ggtok opens files otherwise than by `_inputs` and `_outputs`, and why.
+# Where ggtok opens files otherwise than by base/reading.py and base/writing.py, and why.
 ELSEWHERE = {
     "base/reading.py": "what opens files",
     "base/writing.py": "what writes files",
@@ -170,15 +170,15 @@ def test_sources_that_are_swapped(tmp_path: Path, kind: str, names: tuple[str, .
         (tmp_path / name).write_bytes(b"some text")
     code = """
 import os, ggtok
-from ggtok.corpora import sources
-tok, find = ggtok.load(sys.argv[1]), sources.find
-def swap(named, own):
-    found = find(named, own)
+from ggtok.corpora.sources import Search
+tok, find = ggtok.load(sys.argv[1]), Search.find
+def swap(self, named):
+    found = find(self, named)
     path = found[0].path
     os.unlink(path)
     os.mkfifo(path) if sys.argv[2] == "fifo" else os.symlink("/dev/zero", path)
     return found
-sources.find = swap
+Search.find = swap
 for name in sys.argv[3:]:
     try:
         tok.encode_files(name, "o")

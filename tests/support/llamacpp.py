@@ -94,6 +94,11 @@ class Vocab(process.Vocab):
     def facts(self) -> Facts:
         return Facts(**self._ask("facts"))
 
+    def metadata(self, key: str) -> str:
+        """A key's value as text: llama_model_meta_val_str."""
+        value: str = self._ask("metadata", key)
+        return value
+
     def warnings(self) -> list[str]:
         """What was logged as a warning when it was loaded."""
         warnings: list[str] = self._ask("load_warnings")
@@ -148,6 +153,7 @@ _NULL_TOKEN = -1
 class _Worker(Backend):
     signatures: ClassVar[Mapping[str, tuple[Any, list[Any]]]] = {
         "llama_model_chat_template": (CHAR_P, [VOID_P, CHAR_P]),
+        "llama_model_meta_val_str": (I32, [VOID_P, CHAR_P, CHAR_P, ctypes.c_size_t]),
         "llama_vocab_type": (ctypes.c_int, [VOID_P]),
         "llama_vocab_n_tokens": (I32, [VOID_P]),
         "llama_vocab_get_text": (CHAR_P, [VOID_P, I32]),
@@ -167,6 +173,11 @@ class _Worker(Backend):
         "llama_token_to_piece": (I32, [VOID_P, I32, CHAR_P, I32, I32, BOOL]),
         **{f"llama_vocab_{name}": (I32, [VOID_P]) for name in SPECIAL_NAMES},
     }
+
+    def metadata(self, path: str, key: str) -> str:
+        buffer = ctypes.create_string_buffer(1 << 10)
+        n = self.lib.llama_model_meta_val_str(self.model(path), key.encode(), buffer, len(buffer))
+        return buffer.raw[:n].decode()
 
     def load_warnings(self, path: str) -> list[str]:
         self.model(path)

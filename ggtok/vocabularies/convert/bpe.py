@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from ggtok.errors import UnknownPreTokenizerError, VocabError
@@ -13,6 +12,7 @@ from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.differences import (
     Json,
     fewer_categories,
+    leading_space,
     newer_characters,
     without_normalizer,
 )
@@ -25,6 +25,7 @@ from ggtok.vocabularies.pre_tokenizer_json import pre_tokenizer_of
 from ggtok.vocabularies.report import Difference
 
 _MARK = "\u2581"
+_UTF8 = [*range(0xC0), *range(0xC2, 0xF5)]  # the bytes that texts have
 
 
 def refuse_marks(model: dict[str, Any]) -> None:
@@ -85,7 +86,24 @@ def read_byte_level(source: Source, draft: Draft) -> None:
     unk_id = _unknown(source, ids)
     if unk_id is not None:
         draft.special_ids["unk"] = unk_id
+    _note_bytes(draft, known=ids)
     _note_normalizers(source, draft)
+
+
+def _note_bytes(draft: Draft, known: Container[str]) -> None:
+    """Bytes of UTF-8 without a token."""
+    characters = [character.decode() for character in spelling.byte_characters()]
+    lacking = {byte for byte in _UTF8 if characters[byte] not in known}
+    if lacking:
+        draft.differences.append(
+            Difference(
+                "bytes",
+                f"{len(lacking)} bytes have no token, such as 0x{min(lacking):02X}: llama.cpp "
+                "drops them after it has merged the others, the source before, or takes its "
+                "unknown token for them",
+                without=lambda line: "".join(c for c in line if lacking.isdisjoint(c.encode())),
+            )
+        )
 
 
 def _set_pre(source: Source, draft: Draft) -> None:
@@ -277,21 +295,8 @@ def _metaspace(source: Source, row: Json, at: str, draft: Draft) -> bool:
         )
     if scheme == "never":
         return False
-    draft.differences.append(
-        Difference(
-            "leading-space",
-            "the source puts no space before a text that begins with one: llama.cpp does",
-            without=_leading_spaces([str(row.get("content")) for row in source.added]),
-        )
-    )
+    draft.differences.append(leading_space([str(row.get("content")) for row in source.added]))
     return True
-
-
-def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
-    """Takes away the spaces that a line begins with, also after each of these texts."""
-    begins = "|".join(["^", *map(re.escape, sorted(special, key=len, reverse=True))])
-    pattern = re.compile(f"({begins})[ {_MARK}]+")
-    return lambda line: pattern.sub(r"\1", line)
 
 
 def _always_prefixed(document: Json) -> None:

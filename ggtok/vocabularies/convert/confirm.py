@@ -163,7 +163,7 @@ def _judged(
         loader = {line for line in differing if theirs[line] != given[line]}
         unexplained = [x for x in differing if x in known or (original.made and x in loader)]
         if loader and not original.made:
-            row = _measured(_LOADER, loader, len(lines))
+            row = _measured(_LOADER, loader, lines)
             differences = (*differences, row)
     report = replace(
         report,
@@ -214,7 +214,7 @@ def _explained(
     rest = [line for line in rest if line not in together]
     report = replace(
         report,
-        differences=tuple(map(_measured, differences, changed, [len(lines)] * len(changed))),
+        differences=tuple(map(_measured, differences, changed, [lines] * len(changed))),
         judge=original.package.name,
         compared=len(lines),
         differing=sum(map(operator.ne, theirs, pair.ours(lines))),
@@ -258,11 +258,12 @@ def _changed(
     return {lines[i] for i, ids in enumerate(encode(lines)) if ids != theirs[i]}
 
 
-def _measured(difference: Difference, lines: set[str] | None, compared: int) -> Difference:
-    if lines is None:
+def _measured(difference: Difference, changed: set[str] | None, lines: Sequence[str]) -> Difference:
+    if changed is None:
         return difference
-    example = min(sorted(lines), key=len, default=None)
-    return replace(difference, lines=len(lines), compared=compared, example=example)
+    example = min(sorted(changed), key=len, default=None)
+    count = sum(line in changed for line in lines)
+    return replace(difference, lines=count, compared=len(lines), example=example)
 
 
 _EQUAL_PATHS = Difference(

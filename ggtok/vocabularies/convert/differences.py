@@ -7,12 +7,14 @@ way, it shows how many lines that way concerns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ggtok.vocabularies.report import Difference
 
 Json = dict[str, Any]
+_MARK = "\u2581"
 
 
 def without_normalizer(document: Json) -> None:
@@ -35,3 +37,26 @@ def newer_characters(change: Callable[[Json], None]) -> Difference:
         "llama.cpp's Unicode is 15.1: the source's own package may know newer letters and numbers",
         change=change,
     )
+
+
+def unigram_fallback(change: Callable[[Any], None]) -> Difference:
+    return Difference(
+        "byte-fallback",
+        "the source has bytes for characters that it doesn't know: llama.cpp has <unk>",
+        change=change,
+    )
+
+
+def leading_space(special: Sequence[str]) -> Difference:
+    return Difference(
+        "leading-space",
+        "the source puts no space before a text that begins with one: llama.cpp does",
+        without=_leading_spaces(special),
+    )
+
+
+def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
+    """Takes away the spaces that a line begins with, also after each of these texts."""
+    begins = "|".join(["^", *map(re.escape, sorted(special, key=len, reverse=True))])
+    pattern = re.compile(f"({begins})[ {_MARK}]+")
+    return lambda line: pattern.sub(r"\1", line)

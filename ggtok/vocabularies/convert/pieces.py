@@ -10,6 +10,7 @@ from typing import Any
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert.confirm import Original
+from ggtok.vocabularies.convert.differences import unigram_fallback
 from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
@@ -145,13 +146,7 @@ def _note(draft: Draft, model: Model) -> None:
     if draft.model == "llama":
         _note_bpe(draft, model)
     elif model.byte_fallback:
-        draft.differences.append(
-            Difference(
-                "byte-fallback",
-                "the source has bytes for characters that it doesn't know: llama.cpp has <unk>",
-                change=_without_fallback,
-            )
-        )
+        draft.differences.append(unigram_fallback(_without_fallback))
     own = [
         draft.texts[id].decode("utf-8", "replace")
         for id, type in draft.types.items()

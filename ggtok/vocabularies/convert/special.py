@@ -85,7 +85,22 @@ def set_special(draft: Draft, folder: Folder, ids: Mapping[str, int], post_proce
                 f"{' '.join(template.after)} after it: llama.cpp adds one token at most",
             )
         )
+    if draft.model == "bert":
+        _set_bert(draft, ids, bool(before and after))
     _rebuilt(draft, folder.tokenizer_config)
+
+
+def _set_bert(draft: Draft, ids: Mapping[str, int], added: bool) -> None:
+    """CLS and SEP, which llama.cpp puts around a text whatever the source does."""
+    if not added:
+        draft.differences.append(
+            Difference("template", "the source puts nothing around a text: llama.cpp CLS and SEP")
+        )
+    for name, text, default in ("bos", "[CLS]", 101), ("sep", "[SEP]", 102):
+        if text in ids:
+            draft.special_ids.setdefault(name, ids[text])
+        elif name not in draft.special_ids:
+            draft.notes.append(f"the source has no {text}: llama.cpp takes token {default} for it")
 
 
 def set_configured(draft: Draft, folder: Folder, ids: Mapping[str, int]) -> None:

@@ -12,6 +12,7 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.overlaps import overlaps
 from ggtok.vocabularies.convert.reading import by_id, checked, field, token_id, utf8
 from ggtok.vocabularies.convert.strips import name_by_strips, obey, strips_of
 from ggtok.vocabularies.report import Difference
@@ -114,6 +115,8 @@ def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
             "ids than the file says: tokenizers counts them on from the model's last token"
         )
     _note_conditions(source, draft)
+    found = overlaps([row["content"] for row in source.added])
+    draft.differences += [] if found is None else [found]
 
 
 def _note_conditions(source: Source, draft: Draft) -> None:

@@ -9,11 +9,14 @@ from typing import Any
 from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import structure
+from ggtok.vocabularies.convert.differences import Json, leading_space, unigram_fallback
 from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 from ggtok.vocabularies.report import Difference
+
+_SPACES = {"Regex": " {2,}"}  # the pattern of a Replace
 
 
 def read_unigram(source: Source, draft: Draft) -> None:
@@ -41,6 +44,8 @@ def read_unigram(source: Source, draft: Draft) -> None:
     scores = dict(draft.scores)
     add_added(source, draft)
     draft.scores |= scores
+    if fallback:
+        draft.differences.append(unigram_fallback(_without_fallback))
     _normalizers(source, draft)
     _spaces(source, draft)
 
@@ -50,17 +55,34 @@ def _normalizers(source: Source, draft: Draft) -> None:
     others = []
     for row in structure.normalizers_of(source.document.get("normalizer")):
         kind = field(row, "type", str, "normalizer")
-        pattern = row.get("pattern")
         if kind == "Precompiled":
             draft.keys[CHARSMAP] = _charsmap(row)
-        elif kind == "Replace" and pattern == {"Regex": " {2,}"}:
+        elif row.get("pattern") == _SPACES:
             draft.flags["remove_extra_whitespaces"] = True
-        elif kind not in ("Strip",):
+        elif not _is_known(row):
             others.append(kind)
     if others:
         draft.differences.append(
-            Difference("normalizer", f"llama.cpp doesn't do what {', '.join(others)} does")
+            Difference(
+                "normalizer",
+                f"llama.cpp doesn't do what {', '.join(others)} does",
+                change=_without_others,
+            )
         )
+
+
+def _is_known(row: Json) -> bool:
+    """Is it a normalizer that llama.cpp has?"""
+    return row["type"] in ("Precompiled", "Strip") or row.get("pattern") == _SPACES
+
+
+def _without_others(document: Json) -> None:
+    rows = structure.normalizers_of(document["normalizer"])
+    document["normalizer"] = {"type": "Sequence", "normalizers": list(filter(_is_known, rows))}
+
+
+def _without_fallback(document: Json) -> None:
+    document["model"]["byte_fallback"] = False
 
 
 def _charsmap(row: dict[str, Any]) -> bytes:
@@ -88,3 +110,5 @@ def _spaces(source: Source, draft: Draft) -> None:
                 f"{at}: {kind}: llama.cpp's Unigram vocabularies don't cut text like this"
             )
     draft.flags["add_space_prefix"] = prefix
+    if prefix and not draft.flags["remove_extra_whitespaces"]:
+        draft.differences.append(leading_space([str(row.get("content")) for row in source.added]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import unicodedata
 
 from ggtok.errors import VocabError
@@ -17,6 +18,19 @@ from ggtok.vocabularies.wordpiece_json import UNLIMITED, wordpiece_steps
 
 _MARK = "\u2581".encode()
 _KEYS = "tokenizer.ggml.normalizer."
+# Punctuation in one of Unicode 8, which tokenizers' BertPreTokenizer has, and 15.1, not in both.
+_PUNCTUATION = re.compile(
+    "["
+    "\u061d\u09fd\u0a76\u0c77\u0c84\u166d\u1b7d\u1b7e\u2e43-\u2e4f\u2e52-\u2e5d\U00010ead"
+    "\U00010f55-\U00010f59\U00010f86-\U00010f89\U000111c9\U0001144b-\U0001144f"
+    "\U0001145a\U0001145b\U0001145d\U00011660-\U0001166c\U000116b9\U0001183b"
+    "\U00011944-\U00011946\U000119e2\U00011a3f-\U00011a46\U00011a9a-\U00011a9c"
+    "\U00011a9e-\U00011aa2\U00011b00-\U00011b09\U00011c41-\U00011c45\U00011c70\U00011c71"
+    "\U00011ef7\U00011ef8\U00011f43-\U00011f4f\U00011fff\U00012ff1\U00012ff2"
+    "\U00016e97-\U00016e9a\U00016fe2\U0001e95e\U0001e95f"
+    "]"
+)
+_BERT: Json = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
 
 
 def read_wordpiece(source: Source, draft: Draft) -> None:
@@ -75,9 +89,10 @@ def _name_unnamed(draft: Draft, vocab: dict[int, str]) -> None:
 
 
 def _normalizer(source: Source, draft: Draft) -> None:
-    """llama.cpp lower-cases and strips accents, and cuts at what BertPreTokenizer does."""
-    lower, accents, others = False, False, []
-    for row in structure.normalizers_of(source.document.get("normalizer")):
+    """llama.cpp normalizes as BertNormalizer does, and cuts as BertPreTokenizer does."""
+    lower, accents = False, False
+    rows = structure.normalizers_of(source.document.get("normalizer"))
+    for row in rows:
         kind = field(row, "type", str, "normalizer")
         if kind == "BertNormalizer":
             lower = field(row, "lowercase", bool, "normalizer", True)
@@ -86,24 +101,47 @@ def _normalizer(source: Source, draft: Draft) -> None:
             lower = True
         elif kind == "StripAccents":
             accents = True
-        elif kind not in ("NFD",):
-            others.append(kind)
     draft.keys[_KEYS + "lowercase"] = lower
     draft.keys[_KEYS + "strip_accents"] = accents
-    if others:
-        draft.differences.append(
-            Difference("normalizer", f"llama.cpp doesn't do what {', '.join(others)} does")
-        )
+    _note_steps(source, draft, rows, {**_BERT, "strip_accents": accents, "lowercase": lower})
     draft.differences.append(
         Difference(
             "wordpiece",
             "llama.cpp keeps the first code point of a decomposition, lower-cases code point by "
-            "code point, and knows no limit of a word's length "
+            "code point, knows newer punctuation, and no limit of a word's length "
             f"({source.model.get('max_input_chars_per_word', 100)} characters in the source)",
             change=_unlimited,
             without=_without_rare,
         )
     )
+
+
+def _note_steps(source: Source, draft: Draft, rows: list[Json], normalizer: Json) -> None:
+    """What the source does otherwise than BertNormalizer and BertPreTokenizer."""
+    if len(rows) != 1 or any(rows[0].get(key, value) != value for key, value in _BERT.items()):
+        names = ", ".join(row["type"] for row in rows) or "no normalizer"
+        draft.differences.append(
+            Difference(
+                "normalizer",
+                "llama.cpp takes out control characters, and cuts around Chinese characters: "
+                f"the source has {names} instead",
+                change=lambda document: document.update(normalizer=normalizer),
+            )
+        )
+    steps = structure._entries(
+        source.document.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"
+    )
+    kinds = [field(row, "type", str, at) for row, at in steps]
+    if kinds != ["BertPreTokenizer"]:
+        names = ", ".join(kinds) or "no pre_tokenizer"
+        draft.differences.append(
+            Difference(
+                "pre-tokenizer",
+                "llama.cpp cuts text at white space and around each punctuation mark and symbol: "
+                f"the source has {names} instead",
+                change=lambda document: document.update(pre_tokenizer={"type": "BertPreTokenizer"}),
+            )
+        )
 
 
 def _without_rare(line: str) -> str:
@@ -118,6 +156,7 @@ def _is_rare(c: str) -> bool:
     marks = [unicodedata.category(d) == "Mn" for d in decomposed]
     return (
         c == "\u2581"
+        or _PUNCTUATION.match(c) is not None
         or unicodedata.category(c)[0] in "MC"
         or not all(marks[1:])
         or len(c.lower()) != 1

