@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ggtok.making.patterns import CHAIN_OF_PRE
-
 import ggtok
 from ggtok.adapters import LlamaCppTokenizer
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from tests.chat.llamaserver import Server
 from tests.docs.pages import MESSAGES, ROOT
 from tests.support.llamacpp import Vocab

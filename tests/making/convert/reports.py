@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ggtok.making.convert.formats import converted
-from ggtok.making.report import ConversionReport
-
 import ggtok
+from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.report import ConversionReport
 
 N = 1500
 

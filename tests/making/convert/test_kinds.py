@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ggtok.making import spelling
-from ggtok.making.convert import confirm
-from ggtok.making.convert.overlaps import overlaps
 
 import ggtok
+from ggtok.vocabularies import spelling
+from ggtok.vocabularies.convert import confirm
+from ggtok.vocabularies.convert.overlaps import overlaps
 from tests.making.convert import sources
 from tests.making.convert.reports import convert, exact, named, report_of
 
