@@ -69,7 +69,7 @@ def test_no_rendering_writes_to_its_template(program: Path) -> None:
 
 def nested(build: str, show: str) -> str:
     return (
-        "{% set n = namespace(g=['a'], t=()) %}{% for i in range(20000) %}{% set n.g = "
+        "{% set n = namespace(g=['a']) %}{% for i in range(20000) %}{% set n.g = "
         f"{build} %}}{{% endfor %}}{{{{ {show} }}}}"
     )
 
@@ -87,12 +87,23 @@ DEEP = [
     nested("(n.g,)", "{n.g: 1}"),
     nested("(n.g,)", "'a'.startswith(n.g)"),
     nested("[n.g]", "n.g == [n.g]"),
+    nested("{'k': n.g}", "n.g == {'k': n.g}"),
+    nested("{'k': n.g}", "n.g.items()"),
+    nested("[n.g]", "n.g.append"),
+    nested("[n.g]", "[n.g].index(n.g)"),
+    *(
+        nested(build, f"n.g | {name}")
+        for build in ("[n.g]", "{'k': n.g}")
+        for name in "string tojson list length join sort unique max sum first items upper trim int abs reverse dictsort escape indent title".split()
+    ),
+    *(nested("[n.g]", f"n.g {op} [n.g]") for op in ("~", "+", "in", "!=", "<=")),
     nested("[n.g]", "n.g < [n.g]"),
     "{% macro m(a) %}{{ m(a) }}{% endmacro %}{{ m(1) }}",
     "{% macro m(a) %}{% for i in [1] %}{% set x = m(a) | upper %}{% endfor %}{% endmacro %}{{ m(1) }}",
     "{% macro m() %}{% call m() %}{{ m() }}{% endcall %}{% endmacro %}{{ m() }}",
     "{% macro m() %}{{ caller() }}{% endmacro %}{% macro k() %}{% call m() %}{% for i in [1] %}{% break %}{{ k() }}{% endfor %}{{ k() }}{% endcall %}{% endmacro %}{{ k() }}",
-    "{% for i in [[1]] recursive if loop %}{{ loop([i]) }}{% endfor %}",
+    "{% for i in [[1]] if loop recursive %}{{ loop([i]) }}{% endfor %}",
+    "{% for i in [[1]] recursive %}{{ loop([i]) }}{% endfor %}",
     "{% macro m() %}{% for i in [1] if loop.length %}{% endfor %}{{ m() }}{% endmacro %}{{ m() }}",
     "{% macro m(a) %}{% filter upper %}{% set x %}{{ m(a) }}{% endset %}{% endfilter %}{% endmacro %}{{ m(1) }}",
     "{{ " + "x(" * 99 + ")" * 99 + " }}",
@@ -103,6 +114,38 @@ DEEP = [
     "{% for a in b %}" * 99 + "{% endfor %}" * 99,
     "{% macro a() %}{% if x %}" * 49 + "{% endif %}{% endmacro %}" * 49,
 ]
+
+
+# What opens and closes, 5,000 deep: the parsers refuse it.
+ENDLESS = [
+    *(
+        "{{ " + 5000 * begin + "x" + 5000 * end + " }}"
+        for begin, end in (
+            *(("[", "]"), ("(", ")"), ("{1:", "}"), ("x[", "]"), ("x(", ")"), ("x(a=", ")")),
+            *(("-", ""), ("not ", ""), ("x if ", " else x"), ("x | f(", ")"), ("x is eq(", ")")),
+            *(
+                ("x ** ", ""),
+                ("x if x else ", ""),
+                ("x and (", ")"),
+                ("x.y(", ")[0]"),
+                ("x[1:", "]"),
+            ),
+        )
+    ),
+    *(
+        5000 * f"{{% {begin} %}}" + "x" + 5000 * f"{{% end{begin.split()[0]} %}}"
+        for begin in ("if x", "for x in y", "macro m()", "call m()", "filter upper", "set x")
+    ),
+    5000 * "{% if x %}{% else %}" + 5000 * "{% endif %}",
+    "{% if x %}" + 5000 * "{% elif x %}" + "{% endif %}",
+    5000 * "{% generation %}" + 5000 * "{% endgeneration %}",
+]
+
+
+def test_what_nests_without_end_takes_little_stack(program: Path) -> None:
+    cases = [Case(dialect, source) for source in ENDLESS for dialect in DIALECTS]
+    for case, took in zip(cases, render([program], cases, 4096), strict=True):
+        assert took.stack < STACK, (case, took)
 
 
 def test_what_nests_takes_little_stack(program: Path) -> None:
