@@ -45,10 +45,11 @@ typedef struct job { /* what the threads of one call share */
     chunk *chunks;
     chunk **order; /* in which they are taken */
     size_t n_chunks;
-    lock lock;      /* of what follows */
-    size_t next;    /* of `order` */
-    size_t placed;  /* chunks whose ids are in the batch's */
-    size_t waiting; /* bytes of text whose ids wait for their turn, and how many may */
+    lock lock;         /* of what follows */
+    condition changed; /* signalled when a chunk is placed, a thread ends or the job stops */
+    size_t next;       /* of `order` */
+    size_t placed;     /* chunks whose ids are in the batch's */
+    size_t waiting;    /* bytes of text whose ids wait for their turn, and how many may */
     size_t may_wait;
     bool placing;     /* a thread is moving some there: it alone writes to them */
     output *spare;    /* memory of chunks that are placed */
@@ -79,8 +80,9 @@ static void output_free(output *o) {
 
 /* ---- chunks ---- */
 
+/* Only a single text is long: it gets a chunk to itself, and other chunks end at their target. */
 static bool is_long(const chunk *c) {
-    return c->n_bytes > CHUNK_MAX;
+    return c->n == 1 && c->n_bytes > CHUNK_MAX;
 }
 
 static int by_turn(const void *a, const void *b) {
@@ -90,7 +92,7 @@ static int by_turn(const void *a, const void *b) {
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Cuts the texts into chunks of about `target` bytes (a longer text is one). */
+/* Cuts the texts into chunks of about `target` bytes; a long text is one. */
 static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t target) {
     for (int filling = 0; filling < 2; filling++) {
         size_t k = 0;
@@ -99,7 +101,7 @@ static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t targe
             do {
                 c.n_bytes += texts[i++].n;
                 c.n++;
-            } while (i < n && c.n_bytes < target && c.n < target);
+            } while (i < n && c.n_bytes < target && c.n < target && texts[i].n <= CHUNK_MAX);
             if (filling) j->chunks[k] = c;
         }
         if (filling) break;
@@ -114,13 +116,13 @@ static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t targe
     return true;
 }
 
-/* The next one, with memory to write to, or NULL; *later: not before others are placed. If too
+/* The next one, with memory to write to, or NULL; *later: not before others are placed. The job is
+ * locked. If too
  * many ids wait for a chunk's, that one is next, unless another thread has it, which then goes on
  * to place it. */
-static chunk *take_chunk(job *j, bool *later) {
+static chunk *next_chunk(job *j, bool *later) {
     chunk *c = NULL;
     *later = false;
-    lock_take(&j->lock);
     while (j->next < j->n_chunks && j->order[j->next]->taken) j->next++;
     if (!j->stop && j->next < j->n_chunks) {
         c = j->waiting > j->may_wait ? &j->chunks[j->placed] : j->order[j->next];
@@ -132,7 +134,6 @@ static chunk *take_chunk(job *j, bool *later) {
             if (j->n_spare) c->out = j->spare[--j->n_spare];
         }
     }
-    lock_give(&j->lock);
     return c;
 }
 
@@ -144,6 +145,7 @@ static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *er
         j->failed = text;
         j->err = *err;
     }
+    condition_signal_all(&j->changed);
     lock_give(&j->lock);
 }
 
@@ -242,6 +244,7 @@ static void place(job *j, chunk *c) {
             j->placed += ok;
             j->waiting -= turn->n_bytes;
             recycle(j, &turn->out);
+            condition_signal_all(&j->changed);
         }
         j->placing = false;
     }
@@ -262,50 +265,58 @@ static bool may_go_on(void *user) {
     return go_on;
 }
 
-/* For the i-th time in a row. Mostly others are done soon, so sleeping comes later. */
-static void wait_a_little(unsigned i) {
-    enum { YIELDS = 200, MS = 2 };
-    if (i < YIELDS) {
-        thread_yield();
-    } else {
-        thread_sleep(MS);
-    }
+/* Waits for a change of the job, which is locked; asks the caller meanwhile. False: it is to stop. */
+static bool wait_for_change(worker *w) {
+    enum { ASK_MS = 50 };
+    job *j = w->job;
+    condition_wait(&j->changed, &j->lock, w->go_on ? ASK_MS : 0);
+    if (!w->go_on) return !j->stop;
+    lock_give(&j->lock);
+    bool go_on = may_go_on(w);
+    lock_take(&j->lock);
+    return go_on;
+}
+
+/* The next chunk, once its turn has come; NULL: there is none, or the job is to stop. */
+static chunk *take_chunk(worker *w) {
+    job *j = w->job;
+    chunk *c;
+    bool later;
+    lock_take(&j->lock);
+    while (!(c = next_chunk(j, &later)) && later && wait_for_change(w)) {}
+    lock_give(&j->lock);
+    return c;
 }
 
 static void work(worker *w) {
     job *j = w->job;
-    bool alone = j->threads == 1, later;
-    unsigned waits = 0;
-    for (chunk *c; (c = take_chunk(j, &later)) || later;) {
-        if (c) {
-            bool done = encode_chunk(w, c, alone ? &j->batch->out : &c->out);
-            if (done && !alone) place(j, c);
-            waits = 0;
-        } else {
-            wait_a_little(waits++);
-        }
+    bool alone = j->threads == 1;
+    for (chunk *c; (c = take_chunk(w));) {
+        bool done = encode_chunk(w, c, alone ? &j->batch->out : &c->out);
+        if (done && !alone) place(j, c);
         may_go_on(w);
     }
 }
 
-THREAD_BODY(thread_body, arg) {
-    job *j = ((worker *)arg)->job;
-    work(arg);
+static void end_thread(job *j) {
     lock_take(&j->lock);
     j->running--;
+    condition_signal_all(&j->changed);
     lock_give(&j->lock);
+}
+
+THREAD_BODY(thread_body, arg) {
+    work(arg);
+    end_thread(((worker *)arg)->job);
     return 0;
 }
 
 /* The caller is asked until the other threads are done: one of them may have a huge text. */
 static void wait_for_others(worker *w) {
-    for (unsigned i = 0;; i++) {
-        lock_take(&w->job->lock);
-        bool done = !w->job->running;
-        lock_give(&w->job->lock);
-        if (done || !may_go_on(w)) return;
-        wait_a_little(i);
-    }
+    job *j = w->job;
+    lock_take(&j->lock);
+    while (j->running && wait_for_change(w)) {}
+    lock_give(&j->lock);
 }
 
 /* The calling thread is workers[0]. A thread that the system does not grant is
@@ -316,11 +327,7 @@ static void run(worker *workers, unsigned n) {
     j->running = n - 1;
     for (unsigned i = 1; i < n; i++) {
         workers[i].started = thread_start(&workers[i].thread, thread_body, &workers[i]);
-        if (!workers[i].started) {
-            lock_take(&j->lock);
-            j->running--;
-            lock_give(&j->lock);
-        }
+        if (!workers[i].started) end_thread(j);
     }
     work(&workers[0]);
     if (workers[0].go_on) wait_for_others(&workers[0]);
@@ -353,6 +360,7 @@ static ggtok_status job_init(job *j, size_t n, ggtok_error *err) {
     for (size_t i = 0; i < n; i++)
         total += j->texts[i].n < SIZE_MAX / 2 - total ? j->texts[i].n : 0;
     lock_init(&j->lock);
+    condition_init(&j->changed);
     j->spare = ggtok_mem_zalloc(j->threads * sizeof *j->spare);
     if (!j->spare || !make_chunks(j, j->texts, n, chunk_bytes(total, j->threads)))
         return ggtok_error_memory(err);
@@ -376,6 +384,7 @@ static void job_free(job *j) {
     ggtok_mem_free(j->spare);
     ggtok_mem_free(j->chunks);
     ggtok_mem_free(j->order);
+    condition_free(&j->changed);
     lock_free(&j->lock);
 }
 

@@ -1,4 +1,4 @@
-/* Threads and locks, as little of them as the library needs, for POSIX and Windows. */
+/* Threads, locks and conditions, as little of them as the library needs, for POSIX and Windows. */
 #ifndef GGTOK_THREADS_H
 #define GGTOK_THREADS_H
 
@@ -11,6 +11,7 @@
 #include <windows.h>
 
 typedef SRWLOCK lock;
+typedef CONDITION_VARIABLE condition;
 typedef HANDLE thread;
 #define LOCK_STATIC SRWLOCK_INIT
 #define THREAD_BODY(name, arg) static unsigned __stdcall name(void *arg)
@@ -36,21 +37,29 @@ static inline void thread_join(thread t) {
     WaitForSingleObject(t, INFINITE);
     CloseHandle(t);
 }
-static inline void thread_yield(void) {
-    SwitchToThread();
+static inline void condition_init(condition *c) {
+    InitializeConditionVariable(c);
 }
-static inline void thread_sleep(unsigned ms) {
-    Sleep(ms);
+static inline void condition_free(condition *c) {
+    (void)c;
+}
+/* Releases the lock until the condition is signalled, or for up to `ms` milliseconds (0: without
+ * limit). May return early. */
+static inline void condition_wait(condition *c, lock *l, unsigned ms) {
+    SleepConditionVariableSRW(c, l, ms ? ms : INFINITE, 0);
+}
+static inline void condition_signal_all(condition *c) {
+    WakeAllConditionVariable(c);
 }
 
 #else
 
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stddef.h>
+#include <time.h>
 
 typedef pthread_mutex_t lock;
+typedef pthread_cond_t condition;
 typedef pthread_t thread;
 #define LOCK_STATIC PTHREAD_MUTEX_INITIALIZER
 #define THREAD_BODY(name, arg) static void *name(void *arg)
@@ -74,11 +83,27 @@ static inline bool thread_start(thread *t, void *(*body)(void *), void *arg) {
 static inline void thread_join(thread t) {
     pthread_join(t, NULL);
 }
-static inline void thread_yield(void) {
-    sched_yield();
+static inline void condition_init(condition *c) {
+    pthread_cond_init(c, NULL); /* can't fail with default attributes here */
 }
-static inline void thread_sleep(unsigned ms) {
-    poll(NULL, 0, (int)ms); /* plain C11 declares no other way */
+static inline void condition_free(condition *c) {
+    pthread_cond_destroy(c);
+}
+/* Releases the lock until the condition is signalled, or for up to `ms` milliseconds (0: without
+ * limit). May return early. */
+static inline void condition_wait(condition *c, lock *l, unsigned ms) {
+    struct timespec end;
+    if (ms && timespec_get(&end, TIME_UTC)) {
+        end.tv_nsec += (long)(ms % 1000) * 1000000;
+        end.tv_sec += ms / 1000 + end.tv_nsec / 1000000000;
+        end.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(c, l, &end);
+    } else {
+        pthread_cond_wait(c, l);
+    }
+}
+static inline void condition_signal_all(condition *c) {
+    pthread_cond_broadcast(c);
 }
 
 #endif

@@ -42,6 +42,7 @@ LIBRARY = tuple(
 # Each program and the sources of cext that it needs.
 PROGRAMS = {
     "arrow": LIBRARY,
+    "batch": ("base/*.c",),
     "capi": LIBRARY,
     "contended": (*LIBRARY, "jinja/*.c", "train/*.c"),
     "oom": LIBRARY,

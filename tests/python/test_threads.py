@@ -26,6 +26,7 @@ from ggtok.inspect.parity.texts import texts
 from ggtok.sources import hub
 from ggtok.vocabularies.convert import folder
 from tests.support.interrupts import interrupted, posix, stop_midway
+from tests.support.programs import Build
 from tests.support.vocabularies import fixture, fixture_names
 from tests.support.waits import LIMIT, until
 
@@ -180,6 +181,12 @@ def test_fork(name: str, before: str) -> None:
         if busy.ident:
             busy.join()
     assert tok.encode_batch(batch, threads=4) == want
+
+
+def test_no_thread_of_a_batch_waits_while_there_is_work(c_program: Build) -> None:
+    """Even and uneven texts, and a huge one first, in the middle and last."""
+    done = subprocess.run([c_program("batch", "-O1")], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("ok\n", 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

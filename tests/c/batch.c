@@ -1,0 +1,159 @@
+/*
+ * The order in which the threads of a batch take its chunks, and whether one waits while there is
+ * work, simulated: threads of equal speed that take turns, without a clock.
+ *
+ *     batch [SEED]
+ */
+#define ggtok_encode_batch test_encode_batch
+#define ggtok_encode_batch_with test_encode_batch_with
+#define ggtok_batch_n_ids test_batch_n_ids
+#define ggtok_batch_ids test_batch_ids
+#define ggtok_batch_offsets test_batch_offsets
+#define ggtok_batch_spans test_batch_spans
+#define ggtok_batch_free test_batch_free
+#include "api/batch.c"
+
+#include <stdio.h>
+
+#include "random.h"
+
+/* Nothing is encoded. */
+ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                          ggtok_ids *ids, ggtok_error *err) {
+    (void)ctx, (void)text, (void)n, (void)flags, (void)ids, (void)err;
+    abort();
+}
+ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err) {
+    (void)ctx, (void)spans, (void)err;
+    abort();
+}
+ggtok_context *ggtok_pool_take(ggtok_pool *pool, ggtok_error *err) {
+    (void)pool, (void)err;
+    abort();
+}
+void ggtok_pool_give(ggtok_pool *pool, ggtok_context *ctx) {
+    (void)pool, (void)ctx;
+}
+void ggtok_context_set_go_on(ggtok_context *ctx, ggtok_interrupt_fn go_on, void *user) {
+    (void)ctx, (void)go_on, (void)user;
+}
+void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_special_choice *choice) {
+    (void)ctx, (void)choice;
+}
+
+#define CHECK(what) \
+    do { \
+        if (!(what)) { \
+            printf("%s:%d: %s\n", name, __LINE__, #what); \
+            exit(1); \
+        } \
+    } while (0)
+
+enum { MANY = 40000, THREADS = 4 };
+
+static ggtok_bytes texts[MANY];
+
+/* Runs a batch of these texts on simulated threads: in each round the thread that has encoded the
+ * fewest bytes takes a chunk. Returns how often a thread had to wait for others. */
+static size_t simulate(const char *name, size_t n, unsigned threads) {
+    static const ggtok_batch_options options = {0};
+    ggtok_error err;
+    ggtok_batch *b = batch_new(n);
+    job j = {.batch = b, .texts = texts, .options = &options, .threads = threads};
+    CHECK(b && !job_init(&j, n, &err));
+    size_t total = 0, longest = 0, waits = 0, encoded[THREADS] = {0}, taken = 0;
+    for (size_t i = 0; i < n; i++) {
+        total += texts[i].n;
+        longest = longest < texts[i].n ? texts[i].n : longest;
+    }
+    /* No chunk of several texts is larger than its target by more than its last text. */
+    size_t target = chunk_bytes(total, threads), first = 0;
+    for (size_t k = 0; k < j.n_chunks; k++) {
+        const chunk *c = &j.chunks[k];
+        CHECK(c->first == first && c->n);
+        CHECK(c->n == 1 || c->n_bytes - texts[first + c->n - 1].n < target);
+        first += c->n;
+    }
+    CHECK(first == n);
+    /* Long texts come first, the longest first; then all others in the texts' order. */
+    for (size_t k = 1; threads > 1 && k < j.n_chunks; k++) {
+        const chunk *a = j.order[k - 1], *c = j.order[k];
+        bool was_long = a->n == 1 && a->n_bytes > CHUNK_MAX;
+        if (c->n == 1 && c->n_bytes > CHUNK_MAX)
+            CHECK(was_long && a->n_bytes >= c->n_bytes);
+        else
+            CHECK(was_long || a->first < c->first);
+    }
+    chunk *at[THREADS] = {NULL};
+    for (size_t done = 0; done < j.n_chunks;) {
+        /* Who has a chunk ends it before others that have encoded more take another. */
+        unsigned t = 0;
+        for (unsigned i = 1; i < j.threads; i++) {
+            if (encoded[i] < encoded[t]) t = i;
+        }
+        if (at[t]) {
+            place(&j, at[t]);
+            at[t] = NULL;
+            done++;
+            continue;
+        }
+        bool later;
+        chunk *c = next_chunk(&j, &later);
+        if (c) {
+            at[t] = c;
+            encoded[t] += c->n_bytes + 1;
+            taken++;
+            continue;
+        }
+        waits += later;
+        /* It sleeps until the next of the others is done. */
+        unsigned next = THREADS;
+        for (unsigned i = 0; i < j.threads; i++) {
+            if (at[i] && (next == THREADS || encoded[i] < encoded[next])) next = i;
+        }
+        CHECK(next < THREADS);
+        encoded[t] = encoded[next] + 1;
+    }
+    CHECK(taken == j.n_chunks && j.placed == j.n_chunks && !j.waiting);
+    /* The threads share the work, but for what can't be shared. */
+    size_t most = 0;
+    for (unsigned i = 0; i < j.threads; i++) most = most < encoded[i] ? encoded[i] : most;
+    size_t fair = total / j.threads, slack = 2 * target + n + 64;
+    CHECK(most <= (longest > fair ? longest : fair + longest) + slack);
+    job_free(&j);
+    ggtok_batch_free(b);
+    return waits;
+}
+
+static void even(size_t n, size_t size) {
+    for (size_t i = 0; i < n; i++) texts[i] = (ggtok_bytes){NULL, size};
+}
+
+int main(int argc, char **argv) {
+    random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    for (unsigned threads = 1; threads <= THREADS; threads++) {
+        const char *name = "even";
+        /* From a few kilobytes to more than chunks of the largest size take. */
+        for (size_t size = 1; size <= 1 << 16; size *= 4) {
+            for (size_t n = 1; n <= MANY && n * size < (size_t)1 << 31; n *= 5) {
+                even(n, size);
+                CHECK(!simulate(name, n, threads));
+            }
+        }
+        name = "uneven";
+        for (int round = 0; round < 20; round++) {
+            size_t n = 1 + below(MANY);
+            for (size_t i = 0; i < n; i++) texts[i] = (ggtok_bytes){NULL, below(9000)};
+            CHECK(!simulate(name, n, threads));
+        }
+        /* A huge text is begun at once, wherever it is, and the others are encoded beside it. */
+        name = "one huge text";
+        for (int place = 0; place < 3; place++) {
+            even(MANY, 1000);
+            texts[place * (MANY - 1) / 2].n = 30 << 20;
+            CHECK(!simulate(name, MANY, threads));
+        }
+    }
+    puts("ok");
+    return 0;
+}
