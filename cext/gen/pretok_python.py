@@ -17,7 +17,7 @@ from unicode_tables import main
 
 ROOT = Path(__file__).parents[2]
 NAMES = ROOT / "cext" / "pretok" / "names.c"
-OUTPUT = ROOT / "ggtok" / "explaining" / "chains.py"
+OUTPUT = ROOT / "ggtok" / "explain" / "chains.py"
 
 _CHAIN = re.compile(r"^#define (CHAIN_\w+)\s+\\?\s*\{(.*?)\},", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r'^    \{"([^"]+)", "(\w+)", ([\w |]+), (CHAIN_\w+)\},$', re.MULTILINE)
