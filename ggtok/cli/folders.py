@@ -9,10 +9,13 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+from ggtok.base.escape import number
 from ggtok.base.reading import check_regular
+from ggtok.cli import messages
 from ggtok.corpora import patterns
 
 _NEVER = ".git"  # what git itself keeps
+_RULES = (".gitignore", ".ignore", os.path.join(".git", "info", "exclude"))
 
 
 class Choice:
@@ -50,7 +53,7 @@ class Choice:
         walked = _not_ignored(folder) if self._ignore else _all(folder)
         for path in walked:
             relative = os.path.relpath(path, folder).replace(os.sep, "/")
-            if self._choice.has_below(relative) and stat.S_ISREG(os.lstat(path).st_mode):
+            if self._choice.has_below(relative) and _is_regular(path):
                 yield path
 
 
@@ -67,15 +70,13 @@ def _all(folder: str) -> Iterator[str]:
 def _check_rules(folder: str) -> None:
     """Refuses files of rules that aren't regular: rignore would wait for a FIFO, and read a link
     to a device without end."""
-    from ggtok.cli.mirror import RULES
-
     here = os.path.abspath(folder)
     places = [here]
     while (above := os.path.dirname(here)) != here:
         places.append(above)
         here = above
     for place in chain(places, (here for here, _, _ in os.walk(folder))):
-        for name in RULES:
+        for name in _RULES:
             path = os.path.join(place, name)
             try:
                 status = os.stat(path)
@@ -91,30 +92,42 @@ def _not_ignored(folder: str) -> Iterator[str]:
     os.scandir(folder).close()  # of which rignore says nothing if it can't be read
     _check_rules(folder)
     odd = False
-
-    def walk(folder: str) -> Iterator[str]:
-        nonlocal odd
-        walker = rignore.walk(
-            Path(folder),
-            ignore_hidden=False,
-            require_git=False,
-            follow_links=False,
-            overrides=[f"!{_NEVER}"],
-        )
-        while True:
-            try:
-                path = next(walker)
-            except StopIteration:
-                return
-            except ValueError:  # a path that isn't UTF-8 is not given
-                odd = True
-                continue
-            name = str(path)
-            if not os.path.isdir(name) or os.path.islink(name):
-                yield name
-
-    yield from walk(folder)
+    walker = rignore.walk(
+        Path(folder),
+        ignore_hidden=False,
+        require_git=False,
+        follow_links=False,
+        overrides=[f"!{_NEVER}"],
+    )
+    while True:
+        try:
+            path = next(walker)
+        except StopIteration:
+            break
+        except ValueError:  # a path that isn't UTF-8 is not given
+            odd = True
+            continue
+        name = str(path)
+        if not os.path.isdir(name) or os.path.islink(name):
+            yield name
     if odd:
-        from ggtok.cli import mirror
+        # No rule can be matched with them.
+        found = [path for path in _all(folder) if not _is_utf8(path) and _is_regular(path)]
+        if found:
+            messages.warn(
+                f"{number(len(found), 'file')} with a path that isn't UTF-8: counted, whatever "
+                ".gitignore says"
+            )
+        yield from found
 
-        yield from mirror.not_ignored(folder, walk)
+
+def _is_regular(path: str) -> bool:
+    return stat.S_ISREG(os.lstat(path).st_mode)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

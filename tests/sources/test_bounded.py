@@ -24,7 +24,6 @@ ELSEWHERE = {
     "base/reading.py": "what opens files",
     "base/writing.py": "what writes files",
     "cli/__init__.py": "the null device",
-    "cli/mirror.py": "a folder of its own",
     "cli/parity.py": "a folder of its own",
     "cli/reading.py": "a path that was given",
     "cli/train.py": "a path that was given",
