@@ -18,13 +18,14 @@ from tests.c.build import SANITIZERS, THREADS, build, have_sanitizers
 from tests.support.vocabularies import fixture, fixture_names
 
 FIXTURES = [str(fixture(name)) for name in fixture_names()]
+TEMPLATES = Path(__file__).resolve().parents[1] / "chat" / "templates.txt"
 ALLOC, SMALL = "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL"
 
 # A program, the flags to build it with, and what it is told.
 RUNS: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
     "capi": ("capi", SANITIZERS, [str(fixture("bpe-gpt2"))]),
     "threads": ("threads", THREADS, FIXTURES),
-    "contended": ("contended", THREADS, [str(fixture("bpe-gpt2"))]),
+    "contended": ("contended", THREADS, [str(fixture("bpe-gpt2")), str(TEMPLATES)]),
     "train-threads": ("train", THREADS, []),
     "train": ("train", SANITIZERS, []),
     "recount": ("recount", SANITIZERS, []),

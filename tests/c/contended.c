@@ -1,8 +1,9 @@
 /*
- * What threads have in common: forks while other threads hold each of the library's locks, and
- * Arrow structs that several threads take. To be run under ThreadSanitizer, too.
+ * What threads share: forks while other threads hold each of the library's locks, Arrow structs
+ * that several threads take, and templates that several threads render. Also run under
+ * ThreadSanitizer.
  *
- *     contended FILE.gguf
+ *     contended FILE.gguf TEMPLATES    TEMPLATES: one in each line
  */
 #include "arrow/texts.h"
 #include "ggtok.h"
@@ -166,8 +167,69 @@ static bool check_structs(void) {
     return true;
 }
 
+/* ---- templates ---- */
+
+enum { RENDERERS = 4 };
+static const char variables[] =
+    "{\"messages\":[{\"role\":\"user\",\"content\":\"H\xc3\xa4 <|x|>\"},{\"role\":\"assistant\","
+    "\"content\":null}],\"s\":\" a,b \",\"n\":7,\"f\":0.5,\"l\":[3,1,\"x\",null,true],"
+    "\"d\":{\"k\":1,\"items\":2}}";
+static jinja_template *shared;
+
+/* Renders the shared template; the hash of its text or error. */
+static void *render_shared(void *arg) {
+    static const jinja_options options = {.now = {.year = 2026, .month = 3, .day = 7}};
+    uint64_t *hash = arg;
+    jinja_env *env;
+    jinja_result out = {.text = ""};
+    jinja_error err = {.message = ""};
+    if (ggtok_jinja_env_new(&options, &env, &err)) abort();
+    ggtok_status s = ggtok_jinja_env_json(env, variables, sizeof variables - 1,
+                                          ggtok_jinja_template_dialect(shared), &err);
+    if (!s) s = ggtok_jinja_render(env, shared, &out, &err);
+    const char *text = s ? err.message : out.text;
+    size_t n = s ? strlen(err.message) : out.n;
+    *hash = 1469598103934665603u;
+    for (size_t i = 0; i < n; i++) *hash = (*hash ^ (uint8_t)text[i]) * 1099511628211u;
+    ggtok_jinja_env_free(env);
+    return NULL;
+}
+
+static bool check_template(const char *source, size_t n, jinja_dialect dialect) {
+    jinja_error err;
+    if (ggtok_jinja_compile(source, n, dialect, &shared, &err)) return true;
+    uint64_t hashes[RENDERERS];
+    pthread_t threads[RENDERERS];
+    for (int k = 0; k < RENDERERS; k++) {
+        if (pthread_create(&threads[k], NULL, render_shared, &hashes[k])) abort();
+    }
+    for (int k = 0; k < RENDERERS; k++) pthread_join(threads[k], NULL);
+    ggtok_jinja_template_release(shared);
+    for (int k = 1; k < RENDERERS; k++) {
+        if (hashes[k] != hashes[0]) {
+            printf("renderings differ: %.*s\n", (int)n, source);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_templates(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    char line[1 << 14];
+    bool fine = true;
+    while (fine && fgets(line, sizeof line, file)) {
+        size_t n = strcspn(line, "\n");
+        fine =
+            check_template(line, n, JINJA_LLAMA_CPP) && check_template(line, n, JINJA_TRANSFORMERS);
+    }
+    fclose(file);
+    return fine;
+}
+
 int main(int argc, char **argv) {
-    bool fine = argc == 2 && check_forks(argv[1]) && check_structs();
+    bool fine = argc == 3 && check_forks(argv[1]) && check_structs() && check_templates(argv[2]);
     if (fine) printf("ok\n");
     return !fine;
 }

@@ -16,6 +16,7 @@ from tests.c.build import SANITIZERS, have_sanitizers
 from tests.support.programs import Build
 from tests.support.vocabularies import fixture, fixture_names
 
+TEMPLATES = Path(__file__).resolve().parents[1] / "chat" / "templates.txt"
 FIXTURES = [fixture(name) for name in fixture_names()]
 # One of each type, and of each way to cut words.
 KINDS = "bpe-llama3 bpe-gemma4 bpe-hybriddna spm wpm ugm rwkv plamo2 plamo3".split()
@@ -109,7 +110,7 @@ def test_arrow_columns_when_memory_runs_out(c_program: Build) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork here")
 def test_forks_and_structs_while_threads_contend(c_program: Build) -> None:
-    assert output(c_program("contended"), fixture("bpe-gpt2")) == "ok\n"
+    assert output(c_program("contended"), fixture("bpe-gpt2"), TEMPLATES) == "ok\n"
 
 
 def test_calls_that_are_told_to_stop(c_program: Build) -> None:
