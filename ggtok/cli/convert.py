@@ -19,11 +19,6 @@ def add_arguments(parser: Parser) -> None:
     add_words(parser)
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", help="the file to write, such as vocabulary.gguf")
-    add(
-        "--like",
-        choices=["llama.cpp"],
-        help="write what llama.cpp's converter would, faults included",
-    )
     add("--pre", metavar="NAME", help="this pre-tokenizer instead of the one found")
     add("--arch", metavar="NAME", help="the architecture, as config.json names it")
     add_inexact(parser)
@@ -43,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     (source,) = args.words
     if args.output is not None:
         checked(args.output, [source], force=args.force)
-    options = {"like": args.like, "pre": args.pre, "arch": args.arch}
+    options = {"pre": args.pre, "arch": args.arch}
     with progress.waiting(args.quiet, "checking" if args.check else "converting"):
         if args.check:
             vocabulary = converted(source, **options, lines=confirm.CHECK_LINES)
@@ -99,7 +94,6 @@ COMMAND = Command(
     },
     examples=[
         "ggtok convert Llama-3.1-8B/ -o llama3.gguf",
-        "ggtok convert Llama-3.1-8B/ -o llama3.gguf --like llama.cpp",
         "ggtok convert qwen.tiktoken --pre qwen2 --check",
     ],
     add_arguments=add_arguments,

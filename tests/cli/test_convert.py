@@ -98,7 +98,6 @@ def test_inexact(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> N
         (["convert", "missing", "-o", "x.gguf"], "no such file or folder"),
         (["convert", "x.tiktoken", "-o", "x.gguf"], "isn't known: --pre NAME names the"),
         (["convert", "x.tiktoken", "--pre", "y", "-o", "x.gguf"], "error: --pre: no pre-token"),
-        (["convert", "x.tiktoken", "--like", "llama.cpp", "-o", "x.gguf"], "--like llama.cpp need"),
         (["convert", "x.tiktoken", "-o", "no/x.gguf"], "the folder no doesn't exist"),
         (["convert", "empty.txt", "-o", "x.gguf"], "empty.txt: there are no tokens"),
         (["export"], "no model"),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
 
-from ggtok.errors import InvalidTypeError, InvalidValueError, UnknownPreTokenizerError
+from ggtok.errors import InvalidTypeError, UnknownPreTokenizerError
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 
 def convert(
     source: str | os.PathLike[str],
     *,
-    like: Literal["llama.cpp"] | None = None,
     pre: str | None = None,
     arch: str | None = None,
 ) -> Vocabulary:
@@ -31,8 +29,6 @@ def convert(
             ``*.model`` (SentencePiece), ``tekken.json``, ``*.tiktoken``, ``vocab.json`` (with
             ``merges.txt`` beside it), BERT's ``vocab.txt``, RWKV's ``*.txt`` or PLaMo's
             ``*.jsonl``.
-        like: ``"llama.cpp"``: what its converter writes for the folder, faults included, each
-            named in the report.
         pre: the pre-tokenizer, by llama.cpp's name, in place of the one found by comparing the
             source's structure. ``.tiktoken`` files that aren't known need it.
         arch: the name of the architecture, as of ``config.json``'s ``architectures``.
@@ -46,13 +42,11 @@ def convert(
     from ggtok.native import pre_names
     from ggtok.vocabularies.convert.formats import converted
 
-    for name, value in (("pre", pre), ("arch", arch), ("like", like)):
+    for name, value in (("pre", pre), ("arch", arch)):
         if value is not None and not isinstance(value, str):
             raise InvalidTypeError(f"{name} must be str, not {type(value).__name__}")
     if not isinstance(source, (str, os.PathLike)):
         raise InvalidTypeError(f"source must be str or a path, not {type(source).__name__}")
     if pre is not None and pre not in pre_names():
         raise UnknownPreTokenizerError(f"pre: no pre-tokenizer has the name {pre!r}", name=pre)
-    if like not in (None, "llama.cpp"):
-        raise InvalidValueError(f"like must be None or 'llama.cpp', not {like!r}")
-    return converted(os.fsdecode(os.fspath(source)), like=like, pre=pre, arch=arch)
+    return converted(os.fsdecode(os.fspath(source)), pre=pre, arch=arch)

@@ -31,7 +31,6 @@ class Draft:
     chat_template: str | None = None
     chat_templates: Mapping[str, str] = field(default_factory=dict)
     architecture: str = "llama"
-    order: tuple[str, ...] = ()
     size: int = 0  # how many tokens there must be at least
     filler_score: float = 0.0
     differences: list[Difference] = field(default_factory=list)
@@ -76,7 +75,6 @@ class Draft:
             chat_template=self.chat_template,
             chat_templates=self.chat_templates,
             architecture=self.architecture,
-            order=self.order,
             report=ConversionReport(
                 notes=tuple(self.notes),
                 format=format,

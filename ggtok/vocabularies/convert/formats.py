@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, not_found
+from ggtok.errors import InvalidValueError, not_found
 from ggtok.vocabularies.convert import (
     confirm,
     pieces,
@@ -20,7 +20,6 @@ from ggtok.vocabularies.convert import (
 )
 from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.hugging_face import draft_of
-from ggtok.vocabularies.convert.llamacpp_like import converted_like
 from ggtok.vocabularies.convert.reading import noting, read_bytes, read_object, read_text
 from ggtok.vocabularies.convert.sentencepiece_model import read_model
 from ggtok.vocabularies.convert.tokenizer_json import Source
@@ -109,32 +108,17 @@ FORMATS: tuple[Format, ...] = (
 def converted(
     source: str,
     *,
-    like: str | None,
     pre: str | None,
     arch: str | None,
     lines: int = confirm.LINES,
 ) -> Vocabulary:
     """The vocabulary of a folder or file."""
     with noting() as read:
-        vocabulary = _converted(source, like, Options(pre, arch, lines))
+        vocabulary = _converted(source, Options(pre, arch, lines))
     return replace(vocabulary, inputs=tuple(read))
 
 
-def _converted(source: str, like: str | None, options: Options) -> Vocabulary:
-    pre, arch, _ = options
-    if like is not None:
-        if not os.path.isdir(source):
-            raise InvalidValueError(f"{source}: like={like!r} needs a folder, with its config.json")
-
-        def faithful() -> Vocabulary:
-            try:
-                return converted(source, like=None, pre=None, arch=arch, lines=0)
-            except UnknownPreTokenizerError:
-                if pre is None:
-                    raise
-                return converted(source, like=None, pre=pre, arch=arch, lines=0)
-
-        return converted_like(Folder(source), arch, pre, faithful)
+def _converted(source: str, options: Options) -> Vocabulary:
     if os.path.isdir(source):
         folder = Folder(source)
         files = sorted(os.listdir(source))

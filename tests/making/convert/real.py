@@ -271,7 +271,7 @@ def row_of(row: Real) -> tuple[str, bool]:
     """The table's row, and whether each line is explained."""
     with tempfile.TemporaryDirectory() as folder:
         source = unpack(row, Path(folder))
-        v = converted(str(source), like=None, pre=row.pre, arch=None, lines=confirm.CHECK_LINES)
+        v = converted(str(source), pre=row.pre, arch=None, lines=confirm.CHECK_LINES)
         report = v.report
         assert isinstance(report, ConversionReport)
         unexplained, compared = list(report.unexplained), report.compared

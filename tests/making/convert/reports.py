@@ -13,7 +13,7 @@ N = 1500
 
 
 def convert(path: Path, **options: Any) -> ggtok.Vocabulary:
-    options = {"like": None, "pre": None, "arch": None, "lines": N} | options
+    options = {"pre": None, "arch": None, "lines": N} | options
     return converted(str(path), **options)
 
 

@@ -29,7 +29,7 @@ def exported(tmp_path: Path) -> Path:
 
 
 def report_of(path: Path, **options: Any) -> tuple[ggtok.Vocabulary, ConversionReport]:
-    v = converted(str(path), **{"like": None, "pre": None, "arch": None, "lines": 800} | options)
+    v = converted(str(path), **{"pre": None, "arch": None, "lines": 800} | options)
     assert isinstance(v.report, ConversionReport)
     return v, v.report
 

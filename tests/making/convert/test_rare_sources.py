@@ -17,19 +17,25 @@ from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.convert.tokenizer_json import Source
 from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
-from tests.making.convert.beside import folder, written
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
 def report_of(path: Path, lines: int = 200, pre: str | None = None) -> ConversionReport:
-    report = converted(str(path), like=None, pre=pre, arch=None, lines=lines).report
+    report = converted(str(path), pre=pre, arch=None, lines=lines).report
     assert isinstance(report, ConversionReport)
     return report
 
 
+def folder(path: Path, arch: str, kind: str, **config: Any) -> Path:
+    path.mkdir()
+    data = {"architectures": [arch], "model_type": kind, **config}
+    sources.write(path / "config.json", data)
+    return path
+
+
 def exact(path: Path) -> ggtok.Vocabulary:
-    v = converted(str(path), like=None, pre=None, arch=None, lines=200)
+    v = converted(str(path), pre=None, arch=None, lines=200)
     assert isinstance(v.report, ConversionReport)
     assert (v.report.compared, v.report.unexplained) == (200, ())
     return v
@@ -46,7 +52,7 @@ def test_models_without_a_type(tmp_path: Path) -> None:
     ):
         del document["model"]["type"]
         path = sources.write(tmp_path / "tokenizer.json", document)
-        assert converted(str(path), like=None, pre=None, arch=None, lines=0).model == model
+        assert converted(str(path), pre=None, arch=None, lines=0).model == model
 
 
 def test_an_unknown_token_of_byte_level_bpe(tmp_path: Path) -> None:
@@ -66,7 +72,7 @@ def test_byte_fallback_of_unigram(tmp_path: Path) -> None:
     document["model"]["byte_fallback"] = True
     document["model"]["vocab"] += [[f"<0x{byte:02X}>", -9.0] for byte in range(256)]
     path = sources.write(tmp_path / "tokenizer.json", document)
-    v = converted(str(path), like=None, pre=None, arch=None, lines=0)
+    v = converted(str(path), pre=None, arch=None, lines=0)
     assert v.types[v.texts.index(b"<0x41>")] == 6
 
 
@@ -94,7 +100,7 @@ def test_steps_of_tokenizers_own(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     whole = {"type": "Sequence", "pretokenizers": steps}
     sources.write(path, sources.bpe(pre_tokenizer=whole))
-    assert converted(str(path), like=None, pre=None, arch=None, lines=0).pre == "falcon"
+    assert converted(str(path), pre=None, arch=None, lines=0).pre == "falcon"
     steps[0]["behavior"] = "Isolated"
     sources.write(path, sources.bpe(pre_tokenizer=whole))
     with pytest.raises(ggtok.UnknownPreTokenizerError, match="where the nearest has"):
@@ -150,10 +156,6 @@ def test_a_text_models_part_of_the_configuration(tmp_path: Path) -> None:
     sources.write(path / "config.json", whole)
     v = exact(path)
     assert (len(v), v.special_ids["eos"]) == (905, 1)
-    like = ggtok.convert(path, like="llama.cpp", pre="qwen2")
-    assert len(like) == 905 and like.architecture == "qwen3"
-    sources.write(path / "config.json", {**whole, "text_config": {"eos_token_id": []}})
-    assert "eos" not in ggtok.convert(path, like="llama.cpp", pre="qwen2").special_ids
 
 
 def test_a_template_in_a_file_of_its_own(tmp_path: Path) -> None:
@@ -162,11 +164,6 @@ def test_a_template_in_a_file_of_its_own(tmp_path: Path) -> None:
     sources.write(path / "tokenizer.json", sources.bpe("qwen2"))
     sources.write(path / "chat_template.jinja", "one")
     assert (exact(path).chat_template, exact(path).chat_templates) == ("one", {})
-    for template in (None, "one"):
-        like, mine, theirs = written(path, tmp_path, "qwen2")
-        assert mine.raw == theirs.raw
-        assert like.chat_template == template
-        sources.write(path / "tokenizer_config.json", config)  # else no other file is read
 
 
 def test_an_added_token_that_has_no_id(tmp_path: Path) -> None:
