@@ -5,7 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "jinja/jinja.h"
+#include "jinja/core/jinja.h"
 
 #define GGTOK_PY_TEMPLATE "ggtok.template" /* a capsule's name */
 

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "jinja/env.h"
+#include "jinja/core/env.h"
 
 #if defined(__has_include)
 #if __has_include(<valgrind/callgrind.h>)

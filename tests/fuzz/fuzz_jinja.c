@@ -3,7 +3,7 @@
  * are JSON that comes before the template, up to a NUL.
  */
 #include "fuzz.h"
-#include "jinja/env.h"
+#include "jinja/core/env.h"
 
 static const char values[] =
     "{\"messages\":[{\"role\":\"user\",\"content\":\"H\xc3\xa4 <|x|>\"},{\"role\":\"assistant\","

@@ -1,0 +1,120 @@
+/*
+ * Memory and budget of one compilation or rendering.
+ *
+ * Everything lives in one arena that is freed as a whole, so what fails needs to give
+ * nothing back: it jumps to the call of ggtok_jinja_protect that surrounds it, with a message.
+ * Bytes and steps are charged before memory is taken or work is done, so that whether a
+ * budget is met depends on the template and its values alone, not on the machine.
+ */
+#ifndef GGTOK_JINJA_CORE_ARENA_H
+#define GGTOK_JINJA_CORE_ARENA_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "ggtok.h"
+
+typedef struct jinja_chunk {
+    struct jinja_chunk *older;
+    size_t size;  /* that the next one's goes by */
+    size_t whole; /* this one's */
+} jinja_chunk;
+
+/* A failure: one sentence, and where in the template it happened. */
+typedef struct jinja_error {
+    ggtok_status status;
+    uint32_t line;     /* from 1; 0: not at a place of the template */
+    char message[512]; /* UTF-8, NUL-terminated */
+    char source[160];  /* that line of the template, cut to fit */
+} jinja_error;
+
+typedef struct jinja_heap {
+    uint8_t *top, *end; /* free bytes of the last chunk */
+    jinja_chunk *chunks;
+    uint64_t bytes_left, steps_left;
+    uint32_t at;        /* byte offset in the template of what runs */
+    const char *source; /* the template's text, or NULL */
+    size_t n_source;
+    uint32_t depth;  /* of nested C calls that a template or a value causes */
+    bool shared;     /* threads will read what is made here: texts are complete from the start */
+    jmp_buf *caller; /* of the surrounding ggtok_jinja_protect */
+    jinja_error *error;
+} jinja_heap;
+
+/* Nested calls at most. No recursion takes more than 480 bytes of the C stack for each, 384 kB in
+ * all: tests/chat/stack.py finds what takes the most. */
+enum { JINJA_MAX_DEPTH = 800 };
+
+void ggtok_jinja_heap_init(jinja_heap *h, uint64_t bytes, uint64_t steps);
+void ggtok_jinja_heap_free(jinja_heap *h);
+
+/* Runs body(h, user), which may call what can fail; returns the error's status or GGTOK_OK. */
+ggtok_status ggtok_jinja_protect(jinja_heap *h, void (*body)(jinja_heap *h, void *user), void *user,
+                                 jinja_error *error);
+
+#if defined(__GNUC__)
+#define JINJA_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define JINJA_PRINTF(fmt, args)
+#endif
+
+/* For what takes much room on the stack and is called from what nests. */
+#if defined(__GNUC__)
+#define JINJA_NOINLINE __attribute__((noinline))
+#else
+#define JINJA_NOINLINE
+#endif
+
+/* These don't come back. */
+_Noreturn void ggtok_jinja_fail(jinja_heap *h, const char *format, ...) JINJA_PRINTF(2, 3);
+_Noreturn void ggtok_jinja_fail_at(jinja_heap *h, size_t pos, const char *what);
+_Noreturn void ggtok_jinja_fail_steps(jinja_heap *h);
+_Noreturn void ggtok_jinja_fail_depth(jinja_heap *h);
+
+void *ggtok_jinja_alloc_slow(jinja_heap *h, size_t n);
+
+/* n bytes, aligned to 16, that live as long as the heap. */
+static inline void *jinja_alloc(jinja_heap *h, size_t n) {
+    size_t rounded = (n + 15) & ~(size_t)15;
+    bool fits = h->top && rounded <= (size_t)(h->end - h->top) && rounded <= h->bytes_left;
+    if (!fits || rounded < n) {
+        return ggtok_jinja_alloc_slow(h, n);
+    }
+    void *p = h->top;
+    h->top += rounded;
+    h->bytes_left -= rounded;
+    return p;
+}
+
+/* n objects of a size. */
+static inline void *jinja_alloc_n(jinja_heap *h, size_t n, size_t size) {
+    return jinja_alloc(h, size && n > SIZE_MAX / 2 / size ? SIZE_MAX / 2 : n * size);
+}
+
+/* A step is the work of one operator or of 16 bytes looked at. */
+static inline void jinja_charge(jinja_heap *h, uint64_t steps) {
+    if (steps > h->steps_left) ggtok_jinja_fail_steps(h);
+    h->steps_left -= steps;
+}
+static inline void jinja_charge_bytes(jinja_heap *h, uint64_t n) {
+    jinja_charge(h, 1 + n / 16);
+}
+static inline bool jinja_step(jinja_heap *h) {
+    return jinja_charge(h, 1), true;
+}
+
+/* Loops over i in [0, n), n looked at each time, charging a step for each i: the way to go
+ * through what a template or a value has many of. */
+#define JINJA_EACH(h, i, n) for (uint32_t i = 0; i < (n) && jinja_step(h); i++)
+
+static inline void jinja_enter(jinja_heap *h) {
+    if (++h->depth > JINJA_MAX_DEPTH) ggtok_jinja_fail_depth(h);
+}
+static inline void jinja_leave(jinja_heap *h) {
+    h->depth--;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* What the files of the parser share. */
+#ifndef GGTOK_JINJA_CORE_PARSER_H
+#define GGTOK_JINJA_CORE_PARSER_H
+
+#include "jinja/core/tree.h"
+
+/* Kids that are still being gathered: a stack, for blocks nest. */
+typedef struct jinja_parser {
+    jinja_heap *h;
+    jinja_template *t;
+    const jinja_token *next;
+    const jinja_token *last; /* the T_END at the end */
+    const jinja_node **kids;
+    size_t n_kids, cap_kids;
+    uint32_t depth;
+    uint32_t loops; /* open {% for %} in this macro or call block */
+    bool in_test;   /* transformers: `x is test arg` takes no further test */
+} jinja_parser;
+
+/* Nested brackets, blocks, conditions at most. */
+enum { JINJA_MAX_NESTING = 100 };
+
+_Noreturn void ggtok_jinja_fail_token(jinja_parser *p, const char *expected);
+
+/* What the next token is. */
+static inline bool jinja_at(const jinja_parser *p, jinja_token_type type) {
+    return p->next->type == type;
+}
+bool ggtok_jinja_at_name(const jinja_parser *p, const char *name);
+bool ggtok_jinja_token_is(const jinja_token *token, const char *name);
+bool ggtok_jinja_at_operator(const jinja_parser *p, jinja_operator op);
+const jinja_token *ggtok_jinja_take(jinja_parser *p); /* an error at the end */
+bool ggtok_jinja_skip(jinja_parser *p, jinja_token_type type);
+bool ggtok_jinja_skip_name(jinja_parser *p, const char *name);
+void ggtok_jinja_expect(jinja_parser *p, jinja_token_type type, const char *what);
+void ggtok_jinja_nest(jinja_parser *p);
+
+uint32_t ggtok_jinja_symbol_of(jinja_template *t, const void *name, size_t n);
+
+/* Nodes: kids are pushed, then taken from a mark on. */
+void ggtok_jinja_push(jinja_parser *p, const jinja_node *kid);
+jinja_node *ggtok_jinja_node_new(jinja_parser *p, jinja_kind kind, uint32_t pos, size_t kids_from);
+jinja_node *ggtok_jinja_node_of(jinja_parser *p, jinja_kind kind, uint32_t pos, const jinja_node *a,
+                                const jinja_node *b);
+jinja_node *ggtok_jinja_const(jinja_parser *p, uint32_t pos, jinja_value value);
+jinja_node *ggtok_jinja_name(jinja_parser *p, const jinja_token *token);
+
+/* Expressions. */
+const jinja_node *ggtok_jinja_parse_expression(jinja_parser *p);
+const jinja_node *ggtok_jinja_parse_or(jinja_parser *p); /* without a condition */
+
+/* Statements. */
+/* Statements up to {% one of the names, which stands next then (its name, in transformers'
+ * dialect, with the tag's begin taken). NULL ends the names. */
+const jinja_node *ggtok_jinja_parse_block(jinja_parser *p, const char *const *ends);
+bool ggtok_jinja_at_statement(const jinja_parser *p, const char *name);
+
+#endif

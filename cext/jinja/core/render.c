@@ -1,0 +1,260 @@
+/* Renderings: values in, text with origins out. */
+#include "base/mem.h"
+#include "jinja/core/dialects.h"
+
+/* The budget of a rendering, for each megabyte of input that is begun. */
+enum { MEGABYTE = 1 << 20 };
+static const uint64_t bytes_each = 192u << 20, steps_each = 30u * 1000 * 1000;
+/* A template is probed by some 16 renderings of a few short messages, which share a budget. */
+enum { PROBES = 16 };
+
+ggtok_status ggtok_jinja_env_new(const jinja_options *options, jinja_env **out, jinja_error *err) {
+    jinja_env *e = *out = ggtok_mem_zalloc(sizeof *e);
+    if (!e) {
+        if (err) *err = (jinja_error){.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
+        return GGTOK_ERR_MEMORY;
+    }
+    uint64_t megabytes = 1 + (uint64_t)options->n_input / MEGABYTE;
+    uint64_t share = options->probe ? PROBES : 1;
+    ggtok_jinja_heap_init(&e->heap, megabytes * bytes_each / share, megabytes * steps_each / share);
+    e->options = *options;
+    return GGTOK_OK;
+}
+
+void ggtok_jinja_env_grow(jinja_env *e, size_t n) {
+    uint64_t before = (uint64_t)e->options.n_input / MEGABYTE;
+    e->options.n_input += n;
+    uint64_t more = (uint64_t)e->options.n_input / MEGABYTE - before;
+    e->heap.bytes_left += more * bytes_each;
+    e->heap.steps_left += more * steps_each;
+}
+
+void ggtok_jinja_env_free(jinja_env *e) {
+    if (!e) return;
+    ggtok_jinja_heap_free(&e->heap);
+    ggtok_mem_free(e);
+}
+
+jinja_heap *ggtok_jinja_env_heap(jinja_env *e) {
+    return &e->heap;
+}
+
+/* ---- values ---- */
+
+/* Numbers for a value and all that it holds, for notes. */
+static void number_values(jinja_env *e, jinja_value *v) {
+    jinja_charge(&e->heap, 1);
+    jinja_enter(&e->heap);
+    v->id = ++e->ids;
+    if (jinja_is_array(*v)) {
+        for (uint32_t i = 0; i < v->as.list->n; i++) number_values(e, &v->as.list->data[i]);
+    } else if (v->type == JINJA_DICT) {
+        for (uint32_t i = 0; i < v->as.dict->n; i++) {
+            number_values(e, &v->as.dict->entries[i].value);
+        }
+    }
+    jinja_leave(&e->heap);
+}
+
+void ggtok_jinja_env_set(jinja_env *e, const char *name, size_t n, jinja_value value) {
+    jinja_heap *h = &e->heap;
+    if (!e->inputs) e->inputs = ggtok_jinja_dict_new(h, 16);
+    if (e->options.probe) number_values(e, &value);
+    jinja_text *text = ggtok_jinja_text_copy(h, name, n, 0);
+    ggtok_jinja_dict_set(h, e->inputs, jinja_of_text(text), value);
+}
+
+typedef struct json_job {
+    jinja_env *e;
+    const char *json;
+    size_t n;
+    jinja_dialect dialect;
+} json_job;
+
+static void set_json(jinja_heap *h, void *user) {
+    json_job *j = user;
+    jinja_value v = ggtok_jinja_read_json(h, j->json, j->n, 0, j->dialect);
+    if (v.type != JINJA_DICT)
+        ggtok_jinja_fail(h, "the JSON of a rendering's variables is not an object");
+    for (uint32_t i = 0; i < v.as.dict->n; i++) {
+        const jinja_entry *entry = &v.as.dict->entries[i];
+        ggtok_jinja_env_set(j->e, (const char *)entry->key.as.text->data, entry->key.as.text->n,
+                            entry->value);
+    }
+}
+
+ggtok_status ggtok_jinja_env_json(jinja_env *e, const char *json, size_t n, jinja_dialect dialect,
+                                  jinja_error *err) {
+    json_job j = {e, json, n, dialect};
+    e->heap.source = NULL;
+    return ggtok_jinja_protect(&e->heap, set_json, &j, err);
+}
+
+unsigned ggtok_jinja_env_notes(const jinja_env *e, jinja_value v) {
+    return e->notes && v.id && v.id <= e->n_notes ? e->notes[v.id - 1] : 0;
+}
+
+jinja_value ggtok_jinja_env_get(jinja_env *e, const char *name, size_t n, bool after) {
+    jinja_text text = {.data = (const uint8_t *)name, .n = (uint32_t)n};
+    uint32_t hash = ggtok_jinja_text_hash(&text);
+    if (after && e->t && e->scopes.values) {
+        for (uint32_t i = 0; i < e->t->n_symbols; i++) {
+            if (!ggtok_jinja_text_order(e->t->symbols[i].name, &text)) return e->scopes.values[i];
+        }
+    }
+    for (uint32_t i = 0; e->inputs && i < e->inputs->n; i++) {
+        const jinja_entry *entry = &e->inputs->entries[i];
+        if (entry->hash == hash && !ggtok_jinja_text_order(entry->key.as.text, &text))
+            return entry->value;
+    }
+    return jinja_absent();
+}
+
+/* ---- rendering ---- */
+
+typedef struct render_job {
+    jinja_env *e;
+    jinja_result *out;
+} render_job;
+
+/* Ranges of neighbouring parts that have a label. */
+static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
+    const jinja_builder *b = &e->out;
+    size_t begin = 0, cap = 0;
+    jinja_charge(&e->heap, b->n_parts);
+    for (size_t i = 0; i < b->n_parts; i++) {
+        bool has = b->parts[i].label & label, had = i && b->parts[i - 1].label & label;
+        cap += has && !had;
+    }
+    ggtok_range *ranges = jinja_alloc_n(&e->heap, cap + 1, sizeof *ranges);
+    *n = 0;
+    for (size_t i = 0; cap && i < b->n_parts; i++) {
+        size_t end = b->parts[i].end;
+        if (b->parts[i].label & label) {
+            if (*n && ranges[*n - 1].end == begin)
+                ranges[*n - 1].end = end;
+            else
+                ranges[(*n)++] = (ggtok_range){begin, end};
+        }
+        begin = end;
+    }
+    return ranges;
+}
+
+static void render(jinja_heap *h, void *user) {
+    render_job *j = user;
+    jinja_env *e = j->e;
+    e->rules =
+        e->t->dialect == JINJA_LLAMA_CPP ? &ggtok_jinja_llama_rules : &ggtok_jinja_python_rules;
+    if (!e->inputs) e->inputs = ggtok_jinja_dict_new(h, 1);
+    size_t n_input = e->options.n_input; /* most of a long prompt */
+    e->out = ggtok_jinja_builder_new(h, 4096 + (n_input < MEGABYTE ? n_input : MEGABYTE));
+    e->n_printed = 0;
+    e->generating = 0;
+    e->loop = NULL;
+    jinja_text append = {.data = (const uint8_t *)"append", .n = 6},
+               pop = {.data = (const uint8_t *)"pop", .n = 3};
+    e->lists_change = ggtok_jinja_dict_find(h, e->t->names, jinja_of_text(&append)) ||
+                      ggtok_jinja_dict_find(h, e->t->names, jinja_of_text(&pop));
+    if (e->options.probe) {
+        e->n_notes = e->ids;
+        e->notes = jinja_alloc(h, e->n_notes + 1);
+        memset(e->notes, 0, e->n_notes + 1);
+    }
+    if (e->t->dialect == JINJA_LLAMA_CPP) {
+        ggtok_jinja_llama_init_scopes(e);
+        jinja_mark start = ggtok_jinja_out_mark(e);
+        if (ggtok_jinja_exec(e, e->t->root) != JINJA_NEXT) {
+            ggtok_jinja_fail(h, "a break or continue outside of a loop");
+        }
+        ggtok_jinja_out_settle(e, start);
+    } else {
+        ggtok_jinja_python_run(e);
+    }
+    jinja_result *out = j->out;
+    out->text = e->out.n ? (const char *)e->out.data : "";
+    out->n = e->out.n;
+    out->own = ranges_of(e, JINJA_OWN, &out->n_own);
+    out->generated = ranges_of(e, JINJA_GENERATED, &out->n_generated);
+}
+
+ggtok_status ggtok_jinja_render(jinja_env *e, const jinja_template *t, jinja_result *out,
+                                jinja_error *err) {
+    e->t = t;
+    e->heap.source = t->source;
+    e->heap.n_source = t->n_source;
+    e->heap.at = 0;
+    *out = (jinja_result){.text = ""};
+    render_job j = {e, out};
+    return ggtok_jinja_protect(&e->heap, render, &j, err);
+}
+
+/* ---- a prompt's ends ---- */
+
+/* Whether one range of the template's holds [begin, end). */
+static bool is_own(const jinja_result *r, size_t begin, size_t end) {
+    bool found = begin == end;
+    for (size_t i = 0; i < r->n_own && !found; i++) {
+        found = r->own[i].begin <= begin && end <= r->own[i].end;
+    }
+    return found;
+}
+
+/* What of the ranges lies in [begin, end), moved to begin at 0. */
+static size_t within(ggtok_range *ranges, size_t n, size_t begin, size_t end) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t from = ranges[i].begin > begin ? ranges[i].begin : begin;
+        size_t to = ranges[i].end < end ? ranges[i].end : end;
+        if (from < to) ranges[kept++] = (ggtok_range){from - begin, to - begin};
+    }
+    return kept;
+}
+
+typedef struct finish_job {
+    jinja_env *e;
+    const jinja_ends *ends;
+    jinja_result *r;
+} finish_job;
+
+static void finish(jinja_heap *h, void *user) {
+    const finish_job *j = user;
+    const jinja_ends *ends = j->ends;
+    jinja_result *r = j->r;
+    size_t begin = 0, end = r->n, bos = strlen(ends->bos), eos = strlen(ends->eos);
+    bool cut = bos && bos <= r->n && !memcmp(r->text, ends->bos, bos);
+    if (cut && (!ends->own_alone || is_own(r, 0, bos))) begin = bos;
+    cut = eos && eos <= r->n - begin && !memcmp(r->text + r->n - eos, ends->eos, eos);
+    if (cut && (!ends->own_alone || is_own(r, r->n - eos, r->n))) end = r->n - eos;
+    if (begin || end < r->n) {
+        jinja_charge(h, r->n_own + r->n_generated);
+        r->text += begin;
+        r->n = end - begin;
+        r->n_own = within(r->own, r->n_own, begin, end);
+        r->n_generated = within(r->generated, r->n_generated, begin, end);
+    }
+    size_t turn = strlen(ends->turn), answer = strlen(ends->answer);
+    if (!answer || turn > r->n || memcmp(r->text + r->n - turn, ends->turn, turn) != 0) return;
+    jinja_charge_bytes(h, r->n + answer + 16 * r->n_own);
+    char *text = jinja_alloc(h, r->n + answer);
+    memcpy(text, r->text, r->n);
+    memcpy(text + r->n, ends->answer, answer);
+    ggtok_range *own = jinja_alloc_n(h, r->n_own + 1, sizeof *own);
+    if (r->n_own) memcpy(own, r->own, r->n_own * sizeof *own);
+    if (!is_own(r, r->n - turn, r->n)) {
+        /* a message imitates the end of a turn: what follows it is plain text */
+    } else if (r->n_own && own[r->n_own - 1].end == r->n) {
+        own[r->n_own - 1].end += answer;
+    } else {
+        own[r->n_own++] = (ggtok_range){r->n, r->n + answer};
+    }
+    r->own = own;
+    r->text = text;
+    r->n += answer;
+}
+
+ggtok_status ggtok_jinja_finish(jinja_env *e, const jinja_ends *ends, jinja_result *out,
+                                jinja_error *err) {
+    finish_job j = {e, ends, out};
+    return ggtok_jinja_protect(&e->heap, finish, &j, err);
+}

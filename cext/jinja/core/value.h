@@ -1,0 +1,171 @@
+/*
+ * The values of templates: 16 bytes each, passed by value; what they point at lies in a
+ * heap and is never freed by itself.
+ */
+#ifndef GGTOK_JINJA_CORE_VALUE_H
+#define GGTOK_JINJA_CORE_VALUE_H
+
+#include <stdbool.h>
+
+#include "jinja/core/arena.h"
+#include "jinja/core/text.h"
+
+typedef enum jinja_type {
+    JINJA_UNDEFINED, /* as.text: its name, or NULL */
+    JINJA_NONE,
+    JINJA_BOOL,
+    JINJA_INT,
+    JINJA_FLOAT,
+    JINJA_STRING,
+    JINJA_LIST,
+    JINJA_TUPLE, /* as.list, too */
+    JINJA_DICT,
+    JINJA_LOOP,     /* llama.cpp's: as.dict */
+    JINJA_FUNCTION, /* a macro, a builtin, one bound to a value */
+    JINJA_KEYWORD,  /* an argument given by name, in llama.cpp's dialect a value like others */
+    /* transformers' alone: */
+    JINJA_NAMESPACE, /* as.dict */
+    JINJA_RANGE,
+    JINJA_LAZY,   /* a generator: as.list, consumed as it is read */
+    JINJA_OBJECT, /* the rest, see objects.h */
+    JINJA_BIG,    /* an integer beyond 64 bits: as.text, its digits. It is shown, compared for
+                   * equality, and not computed with */
+    JINJA_ABSENT  /* no value: a missing argument, a variable never set */
+} jinja_type;
+
+/* Sets of types: those that a builtin takes. */
+enum {
+    ON_INT = 1 << JINJA_INT,
+    ON_FLOAT = 1 << JINJA_FLOAT,
+    ON_BOOL = 1 << JINJA_BOOL,
+    ON_STRING = 1 << JINJA_STRING,
+    ON_ARRAY = 1 << JINJA_LIST | 1 << JINJA_TUPLE,
+    ON_DICT = 1 << JINJA_DICT,
+    ON_NONE = 1 << JINJA_NONE,
+    ON_UNDEFINED = 1 << JINJA_UNDEFINED
+};
+
+typedef struct jinja_list jinja_list;
+typedef struct jinja_pull jinja_pull; /* lazy_python.c */
+typedef struct jinja_dict jinja_dict;
+typedef struct jinja_function jinja_function;
+typedef struct jinja_keyword jinja_keyword;
+typedef struct jinja_range jinja_range;
+typedef struct jinja_object jinja_object;
+
+typedef struct jinja_value {
+    uint8_t type; /* jinja_type */
+    uint32_t id;  /* llama.cpp's `sameas`, and where probes keep notes; 0: none yet */
+    union {
+        bool truth;
+        int64_t i;
+        double f;
+        jinja_text *text;
+        jinja_list *list;
+        jinja_dict *dict;
+        jinja_function *function;
+        jinja_keyword *keyword;
+        jinja_range *range;
+        jinja_object *object;
+    } as;
+} jinja_value;
+
+/* What a dict's methods give, which isn't consumed as other lazy values are. */
+typedef enum jinja_view { JINJA_NO_VIEW, JINJA_KEYS, JINJA_VALUES, JINJA_ITEMS } jinja_view;
+
+struct jinja_list {
+    jinja_value *data;
+    uint32_t n, cap;
+    bool group;        /* JINJA_TUPLE: one of groupby's, whose two items have names */
+    uint32_t read;     /* JINJA_LAZY: how many were consumed */
+    jinja_view view;   /* JINJA_LAZY */
+    const char *fault; /* JINJA_LAZY: what is wrong once it is read, or NULL */
+    bool reversed;     /* JINJA_LAZY: what `reverse` gives */
+    jinja_pull *pull;  /* JINJA_LAZY: makes the items one by one; NULL: they are here */
+};
+
+typedef struct jinja_entry {
+    jinja_value key, value;
+    uint32_t hash;
+} jinja_entry;
+
+/* Entries in the order of their insertion; beyond a few, an open-addressing index. */
+struct jinja_dict {
+    jinja_entry *entries;
+    uint32_t n, cap;
+    uint32_t *index; /* entry number + 1, or 0; NULL up to JINJA_SMALL_DICT entries */
+    uint32_t mask;
+};
+
+struct jinja_keyword {
+    jinja_text *name;
+    jinja_value value;
+};
+
+enum { JINJA_SMALL_DICT = 8 };
+
+static inline jinja_value jinja_undefined(jinja_text *name) {
+    return (jinja_value){.type = JINJA_UNDEFINED, .as.text = name};
+}
+static inline jinja_value jinja_none(void) {
+    return (jinja_value){.type = JINJA_NONE, .as.i = 0};
+}
+static inline jinja_value jinja_absent(void) {
+    return (jinja_value){.type = JINJA_ABSENT, .as.i = 0};
+}
+static inline jinja_value jinja_bool(bool truth) {
+    return (jinja_value){.type = JINJA_BOOL, .as.i = truth};
+}
+static inline jinja_value jinja_int(int64_t i) {
+    return (jinja_value){.type = JINJA_INT, .as.i = i};
+}
+static inline jinja_value jinja_float(double f) {
+    return (jinja_value){.type = JINJA_FLOAT, .as.f = f};
+}
+static inline jinja_value jinja_of_text(jinja_text *text) {
+    return (jinja_value){.type = JINJA_STRING, .as.text = text};
+}
+static inline jinja_value jinja_of_list(jinja_list *list) {
+    return (jinja_value){.type = JINJA_LIST, .as.list = list};
+}
+static inline jinja_value jinja_of_tuple(jinja_list *list) {
+    return (jinja_value){.type = JINJA_TUPLE, .as.list = list};
+}
+static inline jinja_value jinja_of_dict(jinja_dict *dict) {
+    return (jinja_value){.type = JINJA_DICT, .as.dict = dict};
+}
+static inline bool jinja_is_array(jinja_value v) {
+    return v.type == JINJA_LIST || v.type == JINJA_TUPLE;
+}
+
+/* A JINJA_BIG of decimal digits, perhaps after a '-'. */
+jinja_value ggtok_jinja_big(jinja_heap *h, const void *digits, size_t n);
+
+/* Whose rules hold where they differ. */
+typedef enum jinja_dialect { JINJA_LLAMA_CPP, JINJA_TRANSFORMERS } jinja_dialect;
+
+jinja_list *ggtok_jinja_list_new(jinja_heap *h, size_t room);
+void ggtok_jinja_list_push(jinja_heap *h, jinja_list *list, jinja_value value);
+
+jinja_dict *ggtok_jinja_dict_new(jinja_heap *h, size_t room);
+/* Adds, or replaces the value in its place; keys must be hashable. */
+void ggtok_jinja_dict_set(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value);
+/* Adds a key that the dict doesn't have. */
+void ggtok_jinja_dict_add(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value);
+/* Where a key's value is, or NULL. */
+jinja_value *ggtok_jinja_dict_find(jinja_heap *h, const jinja_dict *dict, jinja_value key);
+/* The same for a key that is a text, n bytes. */
+jinja_value *ggtok_jinja_dict_get(jinja_heap *h, const jinja_dict *dict, const char *key, size_t n);
+void ggtok_jinja_dict_put(jinja_heap *h, jinja_dict *dict, const char *key, jinja_value value);
+
+/* Equality of keys and of values that contain no list (llama.cpp), of all (transformers). */
+bool ggtok_jinja_equal(jinja_heap *h, jinja_value a, jinja_value b, jinja_dialect dialect);
+/* Whether a value may be a key; llama.cpp asks two different questions. */
+bool ggtok_jinja_hashable(jinja_heap *h, jinja_value v);
+bool ggtok_jinja_immutable(jinja_value v);
+
+/* llama.cpp's double of an integer, infinite where it can't hold it, and back. */
+double ggtok_jinja_int_as_float(int64_t i);
+int64_t ggtok_jinja_float_as_int(double f);
+
+#endif
