@@ -1,4 +1,4 @@
-"""Writes jinja/python/case_tables.inc: Python's case maps beyond ASCII, one to three code points each.
+"""Writes jinja/python/case_tables.inc: case maps beyond ASCII, one to three code points each.
 
     python cext/gen/case_tables.py [--check]
 

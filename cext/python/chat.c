@@ -22,21 +22,21 @@
 
 /* How messages are prepared: ggtok/chat/plan.py has the same numbers. */
 enum {
-    TYPED = 1,       /* a content that is text becomes a list of one part */
-    DEVELOPER = 2,   /* `developer` becomes `system` */
-    NO_SYSTEM = 4,   /* a first system message is irregular */
-    NO_REASON = 8,   /* a message with reasoning is irregular */
-    PREFILL = 16,    /* a last message of the assistant's is irregular */
-    GENERATION = 32, /* add_generation_prompt is set */
-    BOTH_WAYS = 64,  /* and what isn't set must render, too */
-    COUNT = 128,     /* what is wanted: a number, */
-    TEXT = 256,      /* a text; else ids */
-    TRUSTED = 512,   /* control tokens are parsed everywhere */
-    PREPARED = 1024  /* a message alone in a tuple was prepared by Python */
+    TYPED = 1,        /* a content that is text becomes a list of one part */
+    DEVELOPER = 2,    /* `developer` becomes `system` */
+    NO_SYSTEM = 4,    /* a first system message is irregular */
+    NO_REASON = 8,    /* a message with reasoning is irregular */
+    PREFILL = 16,     /* a last message of the assistant's is irregular */
+    GENERATION = 32,  /* add_generation_prompt is set */
+    RENDER_BOTH = 64, /* and what isn't set must render, too */
+    COUNT = 128,      /* what is wanted: a number, */
+    TEXT = 256,       /* a text; else ids */
+    TRUSTED = 512,    /* control tokens are parsed everywhere */
+    PREPARED = 1024   /* a message alone in a tuple was prepared by Python */
 };
 
 /* Fields of a plan, a tuple. */
-enum { TEMPLATE, VARIABLES, SHAPE, FLAGS, ENDS, ROLES, N_FIELDS };
+enum { TEMPLATE, VARIABLES, SHAPE, FLAGS, FINISH, ROLES, N_FIELDS };
 
 typedef struct plan {
     PyObject *self;
@@ -44,20 +44,20 @@ typedef struct plan {
     jinja_dialect dialect;
     PyObject *variables; /* a dict of plain data */
     unsigned long shape, flags;
-    jinja_ends ends;
+    jinja_finish_options finish;
     PyObject *roles; /* a set of those that count as the template's */
     jinja_time now;
 } plan;
 
-typedef enum outcome { READ, IRREGULAR, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
+typedef enum outcome { READ, NEEDS_PYTHON, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
 
 typedef struct job {
     jinja_env *env, *other; /* other: to be rendered the other way, for its errors */
     outcome outcome;
-    size_t begin, n;       /* of its ids or bytes in what all share, */
-    const void *alone;     /* or where they are: the only job's stay where they were made */
-    Py_ssize_t *irregular; /* which messages are */
-    size_t n_irregular, cap_irregular;
+    size_t begin, n;        /* of its ids or bytes in what all share, */
+    const void *alone;      /* or where they are: the only job's stay where they were made */
+    Py_ssize_t *for_python; /* which messages are */
+    size_t n_for_python, cap_for_python;
     jinja_error error;
     ggtok_error encode_error;
 } job;
@@ -88,7 +88,7 @@ typedef struct words { /* made once a conversation */
 } words;
 
 static jinja_value word(reader *r, const char *s, uint8_t label) {
-    return jinja_of_text(ggtok_jinja_text_of(r->h, s, strlen(s), label));
+    return jinja_of_text(ggtok_jinja_text_of(r->mem, s, strlen(s), label));
 }
 
 static bool is_key(const char *key, Py_ssize_t n, const char *name) {
@@ -97,7 +97,7 @@ static bool is_key(const char *key, Py_ssize_t n, const char *name) {
 
 static jinja_value read_role(reader *r, const plan *p, PyObject *role) {
     jinja_value v = ggtok_py_read_object(r, role);
-    if (PySet_Contains(p->roles, role) == 1) v.as.text->label = JINJA_OWN;
+    if (PySet_Contains(p->roles, role) == 1) v.as.text->label = JINJA_FROM_TEMPLATE;
     return v;
 }
 
@@ -128,15 +128,15 @@ static jinja_value value_of_role(reader *r, const plan *p, known_role *role) {
         role->text = v.as.text;
         return v;
     }
-    jinja_text *text = jinja_alloc(r->h, sizeof *text);
+    jinja_text *text = jinja_alloc(r->mem, sizeof *text);
     *text = *role->text;
     ggtok_jinja_env_grow(r->env, 8 + text->n); /* as if it were read again */
     return jinja_of_text(text);
 }
 
 /* A message as llama-server passes it on; false: it is irregular. */
-static bool read_served(reader *r, const plan *p, words *w, PyObject *message, bool is_first,
-                        bool is_last, jinja_value *out) {
+static bool read_llama(reader *r, const plan *p, words *w, PyObject *message, bool is_first,
+                       bool is_last, jinja_value *out) {
     PyObject *key, *value, *role = NULL, *content = NULL, *reasoning = NULL, *name = NULL,
                            *call = NULL;
     Py_ssize_t at = 0, n;
@@ -166,38 +166,39 @@ static bool read_served(reader *r, const plan *p, words *w, PyObject *message, b
     if (is_last && p->shape & PREFILL && known->assistant) return false;
     if (is_first && p->shape & NO_SYSTEM && (known->system || known->developer)) return false;
     if (reasoning && p->shape & NO_REASON) return false;
-    jinja_dict *dict = ggtok_jinja_dict_new(r->h, 4);
+    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, 4);
     jinja_value said = content == Py_None ? word(r, "", 0) : ggtok_py_read_object(r, content);
     if (p->shape & TYPED) {
-        jinja_list *parts = ggtok_jinja_list_new(r->h, 1);
-        jinja_dict *part = ggtok_jinja_dict_new(r->h, 2);
-        ggtok_jinja_dict_add(r->h, part, w->type, word(r, "text", JINJA_OWN));
-        ggtok_jinja_dict_add(r->h, part, w->text, said);
-        ggtok_jinja_list_push(r->h, parts, jinja_of_dict(part));
+        jinja_list *parts = ggtok_jinja_list_new(r->mem, 1);
+        jinja_dict *part = ggtok_jinja_dict_new(r->mem, 2);
+        ggtok_jinja_dict_add(r->mem, part, w->type, word(r, "text", JINJA_FROM_TEMPLATE));
+        ggtok_jinja_dict_add(r->mem, part, w->text, said);
+        ggtok_jinja_list_push(r->mem, parts, jinja_of_dict(part));
         said = jinja_of_list(parts);
     }
     bool renamed = known->developer && p->shape & DEVELOPER;
-    ggtok_jinja_dict_add(r->h, dict, w->role,
-                         renamed ? word(r, "system", JINJA_OWN) : value_of_role(r, p, known));
-    ggtok_jinja_dict_add(r->h, dict, w->content, said);
+    ggtok_jinja_dict_add(r->mem, dict, w->role,
+                         renamed ? word(r, "system", JINJA_FROM_TEMPLATE)
+                                 : value_of_role(r, p, known));
+    ggtok_jinja_dict_add(r->mem, dict, w->content, said);
     const struct {
         PyObject *object;
         jinja_value key;
     } more[] = {{reasoning, w->reasoning}, {name, w->name}, {call, w->call}};
     for (size_t i = 0; i < 3; i++) {
         if (!more[i].object || !PyUnicode_GetLength(more[i].object)) continue;
-        ggtok_jinja_dict_add(r->h, dict, more[i].key, ggtok_py_read_object(r, more[i].object));
+        ggtok_jinja_dict_add(r->mem, dict, more[i].key, ggtok_py_read_object(r, more[i].object));
     }
     *out = jinja_of_dict(dict);
     return true;
 }
 
 /* As transformers hands it to a template: without what is None. */
-static bool read_handed(reader *r, const plan *p, const words *w, PyObject *message,
-                        jinja_value *out) {
+static bool read_transformers(reader *r, const plan *p, const words *w, PyObject *message,
+                              jinja_value *out) {
     PyObject *key, *value;
     Py_ssize_t at = 0, n;
-    jinja_dict *dict = ggtok_jinja_dict_new(r->h, (size_t)PyDict_Size(message));
+    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, (size_t)PyDict_Size(message));
     while (PyDict_Next(message, &at, &key, &value)) {
         if (!PyUnicode_CheckExact(key)) return false;
         if (value == Py_None) continue;
@@ -208,38 +209,38 @@ static bool read_handed(reader *r, const plan *p, const words *w, PyObject *mess
             return false;
         }
         if (is_key(data, n, "role") && PyUnicode_CheckExact(value)) {
-            ggtok_jinja_dict_set(r->h, dict, w->role, read_role(r, p, value));
+            ggtok_jinja_dict_set(r->mem, dict, w->role, read_role(r, p, value));
             continue;
         }
         r->level = 1; /* the message is 0 */
         jinja_value name = ggtok_py_read_object(r, key);
-        ggtok_jinja_dict_set(r->h, dict, name, ggtok_py_read_object(r, value));
+        ggtok_jinja_dict_set(r->mem, dict, name, ggtok_py_read_object(r, value));
     }
     *out = jinja_of_dict(dict);
     return true;
 }
 
-static void note_irregular(reader *r, job *j, Py_ssize_t i) {
-    if (j->n_irregular == j->cap_irregular) {
-        size_t cap = 2 * j->cap_irregular + 8;
-        Py_ssize_t *more = ggtok_mem_realloc(j->irregular, mem_mul(cap, sizeof *more));
+static void note_needs_python(reader *r, job *j, Py_ssize_t i) {
+    if (j->n_for_python == j->cap_for_python) {
+        size_t cap = 2 * j->cap_for_python + 8;
+        Py_ssize_t *more = ggtok_mem_realloc(j->for_python, mem_mul(cap, sizeof *more));
         if (!more) {
             PyErr_NoMemory();
             r->raised = true;
-            ggtok_jinja_fail(r->h, "out of memory");
+            ggtok_jinja_fail(r->mem, "out of memory");
         }
-        j->irregular = more;
-        j->cap_irregular = cap;
+        j->for_python = more;
+        j->cap_for_python = cap;
     }
-    j->irregular[j->n_irregular++] = i;
+    j->for_python[j->n_for_python++] = i;
 }
 
-static void read_messages(jinja_heap *h, void *user) {
+static void read_messages(jinja_arena *mem, void *user) {
     reader *r = user;
     const reading *job_read = r->more;
     const plan *p = job_read->p;
     PyObject *messages = job_read->messages;
-    ggtok_py_read_variables(h, r);
+    ggtok_py_read_variables(mem, r);
     r->strict = true;
     words w = {.role = word(r, "role", 0),
                .content = word(r, "content", 0),
@@ -249,12 +250,12 @@ static void read_messages(jinja_heap *h, void *user) {
                .type = word(r, "type", 0),
                .text = word(r, "text", 0)};
     Py_ssize_t n = PyList_Size(messages);
-    jinja_list *list = ggtok_jinja_list_new(h, (size_t)n);
+    jinja_list *list = ggtok_jinja_list_new(mem, (size_t)n);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *message = PyList_GetItem(messages, i);
         jinja_value v;
         bool fine = false;
-        jinja_charge(h, 1);
+        jinja_charge(mem, 1);
         ggtok_jinja_env_grow(r->env, 8);
         if (p->shape & PREPARED && PyTuple_CheckExact(message)) {
             r->strict = false;
@@ -263,13 +264,13 @@ static void read_messages(jinja_heap *h, void *user) {
         } else if (PyDict_CheckExact(message)) {
             r->level = 0;
             fine = p->dialect == JINJA_TRANSFORMERS
-                       ? read_handed(r, p, &w, message, &v)
-                       : read_served(r, p, &w, message, i == 0, i == n - 1, &v);
+                       ? read_transformers(r, p, &w, message, &v)
+                       : read_llama(r, p, &w, message, i == 0, i == n - 1, &v);
         }
         if (fine)
-            ggtok_jinja_list_push(h, list, v);
+            ggtok_jinja_list_push(mem, list, v);
         else
-            note_irregular(r, job_read->j, i);
+            note_needs_python(r, job_read->j, i);
     }
     ggtok_jinja_env_set(r->env, "messages", 8, jinja_of_list(list));
     bool generation = (p->shape & GENERATION) != 0;
@@ -288,15 +289,15 @@ static outcome read_env(const plan *p, PyObject *messages, job *j, bool other) {
     r.more = &more;
     ggtok_status status = ggtok_py_read(&r, read_messages, &j->error);
     if (r.raised) return RAISED;
-    if (r.irregular || j->n_irregular) return IRREGULAR;
+    if (r.needs_python || j->n_for_python) return NEEDS_PYTHON;
     return status ? FAILED : READ;
 }
 
 static void read_job(const plan *p, PyObject *messages, job *j) {
-    j->outcome = IRREGULAR;
+    j->outcome = NEEDS_PYTHON;
     if (!PyList_CheckExact(messages)) return;
     j->outcome = read_env(p, messages, j, false);
-    if (j->outcome == READ && p->shape & BOTH_WAYS) j->outcome = read_env(p, messages, j, true);
+    if (j->outcome == READ && p->shape & RENDER_BOTH) j->outcome = read_env(p, messages, j, true);
 }
 
 static void free_job(job *j) {
@@ -325,8 +326,8 @@ static bool render(const plan *p, job *j, jinja_result *out) {
     jinja_result unused;
     ggtok_status status = ggtok_jinja_render(j->env, p->t, out, &j->error);
     if (!status && j->other) status = ggtok_jinja_render(j->other, p->t, &unused, &j->error);
-    if (!status) status = ggtok_jinja_finish(j->env, &p->ends, out, &j->error);
-    j->outcome = status ? FAILED : is_utf8(out->text, out->n) ? DONE : IRREGULAR;
+    if (!status) status = ggtok_jinja_finish(j->env, &p->finish, out, &j->error);
+    j->outcome = status ? FAILED : is_utf8(out->text, out->n) ? DONE : NEEDS_PYTHON;
     return j->outcome == DONE;
 }
 
@@ -352,9 +353,10 @@ static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
         bool trusted = (p->shape & TRUSTED) != 0;
         ggtok_ids ids;
         ggtok_parts parts;
-        if (ggtok_encode_trusted(
-                ctx, prompt.text, prompt.n, (unsigned)p->flags, trusted ? &whole : prompt.own,
-                trusted ? prompt.n != 0 : prompt.n_own, &ids, &parts, &j->encode_error)) {
+        if (ggtok_encode_trusted(ctx, prompt.text, prompt.n, (unsigned)p->flags,
+                                 trusted ? &whole : prompt.from_template,
+                                 trusted ? prompt.n != 0 : prompt.n_from_template, &ids, &parts,
+                                 &j->encode_error)) {
             j->outcome = FAILED_TO_ENCODE;
             return;
         }
@@ -371,7 +373,8 @@ static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
 /* ---- the call ---- */
 
 static bool read_plan(PyObject *fields, PyObject *now, plan *p) {
-    PyObject *capsule = PyTuple_GetItem(fields, TEMPLATE), *ends = PyTuple_GetItem(fields, ENDS);
+    PyObject *capsule = PyTuple_GetItem(fields, TEMPLATE),
+             *finish = PyTuple_GetItem(fields, FINISH);
     p->t = PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE);
     if (!p->t) return false;
     p->dialect = ggtok_jinja_template_dialect(p->t);
@@ -379,10 +382,11 @@ static bool read_plan(PyObject *fields, PyObject *now, plan *p) {
     p->shape = PyLong_AsUnsignedLong(PyTuple_GetItem(fields, SHAPE));
     p->flags = PyLong_AsUnsignedLong(PyTuple_GetItem(fields, FLAGS));
     p->roles = PyTuple_GetItem(fields, ROLES);
-    p->ends.own_alone = p->dialect == JINJA_TRANSFORMERS;
-    const char **const texts[] = {&p->ends.bos, &p->ends.eos, &p->ends.turn, &p->ends.answer};
+    p->finish.only_from_template = p->dialect == JINJA_TRANSFORMERS;
+    const char **const texts[] = {&p->finish.bos, &p->finish.eos, &p->finish.turn,
+                                  &p->finish.answer};
     for (Py_ssize_t i = 0; i < 4; i++) {
-        *texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(ends, i), NULL);
+        *texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(finish, i), NULL);
         if (!*texts[i]) return false;
     }
     if (now != Py_None && !ggtok_py_time(now, &p->now)) return false;
@@ -402,9 +406,9 @@ static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
     default: break;
     }
-    PyObject *list = ggtok_py_list_begin((Py_ssize_t)j->n_irregular);
-    for (size_t i = 0; list && i < j->n_irregular; i++) {
-        PyObject *index = PyLong_FromSsize_t(j->irregular[i]);
+    PyObject *list = ggtok_py_list_begin((Py_ssize_t)j->n_for_python);
+    for (size_t i = 0; list && i < j->n_for_python; i++) {
+        PyObject *index = PyLong_FromSsize_t(j->for_python[i]);
         if (!index)
             Py_CLEAR(list);
         else
@@ -458,7 +462,7 @@ done:
     if (ctx) ggtok_pool_give(ggtok_py_pool(self), ctx);
     for (size_t i = 0; i < n; i++) {
         free_job(&jobs[i]);
-        ggtok_mem_free(jobs[i].irregular);
+        ggtok_mem_free(jobs[i].for_python);
     }
     ggtok_mem_free(jobs);
     ggtok_mem_free(all.data);

@@ -135,11 +135,11 @@ static PyObject *render(PyObject *self, PyObject *args) {
             PyErr_Clear();
             text = PyBytes_FromStringAndSize(out.text, (Py_ssize_t)out.n);
         }
-        PyObject *own = range_tuple(out.own, out.n_own),
+        PyObject *from_template = range_tuple(out.from_template, out.n_from_template),
                  *generated = range_tuple(out.generated, out.n_generated);
-        if (text && own && generated) result = PyTuple_Pack(3, text, own, generated);
+        if (text && from_template && generated) result = PyTuple_Pack(3, text, from_template, generated);
         Py_XDECREF(text);
-        Py_XDECREF(own);
+        Py_XDECREF(from_template);
         Py_XDECREF(generated);
     }
     ggtok_jinja_env_free(env);

@@ -52,9 +52,9 @@ _REASONS = {
         "llama/globals:raise_exception"
     ),
     "memory and renderings, not what happens in them": (
-        "core/cache:take_lock core/cache:find core/cache:keep core/cache:ggtok_jinja_compile_cached core/arena:give_chunk "
-        "core/arena:ggtok_jinja_heap_init core/arena:ggtok_jinja_heap_free core/template:ggtok_jinja_compile "
-        "core/render:set_json core/render:ggtok_jinja_env_get core/render:is_own core/render:within "
+        "core/cache:take_lock core/cache:find core/cache:insert core/cache:ggtok_jinja_compile_cached core/arena:release_chunk "
+        "core/arena:ggtok_jinja_arena_init core/arena:ggtok_jinja_arena_free core/template:ggtok_jinja_compile "
+        "core/render:set_json core/render:ggtok_jinja_env_get core/render:is_from_template core/render:within "
         "core/template:ggtok_jinja_template_reads core/text:ggtok_jinja_text_order"
     ),
     "operands and targets that the template writes, each of which is evaluated": (

@@ -9,7 +9,7 @@
 enum { FIRST_CHUNK = 32 << 10, LARGEST_CHUNK = 4 << 20 };
 
 /*
- * Chunks that wait for the next heap. A prompt of 100 kB takes some 500 kB, and to touch new
+ * Chunks that wait for the next arena. A prompt of 100 kB takes some 500 kB, and to touch new
  * pages for each would cost more than rendering it. Few and not large: what one large rendering
  * took isn't kept.
  */
@@ -25,7 +25,7 @@ static jinja_chunk *take_spare(void) {
     return NULL;
 }
 
-static void give_chunk(jinja_chunk *chunk) {
+static void release_chunk(jinja_chunk *chunk) {
     bool keep = chunk->whole >= SPARE_MIN && chunk->whole <= SPARE_MAX;
     for (size_t i = 0; keep && i < SPARES; i++) {
         jinja_chunk *none = NULL;
@@ -34,56 +34,56 @@ static void give_chunk(jinja_chunk *chunk) {
     ggtok_mem_free(chunk);
 }
 
-void ggtok_jinja_heap_init(jinja_heap *h, uint64_t bytes, uint64_t steps) {
-    memset(h, 0, sizeof *h);
-    h->bytes_left = bytes;
-    h->steps_left = steps;
+void ggtok_jinja_arena_init(jinja_arena *mem, uint64_t bytes, uint64_t steps) {
+    memset(mem, 0, sizeof *mem);
+    mem->bytes_left = bytes;
+    mem->steps_left = steps;
 }
 
-void ggtok_jinja_heap_free(jinja_heap *h) {
-    while (h->chunks) {
-        jinja_chunk *older = h->chunks->older;
-        give_chunk(h->chunks);
-        h->chunks = older;
+void ggtok_jinja_arena_free(jinja_arena *mem) {
+    while (mem->chunks) {
+        jinja_chunk *older = mem->chunks->older;
+        release_chunk(mem->chunks);
+        mem->chunks = older;
     }
-    h->top = h->end = NULL;
+    mem->top = mem->end = NULL;
 }
 
-void *ggtok_jinja_alloc_slow(jinja_heap *h, size_t n) {
+void *ggtok_jinja_alloc_slow(jinja_arena *mem, size_t n) {
     size_t rounded = (n + 15) & ~(size_t)15;
-    if (rounded < n || rounded > h->bytes_left) {
-        ggtok_jinja_fail(h, "the template takes more memory than it may");
+    if (rounded < n || rounded > mem->bytes_left) {
+        ggtok_jinja_fail(mem, "the template takes more memory than it may");
     }
     size_t header = (sizeof(jinja_chunk) + 15) & ~(size_t)15;
-    size_t size = h->chunks ? 2 * h->chunks->size : FIRST_CHUNK;
+    size_t size = mem->chunks ? 2 * mem->chunks->size : FIRST_CHUNK;
     if (size > LARGEST_CHUNK) size = LARGEST_CHUNK;
     bool alone = rounded > size / 4; /* large ones leave the free rest to what follows */
     if (alone && rounded > (size_t)-1 - header)
         size = (size_t)-1;
     else if (alone)
         size = rounded + header;
-    jinja_chunk *chunk = h->chunks ? NULL : take_spare();
+    jinja_chunk *chunk = mem->chunks ? NULL : take_spare();
     if (chunk && chunk->whole < size) {
-        give_chunk(chunk);
+        release_chunk(chunk);
         chunk = NULL;
     } else if (chunk) {
         size = chunk->whole;
         alone = false;
     }
     if (!chunk && !(chunk = ggtok_mem_alloc(size))) {
-        h->error->status = GGTOK_ERR_MEMORY;
-        ggtok_jinja_fail(h, "out of memory");
+        mem->error->status = GGTOK_ERR_MEMORY;
+        ggtok_jinja_fail(mem, "out of memory");
     }
     uint8_t *p = (uint8_t *)chunk + header;
     chunk->whole = size;
-    chunk->size = alone && h->chunks ? h->chunks->size : size;
+    chunk->size = alone && mem->chunks ? mem->chunks->size : size;
     if (alone && chunk->size > LARGEST_CHUNK) chunk->size = LARGEST_CHUNK;
-    chunk->older = h->chunks;
-    h->chunks = chunk;
-    h->bytes_left -= rounded;
+    chunk->older = mem->chunks;
+    mem->chunks = chunk;
+    mem->bytes_left -= rounded;
     if (!alone) {
-        h->top = p + rounded;
-        h->end = (uint8_t *)chunk + size;
+        mem->top = p + rounded;
+        mem->end = (uint8_t *)chunk + size;
     }
     return p;
 }
@@ -91,30 +91,30 @@ void *ggtok_jinja_alloc_slow(jinja_heap *h, size_t n) {
 /* ---- failing ---- */
 
 /* The line of the template that runs, and its number. */
-static void show_line(const jinja_heap *h, jinja_error *error) {
+static void show_line(const jinja_arena *mem, jinja_error *error) {
     error->line = 0;
     error->source[0] = 0;
-    if (!h->source) return;
-    size_t at = h->at < h->n_source ? h->at : h->n_source, begin = at, end = at;
+    if (!mem->source) return;
+    size_t at = mem->at < mem->n_source ? mem->at : mem->n_source, begin = at, end = at;
     uint32_t line = 1;
-    for (size_t i = 0; i < at; i++) line += h->source[i] == '\n';
-    while (begin && h->source[begin - 1] != '\n') begin--;
-    while (end < h->n_source && h->source[end] != '\n') end++;
-    while (begin < at && (h->source[begin] == ' ' || h->source[begin] == '\t')) begin++;
+    for (size_t i = 0; i < at; i++) line += mem->source[i] == '\n';
+    while (begin && mem->source[begin - 1] != '\n') begin--;
+    while (end < mem->n_source && mem->source[end] != '\n') end++;
+    while (begin < at && (mem->source[begin] == ' ' || mem->source[begin] == '\t')) begin++;
     size_t n = end - begin, room = sizeof error->source - 1;
     if (n > room) {
         if (at - begin > room / 2) begin = at - room / 2;
-        while (begin < at && (h->source[begin] & 0xC0) == 0x80) begin++;
+        while (begin < at && (mem->source[begin] & 0xC0) == 0x80) begin++;
         n = end - begin < room ? end - begin : room;
-        while (n && begin + n < end && (h->source[begin + n] & 0xC0) == 0x80) n--;
+        while (n && begin + n < end && (mem->source[begin + n] & 0xC0) == 0x80) n--;
     }
-    memcpy(error->source, h->source + begin, n);
+    memcpy(error->source, mem->source + begin, n);
     error->source[n] = 0;
     error->line = line;
 }
 
-void ggtok_jinja_fail(jinja_heap *h, const char *format, ...) {
-    jinja_error *error = h->error;
+void ggtok_jinja_fail(jinja_arena *mem, const char *format, ...) {
+    jinja_error *error = mem->error;
     va_list args;
     va_start(args, format);
     int n = vsnprintf(error->message, sizeof error->message, format, args);
@@ -125,45 +125,45 @@ void ggtok_jinja_fail(jinja_heap *h, const char *format, ...) {
         if (end && (error->message[end - 1] & 0x80)) end--;
         error->message[end] = 0;
     }
-    show_line(h, error);
-    longjmp(*h->caller, 1);
+    show_line(mem, error);
+    longjmp(*mem->caller, 1);
 }
 
-void ggtok_jinja_fail_at(jinja_heap *h, size_t pos, const char *what) {
-    h->at = (uint32_t)pos;
-    ggtok_jinja_fail(h, "%s", what);
+void ggtok_jinja_fail_at(jinja_arena *mem, size_t pos, const char *what) {
+    mem->at = (uint32_t)pos;
+    ggtok_jinja_fail(mem, "%s", what);
 }
 
-void ggtok_jinja_fail_steps(jinja_heap *h) {
-    ggtok_jinja_fail(h, "the template takes more steps than it may: it does too much work");
+void ggtok_jinja_fail_steps(jinja_arena *mem) {
+    ggtok_jinja_fail(mem, "the template takes more steps than it may: it does too much work");
 }
 
-void ggtok_jinja_fail_depth(jinja_heap *h) {
-    ggtok_jinja_fail(h, "the template nests or recurses too deeply (more than %d levels)",
+void ggtok_jinja_fail_depth(jinja_arena *mem) {
+    ggtok_jinja_fail(mem, "the template nests or recurses too deeply (more than %d levels)",
                      JINJA_MAX_DEPTH);
 }
 
-ggtok_status ggtok_jinja_protect(jinja_heap *h, void (*body)(jinja_heap *h, void *user), void *user,
-                                 jinja_error *error) {
+ggtok_status ggtok_jinja_protect(jinja_arena *mem, void (*body)(jinja_arena *mem, void *user),
+                                 void *user, jinja_error *error) {
     jinja_error unread;
     jmp_buf here;
-    jmp_buf *const outer = h->caller;
-    jinja_error *const outer_error = h->error;
-    const uint32_t depth = h->depth;
-    h->caller = &here;
-    h->error = error ? error : &unread;
-    h->error->status = GGTOK_ERR_TEMPLATE; /* unless who fails says other */
+    jmp_buf *const outer = mem->caller;
+    jinja_error *const outer_error = mem->error;
+    const uint32_t depth = mem->depth;
+    mem->caller = &here;
+    mem->error = error ? error : &unread;
+    mem->error->status = GGTOK_ERR_TEMPLATE; /* unless who fails says other */
     ggtok_status status = GGTOK_OK;
     if (setjmp(here) == 0) {
-        body(h, user);
-        h->error->status = GGTOK_OK;
-        h->error->line = 0;
-        h->error->message[0] = h->error->source[0] = 0;
+        body(mem, user);
+        mem->error->status = GGTOK_OK;
+        mem->error->line = 0;
+        mem->error->message[0] = mem->error->source[0] = 0;
     } else {
-        status = h->error->status;
+        status = mem->error->status;
     }
-    h->caller = outer;
-    h->error = outer_error;
-    h->depth = depth;
+    mem->caller = outer;
+    mem->error = outer_error;
+    mem->depth = depth;
     return status;
 }

@@ -31,7 +31,7 @@ typedef struct jinja_error {
     char source[160];  /* that line of the template, cut to fit */
 } jinja_error;
 
-typedef struct jinja_heap {
+typedef struct jinja_arena {
     uint8_t *top, *end; /* free bytes of the last chunk */
     jinja_chunk *chunks;
     uint64_t bytes_left, steps_left;
@@ -42,18 +42,18 @@ typedef struct jinja_heap {
     bool shared;     /* threads will read what is made here: texts are complete from the start */
     jmp_buf *caller; /* of the surrounding ggtok_jinja_protect */
     jinja_error *error;
-} jinja_heap;
+} jinja_arena;
 
 /* Nested calls at most. No recursion takes more than 480 bytes of the C stack for each, 384 kB in
  * all: tests/chat/stack.py finds what takes the most. */
 enum { JINJA_MAX_DEPTH = 800 };
 
-void ggtok_jinja_heap_init(jinja_heap *h, uint64_t bytes, uint64_t steps);
-void ggtok_jinja_heap_free(jinja_heap *h);
+void ggtok_jinja_arena_init(jinja_arena *mem, uint64_t bytes, uint64_t steps);
+void ggtok_jinja_arena_free(jinja_arena *mem);
 
 /* Runs body(h, user), which may call what can fail; returns the error's status or GGTOK_OK. */
-ggtok_status ggtok_jinja_protect(jinja_heap *h, void (*body)(jinja_heap *h, void *user), void *user,
-                                 jinja_error *error);
+ggtok_status ggtok_jinja_protect(jinja_arena *mem, void (*body)(jinja_arena *mem, void *user),
+                                 void *user, jinja_error *error);
 
 #if defined(__GNUC__)
 #define JINJA_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -69,52 +69,52 @@ ggtok_status ggtok_jinja_protect(jinja_heap *h, void (*body)(jinja_heap *h, void
 #endif
 
 /* These don't come back. */
-_Noreturn void ggtok_jinja_fail(jinja_heap *h, const char *format, ...) JINJA_PRINTF(2, 3);
-_Noreturn void ggtok_jinja_fail_at(jinja_heap *h, size_t pos, const char *what);
-_Noreturn void ggtok_jinja_fail_steps(jinja_heap *h);
-_Noreturn void ggtok_jinja_fail_depth(jinja_heap *h);
+_Noreturn void ggtok_jinja_fail(jinja_arena *mem, const char *format, ...) JINJA_PRINTF(2, 3);
+_Noreturn void ggtok_jinja_fail_at(jinja_arena *mem, size_t pos, const char *what);
+_Noreturn void ggtok_jinja_fail_steps(jinja_arena *mem);
+_Noreturn void ggtok_jinja_fail_depth(jinja_arena *mem);
 
-void *ggtok_jinja_alloc_slow(jinja_heap *h, size_t n);
+void *ggtok_jinja_alloc_slow(jinja_arena *mem, size_t n);
 
-/* n bytes, aligned to 16, that live as long as the heap. */
-static inline void *jinja_alloc(jinja_heap *h, size_t n) {
+/* n bytes, aligned to 16, that live as long as the arena. */
+static inline void *jinja_alloc(jinja_arena *mem, size_t n) {
     size_t rounded = (n + 15) & ~(size_t)15;
-    bool fits = h->top && rounded <= (size_t)(h->end - h->top) && rounded <= h->bytes_left;
+    bool fits = mem->top && rounded <= (size_t)(mem->end - mem->top) && rounded <= mem->bytes_left;
     if (!fits || rounded < n) {
-        return ggtok_jinja_alloc_slow(h, n);
+        return ggtok_jinja_alloc_slow(mem, n);
     }
-    void *p = h->top;
-    h->top += rounded;
-    h->bytes_left -= rounded;
+    void *p = mem->top;
+    mem->top += rounded;
+    mem->bytes_left -= rounded;
     return p;
 }
 
 /* n objects of a size. */
-static inline void *jinja_alloc_n(jinja_heap *h, size_t n, size_t size) {
-    return jinja_alloc(h, size && n > SIZE_MAX / 2 / size ? SIZE_MAX / 2 : n * size);
+static inline void *jinja_alloc_n(jinja_arena *mem, size_t n, size_t size) {
+    return jinja_alloc(mem, size && n > SIZE_MAX / 2 / size ? SIZE_MAX / 2 : n * size);
 }
 
 /* A step is the work of one operator or of 16 bytes looked at. */
-static inline void jinja_charge(jinja_heap *h, uint64_t steps) {
-    if (steps > h->steps_left) ggtok_jinja_fail_steps(h);
-    h->steps_left -= steps;
+static inline void jinja_charge(jinja_arena *mem, uint64_t steps) {
+    if (steps > mem->steps_left) ggtok_jinja_fail_steps(mem);
+    mem->steps_left -= steps;
 }
-static inline void jinja_charge_bytes(jinja_heap *h, uint64_t n) {
-    jinja_charge(h, 1 + n / 16);
+static inline void jinja_charge_bytes(jinja_arena *mem, uint64_t n) {
+    jinja_charge(mem, 1 + n / 16);
 }
-static inline bool jinja_step(jinja_heap *h) {
-    return jinja_charge(h, 1), true;
+static inline bool jinja_step(jinja_arena *mem) {
+    return jinja_charge(mem, 1), true;
 }
 
 /* Loops over i in [0, n), n looked at each time, charging a step for each i: the way to go
  * through what a template or a value has many of. */
-#define JINJA_EACH(h, i, n) for (uint32_t i = 0; i < (n) && jinja_step(h); i++)
+#define JINJA_EACH(mem, i, n) for (uint32_t i = 0; i < (n) && jinja_step(mem); i++)
 
-static inline void jinja_enter(jinja_heap *h) {
-    if (++h->depth > JINJA_MAX_DEPTH) ggtok_jinja_fail_depth(h);
+static inline void jinja_enter(jinja_arena *mem) {
+    if (++mem->depth > JINJA_MAX_DEPTH) ggtok_jinja_fail_depth(mem);
 }
-static inline void jinja_leave(jinja_heap *h) {
-    h->depth--;
+static inline void jinja_leave(jinja_arena *mem) {
+    mem->depth--;
 }
 
 #endif

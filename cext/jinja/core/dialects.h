@@ -45,9 +45,9 @@ struct jinja_frame *ggtok_jinja_python_open_frame(jinja_env *e, const struct jin
                                                   struct jinja_frame *parent);
 
 /* Python's ==. */
-bool ggtok_jinja_python_equal(jinja_heap *h, jinja_value a, jinja_value b);
+bool ggtok_jinja_python_equal(jinja_arena *mem, jinja_value a, jinja_value b);
 /* Fills the dict of a llama.cpp `loop`, which is empty until a field is needed that eval.c can't
  * compute without it. */
-void ggtok_jinja_loop_fill(jinja_heap *h, jinja_dict *loop);
+void ggtok_jinja_loop_fill(jinja_arena *mem, jinja_dict *loop);
 
 #endif

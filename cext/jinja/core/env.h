@@ -34,7 +34,7 @@ typedef struct jinja_printed {
 struct jinja_frame; /* transformers' scopes: scope.h */
 
 struct jinja_env {
-    jinja_heap heap; /* first */
+    jinja_arena arena; /* first */
     const jinja_template *t;
     const struct jinja_rules *rules;
     jinja_options options;
@@ -104,7 +104,7 @@ static inline void jinja_note_value(jinja_env *e, jinja_value v, unsigned notes)
 }
 
 /* Local time in strftime's format; NULL where C's function would return an empty text. */
-jinja_text *ggtok_jinja_strftime(jinja_heap *h, const jinja_time *now, const jinja_text *format,
+jinja_text *ggtok_jinja_strftime(jinja_arena *mem, const jinja_time *now, const jinja_text *format,
                                  jinja_dialect dialect);
 
 /* "Integer", "String"...: llama.cpp's name of a value's type. */

@@ -50,16 +50,16 @@ bool ggtok_jinja_truth_of(jinja_env *e, const jinja_node *node) {
 }
 
 static jinja_value eval_items(jinja_env *e, const jinja_node *node) {
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, node->n);
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, node->n);
     for (uint32_t i = 0; i < node->n; i++) {
         jinja_value item = ggtok_jinja_eval(e, node->kids[i]);
-        ggtok_jinja_list_push(&e->heap, list, item);
+        ggtok_jinja_list_push(&e->arena, list, item);
     }
     return node->kind == N_TUPLE ? jinja_of_tuple(list) : jinja_of_list(list);
 }
 
 static jinja_value eval_dict(jinja_env *e, const jinja_node *node) {
-    jinja_dict *dict = ggtok_jinja_dict_new(&e->heap, node->n / 2);
+    jinja_dict *dict = ggtok_jinja_dict_new(&e->arena, node->n / 2);
     for (uint32_t i = 0; i < node->n; i += 2) {
         jinja_value key = ggtok_jinja_eval(e, node->kids[i]);
         jinja_value value = ggtok_jinja_eval(e, node->kids[i + 1]);
@@ -72,7 +72,7 @@ static jinja_value eval_binary(jinja_env *e, const jinja_node *node) {
     jinja_value left = ggtok_jinja_eval(e, node->kids[0]);
     for (uint32_t i = 1; i < node->n; i++) {
         jinja_value right = ggtok_jinja_eval(e, node->kids[i]);
-        e->heap.at = node->kids[i]->pos;
+        e->arena.at = node->kids[i]->pos;
         left = e->rules->binary(e, (jinja_operator)node->ops[i - 1], left, right);
     }
     return left;
@@ -82,7 +82,7 @@ static jinja_value eval_compare(jinja_env *e, const jinja_node *node) {
     jinja_value left = ggtok_jinja_eval(e, node->kids[0]), result = left;
     for (uint32_t i = 1; i < node->n; i++) {
         jinja_value right = ggtok_jinja_eval(e, node->kids[i]);
-        e->heap.at = node->kids[i]->pos;
+        e->arena.at = node->kids[i]->pos;
         result = e->rules->binary(e, (jinja_operator)node->ops[i - 1], left, right);
         if (i + 1 < node->n && !e->rules->truth(e, result)) break;
         left = right;
@@ -109,8 +109,8 @@ static jinja_value eval_condition(jinja_env *e, const jinja_node *node) {
 }
 
 static jinja_value eval_keyword(jinja_env *e, const jinja_node *node) {
-    if (node->flag) ggtok_jinja_fail(&e->heap, "an argument's name must be a name");
-    jinja_keyword *keyword = jinja_alloc(&e->heap, sizeof *keyword);
+    if (node->flag) ggtok_jinja_fail(&e->arena, "an argument's name must be a name");
+    jinja_keyword *keyword = jinja_alloc(&e->arena, sizeof *keyword);
     keyword->name = e->t->symbols[node->sym].name;
     keyword->value = ggtok_jinja_eval(e, node->kids[0]);
     return (jinja_value){.type = JINJA_KEYWORD, .as.keyword = keyword};
@@ -139,22 +139,22 @@ static jinja_value eval(jinja_env *e, const jinja_node *node) {
     case N_TEST: return e->rules->test(e, node);
     case N_KEYWORD: return eval_keyword(e, node);
     case N_BLANK: return jinja_undefined(NULL);
-    case N_SPREAD: ggtok_jinja_fail(&e->heap, "llama.cpp's dialect can't spread arguments (*)");
-    default: ggtok_jinja_fail(&e->heap, "not an expression");
+    case N_SPREAD: ggtok_jinja_fail(&e->arena, "llama.cpp's dialect can't spread arguments (*)");
+    default: ggtok_jinja_fail(&e->arena, "not an expression");
     }
 }
 
 static JINJA_NOINLINE jinja_value eval_nested(jinja_env *e, const jinja_node *node) {
-    jinja_enter(&e->heap);
+    jinja_enter(&e->arena);
     jinja_value v = eval(e, node);
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
     return v;
 }
 
 /* Half of all expressions are constants and names: without the frame of the others. */
 jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node) {
-    jinja_charge(&e->heap, 1);
-    e->heap.at = node->pos;
+    jinja_charge(&e->arena, 1);
+    e->arena.at = node->pos;
     if (node->kind == N_NAME) return e->rules->name(e, node);
     if (node->kind != N_CONST) return eval_nested(e, node);
     return node->value.type == JINJA_INT ? node->value : jinja_new_id(e, node->value);
@@ -162,7 +162,7 @@ jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node) {
 
 jinja_value ggtok_jinja_keyword_of(jinja_env *e, const jinja_args *a, const char *name, size_t n,
                                    jinja_value other) {
-    jinja_charge(&e->heap, a->n / 4);
+    jinja_charge(&e->arena, a->n / 4);
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->v[i].type != JINJA_KEYWORD) continue;
         const jinja_keyword *k = a->v[i].as.keyword;
@@ -185,8 +185,8 @@ static bool is_sum(const jinja_env *e, const jinja_node *node) {
 static JINJA_NOINLINE void output_sum(jinja_env *e, const jinja_node *node) {
     jinja_value v[OPERANDS];
     uint32_t texts = 0;
-    jinja_charge(&e->heap, 1);
-    jinja_enter(&e->heap);
+    jinja_charge(&e->arena, 1);
+    jinja_enter(&e->arena);
     for (; texts < node->n; texts++) {
         v[texts] = ggtok_jinja_eval(e, node->kids[texts]);
         if (v[texts].type != JINJA_STRING) break;
@@ -197,12 +197,12 @@ static JINJA_NOINLINE void output_sum(jinja_env *e, const jinja_node *node) {
         jinja_value left = v[0];
         for (uint32_t i = 1; i < node->n; i++) {
             jinja_value right = i <= texts ? v[i] : ggtok_jinja_eval(e, node->kids[i]);
-            e->heap.at = node->kids[i]->pos;
+            e->arena.at = node->kids[i]->pos;
             left = e->rules->binary(e, JINJA_ADD, left, right);
         }
         e->rules->output(e, left);
     }
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
 }
 
 static void exec_output(jinja_env *e, const jinja_node *node) {
@@ -242,10 +242,10 @@ static struct jinja_frame *open_block(jinja_env *e, const jinja_node *node) {
 
 /* Filters of a block: the innermost has no operand of its own. */
 static jinja_value filter_chain(jinja_env *e, const jinja_node *node, jinja_value v) {
-    jinja_enter(&e->heap);
+    jinja_enter(&e->arena);
     if (node->kids[0]) v = filter_chain(e, node->kids[0], v);
     v = e->rules->filter(e, node, v);
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
     return v;
 }
 
@@ -272,7 +272,7 @@ static jinja_flow exec_filter_block(jinja_env *e, const jinja_node *node) {
         jinja_value value = jinja_new_id(e, jinja_of_text(text));
         value = filter_chain(e, node->kids[0], value);
         if (node->plan && value.type != JINJA_STRING) { /* jinja2 doesn't make it a string */
-            ggtok_jinja_fail(&e->heap, "a filter block must give a string");
+            ggtok_jinja_fail(&e->arena, "a filter block must give a string");
         }
         e->rules->output(e, value);
     }
@@ -291,9 +291,9 @@ static jinja_flow exec_generation(jinja_env *e, const jinja_node *node) {
 
 jinja_flow ggtok_jinja_exec(jinja_env *e, const jinja_node *node) {
     jinja_flow flow = JINJA_NEXT;
-    jinja_charge(&e->heap, 1);
-    jinja_enter(&e->heap);
-    e->heap.at = node->pos;
+    jinja_charge(&e->arena, 1);
+    jinja_enter(&e->arena);
+    e->arena.at = node->pos;
     switch (node->kind) {
     case N_BLOCK: flow = exec_block(e, node); break;
     case N_TEXT: ggtok_jinja_write(e, node->value.as.text); break;
@@ -310,8 +310,8 @@ jinja_flow ggtok_jinja_exec(jinja_env *e, const jinja_node *node) {
     case N_BREAK: flow = JINJA_BREAK; break;
     case N_CONTINUE: flow = JINJA_CONTINUE; break;
     case N_GENERATION: flow = exec_generation(e, node); break;
-    default: ggtok_jinja_fail(&e->heap, "not a statement");
+    default: ggtok_jinja_fail(&e->arena, "not a statement");
     }
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
     return flow;
 }

@@ -13,7 +13,7 @@
  *     if (ggtok_jinja_env_new(&options, &env, &err)) ...
  *     if (ggtok_jinja_env_json(env, json, n_json, &err)) ...   an object: its fields are variables
  *     if (ggtok_jinja_render(env, t, &out, &err)) ...
- *     ...out.text, out.n, out.own[0 .. out.n_own)...
+ *     ...out.text, out.n, out.from_template[0 .. out.n_from_template)...
  *     ggtok_jinja_env_free(env);                               `out` goes with it
  *     ggtok_jinja_template_release(t);
  *
@@ -21,8 +21,8 @@
  * to one thread at a time; it holds the values and one rendering's result, under one budget
  * of bytes and of steps. No function needs Python; none keeps the locale's rules.
  *
- * Values are made by the functions of value.h, text.h and below, on the env's heap
- * (ggtok_jinja_env_heap). They fail by jumping, so call them inside ggtok_jinja_protect (heap.h).
+ * Values are made by the functions of value.h, text.h and below, on the env's arena
+ * (ggtok_jinja_env_arena). They fail by jumping, so call them inside ggtok_jinja_protect (arena.h).
  */
 #ifndef GGTOK_JINJA_CORE_JINJA_H
 #define GGTOK_JINJA_CORE_JINJA_H
@@ -68,7 +68,7 @@ ggtok_status ggtok_jinja_env_new(const jinja_options *options, jinja_env **out, 
 void ggtok_jinja_env_free(jinja_env *env);
 /* The input is n bytes larger than the budget knows: it grows with each megabyte. */
 void ggtok_jinja_env_grow(jinja_env *env, size_t n);
-jinja_heap *ggtok_jinja_env_heap(jinja_env *env);
+jinja_arena *ggtok_jinja_env_arena(jinja_env *env);
 
 /* Gives a variable its value; the name is copied. May jump. */
 void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value value);
@@ -76,7 +76,7 @@ void ggtok_jinja_env_set(jinja_env *env, const char *name, size_t n, jinja_value
 /* Reads JSON text as llama.cpp does (JINJA_LLAMA_CPP: integers wrap to 64 bits, larger ones are
  * floats) or Python's json (integers of any size, NaN and Infinity). All strings get `label`. May
  * jump. */
-jinja_value ggtok_jinja_read_json(jinja_heap *h, const char *json, size_t n, uint8_t label,
+jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, uint8_t label,
                                   jinja_dialect dialect);
 
 /* The fields of a JSON object as variables, all strings data. */
@@ -86,8 +86,8 @@ ggtok_status ggtok_jinja_env_json(jinja_env *env, const char *json, size_t n, ji
 typedef struct jinja_result {
     const char *text; /* llama.cpp's dialect can cut characters in two */
     size_t n;
-    ggtok_range *own; /* what the template wrote, as ggtok_encode_trusted takes it */
-    size_t n_own;
+    ggtok_range *from_template; /* what the template wrote, as ggtok_encode_trusted takes it */
+    size_t n_from_template;
     ggtok_range *generated; /* what stands inside {% generation %} */
     size_t n_generated;
 } jinja_result;
@@ -96,16 +96,16 @@ ggtok_status ggtok_jinja_render(jinja_env *env, const jinja_template *t, jinja_r
                                 jinja_error *err);
 
 /* What becomes of a prompt's ends; "" for nothing. */
-typedef struct jinja_ends {
-    const char *bos, *eos; /* dropped: those that the vocabulary adds by itself */
-    bool own_alone;        /* only if the template wrote them */
-    const char *turn;      /* a prompt that ends so ... */
-    const char *answer;    /* ... gets this: the template's text if `turn` is */
-} jinja_ends;
+typedef struct jinja_finish_options {
+    const char *bos, *eos;   /* dropped: those that the vocabulary adds by itself */
+    bool only_from_template; /* only if the template wrote them */
+    const char *turn;        /* a prompt that ends so ... */
+    const char *answer;      /* ... gets this: the template's text if `turn` is */
+} jinja_finish_options;
 
 /* Changes the result of the env's rendering. */
-ggtok_status ggtok_jinja_finish(jinja_env *env, const jinja_ends *ends, jinja_result *out,
-                                jinja_error *err);
+ggtok_status ggtok_jinja_finish(jinja_env *env, const jinja_finish_options *options,
+                                jinja_result *out, jinja_error *err);
 
 /* ---- probes: what a template did with a value (llama.cpp's capability checks) ---- */
 

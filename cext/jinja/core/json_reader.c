@@ -5,14 +5,14 @@
 #include "unicode/utf8_valid.h"
 
 typedef struct reader {
-    jinja_heap *h;
+    jinja_arena *mem;
     const uint8_t *begin, *p, *end;
     uint8_t label;
     jinja_dialect dialect;
 } reader;
 
 static _Noreturn void fail(reader *r, const char *what) {
-    ggtok_jinja_fail(r->h, "not valid JSON: %s at byte %zu", what, (size_t)(r->p - r->begin));
+    ggtok_jinja_fail(r->mem, "not valid JSON: %s at byte %zu", what, (size_t)(r->p - r->begin));
 }
 
 static uint8_t peek(const reader *r) {
@@ -84,7 +84,7 @@ static jinja_text *read_string(reader *r) {
         const uint8_t *end = p;
         while (end < r->end && *end != '"') end += *end == '\\' ? 2 : 1;
         if (end >= r->end) r->p = r->end, fail(r, "a string has no end");
-        data = jinja_alloc(r->h, (size_t)(end - start));
+        data = jinja_alloc(r->mem, (size_t)(end - start));
         memcpy(data, start, n);
         for (r->p = p; *r->p != '"';) {
             if (*r->p < 0x20) fail(r, "a control character in a string");
@@ -95,13 +95,13 @@ static jinja_text *read_string(reader *r) {
         }
         r->p++;
     }
-    jinja_charge(r->h, 1 + n / 8);
+    jinja_charge(r->mem, 1 + n / 8);
     const uint8_t *text = data ? data : start;
     if (ggtok_utf8_valid_prefix(text, n) != n || is_surrogate_or_wide(text, n)) {
         fail(r, "a string before this that is not UTF-8");
     }
-    return data ? ggtok_jinja_text_of(r->h, data, n, r->label)
-                : ggtok_jinja_text_copy(r->h, start, n, r->label);
+    return data ? ggtok_jinja_text_of(r->mem, data, n, r->label)
+                : ggtok_jinja_text_copy(r->mem, start, n, r->label);
 }
 
 /* ---- numbers ---- */
@@ -133,12 +133,12 @@ static jinja_value read_number(reader *r) {
         if (!is_digit(peek(r))) fail(r, "a digit is missing");
         while (is_digit(peek(r))) r->p++;
     }
-    jinja_charge_bytes(r->h, (uint64_t)(r->p - start));
+    jinja_charge_bytes(r->mem, (uint64_t)(r->p - start));
     int64_t i;
-    if (!fraction && ggtok_jinja_parse_int(r->h, digits, n_digits, negative, &i))
+    if (!fraction && ggtok_jinja_parse_int(r->mem, digits, n_digits, negative, &i))
         return jinja_int(i);
     if (!fraction && r->dialect == JINJA_TRANSFORMERS) {
-        return ggtok_jinja_big(r->h, start, (size_t)(r->p - start));
+        return ggtok_jinja_big(r->mem, start, (size_t)(r->p - start));
     }
     if (!fraction && !negative && n_digits <= 20) { /* llama.cpp's unsigned ones wrap around */
         uint64_t u = 0, digit = 0;
@@ -151,7 +151,8 @@ static jinja_value read_number(reader *r) {
         if (k == n_digits) return jinja_int((int64_t)u);
     }
     double f;
-    if (!ggtok_jinja_parse_float(r->h, start, (size_t)(r->p - start), &f)) fail(r, "a bad number");
+    if (!ggtok_jinja_parse_float(r->mem, start, (size_t)(r->p - start), &f))
+        fail(r, "a bad number");
     if (f - f != 0 && r->dialect == JINJA_LLAMA_CPP) fail(r, "a number is too large");
     return jinja_float(f);
 }
@@ -161,12 +162,12 @@ static jinja_value read_number(reader *r) {
 static jinja_value read_value(reader *r);
 
 static jinja_value read_array(reader *r) {
-    jinja_list *list = ggtok_jinja_list_new(r->h, 0);
+    jinja_list *list = ggtok_jinja_list_new(r->mem, 0);
     r->p++;
     skip_space(r);
     if (peek(r) == ']') return r->p++, jinja_of_list(list);
     for (;;) {
-        ggtok_jinja_list_push(r->h, list, read_value(r));
+        ggtok_jinja_list_push(r->mem, list, read_value(r));
         skip_space(r);
         uint8_t c = peek(r);
         r->p++;
@@ -176,7 +177,7 @@ static jinja_value read_array(reader *r) {
 }
 
 static jinja_value read_object(reader *r) {
-    jinja_dict *dict = ggtok_jinja_dict_new(r->h, 0);
+    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, 0);
     r->p++;
     skip_space(r);
     if (peek(r) == '}') return r->p++, jinja_of_dict(dict);
@@ -187,7 +188,7 @@ static jinja_value read_object(reader *r) {
         skip_space(r);
         if (peek(r) != ':') fail(r, "':' is missing");
         r->p++;
-        ggtok_jinja_dict_set(r->h, dict, jinja_of_text(key), read_value(r));
+        ggtok_jinja_dict_set(r->mem, dict, jinja_of_text(key), read_value(r));
         skip_space(r);
         uint8_t c = peek(r);
         r->p++;
@@ -207,8 +208,8 @@ static jinja_value read_python_number(reader *r) {
 
 static jinja_value read_value(reader *r) {
     jinja_value v;
-    jinja_charge(r->h, 1);
-    jinja_enter(r->h);
+    jinja_charge(r->mem, 1);
+    jinja_enter(r->mem);
     skip_space(r);
     switch (peek(r)) {
     case '"': v = jinja_of_text(read_string(r)); break;
@@ -228,14 +229,14 @@ static jinja_value read_value(reader *r) {
         break;
     default: v = read_python_number(r); break;
     }
-    jinja_leave(r->h);
+    jinja_leave(r->mem);
     return v;
 }
 
-jinja_value ggtok_jinja_read_json(jinja_heap *h, const char *json, size_t n, uint8_t label,
+jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, uint8_t label,
                                   jinja_dialect dialect) {
     const uint8_t *p = (const uint8_t *)json;
-    reader r = {h, p, p, p + n, label, dialect};
+    reader r = {mem, p, p, p + n, label, dialect};
     jinja_value v = read_value(&r);
     skip_space(&r);
     if (r.p != r.end) fail(&r, "something follows the value");

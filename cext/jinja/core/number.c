@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool ggtok_jinja_parse_int(jinja_heap *h, const uint8_t *p, size_t n, bool negative, int64_t *out) {
+bool ggtok_jinja_parse_int(jinja_arena *mem, const uint8_t *p, size_t n, bool negative,
+                           int64_t *out) {
     uint64_t value = 0, most = negative ? (uint64_t)INT64_MAX + 1 : INT64_MAX;
-    jinja_charge_bytes(h, n);
+    jinja_charge_bytes(mem, n);
     *out = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t digit = p[i] - '0';
@@ -27,12 +28,12 @@ static size_t decimal_point(char out[16]) {
     return (size_t)n - 2;
 }
 
-size_t ggtok_jinja_strtod(jinja_heap *h, const uint8_t *p, size_t n, double *out) {
+size_t ggtok_jinja_strtod(jinja_arena *mem, const uint8_t *p, size_t n, double *out) {
     char small[128], point[16];
     size_t n_point = decimal_point(point);
     size_t room = n + n_point + 1;
-    jinja_charge(h, 4 + n / 4);
-    char *text = room <= sizeof small ? small : jinja_alloc(h, room), *end;
+    jinja_charge(mem, 4 + n / 4);
+    char *text = room <= sizeof small ? small : jinja_alloc(mem, room), *end;
     size_t at = 0, replaced = SIZE_MAX;
     for (size_t i = 0; i < n && p[i]; i++) {
         if (p[i] == '.' && replaced == SIZE_MAX) {
@@ -49,8 +50,8 @@ size_t ggtok_jinja_strtod(jinja_heap *h, const uint8_t *p, size_t n, double *out
     return replaced != SIZE_MAX && used > replaced ? used - n_point + 1 : used;
 }
 
-bool ggtok_jinja_parse_float(jinja_heap *h, const uint8_t *p, size_t n, double *out) {
-    return n && ggtok_jinja_strtod(h, p, n, out) == n;
+bool ggtok_jinja_parse_float(jinja_arena *mem, const uint8_t *p, size_t n, double *out) {
+    return n && ggtok_jinja_strtod(mem, p, n, out) == n;
 }
 
 bool ggtok_jinja_float_is_normal(double f) {
@@ -82,9 +83,9 @@ static size_t with_dot(char *text, size_t n) {
 /* What printing a double takes, in steps. */
 enum { PRINTED = 16, PRINTED_LONG = 64, SHORTEST = 64 };
 
-size_t ggtok_jinja_format(jinja_heap *h, char out[JINJA_NUMBER_ROOM], char type, int precision,
+size_t ggtok_jinja_format(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], char type, int precision,
                           bool alternate, double f) {
-    jinja_charge(h, precision <= 20 && fabs(f) < 1e25 ? PRINTED : PRINTED_LONG);
+    jinja_charge(mem, precision <= 20 && fabs(f) < 1e25 ? PRINTED : PRINTED_LONG);
     char format[8] = "%#.*", *p = format + 4;
     *p++ = type, *p = 0;
     if (!alternate) memmove(format + 1, format + 2, strlen(format + 2) + 1);
@@ -117,10 +118,10 @@ static int shortest(double f, char digits[24], int *exponent) {
     return n;
 }
 
-size_t ggtok_jinja_format_repr(jinja_heap *h, char out[JINJA_NUMBER_ROOM], double f) {
+size_t ggtok_jinja_format_repr(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f) {
     double size = fabs(f);
     bool easy = size == 0 || (size > 1e-20 && size < 1e20);
-    jinja_charge(h, easy ? SHORTEST : size < DBL_MIN ? 8 * SHORTEST : 2 * SHORTEST);
+    jinja_charge(mem, easy ? SHORTEST : size < DBL_MIN ? 8 * SHORTEST : 2 * SHORTEST);
     char digits[24], *p = out;
     int exponent;
     if (f != f) return memcpy(out, "nan", 4), 3;

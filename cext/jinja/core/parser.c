@@ -5,11 +5,11 @@
 
 /* ---- tokens ---- */
 
-jinja_token *ggtok_jinja_token_add(jinja_heap *h, jinja_tokens *tokens, jinja_token_type type,
+jinja_token *ggtok_jinja_token_add(jinja_arena *mem, jinja_tokens *tokens, jinja_token_type type,
                                    size_t pos, const void *text, size_t n) {
     if (tokens->n == tokens->cap) {
         size_t cap = 2 * tokens->cap + 64;
-        jinja_token *data = jinja_alloc_n(h, cap, sizeof *data);
+        jinja_token *data = jinja_alloc_n(mem, cap, sizeof *data);
         if (tokens->n) memcpy(data, tokens->data, tokens->n * sizeof *data);
         tokens->data = data;
         tokens->cap = cap;
@@ -21,13 +21,13 @@ jinja_token *ggtok_jinja_token_add(jinja_heap *h, jinja_tokens *tokens, jinja_to
 }
 
 void ggtok_jinja_fail_token(jinja_parser *p, const char *expected) {
-    p->h->at = p->next->pos;
+    p->mem->at = p->next->pos;
     if (p->next->type == T_END) {
-        ggtok_jinja_fail(p->h, "the template ends where %s should stand", expected);
+        ggtok_jinja_fail(p->mem, "the template ends where %s should stand", expected);
     }
     int n = p->next->n < 40 ? (int)p->next->n : 40;
     while (n > 0 && n < (int)p->next->n && (p->next->text[n] & 0xC0) == 0x80) n--;
-    ggtok_jinja_fail(p->h, "expected %s, found '%.*s'", expected, n, (const char *)p->next->text);
+    ggtok_jinja_fail(p->mem, "expected %s, found '%.*s'", expected, n, (const char *)p->next->text);
 }
 
 bool ggtok_jinja_token_is(const jinja_token *token, const char *name) {
@@ -65,9 +65,9 @@ void ggtok_jinja_expect(jinja_parser *p, jinja_token_type type, const char *what
 }
 
 void ggtok_jinja_nest(jinja_parser *p) {
-    p->h->at = p->next->pos;
+    p->mem->at = p->next->pos;
     if (++p->depth > JINJA_MAX_NESTING) {
-        ggtok_jinja_fail(p->h, "brackets and blocks nest too deeply (more than %d levels)",
+        ggtok_jinja_fail(p->mem, "brackets and blocks nest too deeply (more than %d levels)",
                          JINJA_MAX_NESTING);
     }
 }
@@ -83,20 +83,20 @@ static void find_builtins(jinja_dialect dialect, jinja_symbol *symbol) {
 }
 
 uint32_t ggtok_jinja_symbol_of(jinja_template *t, const void *name, size_t n) {
-    jinja_heap *h = &t->heap;
-    jinja_value *known = ggtok_jinja_dict_get(h, t->names, name, n);
+    jinja_arena *mem = &t->arena;
+    jinja_value *known = ggtok_jinja_dict_get(mem, t->names, name, n);
     if (known) return (uint32_t)known->as.i;
     if (t->n_symbols == t->cap_symbols) {
         size_t cap = 2 * (size_t)t->cap_symbols + 32;
-        jinja_symbol *symbols = jinja_alloc_n(h, cap, sizeof *symbols);
+        jinja_symbol *symbols = jinja_alloc_n(mem, cap, sizeof *symbols);
         if (t->n_symbols) memcpy(symbols, t->symbols, t->n_symbols * sizeof *symbols);
         t->symbols = symbols;
         t->cap_symbols = (uint32_t)cap;
     }
-    jinja_text *text = ggtok_jinja_text_copy(h, name, n, JINJA_OWN);
+    jinja_text *text = ggtok_jinja_text_copy(mem, name, n, JINJA_FROM_TEMPLATE);
     t->symbols[t->n_symbols] = (jinja_symbol){.name = text};
     find_builtins(t->dialect, &t->symbols[t->n_symbols]);
-    ggtok_jinja_dict_set(h, t->names, jinja_of_text(text), jinja_int(t->n_symbols));
+    ggtok_jinja_dict_set(mem, t->names, jinja_of_text(text), jinja_int(t->n_symbols));
     return t->n_symbols++;
 }
 
@@ -105,7 +105,7 @@ uint32_t ggtok_jinja_symbol_of(jinja_template *t, const void *name, size_t n) {
 void ggtok_jinja_push(jinja_parser *p, const jinja_node *kid) {
     if (p->n_kids == p->cap_kids) {
         size_t cap = 2 * p->cap_kids + 64;
-        const jinja_node **kids = jinja_alloc_n(p->h, cap, sizeof *kids);
+        const jinja_node **kids = jinja_alloc_n(p->mem, cap, sizeof *kids);
         if (p->n_kids) memcpy(kids, p->kids, p->n_kids * sizeof *kids);
         p->kids = kids;
         p->cap_kids = cap;
@@ -114,12 +114,12 @@ void ggtok_jinja_push(jinja_parser *p, const jinja_node *kid) {
 }
 
 jinja_node *ggtok_jinja_node_new(jinja_parser *p, jinja_kind kind, uint32_t pos, size_t kids_from) {
-    jinja_charge(p->h, 1);
-    jinja_node *node = jinja_alloc(p->h, sizeof *node);
+    jinja_charge(p->mem, 1);
+    jinja_node *node = jinja_alloc(p->mem, sizeof *node);
     *node = (jinja_node){.kind = (uint8_t)kind, .pos = pos};
     node->n = (uint32_t)(p->n_kids - kids_from);
     if (node->n) {
-        node->kids = jinja_alloc_n(p->h, node->n, sizeof *node->kids);
+        node->kids = jinja_alloc_n(p->mem, node->n, sizeof *node->kids);
         memcpy(node->kids, p->kids + kids_from, node->n * sizeof *node->kids);
     }
     p->n_kids = kids_from;
@@ -204,7 +204,7 @@ static const jinja_node *parse_operators(jinja_parser *p, int level) {
     ggtok_jinja_push(p, first);
     while (take_operator(p, level, &op)) {
         if (n_ops == cap) {
-            uint8_t *more = jinja_alloc(p->h, cap = 2 * cap + 16);
+            uint8_t *more = jinja_alloc(p->mem, cap = 2 * cap + 16);
             if (n_ops) memcpy(more, ops, n_ops);
             ops = more;
         }
@@ -290,7 +290,8 @@ static const jinja_node *parse_any(jinja_parser *p) {
     case T_TEXT: {
         ggtok_jinja_take(p);
         jinja_node *node = ggtok_jinja_node_new(p, N_TEXT, token->pos, p->n_kids);
-        node->value = jinja_of_text(ggtok_jinja_text_of(p->h, token->text, token->n, JINJA_OWN));
+        node->value =
+            jinja_of_text(ggtok_jinja_text_of(p->mem, token->text, token->n, JINJA_FROM_TEMPLATE));
         return node;
     }
     case T_OPEN_EXPRESSION: return parse_output(p);
@@ -317,7 +318,7 @@ const jinja_node *ggtok_jinja_parse_block(jinja_parser *p, const char *const *en
 }
 
 void ggtok_jinja_parse(jinja_template *t, const jinja_tokens *tokens) {
-    jinja_parser p = {.h = &t->heap, .t = t, .next = tokens->data};
+    jinja_parser p = {.mem = &t->arena, .t = t, .next = tokens->data};
     p.last = tokens->data + tokens->n - 1;
     while (p.next < p.last) ggtok_jinja_push(&p, parse_any(&p));
     t->root = ggtok_jinja_node_new(&p, N_BLOCK, 0, 0);

@@ -6,7 +6,7 @@
 
 /* Kids that are still being gathered: a stack, for blocks nest. */
 typedef struct jinja_parser {
-    jinja_heap *h;
+    jinja_arena *mem;
     jinja_template *t;
     const jinja_token *next;
     const jinja_token *last; /* the T_END at the end */

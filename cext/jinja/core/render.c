@@ -16,7 +16,8 @@ ggtok_status ggtok_jinja_env_new(const jinja_options *options, jinja_env **out, 
     }
     uint64_t megabytes = 1 + (uint64_t)options->n_input / MEGABYTE;
     uint64_t share = options->probe ? PROBES : 1;
-    ggtok_jinja_heap_init(&e->heap, megabytes * bytes_each / share, megabytes * steps_each / share);
+    ggtok_jinja_arena_init(&e->arena, megabytes * bytes_each / share,
+                           megabytes * steps_each / share);
     e->options = *options;
     return GGTOK_OK;
 }
@@ -25,26 +26,26 @@ void ggtok_jinja_env_grow(jinja_env *e, size_t n) {
     uint64_t before = (uint64_t)e->options.n_input / MEGABYTE;
     e->options.n_input += n;
     uint64_t more = (uint64_t)e->options.n_input / MEGABYTE - before;
-    e->heap.bytes_left += more * bytes_each;
-    e->heap.steps_left += more * steps_each;
+    e->arena.bytes_left += more * bytes_each;
+    e->arena.steps_left += more * steps_each;
 }
 
 void ggtok_jinja_env_free(jinja_env *e) {
     if (!e) return;
-    ggtok_jinja_heap_free(&e->heap);
+    ggtok_jinja_arena_free(&e->arena);
     ggtok_mem_free(e);
 }
 
-jinja_heap *ggtok_jinja_env_heap(jinja_env *e) {
-    return &e->heap;
+jinja_arena *ggtok_jinja_env_arena(jinja_env *e) {
+    return &e->arena;
 }
 
 /* ---- values ---- */
 
 /* Numbers for a value and all that it holds, for notes. */
 static void number_values(jinja_env *e, jinja_value *v) {
-    jinja_charge(&e->heap, 1);
-    jinja_enter(&e->heap);
+    jinja_charge(&e->arena, 1);
+    jinja_enter(&e->arena);
     v->id = ++e->ids;
     if (jinja_is_array(*v)) {
         for (uint32_t i = 0; i < v->as.list->n; i++) number_values(e, &v->as.list->data[i]);
@@ -53,15 +54,15 @@ static void number_values(jinja_env *e, jinja_value *v) {
             number_values(e, &v->as.dict->entries[i].value);
         }
     }
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
 }
 
 void ggtok_jinja_env_set(jinja_env *e, const char *name, size_t n, jinja_value value) {
-    jinja_heap *h = &e->heap;
-    if (!e->inputs) e->inputs = ggtok_jinja_dict_new(h, 16);
+    jinja_arena *mem = &e->arena;
+    if (!e->inputs) e->inputs = ggtok_jinja_dict_new(mem, 16);
     if (e->options.probe) number_values(e, &value);
-    jinja_text *text = ggtok_jinja_text_copy(h, name, n, 0);
-    ggtok_jinja_dict_set(h, e->inputs, jinja_of_text(text), value);
+    jinja_text *text = ggtok_jinja_text_copy(mem, name, n, 0);
+    ggtok_jinja_dict_set(mem, e->inputs, jinja_of_text(text), value);
 }
 
 typedef struct json_job {
@@ -71,11 +72,11 @@ typedef struct json_job {
     jinja_dialect dialect;
 } json_job;
 
-static void set_json(jinja_heap *h, void *user) {
+static void set_json(jinja_arena *mem, void *user) {
     json_job *j = user;
-    jinja_value v = ggtok_jinja_read_json(h, j->json, j->n, 0, j->dialect);
+    jinja_value v = ggtok_jinja_read_json(mem, j->json, j->n, 0, j->dialect);
     if (v.type != JINJA_DICT)
-        ggtok_jinja_fail(h, "the JSON of a rendering's variables is not an object");
+        ggtok_jinja_fail(mem, "the JSON of a rendering's variables is not an object");
     for (uint32_t i = 0; i < v.as.dict->n; i++) {
         const jinja_entry *entry = &v.as.dict->entries[i];
         ggtok_jinja_env_set(j->e, (const char *)entry->key.as.text->data, entry->key.as.text->n,
@@ -86,8 +87,8 @@ static void set_json(jinja_heap *h, void *user) {
 ggtok_status ggtok_jinja_env_json(jinja_env *e, const char *json, size_t n, jinja_dialect dialect,
                                   jinja_error *err) {
     json_job j = {e, json, n, dialect};
-    e->heap.source = NULL;
-    return ggtok_jinja_protect(&e->heap, set_json, &j, err);
+    e->arena.source = NULL;
+    return ggtok_jinja_protect(&e->arena, set_json, &j, err);
 }
 
 unsigned ggtok_jinja_env_notes(const jinja_env *e, jinja_value v) {
@@ -121,12 +122,12 @@ typedef struct render_job {
 static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
     const jinja_builder *b = &e->out;
     size_t begin = 0, cap = 0;
-    jinja_charge(&e->heap, b->n_parts);
+    jinja_charge(&e->arena, b->n_parts);
     for (size_t i = 0; i < b->n_parts; i++) {
         bool has = b->parts[i].label & label, had = i && b->parts[i - 1].label & label;
         cap += has && !had;
     }
-    ggtok_range *ranges = jinja_alloc_n(&e->heap, cap + 1, sizeof *ranges);
+    ggtok_range *ranges = jinja_alloc_n(&e->arena, cap + 1, sizeof *ranges);
     *n = 0;
     for (size_t i = 0; cap && i < b->n_parts; i++) {
         size_t end = b->parts[i].end;
@@ -141,31 +142,31 @@ static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
     return ranges;
 }
 
-static void render(jinja_heap *h, void *user) {
+static void render(jinja_arena *mem, void *user) {
     render_job *j = user;
     jinja_env *e = j->e;
     e->rules =
         e->t->dialect == JINJA_LLAMA_CPP ? &ggtok_jinja_llama_rules : &ggtok_jinja_python_rules;
-    if (!e->inputs) e->inputs = ggtok_jinja_dict_new(h, 1);
+    if (!e->inputs) e->inputs = ggtok_jinja_dict_new(mem, 1);
     size_t n_input = e->options.n_input; /* most of a long prompt */
-    e->out = ggtok_jinja_builder_new(h, 4096 + (n_input < MEGABYTE ? n_input : MEGABYTE));
+    e->out = ggtok_jinja_builder_new(mem, 4096 + (n_input < MEGABYTE ? n_input : MEGABYTE));
     e->n_printed = 0;
     e->generating = 0;
     e->loop = NULL;
     jinja_text append = {.data = (const uint8_t *)"append", .n = 6},
                pop = {.data = (const uint8_t *)"pop", .n = 3};
-    e->lists_change = ggtok_jinja_dict_find(h, e->t->names, jinja_of_text(&append)) ||
-                      ggtok_jinja_dict_find(h, e->t->names, jinja_of_text(&pop));
+    e->lists_change = ggtok_jinja_dict_find(mem, e->t->names, jinja_of_text(&append)) ||
+                      ggtok_jinja_dict_find(mem, e->t->names, jinja_of_text(&pop));
     if (e->options.probe) {
         e->n_notes = e->ids;
-        e->notes = jinja_alloc(h, e->n_notes + 1);
+        e->notes = jinja_alloc(mem, e->n_notes + 1);
         memset(e->notes, 0, e->n_notes + 1);
     }
     if (e->t->dialect == JINJA_LLAMA_CPP) {
         ggtok_jinja_llama_init_scopes(e);
         jinja_mark start = ggtok_jinja_out_mark(e);
         if (ggtok_jinja_exec(e, e->t->root) != JINJA_NEXT) {
-            ggtok_jinja_fail(h, "a break or continue outside of a loop");
+            ggtok_jinja_fail(mem, "a break or continue outside of a loop");
         }
         ggtok_jinja_out_settle(e, start);
     } else {
@@ -174,28 +175,28 @@ static void render(jinja_heap *h, void *user) {
     jinja_result *out = j->out;
     out->text = e->out.n ? (const char *)e->out.data : "";
     out->n = e->out.n;
-    out->own = ranges_of(e, JINJA_OWN, &out->n_own);
+    out->from_template = ranges_of(e, JINJA_FROM_TEMPLATE, &out->n_from_template);
     out->generated = ranges_of(e, JINJA_GENERATED, &out->n_generated);
 }
 
 ggtok_status ggtok_jinja_render(jinja_env *e, const jinja_template *t, jinja_result *out,
                                 jinja_error *err) {
     e->t = t;
-    e->heap.source = t->source;
-    e->heap.n_source = t->n_source;
-    e->heap.at = 0;
+    e->arena.source = t->source;
+    e->arena.n_source = t->n_source;
+    e->arena.at = 0;
     *out = (jinja_result){.text = ""};
     render_job j = {e, out};
-    return ggtok_jinja_protect(&e->heap, render, &j, err);
+    return ggtok_jinja_protect(&e->arena, render, &j, err);
 }
 
 /* ---- a prompt's ends ---- */
 
 /* Whether one range of the template's holds [begin, end). */
-static bool is_own(const jinja_result *r, size_t begin, size_t end) {
+static bool is_from_template(const jinja_result *r, size_t begin, size_t end) {
     bool found = begin == end;
-    for (size_t i = 0; i < r->n_own && !found; i++) {
-        found = r->own[i].begin <= begin && end <= r->own[i].end;
+    for (size_t i = 0; i < r->n_from_template && !found; i++) {
+        found = r->from_template[i].begin <= begin && end <= r->from_template[i].end;
     }
     return found;
 }
@@ -213,48 +214,49 @@ static size_t within(ggtok_range *ranges, size_t n, size_t begin, size_t end) {
 
 typedef struct finish_job {
     jinja_env *e;
-    const jinja_ends *ends;
+    const jinja_finish_options *options;
     jinja_result *r;
 } finish_job;
 
-static void finish(jinja_heap *h, void *user) {
+static void finish(jinja_arena *mem, void *user) {
     const finish_job *j = user;
-    const jinja_ends *ends = j->ends;
+    const jinja_finish_options *options = j->options;
     jinja_result *r = j->r;
-    size_t begin = 0, end = r->n, bos = strlen(ends->bos), eos = strlen(ends->eos);
-    bool cut = bos && bos <= r->n && !memcmp(r->text, ends->bos, bos);
-    if (cut && (!ends->own_alone || is_own(r, 0, bos))) begin = bos;
-    cut = eos && eos <= r->n - begin && !memcmp(r->text + r->n - eos, ends->eos, eos);
-    if (cut && (!ends->own_alone || is_own(r, r->n - eos, r->n))) end = r->n - eos;
+    size_t begin = 0, end = r->n, bos = strlen(options->bos), eos = strlen(options->eos);
+    bool cut = bos && bos <= r->n && !memcmp(r->text, options->bos, bos);
+    if (cut && (!options->only_from_template || is_from_template(r, 0, bos))) begin = bos;
+    cut = eos && eos <= r->n - begin && !memcmp(r->text + r->n - eos, options->eos, eos);
+    if (cut && (!options->only_from_template || is_from_template(r, r->n - eos, r->n)))
+        end = r->n - eos;
     if (begin || end < r->n) {
-        jinja_charge(h, r->n_own + r->n_generated);
+        jinja_charge(mem, r->n_from_template + r->n_generated);
         r->text += begin;
         r->n = end - begin;
-        r->n_own = within(r->own, r->n_own, begin, end);
+        r->n_from_template = within(r->from_template, r->n_from_template, begin, end);
         r->n_generated = within(r->generated, r->n_generated, begin, end);
     }
-    size_t turn = strlen(ends->turn), answer = strlen(ends->answer);
-    if (!answer || turn > r->n || memcmp(r->text + r->n - turn, ends->turn, turn) != 0) return;
-    jinja_charge_bytes(h, r->n + answer + 16 * r->n_own);
-    char *text = jinja_alloc(h, r->n + answer);
+    size_t turn = strlen(options->turn), answer = strlen(options->answer);
+    if (!answer || turn > r->n || memcmp(r->text + r->n - turn, options->turn, turn) != 0) return;
+    jinja_charge_bytes(mem, r->n + answer + 16 * r->n_from_template);
+    char *text = jinja_alloc(mem, r->n + answer);
     memcpy(text, r->text, r->n);
-    memcpy(text + r->n, ends->answer, answer);
-    ggtok_range *own = jinja_alloc_n(h, r->n_own + 1, sizeof *own);
-    if (r->n_own) memcpy(own, r->own, r->n_own * sizeof *own);
-    if (!is_own(r, r->n - turn, r->n)) {
+    memcpy(text + r->n, options->answer, answer);
+    ggtok_range *trusted = jinja_alloc_n(mem, r->n_from_template + 1, sizeof *trusted);
+    if (r->n_from_template) memcpy(trusted, r->from_template, r->n_from_template * sizeof *trusted);
+    if (!is_from_template(r, r->n - turn, r->n)) {
         /* a message imitates the end of a turn: what follows it is plain text */
-    } else if (r->n_own && own[r->n_own - 1].end == r->n) {
-        own[r->n_own - 1].end += answer;
+    } else if (r->n_from_template && trusted[r->n_from_template - 1].end == r->n) {
+        trusted[r->n_from_template - 1].end += answer;
     } else {
-        own[r->n_own++] = (ggtok_range){r->n, r->n + answer};
+        trusted[r->n_from_template++] = (ggtok_range){r->n, r->n + answer};
     }
-    r->own = own;
+    r->from_template = trusted;
     r->text = text;
     r->n += answer;
 }
 
-ggtok_status ggtok_jinja_finish(jinja_env *e, const jinja_ends *ends, jinja_result *out,
-                                jinja_error *err) {
-    finish_job j = {e, ends, out};
-    return ggtok_jinja_protect(&e->heap, finish, &j, err);
+ggtok_status ggtok_jinja_finish(jinja_env *e, const jinja_finish_options *options,
+                                jinja_result *out, jinja_error *err) {
+    finish_job j = {e, options, out};
+    return ggtok_jinja_protect(&e->arena, finish, &j, err);
 }

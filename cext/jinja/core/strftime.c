@@ -94,7 +94,7 @@ static void expand(moment *m, const uint8_t *format, size_t n);
 
 static void expand_text(moment *m, const spec *s, const char *format) {
     jinja_builder outer = m->b;
-    m->b = ggtok_jinja_builder_new(outer.heap, 64);
+    m->b = ggtok_jinja_builder_new(outer.arena, 64);
     expand(m, (const uint8_t *)format, strlen(format));
     ggtok_jinja_builder_add(&m->b, "", 1, 0);
     char *text = (char *)m->b.data;
@@ -195,7 +195,7 @@ static void expand(moment *m, const uint8_t *f, size_t n) {
         for (; i < n && f[i] >= '0' && f[i] <= '9'; i++) {
             s.width = 10 * (s.width < 0 ? 0 : s.width) + f[i] - '0';
             if (s.width > 10000)
-                ggtok_jinja_fail(m->b.heap, "'strftime_now' with a width over 10000");
+                ggtok_jinja_fail(m->b.arena, "'strftime_now' with a width over 10000");
         }
         if (i < n && (f[i] == 'E' || f[i] == 'O')) i++;
         int colons = 0;
@@ -211,10 +211,10 @@ static void expand(moment *m, const uint8_t *f, size_t n) {
     }
 }
 
-jinja_text *ggtok_jinja_strftime(jinja_heap *h, const jinja_time *now, const jinja_text *format,
+jinja_text *ggtok_jinja_strftime(jinja_arena *mem, const jinja_time *now, const jinja_text *format,
                                  jinja_dialect dialect) {
     bool llama = dialect == JINJA_LLAMA_CPP;
-    moment m = {.b = ggtok_jinja_builder_new(h, 64), .t = now, .dialect = dialect};
+    moment m = {.b = ggtok_jinja_builder_new(mem, 64), .t = now, .dialect = dialect};
     m.b.merge = true;
     find_day(&m);
     size_t n = format->n;

@@ -19,8 +19,8 @@ typedef struct job {
 /* Which names are read: all that the tree has, but for those that it only gives values to. */
 static void find_names(jinja_template *t, const jinja_node *node) {
     if (!node) return;
-    jinja_charge(&t->heap, 1);
-    jinja_enter(&t->heap);
+    jinja_charge(&t->arena, 1);
+    jinja_enter(&t->arena);
     jinja_symbol *symbols = t->symbols;
     uint32_t first = 0;
     if (node->kind == N_NAME) symbols[node->sym].read = true;
@@ -47,40 +47,40 @@ static void find_names(jinja_template *t, const jinja_node *node) {
         bool parameter = node->kind == N_MACRO && i + 1 < node->n && kid && kid->kind == N_NAME;
         if (!parameter) find_names(t, kid);
     }
-    jinja_leave(&t->heap);
+    jinja_leave(&t->arena);
 }
 
 static bool by_name(void *user, int32_t a, int32_t b) {
     jinja_template *t = user;
-    jinja_charge(&t->heap, 1);
-    return ggtok_jinja_text_compare(&t->heap, t->symbols[a].name, t->symbols[b].name) < 0;
+    jinja_charge(&t->arena, 1);
+    return ggtok_jinja_text_compare(&t->arena, t->symbols[a].name, t->symbols[b].name) < 0;
 }
 
 static void list_variables(jinja_template *t) {
     find_names(t, t->root);
-    int32_t *symbols = jinja_alloc_n(&t->heap, t->n_symbols, sizeof *symbols);
+    int32_t *symbols = jinja_alloc_n(&t->arena, t->n_symbols, sizeof *symbols);
     for (uint32_t i = SYM_SELF + (t->dialect == JINJA_TRANSFORMERS); i < t->n_symbols; i++) {
         const jinja_symbol *symbol = &t->symbols[i];
         if (symbol->read && symbol->global < 0) symbols[t->n_variables++] = (int32_t)i;
     }
     ggtok_stl_sort(symbols, t->n_variables, by_name, t);
-    t->variables = jinja_alloc_n(&t->heap, t->n_variables + 1, sizeof *t->variables);
+    t->variables = jinja_alloc_n(&t->arena, t->n_variables + 1, sizeof *t->variables);
     for (uint32_t i = 0; i < t->n_variables; i++) t->variables[i] = t->symbols[symbols[i]].name;
     t->variables[t->n_variables] = NULL;
 }
 
 /* ---- compiling ---- */
 
-static void compile(jinja_heap *h, void *user) {
+static void compile(jinja_arena *mem, void *user) {
     static const char *const names[] = {"true", "True", "false",  "False", "none",
                                         "None", "loop", "caller", "self"};
     job *j = user;
     jinja_template *t = j->t;
     if (j->n > JINJA_MAX_TEXT)
-        ggtok_jinja_fail(h, "the template is longer than %u bytes", JINJA_MAX_TEXT);
+        ggtok_jinja_fail(mem, "the template is longer than %u bytes", JINJA_MAX_TEXT);
     t->source = j->source;
     t->n_source = j->n;
-    t->names = ggtok_jinja_dict_new(h, 64);
+    t->names = ggtok_jinja_dict_new(mem, 64);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         ggtok_jinja_symbol_of(t, names[i], strlen(names[i]));
     }
@@ -103,20 +103,20 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
         return GGTOK_ERR_MEMORY;
     }
     uint64_t size = (uint64_t)n + (64 << 10);
-    ggtok_jinja_heap_init(&t->heap, COMPILE_BYTES * size, COMPILE_STEPS * size);
-    t->heap.source = source;
-    t->heap.n_source = n;
-    t->heap.shared = true;
+    ggtok_jinja_arena_init(&t->arena, COMPILE_BYTES * size, COMPILE_STEPS * size);
+    t->arena.source = source;
+    t->arena.n_source = n;
+    t->arena.shared = true;
     t->dialect = dialect;
     t->references = 1;
     job j = {t, source, n};
-    ggtok_status status = ggtok_jinja_protect(&t->heap, compile, &j, err);
+    ggtok_status status = ggtok_jinja_protect(&t->arena, compile, &j, err);
     if (status != GGTOK_OK) {
-        ggtok_jinja_heap_free(&t->heap);
+        ggtok_jinja_arena_free(&t->arena);
         ggtok_mem_free(t);
         return status;
     }
-    for (const jinja_chunk *c = t->heap.chunks; c; c = c->older) t->n_bytes += c->size;
+    for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) t->n_bytes += c->size;
     *out = t;
     return GGTOK_OK;
 }
@@ -127,7 +127,7 @@ void ggtok_jinja_template_retain(jinja_template *t) {
 
 void ggtok_jinja_template_release(jinja_template *t) {
     if (!t || atomic_fetch_sub((_Atomic uint32_t *)&t->references, 1) != 1) return;
-    ggtok_jinja_heap_free(&t->heap);
+    ggtok_jinja_arena_free(&t->arena);
     ggtok_mem_free(t);
 }
 

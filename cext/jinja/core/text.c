@@ -4,37 +4,37 @@
 #include "unicode/utf8.h"
 
 /* What is found out about a text when it is needed: at once if threads share it. */
-static void complete(jinja_heap *h, jinja_text *t) {
-    if (!h->shared) return;
-    ggtok_jinja_chars(h, t);
-    ggtok_jinja_hash(h, t);
+static void complete(jinja_arena *mem, jinja_text *t) {
+    if (!mem->shared) return;
+    ggtok_jinja_chars(mem, t);
+    ggtok_jinja_hash(mem, t);
 }
 
-static jinja_text *new_text(jinja_heap *h, const void *data, size_t n) {
-    if (n > JINJA_MAX_TEXT) ggtok_jinja_fail(h, "a text is longer than %u bytes", JINJA_MAX_TEXT);
-    jinja_text *t = jinja_alloc(h, sizeof *t);
+static jinja_text *new_text(jinja_arena *mem, const void *data, size_t n) {
+    if (n > JINJA_MAX_TEXT) ggtok_jinja_fail(mem, "a text is longer than %u bytes", JINJA_MAX_TEXT);
+    jinja_text *t = jinja_alloc(mem, sizeof *t);
     if (!data) data = "";
     *t = (jinja_text){.data = data, .n = (uint32_t)n, .n_chars = UINT32_MAX};
-    complete(h, t);
+    complete(mem, t);
     return t;
 }
 
-jinja_text *ggtok_jinja_text_of(jinja_heap *h, const void *data, size_t n, uint8_t label) {
-    jinja_text *t = new_text(h, data, n);
+jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, uint8_t label) {
+    jinja_text *t = new_text(mem, data, n);
     t->label = label;
     return t;
 }
 
-jinja_text *ggtok_jinja_text_copy(jinja_heap *h, const void *data, size_t n, uint8_t label) {
-    jinja_charge_bytes(h, n);
-    uint8_t *own = jinja_alloc(h, n);
+jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, uint8_t label) {
+    jinja_charge_bytes(mem, n);
+    uint8_t *own = jinja_alloc(mem, n);
     if (n) memcpy(own, data, n);
-    return ggtok_jinja_text_of(h, own, n, label);
+    return ggtok_jinja_text_of(mem, own, n, label);
 }
 
-jinja_text *ggtok_jinja_text_parts(jinja_heap *h, const void *data, size_t n,
+jinja_text *ggtok_jinja_text_parts(jinja_arena *mem, const void *data, size_t n,
                                    const jinja_part *parts, size_t n_parts) {
-    jinja_text *t = new_text(h, data, n);
+    jinja_text *t = new_text(mem, data, n);
     if (n_parts == 1) {
         t->label = parts[0].label;
     } else if (n_parts) {
@@ -44,9 +44,9 @@ jinja_text *ggtok_jinja_text_parts(jinja_heap *h, const void *data, size_t n,
     return t;
 }
 
-int ggtok_jinja_text_label(jinja_heap *h, const jinja_text *t) {
-    enum { LABELS = JINJA_OWN | JINJA_GENERATED };
-    jinja_charge(h, t->n_parts / 8);
+int ggtok_jinja_text_label(jinja_arena *mem, const jinja_text *t) {
+    enum { LABELS = JINJA_FROM_TEMPLATE | JINJA_GENERATED };
+    jinja_charge(mem, t->n_parts / 8);
     if (!t->n) return -1;
     if (!t->n_parts) return t->label & LABELS;
     for (uint32_t i = 1; i < t->n_parts; i++) {
@@ -55,13 +55,13 @@ int ggtok_jinja_text_label(jinja_heap *h, const jinja_text *t) {
     return t->parts[0].label & LABELS;
 }
 
-jinja_text *ggtok_jinja_text_fuse(jinja_heap *h, jinja_text *t) {
+jinja_text *ggtok_jinja_text_fuse(jinja_arena *mem, jinja_text *t) {
     if (!t->n_parts) {
         t->label &= (uint8_t)~JINJA_JOINED;
         return t;
     }
-    jinja_charge(h, t->n_parts / 2);
-    jinja_part *parts = jinja_alloc_n(h, t->n_parts, sizeof *parts);
+    jinja_charge(mem, t->n_parts / 2);
+    jinja_part *parts = jinja_alloc_n(mem, t->n_parts, sizeof *parts);
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n_parts; i++) {
         uint8_t label = t->parts[i].label & (uint8_t)~JINJA_JOINED;
@@ -71,7 +71,7 @@ jinja_text *ggtok_jinja_text_fuse(jinja_heap *h, jinja_text *t) {
         else
             parts[n] = (jinja_part){end, (uint8_t)(label | (n ? JINJA_JOINED : 0))}, n++;
     }
-    jinja_text *fused = ggtok_jinja_text_parts(h, t->data, t->n, parts, n);
+    jinja_text *fused = ggtok_jinja_text_parts(mem, t->data, t->n, parts, n);
     fused->n_chars = t->n_chars;
     return fused;
 }
@@ -82,18 +82,18 @@ uint32_t ggtok_jinja_text_hash(const jinja_text *t) {
     return folded ? folded : 1;
 }
 
-uint32_t ggtok_jinja_hash(jinja_heap *h, jinja_text *t) {
+uint32_t ggtok_jinja_hash(jinja_arena *mem, jinja_text *t) {
     if (!t->hash) {
-        jinja_charge_bytes(h, t->n);
+        jinja_charge_bytes(mem, t->n);
         t->hash = ggtok_jinja_text_hash(t);
     }
     return t->hash;
 }
 
-uint32_t ggtok_jinja_chars(jinja_heap *h, jinja_text *t) {
+uint32_t ggtok_jinja_chars(jinja_arena *mem, jinja_text *t) {
     if (t->n_chars == UINT32_MAX) {
         uint32_t n = 0;
-        jinja_charge_bytes(h, t->n);
+        jinja_charge_bytes(mem, t->n);
         for (uint32_t i = 0; i < t->n; i++) n += !utf8_continues(t->data[i]);
         t->n_chars = n;
     }
@@ -103,14 +103,14 @@ uint32_t ggtok_jinja_chars(jinja_heap *h, jinja_text *t) {
 /* ---- putting together ---- */
 
 /* Room for extra bytes and parts after what the room holds. */
-static void grow_room(jinja_heap *h, jinja_room *room, size_t extra, size_t extra_parts) {
+static void grow_room(jinja_arena *mem, jinja_room *room, size_t extra, size_t extra_parts) {
     if (room->cap - room->n < extra) {
         size_t cap = (size_t)room->n + extra;
         if (cap > JINJA_MAX_TEXT)
-            ggtok_jinja_fail(h, "a text is longer than %u bytes", JINJA_MAX_TEXT);
+            ggtok_jinja_fail(mem, "a text is longer than %u bytes", JINJA_MAX_TEXT);
         cap += cap / 2 + 32;
-        jinja_charge_bytes(h, room->n);
-        uint8_t *data = jinja_alloc(h, cap);
+        jinja_charge_bytes(mem, room->n);
+        uint8_t *data = jinja_alloc(mem, cap);
         if (room->n) memcpy(data, room->data, room->n);
         room->data = data;
         room->cap = (uint32_t)cap;
@@ -118,8 +118,8 @@ static void grow_room(jinja_heap *h, jinja_room *room, size_t extra, size_t extr
     if (room->cap_parts - room->n_parts < extra_parts) {
         size_t cap = (size_t)room->n_parts + extra_parts;
         cap += cap / 2 + 4;
-        jinja_charge(h, room->n_parts / 2);
-        jinja_part *parts = jinja_alloc_n(h, cap, sizeof *parts);
+        jinja_charge(mem, room->n_parts / 2);
+        jinja_part *parts = jinja_alloc_n(mem, cap, sizeof *parts);
         if (room->n_parts) memcpy(parts, room->parts, room->n_parts * sizeof *parts);
         room->parts = parts;
         room->cap_parts = (uint32_t)cap;
@@ -137,25 +137,25 @@ static void append(jinja_room *room, const jinja_text *t) {
     room->n += t->n;
 }
 
-jinja_text *ggtok_jinja_text_concat(jinja_heap *h, const jinja_text *a, const jinja_text *b) {
-    jinja_text *t = jinja_alloc(h, sizeof *t);
+jinja_text *ggtok_jinja_text_concat(jinja_arena *mem, const jinja_text *a, const jinja_text *b) {
+    jinja_text *t = jinja_alloc(mem, sizeof *t);
     if (!a->n || !b->n) {
         *t = a->n ? *a : *b;
         t->safe = false;
         return t;
     }
     size_t count_b = jinja_text_count(b);
-    jinja_charge_bytes(h, (size_t)b->n + 8 * count_b);
+    jinja_charge_bytes(mem, (size_t)b->n + 8 * count_b);
     jinja_room *room = a->room;
     if (!room || room->n != a->n) { /* something else was appended to a */
         size_t count_a = jinja_text_count(a);
-        jinja_charge_bytes(h, (size_t)a->n + 8 * count_a);
-        room = jinja_alloc(h, sizeof *room);
+        jinja_charge_bytes(mem, (size_t)a->n + 8 * count_a);
+        room = jinja_alloc(mem, sizeof *room);
         *room = (jinja_room){0};
-        grow_room(h, room, (size_t)a->n + b->n, count_a + count_b);
+        grow_room(mem, room, (size_t)a->n + b->n, count_a + count_b);
         append(room, a);
     } else {
-        grow_room(h, room, b->n, count_b);
+        grow_room(mem, room, b->n, count_b);
     }
     append(room, b);
     *t = (jinja_text){.data = room->data,
@@ -164,7 +164,7 @@ jinja_text *ggtok_jinja_text_concat(jinja_heap *h, const jinja_text *a, const ji
                       .parts = room->parts,
                       .room = room,
                       .n_chars = UINT32_MAX};
-    complete(h, t);
+    complete(mem, t);
     return t;
 }
 
@@ -183,10 +183,10 @@ static size_t part_at(const jinja_text *t, size_t at) {
     return lo;
 }
 
-jinja_text *ggtok_jinja_text_cut(jinja_heap *h, const jinja_text *t, size_t begin, size_t end) {
-    jinja_charge(h, 1);
-    if (begin >= end) return ggtok_jinja_text_of(h, t->data, 0, 0);
-    jinja_text *cut = ggtok_jinja_text_of(h, t->data + begin, end - begin, t->label);
+jinja_text *ggtok_jinja_text_cut(jinja_arena *mem, const jinja_text *t, size_t begin, size_t end) {
+    jinja_charge(mem, 1);
+    if (begin >= end) return ggtok_jinja_text_of(mem, t->data, 0, 0);
+    jinja_text *cut = ggtok_jinja_text_of(mem, t->data + begin, end - begin, t->label);
     if (!t->n_parts) return cut;
     size_t first = part_at(t, begin), last = part_at(t, end - 1);
     if (first == last) {
@@ -194,8 +194,8 @@ jinja_text *ggtok_jinja_text_cut(jinja_heap *h, const jinja_text *t, size_t begi
         return cut;
     }
     size_t count = last - first + 1;
-    jinja_charge(h, count / 2);
-    jinja_part *parts = jinja_alloc_n(h, count, sizeof *parts);
+    jinja_charge(mem, count / 2);
+    jinja_part *parts = jinja_alloc_n(mem, count, sizeof *parts);
     for (size_t i = 0; i < count; i++) {
         parts[i] = (jinja_part){(uint32_t)(jinja_text_end(t, first + i) - begin),
                                 t->parts[first + i].label};
@@ -207,9 +207,9 @@ jinja_text *ggtok_jinja_text_cut(jinja_heap *h, const jinja_text *t, size_t begi
 
 /* ---- looking at ---- */
 
-bool ggtok_jinja_text_equal(jinja_heap *h, const jinja_text *a, const jinja_text *b) {
+bool ggtok_jinja_text_equal(jinja_arena *mem, const jinja_text *a, const jinja_text *b) {
     if (a == b || a->n != b->n) return a == b;
-    jinja_charge(h, a->n / 16);
+    jinja_charge(mem, a->n / 16);
     return a->n == 0 || !memcmp(a->data, b->data, a->n);
 }
 
@@ -218,8 +218,8 @@ bool ggtok_jinja_text_is(const jinja_text *t, const char *s) {
     return t->n == n && !memcmp(t->data, s, n);
 }
 
-int ggtok_jinja_text_compare(jinja_heap *h, const jinja_text *a, const jinja_text *b) {
-    jinja_charge(h, (a->n < b->n ? a->n : b->n) / 16);
+int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b) {
+    jinja_charge(mem, (a->n < b->n ? a->n : b->n) / 16);
     return ggtok_jinja_text_order(a, b);
 }
 
@@ -234,9 +234,9 @@ int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b) {
  * Knuth, Morris and Pratt's search, for memory of the length of `what`: a naive one takes
  * the product of the lengths. Most searches end with memchr, before any table is made.
  */
-static const uint32_t *borders(jinja_heap *h, const uint8_t *p, size_t n, bool back) {
-    uint32_t *border = jinja_alloc_n(h, n, sizeof *border);
-    jinja_charge(h, n / 4);
+static const uint32_t *borders(jinja_arena *mem, const uint8_t *p, size_t n, bool back) {
+    uint32_t *border = jinja_alloc_n(mem, n, sizeof *border);
+    jinja_charge(mem, n / 4);
     border[0] = 0;
     for (size_t i = 1, k = 0; i < n; i++) {
         uint8_t c = back ? p[n - 1 - i] : p[i];
@@ -247,11 +247,12 @@ static const uint32_t *borders(jinja_heap *h, const uint8_t *p, size_t n, bool b
     return border;
 }
 
-static size_t search(jinja_heap *h, const uint8_t *p, size_t n, const jinja_text *what, bool back) {
+static size_t search(jinja_arena *mem, const uint8_t *p, size_t n, const jinja_text *what,
+                     bool back) {
     const uint8_t *w = what->data;
     size_t m = what->n;
-    const uint32_t *border = borders(h, w, m, back);
-    jinja_charge(h, 1 + n / 4);
+    const uint32_t *border = borders(mem, w, m, back);
+    jinja_charge(mem, 1 + n / 4);
     for (size_t i = 0, k = 0; i < n; i++) {
         uint8_t c = back ? p[n - 1 - i] : p[i];
         while (k && c != (back ? w[m - 1 - k] : w[k])) k = border[k - 1];
@@ -261,7 +262,7 @@ static size_t search(jinja_heap *h, const uint8_t *p, size_t n, const jinja_text
     return SIZE_MAX;
 }
 
-size_t ggtok_jinja_text_find(jinja_heap *h, const jinja_text *t, const jinja_text *what,
+size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
                              size_t from) {
     if (from > t->n || what->n > t->n - from) return SIZE_MAX;
     if (!what->n) return from;
@@ -270,31 +271,31 @@ size_t ggtok_jinja_text_find(jinja_heap *h, const jinja_text *t, const jinja_tex
     for (size_t tries = 0; tries < 8; tries++) { /* where memchr and a look settle it */
         const uint8_t *found = memchr(p, what->data[0], (size_t)(end - p));
         size_t passed = found ? (size_t)(found - p) : (size_t)(end - p);
-        jinja_charge(h, 1 + passed / 16);
+        jinja_charge(mem, 1 + passed / 16);
         if (!found || (size_t)(end - found) < what->n) return SIZE_MAX;
-        jinja_charge(h, what->n / 16);
+        jinja_charge(mem, what->n / 16);
         if (!memcmp(found, what->data, what->n)) return (size_t)(found - t->data);
         p = found + 1;
     }
     n = (size_t)(end - p);
-    size_t at = search(h, p, n, what, false);
+    size_t at = search(mem, p, n, what, false);
     return at == SIZE_MAX ? at : (size_t)(p - t->data) + at;
 }
 
-size_t ggtok_jinja_text_rfind(jinja_heap *h, const jinja_text *t, const jinja_text *what,
+size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
                               size_t to) {
     if (to > t->n) to = t->n;
     if (what->n > to) return SIZE_MAX;
     if (!what->n) return to;
-    jinja_charge(h, 1 + what->n / 16);
+    jinja_charge(mem, 1 + what->n / 16);
     if (!memcmp(t->data + to - what->n, what->data, what->n)) return to - what->n;
-    return search(h, t->data, to, what, true);
+    return search(mem, t->data, to, what, true);
 }
 
 /* ---- building ---- */
 
-jinja_builder ggtok_jinja_builder_new(jinja_heap *h, size_t room) {
-    jinja_builder b = {.heap = h};
+jinja_builder ggtok_jinja_builder_new(jinja_arena *mem, size_t room) {
+    jinja_builder b = {.arena = mem};
     if (room) ggtok_jinja_builder_reserve(&b, room);
     return b;
 }
@@ -302,12 +303,12 @@ jinja_builder ggtok_jinja_builder_new(jinja_heap *h, size_t room) {
 uint8_t *ggtok_jinja_builder_reserve(jinja_builder *b, size_t n) {
     if (b->cap - b->n < n) {
         if (n > JINJA_MAX_TEXT - b->n) {
-            ggtok_jinja_fail(b->heap, "a text is longer than %u bytes", JINJA_MAX_TEXT);
+            ggtok_jinja_fail(b->arena, "a text is longer than %u bytes", JINJA_MAX_TEXT);
         }
         size_t cap = b->n + n;
         cap += cap / 2 + 64;
-        jinja_charge_bytes(b->heap, b->n);
-        uint8_t *data = jinja_alloc(b->heap, cap);
+        jinja_charge_bytes(b->arena, b->n);
+        uint8_t *data = jinja_alloc(b->arena, cap);
         if (b->n) memcpy(data, b->data, b->n);
         b->data = data;
         b->cap = cap;
@@ -324,8 +325,8 @@ void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, uint8_t label) {
     }
     if (b->n_parts == b->cap_parts) {
         size_t cap = 2 * b->cap_parts + 8;
-        jinja_charge(b->heap, b->n_parts / 2);
-        jinja_part *parts = jinja_alloc_n(b->heap, cap, sizeof *parts);
+        jinja_charge(b->arena, b->n_parts / 2);
+        jinja_part *parts = jinja_alloc_n(b->arena, cap, sizeof *parts);
         if (b->n_parts) memcpy(parts, b->parts, b->n_parts * sizeof *parts);
         b->parts = parts;
         b->cap_parts = cap;
@@ -334,7 +335,7 @@ void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, uint8_t label) {
 }
 
 void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, uint8_t label) {
-    jinja_charge_bytes(b->heap, n);
+    jinja_charge_bytes(b->arena, n);
     if (n) memcpy(ggtok_jinja_builder_reserve(b, n), data, n);
     ggtok_jinja_builder_wrote(b, n, label);
 }
@@ -361,21 +362,21 @@ void ggtok_jinja_builder_cut(jinja_builder *b, const jinja_text *t, size_t begin
 }
 
 jinja_text *ggtok_jinja_builder_end(jinja_builder *b) {
-    return ggtok_jinja_text_parts(b->heap, b->data, b->n, b->parts, b->n_parts);
+    return ggtok_jinja_text_parts(b->arena, b->data, b->n, b->parts, b->n_parts);
 }
 
 jinja_text *ggtok_jinja_builder_take(jinja_builder *b, size_t n, size_t n_parts) {
     size_t count = b->n_parts - n_parts, size = b->n - n;
-    jinja_charge_bytes(b->heap, size + 8 * count);
-    uint8_t *data = jinja_alloc(b->heap, size);
+    jinja_charge_bytes(b->arena, size + 8 * count);
+    uint8_t *data = jinja_alloc(b->arena, size);
     if (size) memcpy(data, b->data + n, size);
     jinja_part *parts = NULL;
-    if (count) parts = jinja_alloc_n(b->heap, count, sizeof *parts);
+    if (count) parts = jinja_alloc_n(b->arena, count, sizeof *parts);
     for (size_t i = 0; i < count; i++) {
         parts[i] = b->parts[n_parts + i];
         parts[i].end -= (uint32_t)n;
     }
     b->n = n;
     b->n_parts = n_parts;
-    return ggtok_jinja_text_parts(b->heap, data, size, parts, count);
+    return ggtok_jinja_text_parts(b->arena, data, size, parts, count);
 }

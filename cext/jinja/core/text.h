@@ -21,9 +21,9 @@
 #include "jinja/core/arena.h"
 
 enum {
-    JINJA_OWN = 1,       /* the template's: may hold control tokens */
-    JINJA_GENERATED = 2, /* written inside {% generation %} */
-    JINJA_JOINED = 4     /* llama.cpp sees this part and the one before as one */
+    JINJA_FROM_TEMPLATE = 1, /* the template's: may hold control tokens */
+    JINJA_GENERATED = 2,     /* written inside {% generation %} */
+    JINJA_JOINED = 4         /* llama.cpp sees this part and the one before as one */
 };
 
 typedef struct jinja_part {
@@ -52,32 +52,32 @@ typedef struct jinja_text {
 /* Longer ones are an error. */
 #define JINJA_MAX_TEXT 0x7FFFFFF0u
 
-/* A text whose bytes are the caller's and must outlive the heap; ggtok_jinja_text_copy copies. */
-jinja_text *ggtok_jinja_text_of(jinja_heap *h, const void *data, size_t n, uint8_t label);
-jinja_text *ggtok_jinja_text_copy(jinja_heap *h, const void *data, size_t n, uint8_t label);
+/* A text whose bytes are the caller's and must outlive the arena; ggtok_jinja_text_copy copies. */
+jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, uint8_t label);
+jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, uint8_t label);
 /* With parts[0..n_parts), ends ascending, the last one n. */
-jinja_text *ggtok_jinja_text_parts(jinja_heap *h, const void *data, size_t n,
+jinja_text *ggtok_jinja_text_parts(jinja_arena *mem, const void *data, size_t n,
                                    const jinja_part *parts, size_t n_parts);
-jinja_text *ggtok_jinja_text_concat(jinja_heap *h, const jinja_text *a, const jinja_text *b);
+jinja_text *ggtok_jinja_text_concat(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 /* Bytes [begin, end) with their labels. */
-jinja_text *ggtok_jinja_text_cut(jinja_heap *h, const jinja_text *t, size_t begin, size_t end);
+jinja_text *ggtok_jinja_text_cut(jinja_arena *mem, const jinja_text *t, size_t begin, size_t end);
 /* The same text as one part in llama.cpp's eyes. */
-jinja_text *ggtok_jinja_text_fuse(jinja_heap *h, jinja_text *t);
+jinja_text *ggtok_jinja_text_fuse(jinja_arena *mem, jinja_text *t);
 uint32_t ggtok_jinja_text_hash(const jinja_text *t);
 /* The hash, and the number of code points, which the text remembers. */
-uint32_t ggtok_jinja_hash(jinja_heap *h, jinja_text *t);
-uint32_t ggtok_jinja_chars(jinja_heap *h, jinja_text *t);
+uint32_t ggtok_jinja_hash(jinja_arena *mem, jinja_text *t);
+uint32_t ggtok_jinja_chars(jinja_arena *mem, jinja_text *t);
 /* The one label of all of it, or -1. Empty texts have none. */
-int ggtok_jinja_text_label(jinja_heap *h, const jinja_text *t);
-bool ggtok_jinja_text_equal(jinja_heap *h, const jinja_text *a, const jinja_text *b);
+int ggtok_jinja_text_label(jinja_arena *mem, const jinja_text *t);
+bool ggtok_jinja_text_equal(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 bool ggtok_jinja_text_is(const jinja_text *t, const char *s);
-int ggtok_jinja_text_compare(jinja_heap *h, const jinja_text *a, const jinja_text *b);
+int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
 /* The same where nothing is charged: between renderings. */
 int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b);
 /* First (last) place at or after `from` (that ends at or before `to`), or SIZE_MAX. */
-size_t ggtok_jinja_text_find(jinja_heap *h, const jinja_text *t, const jinja_text *what,
+size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
                              size_t from);
-size_t ggtok_jinja_text_rfind(jinja_heap *h, const jinja_text *t, const jinja_text *what,
+size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
                               size_t to);
 
 /* The i-th part's bounds; i < jinja_text_count(t). */
@@ -93,14 +93,14 @@ static inline uint8_t jinja_text_part_label(const jinja_text *t, size_t i) {
 
 /* What a text is put together in. */
 typedef struct jinja_builder {
-    jinja_heap *heap;
+    jinja_arena *arena;
     uint8_t *data;
     jinja_part *parts;
     size_t n, cap, n_parts, cap_parts;
     bool merge; /* neighbours of one label become one part */
 } jinja_builder;
 
-jinja_builder ggtok_jinja_builder_new(jinja_heap *h, size_t room);
+jinja_builder ggtok_jinja_builder_new(jinja_arena *mem, size_t room);
 /* Room for n more bytes at the end, for the caller to write before ggtok_jinja_builder_wrote. */
 uint8_t *ggtok_jinja_builder_reserve(jinja_builder *b, size_t n);
 void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, uint8_t label);

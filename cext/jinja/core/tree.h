@@ -139,7 +139,7 @@ enum {
 };
 
 struct jinja_template {
-    jinja_heap heap;
+    jinja_arena arena;
     jinja_dialect dialect;
     const char *source; /* newlines normalized */
     size_t n_source, n_bytes;
@@ -159,7 +159,7 @@ typedef struct jinja_tokens {
     size_t n, cap;
 } jinja_tokens;
 
-jinja_token *ggtok_jinja_token_add(jinja_heap *h, jinja_tokens *tokens, jinja_token_type type,
+jinja_token *ggtok_jinja_token_add(jinja_arena *mem, jinja_tokens *tokens, jinja_token_type type,
                                    size_t pos, const void *text, size_t n);
 void ggtok_jinja_parse(jinja_template *t, const jinja_tokens *tokens);
 

@@ -1,6 +1,6 @@
 /*
  * The values of templates: 16 bytes each, passed by value; what they point at lies in a
- * heap and is never freed by itself.
+ * arena and is never freed by itself.
  */
 #ifndef GGTOK_JINJA_CORE_VALUE_H
 #define GGTOK_JINJA_CORE_VALUE_H
@@ -139,29 +139,30 @@ static inline bool jinja_is_array(jinja_value v) {
 }
 
 /* A JINJA_BIG of decimal digits, perhaps after a '-'. */
-jinja_value ggtok_jinja_big(jinja_heap *h, const void *digits, size_t n);
+jinja_value ggtok_jinja_big(jinja_arena *mem, const void *digits, size_t n);
 
 /* Whose rules hold where they differ. */
 typedef enum jinja_dialect { JINJA_LLAMA_CPP, JINJA_TRANSFORMERS } jinja_dialect;
 
-jinja_list *ggtok_jinja_list_new(jinja_heap *h, size_t room);
-void ggtok_jinja_list_push(jinja_heap *h, jinja_list *list, jinja_value value);
+jinja_list *ggtok_jinja_list_new(jinja_arena *mem, size_t room);
+void ggtok_jinja_list_push(jinja_arena *mem, jinja_list *list, jinja_value value);
 
-jinja_dict *ggtok_jinja_dict_new(jinja_heap *h, size_t room);
+jinja_dict *ggtok_jinja_dict_new(jinja_arena *mem, size_t room);
 /* Adds, or replaces the value in its place; keys must be hashable. */
-void ggtok_jinja_dict_set(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value);
+void ggtok_jinja_dict_set(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value);
 /* Adds a key that the dict doesn't have. */
-void ggtok_jinja_dict_add(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value);
+void ggtok_jinja_dict_add(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value);
 /* Where a key's value is, or NULL. */
-jinja_value *ggtok_jinja_dict_find(jinja_heap *h, const jinja_dict *dict, jinja_value key);
+jinja_value *ggtok_jinja_dict_find(jinja_arena *mem, const jinja_dict *dict, jinja_value key);
 /* The same for a key that is a text, n bytes. */
-jinja_value *ggtok_jinja_dict_get(jinja_heap *h, const jinja_dict *dict, const char *key, size_t n);
-void ggtok_jinja_dict_put(jinja_heap *h, jinja_dict *dict, const char *key, jinja_value value);
+jinja_value *ggtok_jinja_dict_get(jinja_arena *mem, const jinja_dict *dict, const char *key,
+                                  size_t n);
+void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, jinja_value value);
 
 /* Equality of keys and of values that contain no list (llama.cpp), of all (transformers). */
-bool ggtok_jinja_equal(jinja_heap *h, jinja_value a, jinja_value b, jinja_dialect dialect);
+bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dialect dialect);
 /* Whether a value may be a key; llama.cpp asks two different questions. */
-bool ggtok_jinja_hashable(jinja_heap *h, jinja_value v);
+bool ggtok_jinja_hashable(jinja_arena *mem, jinja_value v);
 bool ggtok_jinja_immutable(jinja_value v);
 
 /* llama.cpp's double of an integer, infinite where it can't hold it, and back. */

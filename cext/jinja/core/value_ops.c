@@ -3,29 +3,29 @@
 #include "base/hash.h"
 #include "jinja/core/dialects.h"
 
-jinja_value ggtok_jinja_big(jinja_heap *h, const void *digits, size_t n) {
-    return (jinja_value){.type = JINJA_BIG, .as.text = ggtok_jinja_text_copy(h, digits, n, 0)};
+jinja_value ggtok_jinja_big(jinja_arena *mem, const void *digits, size_t n) {
+    return (jinja_value){.type = JINJA_BIG, .as.text = ggtok_jinja_text_copy(mem, digits, n, 0)};
 }
 
 /* ---- lists ---- */
 
-jinja_list *ggtok_jinja_list_new(jinja_heap *h, size_t room) {
-    jinja_list *list = jinja_alloc(h, sizeof *list);
+jinja_list *ggtok_jinja_list_new(jinja_arena *mem, size_t room) {
+    jinja_list *list = jinja_alloc(mem, sizeof *list);
     *list = (jinja_list){0};
     if (room) {
         if (room > UINT32_MAX / 2) room = UINT32_MAX / 2;
-        list->data = jinja_alloc_n(h, room, sizeof *list->data);
+        list->data = jinja_alloc_n(mem, room, sizeof *list->data);
         list->cap = (uint32_t)room;
     }
     return list;
 }
 
-void ggtok_jinja_list_push(jinja_heap *h, jinja_list *list, jinja_value value) {
+void ggtok_jinja_list_push(jinja_arena *mem, jinja_list *list, jinja_value value) {
     if (list->n == list->cap) {
         size_t cap = 2 * (size_t)list->cap + 4;
-        if (cap > UINT32_MAX / 2) ggtok_jinja_fail(h, "a list has too many items");
-        jinja_charge(h, list->n);
-        jinja_value *data = jinja_alloc_n(h, cap, sizeof *data);
+        if (cap > UINT32_MAX / 2) ggtok_jinja_fail(mem, "a list has too many items");
+        jinja_charge(mem, list->n);
+        jinja_value *data = jinja_alloc_n(mem, cap, sizeof *data);
         if (list->n) memcpy(data, list->data, list->n * sizeof *data);
         list->data = data;
         list->cap = (uint32_t)cap;
@@ -52,31 +52,31 @@ bool ggtok_jinja_immutable(jinja_value v) {
     return v.type != JINJA_LIST && v.type != JINJA_DICT && v.type != JINJA_LOOP;
 }
 
-bool ggtok_jinja_hashable(jinja_heap *h, jinja_value v) {
+bool ggtok_jinja_hashable(jinja_arena *mem, jinja_value v) {
     bool all = true;
     switch (v.type) {
     case JINJA_UNDEFINED:
     case JINJA_FUNCTION: return false;
     case JINJA_LIST:
     case JINJA_TUPLE:
-        jinja_enter(h);
-        jinja_charge(h, v.as.list->n);
+        jinja_enter(mem);
+        jinja_charge(mem, v.as.list->n);
         for (uint32_t i = 0; all && i < v.as.list->n; i++) {
             jinja_value item = v.as.list->data[i];
-            all = ggtok_jinja_immutable(item) && ggtok_jinja_hashable(h, item);
+            all = ggtok_jinja_immutable(item) && ggtok_jinja_hashable(mem, item);
         }
-        jinja_leave(h);
+        jinja_leave(mem);
         return all;
     case JINJA_DICT:
     case JINJA_LOOP:
-        if (v.type == JINJA_LOOP) ggtok_jinja_loop_fill(h, v.as.dict);
-        jinja_enter(h);
-        jinja_charge(h, v.as.dict->n);
+        if (v.type == JINJA_LOOP) ggtok_jinja_loop_fill(mem, v.as.dict);
+        jinja_enter(mem);
+        jinja_charge(mem, v.as.dict->n);
         for (uint32_t i = 0; all && i < v.as.dict->n; i++) {
             jinja_value item = v.as.dict->entries[i].value;
-            all = ggtok_jinja_immutable(item) && ggtok_jinja_hashable(h, item);
+            all = ggtok_jinja_immutable(item) && ggtok_jinja_hashable(mem, item);
         }
-        jinja_leave(h);
+        jinja_leave(mem);
         return all;
     default: return true;
     }
@@ -109,44 +109,44 @@ static bool equal_numbers(jinja_value a, jinja_value b) {
     return ai == bi && af == bf;
 }
 
-static bool equal_items(jinja_heap *h, const jinja_list *a, const jinja_list *b,
+static bool equal_items(jinja_arena *mem, const jinja_list *a, const jinja_list *b,
                         jinja_dialect dialect) {
     bool all = a->n == b->n;
-    jinja_enter(h);
+    jinja_enter(mem);
     for (uint32_t i = 0; all && i < a->n; i++) {
-        all = ggtok_jinja_equal(h, a->data[i], b->data[i], dialect);
+        all = ggtok_jinja_equal(mem, a->data[i], b->data[i], dialect);
     }
-    jinja_leave(h);
+    jinja_leave(mem);
     return all;
 }
 
 /* llama.cpp: the same pairs in the same order. */
-static bool equal_pairs(jinja_heap *h, const jinja_dict *a, const jinja_dict *b) {
+static bool equal_pairs(jinja_arena *mem, const jinja_dict *a, const jinja_dict *b) {
     bool all = a->n == b->n;
-    jinja_enter(h);
+    jinja_enter(mem);
     for (uint32_t i = 0; all && i < a->n; i++) {
-        all = ggtok_jinja_equal(h, a->entries[i].key, b->entries[i].key, JINJA_LLAMA_CPP) &&
-              ggtok_jinja_equal(h, a->entries[i].value, b->entries[i].value, JINJA_LLAMA_CPP);
+        all = ggtok_jinja_equal(mem, a->entries[i].key, b->entries[i].key, JINJA_LLAMA_CPP) &&
+              ggtok_jinja_equal(mem, a->entries[i].value, b->entries[i].value, JINJA_LLAMA_CPP);
     }
-    jinja_leave(h);
+    jinja_leave(mem);
     return all;
 }
 
-bool ggtok_jinja_equal(jinja_heap *h, jinja_value a, jinja_value b, jinja_dialect dialect) {
-    jinja_charge(h, 1);
-    if (dialect == JINJA_TRANSFORMERS) return ggtok_jinja_python_equal(h, a, b);
+bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dialect dialect) {
+    jinja_charge(mem, 1);
+    if (dialect == JINJA_TRANSFORMERS) return ggtok_jinja_python_equal(mem, a, b);
     if (is_number(a)) return is_number(b) && equal_numbers(a, b);
     if (a.type != b.type) return false;
     switch (a.type) {
-    case JINJA_STRING: return ggtok_jinja_text_equal(h, a.as.text, b.as.text);
+    case JINJA_STRING: return ggtok_jinja_text_equal(mem, a.as.text, b.as.text);
     case JINJA_LIST:
     case JINJA_TUPLE:
-        return ggtok_jinja_hashable(h, a) && ggtok_jinja_hashable(h, b) &&
-               equal_items(h, a.as.list, b.as.list, dialect);
+        return ggtok_jinja_hashable(mem, a) && ggtok_jinja_hashable(mem, b) &&
+               equal_items(mem, a.as.list, b.as.list, dialect);
     case JINJA_DICT:
     case JINJA_LOOP: /* filled by ggtok_jinja_hashable */
-        return ggtok_jinja_hashable(h, a) && ggtok_jinja_hashable(h, b) &&
-               equal_pairs(h, a.as.dict, b.as.dict);
+        return ggtok_jinja_hashable(mem, a) && ggtok_jinja_hashable(mem, b) &&
+               equal_pairs(mem, a.as.dict, b.as.dict);
     case JINJA_KEYWORD: return a.as.keyword == b.as.keyword;
     default: return true; /* none, undefined; functions hold no address to compare there */
     }
@@ -155,11 +155,11 @@ bool ggtok_jinja_equal(jinja_heap *h, jinja_value a, jinja_value b, jinja_dialec
 /* ---- dicts ---- */
 
 /* The same for values that are equal. */
-static uint32_t hash_value(jinja_heap *h, jinja_value v) {
+static uint32_t hash_value(jinja_arena *mem, jinja_value v) {
     uint64_t x = 0;
     switch (v.type) {
     case JINJA_BIG:
-    case JINJA_STRING: return ggtok_jinja_hash(h, v.as.text);
+    case JINJA_STRING: return ggtok_jinja_hash(mem, v.as.text);
     case JINJA_BOOL: x = v.as.truth; break;
     case JINJA_INT: x = (uint64_t)v.as.i; break;
     case JINJA_FLOAT:
@@ -170,12 +170,12 @@ static uint32_t hash_value(jinja_heap *h, jinja_value v) {
         }
         break;
     case JINJA_TUPLE:
-        jinja_enter(h);
-        jinja_charge(h, v.as.list->n);
+        jinja_enter(mem);
+        jinja_charge(mem, v.as.list->n);
         for (uint32_t i = 0; i < v.as.list->n; i++) {
-            x = hash_fold(x ^ hash_value(h, v.as.list->data[i]), HASH_K2);
+            x = hash_fold(x ^ hash_value(mem, v.as.list->data[i]), HASH_K2);
         }
-        jinja_leave(h);
+        jinja_leave(mem);
         break;
     default: x = v.type; break;
     }
@@ -184,107 +184,108 @@ static uint32_t hash_value(jinja_heap *h, jinja_value v) {
     return folded ? folded : 1;
 }
 
-jinja_dict *ggtok_jinja_dict_new(jinja_heap *h, size_t room) {
-    jinja_dict *dict = jinja_alloc(h, sizeof *dict);
+jinja_dict *ggtok_jinja_dict_new(jinja_arena *mem, size_t room) {
+    jinja_dict *dict = jinja_alloc(mem, sizeof *dict);
     *dict = (jinja_dict){0};
     if (room) {
         if (room > UINT32_MAX / 4) room = UINT32_MAX / 4;
-        dict->entries = jinja_alloc_n(h, room, sizeof *dict->entries);
+        dict->entries = jinja_alloc_n(mem, room, sizeof *dict->entries);
         dict->cap = (uint32_t)room;
     }
     return dict;
 }
 
-static bool equal_keys(jinja_heap *h, const jinja_entry *e, jinja_value key, uint32_t hash) {
+static bool equal_keys(jinja_arena *mem, const jinja_entry *e, jinja_value key, uint32_t hash) {
     if (e->hash != hash) return false;
     if (e->key.type == JINJA_STRING && key.type == JINJA_STRING) {
-        return ggtok_jinja_text_equal(h, e->key.as.text, key.as.text);
+        return ggtok_jinja_text_equal(mem, e->key.as.text, key.as.text);
     }
-    return ggtok_jinja_equal(h, e->key, key, JINJA_LLAMA_CPP) ||
+    return ggtok_jinja_equal(mem, e->key, key, JINJA_LLAMA_CPP) ||
            (e->key.type >= JINJA_NAMESPACE &&
-            ggtok_jinja_equal(h, e->key, key, JINJA_TRANSFORMERS));
+            ggtok_jinja_equal(mem, e->key, key, JINJA_TRANSFORMERS));
 }
 
-static jinja_entry *find(jinja_heap *h, const jinja_dict *dict, jinja_value key, uint32_t hash) {
+static jinja_entry *find(jinja_arena *mem, const jinja_dict *dict, jinja_value key, uint32_t hash) {
     if (!dict->index) {
         for (uint32_t i = 0; i < dict->n; i++) {
-            if (equal_keys(h, &dict->entries[i], key, hash)) return &dict->entries[i];
+            if (equal_keys(mem, &dict->entries[i], key, hash)) return &dict->entries[i];
         }
         return NULL;
     }
     for (uint32_t i = hash & dict->mask; dict->index[i]; i = (i + 1) & dict->mask) {
-        jinja_charge(h, 1); /* whoever makes keys collide pays for it */
+        jinja_charge(mem, 1); /* whoever makes keys collide pays for it */
         jinja_entry *e = &dict->entries[dict->index[i] - 1];
-        if (equal_keys(h, e, key, hash)) return e;
+        if (equal_keys(mem, e, key, hash)) return e;
     }
     return NULL;
 }
 
-static void index_entry(jinja_heap *h, jinja_dict *dict, uint32_t entry) {
+static void index_entry(jinja_arena *mem, jinja_dict *dict, uint32_t entry) {
     uint32_t i = dict->entries[entry].hash & dict->mask;
-    for (; dict->index[i]; i = (i + 1) & dict->mask) jinja_charge(h, 1);
+    for (; dict->index[i]; i = (i + 1) & dict->mask) jinja_charge(mem, 1);
     dict->index[i] = entry + 1;
 }
 
 /* Room for one more entry. */
-static void grow(jinja_heap *h, jinja_dict *dict) {
+static void grow(jinja_arena *mem, jinja_dict *dict) {
     size_t cap = 2 * (size_t)dict->cap + 2;
-    if (cap > UINT32_MAX / 4) ggtok_jinja_fail(h, "a dict has too many keys");
-    jinja_charge(h, dict->n);
-    jinja_entry *entries = jinja_alloc_n(h, cap, sizeof *entries);
+    if (cap > UINT32_MAX / 4) ggtok_jinja_fail(mem, "a dict has too many keys");
+    jinja_charge(mem, dict->n);
+    jinja_entry *entries = jinja_alloc_n(mem, cap, sizeof *entries);
     if (dict->n) memcpy(entries, dict->entries, dict->n * sizeof *entries);
     dict->entries = entries;
     dict->cap = (uint32_t)cap;
 }
 
-static void rebuild_index(jinja_heap *h, jinja_dict *dict) {
+static void rebuild_index(jinja_arena *mem, jinja_dict *dict) {
     size_t size = 32;
     while (size < 4 * (size_t)dict->n) size *= 2;
-    jinja_charge(h, size / 4);
-    dict->index = jinja_alloc_n(h, size, sizeof *dict->index);
+    jinja_charge(mem, size / 4);
+    dict->index = jinja_alloc_n(mem, size, sizeof *dict->index);
     memset(dict->index, 0, size * sizeof *dict->index);
     dict->mask = (uint32_t)size - 1;
-    for (uint32_t i = 0; i < dict->n; i++) index_entry(h, dict, i);
+    for (uint32_t i = 0; i < dict->n; i++) index_entry(mem, dict, i);
 }
 
-static void add(jinja_heap *h, jinja_dict *dict, jinja_value key, uint32_t hash,
+static void add(jinja_arena *mem, jinja_dict *dict, jinja_value key, uint32_t hash,
                 jinja_value value) {
-    if (dict->n == dict->cap) grow(h, dict);
+    if (dict->n == dict->cap) grow(mem, dict);
     dict->entries[dict->n++] = (jinja_entry){key, value, hash};
     if (dict->index && dict->n <= dict->mask / 2)
-        index_entry(h, dict, dict->n - 1);
+        index_entry(mem, dict, dict->n - 1);
     else if (dict->n > JINJA_SMALL_DICT)
-        rebuild_index(h, dict);
+        rebuild_index(mem, dict);
 }
 
-void ggtok_jinja_dict_add(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value) {
-    add(h, dict, key, hash_value(h, key), value);
+void ggtok_jinja_dict_add(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value) {
+    add(mem, dict, key, hash_value(mem, key), value);
 }
 
-void ggtok_jinja_dict_set(jinja_heap *h, jinja_dict *dict, jinja_value key, jinja_value value) {
-    jinja_charge(h, 1);
-    uint32_t hash = hash_value(h, key);
-    jinja_entry *e = find(h, dict, key, hash);
+void ggtok_jinja_dict_set(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value) {
+    jinja_charge(mem, 1);
+    uint32_t hash = hash_value(mem, key);
+    jinja_entry *e = find(mem, dict, key, hash);
     if (e)
         e->value = value;
     else
-        add(h, dict, key, hash, value);
+        add(mem, dict, key, hash, value);
 }
 
-jinja_value *ggtok_jinja_dict_find(jinja_heap *h, const jinja_dict *dict, jinja_value key) {
-    jinja_charge(h, 1);
+jinja_value *ggtok_jinja_dict_find(jinja_arena *mem, const jinja_dict *dict, jinja_value key) {
+    jinja_charge(mem, 1);
     if (!dict->n) return NULL;
-    jinja_entry *e = find(h, dict, key, hash_value(h, key));
+    jinja_entry *e = find(mem, dict, key, hash_value(mem, key));
     return e ? &e->value : NULL;
 }
 
-jinja_value *ggtok_jinja_dict_get(jinja_heap *h, const jinja_dict *dict, const char *key,
+jinja_value *ggtok_jinja_dict_get(jinja_arena *mem, const jinja_dict *dict, const char *key,
                                   size_t n) {
     jinja_text text = {.data = (const uint8_t *)key, .n = (uint32_t)n, .n_chars = UINT32_MAX};
-    return ggtok_jinja_dict_find(h, dict, jinja_of_text(&text));
+    return ggtok_jinja_dict_find(mem, dict, jinja_of_text(&text));
 }
 
-void ggtok_jinja_dict_put(jinja_heap *h, jinja_dict *dict, const char *key, jinja_value value) {
-    ggtok_jinja_dict_set(h, dict,
-                         jinja_of_text(ggtok_jinja_text_of(h, key, strlen(key), JINJA_OWN)), value);
+void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, jinja_value value) {
+    ggtok_jinja_dict_set(
+        mem, dict, jinja_of_text(ggtok_jinja_text_of(mem, key, strlen(key), JINJA_FROM_TEMPLATE)),
+        value);
 }

@@ -185,14 +185,14 @@ const jinja_llama_row *ggtok_jinja_llama_find_text(const jinja_text *name, jinja
 
 void ggtok_jinja_args_count(jinja_env *e, const jinja_args *a, uint32_t least, uint32_t most) {
     if (a->n < least || a->n > most) {
-        ggtok_jinja_fail(&e->heap, "'%s' takes %u to %u arguments, not %u", a->name, least, most,
+        ggtok_jinja_fail(&e->arena, "'%s' takes %u to %u arguments, not %u", a->name, least, most,
                          a->n);
     }
 }
 
 jinja_value ggtok_jinja_args_at(jinja_env *e, const jinja_args *a, uint32_t i) {
     if (i >= a->n) {
-        ggtok_jinja_fail(&e->heap, "'%s' takes at least %u arguments, not %u", a->name, i + 1,
+        ggtok_jinja_fail(&e->arena, "'%s' takes at least %u arguments, not %u", a->name, i + 1,
                          a->n);
     }
     return a->v[i];
@@ -222,13 +222,13 @@ jinja_value ggtok_jinja_args_named_text(jinja_env *e, const jinja_args *a, const
 void ggtok_jinja_args_type(jinja_env *e, const jinja_args *a, uint32_t i, unsigned types) {
     jinja_value v = ggtok_jinja_args_at(e, a, i);
     if (!(types >> v.type & 1)) {
-        ggtok_jinja_fail(&e->heap, "'%s' doesn't take %s as argument %u", a->name,
+        ggtok_jinja_fail(&e->arena, "'%s' doesn't take %s as argument %u", a->name,
                          ggtok_jinja_type_name(v), i + 1);
     }
 }
 
 jinja_value ggtok_jinja_lacking(jinja_env *e, jinja_args *a) {
-    ggtok_jinja_fail(&e->heap, "llama.cpp's dialect lacks '%s'", a->name);
+    ggtok_jinja_fail(&e->arena, "llama.cpp's dialect lacks '%s'", a->name);
 }
 
 /* ---- values ---- */
@@ -253,7 +253,7 @@ bool ggtok_jinja_llama_truth(jinja_env *e, jinja_value v) {
     case JINJA_TUPLE: return v.as.list->n != 0;
     case JINJA_DICT: return v.as.dict->n != 0;
     case JINJA_LOOP: return true;
-    default: ggtok_jinja_fail(&e->heap, "%s is neither true nor false", ggtok_jinja_type_name(v));
+    default: ggtok_jinja_fail(&e->arena, "%s is neither true nor false", ggtok_jinja_type_name(v));
     }
 }
 
@@ -262,69 +262,69 @@ int64_t ggtok_jinja_llama_int(jinja_env *e, jinja_value v) {
     case JINJA_INT: return v.as.i;
     case JINJA_BOOL: return v.as.truth;
     case JINJA_FLOAT: return v.as.f - v.as.f == 0 ? ggtok_jinja_float_as_int(v.as.f) : 0;
-    default: ggtok_jinja_fail(&e->heap, "%s is not an integer", ggtok_jinja_type_name(v));
+    default: ggtok_jinja_fail(&e->arena, "%s is not an integer", ggtok_jinja_type_name(v));
     }
 }
 
 double ggtok_jinja_llama_float(jinja_env *e, jinja_value v) {
     if (v.type == JINJA_INT) return ggtok_jinja_int_as_float(v.as.i);
     if (v.type == JINJA_FLOAT) return v.as.f;
-    ggtok_jinja_fail(&e->heap, "%s is not a float", ggtok_jinja_type_name(v));
+    ggtok_jinja_fail(&e->arena, "%s is not a float", ggtok_jinja_type_name(v));
 }
 
-void ggtok_jinja_loop_fill(jinja_heap *h, jinja_dict *dict) {
+void ggtok_jinja_loop_fill(jinja_arena *mem, jinja_dict *dict) {
     jinja_loop *loop = (jinja_loop *)dict;
     int64_t i = loop->index0, n = loop->n;
     if (loop->filled) return;
     loop->filled = true;
-    ggtok_jinja_dict_put(h, dict, "index", jinja_int(i + 1));
-    ggtok_jinja_dict_put(h, dict, "index0", jinja_int(i));
-    ggtok_jinja_dict_put(h, dict, "revindex", jinja_int(n - i));
-    ggtok_jinja_dict_put(h, dict, "revindex0", jinja_int(n - i - 1));
-    ggtok_jinja_dict_put(h, dict, "first", jinja_bool(i == 0));
-    ggtok_jinja_dict_put(h, dict, "last", jinja_bool(i + 1 == n));
-    ggtok_jinja_dict_put(h, dict, "length", jinja_int(n));
-    ggtok_jinja_dict_put(h, dict, "previtem", loop->previous);
-    ggtok_jinja_dict_put(h, dict, "nextitem", loop->next);
+    ggtok_jinja_dict_put(mem, dict, "index", jinja_int(i + 1));
+    ggtok_jinja_dict_put(mem, dict, "index0", jinja_int(i));
+    ggtok_jinja_dict_put(mem, dict, "revindex", jinja_int(n - i));
+    ggtok_jinja_dict_put(mem, dict, "revindex0", jinja_int(n - i - 1));
+    ggtok_jinja_dict_put(mem, dict, "first", jinja_bool(i == 0));
+    ggtok_jinja_dict_put(mem, dict, "last", jinja_bool(i + 1 == n));
+    ggtok_jinja_dict_put(mem, dict, "length", jinja_int(n));
+    ggtok_jinja_dict_put(mem, dict, "previtem", loop->previous);
+    ggtok_jinja_dict_put(mem, dict, "nextitem", loop->next);
 }
 
 static void check_key(jinja_env *e, jinja_value key) {
-    if (!ggtok_jinja_immutable(key) || !ggtok_jinja_hashable(&e->heap, key)) {
-        ggtok_jinja_fail(&e->heap, "%s can't be the key of an Object", ggtok_jinja_type_name(key));
+    if (!ggtok_jinja_immutable(key) || !ggtok_jinja_hashable(&e->arena, key)) {
+        ggtok_jinja_fail(&e->arena, "%s can't be the key of an Object", ggtok_jinja_type_name(key));
     }
 }
 
 jinja_value *ggtok_jinja_llama_at(jinja_env *e, jinja_value dict, jinja_value key) {
-    if (dict.type == JINJA_LOOP) ggtok_jinja_loop_fill(&e->heap, dict.as.dict);
+    if (dict.type == JINJA_LOOP) ggtok_jinja_loop_fill(&e->arena, dict.as.dict);
     if (key.type != JINJA_STRING) check_key(e, key);
-    return ggtok_jinja_dict_find(&e->heap, dict.as.dict, key);
+    return ggtok_jinja_dict_find(&e->arena, dict.as.dict, key);
 }
 
 void ggtok_jinja_llama_insert(jinja_env *e, jinja_dict *dict, jinja_value key, jinja_value value) {
     check_key(e, key);
-    ggtok_jinja_dict_set(&e->heap, dict, key, value);
+    ggtok_jinja_dict_set(&e->arena, dict, key, value);
 }
 
 bool ggtok_jinja_llama_in(jinja_env *e, jinja_value needle, jinja_value haystack) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     switch (haystack.type) {
     case JINJA_UNDEFINED: return false;
     case JINJA_LIST:
     case JINJA_TUPLE:
         for (uint32_t i = 0; i < haystack.as.list->n; i++) {
-            if (ggtok_jinja_equal(h, needle, haystack.as.list->data[i], JINJA_LLAMA_CPP))
+            if (ggtok_jinja_equal(mem, needle, haystack.as.list->data[i], JINJA_LLAMA_CPP))
                 return true;
         }
         return false;
     case JINJA_STRING:
         if (needle.type != JINJA_STRING) {
-            ggtok_jinja_fail(h, "'in' a String takes a String, not %s",
+            ggtok_jinja_fail(mem, "'in' a String takes a String, not %s",
                              ggtok_jinja_type_name(needle));
         }
-        return ggtok_jinja_text_find(h, haystack.as.text, needle.as.text, 0) != SIZE_MAX;
+        return ggtok_jinja_text_find(mem, haystack.as.text, needle.as.text, 0) != SIZE_MAX;
     case JINJA_DICT:
     case JINJA_LOOP: return ggtok_jinja_llama_at(e, haystack, needle) != NULL;
-    default: ggtok_jinja_fail(h, "'in' %s, which has no items", ggtok_jinja_type_name(haystack));
+    default: ggtok_jinja_fail(mem, "'in' %s, which has no items", ggtok_jinja_type_name(haystack));
     }
 }
 
@@ -332,7 +332,7 @@ bool ggtok_jinja_llama_compare(jinja_env *e, jinja_value a, jinja_value b, jinja
     bool numbers = (a.type == JINJA_INT || a.type == JINJA_FLOAT) &&
                    (b.type == JINJA_INT || b.type == JINJA_FLOAT);
     unsigned texts = ON_NUMBER | ON_STRING;
-    jinja_charge(&e->heap, 1);
+    jinja_charge(&e->arena, 1);
     if (numbers) {
         double x = ggtok_jinja_llama_float(e, a), y = ggtok_jinja_llama_float(e, b);
         switch (op) {
@@ -345,7 +345,7 @@ bool ggtok_jinja_llama_compare(jinja_env *e, jinja_value a, jinja_value b, jinja
     }
     if ((texts >> a.type & 1) && (texts >> b.type & 1)) {
         jinja_text *x = ggtok_jinja_llama_text(e, a), *y = ggtok_jinja_llama_text(e, b);
-        int order = ggtok_jinja_text_compare(&e->heap, x, y);
+        int order = ggtok_jinja_text_compare(&e->arena, x, y);
         switch (op) {
         case JINJA_EQ: return order == 0;
         case JINJA_NE: return order != 0;
@@ -357,15 +357,15 @@ bool ggtok_jinja_llama_compare(jinja_env *e, jinja_value a, jinja_value b, jinja
     if (a.type == JINJA_BOOL && b.type == JINJA_BOOL) {
         if (op == JINJA_EQ) return a.as.truth == b.as.truth;
         if (op == JINJA_NE) return a.as.truth != b.as.truth;
-        ggtok_jinja_fail(&e->heap, "truth values have no order");
+        ggtok_jinja_fail(&e->arena, "truth values have no order");
     }
     return false;
 }
 
 void ggtok_jinja_note_deep(jinja_env *e, jinja_value v) {
-    jinja_charge(&e->heap, 1);
+    jinja_charge(&e->arena, 1);
     jinja_note_value(e, v, JINJA_NOTE_USED);
-    jinja_enter(&e->heap);
+    jinja_enter(&e->arena);
     if (jinja_is_array(v)) {
         for (uint32_t i = 0; i < v.as.list->n; i++) ggtok_jinja_note_deep(e, v.as.list->data[i]);
     } else if (v.type == JINJA_DICT) {
@@ -374,5 +374,5 @@ void ggtok_jinja_note_deep(jinja_env *e, jinja_value v) {
             ggtok_jinja_note_deep(e, v.as.dict->entries[i].value);
         }
     }
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
 }

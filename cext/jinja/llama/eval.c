@@ -18,7 +18,7 @@ static bool is_nothing(jinja_value v) {
 }
 
 static jinja_value new_function(jinja_env *e, const jinja_llama_row *row, const jinja_value *self) {
-    jinja_function *f = jinja_alloc(&e->heap, sizeof *f);
+    jinja_function *f = jinja_alloc(&e->arena, sizeof *f);
     *f = (jinja_function){.kind = JINJA_BUILTIN, .name = row->name, .builtin = row->run};
     f->extra = row;
     if (self) f->bound = true, f->self = *self;
@@ -47,7 +47,7 @@ static jinja_value arithmetic(jinja_env *e, jinja_operator op, jinja_value a, ji
     case JINJA_SUB: result = x - y; break;
     case JINJA_MUL: result = x * y; break;
     case JINJA_DIV: result = x / y, floats = true; break;
-    case JINJA_MOD: jinja_charge(&e->heap, 8), result = fmod(x, y); break;
+    case JINJA_MOD: jinja_charge(&e->arena, 8), result = fmod(x, y); break;
     case JINJA_LT: return jinja_bool(x < y);
     case JINJA_GT: return jinja_bool(x > y);
     case JINJA_LE: return jinja_bool(x <= y);
@@ -60,26 +60,26 @@ static jinja_value arithmetic(jinja_env *e, jinja_operator op, jinja_value a, ji
 
 static jinja_value concat(jinja_env *e, jinja_value a, jinja_value b) {
     jinja_text *x = ggtok_jinja_llama_text(e, a), *y = ggtok_jinja_llama_text(e, b);
-    return jinja_new_id(e, jinja_of_text(ggtok_jinja_text_concat(&e->heap, x, y)));
+    return jinja_new_id(e, jinja_of_text(ggtok_jinja_text_concat(&e->arena, x, y)));
 }
 
 static jinja_value repeat(jinja_env *e, const jinja_text *text, int64_t times) {
-    jinja_heap *h = &e->heap;
-    if (times <= 0 || !text->n) return jinja_of_text(ggtok_jinja_text_of(h, "", 0, 0));
+    jinja_arena *mem = &e->arena;
+    if (times <= 0 || !text->n) return jinja_of_text(ggtok_jinja_text_of(mem, "", 0, 0));
     uint64_t parts = jinja_text_count(text);
-    if ((uint64_t)times > h->bytes_left / (text->n + 8 * parts)) {
-        ggtok_jinja_fail(h, "a repeated text takes more memory than the template may");
+    if ((uint64_t)times > mem->bytes_left / (text->n + 8 * parts)) {
+        ggtok_jinja_fail(mem, "a repeated text takes more memory than the template may");
     }
-    jinja_builder b = ggtok_jinja_builder_new(h, (size_t)times * text->n);
+    jinja_builder b = ggtok_jinja_builder_new(mem, (size_t)times * text->n);
     for (int64_t i = 0; i < times; i++) ggtok_jinja_builder_text(&b, text);
     return jinja_new_id(e, jinja_of_text(ggtok_jinja_builder_end(&b)));
 }
 
 static jinja_value add_lists(jinja_env *e, const jinja_list *a, const jinja_list *b) {
-    jinja_charge(&e->heap, ((uint64_t)a->n + b->n) / 2);
-    jinja_list *sum = ggtok_jinja_list_new(&e->heap, (size_t)a->n + b->n);
-    for (uint32_t i = 0; i < a->n; i++) ggtok_jinja_list_push(&e->heap, sum, a->data[i]);
-    for (uint32_t i = 0; i < b->n; i++) ggtok_jinja_list_push(&e->heap, sum, b->data[i]);
+    jinja_charge(&e->arena, ((uint64_t)a->n + b->n) / 2);
+    jinja_list *sum = ggtok_jinja_list_new(&e->arena, (size_t)a->n + b->n);
+    for (uint32_t i = 0; i < a->n; i++) ggtok_jinja_list_push(&e->arena, sum, a->data[i]);
+    for (uint32_t i = 0; i < b->n; i++) ggtok_jinja_list_push(&e->arena, sum, b->data[i]);
     return jinja_of_list(sum);
 }
 
@@ -87,7 +87,7 @@ static const char *const operator_names[] = {"+",  "-",  "~", "*",  "/", "//", "
                                              "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
 
 static _Noreturn void fail_operands(jinja_env *e, jinja_operator op, jinja_value a, jinja_value b) {
-    ggtok_jinja_fail(&e->heap, "no operator '%s' between %s and %s", operator_names[op],
+    ggtok_jinja_fail(&e->arena, "no operator '%s' between %s and %s", operator_names[op],
                      ggtok_jinja_type_name(a), ggtok_jinja_type_name(b));
 }
 
@@ -95,7 +95,7 @@ static jinja_value eval_binary(jinja_env *e, jinja_operator op, jinja_value a, j
     bool add = op == JINJA_ADD || op == JINJA_TILDE, in = op == JINJA_IN || op == JINJA_NOT_IN;
     bool found = op == JINJA_IN;
     if (op == JINJA_EQ || op == JINJA_NE) {
-        return jinja_bool(ggtok_jinja_equal(&e->heap, a, b, JINJA_LLAMA_CPP) == (op == JINJA_EQ));
+        return jinja_bool(ggtok_jinja_equal(&e->arena, a, b, JINJA_LLAMA_CPP) == (op == JINJA_EQ));
     }
     if (is_nothing(a) || is_nothing(b)) {
         bool undefined = a.type == JINJA_UNDEFINED || b.type == JINJA_UNDEFINED;
@@ -129,7 +129,7 @@ static jinja_value eval_binary(jinja_env *e, jinja_operator op, jinja_value a, j
 
 static jinja_value eval_sign(jinja_env *e, bool negative, jinja_value v) {
     if (!is_number(v)) {
-        ggtok_jinja_fail(&e->heap, "a sign before %s, not a number", ggtok_jinja_type_name(v));
+        ggtok_jinja_fail(&e->arena, "a sign before %s, not a number", ggtok_jinja_type_name(v));
     }
     if (!negative) return v;
     if (v.type == JINJA_INT) return jinja_int((int64_t)(0 - (uint64_t)v.as.i));
@@ -142,7 +142,7 @@ static jinja_value eval_sign(jinja_env *e, bool negative, jinja_value v) {
 static jinja_value try_builtin(jinja_env *e, const jinja_llama_row *row, jinja_value object,
                                jinja_text *name) {
     if (object.type == JINJA_FUNCTION || object.type == JINJA_KEYWORD) {
-        ggtok_jinja_fail(&e->heap, "%s has no members", ggtok_jinja_type_name(object));
+        ggtok_jinja_fail(&e->arena, "%s has no members", ggtok_jinja_type_name(object));
     }
     jinja_note_value(e, object, JINJA_NOTE_USED);
     if (e->notes && ggtok_jinja_text_is(name, "selectattr")) {
@@ -152,13 +152,15 @@ static jinja_value try_builtin(jinja_env *e, const jinja_llama_row *row, jinja_v
 }
 
 /* What an undefined member is called, where it can be seen: in lists that are printed. */
-static jinja_text no_property = {
-    .data = (const uint8_t *)"object_property", .n = 15, .n_chars = 15, .label = JINJA_OWN};
+static jinja_text no_property = {.data = (const uint8_t *)"object_property",
+                                 .n = 15,
+                                 .n_chars = 15,
+                                 .label = JINJA_FROM_TEMPLATE};
 
 static jinja_value item_of_text(jinja_env *e, const jinja_text *text, int64_t i) {
     if (i < 0 || i >= (int64_t)text->n) return jinja_undefined(&no_property);
     return jinja_new_id(
-        e, jinja_of_text(ggtok_jinja_text_cut(&e->heap, text, (size_t)i, (size_t)i + 1)));
+        e, jinja_of_text(ggtok_jinja_text_cut(&e->arena, text, (size_t)i, (size_t)i + 1)));
 }
 
 static jinja_value item_of_list(const jinja_list *list, int64_t i) {
@@ -181,11 +183,11 @@ static void note_access(jinja_env *e, jinja_value object, jinja_value property, 
 
 /* object[property] */
 static jinja_value member(jinja_env *e, jinja_value object, jinja_value property) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     jinja_value v = jinja_undefined(&no_property);
     if (property.type == JINJA_UNDEFINED) return v;
-    if (!is_text(property) && !ggtok_jinja_hashable(h, property)) {
-        ggtok_jinja_fail(h, "%s can't be a key", ggtok_jinja_type_name(property));
+    if (!is_text(property) && !ggtok_jinja_hashable(mem, property)) {
+        ggtok_jinja_fail(mem, "%s can't be a key", ggtok_jinja_type_name(property));
     }
     if (object.type == JINJA_UNDEFINED) return v;
     if (is_dict(object)) {
@@ -206,7 +208,7 @@ static jinja_value member(jinja_env *e, jinja_value object, jinja_value property
         }
     } else {
         if (!is_text(property)) {
-            ggtok_jinja_fail(h, "%s has no items, and %s is not the name of a member",
+            ggtok_jinja_fail(mem, "%s has no items, and %s is not the name of a member",
                              ggtok_jinja_type_name(object), ggtok_jinja_type_name(property));
         }
         jinja_text *key = property.as.text;
@@ -246,8 +248,8 @@ static bool loop_field(const jinja_loop *loop, const jinja_text *name, jinja_val
 
 static jinja_value eval_attribute(jinja_env *e, const jinja_node *node) {
     jinja_value object = ggtok_jinja_eval(e, node->kids[0]), v;
-    e->heap.at = node->pos;
-    if (node->flag) ggtok_jinja_fail(&e->heap, "what follows a dot must be a name or a number");
+    e->arena.at = node->pos;
+    if (node->flag) ggtok_jinja_fail(&e->arena, "what follows a dot must be a name or a number");
     jinja_text *name = node->value.as.text;
     if (object.type == JINJA_LOOP && loop_field((jinja_loop *)object.as.dict, name, &v)) return v;
     const jinja_llama_row *row = ggtok_jinja_llama_member(e->t, node->sym, object);
@@ -258,8 +260,8 @@ static jinja_value eval_attribute(jinja_env *e, const jinja_node *node) {
 
 static jinja_value eval_item(jinja_env *e, const jinja_node *node) {
     jinja_value object = ggtok_jinja_eval(e, node->kids[0]);
-    e->heap.at = node->pos;
-    if (node->flag) ggtok_jinja_fail(&e->heap, "a number after a dot can't be negative");
+    e->arena.at = node->pos;
+    if (node->flag) ggtok_jinja_fail(&e->arena, "a number after a dot can't be negative");
     return member(e, object, ggtok_jinja_eval(e, node->kids[1]));
 }
 
@@ -275,12 +277,12 @@ static jinja_value eval_slice(jinja_env *e, const jinja_node *node) {
     v[2] = node->kids[2]                        ? ggtok_jinja_eval(e, node->kids[2])
            : ggtok_jinja_llama_int(e, v[3]) < 0 ? jinja_int(-1)
                                                 : jinja_int(size);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     jinja_note_value(e, object, JINJA_NOTE_USED);
     jinja_args args = {"slice", v, 4};
     if (is_text(object)) return ggtok_jinja_text_slice(e, &args);
     if (jinja_is_array(object)) return ggtok_jinja_list_slice(e, &args);
-    ggtok_jinja_fail(&e->heap, "%s can't be sliced", ggtok_jinja_type_name(object));
+    ggtok_jinja_fail(&e->arena, "%s can't be sliced", ggtok_jinja_type_name(object));
 }
 
 /* ---- calls, filters, tests ---- */
@@ -288,7 +290,7 @@ static jinja_value eval_slice(jinja_env *e, const jinja_node *node) {
 /* Room for a `self` before the arguments of node from kid `from` on, which are evaluated. */
 static jinja_args eval_arguments(jinja_env *e, const jinja_node *node, uint32_t from) {
     jinja_args args = {.n = node->n - from};
-    args.v = jinja_alloc_n(&e->heap, args.n + 1, sizeof *args.v);
+    args.v = jinja_alloc_n(&e->arena, args.n + 1, sizeof *args.v);
     args.v++;
     for (uint32_t i = 0; i < args.n; i++) args.v[i] = ggtok_jinja_eval(e, node->kids[from + i]);
     return args;
@@ -297,16 +299,16 @@ static jinja_args eval_arguments(jinja_env *e, const jinja_node *node, uint32_t 
 static jinja_value eval_call(jinja_env *e, const jinja_node *node) {
     jinja_args args = eval_arguments(e, node, 1);
     jinja_value callee = ggtok_jinja_eval(e, node->kids[0]);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     return ggtok_jinja_llama_invoke(e, callee, &args);
 }
 
 static jinja_value eval_filter(jinja_env *e, const jinja_node *node, jinja_value v) {
     static const char *const of_text[] = {"capitalize", "lower", "replace",  "strip",
                                           "title",      "upper", "wordcount"};
-    jinja_heap *h = &e->heap;
-    h->at = node->pos;
-    if (node->flag & 2) ggtok_jinja_fail(h, "what follows '|' must be the name of a filter");
+    jinja_arena *mem = &e->arena;
+    mem->at = node->pos;
+    if (node->flag & 2) ggtok_jinja_fail(mem, "what follows '|' must be the name of a filter");
     const jinja_symbol *symbol = &e->t->symbols[node->sym];
     const char *name = symbol->filter >= 0 ? ggtok_jinja_llama_builtins[symbol->filter].name : "";
     if (!(node->flag & 4) && v.type != JINJA_UNDEFINED && !is_text(v)) {
@@ -317,40 +319,40 @@ static jinja_value eval_filter(jinja_env *e, const jinja_node *node, jinja_value
         }
     }
     jinja_args args = eval_arguments(e, node, 1);
-    h->at = node->pos;
+    mem->at = node->pos;
     if (v.type == JINJA_FUNCTION || v.type == JINJA_KEYWORD) {
-        ggtok_jinja_fail(h, "%s has no filters", ggtok_jinja_type_name(v));
+        ggtok_jinja_fail(mem, "%s has no filters", ggtok_jinja_type_name(v));
     }
     jinja_note_value(e, v, JINJA_NOTE_USED);
     if (e->notes && !strcmp(name, "selectattr")) jinja_note_value(e, v, JINJA_NOTE_SELECTATTR);
     const jinja_llama_row *row = ggtok_jinja_llama_filter_row(e->t, node->sym, v);
     if (!row) {
-        ggtok_jinja_fail(h, "llama.cpp's dialect has no filter '%.*s' for %s",
+        ggtok_jinja_fail(mem, "llama.cpp's dialect has no filter '%.*s' for %s",
                          (int)(symbol->name->n < 60 ? symbol->name->n : 60),
                          (const char *)symbol->name->data, ggtok_jinja_type_name(v));
     }
     args.v--, args.n++;
     args.v[0] = v;
     args.name = name;
-    if (row->lacks) ggtok_jinja_fail(h, "llama.cpp's dialect lacks %s", row->lacks);
+    if (row->lacks) ggtok_jinja_fail(mem, "llama.cpp's dialect lacks %s", row->lacks);
     return row->run(e, &args);
 }
 
 static jinja_value eval_test(jinja_env *e, const jinja_node *node) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     jinja_value v = ggtok_jinja_eval(e, node->kids[0]);
-    h->at = node->pos;
-    if (node->flag & 2) ggtok_jinja_fail(h, "what follows 'is' must be the name of a test");
+    mem->at = node->pos;
+    if (node->flag & 2) ggtok_jinja_fail(mem, "what follows 'is' must be the name of a test");
     jinja_args args = eval_arguments(e, node, 1);
-    h->at = node->pos;
+    mem->at = node->pos;
     const jinja_symbol *symbol = &e->t->symbols[node->sym];
     if (symbol->test < 0) {
-        ggtok_jinja_fail(h, "llama.cpp's dialect has no test '%.*s'",
+        ggtok_jinja_fail(mem, "llama.cpp's dialect has no test '%.*s'",
                          (int)(symbol->name->n < 60 ? symbol->name->n : 60),
                          (const char *)symbol->name->data);
     }
     const jinja_llama_row *row = &ggtok_jinja_llama_globals[symbol->test];
-    if (row->lacks) ggtok_jinja_fail(h, "llama.cpp's dialect lacks %s", row->lacks);
+    if (row->lacks) ggtok_jinja_fail(mem, "llama.cpp's dialect lacks %s", row->lacks);
     jinja_note_value(e, v, JINJA_NOTE_USED);
     if (e->notes && !strcmp(row->name, "test_is_string")) {
         jinja_note_value(e, v, JINJA_NOTE_IS_STRING);
@@ -374,12 +376,12 @@ static void print(jinja_env *e, jinja_value v) {
     } else if (is_number(v) || v.type == JINJA_BOOL) {
         ggtok_jinja_write(e, ggtok_jinja_llama_text(e, v));
     } else if (jinja_is_array(v)) {
-        jinja_enter(&e->heap);
+        jinja_enter(&e->arena);
         for (uint32_t i = 0; i < v.as.list->n; i++) {
-            jinja_charge(&e->heap, 1);
+            jinja_charge(&e->arena, 1);
             print(e, v.as.list->data[i]);
         }
-        jinja_leave(&e->heap);
+        jinja_leave(&e->arena);
     }
 }
 
@@ -390,7 +392,7 @@ static void output(jinja_env *e, jinja_value v) {
     }
     if (e->n_printed == e->cap_printed) {
         size_t cap = 2 * e->cap_printed + 8;
-        jinja_printed *printed = jinja_alloc_n(&e->heap, cap, sizeof *printed);
+        jinja_printed *printed = jinja_alloc_n(&e->arena, cap, sizeof *printed);
         if (e->n_printed) memcpy(printed, e->printed, e->n_printed * sizeof *printed);
         e->printed = printed;
         e->cap_printed = cap;

@@ -8,27 +8,27 @@ static jinja_value raise_exception(jinja_env *e, jinja_args *a) {
     const jinja_text *t = a->v[0].as.text;
     size_t n = t->n < 480 ? t->n : 480;
     while (n < t->n && n && (t->data[n] & 0xC0) == 0x80) n--;
-    ggtok_jinja_fail(&e->heap, "%.*s", (int)n, n ? (const char *)t->data : "");
+    ggtok_jinja_fail(&e->arena, "%.*s", (int)n, n ? (const char *)t->data : "");
 }
 
 /* dict() and namespace(). */
 static jinja_value to_dict(jinja_env *e, jinja_args *a) {
-    jinja_heap *h = &e->heap;
-    jinja_dict *out = ggtok_jinja_dict_new(h, 0);
+    jinja_arena *mem = &e->arena;
+    jinja_dict *out = ggtok_jinja_dict_new(mem, 0);
     jinja_value from = ggtok_jinja_args_or(a, 0, jinja_undefined(NULL));
     bool taken = true;
     if (jinja_is_array(from)) {
-        JINJA_EACH(h, i, from.as.list->n) {
+        JINJA_EACH(mem, i, from.as.list->n) {
             jinja_value pair = from.as.list->data[i];
             if (!jinja_is_array(pair) || pair.as.list->n != 2) {
-                ggtok_jinja_fail(h, "'%s' of an Array takes pairs, not %s", a->name,
+                ggtok_jinja_fail(mem, "'%s' of an Array takes pairs, not %s", a->name,
                                  ggtok_jinja_type_name(pair));
             }
             ggtok_jinja_llama_insert(e, out, pair.as.list->data[0], pair.as.list->data[1]);
         }
     } else if (from.type == JINJA_DICT || from.type == JINJA_LOOP) {
-        if (from.type == JINJA_LOOP) ggtok_jinja_loop_fill(h, from.as.dict);
-        JINJA_EACH(h, i, from.as.dict->n) {
+        if (from.type == JINJA_LOOP) ggtok_jinja_loop_fill(mem, from.as.dict);
+        JINJA_EACH(mem, i, from.as.dict->n) {
             ggtok_jinja_llama_insert(e, out, from.as.dict->entries[i].key,
                                      from.as.dict->entries[i].value);
         }
@@ -38,10 +38,10 @@ static jinja_value to_dict(jinja_env *e, jinja_args *a) {
     for (uint32_t i = 0; i < a->n; i++, taken = false) {
         if (a->v[i].type == JINJA_KEYWORD) {
             const jinja_keyword *k = a->v[i].as.keyword;
-            ggtok_jinja_dict_set(h, out, jinja_of_text(k->name), k->value);
+            ggtok_jinja_dict_set(mem, out, jinja_of_text(k->name), k->value);
         } else if (!taken) {
-            ggtok_jinja_fail(h, "'%s' takes keyword arguments, pairs or an Object, not %s", a->name,
-                             ggtok_jinja_type_name(a->v[i]));
+            ggtok_jinja_fail(mem, "'%s' takes keyword arguments, pairs or an Object, not %s",
+                             a->name, ggtok_jinja_type_name(a->v[i]));
         }
     }
     return jinja_of_dict(out);
@@ -50,29 +50,30 @@ static jinja_value to_dict(jinja_env *e, jinja_args *a) {
 static jinja_value strftime_now(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_type(e, a, 0, ON_STRING);
     jinja_text *text =
-        ggtok_jinja_strftime(&e->heap, &e->options.now, a->v[0].as.text, JINJA_LLAMA_CPP);
-    if (!text) ggtok_jinja_fail(&e->heap, "'strftime_now' gives nothing, or more than 99 bytes");
+        ggtok_jinja_strftime(&e->arena, &e->options.now, a->v[0].as.text, JINJA_LLAMA_CPP);
+    if (!text) ggtok_jinja_fail(&e->arena, "'strftime_now' gives nothing, or more than 99 bytes");
     return jinja_new_id(e, jinja_of_text(text));
 }
 
 static jinja_value range(jinja_env *e, jinja_args *a) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     ggtok_jinja_args_count(e, a, 1, 3);
     ggtok_jinja_args_type(e, a, 0, ON_INT);
     int64_t start = a->n == 1 ? 0 : ggtok_jinja_llama_int(e, a->v[0]);
     int64_t stop = ggtok_jinja_llama_int(e, a->v[a->n == 1 ? 0 : 1]);
     int64_t step = a->n == 3 ? ggtok_jinja_llama_int(e, a->v[2]) : 1;
-    if (!step) ggtok_jinja_fail(h, "the step of 'range' can't be 0");
+    if (!step) ggtok_jinja_fail(mem, "the step of 'range' can't be 0");
     uint64_t n = 0;
     if (step > 0 && start < stop) n = ((uint64_t)stop - (uint64_t)start - 1) / (uint64_t)step + 1;
     if (step < 0 && start > stop) {
         n = ((uint64_t)start - (uint64_t)stop - 1) / (0 - (uint64_t)step) + 1;
     }
-    if (n > UINT32_MAX / 2) ggtok_jinja_fail(h, "'range' has too many numbers");
-    jinja_charge(h, n);
-    jinja_list *list = ggtok_jinja_list_new(h, n);
+    if (n > UINT32_MAX / 2) ggtok_jinja_fail(mem, "'range' has too many numbers");
+    jinja_charge(mem, n);
+    jinja_list *list = ggtok_jinja_list_new(mem, n);
     for (uint64_t i = 0; i < n; i++) {
-        ggtok_jinja_list_push(h, list, jinja_int((int64_t)((uint64_t)start + i * (uint64_t)step)));
+        ggtok_jinja_list_push(mem, list,
+                              jinja_int((int64_t)((uint64_t)start + i * (uint64_t)step)));
     }
     return jinja_of_list(list);
 }
@@ -85,7 +86,7 @@ jinja_value ggtok_jinja_llama_tojson(jinja_env *e, jinja_args *a) {
                 sort = ggtok_jinja_args_named(e, a, "sort_keys", 4);
     if (e->notes) ggtok_jinja_note_deep(e, a->v[0]);
     if (ggtok_jinja_llama_truth(e, sort)) {
-        ggtok_jinja_fail(&e->heap, "llama.cpp's dialect lacks 'tojson' with sorted keys");
+        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect lacks 'tojson' with sorted keys");
     }
     bool escape = ggtok_jinja_llama_truth(e, ascii);
     const jinja_list *own = jinja_is_array(separators) ? separators.as.list : NULL;
@@ -144,14 +145,14 @@ static jinja_value is_divisibleby(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_type(e, a, 0, ON_INT);
     ggtok_jinja_args_type(e, a, 1, ON_INT);
     int64_t by = a->v[1].as.i;
-    if (!by) ggtok_jinja_fail(&e->heap, "'divisibleby' 0");
+    if (!by) ggtok_jinja_fail(&e->arena, "'divisibleby' 0");
     return jinja_bool(by == -1 || a->v[0].as.i % by == 0);
 }
 
 static jinja_value all_bytes(jinja_env *e, jinja_args *a, uint8_t from, uint8_t to) {
     ggtok_jinja_args_type(e, a, 0, ON_STRING);
     const jinja_text *t = a->v[0].as.text;
-    jinja_charge(&e->heap, 1 + t->n / 8);
+    jinja_charge(&e->arena, 1 + t->n / 8);
     for (uint32_t i = 0; i < t->n; i++) {
         if (t->data[i] >= from && t->data[i] <= to) return jinja_bool(false);
     }

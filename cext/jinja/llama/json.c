@@ -18,7 +18,7 @@ static void put(writer *w, const char *s) {
 static void put_text(writer *w, const jinja_text *t) {
     static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     size_t begin = 0;
-    jinja_charge(&w->e->heap, t->n / 4);
+    jinja_charge(&w->e->arena, t->n / 4);
     put(w, "\"");
     for (size_t i = 0; i < t->n; i++) {
         uint8_t c = t->data[i];
@@ -46,8 +46,8 @@ static void newline(writer *w) {
 static void indent(writer *w, uint32_t level) {
     if (w->indent <= 0) return;
     uint64_t n = (uint64_t)w->indent * level;
-    if (n > JINJA_MAX_TEXT) ggtok_jinja_fail(&w->e->heap, "JSON indented too deeply");
-    jinja_charge_bytes(&w->e->heap, n);
+    if (n > JINJA_MAX_TEXT) ggtok_jinja_fail(&w->e->arena, "JSON indented too deeply");
+    jinja_charge_bytes(&w->e->arena, n);
     memset(ggtok_jinja_builder_reserve(&w->b, (size_t)n), ' ', (size_t)n);
     ggtok_jinja_builder_wrote(&w->b, (size_t)n, 0);
 }
@@ -64,7 +64,7 @@ static void write_value(writer *w, jinja_value v, uint32_t level);
 static void write_items(writer *w, const jinja_list *list, uint32_t level) {
     put(w, "[");
     if (list->n) newline(w);
-    JINJA_EACH(&w->e->heap, i, list->n) {
+    JINJA_EACH(&w->e->arena, i, list->n) {
         indent(w, level + 1);
         write_value(w, list->data[i], level + 1);
         if (i + 1 < list->n) separate(w);
@@ -77,7 +77,7 @@ static void write_items(writer *w, const jinja_list *list, uint32_t level) {
 static void write_dict(writer *w, const jinja_dict *dict, uint32_t level) {
     put(w, "{");
     if (dict->n) newline(w);
-    JINJA_EACH(&w->e->heap, i, dict->n) {
+    JINJA_EACH(&w->e->arena, i, dict->n) {
         indent(w, level + 1);
         put_text(w, ggtok_jinja_llama_text(w->e, dict->entries[i].key));
         if (w->key)
@@ -95,13 +95,14 @@ static void write_dict(writer *w, const jinja_dict *dict, uint32_t level) {
 /* By itself: its room would be on the stack once for each level of nesting. */
 static JINJA_NOINLINE void put_number(writer *w, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
-    size_t n = v.type == JINJA_INT ? ggtok_jinja_format_int(number, v.as.i)
-                                   : ggtok_jinja_format(&w->e->heap, number, 'g', 6, false, v.as.f);
+    size_t n = v.type == JINJA_INT
+                   ? ggtok_jinja_format_int(number, v.as.i)
+                   : ggtok_jinja_format(&w->e->arena, number, 'g', 6, false, v.as.f);
     ggtok_jinja_builder_add(&w->b, number, n, 0);
 }
 
 static void write_value(writer *w, jinja_value v, uint32_t level) {
-    jinja_enter(&w->e->heap);
+    jinja_enter(&w->e->arena);
     switch (v.type) {
     case JINJA_BOOL: put(w, v.as.truth ? "true" : "false"); break;
     case JINJA_INT:
@@ -109,16 +110,16 @@ static void write_value(writer *w, jinja_value v, uint32_t level) {
     case JINJA_STRING: put_text(w, v.as.text); break;
     case JINJA_LIST:
     case JINJA_TUPLE: write_items(w, v.as.list, level); break;
-    case JINJA_LOOP: ggtok_jinja_loop_fill(&w->e->heap, v.as.dict); /* fall through */
+    case JINJA_LOOP: ggtok_jinja_loop_fill(&w->e->arena, v.as.dict); /* fall through */
     case JINJA_DICT: write_dict(w, v.as.dict, level); break;
     default: put(w, "null"); break;
     }
-    jinja_leave(&w->e->heap);
+    jinja_leave(&w->e->arena);
 }
 
 jinja_text *ggtok_jinja_llama_json(jinja_env *e, jinja_value v, int64_t indent,
                                    const jinja_text *item, const jinja_text *key) {
-    writer w = {e, ggtok_jinja_builder_new(&e->heap, 32), indent, item, key};
+    writer w = {e, ggtok_jinja_builder_new(&e->arena, 32), indent, item, key};
     w.b.merge = true;
     write_value(&w, v, 0);
     return ggtok_jinja_builder_end(&w.b);
@@ -150,10 +151,10 @@ static size_t decode(const uint8_t *p, size_t n, uint32_t *c) {
 
 /* Only inside of strings: what separators hold stays. */
 jinja_text *ggtok_jinja_llama_json_ascii(jinja_env *e, const jinja_text *json) {
-    writer w = {e, ggtok_jinja_builder_new(&e->heap, json->n), -1, NULL, NULL};
+    writer w = {e, ggtok_jinja_builder_new(&e->arena, json->n), -1, NULL, NULL};
     w.b.merge = true;
     bool inside = false, escaped = false;
-    jinja_charge(&e->heap, json->n / 2);
+    jinja_charge(&e->arena, json->n / 2);
     for (size_t i = 0; i < json->n;) {
         uint8_t c = json->data[i];
         uint32_t point = 0;

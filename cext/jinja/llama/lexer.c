@@ -7,7 +7,7 @@
 #include "jinja/core/tree.h"
 
 typedef struct lexer {
-    jinja_heap *h;
+    jinja_arena *mem;
     jinja_tokens *tokens;
     const uint8_t *src;
     size_t n, pos;
@@ -41,7 +41,7 @@ static bool is_blank(uint8_t c) { /* what a minus sign strips */
 static jinja_token *add(lexer *x, jinja_token_type type, size_t pos, const void *text, size_t n) {
     x->last = type;
     x->last_is_closing = type == T_CLOSE_STATEMENT || type == T_CLOSE_EXPRESSION;
-    return ggtok_jinja_token_add(x->h, x->tokens, type, pos, text, n);
+    return ggtok_jinja_token_add(x->mem, x->tokens, type, pos, text, n);
 }
 
 /* ---- text between tags ---- */
@@ -72,7 +72,7 @@ static bool lex_text(lexer *x) {
         if (!brace || next_is(x, 1, "%{#")) break;
         x->pos++;
     }
-    jinja_charge_bytes(x->h, x->pos - start);
+    jinja_charge_bytes(x->mem, x->pos - start);
     size_t begin = start, end = x->pos;
     if (at(x, x->pos) == '{' && next_is(x, 1, "%#-")) end = strip_line(x, start, end);
     if (end < begin) begin = end;
@@ -92,10 +92,10 @@ static void skip_comment(lexer *x) {
     size_t start = x->pos;
     x->pos += 2;
     while (!(at(x, x->pos) == '#' && next_is(x, 1, "}"))) {
-        if (x->pos + 2 >= x->n) ggtok_jinja_fail_at(x->h, start, "the comment has no end");
+        if (x->pos + 2 >= x->n) ggtok_jinja_fail_at(x->mem, start, "the comment has no end");
         x->pos++;
     }
-    jinja_charge_bytes(x->h, x->pos - start);
+    jinja_charge_bytes(x->mem, x->pos - start);
     x->pos += 2;
     x->last = T_END;
     x->last_is_closing = true;
@@ -170,19 +170,19 @@ static void lex_string(lexer *x) {
             escapes = true;
             if (++end >= x->n) break;
             if (!x->src[end] || !strchr(names, x->src[end])) {
-                ggtok_jinja_fail_at(x->h, end, "unknown escape in a string");
+                ggtok_jinja_fail_at(x->mem, end, "unknown escape in a string");
             }
         }
         end++;
     }
-    if (end >= x->n) ggtok_jinja_fail_at(x->h, start, "the string has no end");
-    jinja_charge_bytes(x->h, end - begin);
+    if (end >= x->n) ggtok_jinja_fail_at(x->mem, start, "the string has no end");
+    jinja_charge_bytes(x->mem, end - begin);
     x->pos = end + 1;
     if (!escapes) {
         add(x, T_STRING, start, x->src + begin, end - begin);
         return;
     }
-    uint8_t *own = jinja_alloc(x->h, end - begin);
+    uint8_t *own = jinja_alloc(x->mem, end - begin);
     size_t n = 0;
     for (size_t i = begin; i < end; i++) {
         if (x->src[i] == '\\')
@@ -206,15 +206,15 @@ static void lex_number(lexer *x, size_t start) {
     size_t n = x->pos - begin;
     bool negative = start < begin && x->src[start] == '-', fits;
     jinja_value value;
-    jinja_charge_bytes(x->h, n);
+    jinja_charge_bytes(x->mem, n);
     if (fraction) {
         double f;
-        fits =
-            ggtok_jinja_parse_float(x->h, x->src + begin, n, &f) && ggtok_jinja_float_is_normal(f);
+        fits = ggtok_jinja_parse_float(x->mem, x->src + begin, n, &f) &&
+               ggtok_jinja_float_is_normal(f);
         value = jinja_float(negative ? -f : f);
     } else {
         int64_t i;
-        fits = ggtok_jinja_parse_int(x->h, x->src + begin, n, negative, &i);
+        fits = ggtok_jinja_parse_int(x->mem, x->src + begin, n, negative, &i);
         value = jinja_int(i);
     }
     jinja_token *token = add(x, fraction ? T_FLOAT : T_INT, start, x->src + start, x->pos - start);
@@ -228,7 +228,7 @@ static bool lex_sign(lexer *x) {
     bool closing = c == '-' && next_is(x, 1, "%}");
     if ((c != '-' && c != '+') || closing) return false;
     switch (x->tokens->n ? x->last : T_TEXT) {
-    case T_TEXT: ggtok_jinja_fail_at(x->h, x->pos, "unexpected character");
+    case T_TEXT: ggtok_jinja_fail_at(x->mem, x->pos, "unexpected character");
     case T_NAME:
     case T_INT:
     case T_FLOAT:
@@ -252,7 +252,7 @@ static void lex_in_tag(lexer *x) {
     }
     while (is_space(at(x, x->pos))) x->pos++;
     if (x->pos >= x->n) return;
-    jinja_charge(x->h, 1);
+    jinja_charge(x->mem, 1);
     if (lex_sign(x) || lex_mark(x)) return;
     uint8_t c = x->src[x->pos];
     if (c == '\'' || c == '"') {
@@ -264,16 +264,16 @@ static void lex_in_tag(lexer *x) {
         while (is_word(at(x, x->pos))) x->pos++;
         add(x, T_NAME, start, x->src + start, x->pos - start);
     } else {
-        ggtok_jinja_fail_at(x->h, x->pos, "unexpected character");
+        ggtok_jinja_fail_at(x->mem, x->pos, "unexpected character");
     }
 }
 
 /* ---- the whole ---- */
 
 void ggtok_jinja_llama_lex(jinja_template *t, jinja_tokens *tokens) {
-    jinja_heap *h = &t->heap;
-    jinja_charge_bytes(h, t->n_source);
-    char *src = jinja_alloc(h, t->n_source + 1);
+    jinja_arena *mem = &t->arena;
+    jinja_charge_bytes(mem, t->n_source);
+    char *src = jinja_alloc(mem, t->n_source + 1);
     size_t n = 0;
     bool ends_in_newline = t->n_source && t->source[t->n_source - 1] == '\n';
     for (size_t i = 0; i < t->n_source; i++) {
@@ -286,9 +286,9 @@ void ggtok_jinja_llama_lex(jinja_template *t, jinja_tokens *tokens) {
     }
     if (ends_in_newline) n--;
     src[n] = 0;
-    h->source = t->source = src;
-    h->n_source = t->n_source = n;
-    lexer x = {.h = h, .tokens = tokens, .src = (const uint8_t *)src, .n = n};
+    mem->source = t->source = src;
+    mem->n_source = t->n_source = n;
+    lexer x = {.mem = mem, .tokens = tokens, .src = (const uint8_t *)src, .n = n};
     x.last = T_END;
     x.last_is_closing = true;
     while (x.pos < x.n) {
@@ -298,5 +298,5 @@ void ggtok_jinja_llama_lex(jinja_template *t, jinja_tokens *tokens) {
         else
             lex_in_tag(&x);
     }
-    ggtok_jinja_token_add(h, tokens, T_END, n, "", 0);
+    ggtok_jinja_token_add(mem, tokens, T_END, n, "", 0);
 }

@@ -18,8 +18,8 @@ static jinja_value as_type_of(jinja_value v, jinja_list *list) {
 }
 
 static jinja_list *copy(jinja_env *e, const jinja_list *list) {
-    jinja_charge(&e->heap, 1 + list->n / 4);
-    jinja_list *own = ggtok_jinja_list_new(&e->heap, list->n);
+    jinja_charge(&e->arena, 1 + list->n / 4);
+    jinja_list *own = ggtok_jinja_list_new(&e->arena, list->n);
     if (list->n) memcpy(own->data, list->data, list->n * sizeof *own->data);
     own->n = list->n;
     return own;
@@ -40,7 +40,7 @@ jinja_slice ggtok_jinja_llama_slice(jinja_env *e, const jinja_args *a, int64_t n
         stop = ggtok_jinja_llama_int(e, end);
         step = ggtok_jinja_llama_int(e, ggtok_jinja_args_or(a, 3, jinja_undefined(NULL)));
     }
-    if (!step) ggtok_jinja_fail(&e->heap, "a slice can't have a step of 0");
+    if (!step) ggtok_jinja_fail(&e->arena, "a slice can't have a step of 0");
     int64_t top = step > 0 ? n : n - 1, least = step > 0 ? 0 : -1;
     if (start < 0)
         start = start < -n ? 0 : n + start;
@@ -66,10 +66,10 @@ jinja_slice ggtok_jinja_llama_slice(jinja_env *e, const jinja_args *a, int64_t n
 jinja_value ggtok_jinja_list_slice(jinja_env *e, jinja_args *a) {
     jinja_list *list = list_at(e, a, 0);
     jinja_slice s = ggtok_jinja_llama_slice(e, a, list->n);
-    jinja_charge(&e->heap, s.n);
-    jinja_list *cut = ggtok_jinja_list_new(&e->heap, s.n);
+    jinja_charge(&e->arena, s.n);
+    jinja_list *cut = ggtok_jinja_list_new(&e->arena, s.n);
     for (size_t i = 0; i < s.n; i++) {
-        ggtok_jinja_list_push(&e->heap, cut, list->data[s.first + (int64_t)i * s.step]);
+        ggtok_jinja_list_push(&e->arena, cut, list->data[s.first + (int64_t)i * s.step]);
     }
     return as_type_of(a->v[0], cut);
 }
@@ -96,14 +96,14 @@ jinja_value ggtok_jinja_list_length(jinja_env *e, jinja_args *a) {
 
 static void check_mutable(jinja_env *e, const jinja_args *a) {
     if (a->v[0].type == JINJA_TUPLE)
-        ggtok_jinja_fail(&e->heap, "'%s' can't change a Tuple", a->name);
+        ggtok_jinja_fail(&e->arena, "'%s' can't change a Tuple", a->name);
 }
 
 jinja_value ggtok_jinja_list_append(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 2, 999);
     jinja_list *list = list_at(e, a, 0);
     check_mutable(e, a);
-    ggtok_jinja_list_push(&e->heap, list, a->v[1]);
+    ggtok_jinja_list_push(&e->arena, list, a->v[1]);
     return a->v[0];
 }
 
@@ -114,11 +114,11 @@ jinja_value ggtok_jinja_list_pop(jinja_env *e, jinja_args *a) {
     check_mutable(e, a);
     if (i < 0) i = i < -(int64_t)list->n ? -1 : i + list->n;
     if (i < 0 || i >= (int64_t)list->n) {
-        ggtok_jinja_fail(&e->heap, "'pop' of an item that the Array, which has %u, doesn't have",
+        ggtok_jinja_fail(&e->arena, "'pop' of an item that the Array, which has %u, doesn't have",
                          list->n);
     }
     jinja_value v = list->data[i];
-    jinja_charge(&e->heap, (list->n - (uint64_t)i) / 4);
+    jinja_charge(&e->arena, (list->n - (uint64_t)i) / 4);
     memmove(list->data + i, list->data + i + 1, (list->n - (size_t)i - 1) * sizeof v);
     list->n--;
     return v;
@@ -142,11 +142,11 @@ static jinja_value attribute_of(jinja_env *e, jinja_value v, jinja_value name, j
         int64_t i = 0;
         if (name.type == JINJA_STRING) {
             const jinja_text *t = name.as.text;
-            jinja_charge_bytes(&e->heap, t->n);
+            jinja_charge_bytes(&e->arena, t->n);
             for (uint32_t k = 0; k < t->n; k++) {
                 if (t->data[k] < '0' || t->data[k] > '9') return other;
             }
-            if (!t->n || !ggtok_jinja_parse_int(&e->heap, t->data, t->n, false, &i)) return other;
+            if (!t->n || !ggtok_jinja_parse_int(&e->arena, t->data, t->n, false, &i)) return other;
         } else if (name.type == JINJA_INT || name.type == JINJA_BOOL) {
             i = ggtok_jinja_llama_int(e, name);
         } else {
@@ -166,7 +166,7 @@ static jinja_builtin *test_of(jinja_env *e, jinja_value name) {
     jinja_text *text = ggtok_jinja_llama_text(e, name);
     int32_t row = ggtok_jinja_llama_global("test_is_", text);
     if (row < 0) {
-        ggtok_jinja_fail(&e->heap, "llama.cpp's dialect has no test '%.*s'",
+        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect has no test '%.*s'",
                          (int)(text->n < 60 ? text->n : 60), (const char *)text->data);
     }
     return ggtok_jinja_llama_globals[row].run;
@@ -176,19 +176,19 @@ static jinja_builtin *test_of(jinja_env *e, jinja_value name) {
  * `attr` in their names are the same. */
 static jinja_value select_items(jinja_env *e, jinja_args *a, bool keep) {
     ggtok_jinja_args_count(e, a, 2, 4);
-    jinja_list *list = list_at(e, a, 0), *kept = ggtok_jinja_list_new(&e->heap, 0);
+    jinja_list *list = list_at(e, a, 0), *kept = ggtok_jinja_list_new(&e->arena, 0);
     ggtok_jinja_args_type(e, a, 1, ON_STRING);
     jinja_builtin *test = a->n > 2 ? test_of(e, a->v[a->n - 2]) : NULL;
     for (uint32_t i = 0; i < list->n; i++) {
         jinja_value item = list->data[i], v = item;
-        jinja_charge(&e->heap, 2);
+        jinja_charge(&e->arena, 2);
         if (a->n != 3) v = attribute_of(e, item, a->v[1], jinja_undefined(NULL));
         if (test) {
             jinja_value pair[2] = {v, a->v[a->n - 1]};
             jinja_args args = {a->name, pair, 2};
             v = test(e, &args);
         }
-        if (ggtok_jinja_llama_truth(e, v) == keep) ggtok_jinja_list_push(&e->heap, kept, item);
+        if (ggtok_jinja_llama_truth(e, v) == keep) ggtok_jinja_list_push(&e->arena, kept, item);
     }
     return jinja_of_list(kept);
 }
@@ -204,14 +204,14 @@ jinja_value ggtok_jinja_list_map(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 2, 999);
     jinja_list *list = list_at(e, a, 0);
     if (a->v[1].type != JINJA_KEYWORD) {
-        ggtok_jinja_fail(&e->heap, "llama.cpp's dialect has no 'map' by a filter");
+        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect has no 'map' by a filter");
     }
     jinja_value name = ggtok_jinja_args_named(e, a, "attribute", 1);
     jinja_value other = jinja_keyword_named(e, a, "default", jinja_undefined(NULL));
-    jinja_list *mapped = ggtok_jinja_list_new(&e->heap, list->n);
+    jinja_list *mapped = ggtok_jinja_list_new(&e->arena, list->n);
     for (uint32_t i = 0; i < list->n; i++) {
-        jinja_charge(&e->heap, 1);
-        ggtok_jinja_list_push(&e->heap, mapped, attribute_of(e, list->data[i], name, other));
+        jinja_charge(&e->arena, 1);
+        ggtok_jinja_list_push(&e->arena, mapped, attribute_of(e, list->data[i], name, other));
     }
     return as_type_of(a->v[0], mapped);
 }
@@ -222,21 +222,21 @@ jinja_value ggtok_jinja_list_join(jinja_env *e, jinja_args *a) {
     jinja_value by = ggtok_jinja_args_named(e, a, "d", 1),
                 name = ggtok_jinja_args_named(e, a, "attribute", 2);
     jinja_text *separator = by.type == JINJA_UNDEFINED ? NULL : ggtok_jinja_llama_text(e, by);
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, 0);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, 0);
     b.merge = true;
     for (uint32_t i = 0; i < list->n; i++) {
         jinja_value v = list->data[i];
-        jinja_charge(&e->heap, 1);
+        jinja_charge(&e->arena, 1);
         if (name.type != JINJA_UNDEFINED) v = attribute_of(e, v, name, jinja_undefined(NULL));
         if (v.type != JINJA_STRING && v.type != JINJA_INT && v.type != JINJA_FLOAT) {
-            ggtok_jinja_fail(&e->heap, "'join' of %s: only strings and numbers can be joined",
+            ggtok_jinja_fail(&e->arena, "'join' of %s: only strings and numbers can be joined",
                              ggtok_jinja_type_name(v));
         }
         ggtok_jinja_builder_text(&b, ggtok_jinja_llama_text(e, v));
         if (separator && i + 1 < list->n) ggtok_jinja_builder_text(&b, separator);
     }
     return jinja_new_id(
-        e, jinja_of_text(ggtok_jinja_text_fuse(&e->heap, ggtok_jinja_builder_end(&b))));
+        e, jinja_of_text(ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&b))));
 }
 
 /* ---- order ---- */
@@ -295,9 +295,9 @@ jinja_value ggtok_jinja_dict_get_method(jinja_env *e, jinja_args *a) {
 }
 
 static jinja_value pair_of(jinja_env *e, const jinja_entry *entry) {
-    jinja_list *pair = ggtok_jinja_list_new(&e->heap, 2);
-    ggtok_jinja_list_push(&e->heap, pair, entry->key);
-    ggtok_jinja_list_push(&e->heap, pair, entry->value);
+    jinja_list *pair = ggtok_jinja_list_new(&e->arena, 2);
+    ggtok_jinja_list_push(&e->arena, pair, entry->key);
+    ggtok_jinja_list_push(&e->arena, pair, entry->value);
     return jinja_of_tuple(pair);
 }
 
@@ -305,11 +305,11 @@ typedef enum what { KEYS, VALUES, ITEMS } what;
 
 static jinja_value entries(jinja_env *e, jinja_args *a, what w) {
     jinja_dict *dict = dict_at(e, a, 0);
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, dict->n);
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, dict->n);
     for (uint32_t i = 0; i < dict->n; i++) {
         const jinja_entry *entry = &dict->entries[i];
-        jinja_charge(&e->heap, 1);
-        ggtok_jinja_list_push(&e->heap, list,
+        jinja_charge(&e->arena, 1);
+        ggtok_jinja_list_push(&e->arena, list,
                               w == KEYS     ? entry->key
                               : w == VALUES ? entry->value
                                             : pair_of(e, entry));
@@ -345,10 +345,10 @@ jinja_value ggtok_jinja_dict_dictsort(jinja_env *e, jinja_args *a) {
     o.by_value = by.type == JINJA_STRING && ggtok_jinja_text_is(by.as.text, "value");
     jinja_list *pairs = entries(e, a, ITEMS).as.list;
     ggtok_jinja_llama_sort(e, pairs->data, pairs->n, less_pairs, &o);
-    jinja_dict *sorted = ggtok_jinja_dict_new(&e->heap, dict->n);
-    JINJA_EACH(&e->heap, i, pairs->n) {
+    jinja_dict *sorted = ggtok_jinja_dict_new(&e->arena, dict->n);
+    JINJA_EACH(&e->arena, i, pairs->n) {
         const jinja_list *pair = pairs->data[i].as.list;
-        ggtok_jinja_dict_set(&e->heap, sorted, pair->data[0], pair->data[1]);
+        ggtok_jinja_dict_set(&e->arena, sorted, pair->data[0], pair->data[1]);
     }
     return jinja_of_dict(sorted);
 }

@@ -140,14 +140,14 @@ static const jinja_node *parse_dict(jinja_parser *p, uint32_t pos) {
 
 /* Strings that follow each other are one. */
 static const jinja_node *parse_string(jinja_parser *p, const jinja_token *token) {
-    jinja_text *text = ggtok_jinja_text_of(p->h, token->text, token->n, JINJA_OWN);
+    jinja_text *text = ggtok_jinja_text_of(p->mem, token->text, token->n, JINJA_FROM_TEMPLATE);
     if (jinja_at(p, T_STRING)) {
-        jinja_builder b = ggtok_jinja_builder_new(p->h, 0);
+        jinja_builder b = ggtok_jinja_builder_new(p->mem, 0);
         b.merge = true;
         ggtok_jinja_builder_text(&b, text);
         while (jinja_at(p, T_STRING)) {
             token = ggtok_jinja_take(p);
-            ggtok_jinja_builder_add(&b, token->text, token->n, JINJA_OWN);
+            ggtok_jinja_builder_add(&b, token->text, token->n, JINJA_FROM_TEMPLATE);
         }
         text = ggtok_jinja_builder_end(&b);
     }
@@ -159,8 +159,8 @@ static const jinja_node *parse_primary(jinja_parser *p) {
     switch (token->type) {
     case T_INT:
     case T_FLOAT:
-        p->h->at = token->pos;
-        if (token->op) ggtok_jinja_fail(p->h, "the number is too large");
+        p->mem->at = token->pos;
+        if (token->op) ggtok_jinja_fail(p->mem, "the number is too large");
         ggtok_jinja_take(p);
         return ggtok_jinja_const(p, token->pos, token->value);
     case T_STRING: return parse_string(p, ggtok_jinja_take(p));
@@ -391,8 +391,8 @@ const jinja_node *ggtok_jinja_llama_statement(jinja_parser *p) {
         node->flag = begins;
         return node;
     }
-    p->h->at = pos;
+    p->mem->at = pos;
     int n = name->n < 60 ? (int)name->n : 60;
-    ggtok_jinja_fail(p->h, "llama.cpp's dialect has no statement '%.*s'", n,
+    ggtok_jinja_fail(p->mem, "llama.cpp's dialect has no statement '%.*s'", n,
                      (const char *)name->text);
 }

@@ -11,16 +11,16 @@ typedef struct sorter {
 
 static bool less(void *user, int32_t x, int32_t y) {
     const sorter *s = user;
-    jinja_charge(&s->e->heap, 1);
+    jinja_charge(&s->e->arena, 1);
     return s->less(s->e, s->items[x], s->items[y], s->user);
 }
 
 void ggtok_jinja_llama_sort(jinja_env *e, jinja_value *items, size_t n,
                             bool (*less_fn)(jinja_env *, jinja_value, jinja_value, const void *),
                             const void *user) {
-    jinja_charge(&e->heap, n);
-    jinja_value *unsorted = jinja_alloc_n(&e->heap, n, sizeof *unsorted);
-    int32_t *order = jinja_alloc_n(&e->heap, n, sizeof *order);
+    jinja_charge(&e->arena, n);
+    jinja_value *unsorted = jinja_alloc_n(&e->arena, n, sizeof *unsorted);
+    int32_t *order = jinja_alloc_n(&e->arena, n, sizeof *order);
     sorter s = {e, unsorted, less_fn, user};
     if (n) memcpy(unsorted, items, n * sizeof *items);
     for (size_t i = 0; i < n; i++) order[i] = (int32_t)i;

@@ -28,8 +28,8 @@ typedef enum cases { UPPER, LOWER, CAPITALIZE, TITLE } cases;
 /* Each part by itself: a capital after a seam, too. */
 static jinja_value change_case(jinja_env *e, jinja_args *a, cases how) {
     jinja_text *t = text_at(e, a, 0);
-    jinja_charge(&e->heap, 1 + t->n / 4);
-    uint8_t *data = jinja_alloc(&e->heap, t->n);
+    jinja_charge(&e->arena, 1 + t->n / 4);
+    uint8_t *data = jinja_alloc(&e->arena, t->n);
     size_t count = jinja_text_count(t), begin = 0;
     bool first = true;
     for (size_t i = 0; i < count; i++) {
@@ -46,7 +46,7 @@ static jinja_value change_case(jinja_env *e, jinja_args *a, cases how) {
             data[begin] = high ? upper(c) : lower(c);
         }
     }
-    jinja_text *changed = jinja_alloc(&e->heap, sizeof *changed);
+    jinja_text *changed = jinja_alloc(&e->arena, sizeof *changed);
     *changed = *t;
     changed->data = data;
     changed->room = NULL;
@@ -70,7 +70,7 @@ jinja_value ggtok_jinja_text_title(jinja_env *e, jinja_args *a) {
 /* ---- strip ---- */
 
 static jinja_value strip(jinja_env *e, jinja_args *a, bool left, bool right) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     jinja_text *t = text_at(e, a, 0);
     jinja_value chars = ggtok_jinja_args_named(e, a, "chars", 1);
     uint8_t set[256] = {0};
@@ -78,7 +78,7 @@ static jinja_value strip(jinja_env *e, jinja_args *a, bool left, bool right) {
         for (int c = 0; c < 256; c++) set[c] = is_space((uint8_t)c);
     } else {
         const jinja_text *own = ggtok_jinja_llama_text(e, chars);
-        jinja_charge(h, own->n / 4);
+        jinja_charge(mem, own->n / 4);
         for (uint32_t i = 0; i < own->n; i++) set[own->data[i]] = 1;
     }
     size_t begin = 0, end = t->n;
@@ -88,8 +88,8 @@ static jinja_value strip(jinja_env *e, jinja_args *a, bool left, bool right) {
     if (right) {
         while (end > begin && set[t->data[end - 1]]) end--;
     }
-    jinja_charge(h, (t->n - (end - begin)) / 4);
-    return give(e, ggtok_jinja_text_cut(h, t, begin, end));
+    jinja_charge(mem, (t->n - (end - begin)) / 4);
+    return give(e, ggtok_jinja_text_cut(mem, t, begin, end));
 }
 
 jinja_value ggtok_jinja_text_strip(jinja_env *e, jinja_args *a) {
@@ -110,13 +110,13 @@ jinja_value ggtok_jinja_text_length(jinja_env *e, jinja_args *a) {
 
 jinja_value ggtok_jinja_text_startswith(jinja_env *e, jinja_args *a) {
     jinja_text *t = text_at(e, a, 0), *with = text_at(e, a, 1);
-    jinja_charge_bytes(&e->heap, with->n);
+    jinja_charge_bytes(&e->arena, with->n);
     return jinja_bool(with->n <= t->n && !memcmp(t->data, with->data, with->n));
 }
 
 jinja_value ggtok_jinja_text_endswith(jinja_env *e, jinja_args *a) {
     jinja_text *t = text_at(e, a, 0), *with = text_at(e, a, 1);
-    jinja_charge_bytes(&e->heap, with->n);
+    jinja_charge_bytes(&e->arena, with->n);
     return jinja_bool(with->n <= t->n && !memcmp(t->data + t->n - with->n, with->data, with->n));
 }
 
@@ -128,28 +128,29 @@ static const jinja_text *split_arguments(jinja_env *e, jinja_args *a, jinja_text
     ggtok_jinja_args_count(e, a, 1, 3);
     *t = text_at(e, a, 0);
     jinja_text *by = a->n > 1 ? ggtok_jinja_llama_text(e, a->v[1])
-                              : ggtok_jinja_text_of(&e->heap, " ", 1, JINJA_OWN);
-    if (!by->n) ggtok_jinja_fail(&e->heap, "'%s' by an empty text", a->name);
+                              : ggtok_jinja_text_of(&e->arena, " ", 1, JINJA_FROM_TEMPLATE);
+    if (!by->n) ggtok_jinja_fail(&e->arena, "'%s' by an empty text", a->name);
     *times = a->n > 2 ? ggtok_jinja_llama_int(e, a->v[2]) : -1;
     return by;
 }
 
 static jinja_value piece(jinja_env *e, const jinja_text *t, size_t begin, size_t end) {
-    return give(e, ggtok_jinja_text_fuse(&e->heap, ggtok_jinja_text_cut(&e->heap, t, begin, end)));
+    return give(e,
+                ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_text_cut(&e->arena, t, begin, end)));
 }
 
 jinja_value ggtok_jinja_text_split(jinja_env *e, jinja_args *a) {
     jinja_text *t;
     int64_t times;
     const jinja_text *by = split_arguments(e, a, &t, &times);
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, 0);
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, 0);
     size_t at = 0, found;
-    while (times && (found = ggtok_jinja_text_find(&e->heap, t, by, at)) != SIZE_MAX) {
-        ggtok_jinja_list_push(&e->heap, list, piece(e, t, at, found));
+    while (times && (found = ggtok_jinja_text_find(&e->arena, t, by, at)) != SIZE_MAX) {
+        ggtok_jinja_list_push(&e->arena, list, piece(e, t, at, found));
         at = found + by->n;
         times--;
     }
-    ggtok_jinja_list_push(&e->heap, list, piece(e, t, at, t->n));
+    ggtok_jinja_list_push(&e->arena, list, piece(e, t, at, t->n));
     return jinja_of_list(list);
 }
 
@@ -157,14 +158,14 @@ jinja_value ggtok_jinja_text_rsplit(jinja_env *e, jinja_args *a) {
     jinja_text *t;
     int64_t times;
     const jinja_text *by = split_arguments(e, a, &t, &times);
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, 0);
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, 0);
     size_t end = t->n, found;
-    while (times && (found = ggtok_jinja_text_rfind(&e->heap, t, by, end)) != SIZE_MAX) {
-        ggtok_jinja_list_push(&e->heap, list, piece(e, t, found + by->n, end));
+    while (times && (found = ggtok_jinja_text_rfind(&e->arena, t, by, end)) != SIZE_MAX) {
+        ggtok_jinja_list_push(&e->arena, list, piece(e, t, found + by->n, end));
         end = found;
         times--;
     }
-    ggtok_jinja_list_push(&e->heap, list, piece(e, t, 0, end));
+    ggtok_jinja_list_push(&e->arena, list, piece(e, t, 0, end));
     for (uint32_t i = 0, j = list->n - 1; i < j; i++, j--) {
         jinja_value v = list->data[i];
         list->data[i] = list->data[j];
@@ -177,7 +178,7 @@ jinja_value ggtok_jinja_text_rsplit(jinja_env *e, jinja_args *a) {
 static void replace_nothing(jinja_builder *b, const jinja_text *t, const jinja_text *with) {
     uint64_t size = (uint64_t)t->n + ((uint64_t)t->n + 1) * with->n;
     if (size > JINJA_MAX_TEXT) {
-        ggtok_jinja_fail(b->heap, "a text is longer than %u bytes", JINJA_MAX_TEXT);
+        ggtok_jinja_fail(b->arena, "a text is longer than %u bytes", JINJA_MAX_TEXT);
     }
     ggtok_jinja_builder_text(b, with);
     for (size_t i = 0; i < t->n; i++) {
@@ -189,64 +190,64 @@ static void replace_nothing(jinja_builder *b, const jinja_text *t, const jinja_t
 jinja_value ggtok_jinja_text_replace(jinja_env *e, jinja_args *a) {
     jinja_text *t = text_at(e, a, 0), *old = text_at(e, a, 1), *with = text_at(e, a, 2);
     if (a->n > 3 && ggtok_jinja_llama_int(e, a->v[3]) > 0) {
-        ggtok_jinja_fail(&e->heap, "llama.cpp's dialect lacks a count of replacements");
+        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect lacks a count of replacements");
     }
     size_t at = 0, found = SIZE_MAX;
-    if (old->n && !ggtok_jinja_text_equal(&e->heap, old, with))
-        found = ggtok_jinja_text_find(&e->heap, t, old, 0);
+    if (old->n && !ggtok_jinja_text_equal(&e->arena, old, with))
+        found = ggtok_jinja_text_find(&e->arena, t, old, 0);
     if (found == SIZE_MAX && (old->n || !with->n)) {
-        jinja_text *same = ggtok_jinja_text_cut(&e->heap, t, 0, t->n);
-        return give(e, ggtok_jinja_text_fuse(&e->heap, same));
+        jinja_text *same = ggtok_jinja_text_cut(&e->arena, t, 0, t->n);
+        return give(e, ggtok_jinja_text_fuse(&e->arena, same));
     }
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     b.merge = true;
     if (!old->n) replace_nothing(&b, t, with);
-    for (; old->n && found != SIZE_MAX; found = ggtok_jinja_text_find(&e->heap, t, old, at)) {
+    for (; old->n && found != SIZE_MAX; found = ggtok_jinja_text_find(&e->arena, t, old, at)) {
         ggtok_jinja_builder_cut(&b, t, at, found);
         ggtok_jinja_builder_text(&b, with);
         at = found + old->n;
     }
     if (old->n) ggtok_jinja_builder_cut(&b, t, at, t->n);
-    return give(e, ggtok_jinja_text_fuse(&e->heap, ggtok_jinja_builder_end(&b)));
+    return give(e, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&b)));
 }
 
 /* ---- format, indent ---- */
 
 jinja_value ggtok_jinja_text_format(jinja_env *e, jinja_args *a) {
     jinja_text *t = text_at(e, a, 0);
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     uint32_t next = 1;
     size_t begin = 0;
-    jinja_charge(&e->heap, t->n / 4);
+    jinja_charge(&e->arena, t->n / 4);
     for (size_t i = 0; i < t->n; i++) {
         if (t->data[i] != '{') continue;
         if (i + 1 >= t->n || t->data[i + 1] != '}') {
-            ggtok_jinja_fail(&e->heap, "llama.cpp's dialect has no fields but '{}' in 'format'");
+            ggtok_jinja_fail(&e->arena, "llama.cpp's dialect has no fields but '{}' in 'format'");
         }
         if (begin < i) {
             ggtok_jinja_builder_text(
-                &b, ggtok_jinja_text_fuse(&e->heap, ggtok_jinja_text_cut(&e->heap, t, begin, i)));
+                &b, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_text_cut(&e->arena, t, begin, i)));
         }
         ggtok_jinja_builder_text(&b, ggtok_jinja_llama_text(e, ggtok_jinja_args_at(e, a, next++)));
         begin = ++i + 1;
     }
     if (begin < t->n) {
         ggtok_jinja_builder_text(
-            &b, ggtok_jinja_text_fuse(&e->heap, ggtok_jinja_text_cut(&e->heap, t, begin, t->n)));
+            &b, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_text_cut(&e->arena, t, begin, t->n)));
     }
     return give(e, ggtok_jinja_builder_end(&b));
 }
 
 static jinja_text *indentation(jinja_env *e, jinja_value width) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (width.type == JINJA_STRING) return width.as.text;
     int64_t n = width.type == JINJA_INT ? width.as.i : 4;
     if (n < 0 || n > (int64_t)JINJA_MAX_TEXT)
-        ggtok_jinja_fail(h, "an indentation by %lld", (long long)n);
-    jinja_charge_bytes(h, (uint64_t)n);
-    uint8_t *spaces = jinja_alloc(h, (size_t)n);
+        ggtok_jinja_fail(mem, "an indentation by %lld", (long long)n);
+    jinja_charge_bytes(mem, (uint64_t)n);
+    uint8_t *spaces = jinja_alloc(mem, (size_t)n);
     memset(spaces, ' ', (size_t)n);
-    return ggtok_jinja_text_of(h, spaces, (size_t)n, JINJA_OWN);
+    return ggtok_jinja_text_of(mem, spaces, (size_t)n, JINJA_FROM_TEMPLATE);
 }
 
 /* Line by line; empty lines at the beginning are lost, as there is nothing before them that a
@@ -257,12 +258,12 @@ jinja_value ggtok_jinja_text_indent(jinja_env *e, jinja_args *a) {
     bool first = ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(e, a, "first", 2));
     bool blank = ggtok_jinja_llama_truth(e, ggtok_jinja_args_named(e, a, "blank", 3));
     jinja_text *t = text_at(e, a, 0), *space = indentation(e, width);
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     b.merge = true;
     for (size_t at = 0; at < t->n;) {
         const uint8_t *newline = memchr(t->data + at, '\n', t->n - at);
         size_t end = newline ? (size_t)(newline - t->data) : t->n;
-        jinja_charge(&e->heap, 1);
+        jinja_charge(&e->arena, 1);
         if (b.n) ggtok_jinja_builder_cut(&b, t, at - 1, at);
         if (b.n ? end > at || blank : first) ggtok_jinja_builder_text(&b, space);
         ggtok_jinja_builder_cut(&b, t, at, end);
@@ -272,7 +273,7 @@ jinja_value ggtok_jinja_text_indent(jinja_env *e, jinja_args *a) {
         ggtok_jinja_builder_cut(&b, t, t->n - 1, t->n);
         if (blank) ggtok_jinja_builder_text(&b, space);
     }
-    return give(e, ggtok_jinja_text_fuse(&e->heap, ggtok_jinja_builder_end(&b)));
+    return give(e, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&b)));
 }
 
 /* ---- numbers, the rest ---- */
@@ -311,9 +312,9 @@ jinja_value ggtok_jinja_text_int(jinja_env *e, jinja_args *a) {
                 own = ggtok_jinja_args_named(e, a, "base", 2);
     int64_t i, base = own.type == JINJA_UNDEFINED ? 10 : (int32_t)ggtok_jinja_llama_int(e, own);
     if (base != 0 && (base < 2 || base > 36)) {
-        ggtok_jinja_fail(&e->heap, "the base of 'int' must be 0 or between 2 and 36");
+        ggtok_jinja_fail(&e->arena, "the base of 'int' must be 0 or between 2 and 36");
     }
-    jinja_charge_bytes(&e->heap, 4 * (uint64_t)text_at(e, a, 0)->n);
+    jinja_charge_bytes(&e->arena, 4 * (uint64_t)text_at(e, a, 0)->n);
     if (read_int(v.as.text, (int)base, &i)) return jinja_int(i);
     return jinja_int(other.type == JINJA_UNDEFINED ? 0 : ggtok_jinja_llama_int(e, other));
 }
@@ -322,7 +323,7 @@ jinja_value ggtok_jinja_text_float(jinja_env *e, jinja_args *a) {
     jinja_text *t = text_at(e, a, 0);
     jinja_value other = ggtok_jinja_args_named(e, a, "default", 1);
     double f;
-    size_t used = ggtok_jinja_strtod(&e->heap, t->data, t->n, &f), digits = 0;
+    size_t used = ggtok_jinja_strtod(&e->arena, t->data, t->n, &f), digits = 0;
     bool fits = used && (f - f != 0 || ggtok_jinja_float_is_normal(f));
     for (size_t i = 0; i < used; i++) digits += t->data[i] >= '0' && t->data[i] <= '9';
     if (f - f != 0 && digits) { /* an infinity that was written as a number is out of range */
@@ -352,14 +353,14 @@ jinja_value ggtok_jinja_text_safe(jinja_env *e, jinja_args *a) {
 jinja_value ggtok_jinja_text_slice(jinja_env *e, jinja_args *a) {
     jinja_text *t = text_at(e, a, 0);
     jinja_slice s = ggtok_jinja_llama_slice(e, a, t->n);
-    jinja_charge_bytes(&e->heap, s.n);
+    jinja_charge_bytes(&e->arena, s.n);
     if (s.step == 1) {
         size_t begin = (size_t)s.first;
-        jinja_text *cut = ggtok_jinja_text_cut(&e->heap, t, begin, begin + s.n);
-        return give(e, ggtok_jinja_text_fuse(&e->heap, cut));
+        jinja_text *cut = ggtok_jinja_text_cut(&e->arena, t, begin, begin + s.n);
+        return give(e, ggtok_jinja_text_fuse(&e->arena, cut));
     }
-    int label = ggtok_jinja_text_label(&e->heap, t);
-    uint8_t *data = jinja_alloc(&e->heap, s.n);
+    int label = ggtok_jinja_text_label(&e->arena, t);
+    uint8_t *data = jinja_alloc(&e->arena, s.n);
     for (size_t i = 0; i < s.n; i++) data[i] = t->data[s.first + (int64_t)i * s.step];
-    return give(e, ggtok_jinja_text_of(&e->heap, data, s.n, label < 0 ? 0 : (uint8_t)label));
+    return give(e, ggtok_jinja_text_of(&e->arena, data, s.n, label < 0 ? 0 : (uint8_t)label));
 }

@@ -3,7 +3,7 @@
 #include "jinja/llama/builtins.h"
 
 static jinja_value give_text(jinja_env *e, const char *s, size_t n) {
-    return jinja_new_id(e, jinja_of_text(ggtok_jinja_text_copy(&e->heap, s, n, 0)));
+    return jinja_new_id(e, jinja_of_text(ggtok_jinja_text_copy(&e->arena, s, n, 0)));
 }
 
 /* ---- numbers ---- */
@@ -34,7 +34,7 @@ jinja_value ggtok_jinja_llama_empty_text(jinja_env *e, jinja_args *a) {
     return (void)a, give_text(e, "", 0);
 }
 jinja_value ggtok_jinja_llama_empty_list(jinja_env *e, jinja_args *a) {
-    return (void)a, jinja_of_list(ggtok_jinja_list_new(&e->heap, 0));
+    return (void)a, jinja_of_list(ggtok_jinja_list_new(&e->arena, 0));
 }
 jinja_value ggtok_jinja_llama_zero(jinja_env *e, jinja_args *a) {
     return (void)e, (void)a, jinja_int(0);
@@ -64,8 +64,8 @@ jinja_value ggtok_jinja_llama_default(jinja_env *e, jinja_args *a) {
 /* ---- as text ---- */
 
 /* Six decimals, without zeros at the end but one. */
-static size_t show_float(jinja_heap *h, char out[JINJA_NUMBER_ROOM], double f) {
-    size_t n = ggtok_jinja_format(h, out, 'f', 6, false, f);
+static size_t show_float(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f) {
+    size_t n = ggtok_jinja_format(mem, out, 'f', 6, false, f);
     while (n && out[n - 1] == '0') n--;
     if (n && out[n - 1] == '.') out[n++] = '0';
     return n;
@@ -76,7 +76,7 @@ static void show(jinja_env *e, jinja_builder *b, jinja_value v);
 static void show_items(jinja_env *e, jinja_builder *b, jinja_value v) {
     const jinja_list *list = v.as.list;
     bool tuple = v.type == JINJA_TUPLE;
-    jinja_enter(&e->heap);
+    jinja_enter(&e->arena);
     ggtok_jinja_builder_add(b, tuple ? "(" : "[", 1, 0);
     for (uint32_t i = 0; i < list->n; i++) {
         if (i) ggtok_jinja_builder_add(b, ", ", 2, 0);
@@ -84,13 +84,13 @@ static void show_items(jinja_env *e, jinja_builder *b, jinja_value v) {
     }
     if (tuple && list->n == 1) ggtok_jinja_builder_add(b, ",", 1, 0);
     ggtok_jinja_builder_add(b, tuple ? ")" : "]", 1, 0);
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
 }
 
 static void show_dict(jinja_env *e, jinja_builder *b, jinja_value v) {
     const jinja_dict *dict = v.as.dict;
-    if (v.type == JINJA_LOOP) ggtok_jinja_loop_fill(&e->heap, v.as.dict);
-    jinja_enter(&e->heap);
+    if (v.type == JINJA_LOOP) ggtok_jinja_loop_fill(&e->arena, v.as.dict);
+    jinja_enter(&e->arena);
     ggtok_jinja_builder_add(b, "{", 1, 0);
     for (uint32_t i = 0; i < dict->n; i++) {
         if (i) ggtok_jinja_builder_add(b, ", ", 2, 0);
@@ -99,19 +99,19 @@ static void show_dict(jinja_env *e, jinja_builder *b, jinja_value v) {
         show(e, b, dict->entries[i].value);
     }
     ggtok_jinja_builder_add(b, "}", 1, 0);
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
 }
 
 /* What stands in brackets. */
 static JINJA_NOINLINE void put_number(jinja_builder *b, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
     size_t n = v.type == JINJA_INT ? ggtok_jinja_format_int(number, v.as.i)
-                                   : show_float(b->heap, number, v.as.f);
+                                   : show_float(b->arena, number, v.as.f);
     ggtok_jinja_builder_add(b, number, n, 0);
 }
 
 static void show(jinja_env *e, jinja_builder *b, jinja_value v) {
-    jinja_charge(&e->heap, 1);
+    jinja_charge(&e->arena, 1);
     switch (v.type) {
     case JINJA_UNDEFINED:
         ggtok_jinja_builder_add(b, "Undefined", 9, 0);
@@ -144,9 +144,9 @@ static void show(jinja_env *e, jinja_builder *b, jinja_value v) {
         ggtok_jinja_builder_add(b, v.as.function->name, strlen(v.as.function->name), 0);
         ggtok_jinja_builder_add(b, ">(", 2, 0);
         if (v.as.function->bound) {
-            jinja_enter(&e->heap);
+            jinja_enter(&e->arena);
             ggtok_jinja_show_debug(e, b, v.as.function->self);
-            jinja_leave(&e->heap);
+            jinja_leave(&e->arena);
         }
         ggtok_jinja_builder_add(b, ")", 1, 0);
         break;
@@ -182,12 +182,12 @@ jinja_text *ggtok_jinja_llama_text(jinja_env *e, jinja_value v) {
     case JINJA_TUPLE:
     case JINJA_DICT:
     case JINJA_LOOP: {
-        jinja_builder b = ggtok_jinja_builder_new(&e->heap, 32);
+        jinja_builder b = ggtok_jinja_builder_new(&e->arena, 32);
         b.merge = true;
         show(e, &b, v);
         return ggtok_jinja_builder_end(&b);
     }
-    default: ggtok_jinja_fail(&e->heap, "%s is not a string", ggtok_jinja_type_name(v));
+    default: ggtok_jinja_fail(&e->arena, "%s is not a string", ggtok_jinja_type_name(v));
     }
 }
 

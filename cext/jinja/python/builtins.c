@@ -13,7 +13,7 @@ static jinja_value filter_default(jinja_env *e, jinja_value *v) {
     bool empty_too = v[2].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[2]);
     bool use = v[0].type == JINJA_UNDEFINED || (empty_too && !ggtok_jinja_python_truth(e, v[0]));
     if (!use) return v[0];
-    return v[1].type == JINJA_ABSENT ? jinja_of_text(ggtok_jinja_text_of(&e->heap, "", 0, 0))
+    return v[1].type == JINJA_ABSENT ? jinja_of_text(ggtok_jinja_text_of(&e->arena, "", 0, 0))
                                      : v[1];
 }
 
@@ -21,7 +21,7 @@ static jinja_value filter_string(jinja_env *e, jinja_value *v) {
     return jinja_of_text(ggtok_jinja_str(e, v[0]));
 }
 static jinja_value filter_safe(jinja_env *e, jinja_value *v) {
-    jinja_text *t = ggtok_jinja_str(e, v[0]), *own = jinja_alloc(&e->heap, sizeof *own);
+    jinja_text *t = ggtok_jinja_str(e, v[0]), *own = jinja_alloc(&e->arena, sizeof *own);
     *own = *t;
     own->room = NULL;
     own->safe = true;
@@ -31,7 +31,7 @@ static jinja_value filter_escape(jinja_env *e, jinja_value *v) {
     return jinja_of_text(ggtok_jinja_escape(e, v[0]));
 }
 static jinja_value filter_forceescape(jinja_env *e, jinja_value *v) {
-    jinja_text *own = jinja_alloc(&e->heap, sizeof *own);
+    jinja_text *own = jinja_alloc(&e->arena, sizeof *own);
     *own = *ggtok_jinja_str(e, v[0]);
     own->safe = false;
     return jinja_of_text(ggtok_jinja_escape(e, jinja_of_text(own)));
@@ -53,10 +53,10 @@ static jinja_value filter_replace(jinja_env *e, jinja_value *v) {
 
 /* (value, width, first, blank) */
 static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (v[0].type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v[0]);
     if (v[0].type != JINJA_STRING)
-        ggtok_jinja_fail(h, "'indent' of %s", ggtok_jinja_python_type(v[0]));
+        ggtok_jinja_fail(mem, "'indent' of %s", ggtok_jinja_python_type(v[0]));
     jinja_text *t = v[0].as.text, *space;
     bool first = v[2].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[2]);
     bool blank = v[3].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[3]);
@@ -64,21 +64,21 @@ static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
         space = v[1].as.text;
     } else {
         int64_t n = v[1].type == JINJA_ABSENT ? 4 : ggtok_jinja_index(e, v[1]);
-        if (n > 10000) ggtok_jinja_fail(h, "an indentation by more than 10000");
-        uint8_t *data = jinja_alloc(h, n > 0 ? (size_t)n : 1);
+        if (n > 10000) ggtok_jinja_fail(mem, "an indentation by more than 10000");
+        uint8_t *data = jinja_alloc(mem, n > 0 ? (size_t)n : 1);
         memset(data, ' ', n > 0 ? (size_t)n : 1);
-        space = ggtok_jinja_text_of(h, data, n > 0 ? (size_t)n : 0, JINJA_OWN);
+        space = ggtok_jinja_text_of(mem, data, n > 0 ? (size_t)n : 0, JINJA_FROM_TEMPLATE);
     }
-    jinja_value lines_of[2] = {
-        jinja_of_text(ggtok_jinja_text_concat(h, t, ggtok_jinja_text_of(h, "\n", 1, JINJA_OWN))),
-        jinja_absent()};
+    jinja_value lines_of[2] = {jinja_of_text(ggtok_jinja_text_concat(
+                                   mem, t, ggtok_jinja_text_of(mem, "\n", 1, JINJA_FROM_TEMPLATE))),
+                               jinja_absent()};
     jinja_list *lines = ggtok_jinja_py_splitlines(e, lines_of).as.list;
-    jinja_builder b = ggtok_jinja_builder_new(h, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(mem, t->n);
     b.merge = true;
     for (uint32_t i = 0; i < lines->n; i++) {
         jinja_text *line = lines->data[i].as.text;
-        jinja_charge(h, 1);
-        if (i) ggtok_jinja_builder_add(&b, "\n", 1, JINJA_OWN);
+        jinja_charge(mem, 1);
+        if (i) ggtok_jinja_builder_add(&b, "\n", 1, JINJA_FROM_TEMPLATE);
         if (i ? blank || line->n : first) ggtok_jinja_builder_text(&b, space);
         ggtok_jinja_builder_text(&b, line);
     }
@@ -89,27 +89,27 @@ static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
 
 /* (value, length, killwords, end, leeway) */
 static jinja_value filter_truncate(jinja_env *e, jinja_value *v) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (v[3].type == JINJA_ABSENT)
-        v[3] = jinja_of_text(ggtok_jinja_text_of(h, "...", 3, JINJA_OWN));
+        v[3] = jinja_of_text(ggtok_jinja_text_of(mem, "...", 3, JINJA_FROM_TEMPLATE));
     int64_t length = v[1].type == JINJA_ABSENT ? 255 : ggtok_jinja_index(e, v[1]);
     int64_t leeway = missing(v[4]) ? 5 : ggtok_jinja_index(e, v[4]),
             n_end = ggtok_jinja_len(e, v[3]);
     if (length < n_end)
-        ggtok_jinja_fail(h, "expected length >= %lld, got %lld", (long long)n_end,
+        ggtok_jinja_fail(mem, "expected length >= %lld, got %lld", (long long)n_end,
                          (long long)length);
-    if (leeway < 0) ggtok_jinja_fail(h, "expected leeway >= 0, got %lld", (long long)leeway);
+    if (leeway < 0) ggtok_jinja_fail(mem, "expected leeway >= 0, got %lld", (long long)leeway);
     if (ggtok_jinja_len(e, v[0]) - length <= leeway) return v[0];
     if (v[0].type != JINJA_STRING || v[3].type != JINJA_STRING)
-        ggtok_jinja_fail(h, "'truncate' of %s", ggtok_jinja_python_type(v[0]));
+        ggtok_jinja_fail(mem, "'truncate' of %s", ggtok_jinja_python_type(v[0]));
     jinja_text *t = v[0].as.text, *end = v[3].as.text;
     jinja_text *cut =
-        ggtok_jinja_text_cut(h, t, 0, ggtok_jinja_byte_of(h, t, (uint64_t)(length - n_end)));
+        ggtok_jinja_text_cut(mem, t, 0, ggtok_jinja_byte_of(mem, t, (uint64_t)(length - n_end)));
     if (v[2].type == JINJA_ABSENT || !ggtok_jinja_python_truth(e, v[2])) {
-        size_t at = ggtok_jinja_text_rfind(h, cut, ggtok_jinja_text_of(h, " ", 1, 0), cut->n);
-        if (at != SIZE_MAX) cut = ggtok_jinja_text_cut(h, cut, 0, at);
+        size_t at = ggtok_jinja_text_rfind(mem, cut, ggtok_jinja_text_of(mem, " ", 1, 0), cut->n);
+        if (at != SIZE_MAX) cut = ggtok_jinja_text_cut(mem, cut, 0, at);
     }
-    return jinja_of_text(ggtok_jinja_text_concat(h, cut, end));
+    return jinja_of_text(ggtok_jinja_text_concat(mem, cut, end));
 }
 
 static jinja_value filter_wordcount(jinja_env *e, jinja_value *v) {
@@ -117,7 +117,7 @@ static jinja_value filter_wordcount(jinja_env *e, jinja_value *v) {
     const uint8_t *p = t->data, *end = p + t->n;
     int64_t n = 0;
     bool inside = false;
-    jinja_charge(&e->heap, 1 + t->n / 2);
+    jinja_charge(&e->arena, 1 + t->n / 2);
     while (p < end) {
         uint32_t c = utf8_next(&p);
         bool word =
@@ -137,20 +137,20 @@ static jinja_value filter_center(jinja_env *e, jinja_value *v) {
 
 /* The % operator with the arguments as a tuple, or as a dict of keywords. */
 static jinja_value filter_format(jinja_env *e, jinja_value *v) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     const jinja_list *given = v[1].as.list;
-    jinja_list *places = ggtok_jinja_list_new(h, given->n);
-    jinja_dict *names = ggtok_jinja_dict_new(h, 0);
-    JINJA_EACH(h, i, given->n) {
+    jinja_list *places = ggtok_jinja_list_new(mem, given->n);
+    jinja_dict *names = ggtok_jinja_dict_new(mem, 0);
+    JINJA_EACH(mem, i, given->n) {
         jinja_value one = given->data[i];
         if (one.type != JINJA_KEYWORD)
-            ggtok_jinja_list_push(h, places, one);
+            ggtok_jinja_list_push(mem, places, one);
         else
-            ggtok_jinja_dict_set(h, names, jinja_of_text(one.as.keyword->name),
+            ggtok_jinja_dict_set(mem, names, jinja_of_text(one.as.keyword->name),
                                  one.as.keyword->value);
     }
     if (places->n && names->n)
-        ggtok_jinja_fail(h, "can't handle positional and keyword arguments at the same time");
+        ggtok_jinja_fail(mem, "can't handle positional and keyword arguments at the same time");
     return ggtok_jinja_percent(e, ggtok_jinja_str(e, v[0]),
                                names->n ? jinja_of_dict(names) : jinja_of_tuple(places));
 }
@@ -158,7 +158,7 @@ static jinja_value filter_format(jinja_env *e, jinja_value *v) {
 /* attr: an attribute alone, not an item. */
 static jinja_value filter_attr(jinja_env *e, jinja_value *v) {
     if (v[1].type != JINJA_STRING) {
-        ggtok_jinja_fail(&e->heap, "attribute name must be string, not '%s'",
+        ggtok_jinja_fail(&e->arena, "attribute name must be string, not '%s'",
                          ggtok_jinja_python_type(v[1]));
     }
     jinja_value found = ggtok_jinja_own_attribute(e, v[0], v[1].as.text);
@@ -167,13 +167,13 @@ static jinja_value filter_attr(jinja_env *e, jinja_value *v) {
 
 static jinja_value filter_urlencode(jinja_env *e, jinja_value *v) {
     if (v[0].type == JINJA_DICT || jinja_is_array(v[0])) {
-        ggtok_jinja_fail(&e->heap, "'urlencode' of %s isn't supported",
+        ggtok_jinja_fail(&e->arena, "'urlencode' of %s isn't supported",
                          ggtok_jinja_python_type(v[0]));
     }
     jinja_text *t = ggtok_jinja_str(e, v[0]);
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     b.merge = true;
-    jinja_charge(&e->heap, t->n);
+    jinja_charge(&e->arena, t->n);
     for (size_t i = 0; i < t->n; i++) {
         uint8_t c = t->data[i];
         char text[3] = {'%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15]};
@@ -269,16 +269,16 @@ TYPE_TEST(is_mapping, v[0].type == JINJA_DICT)
 TYPE_TEST(is_none, v[0].type == JINJA_NONE)
 TYPE_TEST(is_string, v[0].type == JINJA_STRING)
 TYPE_TEST(is_in, ggtok_jinja_python_in(e, v[0], v[1]))
-TYPE_TEST(is_eq, ggtok_jinja_python_equal(&e->heap, v[0], v[1]))
-TYPE_TEST(is_ne, !ggtok_jinja_python_equal(&e->heap, v[0], v[1]))
+TYPE_TEST(is_eq, ggtok_jinja_python_equal(&e->arena, v[0], v[1]))
+TYPE_TEST(is_ne, !ggtok_jinja_python_equal(&e->arena, v[0], v[1]))
 TYPE_TEST(is_lt, ggtok_jinja_python_less(e, v[0], v[1], JINJA_LT))
 TYPE_TEST(is_le, ggtok_jinja_python_less(e, v[0], v[1], JINJA_LE))
 TYPE_TEST(is_gt, ggtok_jinja_python_less(e, v[0], v[1], JINJA_GT))
 TYPE_TEST(is_ge, ggtok_jinja_python_less(e, v[0], v[1], JINJA_GE))
 
 static bool names_row(jinja_env *e, jinja_value v, const jinja_python_row *rows, size_t n) {
-    if (!ggtok_jinja_python_hashable(&e->heap, v)) {
-        ggtok_jinja_fail(&e->heap, "unhashable type: '%s'", ggtok_jinja_python_type(v));
+    if (!ggtok_jinja_python_hashable(&e->arena, v)) {
+        ggtok_jinja_fail(&e->arena, "unhashable type: '%s'", ggtok_jinja_python_type(v));
     }
     return v.type == JINJA_STRING && ggtok_jinja_python_row_of(rows, n, v.as.text) >= 0;
 }
@@ -287,7 +287,7 @@ TYPE_TEST(is_test, names_row(e, v[0], ggtok_jinja_python_tests, ggtok_jinja_pyth
 
 static jinja_value remainder_is(jinja_env *e, jinja_value a, jinja_value b, int64_t wanted) {
     jinja_value rest = ggtok_jinja_python_binary(e, JINJA_MOD, a, b);
-    return jinja_bool(ggtok_jinja_python_equal(&e->heap, rest, jinja_int(wanted)));
+    return jinja_bool(ggtok_jinja_python_equal(&e->arena, rest, jinja_int(wanted)));
 }
 static jinja_value is_odd(jinja_env *e, jinja_value *v) {
     return remainder_is(e, v[0], jinja_int(2), 1);
@@ -365,13 +365,13 @@ const size_t ggtok_jinja_python_n_tests =
 /* ---- globals ---- */
 
 static jinja_value global_range(jinja_env *e, jinja_value *v) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     bool one = v[1].type == JINJA_ABSENT;
-    jinja_range *r = jinja_alloc(h, sizeof *r);
+    jinja_range *r = jinja_alloc(mem, sizeof *r);
     *r = (jinja_range){.start = one ? 0 : ggtok_jinja_index(e, v[0]),
                        .stop = ggtok_jinja_index(e, v[one ? 0 : 1])};
     r->step = v[2].type == JINJA_ABSENT ? 1 : ggtok_jinja_index(e, v[2]);
-    if (!r->step) ggtok_jinja_fail(h, "range() arg 3 must not be zero");
+    if (!r->step) ggtok_jinja_fail(mem, "range() arg 3 must not be zero");
     uint64_t n = 0, step = r->step > 0 ? (uint64_t)r->step : 0 - (uint64_t)r->step;
     if (r->step > 0 && r->start < r->stop)
         n = ((uint64_t)r->stop - (uint64_t)r->start - 1) / step + 1;
@@ -379,36 +379,36 @@ static jinja_value global_range(jinja_env *e, jinja_value *v) {
         n = ((uint64_t)r->start - (uint64_t)r->stop - 1) / step + 1;
     if (n > 100000)
         ggtok_jinja_fail(
-            h, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
+            mem, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
     r->n = (int64_t)n;
     return (jinja_value){.type = JINJA_RANGE, .as.range = r};
 }
 
 /* dict(mapping or pairs, **kwargs) */
 static jinja_value global_dict(jinja_env *e, jinja_value *v) {
-    jinja_heap *h = &e->heap;
-    jinja_dict *dict = ggtok_jinja_dict_new(h, 0);
+    jinja_arena *mem = &e->arena;
+    jinja_dict *dict = ggtok_jinja_dict_new(mem, 0);
     const jinja_list *given = v[0].as.list;
-    JINJA_EACH(h, i, given->n) {
+    JINJA_EACH(mem, i, given->n) {
         jinja_value one = given->data[i];
         if (one.type == JINJA_KEYWORD) {
-            ggtok_jinja_dict_set(h, dict, jinja_of_text(one.as.keyword->name),
+            ggtok_jinja_dict_set(mem, dict, jinja_of_text(one.as.keyword->name),
                                  one.as.keyword->value);
             continue;
         }
-        if (i) ggtok_jinja_fail(h, "dict expected at most 1 argument");
+        if (i) ggtok_jinja_fail(mem, "dict expected at most 1 argument");
         if (one.type == JINJA_DICT) {
-            JINJA_EACH(h, k, one.as.dict->n) {
-                ggtok_jinja_dict_set(h, dict, one.as.dict->entries[k].key,
+            JINJA_EACH(mem, k, one.as.dict->n) {
+                ggtok_jinja_dict_set(mem, dict, one.as.dict->entries[k].key,
                                      one.as.dict->entries[k].value);
             }
             continue;
         }
         if (one.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, one); /* asked for keys */
         jinja_list *pairs = ggtok_jinja_items(e, one);
-        JINJA_EACH(h, k, pairs->n) {
+        JINJA_EACH(mem, k, pairs->n) {
             jinja_list *pair = ggtok_jinja_items(e, pairs->data[k]);
-            if (pair->n != 2) ggtok_jinja_fail(h, "a pair of dict() has %u items", pair->n);
+            if (pair->n != 2) ggtok_jinja_fail(mem, "a pair of dict() has %u items", pair->n);
             ggtok_jinja_python_key(e, dict, pair->data[0], pair->data[1]);
         }
     }
@@ -417,9 +417,9 @@ static jinja_value global_dict(jinja_env *e, jinja_value *v) {
 
 static jinja_value global_namespace(jinja_env *e, jinja_value *v) {
     jinja_value dict = global_dict(e, v);
-    JINJA_EACH(&e->heap, i, dict.as.dict->n) {
+    JINJA_EACH(&e->arena, i, dict.as.dict->n) {
         jinja_value name = dict.as.dict->entries[i].key;
-        if (name.type == JINJA_STRING) ggtok_jinja_check_field(&e->heap, name.as.text);
+        if (name.type == JINJA_STRING) ggtok_jinja_check_field(&e->arena, name.as.text);
     }
     dict.type = JINJA_NAMESPACE;
     return dict;
@@ -427,38 +427,39 @@ static jinja_value global_namespace(jinja_env *e, jinja_value *v) {
 
 static jinja_value new_object(jinja_env *e, jinja_object_kind kind, jinja_list *items,
                               jinja_text *text) {
-    jinja_object *object = jinja_alloc(&e->heap, sizeof *object);
+    jinja_object *object = jinja_alloc(&e->arena, sizeof *object);
     *object = (jinja_object){.kind = kind, .items = items, .text = text};
     return (jinja_value){.type = JINJA_OBJECT, .as.object = object};
 }
 
 static jinja_value global_cycler(jinja_env *e, jinja_value *v) {
-    if (!v[0].as.list->n) ggtok_jinja_fail(&e->heap, "at least one item has to be provided");
+    if (!v[0].as.list->n) ggtok_jinja_fail(&e->arena, "at least one item has to be provided");
     return new_object(e, JINJA_CYCLER, v[0].as.list, NULL);
 }
 
 static jinja_value global_joiner(jinja_env *e, jinja_value *v) {
-    jinja_text *by = v[0].type == JINJA_ABSENT ? ggtok_jinja_text_of(&e->heap, ", ", 2, JINJA_OWN)
-                                               : ggtok_jinja_str(e, v[0]);
+    jinja_text *by = v[0].type == JINJA_ABSENT
+                         ? ggtok_jinja_text_of(&e->arena, ", ", 2, JINJA_FROM_TEMPLATE)
+                         : ggtok_jinja_str(e, v[0]);
     return new_object(e, JINJA_JOINER, NULL, by);
 }
 
 jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_args *args) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     switch (object->kind) {
     case JINJA_LOOP_CONTEXT:
-        if (args->n != 1) ggtok_jinja_fail(h, "a recursive loop takes one argument");
+        if (args->n != 1) ggtok_jinja_fail(mem, "a recursive loop takes one argument");
         return ggtok_jinja_loop_recurse(e, object, args->v[0]);
     case JINJA_JOINER:
         if (object->next++) return jinja_of_text(object->text);
-        return jinja_of_text(ggtok_jinja_text_of(h, "", 0, 0));
-    default: ggtok_jinja_fail(h, "this object is not callable");
+        return jinja_of_text(ggtok_jinja_text_of(mem, "", 0, 0));
+    default: ggtok_jinja_fail(mem, "this object is not callable");
     }
 }
 
 /* The object whose method this is: all kinds of objects share one row of the table. */
 static jinja_object *self_of(jinja_env *e, const jinja_value *v, jinja_object_kind kind) {
-    if (v[0].as.object->kind != kind) ggtok_jinja_fail(&e->heap, "the value is undefined");
+    if (v[0].as.object->kind != kind) ggtok_jinja_fail(&e->arena, "the value is undefined");
     return v[0].as.object;
 }
 
@@ -466,14 +467,14 @@ static jinja_object *self_of(jinja_env *e, const jinja_value *v, jinja_object_ki
 static jinja_value loop_cycle(jinja_env *e, jinja_value *v) {
     const jinja_object *loop = self_of(e, v, JINJA_LOOP_CONTEXT);
     const jinja_list *items = v[1].as.list;
-    if (!items->n) ggtok_jinja_fail(&e->heap, "no items for cycling given");
+    if (!items->n) ggtok_jinja_fail(&e->arena, "no items for cycling given");
     return items->data[loop->index0 % items->n];
 }
 static jinja_value loop_changed(jinja_env *e, jinja_value *v) {
     jinja_object *loop = self_of(e, v, JINJA_LOOP_CONTEXT);
     jinja_value now = jinja_of_tuple(v[1].as.list);
     bool same =
-        loop->last.type != JINJA_ABSENT && ggtok_jinja_python_equal(&e->heap, loop->last, now);
+        loop->last.type != JINJA_ABSENT && ggtok_jinja_python_equal(&e->arena, loop->last, now);
     loop->last = now;
     return jinja_bool(!same);
 }
@@ -492,13 +493,13 @@ static jinja_value global_raise(jinja_env *e, jinja_value *v) {
     const jinja_text *t = ggtok_jinja_str(e, v[0]);
     size_t n = t->n < 480 ? t->n : 480;
     while (n < t->n && n && utf8_continues(t->data[n])) n--;
-    ggtok_jinja_fail(&e->heap, "%.*s", (int)n, n ? (const char *)t->data : "");
+    ggtok_jinja_fail(&e->arena, "%.*s", (int)n, n ? (const char *)t->data : "");
 }
 
 static jinja_value global_strftime(jinja_env *e, jinja_value *v) {
-    if (v[0].type != JINJA_STRING) ggtok_jinja_fail(&e->heap, "strftime_now takes a format");
+    if (v[0].type != JINJA_STRING) ggtok_jinja_fail(&e->arena, "strftime_now takes a format");
     return jinja_of_text(
-        ggtok_jinja_strftime(&e->heap, &e->options.now, v[0].as.text, JINJA_TRANSFORMERS));
+        ggtok_jinja_strftime(&e->arena, &e->options.now, v[0].as.text, JINJA_TRANSFORMERS));
 }
 
 const jinja_python_row ggtok_jinja_python_globals[] = {

@@ -14,11 +14,11 @@
 
 /* ---- integers beyond 64 bits (number_python.c) ---- */
 
-jinja_value ggtok_jinja_negated(jinja_heap *h, jinja_value big);
+jinja_value ggtok_jinja_negated(jinja_arena *mem, jinja_value big);
 /* Fails if one of them is such. */
 void ggtok_jinja_refuse_big(jinja_env *e, jinja_value a, jinja_value b);
 /* Values of two types that aren't equal: false, unless only Python could tell, a failure. */
-bool ggtok_jinja_is_other_number(jinja_heap *h, jinja_value a, jinja_value b);
+bool ggtok_jinja_is_other_number(jinja_arena *mem, jinja_value a, jinja_value b);
 
 /* str.isspace() */
 bool ggtok_jinja_is_space(uint32_t c);
@@ -56,7 +56,7 @@ void ggtok_jinja_frame_reset(jinja_env *e, const jinja_frame_plan *plan, jinja_f
 
 /* ---- values (values_python.c, repr_python.c) ---- */
 
-bool ggtok_jinja_python_hashable(jinja_heap *h, jinja_value v);
+bool ggtok_jinja_python_hashable(jinja_arena *mem, jinja_value v);
 jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_args *args);
 /* Lower, upper, title case of a code point: how many, written to out. */
 typedef enum jinja_case { JINJA_LOWER, JINJA_UPPER, JINJA_TITLE, JINJA_FOLD } jinja_case;
@@ -95,9 +95,10 @@ jinja_text *ggtok_jinja_python_json(jinja_env *e, jinja_value v, bool ascii, jin
                                     jinja_value separators, bool sort);
 
 /* Texts in code points. */
-bool ggtok_jinja_is_ascii(jinja_heap *h, jinja_text *t);
-size_t ggtok_jinja_byte_of(jinja_heap *h, jinja_text *t, uint64_t at); /* of the at-th, at most n */
-uint64_t ggtok_jinja_char_of(jinja_heap *h, jinja_text *t, size_t byte);
+bool ggtok_jinja_is_ascii(jinja_arena *mem, jinja_text *t);
+size_t ggtok_jinja_byte_of(jinja_arena *mem, jinja_text *t,
+                           uint64_t at); /* of the at-th, at most n */
+uint64_t ggtok_jinja_char_of(jinja_arena *mem, jinja_text *t, size_t byte);
 
 /* ---- evaluation (exec_python.c, eval_python.c) ---- */
 
@@ -114,7 +115,7 @@ jinja_value ggtok_jinja_python_eval_concat(jinja_env *e, const jinja_node *node)
 jinja_value ggtok_jinja_python_missing(jinja_env *e, const jinja_node *node);
 void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value value);
 /* Refuses a name that a namespace can't have. */
-void ggtok_jinja_check_field(jinja_heap *h, const jinja_text *name);
+void ggtok_jinja_check_field(jinja_arena *mem, const jinja_text *name);
 /* Arguments of a call from kid `from` on, * and ** spread, with room for more after them. */
 jinja_args ggtok_jinja_python_arguments_of(jinja_env *e, const jinja_node *node, uint32_t from,
                                            uint32_t room);

@@ -5,7 +5,7 @@
 
 jinja_value ggtok_jinja_python_function(jinja_env *e, const jinja_python_row *row,
                                         const jinja_value *self) {
-    jinja_function *f = jinja_alloc(&e->heap, sizeof *f);
+    jinja_function *f = jinja_alloc(&e->arena, sizeof *f);
     *f = (jinja_function){.kind = JINJA_BUILTIN, .name = row->name, .extra = row};
     if (self) f->bound = true, f->self = *self;
     return (jinja_value){.type = JINJA_FUNCTION, .as.function = f};
@@ -28,34 +28,35 @@ void ggtok_jinja_python_find_builtins(jinja_symbol *symbol) {
 }
 
 static void spread_into(jinja_env *e, jinja_list *list, jinja_value v, bool named) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (!named) {
         jinja_list *items = ggtok_jinja_items(e, v);
-        JINJA_EACH(h, i, items->n) ggtok_jinja_list_push(h, list, items->data[i]);
+        JINJA_EACH(mem, i, items->n) ggtok_jinja_list_push(mem, list, items->data[i]);
         return;
     }
-    if (v.type != JINJA_DICT) ggtok_jinja_fail(h, "the argument after ** is not a dict");
-    JINJA_EACH(h, i, v.as.dict->n) {
+    if (v.type != JINJA_DICT) ggtok_jinja_fail(mem, "the argument after ** is not a dict");
+    JINJA_EACH(mem, i, v.as.dict->n) {
         const jinja_entry *entry = &v.as.dict->entries[i];
-        if (entry->key.type != JINJA_STRING) ggtok_jinja_fail(h, "keywords must be strings");
-        jinja_keyword *keyword = jinja_alloc(h, sizeof *keyword);
+        if (entry->key.type != JINJA_STRING) ggtok_jinja_fail(mem, "keywords must be strings");
+        jinja_keyword *keyword = jinja_alloc(mem, sizeof *keyword);
         *keyword = (jinja_keyword){entry->key.as.text, entry->value};
-        ggtok_jinja_list_push(h, list, (jinja_value){.type = JINJA_KEYWORD, .as.keyword = keyword});
+        ggtok_jinja_list_push(mem, list,
+                              (jinja_value){.type = JINJA_KEYWORD, .as.keyword = keyword});
     }
 }
 
 jinja_args ggtok_jinja_python_arguments_of(jinja_env *e, const jinja_node *node, uint32_t from,
                                            uint32_t room) {
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, node->n - from + room + 1);
-    ggtok_jinja_list_push(&e->heap, list, jinja_absent()); /* for a function's self */
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, node->n - from + room + 1);
+    ggtok_jinja_list_push(&e->arena, list, jinja_absent()); /* for a function's self */
     for (uint32_t i = from; i < node->n; i++) {
         const jinja_node *kid = node->kids[i];
         if (kid->kind == N_SPREAD)
             spread_into(e, list, ggtok_jinja_eval(e, kid->kids[0]), kid->flag);
         else
-            ggtok_jinja_list_push(&e->heap, list, ggtok_jinja_eval(e, kid));
+            ggtok_jinja_list_push(&e->arena, list, ggtok_jinja_eval(e, kid));
     }
-    for (uint32_t i = 0; i < room; i++) ggtok_jinja_list_push(&e->heap, list, jinja_absent());
+    for (uint32_t i = 0; i < room; i++) ggtok_jinja_list_push(&e->arena, list, jinja_absent());
     return (jinja_args){.v = list->data + 1, .n = list->n - 1 - room};
 }
 
@@ -74,24 +75,24 @@ static bool next_parameter(const char **p, const char **name, size_t *n, bool *o
 }
 
 static _Noreturn void fail_extra(jinja_env *e, const jinja_python_row *row) {
-    ggtok_jinja_fail(&e->heap, "'%s' got an argument that it doesn't take", row->name);
+    ggtok_jinja_fail(&e->arena, "'%s' got an argument that it doesn't take", row->name);
 }
 
 /* The arguments in the order of the signature. */
 static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinja_args *args,
                            jinja_value v[MOST_PARAMETERS]) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     const char *p = row->signature, *name;
     size_t n;
     uint32_t n_used = 0, place = 0, i = 0;
     bool optional;
-    jinja_charge(h, args->n / 2); /* each parameter may look at each argument */
+    jinja_charge(mem, args->n / 2); /* each parameter may look at each argument */
     for (; next_parameter(&p, &name, &n, &optional); i++) {
         if (*name == '*') { /* all that is left */
-            jinja_list *rest = ggtok_jinja_list_new(h, args->n);
+            jinja_list *rest = ggtok_jinja_list_new(mem, args->n);
             for (uint32_t k = place; k < args->n; k++) {
                 if (n == 1 && args->v[k].type == JINJA_KEYWORD) fail_extra(e, row);
-                ggtok_jinja_list_push(h, rest, args->v[k]);
+                ggtok_jinja_list_push(mem, rest, args->v[k]);
             }
             v[i] = jinja_of_list(rest);
             return;
@@ -111,7 +112,7 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
             n_used++;
         }
         if (v[i].type == JINJA_ABSENT && !optional) {
-            ggtok_jinja_fail(h, "'%s' lacks its argument '%.*s'", row->name, (int)n, name);
+            ggtok_jinja_fail(mem, "'%s' lacks its argument '%.*s'", row->name, (int)n, name);
         }
     }
     if (n_used != args->n) fail_extra(e, row);
@@ -120,17 +121,17 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
 /* A level of its own: arguments, and what the function has, take several hundred bytes of stack. */
 jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, jinja_args *args) {
     jinja_value v[MOST_PARAMETERS];
-    jinja_enter(&e->heap);
+    jinja_enter(&e->arena);
     take_arguments(e, row, args, v);
     jinja_value result = row->run(e, v);
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
     return result;
 }
 
 /* ---- members ---- */
 
 static jinja_value method_of(jinja_env *e, jinja_value object, const jinja_text *name) {
-    jinja_charge(&e->heap, 4); /* some sixty names */
+    jinja_charge(&e->arena, 4); /* some sixty names */
     for (size_t i = 0; i < ggtok_jinja_python_n_methods; i++) {
         const jinja_python_row *row = &ggtok_jinja_python_methods[i];
         if (!(row->types >> object.type & 1) || !ggtok_jinja_text_is(name, row->name)) continue;
@@ -147,7 +148,7 @@ static jinja_value method_of(jinja_env *e, jinja_value object, const jinja_text 
 jinja_value ggtok_jinja_own_attribute(jinja_env *e, jinja_value object, jinja_text *name) {
     if (object.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, object);
     if (object.type == JINJA_NAMESPACE) {
-        jinja_value *found = ggtok_jinja_dict_find(&e->heap, object.as.dict, jinja_of_text(name));
+        jinja_value *found = ggtok_jinja_dict_find(&e->arena, object.as.dict, jinja_of_text(name));
         return found ? *found : jinja_absent();
     }
     if (object.type == JINJA_OBJECT && object.as.object->kind == JINJA_SELF) return jinja_absent();
@@ -166,21 +167,21 @@ jinja_value ggtok_jinja_own_attribute(jinja_env *e, jinja_value object, jinja_te
     if (object.type == JINJA_FUNCTION && object.as.function->kind != JINJA_BUILTIN &&
         ggtok_jinja_text_is(name, "name")) {
         const char *own = object.as.function->name;
-        return jinja_of_text(ggtok_jinja_text_copy(&e->heap, own, strlen(own), 0));
+        return jinja_of_text(ggtok_jinja_text_copy(&e->arena, own, strlen(own), 0));
     }
     return method_of(e, object, name);
 }
 
 /* obj[key] as Python has it; absent: TypeError or LookupError. */
 static jinja_value own_item(jinja_env *e, jinja_value object, jinja_value key) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     bool index = key.type == JINJA_INT || key.type == JINJA_BOOL;
     int64_t i = key.type == JINJA_INT ? key.as.i : key.type == JINJA_BOOL ? key.as.truth : 0;
     switch (object.type) {
     case JINJA_UNDEFINED: ggtok_jinja_fail_undefined(e, object);
     case JINJA_DICT: {
-        if (!ggtok_jinja_python_hashable(h, key)) return jinja_absent();
-        jinja_value *found = ggtok_jinja_dict_find(h, object.as.dict, key);
+        if (!ggtok_jinja_python_hashable(mem, key)) return jinja_absent();
+        jinja_value *found = ggtok_jinja_dict_find(mem, object.as.dict, key);
         return found ? *found : jinja_absent();
     }
     case JINJA_LIST:
@@ -192,12 +193,12 @@ static jinja_value own_item(jinja_env *e, jinja_value object, jinja_value key) {
         if (!index || i < 0 || i >= object.as.range->n) return jinja_absent();
         return jinja_int(jinja_range_at(object.as.range, i));
     case JINJA_STRING: {
-        uint32_t n = ggtok_jinja_chars(h, object.as.text);
+        uint32_t n = ggtok_jinja_chars(mem, object.as.text);
         if (i < 0) i += n;
         if (!index || i < 0 || i >= n) return jinja_absent();
-        size_t begin = ggtok_jinja_byte_of(h, object.as.text, (uint64_t)i);
-        size_t end = ggtok_jinja_byte_of(h, object.as.text, (uint64_t)i + 1);
-        return jinja_of_text(ggtok_jinja_text_cut(h, object.as.text, begin, end));
+        size_t begin = ggtok_jinja_byte_of(mem, object.as.text, (uint64_t)i);
+        size_t end = ggtok_jinja_byte_of(mem, object.as.text, (uint64_t)i + 1);
+        return jinja_of_text(ggtok_jinja_text_cut(mem, object.as.text, begin, end));
     }
     default: return jinja_absent();
     }
@@ -220,14 +221,14 @@ jinja_value ggtok_jinja_getitem(jinja_env *e, jinja_value object, jinja_value ke
 
 jinja_value ggtok_jinja_python_eval_attribute(jinja_env *e, const jinja_node *node) {
     jinja_value object = ggtok_jinja_eval(e, node->kids[0]);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     return ggtok_jinja_getattr(e, object, node->value.as.text);
 }
 
 jinja_value ggtok_jinja_python_eval_item(jinja_env *e, const jinja_node *node) {
     jinja_value object = ggtok_jinja_eval(e, node->kids[0]),
                 key = ggtok_jinja_eval(e, node->kids[1]);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     return ggtok_jinja_getitem(e, object, key);
 }
 
@@ -236,18 +237,18 @@ jinja_value ggtok_jinja_python_eval_slice(jinja_env *e, const jinja_node *node) 
     for (int i = 0; i < 3; i++) {
         bounds[i] = node->kids[i + 1] ? ggtok_jinja_eval(e, node->kids[i + 1]) : jinja_none();
     }
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     return ggtok_jinja_slice_of(e, object, bounds);
 }
 
 /* ---- calls, filters, tests ---- */
 
 jinja_value ggtok_jinja_python_invoke(jinja_env *e, jinja_value function, jinja_args *args) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (function.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, function);
     if (function.type == JINJA_OBJECT) return ggtok_jinja_object_call(e, function.as.object, args);
     if (function.type != JINJA_FUNCTION) {
-        ggtok_jinja_fail(h, "'%s' object is not callable", ggtok_jinja_python_type(function));
+        ggtok_jinja_fail(mem, "'%s' object is not callable", ggtok_jinja_python_type(function));
     }
     const jinja_function *f = function.as.function;
     args->name = f->name;
@@ -262,12 +263,12 @@ jinja_value ggtok_jinja_python_invoke(jinja_env *e, jinja_value function, jinja_
 jinja_value ggtok_jinja_python_eval_call(jinja_env *e, const jinja_node *node) {
     jinja_value callee = ggtok_jinja_eval(e, node->kids[0]);
     jinja_args args = ggtok_jinja_python_arguments_of(e, node, 1, 0);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     return ggtok_jinja_python_invoke(e, callee, &args);
 }
 
 static _Noreturn void fail_unknown(jinja_env *e, const char *what, const jinja_text *name) {
-    ggtok_jinja_fail(&e->heap, "there is no %s '%.*s'", what, (int)(name->n < 60 ? name->n : 60),
+    ggtok_jinja_fail(&e->arena, "there is no %s '%.*s'", what, (int)(name->n < 60 ? name->n : 60),
                      (const char *)name->data);
 }
 
@@ -288,7 +289,7 @@ const jinja_python_row *ggtok_jinja_python_test_named(jinja_env *e, const jinja_
 jinja_value ggtok_jinja_python_eval_filter(jinja_env *e, const jinja_node *node, jinja_value v) {
     const jinja_symbol *symbol = &e->t->symbols[node->sym];
     jinja_args args = ggtok_jinja_python_arguments_of(e, node, 1, 0);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     args.v--, args.n++;
     args.v[0] = v;
     if (symbol->filter < 0) fail_unknown(e, "filter", symbol->name);
@@ -299,7 +300,7 @@ jinja_value ggtok_jinja_python_eval_test(jinja_env *e, const jinja_node *node) {
     const jinja_symbol *symbol = &e->t->symbols[node->sym];
     jinja_value v = ggtok_jinja_eval(e, node->kids[0]);
     jinja_args args = ggtok_jinja_python_arguments_of(e, node, 1, 0);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     args.v--, args.n++;
     args.v[0] = v;
     if (symbol->test < 0) fail_unknown(e, "test", symbol->name);
@@ -313,8 +314,8 @@ jinja_value ggtok_jinja_python_missing(jinja_env *e, const jinja_node *node) {
 }
 
 jinja_value ggtok_jinja_python_eval_concat(jinja_env *e, const jinja_node *node) {
-    jinja_value *v = jinja_alloc_n(&e->heap, node->n, sizeof *v);
+    jinja_value *v = jinja_alloc_n(&e->arena, node->n, sizeof *v);
     for (uint32_t i = 0; i < node->n; i++) v[i] = ggtok_jinja_eval(e, node->kids[i]);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     return jinja_of_text(ggtok_jinja_concat(e, v, node->n));
 }

@@ -14,43 +14,43 @@ jinja_value ggtok_jinja_python_name(jinja_env *e, const jinja_node *node) {
     return v.type == JINJA_ABSENT ? jinja_undefined(e->t->symbols[node->sym].name) : v;
 }
 
-void ggtok_jinja_check_field(jinja_heap *h, const jinja_text *name) {
+void ggtok_jinja_check_field(jinja_arena *mem, const jinja_text *name) {
     if (!name->n || name->data[0] != '_') return;
-    ggtok_jinja_fail(h, "a namespace can't have '%.*s', whose name begins with an underscore",
+    ggtok_jinja_fail(mem, "a namespace can't have '%.*s', whose name begins with an underscore",
                      (int)(name->n < 60 ? name->n : 60), (const char *)name->data);
 }
 
 static jinja_value namespace_of(jinja_env *e, const jinja_node *field) {
     jinja_value object = ggtok_jinja_eval(e, field->kids[0]);
     if (object.type != JINJA_NAMESPACE)
-        ggtok_jinja_fail(&e->heap, "only a namespace's fields can be set");
+        ggtok_jinja_fail(&e->arena, "only a namespace's fields can be set");
     return object;
 }
 
 void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value value) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (target->kind == N_NAME) {
         *place_of(e, target) = value;
         return;
     }
     if (target->kind == N_ATTRIBUTE) {
         jinja_value object = namespace_of(e, target);
-        ggtok_jinja_check_field(h, target->value.as.text);
-        ggtok_jinja_dict_set(h, object.as.dict, target->value, value);
+        ggtok_jinja_check_field(mem, target->value.as.text);
+        ggtok_jinja_dict_set(mem, object.as.dict, target->value, value);
         return;
     }
     jinja_list *items = ggtok_jinja_items(e, value);
-    h->at = target->pos;
-    if (items->n != target->n) ggtok_jinja_fail(h, "%u values for %u names", items->n, target->n);
-    jinja_enter(h);
+    mem->at = target->pos;
+    if (items->n != target->n) ggtok_jinja_fail(mem, "%u values for %u names", items->n, target->n);
+    jinja_enter(mem);
     for (uint32_t i = 0; i < target->n; i++)
         ggtok_jinja_python_set(e, target->kids[i], items->data[i]);
-    jinja_leave(h);
+    jinja_leave(mem);
 }
 
 /* {% set %}: before it sets anything, the namespaces must be such. */
 static void set_targets(jinja_env *e, const jinja_node *target, jinja_value value) {
-    JINJA_EACH(&e->heap, i, target->kind == N_TUPLE ? target->n : 0) {
+    JINJA_EACH(&e->arena, i, target->kind == N_TUPLE ? target->n : 0) {
         if (target->kids[i]->kind == N_ATTRIBUTE) namespace_of(e, target->kids[i]);
     }
     ggtok_jinja_python_set(e, target, value);
@@ -59,7 +59,7 @@ static void set_targets(jinja_env *e, const jinja_node *target, jinja_value valu
 /* ---- loops ---- */
 
 static bool next_item(jinja_env *e, jinja_object *loop, jinja_value *item) {
-    jinja_charge(&e->heap, 1);
+    jinja_charge(&e->arena, 1);
     if (loop->lazy) return ggtok_jinja_next(e, loop->items, item);
     if (loop->next == loop->items->n) return false;
     *item = loop->items->data[loop->next++];
@@ -70,12 +70,12 @@ static bool next_item(jinja_env *e, jinja_object *loop, jinja_value *item) {
  * tuples, and generators, which are consumed by then, too. */
 static jinja_value value_of(jinja_env *e, const jinja_node *target) {
     if (target->kind == N_NAME) return *place_of(e, target);
-    jinja_list *own = ggtok_jinja_list_new(&e->heap, target->n);
-    jinja_enter(&e->heap);
+    jinja_list *own = ggtok_jinja_list_new(&e->arena, target->n);
+    jinja_enter(&e->arena);
     for (uint32_t i = 0; i < target->n; i++) {
-        ggtok_jinja_list_push(&e->heap, own, value_of(e, target->kids[i]));
+        ggtok_jinja_list_push(&e->arena, own, value_of(e, target->kids[i]));
     }
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
     return jinja_of_tuple(own);
 }
 
@@ -85,7 +85,7 @@ static bool fetch(jinja_env *e, jinja_object *loop) {
     if (loop->kept == loop->items) return false;
     for (jinja_value item; next_item(e, loop, &item);) {
         if (!loop->test) {
-            ggtok_jinja_list_push(&e->heap, loop->kept, item);
+            ggtok_jinja_list_push(&e->arena, loop->kept, item);
             return true;
         }
         jinja_frame *outer = e->frame;
@@ -96,7 +96,7 @@ static bool fetch(jinja_env *e, jinja_object *loop) {
         bool holds = ggtok_jinja_truth_of(e, node->kids[2]);
         e->frame = outer;
         if (!holds) continue;
-        ggtok_jinja_list_push(&e->heap, loop->kept, item);
+        ggtok_jinja_list_push(&e->arena, loop->kept, item);
         return true;
     }
     return false;
@@ -104,9 +104,9 @@ static bool fetch(jinja_env *e, jinja_object *loop) {
 
 static bool has(jinja_env *e, jinja_object *loop, uint32_t i) {
     bool more = true;
-    jinja_enter(&e->heap); /* a condition is evaluated wherever the loop is asked for its length */
+    jinja_enter(&e->arena); /* a condition is evaluated wherever the loop is asked for its length */
     while (more && loop->kept->n <= i) more = fetch(e, loop);
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
     return more;
 }
 
@@ -133,17 +133,17 @@ jinja_value ggtok_jinja_loop_attribute(jinja_env *e, jinja_object *loop, const j
 
 static jinja_flow run_loop(jinja_env *e, const jinja_node *node, jinja_value over,
                            uint32_t depth0) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     bool lazy = ggtok_jinja_is_generator(over);
     jinja_list *items = lazy ? over.as.list : ggtok_jinja_items(e, over);
     jinja_frame *outer = e->frame;
-    jinja_object *loop = jinja_alloc(h, sizeof *loop);
+    jinja_object *loop = jinja_alloc(mem, sizeof *loop);
     *loop = (jinja_object){.kind = JINJA_LOOP_CONTEXT, .items = items, .depth0 = depth0};
     loop->node = node;
     loop->frame = outer;
     loop->last = jinja_absent();
     loop->lazy = lazy;
-    loop->kept = lazy || node->kids[2] ? ggtok_jinja_list_new(h, 0) : items;
+    loop->kept = lazy || node->kids[2] ? ggtok_jinja_list_new(mem, 0) : items;
     if (node->kids[2]) {
         loop->test = ggtok_jinja_python_open_frame(e, node->plan->test, outer);
     }
@@ -154,7 +154,7 @@ static jinja_flow run_loop(jinja_env *e, const jinja_node *node, jinja_value ove
         loop->index0 = i;
         if (i) ggtok_jinja_frame_reset(e, node->plan, frame);
         e->frame = frame;
-        jinja_charge(h, 2);
+        jinja_charge(mem, 2);
         ggtok_jinja_python_set(e, node->kids[0], loop->kept->data[i]);
         if (node->plan->loop != UINT32_MAX) {
             frame->values[node->plan->loop] =
@@ -175,22 +175,22 @@ static jinja_flow run_loop(jinja_env *e, const jinja_node *node, jinja_value ove
 
 static jinja_flow exec_loop(jinja_env *e, const jinja_node *node) {
     jinja_value v = ggtok_jinja_eval(e, node->kids[1]);
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     return run_loop(e, node, v, 0);
 }
 
 /* loop(items) of a recursive loop: its text. */
 jinja_value ggtok_jinja_loop_recurse(jinja_env *e, jinja_object *loop, jinja_value v) {
     jinja_frame *outer = e->frame;
-    if (!loop->node->flag) ggtok_jinja_fail(&e->heap, "only a recursive loop can be called");
+    if (!loop->node->flag) ggtok_jinja_fail(&e->arena, "only a recursive loop can be called");
     jinja_mark mark = ggtok_jinja_out_mark(e);
     bool merge = e->out.merge;
     e->out.merge = false;
-    jinja_enter(&e->heap);
+    jinja_enter(&e->arena);
     e->frame = loop->frame;
     run_loop(e, loop->node, v, loop->depth0 + 1);
     e->frame = outer;
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
     e->out.merge = merge;
     return jinja_of_text(ggtok_jinja_builder_take(&e->out, mark.n, mark.n_parts));
 }
@@ -199,13 +199,13 @@ jinja_value ggtok_jinja_loop_recurse(jinja_env *e, jinja_object *loop, jinja_val
 
 static jinja_value new_macro(jinja_env *e, const jinja_node *node, jinja_function_kind kind,
                              const char *name) {
-    jinja_function *f = jinja_alloc(&e->heap, sizeof *f);
+    jinja_function *f = jinja_alloc(&e->arena, sizeof *f);
     *f = (jinja_function){.kind = kind, .name = name, .node = node, .frame = e->frame};
     return (jinja_value){.type = JINJA_FUNCTION, .as.function = f};
 }
 
 static const char *c_name(jinja_env *e, const jinja_text *text) {
-    char *name = jinja_alloc(&e->heap, (size_t)text->n + 1);
+    char *name = jinja_alloc(&e->arena, (size_t)text->n + 1);
     memcpy(name, text->data, text->n);
     name[text->n] = 0;
     return name;
@@ -219,49 +219,49 @@ static void exec_macro(jinja_env *e, const jinja_node *node) {
 /* What wasn't given by place or name to a parameter. */
 static void gather_rest(jinja_env *e, const jinja_function *f, const jinja_args *args,
                         uint32_t n_places, jinja_frame *frame, const bool *used) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     const jinja_frame_plan *plan = f->node->plan;
-    jinja_dict *kwargs = ggtok_jinja_dict_new(h, 0);
-    jinja_list *varargs = ggtok_jinja_list_new(h, 0);
+    jinja_dict *kwargs = ggtok_jinja_dict_new(mem, 0);
+    jinja_list *varargs = ggtok_jinja_list_new(mem, 0);
     if (plan->caller != UINT32_MAX) frame->values[plan->caller] = jinja_undefined(NULL);
-    JINJA_EACH(h, i, args->n) {
+    JINJA_EACH(mem, i, args->n) {
         if (used[i]) continue;
         if (args->v[i].type != JINJA_KEYWORD) {
-            ggtok_jinja_list_push(h, varargs, args->v[i]);
+            ggtok_jinja_list_push(mem, varargs, args->v[i]);
             continue;
         }
         const jinja_keyword *k = args->v[i].as.keyword;
         if (plan->caller != UINT32_MAX && ggtok_jinja_text_is(k->name, "caller")) {
             frame->values[plan->caller] = k->value;
         } else {
-            ggtok_jinja_dict_set(h, kwargs, jinja_of_text(k->name), k->value);
+            ggtok_jinja_dict_set(mem, kwargs, jinja_of_text(k->name), k->value);
         }
     }
     if (plan->kwargs != UINT32_MAX)
         frame->values[plan->kwargs] = jinja_of_dict(kwargs);
     else if (kwargs->n) {
         ggtok_jinja_fail(
-            h, "the macro '%s' takes no keyword argument '%.*s'", f->name,
+            mem, "the macro '%s' takes no keyword argument '%.*s'", f->name,
             (int)(kwargs->entries[0].key.as.text->n < 60 ? kwargs->entries[0].key.as.text->n : 60),
             (const char *)kwargs->entries[0].key.as.text->data);
     }
     if (plan->varargs != UINT32_MAX)
         frame->values[plan->varargs] = jinja_of_tuple(varargs);
     else if (varargs->n) {
-        ggtok_jinja_fail(h, "the macro '%s' takes not more than %u arguments", f->name, n_places);
+        ggtok_jinja_fail(mem, "the macro '%s' takes not more than %u arguments", f->name, n_places);
     }
 }
 
 jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const jinja_args *args) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     const jinja_node *node = f->node;
     uint32_t from = f->kind == JINJA_CALLER ? 1 : 0, n = node->n - 1 - from;
     jinja_frame *outer = e->frame, *frame = ggtok_jinja_python_open_frame(e, node->plan, f->frame);
-    bool *used = jinja_alloc(h, args->n + 1);
+    bool *used = jinja_alloc(mem, args->n + 1);
     memset(used, 0, args->n + 1);
-    jinja_enter(h);
+    jinja_enter(mem);
     uint32_t place = 0;
-    JINJA_EACH(h, i, args->n) { /* by place */
+    JINJA_EACH(mem, i, args->n) { /* by place */
         if (args->v[i].type == JINJA_KEYWORD || place >= n) continue;
         used[i] = true;
         frame->values[place++] = args->v[i];
@@ -270,9 +270,9 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
     for (uint32_t i = place; i < n; i++) { /* by name */
         const jinja_text *name = e->t->symbols[node->kids[from + i]->sym].name;
         for (uint32_t k = 0; k < args->n; k++) {
-            jinja_charge(h, 1);
+            jinja_charge(mem, 1);
             if (args->v[k].type != JINJA_KEYWORD || used[k]) continue;
-            if (!ggtok_jinja_text_equal(h, args->v[k].as.keyword->name, name)) continue;
+            if (!ggtok_jinja_text_equal(mem, args->v[k].as.keyword->name, name)) continue;
             frame->values[i] = args->v[k].as.keyword->value;
             used[k] = true;
         }
@@ -286,20 +286,20 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
     jinja_flow flow;
     jinja_text *text = ggtok_jinja_capture(e, node->kids[node->n - 1], &flow);
     e->frame = outer;
-    jinja_leave(h);
+    jinja_leave(mem);
     return jinja_of_text(text);
 }
 
 static void exec_call_block(jinja_env *e, const jinja_node *node) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     const jinja_node *call = node->kids[0];
     jinja_value callee = ggtok_jinja_eval(e, call->kids[0]);
-    jinja_keyword *caller = jinja_alloc(h, sizeof *caller);
+    jinja_keyword *caller = jinja_alloc(mem, sizeof *caller);
     caller->name = e->t->symbols[SYM_CALLER].name;
     caller->value = new_macro(e, node, JINJA_CALLER, "caller");
     jinja_args args = ggtok_jinja_python_arguments_of(e, call, 1, 1);
     args.v[args.n++] = (jinja_value){.type = JINJA_KEYWORD, .as.keyword = caller};
-    e->heap.at = node->pos;
+    e->arena.at = node->pos;
     e->rules->output(e, ggtok_jinja_python_invoke(e, callee, &args));
 }
 
@@ -316,7 +316,7 @@ static jinja_flow exec_scope(jinja_env *e, const jinja_node *node) {
         return flow;
     }
     uint32_t n = node->n / 2;
-    jinja_value *values = jinja_alloc_n(&e->heap, n + 1, sizeof *values);
+    jinja_value *values = jinja_alloc_n(&e->arena, n + 1, sizeof *values);
     for (uint32_t i = 0; i < n; i++) values[i] = ggtok_jinja_eval(e, node->kids[2 * i + 1]);
     e->frame = ggtok_jinja_python_open_frame(e, node->plan, outer);
     for (uint32_t i = 0; i < n; i++) ggtok_jinja_python_set(e, node->kids[2 * i], values[i]);
@@ -332,10 +332,10 @@ static void output(jinja_env *e, jinja_value v) {
 /* ---- the whole ---- */
 
 void ggtok_jinja_python_run(jinja_env *e) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     uint32_t n = e->t->n_symbols;
     e->out.merge = true;
-    e->scopes = (jinja_scopes){.values = jinja_alloc_n(h, n, sizeof(jinja_value))};
+    e->scopes = (jinja_scopes){.values = jinja_alloc_n(mem, n, sizeof(jinja_value))};
     for (uint32_t i = 0; i < n; i++) {
         int32_t row = e->t->symbols[i].global;
         e->scopes.values[i] =
@@ -343,13 +343,13 @@ void ggtok_jinja_python_run(jinja_env *e) {
                     : ggtok_jinja_python_function(e, &ggtok_jinja_python_globals[row], NULL);
     }
     for (uint32_t i = 0; i < e->inputs->n; i++) {
-        jinja_value *sym = ggtok_jinja_dict_find(h, e->t->names, e->inputs->entries[i].key);
+        jinja_value *sym = ggtok_jinja_dict_find(mem, e->t->names, e->inputs->entries[i].key);
         if (sym) e->scopes.values[sym->as.i] = e->inputs->entries[i].value;
     }
     const jinja_frame_plan *plan = e->t->root->plan;
     e->frame = ggtok_jinja_python_open_frame(e, plan, NULL);
     if (plan->self != UINT32_MAX) {
-        jinja_object *self = jinja_alloc(h, sizeof *self);
+        jinja_object *self = jinja_alloc(mem, sizeof *self);
         *self = (jinja_object){.kind = JINJA_SELF};
         e->frame->values[plan->self] = (jinja_value){.type = JINJA_OBJECT, .as.object = self};
     }

@@ -20,7 +20,7 @@ static void pad(jinja_builder *b, const spec *s, uint64_t n, uint8_t label) {
 /* A text in its width; `sign` bytes at its begin stay before '=' padding. */
 static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t sign, char align,
                        uint8_t label) {
-    uint64_t n = ggtok_jinja_chars(b->heap, t),
+    uint64_t n = ggtok_jinja_chars(b->arena, t),
              room = s->width > (int64_t)n ? (uint64_t)s->width - n : 0;
     if (s->align) align = s->align;
     uint64_t left = align == '>' ? room : align == '^' ? room / 2 : 0;
@@ -37,9 +37,9 @@ static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t si
 
 /* The digits in groups, and what follows them. Zeros that fill a width, of which `taken` bytes are
  * before the digits and behind the tail, are grouped with them. */
-static jinja_text *group_digits(jinja_heap *h, const spec *s, const char *digits, size_t n,
+static jinja_text *group_digits(jinja_arena *mem, const spec *s, const char *digits, size_t n,
                                 size_t taken, const char *tail, size_t n_tail) {
-    jinja_builder b = ggtok_jinja_builder_new(h, 2 * n + n_tail);
+    jinja_builder b = ggtok_jinja_builder_new(mem, 2 * n + n_tail);
     b.merge = true;
     size_t every = s->type && strchr("xXob", s->type) ? 4 : 3, all = n;
     bool filled = s->n_fill == 1 && s->fill[0] == '0' && (s->zero || s->align == '=');
@@ -80,13 +80,13 @@ static void put_int(jinja_env *e, jinja_builder *b, const spec *s, int64_t i, ui
         head[n_head++] = s->type;
     }
     size_t n = int_digits(u, s->type, digits);
-    jinja_builder whole = ggtok_jinja_builder_new(&e->heap, 0);
+    jinja_builder whole = ggtok_jinja_builder_new(&e->arena, 0);
     whole.merge = true;
     ggtok_jinja_builder_add(&whole, head, n_head, label);
     for (size_t k = n; s->precision >= 0 && k < (size_t)s->precision; k++) {
         ggtok_jinja_builder_add(&whole, "0", 1, label);
     }
-    jinja_text *grouped = group_digits(&e->heap, s, digits, n, n_head, "", 0);
+    jinja_text *grouped = group_digits(&e->arena, s, digits, n, n_head, "", 0);
     ggtok_jinja_builder_add(&whole, grouped->data, grouped->n, label);
     put_padded(b, s, ggtok_jinja_builder_end(&whole), n_head, s->zero ? '=' : '>', label);
 }
@@ -95,11 +95,11 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     char text[JINJA_NUMBER_ROOM], *p = text;
     char type = s->type == 'F' ? 'f' : s->type == '%' ? 'f' : s->type;
     int precision = s->precision < 0 ? 6 : s->precision;
-    if (precision > 100) ggtok_jinja_fail(&e->heap, "a float with more than 100 decimals");
+    if (precision > 100) ggtok_jinja_fail(&e->arena, "a float with more than 100 decimals");
     size_t n;
     double size = s->type == '%' ? 100 * f : f;
     if (!type && s->precision < 0) {
-        n = ggtok_jinja_format_repr(&e->heap, text, f);
+        n = ggtok_jinja_format_repr(&e->arena, text, f);
         char *exponent = memchr(text, 'e', n);
         if (s->alternate && exponent && !memchr(text, '.', n)) { /* 5.e-324 */
             memmove(exponent + 1, exponent, n - (size_t)(exponent - text));
@@ -107,12 +107,12 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
             n++;
         }
     } else if (f - f != 0)
-        n = ggtok_jinja_format_repr(&e->heap, text, f);
+        n = ggtok_jinja_format_repr(&e->arena, text, f);
     else {
         if (!type || type == 'n') type = 'g';
         if (type == 'g' && precision == 0) precision = 1;
         bool null = !s->type && size == 0 && precision == 1; /* Python's 0e+00 */
-        n = ggtok_jinja_format(&e->heap, text, null ? 'e' : type, null ? 0 : precision,
+        n = ggtok_jinja_format(&e->arena, text, null ? 'e' : type, null ? 0 : precision,
                                s->alternate, size);
         if (!s->type && !memchr(text, '.', n) && !memchr(text, 'e', n))
             memcpy(text + n, ".0", 2), n += 2;
@@ -129,12 +129,12 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     }
     size_t whole = 0;
     while (whole < n && p[whole] >= '0' && p[whole] <= '9') whole++;
-    jinja_builder out = ggtok_jinja_builder_new(&e->heap, 0);
+    jinja_builder out = ggtok_jinja_builder_new(&e->arena, 0);
     out.merge = true;
     char sign = negative ? '-' : s->sign == '+' || s->sign == ' ' ? s->sign : 0;
     if (sign) ggtok_jinja_builder_add(&out, &sign, 1, label);
     jinja_text *digits =
-        group_digits(&e->heap, s, p, whole, (sign != 0) + (s->type == '%'), p + whole, n - whole);
+        group_digits(&e->arena, s, p, whole, (sign != 0) + (s->type == '%'), p + whole, n - whole);
     ggtok_jinja_builder_add(&out, digits->data, digits->n, label);
     if (s->type == '%') ggtok_jinja_builder_add(&out, "%", 1, label);
     put_padded(b, s, ggtok_jinja_builder_end(&out), sign != 0, s->zero ? '=' : '>', label);
@@ -151,8 +151,8 @@ static double number(jinja_value v) {
 static void put_text(jinja_env *e, jinja_builder *b, const spec *s, jinja_text *t, char align,
                      uint8_t label) {
     if (s->precision >= 0) {
-        t = ggtok_jinja_text_cut(&e->heap, t, 0,
-                                 ggtok_jinja_byte_of(&e->heap, t, (uint64_t)s->precision));
+        t = ggtok_jinja_text_cut(&e->arena, t, 0,
+                                 ggtok_jinja_byte_of(&e->arena, t, (uint64_t)s->precision));
     }
     put_padded(b, s, t, 0, align, label);
 }
@@ -168,7 +168,7 @@ static int take_number(jinja_env *e, const uint8_t **p, const uint8_t *end) {
     int n = -1;
     for (; *p < end && **p >= '0' && **p <= '9'; ++*p) {
         n = 10 * (n < 0 ? 0 : n) + (**p - '0');
-        if (n > MOST) ggtok_jinja_fail(&e->heap, "a width or precision over %d", MOST);
+        if (n > MOST) ggtok_jinja_fail(&e->arena, "a width or precision over %d", MOST);
     }
     return n;
 }
@@ -183,7 +183,7 @@ typedef struct percent_args {
 static jinja_value next_argument(jinja_env *e, percent_args *a) {
     bool tuple = a->all.type == JINJA_TUPLE;
     uint32_t n = tuple ? a->all.as.list->n : 1, i = a->next++;
-    if (i >= n) ggtok_jinja_fail(&e->heap, "not enough arguments for format string");
+    if (i >= n) ggtok_jinja_fail(&e->arena, "not enough arguments for format string");
     return tuple ? a->all.as.list->data[i] : a->all;
 }
 
@@ -191,14 +191,14 @@ static jinja_value next_argument(jinja_env *e, percent_args *a) {
 static int star(jinja_env *e, percent_args *a, const uint8_t **p) {
     jinja_value v = next_argument(e, a);
     ++*p;
-    if (v.type != JINJA_INT && v.type != JINJA_BOOL) ggtok_jinja_fail(&e->heap, "* wants int");
+    if (v.type != JINJA_INT && v.type != JINJA_BOOL) ggtok_jinja_fail(&e->arena, "* wants int");
     int64_t n = ggtok_jinja_index(e, v);
-    if (n > MOST || n < -MOST) ggtok_jinja_fail(&e->heap, "a width or precision over %d", MOST);
+    if (n > MOST || n < -MOST) ggtok_jinja_fail(&e->arena, "a width or precision over %d", MOST);
     return (int)n;
 }
 
 static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, uint8_t label) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     char type = s->type;
     char align = s->align == '<' ? '<' : '>';
     if (type == 's' || type == 'r' || type == 'a') {
@@ -209,25 +209,25 @@ static void percent_one(jinja_env *e, jinja_builder *b, spec *s, jinja_value v, 
     } else if (type == 'c') {
         uint8_t bytes[4];
         jinja_text *t;
-        if (v.type == JINJA_STRING && ggtok_jinja_chars(h, v.as.text) == 1)
+        if (v.type == JINJA_STRING && ggtok_jinja_chars(mem, v.as.text) == 1)
             t = v.as.text;
         else if ((v.type == JINJA_INT && v.as.i >= 0 && v.as.i < 0x110000) ||
                  v.type == JINJA_BOOL) {
             uint32_t c = v.type == JINJA_BOOL ? v.as.truth : (uint32_t)v.as.i;
-            t = ggtok_jinja_text_copy(h, bytes, ggtok_utf8_encode(c, bytes), 0);
+            t = ggtok_jinja_text_copy(mem, bytes, ggtok_utf8_encode(c, bytes), 0);
         } else
-            ggtok_jinja_fail(h, "%%c requires int or char");
+            ggtok_jinja_fail(mem, "%%c requires int or char");
         s->fill[0] = ' ';
         put_padded(b, s, t, 0, align, 0);
     } else if (!is_number(v)) {
-        ggtok_jinja_fail(h, "%%%c format: a real number is required, not %s", type,
+        ggtok_jinja_fail(mem, "%%%c format: a real number is required, not %s", type,
                          ggtok_jinja_python_type(v));
     } else if (strchr("diuxXo", type)) {
         if (v.type == JINJA_FLOAT && strchr("xXo", type)) {
-            ggtok_jinja_fail(h, "%%%c format: an integer is required, not float", type);
+            ggtok_jinja_fail(mem, "%%%c format: an integer is required, not float", type);
         }
         if (v.type == JINJA_FLOAT && !(v.as.f > -9.2e18 && v.as.f < 9.2e18)) {
-            ggtok_jinja_fail(h, JINJA_TOO_LARGE);
+            ggtok_jinja_fail(mem, JINJA_TOO_LARGE);
         }
         int64_t i = v.type == JINJA_FLOAT  ? (int64_t)v.as.f
                     : v.type == JINJA_BOOL ? v.as.truth
@@ -249,25 +249,25 @@ static jinja_value keyed(jinja_env *e, percent_args *a, const uint8_t **p, const
         open += (**p == '(') - (**p == ')');
         if (!open) break;
     }
-    if (*p == end) ggtok_jinja_fail(&e->heap, "incomplete format key");
-    if (a->all.type != JINJA_DICT) ggtok_jinja_fail(&e->heap, "format requires a mapping");
+    if (*p == end) ggtok_jinja_fail(&e->arena, "incomplete format key");
+    if (a->all.type != JINJA_DICT) ggtok_jinja_fail(&e->arena, "format requires a mapping");
     jinja_value *found =
-        ggtok_jinja_dict_get(&e->heap, a->all.as.dict, (const char *)begin, (size_t)(*p - begin));
+        ggtok_jinja_dict_get(&e->arena, a->all.as.dict, (const char *)begin, (size_t)(*p - begin));
     ++*p;
     a->next = UINT32_MAX; /* none without a key may follow */
-    if (!found) ggtok_jinja_fail(&e->heap, "a format's key is not in its dict");
+    if (!found) ggtok_jinja_fail(&e->arena, "a format's key is not in its dict");
     return *found;
 }
 
 jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value all) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     const uint8_t *p = format->data, *end = p + format->n;
     percent_args args = {all, 0};
     bool by_key = false;
-    jinja_builder b = ggtok_jinja_builder_new(h, format->n);
+    jinja_builder b = ggtok_jinja_builder_new(mem, format->n);
     b.merge = true;
-    if (format->safe) ggtok_jinja_fail(h, "%% of safe text isn't supported");
-    jinja_charge(h, format->n / 4);
+    if (format->safe) ggtok_jinja_fail(mem, "%% of safe text isn't supported");
+    jinja_charge(mem, format->n / 4);
     while (p < end) {
         const uint8_t *begin = p;
         while (p < end && *p != '%') p++;
@@ -275,7 +275,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
                                 (size_t)(p - format->data));
         if (p == end) break;
         size_t at = (size_t)(p++ - format->data);
-        int label = ggtok_jinja_text_label(h, ggtok_jinja_text_cut(h, format, at, at + 1));
+        int label = ggtok_jinja_text_label(mem, ggtok_jinja_text_cut(mem, format, at, at + 1));
         jinja_value v = jinja_absent();
         spec s = {.fill = {' '}, .n_fill = 1, .width = -1, .precision = -1};
         if (p < end && *p == '(') v = keyed(e, &args, &p, end), by_key = true;
@@ -301,14 +301,14 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
             if (s.precision < 0) s.precision = 0;
         }
         if (p < end && (*p == 'h' || *p == 'l' || *p == 'L')) p++;
-        if (p == end) ggtok_jinja_fail(h, "incomplete format");
+        if (p == end) ggtok_jinja_fail(mem, "incomplete format");
         s.type = (char)*p++;
         if (s.type == '%' && p[-2] == '%') {
             ggtok_jinja_builder_add(&b, "%", 1, (uint8_t)label);
             continue;
         }
         if (!s.type || !strchr("diouxXeEfFgGcrsa", s.type)) {
-            ggtok_jinja_fail(h, "unsupported format character");
+            ggtok_jinja_fail(mem, "unsupported format character");
         }
         if (v.type == JINJA_ABSENT) v = next_argument(e, &args);
         percent_one(e, &b, &s, v, (uint8_t)label);
@@ -318,7 +318,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
     bool mapping = by_key || all.type == JINJA_DICT || all.type == JINJA_LIST ||
                    all.type == JINJA_RANGE || all.type == JINJA_UNDEFINED;
     if (args.next < given && !(mapping && all.type != JINJA_TUPLE)) {
-        ggtok_jinja_fail(h, "not all arguments converted during string formatting");
+        ggtok_jinja_fail(mem, "not all arguments converted during string formatting");
     }
     return jinja_of_text(ggtok_jinja_builder_end(&b));
 }
@@ -333,49 +333,49 @@ typedef struct fields {
 } fields;
 
 static jinja_value argument(fields *f, const uint8_t *p, size_t n) {
-    jinja_heap *h = &f->e->heap;
+    jinja_arena *mem = &f->e->arena;
     uint64_t at = 0;
     bool digits = n > 0;
-    jinja_charge_bytes(h, n);
+    jinja_charge_bytes(mem, n);
     for (size_t i = 0; i < n; i++) digits &= p[i] >= '0' && p[i] <= '9';
     if (n && !digits) {
-        JINJA_EACH(h, i, f->args->n) {
+        JINJA_EACH(mem, i, f->args->n) {
             if (f->args->v[i].type != JINJA_KEYWORD) continue;
             const jinja_keyword *k = f->args->v[i].as.keyword;
             if (k->name->n == n && !memcmp(k->name->data, p, n)) return k->value;
         }
-        ggtok_jinja_fail(h, "'format' lacks the argument of a field");
+        ggtok_jinja_fail(mem, "'format' lacks the argument of a field");
     }
     *(n ? &f->manual : &f->automatic) = true;
     if (f->manual && f->automatic) {
         ggtok_jinja_fail(
-            h, "cannot switch between manual field specification and automatic numbering");
+            mem, "cannot switch between manual field specification and automatic numbering");
     }
     if (!n) at = f->next++;
     for (size_t i = 0; i < n && at < 1000000; i++) at = 10 * at + (p[i] - '0');
-    JINJA_EACH(h, i, f->args->n) {
+    JINJA_EACH(mem, i, f->args->n) {
         if (f->args->v[i].type == JINJA_KEYWORD) continue;
         if (!at--) return f->args->v[i];
     }
-    ggtok_jinja_fail(h, "replacement index out of range");
+    ggtok_jinja_fail(mem, "replacement index out of range");
 }
 
 /* name.attribute[item]... */
 static jinja_value field_value(fields *f, const uint8_t *p, size_t n) {
     size_t i = 0;
     jinja_env *e = f->e;
-    jinja_charge(&e->heap, n / 4);
+    jinja_charge(&e->arena, n / 4);
     while (i < n && p[i] != '.' && p[i] != '[') i++;
     jinja_value v = argument(f, p, i);
     while (i < n) {
         bool item = p[i++] == '[';
         size_t begin = i;
         while (i < n && (item ? p[i] != ']' : p[i] != '.' && p[i] != '[')) i++;
-        if (item && i == n) ggtok_jinja_fail(&e->heap, "missing ']' in format string");
-        jinja_text *name = ggtok_jinja_text_copy(&e->heap, p + begin, i - begin, 0);
-        if (!name->n) ggtok_jinja_fail(&e->heap, "Empty attribute in format string");
+        if (item && i == n) ggtok_jinja_fail(&e->arena, "missing ']' in format string");
+        jinja_text *name = ggtok_jinja_text_copy(&e->arena, p + begin, i - begin, 0);
+        if (!name->n) ggtok_jinja_fail(&e->arena, "Empty attribute in format string");
         if (item && ++i < n && p[i] != '.' && p[i] != '[')
-            ggtok_jinja_fail(&e->heap, "Only '.' or '[' may follow ']' in format field specifier");
+            ggtok_jinja_fail(&e->arena, "Only '.' or '[' may follow ']' in format field specifier");
         bool digits = name->n && name->n < 10;
         int64_t number = 0;
         for (size_t k = 0; k < name->n; k++) {
@@ -415,24 +415,24 @@ static spec read_spec(jinja_env *e, const uint8_t *p, const uint8_t *end) {
     if (p < end && *p == '.') {
         p++;
         s.precision = take_number(e, &p, end);
-        if (s.precision < 0) ggtok_jinja_fail(&e->heap, "Format specifier missing precision");
+        if (s.precision < 0) ggtok_jinja_fail(&e->arena, "Format specifier missing precision");
     }
     if (p < end && *p) s.type = (char)*p++;
-    if (p != end) ggtok_jinja_fail(&e->heap, "Invalid format specifier");
+    if (p != end) ggtok_jinja_fail(&e->arena, "Invalid format specifier");
     if (s.comma && s.type && !strchr(s.comma == ',' ? "deEfFgG%" : "deEfFgG%xXob", s.type))
-        ggtok_jinja_fail(&e->heap, "Cannot specify '%c' with '%c'.", s.comma, s.type);
+        ggtok_jinja_fail(&e->arena, "Cannot specify '%c' with '%c'.", s.comma, s.type);
     return s;
 }
 
 static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec *s, uint8_t label) {
     jinja_env *e = f->e;
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     bool plain = s->width < 0 && s->precision < 0 && !s->type && !s->align && !s->sign &&
                  !s->comma && !s->alternate && !s->zero && !s->no_minus_zero;
     if (v.type == JINJA_STRING) {
         if ((s->type && s->type != 's') || s->sign || s->comma || s->align == '=' || s->alternate ||
             s->no_minus_zero) {
-            ggtok_jinja_fail(h, "Invalid format specifier for object of type 'str'");
+            ggtok_jinja_fail(mem, "Invalid format specifier for object of type 'str'");
         }
         put_text(e, b, s, v.as.text, '<', label);
     } else if (plain) {
@@ -444,14 +444,15 @@ static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec 
     } else if ((v.type == JINJA_INT || v.type == JINJA_BOOL) &&
                (!s->type || strchr("dxXobnc", s->type))) {
         if (s->precision >= 0 || s->no_minus_zero)
-            ggtok_jinja_fail(h, "Precision and z not allowed in integer format specifier");
+            ggtok_jinja_fail(mem, "Precision and z not allowed in integer format specifier");
         if (s->type == 'c') {
             int64_t c = ggtok_jinja_index(e, v);
             uint8_t bytes[4];
-            if (s->sign || s->alternate) ggtok_jinja_fail(h, "sign and # not allowed with 'c'");
-            if (c < 0 || c > 0x10FFFF) ggtok_jinja_fail(h, "%%c arg not in range(0x110000)");
+            if (s->sign || s->alternate) ggtok_jinja_fail(mem, "sign and # not allowed with 'c'");
+            if (c < 0 || c > 0x10FFFF) ggtok_jinja_fail(mem, "%%c arg not in range(0x110000)");
             size_t n = ggtok_utf8_encode((uint32_t)c, bytes);
-            put_padded(b, s, ggtok_jinja_text_copy(h, bytes, n, 0), 0, s->zero ? '=' : '>', label);
+            put_padded(b, s, ggtok_jinja_text_copy(mem, bytes, n, 0), 0, s->zero ? '=' : '>',
+                       label);
             return;
         }
         put_int(e, b, s, v.type == JINJA_BOOL ? v.as.truth : v.as.i, label);
@@ -459,7 +460,7 @@ static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec 
                (!s->type || strchr("eEfFgGn%", s->type))) {
         put_float(e, b, s, number(v), label);
     } else {
-        ggtok_jinja_fail(h, "unsupported format string for '%s'", ggtok_jinja_python_type(v));
+        ggtok_jinja_fail(mem, "unsupported format string for '%s'", ggtok_jinja_python_type(v));
     }
 }
 
@@ -467,15 +468,15 @@ enum { MOST_NESTED = 2 }; /* a field's format may hold fields, whose formats hol
 
 static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
     jinja_env *e = f->e;
-    jinja_heap *h = &e->heap;
-    jinja_builder b = ggtok_jinja_builder_new(h, format->n);
+    jinja_arena *mem = &e->arena;
+    jinja_builder b = ggtok_jinja_builder_new(mem, format->n);
     b.merge = true;
-    int whole = ggtok_jinja_text_label(h, format);
+    int whole = ggtok_jinja_text_label(mem, format);
     uint8_t label = whole < 0 ? 0 : (uint8_t)whole;
     const uint8_t *begin = format->data, *p = begin, *end = p + format->n;
-    if (!levels) ggtok_jinja_fail(h, "Max string recursion exceeded");
-    jinja_enter(h);
-    jinja_charge(h, format->n / 4);
+    if (!levels) ggtok_jinja_fail(mem, "Max string recursion exceeded");
+    jinja_enter(mem);
+    jinja_charge(mem, format->n / 4);
     while (p < end) {
         const uint8_t *start = p;
         while (p < end && *p != '{' && *p != '}') p++;
@@ -486,7 +487,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
             p += 2;
             continue;
         }
-        if (*p == '}') ggtok_jinja_fail(h, "Single '}' encountered in format string");
+        if (*p == '}') ggtok_jinja_fail(mem, "Single '}' encountered in format string");
         const uint8_t *name = ++p;
         int brackets = 0;
         while (p < end && *p != '}' && (brackets || (*p != ':' && *p != '!')) && *p != '{') {
@@ -497,7 +498,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         char conversion = 0;
         if (p + 1 < end && *p == '!') {
             conversion = (char)p[1], p += 2;
-            if (!conversion) ggtok_jinja_fail(h, "a bad conversion in a format string");
+            if (!conversion) ggtok_jinja_fail(mem, "a bad conversion in a format string");
         }
         const uint8_t *rest = p;
         if (p < end && *p == ':') rest = ++p;
@@ -507,12 +508,12 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
             nested |= *p == '{';
             open += (*p == '{') - (*p == '}');
         }
-        if (p == end) ggtok_jinja_fail(h, "expected '}' before end of string");
-        if (rest == name + n_name && nested) ggtok_jinja_fail(h, "unexpected '{' in field name");
+        if (p == end) ggtok_jinja_fail(mem, "expected '}' before end of string");
+        if (rest == name + n_name && nested) ggtok_jinja_fail(mem, "unexpected '{' in field name");
         if (conversion &&
             (!strchr("sra", conversion) ||
              (rest == p ? rest[-1] != conversion && rest[-1] != ':' : rest[-1] != ':'))) {
-            ggtok_jinja_fail(h, "a bad conversion in a format string");
+            ggtok_jinja_fail(mem, "a bad conversion in a format string");
         }
         jinja_value v = field_value(f, name, n_name);
         if (conversion) {
@@ -523,20 +524,20 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         if (nested) { /* what it holds of other text, a fill, is that text's */
             size_t at = (size_t)(rest - begin), stop = (size_t)(to - begin);
             const jinja_text *own =
-                format_text(f, ggtok_jinja_text_cut(h, format, at, stop), levels - 1);
+                format_text(f, ggtok_jinja_text_cut(mem, format, at, stop), levels - 1);
             from = own->data;
             to = from + own->n;
-            if (ggtok_jinja_text_label(h, own) != whole) own_label = 0;
+            if (ggtok_jinja_text_label(mem, own) != whole) own_label = 0;
         }
         spec s = read_spec(e, from, to);
         format_value(f, &b, v, &s, own_label);
     }
-    jinja_leave(h);
+    jinja_leave(mem);
     return ggtok_jinja_builder_end(&b);
 }
 
 jinja_value ggtok_jinja_format_call(jinja_env *e, jinja_text *format, jinja_args *args) {
     fields f = {.e = e, .args = args};
-    if (format->safe) ggtok_jinja_fail(&e->heap, "'format' of safe text isn't supported");
+    if (format->safe) ggtok_jinja_fail(&e->arena, "'format' of safe text isn't supported");
     return jinja_of_text(format_text(&f, format, MOST_NESTED));
 }

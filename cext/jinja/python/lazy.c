@@ -29,8 +29,8 @@ bool ggtok_jinja_is_generator(jinja_value v) {
 }
 
 static jinja_value generate(jinja_env *e, generator kind, const jinja_value *v, uint32_t n) {
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, 0);
-    list->pull = jinja_alloc(&e->heap, sizeof *list->pull);
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, 0);
+    list->pull = jinja_alloc(&e->arena, sizeof *list->pull);
     *list->pull = (jinja_pull){.kind = kind};
     for (uint32_t i = 0; i < n; i++) list->pull->v[i] = v[i];
     return ggtok_jinja_lazy(list);
@@ -44,7 +44,7 @@ static void open_source(jinja_env *e, jinja_pull *p) {
 }
 
 static bool next_of_source(jinja_env *e, jinja_pull *p, jinja_value *item) {
-    jinja_charge(&e->heap, 1);
+    jinja_charge(&e->arena, 1);
     if (p->lazy) return ggtok_jinja_next(e, p->from, item);
     if (p->at == p->from->n) return false;
     *item = p->from->data[p->at++];
@@ -53,23 +53,23 @@ static bool next_of_source(jinja_env *e, jinja_pull *p, jinja_value *item) {
 
 /* map: an attribute with a default, or a filter with arguments. v[1]: all arguments. */
 static void begin_map(jinja_env *e, jinja_pull *p) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     jinja_args given = {"map", p->v[1].as.list->data, p->v[1].as.list->n};
     jinja_value attribute = jinja_keyword_named(e, &given, "attribute", jinja_absent());
     p->other = jinja_keyword_named(e, &given, "default", jinja_absent());
     p->by_name = given.n && given.v[0].type != JINJA_KEYWORD;
     if (!p->by_name && attribute.type == JINJA_ABSENT)
-        ggtok_jinja_fail(h, "map requires a filter argument");
+        ggtok_jinja_fail(mem, "map requires a filter argument");
     if (p->by_name && given.v[0].type != JINJA_STRING)
-        ggtok_jinja_fail(h, "map requires a filter's name");
+        ggtok_jinja_fail(mem, "map requires a filter's name");
     if (!p->by_name && given.n != 1u + (p->other.type != JINJA_ABSENT)) {
-        ggtok_jinja_fail(h, "map got an argument that it doesn't take");
+        ggtok_jinja_fail(mem, "map got an argument that it doesn't take");
     }
     p->path = ggtok_jinja_path(e, attribute);
 }
 
 static bool next_mapped(jinja_env *e, jinja_pull *p, jinja_value *out) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     const jinja_list *given = p->v[1].as.list;
     jinja_value item;
     if (!next_of_source(e, p, &item)) return false;
@@ -77,7 +77,7 @@ static bool next_mapped(jinja_env *e, jinja_pull *p, jinja_value *out) {
         *out = ggtok_jinja_attribute(e, item, p->path, p->other);
         return true;
     }
-    jinja_value *own = jinja_alloc_n(h, given->n + 1u, sizeof *own);
+    jinja_value *own = jinja_alloc_n(mem, given->n + 1u, sizeof *own);
     memcpy(own + 1, given->data + 1, (given->n - 1u) * sizeof *own);
     own[0] = item;
     jinja_args args = {"map", own, given->n};
@@ -92,9 +92,9 @@ static void begin_select(jinja_env *e, jinja_pull *p) {
     if (given->n > first && given->data[first].type == JINJA_KEYWORD)
         given->n = first; /* without a test, keywords mean nothing */
     if (given->n < first || (first && given->data[0].type == JINJA_KEYWORD))
-        ggtok_jinja_fail(&e->heap, "Missing parameter for attribute name");
+        ggtok_jinja_fail(&e->arena, "Missing parameter for attribute name");
     if (given->n > first && given->data[first].type != JINJA_STRING)
-        ggtok_jinja_fail(&e->heap, "a test's name must be a string");
+        ggtok_jinja_fail(&e->arena, "a test's name must be a string");
     if (first) p->path = ggtok_jinja_path(e, given->data[0]);
 }
 
@@ -107,7 +107,7 @@ static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
         bool holds;
         if (given->n > first) {
             uint32_t n = given->n - first;
-            jinja_value *args = jinja_alloc_n(&e->heap, n + 1u, sizeof *args);
+            jinja_value *args = jinja_alloc_n(&e->arena, n + 1u, sizeof *args);
             memcpy(args + 1, given->data + first + 1, (n - 1u) * sizeof *args);
             args[0] = own;
             jinja_args all = {"select", args, n};
@@ -123,15 +123,15 @@ static bool next_selected(jinja_env *e, jinja_pull *p, jinja_value *out) {
 
 /* unique: (value, case_sensitive, attribute) */
 static bool next_unique(jinja_env *e, jinja_pull *p, jinja_value *out) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     while (next_of_source(e, p, out)) {
         jinja_value key = ggtok_jinja_attribute(e, *out, p->path, jinja_absent());
         key = ggtok_jinja_folded(e, key, p->cased);
-        if (!ggtok_jinja_python_hashable(h, key)) {
-            ggtok_jinja_fail(h, "unhashable type: '%s'", ggtok_jinja_python_type(key));
+        if (!ggtok_jinja_python_hashable(mem, key)) {
+            ggtok_jinja_fail(mem, "unhashable type: '%s'", ggtok_jinja_python_type(key));
         }
-        if (ggtok_jinja_dict_find(h, p->seen, key)) continue;
-        ggtok_jinja_dict_set(h, p->seen, key, jinja_none());
+        if (ggtok_jinja_dict_find(mem, p->seen, key)) continue;
+        ggtok_jinja_dict_set(mem, p->seen, key, jinja_none());
         return true;
     }
     return false;
@@ -143,7 +143,7 @@ static void begin(jinja_env *e, jinja_pull *p) {
     case BATCH: p->from = ggtok_jinja_batched(e, p->v); return;
     case SLICE: p->from = ggtok_jinja_sliced(e, p->v); return;
     case UNIQUE:
-        p->seen = ggtok_jinja_dict_new(&e->heap, 0);
+        p->seen = ggtok_jinja_dict_new(&e->arena, 0);
         p->path = ggtok_jinja_path(e, p->v[2]);
         p->cased = p->v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, p->v[1]);
         break;
@@ -156,13 +156,13 @@ static void begin(jinja_env *e, jinja_pull *p) {
 
 bool ggtok_jinja_next(jinja_env *e, jinja_list *list, jinja_value *out) {
     jinja_pull *p = list->pull;
-    if (list->fault) ggtok_jinja_fail(&e->heap, "%s", list->fault);
+    if (list->fault) ggtok_jinja_fail(&e->arena, "%s", list->fault);
     if (!p) {
         if (list->read == list->n) return false;
         *out = list->data[list->read++];
         return true;
     }
-    jinja_enter(&e->heap); /* generators of generators */
+    jinja_enter(&e->arena); /* generators of generators */
     if (!p->begun) begin(e, p);
     bool found = !p->done;
     if (found) {
@@ -172,7 +172,7 @@ bool ggtok_jinja_next(jinja_env *e, jinja_list *list, jinja_value *out) {
                                     : next_of_source(e, p, out);
     }
     p->done = !found;
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
     return found;
 }
 

@@ -6,7 +6,7 @@
 
 typedef struct lexer {
     jinja_template *t;
-    jinja_heap *h;
+    jinja_arena *mem;
     jinja_tokens *tokens;
     const uint8_t *src;
     size_t n, pos;
@@ -24,7 +24,7 @@ static bool looking_at(const lexer *x, size_t pos, const char *s) {
 }
 
 static jinja_token *add(lexer *x, jinja_token_type type, size_t pos, const void *text, size_t n) {
-    return ggtok_jinja_token_add(x->h, x->tokens, type, pos, text, n);
+    return ggtok_jinja_token_add(x->mem, x->tokens, type, pos, text, n);
 }
 
 /* Bytes of the white space character at pos, or 0. */
@@ -63,7 +63,7 @@ static void add_text(lexer *x, size_t begin, size_t end, uint8_t sign, bool vari
         while (line > begin && x->src[line - 1] != '\n') line--;
         if ((line > begin || line_start) && space_before(x, line, end) == line) end = line;
     }
-    jinja_charge_bytes(x->h, end - begin);
+    jinja_charge_bytes(x->mem, end - begin);
     if (end > begin) add(x, T_TEXT, begin, x->src + begin, end - begin);
 }
 
@@ -80,7 +80,7 @@ static void skip_comment(lexer *x, size_t start) {
         x->pos = after_end(x, i + 2, sign && x->src[i - 1] == '-', sign && x->src[i - 1] == '+');
         return;
     }
-    ggtok_jinja_fail_at(x->h, start, "the comment has no end");
+    ggtok_jinja_fail_at(x->mem, start, "the comment has no end");
 }
 
 /* {% raw %} at pos, after the sign: where its tag ends, or 0. */
@@ -109,7 +109,7 @@ static void lex_raw(lexer *x, size_t start) {
         x->pos = after_end(x, pos + (minus || plus) + 2, minus, plus);
         return;
     }
-    ggtok_jinja_fail_at(x->h, start, "a raw block has no end");
+    ggtok_jinja_fail_at(x->mem, start, "a raw block has no end");
 }
 
 /* ---- inside tags ---- */
@@ -153,7 +153,7 @@ static void balance(lexer *x, uint8_t c) {
         x->open[x->n_open++] = c;
     } else if (close) {
         if (!x->n_open || x->open[x->n_open - 1] != (uint8_t)opening[close - closing]) {
-            ggtok_jinja_fail_at(x->h, x->pos, "a bracket that closes none");
+            ggtok_jinja_fail_at(x->mem, x->pos, "a bracket that closes none");
         }
         x->n_open--;
     }
@@ -188,11 +188,11 @@ static size_t digits_end(const lexer *x, size_t pos, unsigned base) {
 /* Copies digits without their underscores. */
 static size_t plain_digits(lexer *x, size_t begin, size_t end, uint8_t **out) {
     size_t n = 0;
-    *out = jinja_alloc(x->h, end - begin + 1);
+    *out = jinja_alloc(x->mem, end - begin + 1);
     for (size_t i = begin; i < end; i++) {
         if (x->src[i] != '_') (*out)[n++] = x->src[i];
     }
-    jinja_charge_bytes(x->h, end - begin);
+    jinja_charge_bytes(x->mem, end - begin);
     return n;
 }
 
@@ -216,8 +216,8 @@ static void lex_number(lexer *x) {
     if (end) {
         double f;
         size_t n = plain_digits(x, start, end, &digits);
-        if (!ggtok_jinja_parse_float(x->h, digits, n, &f))
-            ggtok_jinja_fail_at(x->h, start, "a bad number");
+        if (!ggtok_jinja_parse_float(x->mem, digits, n, &f))
+            ggtok_jinja_fail_at(x->mem, start, "a bad number");
         x->pos = end;
         add(x, T_FLOAT, start, x->src + start, end - start)->value = jinja_float(f);
         return;
@@ -240,10 +240,10 @@ static void lex_number(lexer *x) {
     for (size_t i = 0; i < n; i++) {
         unsigned d = is_digit(digits[i]) ? digits[i] - 48u : (unsigned)(digits[i] | 32) - 'a' + 10;
         if (value > ((uint64_t)INT64_MAX - d) / base) {
-            if (base != 10) ggtok_jinja_fail_at(x->h, start, JINJA_TOO_LARGE);
+            if (base != 10) ggtok_jinja_fail_at(x->mem, start, JINJA_TOO_LARGE);
             x->pos = end;
             add(x, T_INT, start, x->src + start, end - start)->value =
-                ggtok_jinja_big(x->h, digits, n);
+                ggtok_jinja_big(x->mem, digits, n);
             return;
         }
         value = value * base + d;
@@ -267,7 +267,7 @@ static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
         }
         return ggtok_utf8_encode(point, out);
     }
-    if (c == 'N') ggtok_jinja_fail_at(x->h, *pos, "characters by name (\\N) aren't supported");
+    if (c == 'N') ggtok_jinja_fail_at(x->mem, *pos, "characters by name (\\N) aren't supported");
     if (!hex) return *out = '\\', 1; /* not an escape */
     ++*pos;
     for (unsigned i = 0; i < hex; i++, ++*pos) {
@@ -277,11 +277,11 @@ static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
         else if ((d | 32) >= 'a' && (d | 32) <= 'f')
             point = point << 4 | (uint32_t)((d | 32) - 'a' + 10);
         else
-            ggtok_jinja_fail_at(x->h, *pos, "a bad escape in a string");
+            ggtok_jinja_fail_at(x->mem, *pos, "a bad escape in a string");
     }
-    if (point > 0x10FFFF) ggtok_jinja_fail_at(x->h, *pos, "a bad escape in a string");
+    if (point > 0x10FFFF) ggtok_jinja_fail_at(x->mem, *pos, "a bad escape in a string");
     if (point >= 0xD800 && point < 0xE000)
-        ggtok_jinja_fail_at(x->h, *pos, "half of a surrogate pair in a string");
+        ggtok_jinja_fail_at(x->mem, *pos, "half of a surrogate pair in a string");
     return ggtok_utf8_encode(point, out);
 }
 
@@ -293,14 +293,14 @@ static void lex_string(lexer *x) {
         if (x->src[end] == '\\') escapes = true, end++;
         end++;
     }
-    if (end >= x->n) ggtok_jinja_fail_at(x->h, start, "the string has no end");
-    jinja_charge_bytes(x->h, end - start);
+    if (end >= x->n) ggtok_jinja_fail_at(x->mem, start, "the string has no end");
+    jinja_charge_bytes(x->mem, end - start);
     x->pos = end + 1;
     if (!escapes) {
         add(x, T_STRING, start, x->src + start + 1, end - start - 1);
         return;
     }
-    uint8_t *own = jinja_alloc(x->h, 2 * (end - start) + 16);
+    uint8_t *own = jinja_alloc(x->mem, 2 * (end - start) + 16);
     for (size_t i = start + 1; i < end;) {
         if (x->src[i] != '\\')
             own[n++] = x->src[i++];
@@ -327,7 +327,7 @@ static void lex_tag(lexer *x, bool variable) {
     x->n_open = 0;
     for (;;) {
         x->pos = skip_space(x, x->pos);
-        jinja_charge(x->h, 1);
+        jinja_charge(x->mem, 1);
         if (x->pos >= x->n) return; /* the parser says what is missing */
         uint8_t c = x->src[x->pos];
         bool minus = c == '-', plus = c == '+' && !variable;
@@ -349,7 +349,7 @@ static void lex_tag(lexer *x, bool variable) {
             for (size_t n; (n = name_at(x, x->pos, x->pos == start));) x->pos += n;
             add(x, T_NAME, start, x->src + start, x->pos - start);
         } else if (!lex_mark(x)) {
-            ggtok_jinja_fail_at(x->h, x->pos, "unexpected character");
+            ggtok_jinja_fail_at(x->mem, x->pos, "unexpected character");
         }
     }
 }
@@ -358,9 +358,9 @@ static void lex_tag(lexer *x, bool variable) {
 
 static void normalize(lexer *x) {
     jinja_template *t = x->t;
-    char *src = jinja_alloc(x->h, t->n_source + 1);
+    char *src = jinja_alloc(x->mem, t->n_source + 1);
     size_t n = 0;
-    jinja_charge_bytes(x->h, t->n_source);
+    jinja_charge_bytes(x->mem, t->n_source);
     for (size_t i = 0; i < t->n_source; i++) {
         char c = t->source[i];
         if (c == '\r' && i + 1 < t->n_source && t->source[i + 1] == '\n') continue;
@@ -368,18 +368,18 @@ static void normalize(lexer *x) {
     }
     if (n && src[n - 1] == '\n') n--;
     src[n] = 0;
-    x->h->source = t->source = src;
-    x->h->n_source = t->n_source = n;
+    x->mem->source = t->source = src;
+    x->mem->n_source = t->n_source = n;
     x->src = (const uint8_t *)src;
     x->n = n;
 }
 
 void ggtok_jinja_python_lex(jinja_template *t, jinja_tokens *tokens) {
-    lexer x = {.t = t, .h = &t->heap, .tokens = tokens};
+    lexer x = {.t = t, .mem = &t->arena, .tokens = tokens};
     normalize(&x);
     if (ggtok_utf8_valid_prefix(x.src, x.n) != x.n)
-        ggtok_jinja_fail(x.h, "the template is not UTF-8");
-    x.open = jinja_alloc(x.h, x.n + 1);
+        ggtok_jinja_fail(x.mem, "the template is not UTF-8");
+    x.open = jinja_alloc(x.mem, x.n + 1);
     bool line_start = true;
     while (x.pos < x.n) {
         size_t begin = x.pos, tag = begin;
@@ -409,5 +409,5 @@ void ggtok_jinja_python_lex(jinja_template *t, jinja_tokens *tokens) {
         }
         line_start = x.pos && x.src[x.pos - 1] == '\n';
     }
-    ggtok_jinja_token_add(x.h, tokens, T_END, x.n, "", 0);
+    ggtok_jinja_token_add(x.mem, tokens, T_END, x.n, "", 0);
 }

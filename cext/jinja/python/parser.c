@@ -55,11 +55,11 @@ static const jinja_node *parse_name(jinja_parser *p) {
 
 static const jinja_node *parse_string(jinja_parser *p) {
     uint32_t pos = p->next->pos;
-    jinja_builder b = ggtok_jinja_builder_new(p->h, 0);
+    jinja_builder b = ggtok_jinja_builder_new(p->mem, 0);
     b.merge = true;
     while (jinja_at(p, T_STRING)) {
         const jinja_token *token = ggtok_jinja_take(p);
-        ggtok_jinja_builder_add(&b, token->text, token->n, JINJA_OWN);
+        ggtok_jinja_builder_add(&b, token->text, token->n, JINJA_FROM_TEMPLATE);
     }
     return ggtok_jinja_const(p, pos, jinja_of_text(ggtok_jinja_builder_end(&b)));
 }
@@ -153,8 +153,8 @@ static const jinja_node *parse_brackets(jinja_parser *p, const jinja_node *objec
     for (size_t i = mark; i < p->n_kids; i++) {
         const jinja_node *place = p->kids[i];
         if (place->kind != N_SLICE || place->kids[0]) continue;
-        p->h->at = place->pos;
-        ggtok_jinja_fail(p->h, "a slice can't stand among several indices");
+        p->mem->at = place->pos;
+        ggtok_jinja_fail(p->mem, "a slice can't stand among several indices");
     }
     return ggtok_jinja_node_of(p, N_ITEM, pos, object, ggtok_jinja_node_new(p, N_TUPLE, pos, mark));
 }
@@ -344,8 +344,8 @@ static void check_target(jinja_parser *p, const jinja_node *target) {
     for (uint32_t i = 0; target->kind == N_TUPLE && i < target->n; i++) {
         check_target(p, target->kids[i]);
     }
-    p->h->at = target->pos;
-    if (!good) ggtok_jinja_fail(p->h, "only names can be given values");
+    p->mem->at = target->pos;
+    if (!good) ggtok_jinja_fail(p->mem, "only names can be given values");
 }
 
 static const jinja_node *parse_name_only(jinja_parser *p) {
@@ -513,8 +513,8 @@ static const jinja_node *parse_print(jinja_parser *p, uint32_t pos) {
 }
 
 static const jinja_node *parse_jump(jinja_parser *p, uint32_t pos, jinja_kind kind) {
-    p->h->at = pos;
-    if (!p->loops) ggtok_jinja_fail(p->h, "a break or continue outside of a loop");
+    p->mem->at = pos;
+    if (!p->loops) ggtok_jinja_fail(p->mem, "a break or continue outside of a loop");
     return ggtok_jinja_node_new(p, kind, pos, p->n_kids);
 }
 
@@ -540,9 +540,9 @@ const jinja_node *ggtok_jinja_python_statement(jinja_parser *p) {
     if (ggtok_jinja_token_is(name, "break")) node = parse_jump(p, pos, N_BREAK);
     if (ggtok_jinja_token_is(name, "continue")) node = parse_jump(p, pos, N_CONTINUE);
     if (!node) {
-        p->h->at = pos;
+        p->mem->at = pos;
         int n = name->n < 60 ? (int)name->n : 60;
-        ggtok_jinja_fail(p->h, "templates here have no statement '%.*s'", n,
+        ggtok_jinja_fail(p->mem, "templates here have no statement '%.*s'", n,
                          (const char *)name->text);
     }
     expect_close(p);

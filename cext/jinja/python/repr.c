@@ -27,7 +27,7 @@ static void repr_text(jinja_builder *b, const jinja_text *t) {
     bool single = t->n && memchr(t->data, '\'', t->n), twice = t->n && memchr(t->data, '"', t->n);
     char quote = single && !twice ? '"' : '\'';
     const uint8_t *p = t->data, *end = p + t->n;
-    jinja_charge(b->heap, t->n / 4);
+    jinja_charge(b->arena, t->n / 4);
     ggtok_jinja_builder_add(b, &quote, 1, 0);
     while (p < end) {
         const uint8_t *start = p;
@@ -118,12 +118,12 @@ static JINJA_NOINLINE void put_int(jinja_builder *b, int64_t i) {
 
 static JINJA_NOINLINE void put_float(jinja_builder *b, double f) {
     char number[JINJA_NUMBER_ROOM];
-    ggtok_jinja_builder_add(b, number, ggtok_jinja_format_repr(b->heap, number, f), 0);
+    ggtok_jinja_builder_add(b, number, ggtok_jinja_format_repr(b->arena, number, f), 0);
 }
 
 static void repr(jinja_env *e, jinja_builder *b, jinja_value v) {
-    jinja_charge(&e->heap, 1);
-    jinja_enter(&e->heap);
+    jinja_charge(&e->arena, 1);
+    jinja_enter(&e->arena);
     switch (v.type) {
     case JINJA_UNDEFINED: put(b, "Undefined"); break;
     case JINJA_NONE: put(b, "None"); break;
@@ -161,11 +161,11 @@ static void repr(jinja_env *e, jinja_builder *b, jinja_value v) {
         break;
     default: repr_object(e, b, v.as.object); break;
     }
-    jinja_leave(&e->heap);
+    jinja_leave(&e->arena);
 }
 
 jinja_text *ggtok_jinja_repr(jinja_env *e, jinja_value v) {
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, 32);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, 32);
     b.merge = true;
     repr(e, &b, v);
     return ggtok_jinja_builder_end(&b);
@@ -173,9 +173,9 @@ jinja_text *ggtok_jinja_repr(jinja_env *e, jinja_value v) {
 
 jinja_text *ggtok_jinja_ascii(jinja_env *e, jinja_value v) {
     jinja_text *t = ggtok_jinja_repr(e, v);
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     b.merge = true;
-    jinja_charge(&e->heap, t->n / 4);
+    jinja_charge(&e->arena, t->n / 4);
     for (const uint8_t *p = t->data, *end = p + t->n; p < end;) {
         size_t at = (size_t)(p - t->data);
         uint32_t c = utf8_next(&p);
@@ -190,7 +190,7 @@ jinja_text *ggtok_jinja_ascii(jinja_env *e, jinja_value v) {
 jinja_text *ggtok_jinja_str(jinja_env *e, jinja_value v) {
     if (v.type == JINJA_STRING) return v.as.text;
     if (v.type == JINJA_UNDEFINED || v.type == JINJA_ABSENT) {
-        return ggtok_jinja_text_of(&e->heap, "", 0, 0);
+        return ggtok_jinja_text_of(&e->arena, "", 0, 0);
     }
     return ggtok_jinja_repr(e, v);
 }
@@ -200,10 +200,10 @@ jinja_text *ggtok_jinja_str(jinja_env *e, jinja_value v) {
 jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v) {
     jinja_text *t = ggtok_jinja_str(e, v);
     if (v.type == JINJA_STRING && t->safe) return t;
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     b.merge = true;
     size_t begin = 0;
-    jinja_charge(&e->heap, t->n / 4);
+    jinja_charge(&e->arena, t->n / 4);
     for (size_t i = 0; i < t->n; i++) {
         const char *escape = NULL;
         switch (t->data[i]) {
@@ -214,10 +214,10 @@ jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v) {
         case '"': escape = "&#34;"; break;
         default: continue;
         }
-        jinja_text *one = ggtok_jinja_text_cut(&e->heap, t, i, i + 1);
+        jinja_text *one = ggtok_jinja_text_cut(&e->arena, t, i, i + 1);
         ggtok_jinja_builder_cut(&b, t, begin, i);
         ggtok_jinja_builder_add(&b, escape, strlen(escape),
-                                (uint8_t)ggtok_jinja_text_label(&e->heap, one));
+                                (uint8_t)ggtok_jinja_text_label(&e->arena, one));
         begin = i + 1;
     }
     ggtok_jinja_builder_cut(&b, t, begin, t->n);
@@ -230,7 +230,7 @@ jinja_text *ggtok_jinja_escape(jinja_env *e, jinja_value v) {
 jinja_text *ggtok_jinja_concat(jinja_env *e, jinja_value *v, size_t n) {
     jinja_text *text = ggtok_jinja_str(e, v[0]);
     for (size_t i = 1; i < n; i++) {
-        text = ggtok_jinja_text_concat(&e->heap, text, ggtok_jinja_str(e, v[i]));
+        text = ggtok_jinja_text_concat(&e->arena, text, ggtok_jinja_str(e, v[i]));
     }
     return text;
 }
@@ -247,7 +247,7 @@ typedef struct writer {
 static void json_text(writer *w, const jinja_text *t) {
     static const char names[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     const uint8_t *p = t->data, *end = p + t->n, *begin = p;
-    jinja_charge(&w->e->heap, t->n / 4);
+    jinja_charge(&w->e->arena, t->n / 4);
     put(&w->b, "\"");
     while (p < end) {
         const uint8_t *start = p;
@@ -285,16 +285,16 @@ static void json_newline(writer *w, uint32_t level) {
     }
 }
 
-static jinja_text *text_of_float(jinja_heap *h, double f) {
+static jinja_text *text_of_float(jinja_arena *mem, double f) {
     char number[JINJA_NUMBER_ROOM];
-    if (f != f) return ggtok_jinja_text_of(h, "NaN", 3, 0);
-    if (f - f != 0 && f > 0) return ggtok_jinja_text_of(h, "Infinity", 8, 0);
-    if (f - f != 0) return ggtok_jinja_text_of(h, "-Infinity", 9, 0);
-    return ggtok_jinja_text_copy(h, number, ggtok_jinja_format_repr(h, number, f), 0);
+    if (f != f) return ggtok_jinja_text_of(mem, "NaN", 3, 0);
+    if (f - f != 0 && f > 0) return ggtok_jinja_text_of(mem, "Infinity", 8, 0);
+    if (f - f != 0) return ggtok_jinja_text_of(mem, "-Infinity", 9, 0);
+    return ggtok_jinja_text_copy(mem, number, ggtok_jinja_format_repr(mem, number, f), 0);
 }
 
 static JINJA_NOINLINE void json_float(writer *w, double f) {
-    ggtok_jinja_builder_text(&w->b, text_of_float(w->b.heap, f));
+    ggtok_jinja_builder_text(&w->b, text_of_float(w->b.arena, f));
 }
 
 static JINJA_NOINLINE void json_key(writer *w, jinja_value key) {
@@ -304,17 +304,17 @@ static JINJA_NOINLINE void json_key(writer *w, jinja_value key) {
     case JINJA_BIG:
     case JINJA_STRING: text = key.as.text; break;
     case JINJA_BOOL:
-        text =
-            ggtok_jinja_text_of(&w->e->heap, key.as.truth ? "true" : "false", 5u - key.as.truth, 0);
+        text = ggtok_jinja_text_of(&w->e->arena, key.as.truth ? "true" : "false", 5u - key.as.truth,
+                                   0);
         break;
-    case JINJA_NONE: text = ggtok_jinja_text_of(&w->e->heap, "null", 4, 0); break;
+    case JINJA_NONE: text = ggtok_jinja_text_of(&w->e->arena, "null", 4, 0); break;
     case JINJA_INT:
         text =
-            ggtok_jinja_text_of(&w->e->heap, number, ggtok_jinja_format_int(number, key.as.i), 0);
+            ggtok_jinja_text_of(&w->e->arena, number, ggtok_jinja_format_int(number, key.as.i), 0);
         break;
-    case JINJA_FLOAT: text = text_of_float(w->b.heap, key.as.f); break;
+    case JINJA_FLOAT: text = text_of_float(w->b.arena, key.as.f); break;
     default:
-        ggtok_jinja_fail(&w->e->heap, "keys must be str, int, float, bool or None, not %s",
+        ggtok_jinja_fail(&w->e->arena, "keys must be str, int, float, bool or None, not %s",
                          ggtok_jinja_python_type(key));
     }
     json_text(w, text);
@@ -344,8 +344,8 @@ static void json_dict(writer *w, const jinja_dict *dict, uint32_t level) {
 
 static void json_value(writer *w, jinja_value v, uint32_t level) {
     char number[32];
-    jinja_charge(&w->e->heap, 1);
-    jinja_enter(&w->e->heap);
+    jinja_charge(&w->e->arena, 1);
+    jinja_enter(&w->e->arena);
     switch (v.type) {
     case JINJA_NONE: put(&w->b, "null"); break;
     case JINJA_BOOL: put(&w->b, v.as.truth ? "true" : "false"); break;
@@ -368,33 +368,33 @@ static void json_value(writer *w, jinja_value v, uint32_t level) {
         break;
     case JINJA_DICT: json_dict(w, v.as.dict, level); break;
     default:
-        ggtok_jinja_fail(&w->e->heap, "Object of type %s is not JSON serializable",
+        ggtok_jinja_fail(&w->e->arena, "Object of type %s is not JSON serializable",
                          ggtok_jinja_python_type(v));
     }
-    jinja_leave(&w->e->heap);
+    jinja_leave(&w->e->arena);
 }
 
 jinja_text *ggtok_jinja_python_json(jinja_env *e, jinja_value v, bool ascii, jinja_value indent,
                                     jinja_value separators, bool sort) {
-    jinja_heap *h = &e->heap;
-    writer w = {.e = e, .b = ggtok_jinja_builder_new(h, 32), .ascii = ascii, .sort = sort};
+    jinja_arena *mem = &e->arena;
+    writer w = {.e = e, .b = ggtok_jinja_builder_new(mem, 32), .ascii = ascii, .sort = sort};
     w.b.merge = true;
     if (indent.type == JINJA_STRING) {
         w.indent = indent.as.text;
     } else if (indent.type != JINJA_NONE && indent.type != JINJA_ABSENT) {
         int64_t n = ggtok_jinja_index(e, indent);
         if (n < 0) n = 0;
-        if (n > 10000) ggtok_jinja_fail(h, "JSON indented by more than 10000");
-        uint8_t *spaces = jinja_alloc(h, (size_t)n);
+        if (n > 10000) ggtok_jinja_fail(mem, "JSON indented by more than 10000");
+        uint8_t *spaces = jinja_alloc(mem, (size_t)n);
         memset(spaces, ' ', (size_t)n);
-        w.indent = ggtok_jinja_text_of(h, spaces, (size_t)n, 0);
+        w.indent = ggtok_jinja_text_of(mem, spaces, (size_t)n, 0);
     }
-    w.item = w.indent ? ggtok_jinja_text_of(h, ",", 1, 0) : ggtok_jinja_text_of(h, ", ", 2, 0);
-    w.key = ggtok_jinja_text_of(h, ": ", 2, 0);
+    w.item = w.indent ? ggtok_jinja_text_of(mem, ",", 1, 0) : ggtok_jinja_text_of(mem, ", ", 2, 0);
+    w.key = ggtok_jinja_text_of(mem, ": ", 2, 0);
     if (separators.type != JINJA_NONE && separators.type != JINJA_ABSENT) {
         jinja_list *two = ggtok_jinja_items(e, separators);
         if (two->n != 2 || two->data[0].type != JINJA_STRING || two->data[1].type != JINJA_STRING) {
-            ggtok_jinja_fail(h, "separators must be two strings");
+            ggtok_jinja_fail(mem, "separators must be two strings");
         }
         w.item = two->data[0].as.text;
         w.key = two->data[1].as.text;

@@ -20,14 +20,14 @@ typedef struct table {
 } table;
 
 typedef struct planner {
-    jinja_heap *h;
+    jinja_arena *mem;
     jinja_template *t;
     table *now;
     uint32_t loops; /* around what is bound */
 } planner;
 
 static variable *find_own(planner *p, const table *t, uint32_t sym) {
-    jinja_charge(p->h, 1 + t->n / 8);
+    jinja_charge(p->mem, 1 + t->n / 8);
     for (uint32_t i = 0; i < t->n; i++) {
         if (t->v[i].sym == sym) return &t->v[i];
     }
@@ -46,7 +46,7 @@ static variable *define(planner *p, table *t, uint32_t sym, jinja_load load) {
     if (!v) {
         if (t->n == t->cap) {
             uint32_t cap = 2 * t->cap + 8;
-            variable *more = jinja_alloc_n(p->h, cap, sizeof *more);
+            variable *more = jinja_alloc_n(p->mem, cap, sizeof *more);
             if (t->n) memcpy(more, t->v, t->n * sizeof *more);
             t->v = more;
             t->cap = cap;
@@ -81,7 +81,7 @@ static void store(planner *p, uint32_t sym) {
 static void visit(planner *p, const jinja_node *node);
 
 static void visit_target(planner *p, const jinja_node *target, bool as_parameter) {
-    jinja_enter(p->h);
+    jinja_enter(p->mem);
     if (target->kind == N_NAME) {
         if (as_parameter)
             parameter(p, target->sym);
@@ -92,14 +92,14 @@ static void visit_target(planner *p, const jinja_node *target, bool as_parameter
     } else {
         visit(p, target);
     }
-    jinja_leave(p->h);
+    jinja_leave(p->mem);
 }
 
 static table copy(planner *p, const table *t) {
     table own = *t;
     own.cap = own.n;
-    own.v = jinja_alloc_n(p->h, own.n + 1, sizeof *own.v);
-    jinja_charge(p->h, own.n / 4);
+    own.v = jinja_alloc_n(p->mem, own.n + 1, sizeof *own.v);
+    jinja_charge(p->mem, own.n / 4);
     if (own.n) memcpy(own.v, t->v, own.n * sizeof *own.v);
     return own;
 }
@@ -154,8 +154,8 @@ static void visit_if(planner *p, const jinja_node *node) {
 
 static void visit(planner *p, const jinja_node *node) {
     if (!node) return;
-    jinja_charge(p->h, 1);
-    jinja_enter(p->h);
+    jinja_charge(p->mem, 1);
+    jinja_enter(p->mem);
     switch (node->kind) {
     case N_NAME: load(p, node->sym); break;
     case N_FOR: visit(p, node->kids[1]); break;
@@ -176,7 +176,7 @@ static void visit(planner *p, const jinja_node *node) {
         for (uint32_t i = 0; i < node->n; i++) visit(p, node->kids[i]);
         break;
     }
-    jinja_leave(p->h);
+    jinja_leave(p->mem);
 }
 
 /* Whether a statement's kid is a target or a parameter. */
@@ -194,11 +194,11 @@ static bool is_target(const jinja_node *node, uint32_t i) {
 
 static bool targets(planner *p, const jinja_node *target, uint32_t sym) {
     bool found = (target->kind == N_NAME || target->kind == N_KEYWORD) && target->sym == sym;
-    jinja_charge(p->h, 1);
-    jinja_enter(p->h);
+    jinja_charge(p->mem, 1);
+    jinja_enter(p->mem);
     for (uint32_t i = 0; !found && target->kind == N_TUPLE && i < target->n; i++)
         found = targets(p, target->kids[i], sym);
-    jinja_leave(p->h);
+    jinja_leave(p->mem);
     return found;
 }
 
@@ -209,8 +209,8 @@ static use first_use(planner *p, const jinja_node *node, uint32_t sym) {
     if (!node) return UNUSED;
     if (node->kind == N_NAME) return node->sym == sym ? READ : UNUSED;
     use found = UNUSED;
-    jinja_charge(p->h, 1);
-    jinja_enter(p->h);
+    jinja_charge(p->mem, 1);
+    jinja_enter(p->mem);
     if (node->kind == N_CALL_BLOCK) found = first_use(p, node->kids[0], sym);
     for (uint32_t i = 0; !found && i < node->n; i++) {
         if (is_target(node, i) && targets(p, node->kids[i], sym)) found = DECLARED;
@@ -220,7 +220,7 @@ static use first_use(planner *p, const jinja_node *node, uint32_t sym) {
         if (is_target(node, i)) kid = kid->kind == N_KEYWORD ? kid->kids[0] : NULL;
         found = first_use(p, kid, sym);
     }
-    jinja_leave(p->h);
+    jinja_leave(p->mem);
     return found;
 }
 
@@ -235,8 +235,8 @@ static uint32_t slot_of(planner *p, const table *t, uint32_t sym) {
 
 static jinja_frame_plan *finish(planner *p) {
     const table *t = p->now;
-    jinja_frame_plan *plan = jinja_alloc(p->h, sizeof *plan);
-    jinja_slot *slots = jinja_alloc_n(p->h, t->n + 1, sizeof *slots);
+    jinja_frame_plan *plan = jinja_alloc(p->mem, sizeof *plan);
+    jinja_slot *slots = jinja_alloc_n(p->mem, t->n + 1, sizeof *slots);
     for (uint32_t i = 0; i < t->n; i++) {
         slots[i] = (jinja_slot){.sym = t->v[i].sym, .load = t->v[i].load};
         if (slots[i].load != LOAD_ALIAS) continue;
@@ -265,14 +265,14 @@ static void bind_name(planner *p, jinja_node *node) {
 }
 
 static void open_table(planner *p, table *t) {
-    jinja_enter(p->h);
+    jinja_enter(p->mem);
     *t = (table){.parent = p->now};
     p->now = t;
 }
 
 static void close_table(planner *p) {
     p->now = p->now->parent;
-    jinja_leave(p->h);
+    jinja_leave(p->mem);
 }
 
 /* A frame of kids[from..n) of a node; those before are what is given to it. */
@@ -322,10 +322,10 @@ static void plan_loop(planner *p, jinja_node *node) {
 /* A parameter `caller` must have a default, for calls without a {% call %}. */
 static void check_caller(planner *p, const jinja_node *node, uint32_t from) {
     for (uint32_t i = from; i + 1 < node->n; i++) {
-        jinja_charge(p->h, 1);
+        jinja_charge(p->mem, 1);
         if (node->kids[i]->kind != N_NAME || node->kids[i]->sym != SYM_CALLER) continue;
-        p->h->at = node->pos;
-        ggtok_jinja_fail(p->h, "the parameter 'caller' needs a default");
+        p->mem->at = node->pos;
+        ggtok_jinja_fail(p->mem, "the parameter 'caller' needs a default");
     }
 }
 
@@ -378,16 +378,16 @@ static void plan_with(planner *p, jinja_node *node) {
 
 static void check_loop_name(planner *p, const jinja_node *target) {
     if (!p->loops || !targets(p, target, SYM_LOOP)) return;
-    p->h->at = target->pos;
-    ggtok_jinja_fail(p->h, "the name 'loop' can't be set in a loop");
+    p->mem->at = target->pos;
+    ggtok_jinja_fail(p->mem, "the name 'loop' can't be set in a loop");
 }
 
 static void check_named(planner *p, const jinja_node *node) {
     const jinja_symbol *symbol = &p->t->symbols[node->sym];
     bool filter = node->kind == N_FILTER;
     if (p->now->soft || (filter ? symbol->filter : symbol->test) >= 0) return;
-    p->h->at = node->pos;
-    ggtok_jinja_fail(p->h, "there is no %s '%.*s'", filter ? "filter" : "test",
+    p->mem->at = node->pos;
+    ggtok_jinja_fail(p->mem, "there is no %s '%.*s'", filter ? "filter" : "test",
                      (int)(symbol->name->n < 60 ? symbol->name->n : 60),
                      (const char *)symbol->name->data);
 }
@@ -397,8 +397,8 @@ static void bind(planner *p, const jinja_node *fixed) {
     jinja_node *node = (jinja_node *)fixed; /* the tree is still being made */
     if (!node) return;
     bool soft = p->now->soft;
-    jinja_charge(p->h, 1);
-    jinja_enter(p->h);
+    jinja_charge(p->mem, 1);
+    jinja_enter(p->mem);
     switch (node->kind) {
     case N_NAME: bind_name(p, node); break;
     case N_FOR:
@@ -436,11 +436,11 @@ static void bind(planner *p, const jinja_node *fixed) {
         for (uint32_t i = 0; i < node->n; i++) bind(p, node->kids[i]);
         break;
     }
-    jinja_leave(p->h);
+    jinja_leave(p->mem);
 }
 
 void ggtok_jinja_python_plan_scopes(jinja_template *t) {
-    planner p = {.h = &t->heap, .t = t};
+    planner p = {.mem = &t->arena, .t = t};
     jinja_node *root = (jinja_node *)t->root;
     bool self = first_use(&p, root, SYM_SELF) == READ;
     root->plan = plan_body(&p, root, 0, self);
@@ -449,7 +449,7 @@ void ggtok_jinja_python_plan_scopes(jinja_template *t) {
 /* ---- frames ---- */
 
 void ggtok_jinja_frame_reset(jinja_env *e, const jinja_frame_plan *plan, jinja_frame *frame) {
-    jinja_charge(&e->heap, 1 + plan->n / 4);
+    jinja_charge(&e->arena, 1 + plan->n / 4);
     for (uint32_t i = 0; i < plan->n; i++) {
         const jinja_slot *slot = &plan->slots[i];
         jinja_value v = jinja_absent();
@@ -466,9 +466,9 @@ void ggtok_jinja_frame_reset(jinja_env *e, const jinja_frame_plan *plan, jinja_f
 
 jinja_frame *ggtok_jinja_python_open_frame(jinja_env *e, const jinja_frame_plan *plan,
                                            jinja_frame *parent) {
-    jinja_frame *frame = jinja_alloc(&e->heap, sizeof *frame);
+    jinja_frame *frame = jinja_alloc(&e->arena, sizeof *frame);
     frame->parent = parent;
-    frame->values = jinja_alloc_n(&e->heap, plan->n + 1, sizeof *frame->values);
+    frame->values = jinja_alloc_n(&e->arena, plan->n + 1, sizeof *frame->values);
     ggtok_jinja_frame_reset(e, plan, frame);
     return frame;
 }

@@ -9,7 +9,7 @@ static jinja_value give(jinja_text *t) {
 static jinja_text *text_of(jinja_env *e, jinja_value v) {
     if (v.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v);
     if (v.type != JINJA_STRING) {
-        ggtok_jinja_fail(&e->heap, "expected str, not %s", ggtok_jinja_python_type(v));
+        ggtok_jinja_fail(&e->arena, "expected str, not %s", ggtok_jinja_python_type(v));
     }
     return v.as.text;
 }
@@ -31,25 +31,25 @@ static bool is_cased(uint32_t c) {
 typedef enum how { LOWER, UPPER, CAPITALIZE, TITLE, SWAP, FOLD } how;
 
 /* With labels if the characters stay as many, else with the one label of all. */
-static jinja_text *change_case(jinja_env *e, jinja_text *t, how h) {
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n + 16);
+static jinja_text *change_case(jinja_env *e, jinja_text *t, how mem) {
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n + 16);
     const uint8_t *p = t->data, *end = p + t->n;
     bool after = false;
-    int label = ggtok_jinja_text_label(&e->heap, t);
+    int label = ggtok_jinja_text_label(&e->arena, t);
     size_t part = 0;
-    jinja_charge(&e->heap, 2 + t->n);
+    jinja_charge(&e->arena, 2 + t->n);
     b.merge = true;
     while (p < end) {
         const uint8_t *start = p;
         uint32_t c = utf8_next(&p), out[3];
-        jinja_case way = h == UPPER ? JINJA_UPPER : JINJA_LOWER;
-        if (h == CAPITALIZE && start == t->data) way = JINJA_TITLE;
-        if (h == TITLE && !after) way = JINJA_TITLE;
-        if (h == SWAP) {
+        jinja_case way = mem == UPPER ? JINJA_UPPER : JINJA_LOWER;
+        if (mem == CAPITALIZE && start == t->data) way = JINJA_TITLE;
+        if (mem == TITLE && !after) way = JINJA_TITLE;
+        if (mem == SWAP) {
             bool high = changes(c, JINJA_LOWER), low = changes(c, JINJA_UPPER);
             way = high && low ? JINJA_TITLE : low ? JINJA_UPPER : JINJA_LOWER; /* titles stay */
         }
-        if (h == FOLD) way = JINJA_FOLD;
+        if (mem == FOLD) way = JINJA_FOLD;
         after = is_cased(c);
         unsigned n = ggtok_jinja_case_of(c, way, out);
         while (jinja_text_end(t, part) <= (size_t)(start - t->data)) part++;
@@ -78,11 +78,11 @@ CASE_METHOD(ggtok_jinja_py_casefold, FOLD)
 /* The filter's titles: a capital after white space and -({[<. */
 jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
     jinja_text *t = ggtok_jinja_str(e, v[0]);
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     b.merge = true;
     size_t begin = 0;
     bool separators = false;
-    jinja_charge(&e->heap, t->n);
+    jinja_charge(&e->arena, t->n);
     for (size_t i = 0, n; i <= t->n; i += n) {
         n = i < t->n ? utf8_lead_len(t->data[i]) : 1;
         const uint8_t *p = t->data + i;
@@ -91,8 +91,8 @@ jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
         if (i < t->n && now == separators) continue;
         if (i > begin) { /* upper() of the first, lower() of the others */
             size_t first = begin + utf8_lead_len(t->data[begin]);
-            jinja_text *head = ggtok_jinja_text_cut(&e->heap, t, begin, first);
-            jinja_text *tail = ggtok_jinja_text_cut(&e->heap, t, first, i);
+            jinja_text *head = ggtok_jinja_text_cut(&e->arena, t, begin, first);
+            jinja_text *tail = ggtok_jinja_text_cut(&e->arena, t, first, i);
             ggtok_jinja_builder_text(&b, change_case(e, head, UPPER));
             ggtok_jinja_builder_text(&b, change_case(e, tail, LOWER));
         }
@@ -107,7 +107,7 @@ jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
 static bool in_set(jinja_env *e, const jinja_text *set, uint32_t c) {
     if (!set) return ggtok_jinja_is_space(c);
     const uint8_t *p = set->data, *end = p + set->n;
-    jinja_charge(&e->heap, 1 + set->n / 8);
+    jinja_charge(&e->arena, 1 + set->n / 8);
     while (p < end) {
         if (utf8_next(&p) == c) return true;
     }
@@ -129,8 +129,8 @@ static jinja_text *strip(jinja_env *e, jinja_text *t, jinja_value chars, bool le
         if (!in_set(e, set, utf8_next(&p))) break;
         end = at;
     }
-    jinja_charge(&e->heap, (t->n - (end - begin)) / 4);
-    jinja_text *cut = ggtok_jinja_text_cut(&e->heap, t, begin, end);
+    jinja_charge(&e->arena, (t->n - (end - begin)) / 4);
+    jinja_text *cut = ggtok_jinja_text_cut(&e->arena, t, begin, end);
     cut->safe = t->safe;
     return cut;
 }
@@ -149,20 +149,20 @@ jinja_value ggtok_jinja_py_rstrip(jinja_env *e, jinja_value *v) {
 
 static bool bounds(jinja_env *e, jinja_text *t, jinja_value start, jinja_value stop, size_t *begin,
                    size_t *end) {
-    int64_t n = ggtok_jinja_chars(&e->heap, t),
+    int64_t n = ggtok_jinja_chars(&e->arena, t),
             a = missing(start) ? 0 : ggtok_jinja_index(e, start),
             b = missing(stop) ? n : ggtok_jinja_index(e, stop);
     if (a < 0) a = a < -n ? 0 : a + n;
     if (b < 0) b = b < -n ? 0 : b + n;
     if (a > n) return false;
     if (b > n) b = n;
-    *begin = ggtok_jinja_byte_of(&e->heap, t, (uint64_t)a);
-    *end = ggtok_jinja_byte_of(&e->heap, t, (uint64_t)b);
+    *begin = ggtok_jinja_byte_of(&e->arena, t, (uint64_t)a);
+    *end = ggtok_jinja_byte_of(&e->arena, t, (uint64_t)b);
     return a <= b;
 }
 
 static jinja_text *within(jinja_env *e, jinja_text *t, size_t end) {
-    return end == t->n ? t : ggtok_jinja_text_cut(&e->heap, t, 0, end);
+    return end == t->n ? t : ggtok_jinja_text_cut(&e->arena, t, 0, end);
 }
 
 static int64_t find(jinja_env *e, jinja_value *v, bool last) {
@@ -170,11 +170,11 @@ static int64_t find(jinja_env *e, jinja_value *v, bool last) {
     size_t begin, end, at;
     if (!bounds(e, t, v[2], v[3], &begin, &end)) return -1;
     if (last)
-        at = ggtok_jinja_text_rfind(&e->heap, t, what, end);
+        at = ggtok_jinja_text_rfind(&e->arena, t, what, end);
     else
-        at = ggtok_jinja_text_find(&e->heap, within(e, t, end), what, begin);
+        at = ggtok_jinja_text_find(&e->arena, within(e, t, end), what, begin);
     if (at == SIZE_MAX || at < begin) return -1;
-    return (int64_t)ggtok_jinja_char_of(&e->heap, t, at);
+    return (int64_t)ggtok_jinja_char_of(&e->arena, t, at);
 }
 
 jinja_value ggtok_jinja_py_find(jinja_env *e, jinja_value *v) {
@@ -185,12 +185,12 @@ jinja_value ggtok_jinja_py_rfind(jinja_env *e, jinja_value *v) {
 }
 jinja_value ggtok_jinja_py_index(jinja_env *e, jinja_value *v) {
     int64_t at = find(e, v, false);
-    if (at < 0) ggtok_jinja_fail(&e->heap, "substring not found");
+    if (at < 0) ggtok_jinja_fail(&e->arena, "substring not found");
     return jinja_int(at);
 }
 jinja_value ggtok_jinja_py_rindex(jinja_env *e, jinja_value *v) {
     int64_t at = find(e, v, true);
-    if (at < 0) ggtok_jinja_fail(&e->heap, "substring not found");
+    if (at < 0) ggtok_jinja_fail(&e->arena, "substring not found");
     return jinja_int(at);
 }
 
@@ -201,10 +201,10 @@ jinja_value ggtok_jinja_py_count(jinja_env *e, jinja_value *v) {
     if (!bounds(e, t, v[2], v[3], &begin, &end)) return jinja_int(0);
     t = within(e, t, end);
     if (!what->n) {
-        jinja_text *cut = ggtok_jinja_text_cut(&e->heap, t, begin, end);
-        return jinja_int((int64_t)ggtok_jinja_chars(&e->heap, cut) + 1);
+        jinja_text *cut = ggtok_jinja_text_cut(&e->arena, t, begin, end);
+        return jinja_int((int64_t)ggtok_jinja_chars(&e->arena, cut) + 1);
     }
-    for (; (found = ggtok_jinja_text_find(&e->heap, t, what, begin)) != SIZE_MAX; n++) {
+    for (; (found = ggtok_jinja_text_find(&e->arena, t, what, begin)) != SIZE_MAX; n++) {
         begin = found + what->n;
     }
     return jinja_int(n);
@@ -213,7 +213,7 @@ jinja_value ggtok_jinja_py_count(jinja_env *e, jinja_value *v) {
 static bool has_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t begin, size_t end,
                       bool last) {
     const jinja_text *with = text_of(e, affix);
-    jinja_charge_bytes(&e->heap, with->n);
+    jinja_charge_bytes(&e->arena, with->n);
     if (with->n > end - begin) return false;
     return !memcmp(t->data + (last ? end - with->n : begin), with->data, with->n);
 }
@@ -222,7 +222,7 @@ static bool has_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t beg
 static bool has_any_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t begin, size_t end,
                           bool last) {
     if (affix.type != JINJA_TUPLE) return has_affix(e, t, affix, begin, end, last);
-    JINJA_EACH(&e->heap, i, affix.as.list->n) {
+    JINJA_EACH(&e->arena, i, affix.as.list->n) {
         if (has_affix(e, t, affix.as.list->data[i], begin, end, last)) return true;
     }
     return false;
@@ -246,25 +246,25 @@ jinja_value ggtok_jinja_py_endswith(jinja_env *e, jinja_value *v) {
 jinja_value ggtok_jinja_py_removeprefix(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]), *with = text_of(e, v[1]);
     bool has = has_affix(e, t, v[1], 0, t->n, false);
-    return give(ggtok_jinja_text_cut(&e->heap, t, has ? with->n : 0, t->n));
+    return give(ggtok_jinja_text_cut(&e->arena, t, has ? with->n : 0, t->n));
 }
 jinja_value ggtok_jinja_py_removesuffix(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]), *with = text_of(e, v[1]);
     bool has = has_affix(e, t, v[1], 0, t->n, true);
-    return give(ggtok_jinja_text_cut(&e->heap, t, 0, t->n - (has ? with->n : 0)));
+    return give(ggtok_jinja_text_cut(&e->arena, t, 0, t->n - (has ? with->n : 0)));
 }
 
 /* ---- split, replace, join ---- */
 
 static void push_cut(jinja_env *e, jinja_list *list, const jinja_text *t, size_t a, size_t b) {
-    jinja_text *cut = ggtok_jinja_text_cut(&e->heap, t, a, b);
+    jinja_text *cut = ggtok_jinja_text_cut(&e->arena, t, a, b);
     cut->safe = t->safe;
-    ggtok_jinja_list_push(&e->heap, list, give(cut));
+    ggtok_jinja_list_push(&e->arena, list, give(cut));
 }
 
 static void split_at_space(jinja_env *e, jinja_list *list, jinja_text *t, int64_t times) {
     size_t at = 0;
-    jinja_charge(&e->heap, t->n / 2);
+    jinja_charge(&e->arena, t->n / 2);
     for (;;) {
         const uint8_t *p = t->data + at, *end = t->data + t->n, *next = p;
         while (p < end && ggtok_jinja_is_space(utf8_next(&next))) p = next;
@@ -282,10 +282,10 @@ static void split_at_space(jinja_env *e, jinja_list *list, jinja_text *t, int64_
 
 static void rsplit_at_space(jinja_env *e, jinja_list *list, jinja_text *t, int64_t times) {
     size_t end = t->n;
-    jinja_charge(&e->heap, t->n / 2);
+    jinja_charge(&e->arena, t->n / 2);
     for (;;) {
         jinja_text *rest =
-            strip(e, ggtok_jinja_text_cut(&e->heap, t, 0, end), jinja_none(), false, true);
+            strip(e, ggtok_jinja_text_cut(&e->arena, t, 0, end), jinja_none(), false, true);
         size_t begin = end = rest->n;
         if (!end) return;
         if (!times--) {
@@ -315,7 +315,7 @@ static void reverse(jinja_list *list) {
 static jinja_value split(jinja_env *e, jinja_value *v, bool last) {
     jinja_text *t = text_of(e, v[0]);
     int64_t times = v[2].type == JINJA_ABSENT ? -1 : ggtok_jinja_index(e, v[2]);
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, 0);
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, 0);
     if (missing(v[1])) {
         if (last)
             rsplit_at_space(e, list, t, times), reverse(list);
@@ -325,13 +325,13 @@ static jinja_value split(jinja_env *e, jinja_value *v, bool last) {
     }
     jinja_text *by = text_of(e, v[1]);
     size_t begin = 0, end = t->n, found;
-    if (!by->n) ggtok_jinja_fail(&e->heap, "empty separator");
-    while (!last && times && (found = ggtok_jinja_text_find(&e->heap, t, by, begin)) != SIZE_MAX) {
+    if (!by->n) ggtok_jinja_fail(&e->arena, "empty separator");
+    while (!last && times && (found = ggtok_jinja_text_find(&e->arena, t, by, begin)) != SIZE_MAX) {
         push_cut(e, list, t, begin, found);
         begin = found + by->n;
         times--;
     }
-    while (last && times && (found = ggtok_jinja_text_rfind(&e->heap, t, by, end)) != SIZE_MAX) {
+    while (last && times && (found = ggtok_jinja_text_rfind(&e->arena, t, by, end)) != SIZE_MAX) {
         push_cut(e, list, t, found + by->n, end);
         end = found;
         times--;
@@ -356,9 +356,9 @@ static bool is_line_end(uint32_t c) {
 jinja_value ggtok_jinja_py_splitlines(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]);
     bool keep = v[1].type != JINJA_ABSENT && ggtok_jinja_index(e, v[1]) != 0;
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, 0);
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, 0);
     const uint8_t *p = t->data, *end = p + t->n, *line = p;
-    jinja_charge(&e->heap, t->n / 2);
+    jinja_charge(&e->arena, t->n / 2);
     while (p < end) {
         const uint8_t *at = p;
         uint32_t c = utf8_next(&p);
@@ -373,11 +373,11 @@ jinja_value ggtok_jinja_py_splitlines(jinja_env *e, jinja_value *v) {
 
 static jinja_value partition(jinja_env *e, jinja_value *v, bool last) {
     jinja_text *t = text_of(e, v[0]), *by = text_of(e, v[1]);
-    if (!by->n) ggtok_jinja_fail(&e->heap, "empty separator");
-    size_t at = last ? ggtok_jinja_text_rfind(&e->heap, t, by, t->n)
-                     : ggtok_jinja_text_find(&e->heap, t, by, 0);
+    if (!by->n) ggtok_jinja_fail(&e->arena, "empty separator");
+    size_t at = last ? ggtok_jinja_text_rfind(&e->arena, t, by, t->n)
+                     : ggtok_jinja_text_find(&e->arena, t, by, 0);
     size_t a = at != SIZE_MAX ? at : last ? 0 : t->n, b = at != SIZE_MAX ? at + by->n : a;
-    jinja_list *list = ggtok_jinja_list_new(&e->heap, 3);
+    jinja_list *list = ggtok_jinja_list_new(&e->arena, 3);
     push_cut(e, list, t, 0, a);
     push_cut(e, list, t, a, b);
     if (by->safe && b > a) list->data[1].as.text->safe = true;
@@ -394,13 +394,13 @@ jinja_value ggtok_jinja_py_rpartition(jinja_env *e, jinja_value *v) {
 
 jinja_text *ggtok_jinja_py_replaced(jinja_env *e, jinja_text *t, jinja_text *old, jinja_text *with,
                                     int64_t times) {
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, t->n);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     size_t at = 0, found;
     b.merge = true;
     if (times < 0) times = INT64_MAX;
     if (!old->n) {
         for (; times; times--) {
-            jinja_charge(&e->heap, 1);
+            jinja_charge(&e->arena, 1);
             ggtok_jinja_builder_text(&b, with);
             if (at == t->n) break;
             size_t n = utf8_lead_len(t->data[at]);
@@ -408,7 +408,7 @@ jinja_text *ggtok_jinja_py_replaced(jinja_env *e, jinja_text *t, jinja_text *old
             at += n;
         }
     }
-    while (old->n && times && (found = ggtok_jinja_text_find(&e->heap, t, old, at)) != SIZE_MAX) {
+    while (old->n && times && (found = ggtok_jinja_text_find(&e->arena, t, old, at)) != SIZE_MAX) {
         ggtok_jinja_builder_cut(&b, t, at, found);
         ggtok_jinja_builder_text(&b, with);
         at = found + old->n;
@@ -427,11 +427,11 @@ jinja_value ggtok_jinja_py_replace(jinja_env *e, jinja_value *v) {
 jinja_value ggtok_jinja_py_join(jinja_env *e, jinja_value *v) {
     jinja_text *by = text_of(e, v[0]);
     jinja_list *items = ggtok_jinja_items(e, v[1]);
-    jinja_builder b = ggtok_jinja_builder_new(&e->heap, 0);
+    jinja_builder b = ggtok_jinja_builder_new(&e->arena, 0);
     b.merge = true;
     for (uint32_t i = 0; i < items->n; i++) {
         if (items->data[i].type != JINJA_STRING) {
-            ggtok_jinja_fail(&e->heap, "sequence item %u: expected str instance, %s found", i,
+            ggtok_jinja_fail(&e->arena, "sequence item %u: expected str instance, %s found", i,
                              ggtok_jinja_python_type(items->data[i]));
         }
         if (i) ggtok_jinja_builder_text(&b, by);
@@ -443,23 +443,24 @@ jinja_value ggtok_jinja_py_join(jinja_env *e, jinja_value *v) {
 /* ---- widths ---- */
 
 static jinja_value pad(jinja_env *e, jinja_value *v, char how) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     jinja_text *t = text_of(e, v[0]);
-    int64_t width = ggtok_jinja_index(e, v[1]), n = ggtok_jinja_chars(h, t),
+    int64_t width = ggtok_jinja_index(e, v[1]), n = ggtok_jinja_chars(mem, t),
             room = width > n ? width - n : 0;
-    jinja_text *fill = how == 'z'                  ? ggtok_jinja_text_of(h, "0", 1, JINJA_OWN)
-                       : v[2].type == JINJA_ABSENT ? ggtok_jinja_text_of(h, " ", 1, JINJA_OWN)
-                                                   : text_of(e, v[2]);
-    if (ggtok_jinja_chars(h, fill) != 1)
-        ggtok_jinja_fail(h, "The fill character must be exactly one character long");
-    if (room > (int64_t)JINJA_MAX_TEXT) ggtok_jinja_fail(h, "a width of %lld", (long long)width);
+    jinja_text *fill = how == 'z' ? ggtok_jinja_text_of(mem, "0", 1, JINJA_FROM_TEMPLATE)
+                       : v[2].type == JINJA_ABSENT
+                           ? ggtok_jinja_text_of(mem, " ", 1, JINJA_FROM_TEMPLATE)
+                           : text_of(e, v[2]);
+    if (ggtok_jinja_chars(mem, fill) != 1)
+        ggtok_jinja_fail(mem, "The fill character must be exactly one character long");
+    if (room > (int64_t)JINJA_MAX_TEXT) ggtok_jinja_fail(mem, "a width of %lld", (long long)width);
     int64_t left = how == 'r' || how == 'z' ? room : how == 'l' ? 0 : room / 2 + (room & width & 1);
-    int label = ggtok_jinja_text_label(h, t);
-    bool same = label >= 0 && ggtok_jinja_text_label(h, fill) == label;
-    jinja_builder b = ggtok_jinja_builder_new(h, t->n);
+    int label = ggtok_jinja_text_label(mem, t);
+    bool same = label >= 0 && ggtok_jinja_text_label(mem, fill) == label;
+    jinja_builder b = ggtok_jinja_builder_new(mem, t->n);
     b.merge = true;
     size_t sign = how == 'z' && t->n && (t->data[0] == '+' || t->data[0] == '-');
-    jinja_charge(h, (uint64_t)room);
+    jinja_charge(mem, (uint64_t)room);
     ggtok_jinja_builder_cut(&b, t, 0, sign);
     for (int64_t i = 0; i < room; i++) {
         if (i == left) ggtok_jinja_builder_cut(&b, t, sign, t->n);
@@ -515,7 +516,7 @@ static jinja_value ask(jinja_env *e, jinja_value v, question q) {
     jinja_text *t = ggtok_jinja_str(e, v);
     const uint8_t *p = t->data, *end = p + t->n;
     bool seen = q == IS_ASCII, all = true;
-    jinja_charge(&e->heap, 1 + 4 * (uint64_t)t->n); /* several searches in tables */
+    jinja_charge(&e->arena, 1 + 4 * (uint64_t)t->n); /* several searches in tables */
     while (all && p < end) all = answers(q, utf8_next(&p), &seen);
     return jinja_bool(all && seen);
 }
@@ -540,7 +541,7 @@ jinja_value ggtok_jinja_py_istitle(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]);
     const uint8_t *p = t->data, *end = p + t->n;
     bool after = false, seen = false;
-    jinja_charge(&e->heap, 1 + 4 * (uint64_t)t->n);
+    jinja_charge(&e->arena, 1 + 4 * (uint64_t)t->n);
     while (p < end) {
         uint32_t c = utf8_next(&p);
         bool high = ggtok_jinja_is_case(c, JINJA_UPPER) || ggtok_jinja_is_case(c, JINJA_TITLE);

@@ -7,10 +7,10 @@
 /* ---- types ---- */
 
 void ggtok_jinja_fail_undefined(jinja_env *e, jinja_value v) {
-    if (v.id) ggtok_jinja_fail(&e->heap, "this method isn't for templates: it changes values");
-    if (!v.as.text) ggtok_jinja_fail(&e->heap, "the value is undefined");
+    if (v.id) ggtok_jinja_fail(&e->arena, "this method isn't for templates: it changes values");
+    if (!v.as.text) ggtok_jinja_fail(&e->arena, "the value is undefined");
     int n = v.as.text->n < 80 ? (int)v.as.text->n : 80;
-    ggtok_jinja_fail(&e->heap, "'%.*s' is undefined", n, (const char *)v.as.text->data);
+    ggtok_jinja_fail(&e->arena, "'%.*s' is undefined", n, (const char *)v.as.text->data);
 }
 
 bool ggtok_jinja_python_truth(jinja_env *e, jinja_value v) {
@@ -32,25 +32,25 @@ bool ggtok_jinja_python_truth(jinja_env *e, jinja_value v) {
     }
 }
 
-bool ggtok_jinja_python_hashable(jinja_heap *h, jinja_value v) {
+bool ggtok_jinja_python_hashable(jinja_arena *mem, jinja_value v) {
     bool all = true;
     if (v.type == JINJA_LIST || v.type == JINJA_DICT) return false;
     if (v.type == JINJA_LAZY && v.as.list->view) return v.as.list->view == JINJA_VALUES;
     if (v.type != JINJA_TUPLE) return true;
-    jinja_enter(h);
+    jinja_enter(mem);
     for (uint32_t i = 0; all && i < v.as.list->n; i++) {
-        jinja_charge(h, 1);
-        all = ggtok_jinja_python_hashable(h, v.as.list->data[i]);
+        jinja_charge(mem, 1);
+        all = ggtok_jinja_python_hashable(mem, v.as.list->data[i]);
     }
-    jinja_leave(h);
+    jinja_leave(mem);
     return all;
 }
 
 void ggtok_jinja_python_key(jinja_env *e, jinja_dict *dict, jinja_value key, jinja_value value) {
-    if (!ggtok_jinja_python_hashable(&e->heap, key)) {
-        ggtok_jinja_fail(&e->heap, "unhashable type: '%s'", ggtok_jinja_python_type(key));
+    if (!ggtok_jinja_python_hashable(&e->arena, key)) {
+        ggtok_jinja_fail(&e->arena, "unhashable type: '%s'", ggtok_jinja_python_type(key));
     }
-    ggtok_jinja_dict_set(&e->heap, dict, key, value);
+    ggtok_jinja_dict_set(&e->arena, dict, key, value);
 }
 
 /* ---- texts in code points ---- */
@@ -60,35 +60,35 @@ bool ggtok_jinja_is_space(uint32_t c) {
     return ggtok_unicode_flags(c) & UNICODE_WHITESPACE;
 }
 
-bool ggtok_jinja_is_ascii(jinja_heap *h, jinja_text *t) {
-    return ggtok_jinja_chars(h, t) == t->n;
+bool ggtok_jinja_is_ascii(jinja_arena *mem, jinja_text *t) {
+    return ggtok_jinja_chars(mem, t) == t->n;
 }
 
-size_t ggtok_jinja_byte_of(jinja_heap *h, jinja_text *t, uint64_t at) {
-    if (at >= ggtok_jinja_chars(h, t)) return t->n;
+size_t ggtok_jinja_byte_of(jinja_arena *mem, jinja_text *t, uint64_t at) {
+    if (at >= ggtok_jinja_chars(mem, t)) return t->n;
     if (t->n_chars == t->n) return (size_t)at;
     size_t byte = 0;
-    jinja_charge(h, at / 16);
+    jinja_charge(mem, at / 16);
     for (; at; at--) byte += utf8_lead_len(t->data[byte]);
     return byte;
 }
 
-uint64_t ggtok_jinja_char_of(jinja_heap *h, jinja_text *t, size_t byte) {
-    if (ggtok_jinja_is_ascii(h, t)) return byte;
+uint64_t ggtok_jinja_char_of(jinja_arena *mem, jinja_text *t, size_t byte) {
+    if (ggtok_jinja_is_ascii(mem, t)) return byte;
     uint64_t n = 0;
-    jinja_charge(h, byte / 16);
+    jinja_charge(mem, byte / 16);
     for (size_t i = 0; i < byte; i++) n += !utf8_continues(t->data[i]);
     return n;
 }
 
 /* ---- items ---- */
 
-static jinja_list *chars_of(jinja_heap *h, jinja_text *t) {
-    jinja_list *list = ggtok_jinja_list_new(h, ggtok_jinja_chars(h, t));
-    jinja_charge(h, list->cap);
+static jinja_list *chars_of(jinja_arena *mem, jinja_text *t) {
+    jinja_list *list = ggtok_jinja_list_new(mem, ggtok_jinja_chars(mem, t));
+    jinja_charge(mem, list->cap);
     for (size_t i = 0, n; i < t->n; i += n) {
         n = utf8_lead_len(t->data[i]);
-        ggtok_jinja_list_push(h, list, jinja_of_text(ggtok_jinja_text_cut(h, t, i, i + n)));
+        ggtok_jinja_list_push(mem, list, jinja_of_text(ggtok_jinja_text_cut(mem, t, i, i + n)));
     }
     return list;
 }
@@ -98,42 +98,42 @@ jinja_value ggtok_jinja_lazy(jinja_list *list) {
 }
 
 jinja_list *ggtok_jinja_items(jinja_env *e, jinja_value v) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     jinja_list *list;
     switch (v.type) {
-    case JINJA_UNDEFINED: return ggtok_jinja_list_new(h, 0);
+    case JINJA_UNDEFINED: return ggtok_jinja_list_new(mem, 0);
     case JINJA_LIST:
     case JINJA_TUPLE: return v.as.list;
-    case JINJA_STRING: return chars_of(h, v.as.text);
+    case JINJA_STRING: return chars_of(mem, v.as.text);
     case JINJA_DICT:
-        list = ggtok_jinja_list_new(h, v.as.dict->n);
-        jinja_charge(h, v.as.dict->n / 4);
+        list = ggtok_jinja_list_new(mem, v.as.dict->n);
+        jinja_charge(mem, v.as.dict->n / 4);
         for (uint32_t i = 0; i < v.as.dict->n; i++) {
-            ggtok_jinja_list_push(h, list, v.as.dict->entries[i].key);
+            ggtok_jinja_list_push(mem, list, v.as.dict->entries[i].key);
         }
         return list;
     case JINJA_RANGE:
-        list = ggtok_jinja_list_new(h, (size_t)v.as.range->n);
-        jinja_charge(h, (uint64_t)v.as.range->n / 4);
+        list = ggtok_jinja_list_new(mem, (size_t)v.as.range->n);
+        jinja_charge(mem, (uint64_t)v.as.range->n / 4);
         for (int64_t i = 0; i < v.as.range->n; i++) {
-            ggtok_jinja_list_push(h, list, jinja_int(jinja_range_at(v.as.range, i)));
+            ggtok_jinja_list_push(mem, list, jinja_int(jinja_range_at(v.as.range, i)));
         }
         return list;
     case JINJA_LAZY:
         if (v.as.list->view) return v.as.list;
-        list = ggtok_jinja_list_new(h, 0); /* what is left */
+        list = ggtok_jinja_list_new(mem, 0); /* what is left */
         for (jinja_value item; ggtok_jinja_next(e, v.as.list, &item);) {
-            ggtok_jinja_list_push(h, list, item);
+            ggtok_jinja_list_push(mem, list, item);
         }
         return list;
-    default: ggtok_jinja_fail(h, "'%s' object is not iterable", ggtok_jinja_python_type(v));
+    default: ggtok_jinja_fail(mem, "'%s' object is not iterable", ggtok_jinja_python_type(v));
     }
 }
 
 int64_t ggtok_jinja_len(jinja_env *e, jinja_value v) {
     switch (v.type) {
     case JINJA_UNDEFINED: return 0;
-    case JINJA_STRING: return ggtok_jinja_chars(&e->heap, v.as.text);
+    case JINJA_STRING: return ggtok_jinja_chars(&e->arena, v.as.text);
     case JINJA_LIST:
     case JINJA_TUPLE: return v.as.list->n;
     case JINJA_DICT: return v.as.dict->n;
@@ -141,7 +141,7 @@ int64_t ggtok_jinja_len(jinja_env *e, jinja_value v) {
     case JINJA_LAZY:
         if (v.as.list->view) return v.as.list->n; /* fall through */
     default:
-        ggtok_jinja_fail(&e->heap, "object of type '%s' has no len()", ggtok_jinja_python_type(v));
+        ggtok_jinja_fail(&e->arena, "object of type '%s' has no len()", ggtok_jinja_python_type(v));
     }
 }
 
@@ -184,40 +184,40 @@ static int compare_numbers(jinja_value a, jinja_value b) {
     return (int_of(a) > int_of(b)) - (int_of(a) < int_of(b));
 }
 
-static bool equal_dicts(jinja_heap *h, const jinja_dict *a, const jinja_dict *b) {
+static bool equal_dicts(jinja_arena *mem, const jinja_dict *a, const jinja_dict *b) {
     if (a->n != b->n) return false;
     for (uint32_t i = 0; i < a->n; i++) {
-        jinja_value *found = ggtok_jinja_dict_find(h, b, a->entries[i].key);
-        if (!found || !ggtok_jinja_python_equal(h, a->entries[i].value, *found)) return false;
+        jinja_value *found = ggtok_jinja_dict_find(mem, b, a->entries[i].key);
+        if (!found || !ggtok_jinja_python_equal(mem, a->entries[i].value, *found)) return false;
     }
     return true;
 }
 
-bool ggtok_jinja_python_equal(jinja_heap *h, jinja_value a, jinja_value b) {
+bool ggtok_jinja_python_equal(jinja_arena *mem, jinja_value a, jinja_value b) {
     double f;
     bool same = true;
-    jinja_charge(h, 1);
+    jinja_charge(mem, 1);
     if (as_number(a, &f) && as_number(b, &f)) return compare_numbers(a, b) == 0;
-    if (a.type != b.type) return ggtok_jinja_is_other_number(h, a, b);
+    if (a.type != b.type) return ggtok_jinja_is_other_number(mem, a, b);
     switch (a.type) {
     case JINJA_UNDEFINED:
     case JINJA_NONE: return true;
     case JINJA_BIG:
-    case JINJA_STRING: return ggtok_jinja_text_equal(h, a.as.text, b.as.text);
+    case JINJA_STRING: return ggtok_jinja_text_equal(mem, a.as.text, b.as.text);
     case JINJA_LIST:
     case JINJA_TUPLE:
         if (a.as.list == b.as.list) return true;
         if (a.as.list->n != b.as.list->n) return false;
-        jinja_enter(h);
+        jinja_enter(mem);
         for (uint32_t i = 0; same && i < a.as.list->n; i++) {
-            same = ggtok_jinja_python_equal(h, a.as.list->data[i], b.as.list->data[i]);
+            same = ggtok_jinja_python_equal(mem, a.as.list->data[i], b.as.list->data[i]);
         }
-        jinja_leave(h);
+        jinja_leave(mem);
         return same;
     case JINJA_DICT:
-        jinja_enter(h);
-        same = a.as.dict == b.as.dict || equal_dicts(h, a.as.dict, b.as.dict);
-        jinja_leave(h);
+        jinja_enter(mem);
+        same = a.as.dict == b.as.dict || equal_dicts(mem, a.as.dict, b.as.dict);
+        jinja_leave(mem);
         return same;
     case JINJA_RANGE: {
         const jinja_range *x = a.as.range, *y = b.as.range;
@@ -237,7 +237,7 @@ static _Noreturn void fail_order(jinja_env *e, jinja_value a, jinja_value b, jin
     if (a.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, a);
     if (b.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, b);
     ggtok_jinja_refuse_big(e, a, b);
-    ggtok_jinja_fail(&e->heap, "'%s' not supported between '%s' and '%s'", names[op - JINJA_LT],
+    ggtok_jinja_fail(&e->arena, "'%s' not supported between '%s' and '%s'", names[op - JINJA_LT],
                      ggtok_jinja_python_type(a), ggtok_jinja_python_type(b));
 }
 
@@ -250,51 +250,51 @@ static bool holds(int order, jinja_operator op) {
 }
 
 bool ggtok_jinja_python_less(jinja_env *e, jinja_value a, jinja_value b, jinja_operator op) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     double f;
-    jinja_charge(h, 1);
+    jinja_charge(mem, 1);
     if (as_number(a, &f) && as_number(b, &f)) return holds(compare_numbers(a, b), op);
     if (a.type == JINJA_STRING && b.type == JINJA_STRING) {
-        return holds(ggtok_jinja_text_compare(h, a.as.text, b.as.text), op);
+        return holds(ggtok_jinja_text_compare(mem, a.as.text, b.as.text), op);
     }
     if (a.type != b.type || !jinja_is_array(a)) fail_order(e, a, b, op);
     const jinja_list *x = a.as.list, *y = b.as.list;
     bool result;
-    jinja_enter(h);
+    jinja_enter(mem);
     uint32_t i = 0;
-    while (i < x->n && i < y->n && ggtok_jinja_python_equal(h, x->data[i], y->data[i])) i++;
+    while (i < x->n && i < y->n && ggtok_jinja_python_equal(mem, x->data[i], y->data[i])) i++;
     if (i < x->n && i < y->n)
         result = ggtok_jinja_python_less(e, x->data[i], y->data[i], op);
     else
         result = holds((x->n > y->n) - (x->n < y->n), op);
-    jinja_leave(h);
+    jinja_leave(mem);
     return result;
 }
 
 bool ggtok_jinja_python_in(jinja_env *e, jinja_value needle, jinja_value haystack) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (haystack.type == JINJA_STRING) {
         if (needle.type != JINJA_STRING) {
-            ggtok_jinja_fail(h, "'in <string>' requires string as left operand, not %s",
+            ggtok_jinja_fail(mem, "'in <string>' requires string as left operand, not %s",
                              ggtok_jinja_python_type(needle));
         }
-        return ggtok_jinja_text_find(h, haystack.as.text, needle.as.text, 0) != SIZE_MAX;
+        return ggtok_jinja_text_find(mem, haystack.as.text, needle.as.text, 0) != SIZE_MAX;
     }
     bool keys = haystack.type == JINJA_LAZY && haystack.as.list->view == JINJA_KEYS;
-    if ((keys || haystack.type == JINJA_DICT) && !ggtok_jinja_python_hashable(h, needle))
-        ggtok_jinja_fail(h, "unhashable type: '%s'", ggtok_jinja_python_type(needle));
+    if ((keys || haystack.type == JINJA_DICT) && !ggtok_jinja_python_hashable(mem, needle))
+        ggtok_jinja_fail(mem, "unhashable type: '%s'", ggtok_jinja_python_type(needle));
     if (haystack.type == JINJA_DICT) {
-        return ggtok_jinja_dict_find(h, haystack.as.dict, needle) != NULL;
+        return ggtok_jinja_dict_find(mem, haystack.as.dict, needle) != NULL;
     }
     if (ggtok_jinja_is_generator(haystack)) {
         for (jinja_value item; ggtok_jinja_next(e, haystack.as.list, &item);) {
-            if (ggtok_jinja_python_equal(h, needle, item)) return true;
+            if (ggtok_jinja_python_equal(mem, needle, item)) return true;
         }
         return false;
     }
     jinja_list *items = ggtok_jinja_items(e, haystack);
     for (uint32_t i = 0; i < items->n; i++) {
-        if (ggtok_jinja_python_equal(h, needle, items->data[i])) return true;
+        if (ggtok_jinja_python_equal(mem, needle, items->data[i])) return true;
     }
     return false;
 }
@@ -357,15 +357,15 @@ static double quotient(int64_t a, int64_t b) {
 
 static jinja_value power(jinja_env *e, int64_t base, int64_t exponent) {
     if (exponent < 0) {
-        if (!base) ggtok_jinja_fail(&e->heap, "0.0 cannot be raised to a negative power");
+        if (!base) ggtok_jinja_fail(&e->arena, "0.0 cannot be raised to a negative power");
         return jinja_float(pow((double)base, (double)exponent));
     }
     int64_t result = 1;
     for (; exponent; exponent >>= 1) {
         if ((exponent & 1) && !multiply(result, base, &result))
-            ggtok_jinja_fail(&e->heap, JINJA_TOO_LARGE);
+            ggtok_jinja_fail(&e->arena, JINJA_TOO_LARGE);
         if (exponent > 1 && !multiply(base, base, &base))
-            ggtok_jinja_fail(&e->heap, JINJA_TOO_LARGE);
+            ggtok_jinja_fail(&e->arena, JINJA_TOO_LARGE);
     }
     return jinja_int(result);
 }
@@ -373,8 +373,8 @@ static jinja_value power(jinja_env *e, int64_t base, int64_t exponent) {
 enum { LONG_ARITHMETIC = 8 }; /* steps of a remainder, a quotient, a power */
 
 static jinja_value of_ints(jinja_env *e, jinja_operator op, int64_t a, int64_t b) {
-    jinja_heap *h = &e->heap;
-    if (op == JINJA_POW || op == JINJA_DIV) jinja_charge(h, LONG_ARITHMETIC);
+    jinja_arena *mem = &e->arena;
+    if (op == JINJA_POW || op == JINJA_DIV) jinja_charge(mem, LONG_ARITHMETIC);
     int64_t result = 0;
     bool fits = true;
     switch (op) {
@@ -389,7 +389,7 @@ static jinja_value of_ints(jinja_env *e, jinja_operator op, int64_t a, int64_t b
     case JINJA_MUL: fits = multiply(a, b, &result); break;
     case JINJA_POW: return power(e, a, b);
     default:
-        if (!b) ggtok_jinja_fail(h, "division by zero");
+        if (!b) ggtok_jinja_fail(mem, "division by zero");
         if (op == JINJA_DIV) return jinja_float(quotient(a, b));
         fits = a != INT64_MIN || b != -1;
         if (fits)
@@ -398,28 +398,28 @@ static jinja_value of_ints(jinja_env *e, jinja_operator op, int64_t a, int64_t b
             fits = true;
         break;
     }
-    if (!fits) ggtok_jinja_fail(h, JINJA_TOO_LARGE);
+    if (!fits) ggtok_jinja_fail(mem, JINJA_TOO_LARGE);
     return jinja_int(result);
 }
 
 static jinja_value of_floats(jinja_env *e, jinja_operator op, double a, double b) {
-    jinja_heap *h = &e->heap;
-    if (op > JINJA_DIV) jinja_charge(h, LONG_ARITHMETIC);
+    jinja_arena *mem = &e->arena;
+    if (op > JINJA_DIV) jinja_charge(mem, LONG_ARITHMETIC);
     switch (op) {
     case JINJA_ADD: return jinja_float(a + b);
     case JINJA_SUB: return jinja_float(a - b);
     case JINJA_MUL: return jinja_float(a * b);
     case JINJA_POW: {
-        if (a == 0 && b < 0) ggtok_jinja_fail(h, "0.0 cannot be raised to a negative power");
+        if (a == 0 && b < 0) ggtok_jinja_fail(mem, "0.0 cannot be raised to a negative power");
         if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b)) {
-            ggtok_jinja_fail(h, "complex numbers aren't supported");
+            ggtok_jinja_fail(mem, "complex numbers aren't supported");
         }
         double p = pow(a, b);
-        if (isinf(p) && isfinite(a) && isfinite(b)) ggtok_jinja_fail(h, "a float is too large");
+        if (isinf(p) && isfinite(a) && isfinite(b)) ggtok_jinja_fail(mem, "a float is too large");
         return jinja_float(p);
     }
     default:
-        if (b == 0) ggtok_jinja_fail(h, "division by zero");
+        if (b == 0) ggtok_jinja_fail(mem, "division by zero");
         return jinja_float(op == JINJA_DIV   ? a / b
                            : op == JINJA_MOD ? float_mod(a, b)
                                              : float_floor_div(a, b));
@@ -427,33 +427,33 @@ static jinja_value of_floats(jinja_env *e, jinja_operator op, double a, double b
 }
 
 static jinja_value repeat(jinja_env *e, jinja_value v, int64_t times) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (times < 0) times = 0;
     uint64_t n = v.type == JINJA_STRING ? v.as.text->n : 16 * (uint64_t)v.as.list->n;
-    if (n && (uint64_t)times > h->bytes_left / n) {
-        ggtok_jinja_fail(h, "a repeated value takes more memory than the template may");
+    if (n && (uint64_t)times > mem->bytes_left / n) {
+        ggtok_jinja_fail(mem, "a repeated value takes more memory than the template may");
     }
     if (v.type == JINJA_STRING) {
-        jinja_builder b = ggtok_jinja_builder_new(h, (size_t)(n * (uint64_t)times));
+        jinja_builder b = ggtok_jinja_builder_new(mem, (size_t)(n * (uint64_t)times));
         b.merge = true;
         for (int64_t i = 0; n && i < times; i++) ggtok_jinja_builder_text(&b, v.as.text);
         return jinja_of_text(ggtok_jinja_builder_end(&b));
     }
-    jinja_list *list = ggtok_jinja_list_new(h, (size_t)(n / 16 * (uint64_t)times));
-    jinja_charge(h, n / 16 * (uint64_t)times / 4);
+    jinja_list *list = ggtok_jinja_list_new(mem, (size_t)(n / 16 * (uint64_t)times));
+    jinja_charge(mem, n / 16 * (uint64_t)times / 4);
     for (int64_t i = 0; n && i < times; i++) {
         for (uint32_t k = 0; k < v.as.list->n; k++)
-            ggtok_jinja_list_push(h, list, v.as.list->data[k]);
+            ggtok_jinja_list_push(mem, list, v.as.list->data[k]);
     }
     return v.type == JINJA_TUPLE ? jinja_of_tuple(list) : jinja_of_list(list);
 }
 
 static jinja_value add_lists(jinja_env *e, jinja_value a, jinja_value b) {
-    jinja_heap *h = &e->heap;
-    jinja_list *sum = ggtok_jinja_list_new(h, (size_t)a.as.list->n + b.as.list->n);
-    jinja_charge(h, ((uint64_t)a.as.list->n + b.as.list->n) / 4);
-    for (uint32_t i = 0; i < a.as.list->n; i++) ggtok_jinja_list_push(h, sum, a.as.list->data[i]);
-    for (uint32_t i = 0; i < b.as.list->n; i++) ggtok_jinja_list_push(h, sum, b.as.list->data[i]);
+    jinja_arena *mem = &e->arena;
+    jinja_list *sum = ggtok_jinja_list_new(mem, (size_t)a.as.list->n + b.as.list->n);
+    jinja_charge(mem, ((uint64_t)a.as.list->n + b.as.list->n) / 4);
+    for (uint32_t i = 0; i < a.as.list->n; i++) ggtok_jinja_list_push(mem, sum, a.as.list->data[i]);
+    for (uint32_t i = 0; i < b.as.list->n; i++) ggtok_jinja_list_push(mem, sum, b.as.list->data[i]);
     return a.type == JINJA_TUPLE ? jinja_of_tuple(sum) : jinja_of_list(sum);
 }
 
@@ -469,8 +469,8 @@ jinja_value ggtok_jinja_python_binary(jinja_env *e, jinja_operator op, jinja_val
     static const char *const names[] = {"+", "-", "~", "*", "/", "//", "%", "**"};
     double x, y;
     switch (op) {
-    case JINJA_EQ: return jinja_bool(ggtok_jinja_python_equal(&e->heap, a, b));
-    case JINJA_NE: return jinja_bool(!ggtok_jinja_python_equal(&e->heap, a, b));
+    case JINJA_EQ: return jinja_bool(ggtok_jinja_python_equal(&e->arena, a, b));
+    case JINJA_NE: return jinja_bool(!ggtok_jinja_python_equal(&e->arena, a, b));
     case JINJA_IN: return jinja_bool(ggtok_jinja_python_in(e, a, b));
     case JINJA_NOT_IN: return jinja_bool(!ggtok_jinja_python_in(e, a, b));
     case JINJA_LT:
@@ -488,29 +488,29 @@ jinja_value ggtok_jinja_python_binary(jinja_env *e, jinja_operator op, jinja_val
     if (op == JINJA_MUL && repeats(b) && is_int(a)) return repeat(e, b, int_of(a));
     if (op == JINJA_ADD && a.type == b.type && a.type == JINJA_STRING) {
         if (a.as.text->safe || b.as.text->safe) {
-            jinja_text *text = ggtok_jinja_text_concat(&e->heap, ggtok_jinja_escape(e, a),
+            jinja_text *text = ggtok_jinja_text_concat(&e->arena, ggtok_jinja_escape(e, a),
                                                        ggtok_jinja_escape(e, b));
             text->safe = true;
             return jinja_of_text(text);
         }
-        return jinja_of_text(ggtok_jinja_text_concat(&e->heap, a.as.text, b.as.text));
+        return jinja_of_text(ggtok_jinja_text_concat(&e->arena, a.as.text, b.as.text));
     }
     if (op == JINJA_ADD && a.type == b.type && jinja_is_array(a)) return add_lists(e, a, b);
     ggtok_jinja_refuse_big(e, a, b);
-    ggtok_jinja_fail(&e->heap, "unsupported operand type(s) for %s: '%s' and '%s'", names[op],
+    ggtok_jinja_fail(&e->arena, "unsupported operand type(s) for %s: '%s' and '%s'", names[op],
                      ggtok_jinja_python_type(a), ggtok_jinja_python_type(b));
 }
 
 jinja_value ggtok_jinja_python_sign(jinja_env *e, bool negative, jinja_value v) {
     if (v.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v);
     if (v.type == JINJA_FLOAT) return jinja_float(negative ? -v.as.f : v.as.f);
-    if (v.type == JINJA_BIG) return negative ? ggtok_jinja_negated(&e->heap, v) : v;
+    if (v.type == JINJA_BIG) return negative ? ggtok_jinja_negated(&e->arena, v) : v;
     if (!is_int(v)) {
-        ggtok_jinja_fail(&e->heap, "bad operand type for unary %c: '%s'", negative ? '-' : '+',
+        ggtok_jinja_fail(&e->arena, "bad operand type for unary %c: '%s'", negative ? '-' : '+',
                          ggtok_jinja_python_type(v));
     }
     if (negative && int_of(v) == INT64_MIN)
-        return ggtok_jinja_big(&e->heap, "9223372036854775808", 19);
+        return ggtok_jinja_big(&e->arena, "9223372036854775808", 19);
     return jinja_int(negative ? -int_of(v) : int_of(v));
 }
 
@@ -520,7 +520,7 @@ int64_t ggtok_jinja_index(jinja_env *e, jinja_value v) {
     if (v.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v);
     ggtok_jinja_refuse_big(e, v, v);
     if (!is_int(v)) {
-        ggtok_jinja_fail(&e->heap, "'%s' object cannot be interpreted as an integer",
+        ggtok_jinja_fail(&e->arena, "'%s' object cannot be interpreted as an integer",
                          ggtok_jinja_python_type(v));
     }
     return int_of(v);
@@ -541,26 +541,26 @@ static int64_t bound_of_range(jinja_env *e, const jinja_range *r, int64_t i) {
 }
 
 jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value bounds[3]) {
-    jinja_heap *h = &e->heap;
+    jinja_arena *mem = &e->arena;
     if (v.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v);
     if (!repeats(v) && v.type != JINJA_RANGE)
-        ggtok_jinja_fail(h, "'%s' object can't be sliced", ggtok_jinja_python_type(v));
+        ggtok_jinja_fail(mem, "'%s' object can't be sliced", ggtok_jinja_python_type(v));
     for (int i = 0; i < 3; i++) {
         if (bounds[i].type != JINJA_NONE && !is_int(bounds[i])) {
-            ggtok_jinja_fail(h, "slice indices must be integers or None");
+            ggtok_jinja_fail(mem, "slice indices must be integers or None");
         }
     }
     int64_t n = ggtok_jinja_len(e, v), step = bounds[2].type == JINJA_NONE ? 1 : int_of(bounds[2]);
-    if (!step) ggtok_jinja_fail(h, "slice step cannot be zero");
+    if (!step) ggtok_jinja_fail(mem, "slice step cannot be zero");
     bool up = step > 0;
     int64_t start = bound(e, bounds[0], n, up ? 0 : -1, up ? n : n - 1, up ? 0 : n - 1);
     int64_t stop = bound(e, bounds[1], n, up ? 0 : -1, up ? n : n - 1, up ? n : -1);
     uint64_t count = 0;
     if (up && start < stop) count = (uint64_t)(stop - start - 1) / (uint64_t)step + 1;
     if (!up && start > stop) count = (uint64_t)(start - stop - 1) / (0 - (uint64_t)step) + 1;
-    jinja_charge(h, count / 4);
+    jinja_charge(mem, count / 4);
     if (v.type == JINJA_RANGE) {
-        jinja_range *own = jinja_alloc(h, sizeof *own);
+        jinja_range *own = jinja_alloc(mem, sizeof *own);
         own->start = bound_of_range(e, v.as.range, start);
         own->stop = bound_of_range(e, v.as.range, stop);
         own->step = of_ints(e, JINJA_MUL, v.as.range->step, step).as.i;
@@ -568,16 +568,16 @@ jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value 
         return (jinja_value){.type = JINJA_RANGE, .as.range = own};
     }
     if (v.type == JINJA_STRING && step == 1) {
-        size_t begin = ggtok_jinja_byte_of(h, v.as.text, (uint64_t)start);
-        size_t end = count ? ggtok_jinja_byte_of(h, v.as.text, (uint64_t)stop) : begin;
-        jinja_text *cut = ggtok_jinja_text_cut(h, v.as.text, begin, end);
+        size_t begin = ggtok_jinja_byte_of(mem, v.as.text, (uint64_t)start);
+        size_t end = count ? ggtok_jinja_byte_of(mem, v.as.text, (uint64_t)stop) : begin;
+        jinja_text *cut = ggtok_jinja_text_cut(mem, v.as.text, begin, end);
         cut->safe = v.as.text->safe;
         return jinja_of_text(cut);
     }
     if (v.type == JINJA_STRING) {
         jinja_list *chars = ggtok_jinja_items(e, v);
-        int label = ggtok_jinja_text_label(h, v.as.text);
-        jinja_builder b = ggtok_jinja_builder_new(h, count);
+        int label = ggtok_jinja_text_label(mem, v.as.text);
+        jinja_builder b = ggtok_jinja_builder_new(mem, count);
         b.merge = true;
         for (uint64_t i = 0; i < count; i++) {
             const jinja_text *c = chars->data[start + (int64_t)i * step].as.text;
@@ -585,9 +585,9 @@ jinja_value ggtok_jinja_slice_of(jinja_env *e, jinja_value v, const jinja_value 
         }
         return jinja_of_text(ggtok_jinja_builder_end(&b));
     }
-    jinja_list *list = ggtok_jinja_list_new(h, count);
+    jinja_list *list = ggtok_jinja_list_new(mem, count);
     for (uint64_t i = 0; i < count; i++) {
-        ggtok_jinja_list_push(h, list, v.as.list->data[start + (int64_t)i * step]);
+        ggtok_jinja_list_push(mem, list, v.as.list->data[start + (int64_t)i * step]);
     }
     return v.type == JINJA_TUPLE ? jinja_of_tuple(list) : jinja_of_list(list);
 }
