@@ -1,17 +1,17 @@
 /*
- * Chat conversations to ids (or texts) in one call: messages are read, rendered and tokenized
- * without a Python object between them.
+ * Encodes chat conversations in one call: reads, renders and tokenizes their messages without
+ * creating Python objects in between.
  *
- *     under the GIL     read each conversation's messages into an env of its own
- *     without it        render, finish, encode, and free the env, one after the other
- *     under the GIL     lists of ids
+ *     with the GIL       read each conversation's messages into its own env
+ *     without the GIL    render, finish and encode each conversation, and free its env
+ *     with the GIL       create the results: lists of ids, numbers or texts
  *
- * The ids of many are copied together; those of a single one stay in the context until its list is
- * made, its env as long.
+ * The ids of several conversations are copied to one buffer. Those of a single conversation stay in
+ * the context, or its text in the env, until the result has been created.
  *
- * Messages are read here if they are regular: exactly dicts of exactly str, as nearly all are.
- * What isn't, goes the way through Python (ggtok/chat/server.py, transformers.py), which decides
- * what it means: this function only says which messages they are. Both ways give the same.
+ * Reads ordinary messages only: exact dicts of exact str, as nearly all are. For other messages,
+ * the result lists their indices, and Python (ggtok/chat/server.py, transformers.py) decides what
+ * they mean. Either path gives the same result.
  */
 #include "python/chat.h"
 
@@ -20,22 +20,22 @@
 #include "python/values.h"
 #include "unicode/utf8_valid.h"
 
-/* How messages are prepared: ggtok/chat/plan.py has the same numbers. */
+/* How to prepare messages, and what to return: the same bits as in ggtok/chat/plan.py. */
 enum {
-    TYPED = 1,        /* a content that is text becomes a list of one part */
-    DEVELOPER = 2,    /* `developer` becomes `system` */
-    NO_SYSTEM = 4,    /* a first system message is irregular */
-    NO_REASON = 8,    /* a message with reasoning is irregular */
-    PREFILL = 16,     /* a last message of the assistant's is irregular */
-    GENERATION = 32,  /* add_generation_prompt is set */
-    RENDER_BOTH = 64, /* and what isn't set must render, too */
-    COUNT = 128,      /* what is wanted: a number, */
-    TEXT = 256,       /* a text; else ids */
-    TRUSTED = 512,    /* control tokens are parsed everywhere */
-    PREPARED = 1024   /* a message alone in a tuple was prepared by Python */
+    TYPED = 1,        /* turn string contents into lists of one part */
+    DEVELOPER = 2,    /* turn the role `developer` into `system` */
+    NO_SYSTEM = 4,    /* a system message at the beginning needs Python */
+    NO_REASON = 8,    /* a message with reasoning needs Python */
+    PREFILL = 16,     /* an assistant's message at the end needs Python */
+    GENERATION = 32,  /* set add_generation_prompt */
+    RENDER_BOTH = 64, /* rendering with the opposite add_generation_prompt must succeed, too */
+    COUNT = 128,      /* return the number of ids */
+    TEXT = 256,       /* return the text; without COUNT and TEXT, the ids */
+    TRUSTED = 512,    /* parse control tokens in messages, too */
+    PREPARED = 1024   /* Python has prepared the messages that are in a tuple */
 };
 
-/* Fields of a plan, a tuple. */
+/* The fields of a plan, which is a tuple. */
 enum { TEMPLATE, VARIABLES, SHAPE, FLAGS, FINISH, ROLES, N_FIELDS };
 
 typedef struct plan {
@@ -45,18 +45,18 @@ typedef struct plan {
     PyObject *variables; /* a dict of plain data */
     unsigned long shape, flags;
     jinja_finish_options finish;
-    PyObject *roles; /* a set of those that count as the template's */
+    PyObject *roles; /* the set of roles that count as text of the template */
     jinja_time now;
 } plan;
 
 typedef enum outcome { READ, NEEDS_PYTHON, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
 
 typedef struct job {
-    jinja_env *env, *other; /* other: to be rendered the other way, for its errors */
+    jinja_env *env, *other; /* other: for RENDER_BOTH */
     outcome outcome;
-    size_t begin, n;        /* of its ids or bytes in what all share, */
-    const void *alone;      /* or where they are: the only job's stay where they were made */
-    Py_ssize_t *for_python; /* which messages are */
+    size_t begin, n;        /* the result in the shared buffer, in bytes; n ids if only counted */
+    const void *alone;      /* the result of the only job, which isn't copied */
+    Py_ssize_t *for_python; /* indices of the messages that need Python */
     size_t n_for_python, cap_for_python;
     jinja_error error;
     ggtok_error encode_error;
@@ -71,20 +71,20 @@ typedef struct reading {
 
 /* ---- messages ---- */
 
-/* A message's role, which most often is that of one shortly before. */
+/* A cached role. Most messages have the role of one of the two messages before. */
 typedef struct known_role {
-    PyObject *object; /* borrowed from a message, */
-    const char *data; /* as its UTF-8; NULL: it has none */
+    PyObject *object; /* borrowed from a message */
+    const char *data; /* its UTF-8, owned by it; NULL if it has none */
     Py_ssize_t n;
     bool system, developer, assistant;
     const jinja_text *text; /* NULL: not read yet */
 } known_role;
 
 enum { ROLES_KEPT = 2 };
-typedef struct words { /* made once a conversation */
+typedef struct words { /* created once per conversation */
     jinja_value role, content, reasoning, name, call, type, text;
     known_role roles[ROLES_KEPT];
-    unsigned oldest; /* of them */
+    unsigned oldest; /* counts replacements: the next is roles[oldest % ROLES_KEPT] */
 } words;
 
 static jinja_value word(reader *r, const char *s, uint8_t label) {
@@ -121,7 +121,7 @@ static known_role *role_of(words *w, PyObject *object) {
     return role;
 }
 
-/* A text of the message's own, for `is sameas`, over the bytes of the role. */
+/* A new text for each message, so that `is sameas` tells them apart; the bytes are shared. */
 static jinja_value value_of_role(reader *r, const plan *p, known_role *role) {
     if (!role->text) {
         jinja_value v = read_role(r, p, role->object);
@@ -130,11 +130,11 @@ static jinja_value value_of_role(reader *r, const plan *p, known_role *role) {
     }
     jinja_text *text = jinja_alloc(r->mem, sizeof *text);
     *text = *role->text;
-    ggtok_jinja_env_grow(r->env, 8 + text->n); /* as if it were read again */
+    ggtok_jinja_env_grow(r->env, 8 + text->n); /* charge as if it were read again */
     return jinja_of_text(text);
 }
 
-/* A message as llama-server passes it on; false: it is irregular. */
+/* Reads a message as llama-server passes it to a template; false if it needs Python. */
 static bool read_llama(reader *r, const plan *p, words *w, PyObject *message, bool is_first,
                        bool is_last, jinja_value *out) {
     PyObject *key, *value, *role = NULL, *content = NULL, *reasoning = NULL, *name = NULL,
@@ -193,7 +193,8 @@ static bool read_llama(reader *r, const plan *p, words *w, PyObject *message, bo
     return true;
 }
 
-/* As transformers hands it to a template: without what is None. */
+/* Reads a message as transformers passes it to a template, without fields that are None; false if
+ * it needs Python. */
 static bool read_transformers(reader *r, const plan *p, const words *w, PyObject *message,
                               jinja_value *out) {
     PyObject *key, *value;
@@ -212,7 +213,7 @@ static bool read_transformers(reader *r, const plan *p, const words *w, PyObject
             ggtok_jinja_dict_set(r->mem, dict, w->role, read_role(r, p, value));
             continue;
         }
-        r->level = 1; /* the message is 0 */
+        r->level = 1; /* level 0 is the message */
         jinja_value name = ggtok_py_read_object(r, key);
         ggtok_jinja_dict_set(r->mem, dict, name, ggtok_py_read_object(r, value));
     }
@@ -308,8 +309,8 @@ static void free_job(job *j) {
 
 /* ---- prompts ---- */
 
-/* Whether Python would decode it: well-formed in the wide sense, and no surrogates, which are those
- * of the characters that begin with this byte from the second half on. */
+/* Whether Python's UTF-8 decoder accepts the text. Text that is well-formed in the wide sense may
+ * contain surrogates, which begin with 0xED and a byte from 0xA0. */
 static bool is_utf8(const char *text, size_t n) {
     enum { FIRST = 0xED, SURROGATES = 0xA0 };
     const uint8_t *p = (const uint8_t *)text, *end = p + n;
@@ -321,7 +322,7 @@ static bool is_utf8(const char *text, size_t n) {
     return true;
 }
 
-/* The prompt of a job that was read; false: there is none, as its outcome says. */
+/* Renders the prompt of a job that was read. False if there is none: the outcome says why. */
 static bool render(const plan *p, job *j, jinja_result *out) {
     jinja_result unused;
     ggtok_status status = ggtok_jinja_render(j->env, p->t, out, &j->error);
@@ -341,7 +342,7 @@ static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
     return bytebuf_append(all, data, n);
 }
 
-/* Without the GIL. `all` is what jobs share; NULL: there is only this one. */
+/* Runs without the GIL. `all` is the buffer that jobs share; NULL if this is the only job. */
 static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
     static const ggtok_error no_memory = {.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
     jinja_result prompt;
@@ -393,8 +394,8 @@ static bool read_plan(PyObject *fields, PyObject *now, plan *p) {
     return !PyErr_Occurred();
 }
 
-/* What Python gets of a job: ids, a number or a text; an exception, not raised; or, for one
- * that has to go through Python, a tuple of the messages that are irregular (none: all). */
+/* A job's result: ids, a number or a text; an exception that isn't raised; or, if it needs Python,
+ * a tuple of the indices of the messages that do (empty: the conversation as a whole). */
 static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     switch (j->outcome) {
     case DONE:
@@ -417,7 +418,7 @@ static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     return ggtok_py_list_end_as_tuple(list);
 }
 
-/* (plan, list of lists of messages, now or None if no template asks) -> list of results */
+/* (plan, list of conversations, time or None if the template doesn't use it) -> list of results */
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)n_args;
     plan p = {.self = self};

@@ -15,7 +15,7 @@ static _Noreturn void raised(reader *r) {
 _Noreturn void ggtok_py_needs_python(reader *r) {
     PyErr_Clear();
     r->needs_python = true;
-    ggtok_jinja_fail(r->mem, "an irregular object");
+    ggtok_jinja_fail(r->mem, "an object that Python must read");
 }
 
 static void drop(reader *r) {

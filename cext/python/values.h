@@ -16,16 +16,15 @@ typedef struct reader {
     jinja_dialect dialect;
     PyObject *variables; /* a dict */
     PyObject *held;
-    const void *more; /* of who reads */
-    bool strict;      /* objects of exact types, as a request may hold them; others are irregular */
-    bool raised;      /* a Python exception says what is wrong */
-    bool needs_python; /* an object is something that this doesn't read */
+    const void *more;  /* of who reads */
+    bool strict;       /* accept exact types only, as in JSON requests; others need Python */
+    bool raised;       /* a Python exception says what is wrong */
+    bool needs_python; /* an object has another type */
     int level;         /* of nested lists and dicts, if strict */
 } reader;
 
 reader ggtok_py_reader(jinja_env *env, jinja_dialect dialect);
-/* Calls body(arena, reader), which may call the functions below; they don't come back if they
- * fail. */
+/* Calls body(arena, reader), which may call the functions below. On failure they jump out of it. */
 ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user), jinja_error *err);
 
 /* A ggtok_py_read body: reader.variables into the env. */

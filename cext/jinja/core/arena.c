@@ -9,9 +9,9 @@
 enum { FIRST_CHUNK = 32 << 10, LARGEST_CHUNK = 4 << 20 };
 
 /*
- * Chunks that wait for the next arena. A prompt of 100 kB takes some 500 kB, and to touch new
- * pages for each would cost more than rendering it. Few and not large: what one large rendering
- * took isn't kept.
+ * Free chunks, for the next arena. A prompt of 100 kB takes about 500 kB, and touching new pages
+ * for each prompt would cost more than rendering it. Only a few of moderate size are kept, so the
+ * memory of one large rendering is returned.
  */
 enum { SPARES = 4, SPARE_MIN = 128 << 10, SPARE_MAX = 1 << 20 };
 static _Atomic(jinja_chunk *) spares[SPARES];
@@ -52,12 +52,13 @@ void ggtok_jinja_arena_free(jinja_arena *mem) {
 void *ggtok_jinja_alloc_slow(jinja_arena *mem, size_t n) {
     size_t rounded = (n + 15) & ~(size_t)15;
     if (rounded < n || rounded > mem->bytes_left) {
-        ggtok_jinja_fail(mem, "the template takes more memory than it may");
+        ggtok_jinja_fail(mem, "the template exceeds its memory limit");
     }
     size_t header = (sizeof(jinja_chunk) + 15) & ~(size_t)15;
     size_t size = mem->chunks ? 2 * mem->chunks->size : FIRST_CHUNK;
     if (size > LARGEST_CHUNK) size = LARGEST_CHUNK;
-    bool alone = rounded > size / 4; /* large ones leave the free rest to what follows */
+    bool alone = rounded >
+                 size / 4; /* a large block gets a chunk of its own; the current one stays in use */
     if (alone && rounded > (size_t)-1 - header)
         size = (size_t)-1;
     else if (alone)
@@ -90,7 +91,7 @@ void *ggtok_jinja_alloc_slow(jinja_arena *mem, size_t n) {
 
 /* ---- failing ---- */
 
-/* The line of the template that runs, and its number. */
+/* Sets the error's line number and source line. */
 static void show_line(const jinja_arena *mem, jinja_error *error) {
     error->line = 0;
     error->source[0] = 0;
@@ -119,7 +120,7 @@ void ggtok_jinja_fail(jinja_arena *mem, const char *format, ...) {
     va_start(args, format);
     int n = vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
-    if (n >= (int)sizeof error->message) { /* not within a character */
+    if (n >= (int)sizeof error->message) { /* don't end within a character */
         size_t end = sizeof error->message - 1;
         while (end && (error->message[end - 1] & 0xC0) == 0x80) end--;
         if (end && (error->message[end - 1] & 0x80)) end--;
@@ -135,7 +136,7 @@ void ggtok_jinja_fail_at(jinja_arena *mem, size_t pos, const char *what) {
 }
 
 void ggtok_jinja_fail_steps(jinja_arena *mem) {
-    ggtok_jinja_fail(mem, "the template takes more steps than it may: it does too much work");
+    ggtok_jinja_fail(mem, "the template does too much work: it exceeds its limit of steps");
 }
 
 void ggtok_jinja_fail_depth(jinja_arena *mem) {
@@ -152,7 +153,7 @@ ggtok_status ggtok_jinja_protect(jinja_arena *mem, void (*body)(jinja_arena *mem
     const uint32_t depth = mem->depth;
     mem->caller = &here;
     mem->error = error ? error : &unread;
-    mem->error->status = GGTOK_ERR_TEMPLATE; /* unless who fails says other */
+    mem->error->status = GGTOK_ERR_TEMPLATE; /* unless the failing function sets another */
     ggtok_status status = GGTOK_OK;
     if (setjmp(here) == 0) {
         body(mem, user);

@@ -9,7 +9,7 @@ enum { MAX_TEMPLATES = 64, MAX_BYTES = 32 << 20 };
 
 typedef struct cached {
     jinja_template *t;
-    char *source; /* as it was given */
+    char *source; /* as compiled */
     size_t n;
     uint64_t hash, used;
 } cached;
@@ -18,7 +18,7 @@ static cached entries[MAX_TEMPLATES];
 static size_t n_bytes;
 static uint64_t n_uses;
 
-/* Held for tens of nanoseconds: no template is compiled or freed under it. */
+/* Held for tens of nanoseconds: templates are compiled and freed without it. */
 static void take_lock(void) {
     shared_lock_take(&ggtok_process_locks[LOCK_TEMPLATES]);
 }
@@ -39,7 +39,7 @@ static cached *find(const char *source, size_t n, uint64_t hash, jinja_dialect d
     return NULL;
 }
 
-/* The entry that was used longest ago, or a free one. */
+/* A free entry, or else the least recently used. */
 static cached *place_for_new(void) {
     cached *best = &entries[0];
     for (size_t i = 1; i < MAX_TEMPLATES; i++) {
@@ -58,7 +58,7 @@ static cached *least_recently_used(void) {
     return best;
 }
 
-/* Puts k into the cache; what makes room for it is moved to evicted[0..*n_evicted). */
+/* Adds k to the cache; evicted entries are appended to evicted[*n_evicted]. */
 static void insert(cached k, cached *evicted, size_t *n_evicted) {
     cached *place;
     n_bytes += size_of(&k);
@@ -93,7 +93,7 @@ ggtok_status ggtok_jinja_compile_cached(const char *source, size_t n, jinja_dial
     ggtok_status status = ggtok_jinja_compile(source, n, dialect, out, err);
     if (status != GGTOK_OK || (*out)->n_bytes + n > MAX_BYTES / 2) return status;
     char *copy = ggtok_mem_alloc(n ? n : 1);
-    if (!copy) return GGTOK_OK; /* it works without */
+    if (!copy) return GGTOK_OK; /* uncached */
     memcpy(copy, source, n);
     ggtok_jinja_template_retain(*out);
     cached k = {*out, copy, n, hash, 0}, evicted[MAX_TEMPLATES + 1];
@@ -101,7 +101,7 @@ ggtok_status ggtok_jinja_compile_cached(const char *source, size_t n, jinja_dial
     take_lock();
     k.used = ++n_uses;
     if (find(source, n, hash, dialect))
-        evicted[n_evicted++] = k; /* another thread was quicker */
+        evicted[n_evicted++] = k; /* another thread has added it */
     else
         insert(k, evicted, &n_evicted);
     release_lock();

@@ -17,19 +17,18 @@ void ggtok_jinja_python_lex(jinja_template *t, jinja_tokens *tokens);
 void ggtok_jinja_llama_find_builtins(jinja_symbol *symbol);
 void ggtok_jinja_python_find_builtins(jinja_symbol *symbol);
 
-/* An operand of the binary operators; with Python's **, which binds tighter than a sign before it,
- * the right operand is a `unary`. */
+/* Parses an operand of the binary operators. The right operand of Python's ** is a `unary`. */
 const jinja_node *ggtok_jinja_llama_operand(struct jinja_parser *p);
 const jinja_node *ggtok_jinja_python_operand(struct jinja_parser *p);
 const jinja_node *ggtok_jinja_python_unary(struct jinja_parser *p, bool with_filter);
-/* Expressions separated by commas; without a comma, the expression itself. */
+/* Parses a tuple, or, without a comma, the expression itself. */
 const jinja_node *ggtok_jinja_python_tuple(struct jinja_parser *p, bool conditions,
                                            const char *end_name);
-/* A statement, from its {%. */
+/* Parses a statement, from its {%. */
 const jinja_node *ggtok_jinja_llama_statement(struct jinja_parser *p);
 const jinja_node *ggtok_jinja_python_statement(struct jinja_parser *p);
 
-/* Decides where each name of the tree has its value. */
+/* Resolves each name of the tree to the frame and slot of its value. */
 void ggtok_jinja_python_plan_scopes(jinja_template *t);
 
 /* ---- rendering ---- */
@@ -46,8 +45,7 @@ struct jinja_frame *ggtok_jinja_python_open_frame(jinja_env *e, const struct jin
 
 /* Python's ==. */
 bool ggtok_jinja_python_equal(jinja_arena *mem, jinja_value a, jinja_value b);
-/* Fills the dict of a llama.cpp `loop`, which is empty until a field is needed that eval.c can't
- * compute without it. */
+/* Fills the dict of a llama.cpp `loop`, which stays empty until something needs the whole dict. */
 void ggtok_jinja_loop_fill(jinja_arena *mem, jinja_dict *loop);
 
 #endif

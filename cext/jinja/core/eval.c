@@ -1,4 +1,4 @@
-/* The interpreter: what is the same in both dialects. */
+/* The interpreter: what both dialects share. */
 #include "jinja/core/dialects.h"
 
 /* ---- output ---- */
@@ -25,14 +25,14 @@ void ggtok_jinja_out_reset(jinja_env *e, jinja_mark mark) {
     e->out.n = mark.n;
     e->out.n_parts = mark.n_parts;
     e->n_printed = mark.n_printed;
-    /* With merged parts the last one may have been longer. */
+    /* Later output may have been merged into the last part. */
     if (mark.n_parts) e->out.parts[mark.n_parts - 1].end = (uint32_t)mark.n;
 }
 
 jinja_text *ggtok_jinja_capture(jinja_env *e, const jinja_node *block, jinja_flow *flow) {
     jinja_mark mark = ggtok_jinja_out_mark(e);
     bool merge = e->out.merge;
-    e->out.merge = false; /* what is taken off must not have grown a part before it */
+    e->out.merge = false; /* or the block's output could extend a part before the mark */
     *flow = ggtok_jinja_exec(e, block);
     e->out.merge = merge;
     if (*flow != JINJA_NEXT) {
@@ -100,7 +100,7 @@ static jinja_value eval_logical(jinja_env *e, const jinja_node *node) {
 }
 
 static jinja_value eval_condition(jinja_env *e, const jinja_node *node) {
-    for (;;) { /* chains of conditions don't nest */
+    for (;;) { /* a loop, so chained conditions don't recurse */
         if (ggtok_jinja_truth_of(e, node->kids[0])) return ggtok_jinja_eval(e, node->kids[1]);
         if (!node->kids[2]) return e->rules->missing(e, node);
         if (node->kids[2]->kind != N_CONDITION) return ggtok_jinja_eval(e, node->kids[2]);
@@ -109,7 +109,7 @@ static jinja_value eval_condition(jinja_env *e, const jinja_node *node) {
 }
 
 static jinja_value eval_keyword(jinja_env *e, const jinja_node *node) {
-    if (node->flag) ggtok_jinja_fail(&e->arena, "an argument's name must be a name");
+    if (node->flag) ggtok_jinja_fail(&e->arena, "the name of a keyword argument must be a name");
     jinja_keyword *keyword = jinja_alloc(&e->arena, sizeof *keyword);
     keyword->name = e->t->symbols[node->sym].name;
     keyword->value = ggtok_jinja_eval(e, node->kids[0]);
@@ -139,7 +139,8 @@ static jinja_value eval(jinja_env *e, const jinja_node *node) {
     case N_TEST: return e->rules->test(e, node);
     case N_KEYWORD: return eval_keyword(e, node);
     case N_BLANK: return jinja_undefined(NULL);
-    case N_SPREAD: ggtok_jinja_fail(&e->arena, "llama.cpp's dialect can't spread arguments (*)");
+    case N_SPREAD:
+        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect doesn't support '*' before an argument");
     default: ggtok_jinja_fail(&e->arena, "not an expression");
     }
 }
@@ -151,7 +152,7 @@ static JINJA_NOINLINE jinja_value eval_nested(jinja_env *e, const jinja_node *no
     return v;
 }
 
-/* Half of all expressions are constants and names: without the frame of the others. */
+/* Half of all expressions are constants and names: these need no nested call. */
 jinja_value ggtok_jinja_eval(jinja_env *e, const jinja_node *node) {
     jinja_charge(&e->arena, 1);
     e->arena.at = node->pos;
@@ -181,7 +182,7 @@ static bool is_sum(const jinja_env *e, const jinja_node *node) {
     return sum && e->t->dialect == JINJA_LLAMA_CPP;
 }
 
-/* The output of a + b + c: texts are written one after the other, not put together first. */
+/* Outputs a + b + c by writing the texts one after the other, without concatenating them. */
 static JINJA_NOINLINE void output_sum(jinja_env *e, const jinja_node *node) {
     jinja_value v[OPERANDS];
     uint32_t texts = 0;
@@ -233,14 +234,14 @@ static jinja_flow exec_if(jinja_env *e, const jinja_node *node) {
     return flow;
 }
 
-/* The frame of a block in transformers' dialect; what it gives is the one around. */
+/* Opens a block's frame in transformers' dialect; returns the enclosing one. */
 static struct jinja_frame *open_block(jinja_env *e, const jinja_node *node) {
     struct jinja_frame *outer = e->frame;
     if (node->plan) e->frame = ggtok_jinja_python_open_frame(e, node->plan, outer);
     return outer;
 }
 
-/* Filters of a block: the innermost has no operand of its own. */
+/* Applies a block's filters to v, the operand of the innermost filter. */
 static jinja_value filter_chain(jinja_env *e, const jinja_node *node, jinja_value v) {
     jinja_enter(&e->arena);
     if (node->kids[0]) v = filter_chain(e, node->kids[0], v);
@@ -271,8 +272,8 @@ static jinja_flow exec_filter_block(jinja_env *e, const jinja_node *node) {
     if (flow == JINJA_NEXT) {
         jinja_value value = jinja_new_id(e, jinja_of_text(text));
         value = filter_chain(e, node->kids[0], value);
-        if (node->plan && value.type != JINJA_STRING) { /* jinja2 doesn't make it a string */
-            ggtok_jinja_fail(&e->arena, "a filter block must give a string");
+        if (node->plan && value.type != JINJA_STRING) { /* jinja2 doesn't convert it */
+            ggtok_jinja_fail(&e->arena, "a filter block must produce a string");
         }
         e->rules->output(e, value);
     }

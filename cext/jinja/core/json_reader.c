@@ -1,4 +1,4 @@
-/* JSON text to values. */
+/* Reads JSON into values. */
 #include "jinja/core/jinja.h"
 #include "jinja/core/number.h"
 #include "unicode/utf8.h"
@@ -43,7 +43,7 @@ static uint32_t read_hex(reader *r) {
         else if ((c | 32) >= 'a' && (c | 32) <= 'f')
             unit = unit << 4 | (uint32_t)((c | 32) - 'a' + 10);
         else
-            fail(r, "four hexadecimal digits are missing");
+            fail(r, "expected four hexadecimal digits");
     }
     return unit;
 }
@@ -54,19 +54,20 @@ static size_t read_escape(reader *r, uint8_t *out) {
     const char *letter = c ? strchr(letters, c) : NULL;
     r->p++;
     if (letter) return *out = (uint8_t)means[letter - letters], 1;
-    if (c != 'u') fail(r, "an unknown escape");
+    if (c != 'u') fail(r, "unknown escape");
     uint32_t point = read_hex(r);
-    if (point >= 0xDC00 && point < 0xE000) fail(r, "half of a surrogate pair");
+    if (point >= 0xDC00 && point < 0xE000) fail(r, "unpaired surrogate");
     if (point >= 0xD800 && point < 0xDC00) {
-        if (!skip_word(r, "\\u")) fail(r, "half of a surrogate pair");
+        if (!skip_word(r, "\\u")) fail(r, "unpaired surrogate");
         uint32_t low = read_hex(r);
-        if (low < 0xDC00 || low >= 0xE000) fail(r, "half of a surrogate pair");
+        if (low < 0xDC00 || low >= 0xE000) fail(r, "unpaired surrogate");
         point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
     }
     return ggtok_utf8_encode(point, out);
 }
 
-static bool is_surrogate_or_wide(const uint8_t *p, size_t n) { /* n > 0 bytes of valid form */
+/* Whether text that is well-formed in the wide sense contains a surrogate. */
+static bool has_surrogate(const uint8_t *p, size_t n) {
     for (size_t i = 0; i + 1 < n; i++) {
         if (p[i] == 0xED && p[i + 1] >= 0xA0) return true;
     }
@@ -80,14 +81,14 @@ static jinja_text *read_string(reader *r) {
     uint8_t *data = NULL;
     if (p < r->end && *p == '"') {
         r->p = p + 1;
-    } else { /* escapes: the result is not longer than what is written */
+    } else { /* escapes: the decoded string is never longer than the source */
         const uint8_t *end = p;
         while (end < r->end && *end != '"') end += *end == '\\' ? 2 : 1;
-        if (end >= r->end) r->p = r->end, fail(r, "a string has no end");
+        if (end >= r->end) r->p = r->end, fail(r, "unclosed string");
         data = jinja_alloc(r->mem, (size_t)(end - start));
         memcpy(data, start, n);
         for (r->p = p; *r->p != '"';) {
-            if (*r->p < 0x20) fail(r, "a control character in a string");
+            if (*r->p < 0x20) fail(r, "unescaped control character");
             if (*r->p != '\\')
                 data[n++] = *r->p++;
             else
@@ -97,8 +98,8 @@ static jinja_text *read_string(reader *r) {
     }
     jinja_charge(r->mem, 1 + n / 8);
     const uint8_t *text = data ? data : start;
-    if (ggtok_utf8_valid_prefix(text, n) != n || is_surrogate_or_wide(text, n)) {
-        fail(r, "a string before this that is not UTF-8");
+    if (ggtok_utf8_valid_prefix(text, n) != n || has_surrogate(text, n)) {
+        fail(r, "the string before this is not UTF-8,");
     }
     return data ? ggtok_jinja_text_of(r->mem, data, n, r->label)
                 : ggtok_jinja_text_copy(r->mem, start, n, r->label);
@@ -115,7 +116,7 @@ static jinja_value read_number(reader *r) {
     bool negative = peek(r) == '-', fraction = false;
     if (negative) r->p++;
     const uint8_t *digits = r->p;
-    if (!is_digit(peek(r))) fail(r, "a number is missing");
+    if (!is_digit(peek(r))) fail(r, "expected a value");
     if (*r->p++ != '0') {
         while (is_digit(peek(r))) r->p++;
     }
@@ -123,14 +124,14 @@ static jinja_value read_number(reader *r) {
     if (peek(r) == '.') {
         fraction = true;
         r->p++;
-        if (!is_digit(peek(r))) fail(r, "a digit is missing");
+        if (!is_digit(peek(r))) fail(r, "expected a digit");
         while (is_digit(peek(r))) r->p++;
     }
     if ((peek(r) | 32) == 'e') {
         fraction = true;
         r->p++;
         if (peek(r) == '+' || peek(r) == '-') r->p++;
-        if (!is_digit(peek(r))) fail(r, "a digit is missing");
+        if (!is_digit(peek(r))) fail(r, "expected a digit");
         while (is_digit(peek(r))) r->p++;
     }
     jinja_charge_bytes(r->mem, (uint64_t)(r->p - start));
@@ -140,7 +141,7 @@ static jinja_value read_number(reader *r) {
     if (!fraction && r->dialect == JINJA_TRANSFORMERS) {
         return ggtok_jinja_big(r->mem, start, (size_t)(r->p - start));
     }
-    if (!fraction && !negative && n_digits <= 20) { /* llama.cpp's unsigned ones wrap around */
+    if (!fraction && !negative && n_digits <= 20) { /* llama.cpp's unsigned integers wrap around */
         uint64_t u = 0, digit = 0;
         size_t k = 0;
         for (; k < n_digits; k++) {
@@ -152,12 +153,12 @@ static jinja_value read_number(reader *r) {
     }
     double f;
     if (!ggtok_jinja_parse_float(r->mem, start, (size_t)(r->p - start), &f))
-        fail(r, "a bad number");
-    if (f - f != 0 && r->dialect == JINJA_LLAMA_CPP) fail(r, "a number is too large");
+        fail(r, "invalid number");
+    if (f - f != 0 && r->dialect == JINJA_LLAMA_CPP) fail(r, "number out of range");
     return jinja_float(f);
 }
 
-/* ---- the rest ---- */
+/* ---- values ---- */
 
 static jinja_value read_value(reader *r);
 
@@ -172,7 +173,7 @@ static jinja_value read_array(reader *r) {
         uint8_t c = peek(r);
         r->p++;
         if (c == ']') return jinja_of_list(list);
-        if (c != ',') r->p--, fail(r, "',' or ']' is missing");
+        if (c != ',') r->p--, fail(r, "expected ',' or ']'");
     }
 }
 
@@ -183,17 +184,17 @@ static jinja_value read_object(reader *r) {
     if (peek(r) == '}') return r->p++, jinja_of_dict(dict);
     for (;;) {
         skip_space(r);
-        if (peek(r) != '"') fail(r, "a key is missing");
+        if (peek(r) != '"') fail(r, "expected a key");
         jinja_text *key = read_string(r);
         skip_space(r);
-        if (peek(r) != ':') fail(r, "':' is missing");
+        if (peek(r) != ':') fail(r, "expected ':'");
         r->p++;
         ggtok_jinja_dict_set(r->mem, dict, jinja_of_text(key), read_value(r));
         skip_space(r);
         uint8_t c = peek(r);
         r->p++;
         if (c == '}') return jinja_of_dict(dict);
-        if (c != ',') r->p--, fail(r, "',' or '}' is missing");
+        if (c != ',') r->p--, fail(r, "expected ',' or '}'");
     }
 }
 
@@ -216,15 +217,15 @@ static jinja_value read_value(reader *r) {
     case '[': v = read_array(r); break;
     case '{': v = read_object(r); break;
     case 't':
-        if (!skip_word(r, "true")) fail(r, "a value is missing");
+        if (!skip_word(r, "true")) fail(r, "expected a value");
         v = jinja_bool(true);
         break;
     case 'f':
-        if (!skip_word(r, "false")) fail(r, "a value is missing");
+        if (!skip_word(r, "false")) fail(r, "expected a value");
         v = jinja_bool(false);
         break;
     case 'n':
-        if (!skip_word(r, "null")) fail(r, "a value is missing");
+        if (!skip_word(r, "null")) fail(r, "expected a value");
         v = jinja_none();
         break;
     default: v = read_python_number(r); break;
@@ -239,6 +240,6 @@ jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, 
     reader r = {mem, p, p, p + n, label, dialect};
     jinja_value v = read_value(&r);
     skip_space(&r);
-    if (r.p != r.end) fail(&r, "something follows the value");
+    if (r.p != r.end) fail(&r, "unexpected text after the value");
     return v;
 }

@@ -61,7 +61,7 @@ bool ggtok_jinja_float_is_normal(double f) {
 
 /* ---- to text ---- */
 
-/* The locale's decimal point becomes a dot. */
+/* Replaces the locale's decimal point by a dot. */
 static size_t with_dot(char *text, size_t n) {
     size_t out = 0;
     bool dotted = false;
@@ -80,7 +80,7 @@ static size_t with_dot(char *text, size_t n) {
     return out;
 }
 
-/* What printing a double takes, in steps. */
+/* Steps charged for printing a double. */
 enum { PRINTED = 16, PRINTED_LONG = 64, SHORTEST = 64 };
 
 size_t ggtok_jinja_format(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], char type, int precision,
@@ -99,10 +99,11 @@ size_t ggtok_jinja_format_int(char out[32], int64_t i) {
     return (size_t)snprintf(out, 32, "%lld", (long long)i);
 }
 
-/* Digits and exponent of the shortest decimal that reads back as f; finite, positive. */
+/* Digits and exponent of the shortest decimal that reads back as f (finite, positive). */
 static int shortest(double f, char digits[24], int *exponent) {
     char text[JINJA_NUMBER_ROOM];
-    bool normal = f >= DBL_MIN; /* then few digits end in zeros when 15 are shown */
+    bool normal =
+        f >= DBL_MIN; /* then a shorter decimal shows as 15 digits with zeros, dropped below */
     for (int precision = 0; precision <= 16; precision++) {
         if (normal && precision > 0 && precision < 14) continue;
         snprintf(text, sizeof text, "%.*e", precision ? precision : 0, f);

@@ -1,10 +1,10 @@
-/* What values of the rarer types point to. */
+/* The objects of the rarer types of values. */
 #ifndef GGTOK_JINJA_CORE_OBJECTS_H
 #define GGTOK_JINJA_CORE_OBJECTS_H
 
 #include "jinja/core/value.h"
 
-/* llama.cpp's `loop`: a dict that is filled once more than a field of it is wanted. */
+/* llama.cpp's `loop`: a dict that stays empty until ggtok_jinja_loop_fill. */
 typedef struct jinja_loop {
     jinja_dict dict; /* first: JINJA_LOOP's as.dict points here */
     bool filled;
@@ -18,7 +18,7 @@ struct jinja_range {
     int64_t n;
 };
 
-/* The i-th number, 0 <= i < n. Only a product on the way to it may be beyond 64 bits. */
+/* The i-th number, 0 <= i < n. The product may exceed 64 bits; the sum doesn't. */
 static inline int64_t jinja_range_at(const jinja_range *r, int64_t i) {
     return (int64_t)((uint64_t)r->start + (uint64_t)i * (uint64_t)r->step);
 }
@@ -30,18 +30,18 @@ typedef enum jinja_object_kind {
     JINJA_SELF
 } jinja_object_kind;
 
-/* What is called or asked for its attributes, and changes: `loop`, cycler(), joiner(). `self` would
- * have the template's blocks, of which there are none. */
+/* Objects with state: `loop`, cycler(), joiner(). `self` has no attributes, since chat templates
+ * have no {% block %}. */
 struct jinja_object {
     jinja_object_kind kind;
-    jinja_list *items; /* a loop's source, perhaps a generator's; a cycler's values */
-    bool lazy;         /* a loop's: it is a generator's */
-    uint32_t next;     /* of them */
-    jinja_list *kept;  /* those that hold the loop's condition so far */
+    jinja_list *items; /* a loop's source (maybe a generator's list); a cycler's values */
+    bool lazy;         /* a loop's source is a generator */
+    uint32_t next;     /* index of the next item */
+    jinja_list *kept;  /* items fetched so far that meet the loop's condition */
     uint32_t index0, depth0;
-    jinja_value last;                 /* loop.changed() */
+    jinja_value last;                 /* the last argument of loop.changed() */
     const struct jinja_node *node;    /* the loop */
-    struct jinja_frame *frame, *test; /* where it runs, and where its condition does */
+    struct jinja_frame *frame, *test; /* the frame around the loop, and its condition's frame */
     jinja_text *text;                 /* a joiner's separator */
 };
 

@@ -1,4 +1,4 @@
-/* From tokens to a tree: what both dialects share. */
+/* The parser, as far as both dialects share it. */
 #include "jinja/core/parser.h"
 
 #include "jinja/core/dialects.h"
@@ -23,7 +23,7 @@ jinja_token *ggtok_jinja_token_add(jinja_arena *mem, jinja_tokens *tokens, jinja
 void ggtok_jinja_fail_token(jinja_parser *p, const char *expected) {
     p->mem->at = p->next->pos;
     if (p->next->type == T_END) {
-        ggtok_jinja_fail(p->mem, "the template ends where %s should stand", expected);
+        ggtok_jinja_fail(p->mem, "the template ends where %s is expected", expected);
     }
     int n = p->next->n < 40 ? (int)p->next->n : 40;
     while (n > 0 && n < (int)p->next->n && (p->next->text[n] & 0xC0) == 0x80) n--;
@@ -148,12 +148,12 @@ jinja_node *ggtok_jinja_name(jinja_parser *p, const jinja_token *token) {
 
 /* ---- conditions and binary operators ---- */
 
-/* How the dialects' operators bind, loosest first. */
+/* Levels of precedence, lowest first. */
 enum { COMPARISONS, SUMS, JOINS, PRODUCTS, POWERS, N_LEVELS };
 
 static const struct {
     uint8_t op;
-    uint8_t level[2]; /* by dialect; N_LEVELS: it isn't there */
+    uint8_t level[2]; /* by dialect; N_LEVELS: not an operator there */
 } operators[] = {
     {JINJA_EQ, {COMPARISONS, COMPARISONS}},
     {JINJA_NE, {COMPARISONS, COMPARISONS}},
@@ -171,7 +171,7 @@ static const struct {
     {JINJA_POW, {N_LEVELS, POWERS}},
 };
 
-/* Takes an operator of this level. */
+/* Consumes an operator of this level, if it is next. */
 static bool take_operator(jinja_parser *p, int level, uint8_t *op) {
     if (level == COMPARISONS && p->next->type == T_NAME) {
         if (ggtok_jinja_skip_name(p, "in")) return *op = JINJA_IN, true;
@@ -269,7 +269,7 @@ const jinja_node *ggtok_jinja_parse_expression(jinja_parser *p) {
     return value;
 }
 
-/* ---- the whole ---- */
+/* ---- templates ---- */
 
 bool ggtok_jinja_at_statement(const jinja_parser *p, const char *name) {
     return jinja_at(p, T_OPEN_STATEMENT) && ggtok_jinja_token_is(p->next + 1, name);

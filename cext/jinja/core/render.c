@@ -2,10 +2,10 @@
 #include "base/mem.h"
 #include "jinja/core/dialects.h"
 
-/* The budget of a rendering, for each megabyte of input that is begun. */
+/* The budget of a rendering, for each started megabyte of input. */
 enum { MEGABYTE = 1 << 20 };
 static const uint64_t bytes_each = 192u << 20, steps_each = 30u * 1000 * 1000;
-/* A template is probed by some 16 renderings of a few short messages, which share a budget. */
+/* A template is probed by about 16 renderings of a few short messages, which share one budget. */
 enum { PROBES = 16 };
 
 ggtok_status ggtok_jinja_env_new(const jinja_options *options, jinja_env **out, jinja_error *err) {
@@ -42,7 +42,7 @@ jinja_arena *ggtok_jinja_env_arena(jinja_env *e) {
 
 /* ---- values ---- */
 
-/* Numbers for a value and all that it holds, for notes. */
+/* Assigns ids to a value and everything it contains, for notes. */
 static void number_values(jinja_env *e, jinja_value *v) {
     jinja_charge(&e->arena, 1);
     jinja_enter(&e->arena);
@@ -75,8 +75,7 @@ typedef struct json_job {
 static void set_json(jinja_arena *mem, void *user) {
     json_job *j = user;
     jinja_value v = ggtok_jinja_read_json(mem, j->json, j->n, 0, j->dialect);
-    if (v.type != JINJA_DICT)
-        ggtok_jinja_fail(mem, "the JSON of a rendering's variables is not an object");
+    if (v.type != JINJA_DICT) ggtok_jinja_fail(mem, "the variables must be a JSON object");
     for (uint32_t i = 0; i < v.as.dict->n; i++) {
         const jinja_entry *entry = &v.as.dict->entries[i];
         ggtok_jinja_env_set(j->e, (const char *)entry->key.as.text->data, entry->key.as.text->n,
@@ -118,7 +117,7 @@ typedef struct render_job {
     jinja_result *out;
 } render_job;
 
-/* Ranges of neighbouring parts that have a label. */
+/* The ranges of text that have a label. */
 static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
     const jinja_builder *b = &e->out;
     size_t begin = 0, cap = 0;
@@ -148,7 +147,7 @@ static void render(jinja_arena *mem, void *user) {
     e->rules =
         e->t->dialect == JINJA_LLAMA_CPP ? &ggtok_jinja_llama_rules : &ggtok_jinja_python_rules;
     if (!e->inputs) e->inputs = ggtok_jinja_dict_new(mem, 1);
-    size_t n_input = e->options.n_input; /* most of a long prompt */
+    size_t n_input = e->options.n_input; /* a long prompt is mostly input */
     e->out = ggtok_jinja_builder_new(mem, 4096 + (n_input < MEGABYTE ? n_input : MEGABYTE));
     e->n_printed = 0;
     e->generating = 0;
@@ -166,7 +165,7 @@ static void render(jinja_arena *mem, void *user) {
         ggtok_jinja_llama_init_scopes(e);
         jinja_mark start = ggtok_jinja_out_mark(e);
         if (ggtok_jinja_exec(e, e->t->root) != JINJA_NEXT) {
-            ggtok_jinja_fail(mem, "a break or continue outside of a loop");
+            ggtok_jinja_fail(mem, "break or continue outside a loop");
         }
         ggtok_jinja_out_settle(e, start);
     } else {
@@ -190,9 +189,9 @@ ggtok_status ggtok_jinja_render(jinja_env *e, const jinja_template *t, jinja_res
     return ggtok_jinja_protect(&e->arena, render, &j, err);
 }
 
-/* ---- a prompt's ends ---- */
+/* ---- finishing ---- */
 
-/* Whether one range of the template's holds [begin, end). */
+/* Whether the template wrote all of [begin, end). */
 static bool is_from_template(const jinja_result *r, size_t begin, size_t end) {
     bool found = begin == end;
     for (size_t i = 0; i < r->n_from_template && !found; i++) {
@@ -201,7 +200,7 @@ static bool is_from_template(const jinja_result *r, size_t begin, size_t end) {
     return found;
 }
 
-/* What of the ranges lies in [begin, end), moved to begin at 0. */
+/* Clips the ranges to [begin, end) and makes them relative to begin. */
 static size_t within(ggtok_range *ranges, size_t n, size_t begin, size_t end) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -244,7 +243,7 @@ static void finish(jinja_arena *mem, void *user) {
     ggtok_range *trusted = jinja_alloc_n(mem, r->n_from_template + 1, sizeof *trusted);
     if (r->n_from_template) memcpy(trusted, r->from_template, r->n_from_template * sizeof *trusted);
     if (!is_from_template(r, r->n - turn, r->n)) {
-        /* a message imitates the end of a turn: what follows it is plain text */
+        /* a message imitates the end of a turn: the answer stays untrusted */
     } else if (r->n_from_template && trusted[r->n_from_template - 1].end == r->n) {
         trusted[r->n_from_template - 1].end += answer;
     } else {

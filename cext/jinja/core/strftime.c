@@ -1,6 +1,6 @@
 /*
- * strftime in the C locale, as glibc has it: the function that both llama.cpp and Python
- * call on Linux. Python adds %f and leaves what it doesn't know as it is.
+ * glibc's strftime in the C locale: the function that both llama.cpp and Python call on Linux.
+ * Python adds %f. Unknown conversions are copied.
  */
 #include <stdio.h>
 
@@ -15,14 +15,14 @@ static const char *const months[] = {"January",   "February", "March",    "April
 typedef struct moment {
     jinja_builder b;
     const jinja_time *t;
-    int weekday, yearday; /* from Sunday, January 1st: 0 */
+    int weekday, yearday; /* 0: Sunday; 0: January 1st */
     jinja_dialect dialect;
 } moment;
 
-typedef struct spec {        /* of one conversion */
-    char pad;                /* 0: its own; '-': none; '0', '_' */
-    bool upper, lower, swap; /* swap: what # asks for */
-    int width;               /* -1: its own */
+typedef struct spec {        /* flags and width of one conversion */
+    char pad;                /* '0', '_' (spaces), '-' (none); 0: the conversion's default */
+    bool upper, lower, swap; /* flag ^; set for %P and by #; flag # */
+    int width;               /* -1: the conversion's default */
 } spec;
 
 static bool is_leap(int64_t year) {
@@ -76,7 +76,7 @@ static void put_number(moment *m, const spec *s, int64_t i, int digits, char pad
     ggtok_jinja_builder_add(&m->b, text, (size_t)n, 0);
 }
 
-/* ISO 8601's week and the year that it belongs to. */
+/* The ISO 8601 week, and the year that it belongs to. */
 static int iso_week(const moment *m, int64_t *year) {
     int day = (m->weekday + 6) % 7, week = (m->yearday - day + 10) / 7;
     *year = m->t->year;
@@ -85,7 +85,7 @@ static int iso_week(const moment *m, int64_t *year) {
         int last = m->yearday + (is_leap(*year) ? 366 : 365);
         return (last - day + 10) / 7;
     }
-    int left = (is_leap(*year) ? 366 : 365) - m->yearday; /* days to the year's end */
+    int left = (is_leap(*year) ? 366 : 365) - m->yearday; /* days until the end of the year */
     if (week == 53 && left < 4 - day) return ++*year, 1;
     return week;
 }
@@ -112,14 +112,14 @@ static void put_zone(moment *m, const spec *s, int colons) {
     put_text(m, s, text);
 }
 
-/* One conversion; false: there is none of this letter. */
+/* Writes one conversion; false if the letter is unknown. */
 static bool convert(moment *m, char letter, const spec *given, int colons) {
     const jinja_time *t = m->t;
     spec plain = *given;
     const spec *s = &plain;
     int64_t year;
     int hour12 = t->hour % 12 ? t->hour % 12 : 12;
-    /* # makes names upper case and AM, PM and zones lower case, whatever else is asked for */
+    /* # makes names upper case, and AM, PM and zones lower case, whatever other flags say */
     plain.lower = letter == 'P' || (s->swap && (letter == 'p' || letter == 'Z'));
     plain.upper = !plain.lower && (s->upper || (s->swap && strchr("aAbBh", letter)));
     switch (letter) {
@@ -195,7 +195,7 @@ static void expand(moment *m, const uint8_t *f, size_t n) {
         for (; i < n && f[i] >= '0' && f[i] <= '9'; i++) {
             s.width = 10 * (s.width < 0 ? 0 : s.width) + f[i] - '0';
             if (s.width > 10000)
-                ggtok_jinja_fail(m->b.arena, "'strftime_now' with a width over 10000");
+                ggtok_jinja_fail(m->b.arena, "'strftime_now' doesn't support widths above 10000");
         }
         if (i < n && (f[i] == 'E' || f[i] == 'O')) i++;
         int colons = 0;
@@ -218,7 +218,7 @@ jinja_text *ggtok_jinja_strftime(jinja_arena *mem, const jinja_time *now, const 
     m.b.merge = true;
     find_day(&m);
     size_t n = format->n;
-    if (llama && n) { /* a C string there */
+    if (llama && n) { /* llama.cpp passes a C string */
         const uint8_t *end = memchr(format->data, 0, n);
         if (end) n = (size_t)(end - format->data);
     }

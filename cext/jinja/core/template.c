@@ -1,4 +1,4 @@
-/* Templates: from source to tree, and what is known of them beforehand. */
+/* Compiles templates, and lists the variables that they read. */
 #include <stdatomic.h>
 
 #include "base/mem.h"
@@ -6,7 +6,10 @@
 #include "jinja/core/dialects.h"
 #include "jinja/core/parser.h"
 
-enum { COMPILE_BYTES = 256, COMPILE_STEPS = 64 }; /* for each byte of source, and a start */
+enum {
+    COMPILE_BYTES = 256,
+    COMPILE_STEPS = 64
+}; /* per byte of source; 64 kB more are added to its size */
 
 typedef struct job {
     jinja_template *t;
@@ -16,31 +19,16 @@ typedef struct job {
 
 /* ---- variables ---- */
 
-/* Which names are read: all that the tree has, but for those that it only gives values to. */
+/* Marks the names that the tree reads. */
 static void find_names(jinja_template *t, const jinja_node *node) {
     if (!node) return;
     jinja_charge(&t->arena, 1);
     jinja_enter(&t->arena);
-    jinja_symbol *symbols = t->symbols;
     uint32_t first = 0;
-    if (node->kind == N_NAME) symbols[node->sym].read = true;
+    if (node->kind == N_NAME) t->symbols[node->sym].read = true;
     if (node->kind == N_SET || node->kind == N_SET_BLOCK || node->kind == N_FOR) {
         const jinja_node *target = node->kids[0];
-        if (target->kind == N_NAME) symbols[target->sym].written = true, first = 1;
-        for (uint32_t i = 0; target->kind == N_TUPLE && i < target->n; i++) {
-            if (target->kids[i]->kind == N_NAME) symbols[target->kids[i]->sym].written = true;
-            first = 1;
-        }
-    }
-    if (node->kind == N_MACRO) symbols[node->sym].written = true;
-    if (node->kind == N_FOR) symbols[SYM_LOOP].written = true;
-    if (node->kind == N_MACRO || node->kind == N_CALL_BLOCK) {
-        uint32_t parameter = node->kind == N_CALL_BLOCK;
-        for (uint32_t i = parameter; i + 1 < node->n; i++) {
-            const jinja_node *kid = node->kids[i];
-            if (kid->kind != N_NAME && kid->kind != N_KEYWORD) continue;
-            symbols[kid->sym].written = true;
-        }
+        if (target->kind == N_NAME || (target->kind == N_TUPLE && target->n)) first = 1;
     }
     for (uint32_t i = first; i < node->n; i++) {
         const jinja_node *kid = node->kids[i];

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "unicode/utf8.h"
 
-/* What is found out about a text when it is needed: at once if threads share it. */
+/* Computes hash and length, which are otherwise lazy, of texts that threads share. */
 static void complete(jinja_arena *mem, jinja_text *t) {
     if (!mem->shared) return;
     ggtok_jinja_chars(mem, t);
@@ -100,9 +100,9 @@ uint32_t ggtok_jinja_chars(jinja_arena *mem, jinja_text *t) {
     return t->n_chars;
 }
 
-/* ---- putting together ---- */
+/* ---- concatenation ---- */
 
-/* Room for extra bytes and parts after what the room holds. */
+/* Ensures capacity for so many more bytes and parts. */
 static void grow_room(jinja_arena *mem, jinja_room *room, size_t extra, size_t extra_parts) {
     if (room->cap - room->n < extra) {
         size_t cap = (size_t)room->n + extra;
@@ -147,7 +147,7 @@ jinja_text *ggtok_jinja_text_concat(jinja_arena *mem, const jinja_text *a, const
     size_t count_b = jinja_text_count(b);
     jinja_charge_bytes(mem, (size_t)b->n + 8 * count_b);
     jinja_room *room = a->room;
-    if (!room || room->n != a->n) { /* something else was appended to a */
+    if (!room || room->n != a->n) { /* no buffer, or another text was appended there */
         size_t count_a = jinja_text_count(a);
         jinja_charge_bytes(mem, (size_t)a->n + 8 * count_a);
         room = jinja_alloc(mem, sizeof *room);
@@ -205,7 +205,7 @@ jinja_text *ggtok_jinja_text_cut(jinja_arena *mem, const jinja_text *t, size_t b
     return cut;
 }
 
-/* ---- looking at ---- */
+/* ---- comparing and searching ---- */
 
 bool ggtok_jinja_text_equal(jinja_arena *mem, const jinja_text *a, const jinja_text *b) {
     if (a == b || a->n != b->n) return a == b;
@@ -227,12 +227,12 @@ int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b) {
     size_t n = a->n < b->n ? a->n : b->n;
     int order = n ? memcmp(a->data, b->data, n) : 0;
     if (!order) return (a->n > b->n) - (a->n < b->n);
-    return order > 0 ? 1 : -1; /* memcmp's own may be any number */
+    return order > 0 ? 1 : -1; /* memcmp may return any number */
 }
 
 /*
- * Knuth, Morris and Pratt's search, for memory of the length of `what`: a naive one takes
- * the product of the lengths. Most searches end with memchr, before any table is made.
+ * Knuth-Morris-Pratt search, with a table of the length of `what`; a naive search could take time
+ * in the product of the lengths. Most searches end with memchr, before the table is built.
  */
 static const uint32_t *borders(jinja_arena *mem, const uint8_t *p, size_t n, bool back) {
     uint32_t *border = jinja_alloc_n(mem, n, sizeof *border);
@@ -268,7 +268,7 @@ size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_
     if (!what->n) return from;
     const uint8_t *p = t->data + from, *end = t->data + t->n;
     size_t n = t->n - from;
-    for (size_t tries = 0; tries < 8; tries++) { /* where memchr and a look settle it */
+    for (size_t tries = 0; tries < 8; tries++) { /* often memchr and a comparison suffice */
         const uint8_t *found = memchr(p, what->data[0], (size_t)(end - p));
         size_t passed = found ? (size_t)(found - p) : (size_t)(end - p);
         jinja_charge(mem, 1 + passed / 16);

@@ -1,5 +1,5 @@
 /*
- * Tokens and the tree that a template is compiled to.
+ * The tokens of a template, and its syntax tree.
  */
 #ifndef GGTOK_JINJA_CORE_TREE_H
 #define GGTOK_JINJA_CORE_TREE_H
@@ -28,7 +28,7 @@ typedef enum jinja_token_type {
     T_COLON,
     T_PIPE,
     T_ASSIGN,
-    T_SIGN, /* llama.cpp's lexer tells a sign from an operator; op: JINJA_ADD, JINJA_SUB */
+    T_SIGN, /* llama.cpp's lexer distinguishes signs from operators; op: JINJA_ADD or JINJA_SUB */
     T_OPERATOR,
     T_SEMICOLON
 } jinja_token_type;
@@ -56,17 +56,17 @@ typedef struct jinja_token {
     uint8_t type; /* jinja_token_type */
     uint8_t op;   /* of T_OPERATOR and T_SIGN */
     uint32_t pos; /* byte offset in the source */
-    uint32_t n;   /* bytes of its text, escapes undone */
+    uint32_t n;   /* bytes of its text, escapes decoded */
     const uint8_t *text;
     jinja_value value; /* of T_INT and T_FLOAT */
 } jinja_token;
 
 typedef enum jinja_kind {
-    /* Statements. Kids in order; NULL where one is missing. */
+    /* Statements, with their kids in order; NULL for a missing one. */
     N_BLOCK,        /* statements */
     N_TEXT,         /* value */
     N_OUTPUT,       /* expression */
-    N_IF,           /* condition, block, condition, block, ... and maybe the else block */
+    N_IF,           /* condition, block, condition, block, ..., and an optional else block */
     N_FOR,          /* target, iterable, condition, body, else block; flag: recursive */
     N_SET,          /* target, value */
     N_SET_BLOCK,    /* target, filter or NULL, body */
@@ -76,7 +76,7 @@ typedef enum jinja_kind {
     N_WITH,         /* target, value, target, value, ..., body */
     N_BREAK,
     N_CONTINUE,
-    N_GENERATION, /* body; or in llama.cpp's dialect none, flag: it begins */
+    N_GENERATION, /* body; in llama.cpp's dialect no kids, and flag is set at the beginning */
     N_SCOPE,      /* body in a scope of its own */
     /* Expressions. */
     N_CONST, /* value */
@@ -84,8 +84,8 @@ typedef enum jinja_kind {
     N_LIST,
     N_TUPLE,
     N_DICT,    /* key, value, key, value, ... */
-    N_BINARY,  /* operands; ops[i] stands between the i-th and the next, from left to right */
-    N_COMPARE, /* the same as in `a < b < c`: all hold */
+    N_BINARY,  /* operands, applied from left to right; ops[i] is between operands i and i + 1 */
+    N_COMPARE, /* the same for `a < b < c`: true if all are */
     N_CONCAT,  /* operands of transformers' ~ */
     N_AND,
     N_OR,
@@ -93,14 +93,14 @@ typedef enum jinja_kind {
     N_NEGATIVE,
     N_POSITIVE,
     N_CONDITION, /* condition, value, other value or NULL */
-    N_ATTRIBUTE, /* object; value: the name. flag: llama.cpp's property is no name: an error;
-                  * transformers: it is a target */
+    N_ATTRIBUTE, /* object; value: the name. flag: in llama.cpp's dialect, the property isn't a
+                  * name (an error when run); in transformers', this is a target */
     N_ITEM,      /* object, index */
     N_SLICE,     /* object, start, stop, step */
     N_CALL,      /* callee, arguments */
-    N_FILTER,    /* operand, arguments; sym: the filter. flag: not a name: an error */
+    N_FILTER,    /* operand, arguments; sym: the filter. flag 2: not a name (an error) */
     N_TEST,      /* operand, arguments; sym: the test. flag 1: negated, 2: not a name */
-    N_KEYWORD,   /* value; sym: the name, or flag: it isn't a name */
+    N_KEYWORD,   /* value; sym: the name; flag: it isn't a name */
     N_SPREAD,    /* *value; flag: ** */
     N_BLANK      /* llama.cpp's a[] */
 } jinja_kind;
@@ -108,8 +108,8 @@ typedef enum jinja_kind {
 typedef struct jinja_node jinja_node;
 struct jinja_node {
     uint8_t kind, flag;
-    uint16_t up;   /* N_NAME, transformers: how many frames up */
-    uint32_t slot; /* N_NAME and what declares names: place in that frame; see scope.h */
+    uint16_t up;   /* N_NAME, transformers: the value is so many frames up */
+    uint32_t slot; /* N_NAME and nodes that declare names: index in that frame; python/scope.c */
     uint32_t pos, n;
     uint32_t sym;
     const jinja_node **kids;
@@ -118,11 +118,11 @@ struct jinja_node {
     jinja_value value;
 };
 
-/* A name of the template, and what builtins go by it. */
+/* A name in the template, and the builtins of that name. */
 typedef struct jinja_symbol {
     jinja_text *name;
     int32_t member, filter, test, global; /* rows of the dialect's tables, or -1 */
-    bool read, written;
+    bool read;                            /* somewhere in the template */
 } jinja_symbol;
 
 /* Symbols that every template has, in this order; `self` means something only to transformers. */
@@ -145,11 +145,11 @@ struct jinja_template {
     size_t n_source, n_bytes;
     jinja_symbol *symbols;
     uint32_t n_symbols, cap_symbols;
-    jinja_dict *names; /* name -> symbol */
+    jinja_dict *names; /* name -> index in symbols */
     const jinja_node *root;
     jinja_text **variables;
     uint32_t n_variables;
-    bool wild_jumps; /* llama.cpp: a break outside of a loop leaves the one that called */
+    bool wild_jumps; /* llama.cpp: a break outside a loop, maybe in a macro */
     uint32_t references;
 };
 typedef struct jinja_template jinja_template;

@@ -1,6 +1,6 @@
 /*
- * The values of templates: 16 bytes each, passed by value; what they point at lies in a
- * arena and is never freed by itself.
+ * The values of templates: 16 bytes, passed by value. The data they point to is in an arena and
+ * freed with it.
  */
 #ifndef GGTOK_JINJA_CORE_VALUE_H
 #define GGTOK_JINJA_CORE_VALUE_H
@@ -18,22 +18,22 @@ typedef enum jinja_type {
     JINJA_FLOAT,
     JINJA_STRING,
     JINJA_LIST,
-    JINJA_TUPLE, /* as.list, too */
+    JINJA_TUPLE, /* as.list */
     JINJA_DICT,
-    JINJA_LOOP,     /* llama.cpp's: as.dict */
-    JINJA_FUNCTION, /* a macro, a builtin, one bound to a value */
-    JINJA_KEYWORD,  /* an argument given by name, in llama.cpp's dialect a value like others */
-    /* transformers' alone: */
+    JINJA_LOOP,     /* llama.cpp's `loop`: as.dict, a jinja_loop */
+    JINJA_FUNCTION, /* a macro, a builtin, or a builtin bound to a value */
+    JINJA_KEYWORD,  /* a keyword argument, which llama.cpp treats as a value */
+    /* only in transformers' dialect: */
     JINJA_NAMESPACE, /* as.dict */
     JINJA_RANGE,
-    JINJA_LAZY,   /* a generator: as.list, consumed as it is read */
-    JINJA_OBJECT, /* the rest, see objects.h */
-    JINJA_BIG,    /* an integer beyond 64 bits: as.text, its digits. It is shown, compared for
-                   * equality, and not computed with */
-    JINJA_ABSENT  /* no value: a missing argument, a variable never set */
+    JINJA_LAZY,   /* a generator: as.list, consumed by reading */
+    JINJA_OBJECT, /* other objects: objects.h */
+    JINJA_BIG,    /* an integer beyond 64 bits: as.text, its digits. It can be printed and compared
+                   * for equality; arithmetic fails */
+    JINJA_ABSENT  /* no value: a missing argument, a variable that is not set */
 } jinja_type;
 
-/* Sets of types: those that a builtin takes. */
+/* Sets of types, for builtins. */
 enum {
     ON_INT = 1 << JINJA_INT,
     ON_FLOAT = 1 << JINJA_FLOAT,
@@ -46,7 +46,7 @@ enum {
 };
 
 typedef struct jinja_list jinja_list;
-typedef struct jinja_pull jinja_pull; /* lazy_python.c */
+typedef struct jinja_pull jinja_pull; /* python/lazy.c */
 typedef struct jinja_dict jinja_dict;
 typedef struct jinja_function jinja_function;
 typedef struct jinja_keyword jinja_keyword;
@@ -55,7 +55,7 @@ typedef struct jinja_object jinja_object;
 
 typedef struct jinja_value {
     uint8_t type; /* jinja_type */
-    uint32_t id;  /* llama.cpp's `sameas`, and where probes keep notes; 0: none yet */
+    uint32_t id;  /* identity: for llama.cpp's `sameas` and the notes of probes; 0: none */
     union {
         bool truth;
         int64_t i;
@@ -70,18 +70,18 @@ typedef struct jinja_value {
     } as;
 } jinja_value;
 
-/* What a dict's methods give, which isn't consumed as other lazy values are. */
+/* A view of a dict, returned by its methods; unlike other lazy values, not consumed by reading. */
 typedef enum jinja_view { JINJA_NO_VIEW, JINJA_KEYS, JINJA_VALUES, JINJA_ITEMS } jinja_view;
 
 struct jinja_list {
     jinja_value *data;
     uint32_t n, cap;
-    bool group;        /* JINJA_TUPLE: one of groupby's, whose two items have names */
-    uint32_t read;     /* JINJA_LAZY: how many were consumed */
+    bool group;        /* JINJA_TUPLE: a result of groupby, with the names grouper and list */
+    uint32_t read;     /* JINJA_LAZY: the number of consumed items */
     jinja_view view;   /* JINJA_LAZY */
-    const char *fault; /* JINJA_LAZY: what is wrong once it is read, or NULL */
-    bool reversed;     /* JINJA_LAZY: what `reverse` gives */
-    jinja_pull *pull;  /* JINJA_LAZY: makes the items one by one; NULL: they are here */
+    const char *fault; /* JINJA_LAZY: the error that reading it raises, or NULL */
+    bool reversed;     /* JINJA_LAZY: the result of `reverse` */
+    jinja_pull *pull;  /* JINJA_LAZY: produces items one by one; NULL: `data` has them */
 };
 
 typedef struct jinja_entry {
@@ -89,7 +89,7 @@ typedef struct jinja_entry {
     uint32_t hash;
 } jinja_entry;
 
-/* Entries in the order of their insertion; beyond a few, an open-addressing index. */
+/* Entries in insertion order. Larger dicts have an open-addressing index. */
 struct jinja_dict {
     jinja_entry *entries;
     uint32_t n, cap;
@@ -138,34 +138,34 @@ static inline bool jinja_is_array(jinja_value v) {
     return v.type == JINJA_LIST || v.type == JINJA_TUPLE;
 }
 
-/* A JINJA_BIG of decimal digits, perhaps after a '-'. */
+/* A JINJA_BIG of decimal digits, with an optional '-' before them. */
 jinja_value ggtok_jinja_big(jinja_arena *mem, const void *digits, size_t n);
 
-/* Whose rules hold where they differ. */
+/* Whose rules apply. */
 typedef enum jinja_dialect { JINJA_LLAMA_CPP, JINJA_TRANSFORMERS } jinja_dialect;
 
 jinja_list *ggtok_jinja_list_new(jinja_arena *mem, size_t room);
 void ggtok_jinja_list_push(jinja_arena *mem, jinja_list *list, jinja_value value);
 
 jinja_dict *ggtok_jinja_dict_new(jinja_arena *mem, size_t room);
-/* Adds, or replaces the value in its place; keys must be hashable. */
+/* Sets a key's value; a new key goes to the end. Keys must be hashable. */
 void ggtok_jinja_dict_set(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value);
-/* Adds a key that the dict doesn't have. */
+/* Adds a key that the dict doesn't contain. */
 void ggtok_jinja_dict_add(jinja_arena *mem, jinja_dict *dict, jinja_value key, jinja_value value);
-/* Where a key's value is, or NULL. */
+/* A pointer to a key's value, or NULL. */
 jinja_value *ggtok_jinja_dict_find(jinja_arena *mem, const jinja_dict *dict, jinja_value key);
-/* The same for a key that is a text, n bytes. */
+/* The same for a text of n bytes. */
 jinja_value *ggtok_jinja_dict_get(jinja_arena *mem, const jinja_dict *dict, const char *key,
                                   size_t n);
 void ggtok_jinja_dict_put(jinja_arena *mem, jinja_dict *dict, const char *key, jinja_value value);
 
-/* Equality of keys and of values that contain no list (llama.cpp), of all (transformers). */
+/* The dialect's ==. To llama.cpp, arrays and objects are only equal if they are hashable. */
 bool ggtok_jinja_equal(jinja_arena *mem, jinja_value a, jinja_value b, jinja_dialect dialect);
-/* Whether a value may be a key; llama.cpp asks two different questions. */
+/* Whether a value may be a key. llama.cpp requires one or both, depending on the operation. */
 bool ggtok_jinja_hashable(jinja_arena *mem, jinja_value v);
 bool ggtok_jinja_immutable(jinja_value v);
 
-/* llama.cpp's double of an integer, infinite where it can't hold it, and back. */
+/* llama.cpp's conversions: to a double, infinite if the integer has no exact double; and back. */
 double ggtok_jinja_int_as_float(int64_t i);
 int64_t ggtok_jinja_float_as_int(double f);
 

@@ -1,4 +1,4 @@
-/* llama.cpp's tables of builtins, and how they take arguments. */
+/* llama.cpp's table of builtins, their arguments, and conversions of values. */
 #include <stdlib.h>
 
 #include "jinja/llama/builtins.h"
@@ -10,7 +10,7 @@ enum {
     ON_NOTHING = ON_NONE | ON_UNDEFINED
 };
 
-/* Sorted by name; rows of a name differ in their types. */
+/* Sorted by name. Rows with the same name are for different types. */
 const jinja_llama_row ggtok_jinja_llama_builtins[] = {
     {"abs", ON_NUMBER, ggtok_jinja_number_abs, NULL},
     {"append", ON_ARRAY, ggtok_jinja_list_append, NULL},
@@ -31,8 +31,8 @@ const jinja_llama_row ggtok_jinja_llama_builtins[] = {
     {"items", ON_DICT, ggtok_jinja_dict_items, NULL},
     {"items", ON_NOTHING, ggtok_jinja_llama_empty_list, NULL},
     {"join", ON_ARRAY, ggtok_jinja_list_join, NULL},
-    {"join", ON_STRING, ggtok_jinja_lacking, "joining the characters of a String"},
-    {"join", ON_DICT, ggtok_jinja_lacking, "joining the keys of an Object"},
+    {"join", ON_STRING, ggtok_jinja_unsupported, "joining the characters of a String"},
+    {"join", ON_DICT, ggtok_jinja_unsupported, "joining the keys of an Object"},
     {"join", ON_UNDEFINED, ggtok_jinja_llama_empty_text, NULL},
     {"keys", ON_DICT, ggtok_jinja_dict_keys, NULL},
     {"last", ON_ARRAY, ggtok_jinja_list_last, NULL},
@@ -92,7 +92,7 @@ const jinja_llama_row ggtok_jinja_llama_builtins[] = {
     {"tojson", ON_SCALAR | ON_STRING | ON_ARRAY | ON_DICT | ON_NONE, ggtok_jinja_llama_tojson,
      NULL},
     {"truncate", ON_UNDEFINED, ggtok_jinja_llama_empty_text, NULL},
-    {"unique", ON_ARRAY, ggtok_jinja_lacking, "the filter 'unique'"},
+    {"unique", ON_ARRAY, ggtok_jinja_unsupported, "the filter 'unique'"},
     {"unique", ON_NOTHING, ggtok_jinja_llama_empty_list, NULL},
     {"upper", ON_STRING, ggtok_jinja_text_upper, NULL},
     {"upper", ON_UNDEFINED, ggtok_jinja_llama_empty_text, NULL},
@@ -102,9 +102,9 @@ const jinja_llama_row ggtok_jinja_llama_builtins[] = {
 const size_t ggtok_jinja_llama_n_builtins =
     sizeof ggtok_jinja_llama_builtins / sizeof ggtok_jinja_llama_builtins[0];
 
-enum { LONGEST_NAME = 64 }; /* of a builtin, and more */
+enum { LONGEST_NAME = 64 }; /* at least the longest name of a builtin */
 
-/* The first row of a name, or -1. */
+/* The first row with this name, or -1. */
 static int32_t first_row(const jinja_llama_row *rows, size_t n, const char *name, size_t n_name) {
     size_t lo = 0, hi = n;
     if (n_name > LONGEST_NAME || memchr(name, 0, n_name)) return -1;
@@ -156,7 +156,7 @@ void ggtok_jinja_llama_find_builtins(jinja_symbol *symbol) {
     symbol->test = ggtok_jinja_llama_global("test_is_", symbol->name);
 }
 
-/* The row for a value among those that begin at `row`. */
+/* Of the rows with the name of `row`, their first, the row for the value's type; or NULL. */
 static const jinja_llama_row *row_for(int32_t row, jinja_value v) {
     if (row < 0) return NULL;
     const jinja_llama_row *first = &ggtok_jinja_llama_builtins[row], *r = first;
@@ -227,8 +227,8 @@ void ggtok_jinja_args_type(jinja_env *e, const jinja_args *a, uint32_t i, unsign
     }
 }
 
-jinja_value ggtok_jinja_lacking(jinja_env *e, jinja_args *a) {
-    ggtok_jinja_fail(&e->arena, "llama.cpp's dialect lacks '%s'", a->name);
+jinja_value ggtok_jinja_unsupported(jinja_env *e, jinja_args *a) {
+    ggtok_jinja_fail(&e->arena, "llama.cpp's dialect doesn't support '%s'", a->name);
 }
 
 /* ---- values ---- */
@@ -318,13 +318,13 @@ bool ggtok_jinja_llama_in(jinja_env *e, jinja_value needle, jinja_value haystack
         return false;
     case JINJA_STRING:
         if (needle.type != JINJA_STRING) {
-            ggtok_jinja_fail(mem, "'in' a String takes a String, not %s",
+            ggtok_jinja_fail(mem, "'in' with a String takes a String, not %s",
                              ggtok_jinja_type_name(needle));
         }
         return ggtok_jinja_text_find(mem, haystack.as.text, needle.as.text, 0) != SIZE_MAX;
     case JINJA_DICT:
     case JINJA_LOOP: return ggtok_jinja_llama_at(e, haystack, needle) != NULL;
-    default: ggtok_jinja_fail(mem, "'in' %s, which has no items", ggtok_jinja_type_name(haystack));
+    default: ggtok_jinja_fail(mem, "'in' can't search %s", ggtok_jinja_type_name(haystack));
     }
 }
 
@@ -357,7 +357,7 @@ bool ggtok_jinja_llama_compare(jinja_env *e, jinja_value a, jinja_value b, jinja
     if (a.type == JINJA_BOOL && b.type == JINJA_BOOL) {
         if (op == JINJA_EQ) return a.as.truth == b.as.truth;
         if (op == JINJA_NE) return a.as.truth != b.as.truth;
-        ggtok_jinja_fail(&e->arena, "truth values have no order");
+        ggtok_jinja_fail(&e->arena, "booleans have no order");
     }
     return false;
 }

@@ -1,4 +1,4 @@
-/* llama.cpp's meaning of names, operators, members and calls. */
+/* llama.cpp's names, operators, members and calls. */
 #include "jinja/llama/builtins.h"
 #include "jinja/llama/scope.h"
 
@@ -68,7 +68,7 @@ static jinja_value repeat(jinja_env *e, const jinja_text *text, int64_t times) {
     if (times <= 0 || !text->n) return jinja_of_text(ggtok_jinja_text_of(mem, "", 0, 0));
     uint64_t parts = jinja_text_count(text);
     if ((uint64_t)times > mem->bytes_left / (text->n + 8 * parts)) {
-        ggtok_jinja_fail(mem, "a repeated text takes more memory than the template may");
+        ggtok_jinja_fail(mem, "repeating the text exceeds the template's memory limit");
     }
     jinja_builder b = ggtok_jinja_builder_new(mem, (size_t)times * text->n);
     for (int64_t i = 0; i < times; i++) ggtok_jinja_builder_text(&b, text);
@@ -87,7 +87,7 @@ static const char *const operator_names[] = {"+",  "-",  "~", "*",  "/", "//", "
                                              "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
 
 static _Noreturn void fail_operands(jinja_env *e, jinja_operator op, jinja_value a, jinja_value b) {
-    ggtok_jinja_fail(&e->arena, "no operator '%s' between %s and %s", operator_names[op],
+    ggtok_jinja_fail(&e->arena, "operator '%s' doesn't take %s and %s", operator_names[op],
                      ggtok_jinja_type_name(a), ggtok_jinja_type_name(b));
 }
 
@@ -129,7 +129,7 @@ static jinja_value eval_binary(jinja_env *e, jinja_operator op, jinja_value a, j
 
 static jinja_value eval_sign(jinja_env *e, bool negative, jinja_value v) {
     if (!is_number(v)) {
-        ggtok_jinja_fail(&e->arena, "a sign before %s, not a number", ggtok_jinja_type_name(v));
+        ggtok_jinja_fail(&e->arena, "a sign takes a number, not %s", ggtok_jinja_type_name(v));
     }
     if (!negative) return v;
     if (v.type == JINJA_INT) return jinja_int((int64_t)(0 - (uint64_t)v.as.i));
@@ -138,7 +138,7 @@ static jinja_value eval_sign(jinja_env *e, bool negative, jinja_value v) {
 
 /* ---- members ---- */
 
-/* The builtin as a bound function, or undefined. */
+/* The builtin bound to the object, or undefined if row is NULL. */
 static jinja_value try_builtin(jinja_env *e, const jinja_llama_row *row, jinja_value object,
                                jinja_text *name) {
     if (object.type == JINJA_FUNCTION || object.type == JINJA_KEYWORD) {
@@ -151,7 +151,7 @@ static jinja_value try_builtin(jinja_env *e, const jinja_llama_row *row, jinja_v
     return row ? new_function(e, row, &object) : jinja_undefined(name);
 }
 
-/* What an undefined member is called, where it can be seen: in lists that are printed. */
+/* llama.cpp's name of an undefined member, visible in printed lists. */
 static jinja_text no_property = {.data = (const uint8_t *)"object_property",
                                  .n = 15,
                                  .n_chars = 15,
@@ -208,7 +208,7 @@ static jinja_value member(jinja_env *e, jinja_value object, jinja_value property
         }
     } else {
         if (!is_text(property)) {
-            ggtok_jinja_fail(mem, "%s has no items, and %s is not the name of a member",
+            ggtok_jinja_fail(mem, "%s has no items, and %s can't name a member",
                              ggtok_jinja_type_name(object), ggtok_jinja_type_name(property));
         }
         jinja_text *key = property.as.text;
@@ -218,7 +218,7 @@ static jinja_value member(jinja_env *e, jinja_value object, jinja_value property
     return v;
 }
 
-/* Fields of `loop` without filling its dict. */
+/* Gets the usual fields of `loop` without filling its dict. */
 static bool loop_field(const jinja_loop *loop, const jinja_text *name, jinja_value *v) {
     const char *s = (const char *)name->data;
     if (loop->filled) return false;
@@ -249,12 +249,12 @@ static bool loop_field(const jinja_loop *loop, const jinja_text *name, jinja_val
 static jinja_value eval_attribute(jinja_env *e, const jinja_node *node) {
     jinja_value object = ggtok_jinja_eval(e, node->kids[0]), v;
     e->arena.at = node->pos;
-    if (node->flag) ggtok_jinja_fail(&e->arena, "what follows a dot must be a name or a number");
+    if (node->flag) ggtok_jinja_fail(&e->arena, "expected a name or a number after '.'");
     jinja_text *name = node->value.as.text;
     if (object.type == JINJA_LOOP && loop_field((jinja_loop *)object.as.dict, name, &v)) return v;
     const jinja_llama_row *row = ggtok_jinja_llama_member(e->t, node->sym, object);
     v = try_builtin(e, row, object, name);
-    if (row) return v; /* before a key of that name */
+    if (row) return v; /* takes precedence over a key of that name */
     return member(e, object, node->value);
 }
 
@@ -287,7 +287,7 @@ static jinja_value eval_slice(jinja_env *e, const jinja_node *node) {
 
 /* ---- calls, filters, tests ---- */
 
-/* Room for a `self` before the arguments of node from kid `from` on, which are evaluated. */
+/* Evaluates the arguments kids[from..) of a node, leaving room for `self` before them. */
 static jinja_args eval_arguments(jinja_env *e, const jinja_node *node, uint32_t from) {
     jinja_args args = {.n = node->n - from};
     args.v = jinja_alloc_n(&e->arena, args.n + 1, sizeof *args.v);
@@ -308,7 +308,7 @@ static jinja_value eval_filter(jinja_env *e, const jinja_node *node, jinja_value
                                           "title",      "upper", "wordcount"};
     jinja_arena *mem = &e->arena;
     mem->at = node->pos;
-    if (node->flag & 2) ggtok_jinja_fail(mem, "what follows '|' must be the name of a filter");
+    if (node->flag & 2) ggtok_jinja_fail(mem, "expected the name of a filter after '|'");
     const jinja_symbol *symbol = &e->t->symbols[node->sym];
     const char *name = symbol->filter >= 0 ? ggtok_jinja_llama_builtins[symbol->filter].name : "";
     if (!(node->flag & 4) && v.type != JINJA_UNDEFINED && !is_text(v)) {
@@ -334,7 +334,8 @@ static jinja_value eval_filter(jinja_env *e, const jinja_node *node, jinja_value
     args.v--, args.n++;
     args.v[0] = v;
     args.name = name;
-    if (row->lacks) ggtok_jinja_fail(mem, "llama.cpp's dialect lacks %s", row->lacks);
+    if (row->unsupported)
+        ggtok_jinja_fail(mem, "llama.cpp's dialect doesn't support %s", row->unsupported);
     return row->run(e, &args);
 }
 
@@ -342,7 +343,7 @@ static jinja_value eval_test(jinja_env *e, const jinja_node *node) {
     jinja_arena *mem = &e->arena;
     jinja_value v = ggtok_jinja_eval(e, node->kids[0]);
     mem->at = node->pos;
-    if (node->flag & 2) ggtok_jinja_fail(mem, "what follows 'is' must be the name of a test");
+    if (node->flag & 2) ggtok_jinja_fail(mem, "expected the name of a test after 'is'");
     jinja_args args = eval_arguments(e, node, 1);
     mem->at = node->pos;
     const jinja_symbol *symbol = &e->t->symbols[node->sym];
@@ -352,7 +353,8 @@ static jinja_value eval_test(jinja_env *e, const jinja_node *node) {
                          (const char *)symbol->name->data);
     }
     const jinja_llama_row *row = &ggtok_jinja_llama_globals[symbol->test];
-    if (row->lacks) ggtok_jinja_fail(mem, "llama.cpp's dialect lacks %s", row->lacks);
+    if (row->unsupported)
+        ggtok_jinja_fail(mem, "llama.cpp's dialect doesn't support %s", row->unsupported);
     jinja_note_value(e, v, JINJA_NOTE_USED);
     if (e->notes && !strcmp(row->name, "test_is_string")) {
         jinja_note_value(e, v, JINJA_NOTE_IS_STRING);

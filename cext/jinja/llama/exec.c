@@ -1,4 +1,4 @@
-/* llama.cpp's statements that set variables or open scopes. */
+/* llama.cpp's scopes, and the statements that set variables or open scopes. */
 #include "jinja/llama/builtins.h"
 #include "jinja/llama/scope.h"
 
@@ -61,14 +61,14 @@ void ggtok_jinja_scope_close(jinja_env *e, size_t opened) {
 
 static void check_count(jinja_env *e, const jinja_node *targets, const jinja_list *items) {
     if (items->n != targets->n) {
-        ggtok_jinja_fail(&e->arena, "%u values for %u names", items->n, targets->n);
+        ggtok_jinja_fail(&e->arena, "can't unpack %u values into %u names", items->n, targets->n);
     }
 }
 
 static void set_names(jinja_env *e, const jinja_node *targets, const jinja_list *items) {
     for (uint32_t i = 0; i < targets->n; i++) {
         if (targets->kids[i]->kind != N_NAME) {
-            ggtok_jinja_fail(&e->arena, "values can only be given to names");
+            ggtok_jinja_fail(&e->arena, "can only unpack into names");
         }
         ggtok_jinja_scope_set(e, targets->kids[i]->sym, items->data[i]);
     }
@@ -81,7 +81,7 @@ void ggtok_jinja_llama_set(jinja_env *e, const jinja_node *target, jinja_value v
         ggtok_jinja_scope_set(e, target->sym, value);
     } else if (target->kind == N_TUPLE) {
         if (!jinja_is_array(value)) {
-            ggtok_jinja_fail(mem, "%s can't be taken apart", ggtok_jinja_type_name(value));
+            ggtok_jinja_fail(mem, "can't unpack %s", ggtok_jinja_type_name(value));
         }
         check_count(e, target, value.as.list);
         set_names(e, target, value.as.list);
@@ -93,13 +93,13 @@ void ggtok_jinja_llama_set(jinja_env *e, const jinja_node *target, jinja_value v
         if (object.type == JINJA_LOOP) ggtok_jinja_loop_fill(mem, object.as.dict);
         ggtok_jinja_llama_insert(e, object.as.dict, target->value, value);
     } else {
-        ggtok_jinja_fail(mem, "only a name, names, or a field of a name can be set");
+        ggtok_jinja_fail(mem, "can only assign to a name, names or a field");
     }
 }
 
 /* ---- {% for %} ---- */
 
-/* What is gone through: items of a list, or the pairs of a dict. */
+/* The items of a list, or the keys or pairs of a dict. */
 static jinja_list *loop_items(jinja_env *e, const jinja_node *node, bool *pairs) {
     jinja_arena *mem = &e->arena;
     jinja_value v = ggtok_jinja_eval(e, node->kids[1]);
@@ -108,9 +108,9 @@ static jinja_list *loop_items(jinja_env *e, const jinja_node *node, bool *pairs)
     *pairs = v.type == JINJA_DICT || v.type == JINJA_LOOP;
     if (v.type == JINJA_UNDEFINED) return ggtok_jinja_list_new(mem, 0);
     if (!*pairs && !jinja_is_array(v)) {
-        ggtok_jinja_fail(mem, "a loop over %s, which has no items", ggtok_jinja_type_name(v));
+        ggtok_jinja_fail(mem, "can't loop over %s", ggtok_jinja_type_name(v));
     }
-    if (!*pairs) { /* the loop may change the list that it goes through */
+    if (!*pairs) { /* copied if the loop may change it */
         jinja_charge(mem, v.as.list->n / 4);
         if (!e->lists_change) return v.as.list;
         jinja_list *items = ggtok_jinja_list_new(mem, v.as.list->n);
@@ -143,8 +143,8 @@ static void set_target(jinja_env *e, const jinja_node *target, jinja_value item)
         set_names(e, target, item.as.list);
 }
 
-/* The items that fit the targets and hold the condition; all are looked at before the first
- * is gone through. */
+/* The items that meet the loop's condition. All items are checked, against the targets too, before
+ * the first round. */
 static jinja_list *select_items(jinja_env *e, const jinja_node *node, jinja_list *items) {
     const jinja_node *target = node->kids[0], *condition = node->kids[2];
     jinja_list *kept = condition ? ggtok_jinja_list_new(&e->arena, 0) : items;
@@ -154,11 +154,11 @@ static jinja_list *select_items(jinja_env *e, const jinja_node *node, jinja_list
         jinja_charge(&e->arena, 1);
         if (target->kind == N_TUPLE) {
             if (!jinja_is_array(item)) {
-                ggtok_jinja_fail(&e->arena, "%s can't be taken apart", ggtok_jinja_type_name(item));
+                ggtok_jinja_fail(&e->arena, "can't unpack %s", ggtok_jinja_type_name(item));
             }
             check_count(e, target, item.as.list);
         } else if (target->kind != N_NAME) {
-            ggtok_jinja_fail(&e->arena, "a loop must give its items to a name or names");
+            ggtok_jinja_fail(&e->arena, "the target of a loop must be a name or names");
         }
         if (!condition) continue;
         size_t opened = ggtok_jinja_scope_open(e);
@@ -181,7 +181,8 @@ static jinja_value new_loop(jinja_env *e, const jinja_list *items, uint32_t i) {
     return (jinja_value){.type = JINJA_LOOP, .as.dict = &loop->dict};
 }
 
-/* A round of a loop: its statements one by one, for a jump loses what its own one printed. */
+/* Runs a round of a loop. *mark becomes the beginning of the last statement's output, which a jump
+ * out of that statement discards. */
 static jinja_flow run_round(jinja_env *e, const jinja_node *body, jinja_mark *mark) {
     for (uint32_t i = 0; i < body->n; i++) {
         *mark = ggtok_jinja_out_mark(e);
@@ -191,7 +192,7 @@ static jinja_flow run_round(jinja_env *e, const jinja_node *body, jinja_mark *ma
     return JINJA_NEXT;
 }
 
-/* The same in a template where a macro may jump out of the loop that called it. */
+/* The same in a template whose macros may jump out of the loop that calls them. */
 static jinja_flow run_round_guarded(jinja_env *e, const jinja_node *body, jinja_mark *mark,
                                     jmp_buf *here) {
     jmp_buf *const outer = e->loop;
@@ -204,7 +205,7 @@ static jinja_flow run_round_guarded(jinja_env *e, const jinja_node *body, jinja_
         flow = run_round(e, body, mark);
     } else {
         flow = (jinja_flow)e->jump;
-        while (e->scopes.level > level) { /* scopes between here and the jump */
+        while (e->scopes.level > level) { /* close the scopes opened since */
             size_t opened = n_saved;
             ggtok_jinja_scope_close(e, opened);
         }
@@ -224,7 +225,7 @@ jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node) {
     bool pairs, ran = false;
     jinja_list *items = select_items(e, node, loop_items(e, node, &pairs));
     const jinja_node *body = node->kids[3];
-    /* Not on the stack, where there may be many. */
+    /* Large, and loops nest: not on the stack. */
     jmp_buf *here = e->t->wild_jumps ? jinja_alloc(&e->arena, sizeof *here) : NULL;
     for (uint32_t i = 0; i < items->n; i++) {
         jinja_charge(&e->arena, 2);
@@ -234,7 +235,7 @@ jinja_flow ggtok_jinja_llama_loop(jinja_env *e, const jinja_node *node) {
             here ? run_round_guarded(e, body, &mark, here) : run_round(e, body, &mark);
         if (flow != JINJA_NEXT) ggtok_jinja_out_reset(e, mark);
         if (flow == JINJA_BREAK) break;
-        if (flow == JINJA_NEXT) ran = true; /* a round that was cut short doesn't count */
+        if (flow == JINJA_NEXT) ran = true; /* a round that ends with a jump doesn't count */
     }
     ggtok_jinja_scope_close(e, opened);
     jinja_flow flow = JINJA_NEXT;
@@ -249,7 +250,7 @@ static _Noreturn void fail_parameter(jinja_env *e, const char *name) {
     ggtok_jinja_fail(&e->arena, "'%s' has a parameter that is not a name", name);
 }
 
-/* The values of the parameters kids[from..to) of node, in the order that they are set. */
+/* The values of the parameters kids[from..to) of a node. */
 static jinja_value *bind(jinja_env *e, const jinja_node *node, uint32_t from, uint32_t to,
                          const jinja_args *args, const char *name) {
     jinja_value *values = jinja_alloc_n(&e->arena, to - from + 1, sizeof *values);
@@ -271,12 +272,12 @@ static jinja_value *bind(jinja_env *e, const jinja_node *node, uint32_t from, ui
     return values;
 }
 
-/* The body's text. A jump out of it goes on in the loop around the call. */
+/* Runs a body and returns its text. A jump out of it continues in the loop around the call. */
 static jinja_value run_body(jinja_env *e, const jinja_node *body) {
     jinja_flow flow;
     jinja_text *text = ggtok_jinja_capture(e, body, &flow);
     if (flow != JINJA_NEXT) {
-        if (!e->loop) ggtok_jinja_fail(&e->arena, "a break or continue outside of a loop");
+        if (!e->loop) ggtok_jinja_fail(&e->arena, "break or continue outside a loop");
         e->jump = flow;
         longjmp(*e->loop, 1);
     }
@@ -297,13 +298,13 @@ static jinja_value run_macro(jinja_env *e, const jinja_function *f, const jinja_
     return text;
 }
 
-/* A call block sees the variables as they were when it was reached. */
+/* Runs a call block, which sees the variables as they were when the block was reached. */
 static jinja_value run_caller(jinja_env *e, const jinja_function *f, const jinja_args *args) {
     jinja_arena *mem = &e->arena;
     const jinja_scopes outer = e->scopes;
     uint32_t n = e->t->n_symbols;
     const jinja_node *node = f->node;
-    /* Defaults are the caller's caller's. */
+    /* Defaults are evaluated with the variables of the calling macro. */
     jinja_value *values = bind(e, node, 1, node->n - 1, args, f->name);
     jinja_scopes own = {.level = 1};
     jinja_charge(mem, n);
@@ -317,7 +318,7 @@ static jinja_value run_caller(jinja_env *e, const jinja_function *f, const jinja
         ggtok_jinja_scope_set(e, node->kids[i]->sym, values[i - 1]);
     }
     jinja_value text;
-    if (e->t->wild_jumps && loop) { /* whatever is jumped over, the variables come back */
+    if (e->t->wild_jumps && loop) { /* restore the variables if the body jumps out */
         jmp_buf *here = jinja_alloc(mem, sizeof *here);
         e->loop = here;
         if (setjmp(*here)) {
@@ -349,9 +350,10 @@ jinja_value ggtok_jinja_llama_invoke(jinja_env *e, jinja_value function, jinja_a
         return text;
     }
     const jinja_llama_row *row = f->extra;
-    if (row->lacks) ggtok_jinja_fail(&e->arena, "llama.cpp's dialect lacks %s", row->lacks);
+    if (row->unsupported)
+        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect doesn't support %s", row->unsupported);
     if (f->bound) {
-        args->v--, args->n++; /* callers leave a place */
+        args->v--, args->n++; /* callers leave room before the arguments */
         args->v[0] = f->self;
     }
     return f->builtin(e, args);

@@ -1,4 +1,4 @@
-/* llama.cpp's global functions and tests. Tests are functions, too, by the name test_is_... */
+/* llama.cpp's global functions and tests. A test can be called as a function, test_is_NAME. */
 #include "jinja/llama/builtins.h"
 
 /* ---- functions ---- */
@@ -51,7 +51,8 @@ static jinja_value strftime_now(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_type(e, a, 0, ON_STRING);
     jinja_text *text =
         ggtok_jinja_strftime(&e->arena, &e->options.now, a->v[0].as.text, JINJA_LLAMA_CPP);
-    if (!text) ggtok_jinja_fail(&e->arena, "'strftime_now' gives nothing, or more than 99 bytes");
+    if (!text)
+        ggtok_jinja_fail(&e->arena, "'strftime_now' takes a format that makes 1 to 99 bytes");
     return jinja_new_id(e, jinja_of_text(text));
 }
 
@@ -86,7 +87,8 @@ jinja_value ggtok_jinja_llama_tojson(jinja_env *e, jinja_args *a) {
                 sort = ggtok_jinja_args_named(e, a, "sort_keys", 4);
     if (e->notes) ggtok_jinja_note_deep(e, a->v[0]);
     if (ggtok_jinja_llama_truth(e, sort)) {
-        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect lacks 'tojson' with sorted keys");
+        ggtok_jinja_fail(&e->arena,
+                         "llama.cpp's dialect doesn't support 'tojson' with sorted keys");
     }
     bool escape = ggtok_jinja_llama_truth(e, ascii);
     const jinja_list *own = jinja_is_array(separators) ? separators.as.list : NULL;
@@ -100,7 +102,7 @@ jinja_value ggtok_jinja_llama_tojson(jinja_env *e, jinja_args *a) {
 
 /* ---- tests ---- */
 
-/* A test of the value's type alone. */
+/* A test that depends on the value's type only. */
 #define TYPE_TEST(name, types) \
     static jinja_value name(jinja_env *e, jinja_args *a) { \
         return jinja_bool((unsigned)(types) >> ggtok_jinja_args_at(e, a, 0).type & 1); \
@@ -140,12 +142,12 @@ static jinja_value is_true(jinja_env *e, jinja_args *a) {
     return jinja_bool(v.type == JINJA_BOOL && v.as.truth);
 }
 
-/* By 0 llama.cpp crashes; the least integer by -1 does the same. */
+/* llama.cpp crashes on division by 0, and on INT64_MIN by -1. */
 static jinja_value is_divisibleby(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_type(e, a, 0, ON_INT);
     ggtok_jinja_args_type(e, a, 1, ON_INT);
     int64_t by = a->v[1].as.i;
-    if (!by) ggtok_jinja_fail(&e->arena, "'divisibleby' 0");
+    if (!by) ggtok_jinja_fail(&e->arena, "'divisibleby' can't divide by 0");
     return jinja_bool(by == -1 || a->v[0].as.i % by == 0);
 }
 
@@ -197,7 +199,7 @@ static jinja_value is_test(jinja_env *e, jinja_args *a) {
     return jinja_bool(ggtok_jinja_llama_global("test_is_", a->v[0].as.text) >= 0);
 }
 
-/* The same object, as far as llama.cpp keeps objects apart. */
+/* Whether llama.cpp regards both as the same object. */
 static jinja_value is_sameas(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 2, 999);
     jinja_value x = a->v[0], y = a->v[1];
@@ -229,10 +231,10 @@ const jinja_llama_row ggtok_jinja_llama_globals[] = {
     {"test_is_divisibleby", 0, is_divisibleby, NULL},
     {"test_is_eq", 0, is_eq, NULL},
     {"test_is_equalto", 0, is_eq, NULL},
-    {"test_is_escaped", 0, ggtok_jinja_lacking, "the test 'escaped'"},
+    {"test_is_escaped", 0, ggtok_jinja_unsupported, "the test 'escaped'"},
     {"test_is_even", 0, is_even, NULL},
     {"test_is_false", 0, is_false, NULL},
-    {"test_is_filter", 0, ggtok_jinja_lacking, "the test 'filter'"},
+    {"test_is_filter", 0, ggtok_jinja_unsupported, "the test 'filter'"},
     {"test_is_float", 0, is_float, NULL},
     {"test_is_ge", 0, is_ge, NULL},
     {"test_is_greaterthan", 0, is_gt, NULL},

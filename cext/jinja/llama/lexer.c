@@ -1,7 +1,7 @@
 /*
- * From source to tokens by llama.cpp's rules. White space around tags is treated by looking
- * at the bytes around them, with the effects that this has (see design/jinja.md): a text's
- * very first character is lost if only white space stands between it and a {% tag.
+ * llama.cpp's lexer. It trims white space around tags by looking at the adjacent bytes, which has
+ * odd effects: the first character of a template is lost if only white space separates it from a
+ * {% tag (docs/design/jinja.md).
  */
 #include "jinja/core/number.h"
 #include "jinja/core/tree.h"
@@ -11,9 +11,9 @@ typedef struct lexer {
     jinja_tokens *tokens;
     const uint8_t *src;
     size_t n, pos;
-    size_t braces; /* open ones; wraps around like llama.cpp's counter */
+    size_t braces; /* the number of open braces; wraps around like llama.cpp's counter */
     jinja_token_type last;
-    bool last_is_closing; /* the last token closes a tag, or there is none, or a comment ended */
+    bool last_is_closing; /* at the start, or after the end of a tag or comment */
 } lexer;
 
 static uint8_t at(const lexer *x, size_t pos) {
@@ -34,7 +34,7 @@ static bool is_digit(uint8_t c) {
 static bool is_word(uint8_t c) {
     return is_digit(c) || c == '_' || ((c | 32) >= 'a' && (c | 32) <= 'z');
 }
-static bool is_blank(uint8_t c) { /* what a minus sign strips */
+static bool is_blank(uint8_t c) { /* what a minus in a tag strips */
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
@@ -46,7 +46,7 @@ static jinja_token *add(lexer *x, jinja_token_type type, size_t pos, const void 
 
 /* ---- text between tags ---- */
 
-/* Where the text ends if white space before a {% on its line goes. */
+/* Where the text [start, end) before a {% ends, without the white space before it on its line. */
 static size_t strip_line(const lexer *x, size_t start, size_t end) {
     for (size_t i = end; i > start; i--) {
         uint8_t c = x->src[i - 1];
@@ -57,7 +57,7 @@ static size_t strip_line(const lexer *x, size_t start, size_t end) {
     return end;
 }
 
-/* Text up to the next tag; whether any was left of it. */
+/* Adds the text up to the next tag; false if it is empty after trimming. */
 static bool lex_text(lexer *x) {
     bool after_minus = false, drop_newline = false;
     if (x->pos > 3) {
@@ -92,7 +92,7 @@ static void skip_comment(lexer *x) {
     size_t start = x->pos;
     x->pos += 2;
     while (!(at(x, x->pos) == '#' && next_is(x, 1, "}"))) {
-        if (x->pos + 2 >= x->n) ggtok_jinja_fail_at(x->mem, start, "the comment has no end");
+        if (x->pos + 2 >= x->n) ggtok_jinja_fail_at(x->mem, start, "the comment is not closed");
         x->pos++;
     }
     jinja_charge_bytes(x->mem, x->pos - start);
@@ -107,7 +107,7 @@ static const struct {
     char text[4];
     uint8_t type, op;
 } marks[] = {
-    /* the first that matches */
+    /* the first match counts */
     {"{%-", T_OPEN_STATEMENT, 0},
     {"-%}", T_CLOSE_STATEMENT, 0},
     {"{{-", T_OPEN_EXPRESSION, 0},
@@ -175,7 +175,7 @@ static void lex_string(lexer *x) {
         }
         end++;
     }
-    if (end >= x->n) ggtok_jinja_fail_at(x->mem, start, "the string has no end");
+    if (end >= x->n) ggtok_jinja_fail_at(x->mem, start, "the string is not closed");
     jinja_charge_bytes(x->mem, end - begin);
     x->pos = end + 1;
     if (!escapes) {
@@ -193,7 +193,7 @@ static void lex_string(lexer *x) {
     add(x, T_STRING, start, own, n);
 }
 
-/* Digits, maybe a fraction; the sign, if there is one, was seen at `start`. */
+/* Reads digits with an optional fraction, after the sign at `start`, if any. */
 static void lex_number(lexer *x, size_t start) {
     size_t begin = x->pos;
     bool fraction = false;
@@ -219,10 +219,10 @@ static void lex_number(lexer *x, size_t start) {
     }
     jinja_token *token = add(x, fraction ? T_FLOAT : T_INT, start, x->src + start, x->pos - start);
     token->value = value;
-    token->op = !fits; /* an error once it is parsed as a value */
+    token->op = !fits; /* the parser reports it where it needs a value */
 }
 
-/* A sign that isn't an operator: after anything that can't be an operand. */
+/* Reads a sign: a + or - that doesn't follow an operand. */
 static bool lex_sign(lexer *x) {
     uint8_t c = x->src[x->pos];
     bool closing = c == '-' && next_is(x, 1, "%}");
@@ -268,7 +268,7 @@ static void lex_in_tag(lexer *x) {
     }
 }
 
-/* ---- the whole ---- */
+/* ---- templates ---- */
 
 void ggtok_jinja_llama_lex(jinja_template *t, jinja_tokens *tokens) {
     jinja_arena *mem = &t->arena;

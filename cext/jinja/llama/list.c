@@ -12,7 +12,7 @@ static jinja_dict *dict_at(jinja_env *e, const jinja_args *a, uint32_t i) {
     return a->v[i].as.dict;
 }
 
-/* A list of the type of another value. */
+/* The list as a value of the same type as v. */
 static jinja_value as_type_of(jinja_value v, jinja_list *list) {
     return v.type == JINJA_TUPLE ? jinja_of_tuple(list) : jinja_of_list(list);
 }
@@ -52,7 +52,7 @@ jinja_slice ggtok_jinja_llama_slice(jinja_env *e, const jinja_args *a, int64_t n
         stop = top;
     if (step < 0 && stop < least) stop = least;
     jinja_slice s = {.first = start, .step = step};
-    /* What lies outside of the text is passed over. */
+    /* The number of items. */
     if (step > 0 && start < stop) {
         s.n = (uint64_t)((stop - start - 1) / step) + 1;
     } else if (step < 0 && start > stop) {
@@ -114,8 +114,7 @@ jinja_value ggtok_jinja_list_pop(jinja_env *e, jinja_args *a) {
     check_mutable(e, a);
     if (i < 0) i = i < -(int64_t)list->n ? -1 : i + list->n;
     if (i < 0 || i >= (int64_t)list->n) {
-        ggtok_jinja_fail(&e->arena, "'pop' of an item that the Array, which has %u, doesn't have",
-                         list->n);
+        ggtok_jinja_fail(&e->arena, "'pop' index out of range: the Array has %u items", list->n);
     }
     jinja_value v = list->data[i];
     jinja_charge(&e->arena, (list->n - (uint64_t)i) / 4);
@@ -172,8 +171,8 @@ static jinja_builtin *test_of(jinja_env *e, jinja_value name) {
     return ggtok_jinja_llama_globals[row].run;
 }
 
-/* (attribute), (test, argument) or (attribute, test, argument): the filters with and without
- * `attr` in their names are the same. */
+/* Arguments: (attribute), (test, argument) or (attribute, test, argument). In llama.cpp, select is
+ * the same as selectattr, and reject as rejectattr. */
 static jinja_value select_items(jinja_env *e, jinja_args *a, bool keep) {
     ggtok_jinja_args_count(e, a, 2, 4);
     jinja_list *list = list_at(e, a, 0), *kept = ggtok_jinja_list_new(&e->arena, 0);
@@ -204,7 +203,7 @@ jinja_value ggtok_jinja_list_map(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 2, 999);
     jinja_list *list = list_at(e, a, 0);
     if (a->v[1].type != JINJA_KEYWORD) {
-        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect has no 'map' by a filter");
+        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect doesn't support 'map' with a filter");
     }
     jinja_value name = ggtok_jinja_args_named(e, a, "attribute", 1);
     jinja_value other = jinja_keyword_named(e, a, "default", jinja_undefined(NULL));
@@ -229,7 +228,7 @@ jinja_value ggtok_jinja_list_join(jinja_env *e, jinja_args *a) {
         jinja_charge(&e->arena, 1);
         if (name.type != JINJA_UNDEFINED) v = attribute_of(e, v, name, jinja_undefined(NULL));
         if (v.type != JINJA_STRING && v.type != JINJA_INT && v.type != JINJA_FLOAT) {
-            ggtok_jinja_fail(&e->arena, "'join' of %s: only strings and numbers can be joined",
+            ggtok_jinja_fail(&e->arena, "'join' takes strings and numbers, not %s",
                              ggtok_jinja_type_name(v));
         }
         ggtok_jinja_builder_text(&b, ggtok_jinja_llama_text(e, v));

@@ -1,7 +1,6 @@
 /*
- * llama.cpp's grammar below the binary operators, and its statements. Commas between
- * arguments and items may be missing there; what isn't a name where one belongs is an error
- * only when it is run.
+ * llama.cpp's grammar of operands and statements. Commas between arguments and between items are
+ * optional. An expression where a name is required only fails when it is run.
  */
 #include "jinja/core/parser.h"
 
@@ -12,7 +11,7 @@
 static const jinja_node *parse_postfix(jinja_parser *p, const jinja_node *object);
 static const jinja_node *parse_primary(jinja_parser *p);
 
-/* [a], [a:b:c]: positions without a colon between them are taken in order, too. */
+/* [a] or [a:b:c]. Like llama.cpp, accepts several positions without colons between them. */
 static const jinja_node *parse_index(jinja_parser *p, const jinja_node *object, uint32_t pos) {
     const jinja_node *places[3] = {0};
     size_t n = 0;
@@ -138,7 +137,7 @@ static const jinja_node *parse_dict(jinja_parser *p, uint32_t pos) {
     return ggtok_jinja_node_new(p, N_DICT, pos, mark);
 }
 
-/* Strings that follow each other are one. */
+/* Adjacent strings are concatenated. */
 static const jinja_node *parse_string(jinja_parser *p, const jinja_token *token) {
     jinja_text *text = ggtok_jinja_text_of(p->mem, token->text, token->n, JINJA_FROM_TEMPLATE);
     if (jinja_at(p, T_STRING)) {
@@ -187,7 +186,7 @@ static const jinja_node *parse_unary(jinja_parser *p) {
     return node;
 }
 
-/* A filter or test that was parsed as an expression: a name or a call of a name. */
+/* The node of a filter or test, `what`, which was parsed as a name or a call of a name. */
 static jinja_node *apply(jinja_parser *p, jinja_kind kind, uint32_t pos, const jinja_node *operand,
                          const jinja_node *what, const jinja_node *argument) {
     size_t mark = p->n_kids;
@@ -214,7 +213,7 @@ static const jinja_node *parse_filter(jinja_parser *p, const jinja_node *operand
     return apply(p, N_FILTER, pos, operand, filter, NULL);
 }
 
-/* Whether an argument without brackets follows a test's name. */
+/* Whether the next token is a test's argument without parentheses. */
 static bool at_argument(const jinja_parser *p) {
     switch (p->next->type) {
     case T_INT:
@@ -253,7 +252,7 @@ static void expect_close(jinja_parser *p) {
     ggtok_jinja_expect(p, T_CLOSE_STATEMENT, "'%}'");
 }
 
-/* {% name %}, which is known to stand next. */
+/* Consumes the next tag, a {% name %}. */
 static void take_tag(jinja_parser *p) {
     p->next += 2;
     expect_close(p);
@@ -319,7 +318,7 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     return ggtok_jinja_node_new(p, N_FOR, pos, mark);
 }
 
-/* The body of a macro or call block: loops around it don't count. */
+/* The body of a macro or call block, whose breaks don't belong to a loop around it. */
 static const jinja_node *parse_body(jinja_parser *p, const char *const *ends) {
     uint32_t loops = p->loops;
     p->loops = 0;
@@ -337,7 +336,7 @@ static const jinja_node *parse_macro(jinja_parser *p, uint32_t pos) {
     expect_close(p);
     ggtok_jinja_push(p, parse_body(p, ends));
     jinja_node *node = ggtok_jinja_node_new(p, N_MACRO, pos, mark);
-    node->flag = name->kind != N_NAME; /* an error when it is run */
+    node->flag = name->kind != N_NAME; /* fails when it is run */
     node->sym = name->sym;
     return node;
 }
@@ -386,7 +385,7 @@ const jinja_node *ggtok_jinja_llama_statement(jinja_parser *p) {
     if (ggtok_jinja_token_is(name, "continue")) return parse_jump(p, pos, N_CONTINUE);
     bool begins = ggtok_jinja_token_is(name, "generation");
     if (begins || ggtok_jinja_token_is(name, "endgeneration")) {
-        if (p->next != p->last) p->next++; /* whatever it is */
+        if (p->next != p->last) p->next++; /* normally %} */
         jinja_node *node = ggtok_jinja_node_new(p, N_GENERATION, pos, p->n_kids);
         node->flag = begins;
         return node;

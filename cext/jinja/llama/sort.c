@@ -1,4 +1,4 @@
-/* Sorting as llama.cpp does, by the C++ library's std::sort. */
+/* Sorts in the order of llama.cpp, which uses the C++ library's std::sort. */
 #include "index/stl_order.h"
 #include "jinja/llama/builtins.h"
 

@@ -1,8 +1,8 @@
-/* llama.cpp's filters and methods of texts: bytes, and ASCII where letters matter. */
+/* llama.cpp's filters and methods of strings, which work on bytes and know ASCII letters only. */
 #include "jinja/core/number.h"
 #include "jinja/llama/builtins.h"
 
-static jinja_value give(jinja_env *e, jinja_text *t) {
+static jinja_value new_string(jinja_env *e, jinja_text *t) {
     return jinja_new_id(e, jinja_of_text(t));
 }
 
@@ -25,7 +25,7 @@ static uint8_t lower(uint8_t c) {
 
 typedef enum cases { UPPER, LOWER, CAPITALIZE, TITLE } cases;
 
-/* Each part by itself: a capital after a seam, too. */
+/* Works part by part: capitalize and title also affect the first letter of each part. */
 static jinja_value change_case(jinja_env *e, jinja_args *a, cases how) {
     jinja_text *t = text_at(e, a, 0);
     jinja_charge(&e->arena, 1 + t->n / 4);
@@ -51,7 +51,7 @@ static jinja_value change_case(jinja_env *e, jinja_args *a, cases how) {
     changed->data = data;
     changed->room = NULL;
     changed->hash = 0;
-    return give(e, changed);
+    return new_string(e, changed);
 }
 
 jinja_value ggtok_jinja_text_upper(jinja_env *e, jinja_args *a) {
@@ -89,7 +89,7 @@ static jinja_value strip(jinja_env *e, jinja_args *a, bool left, bool right) {
         while (end > begin && set[t->data[end - 1]]) end--;
     }
     jinja_charge(mem, (t->n - (end - begin)) / 4);
-    return give(e, ggtok_jinja_text_cut(mem, t, begin, end));
+    return new_string(e, ggtok_jinja_text_cut(mem, t, begin, end));
 }
 
 jinja_value ggtok_jinja_text_strip(jinja_env *e, jinja_args *a) {
@@ -102,7 +102,7 @@ jinja_value ggtok_jinja_text_rstrip(jinja_env *e, jinja_args *a) {
     return strip(e, a, false, true);
 }
 
-/* ---- looking ---- */
+/* ---- length and affixes ---- */
 
 jinja_value ggtok_jinja_text_length(jinja_env *e, jinja_args *a) {
     return jinja_int(text_at(e, a, 0)->n);
@@ -122,21 +122,21 @@ jinja_value ggtok_jinja_text_endswith(jinja_env *e, jinja_args *a) {
 
 /* ---- split, replace ---- */
 
-/* The text, the separator (a space unless given), how often (-1: no limit). */
+/* Gets the text and the number of splits (-1: no limit); returns the separator. */
 static const jinja_text *split_arguments(jinja_env *e, jinja_args *a, jinja_text **t,
                                          int64_t *times) {
     ggtok_jinja_args_count(e, a, 1, 3);
     *t = text_at(e, a, 0);
     jinja_text *by = a->n > 1 ? ggtok_jinja_llama_text(e, a->v[1])
                               : ggtok_jinja_text_of(&e->arena, " ", 1, JINJA_FROM_TEMPLATE);
-    if (!by->n) ggtok_jinja_fail(&e->arena, "'%s' by an empty text", a->name);
+    if (!by->n) ggtok_jinja_fail(&e->arena, "'%s' takes a separator that isn't empty", a->name);
     *times = a->n > 2 ? ggtok_jinja_llama_int(e, a->v[2]) : -1;
     return by;
 }
 
 static jinja_value piece(jinja_env *e, const jinja_text *t, size_t begin, size_t end) {
-    return give(e,
-                ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_text_cut(&e->arena, t, begin, end)));
+    return new_string(
+        e, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_text_cut(&e->arena, t, begin, end)));
 }
 
 jinja_value ggtok_jinja_text_split(jinja_env *e, jinja_args *a) {
@@ -174,7 +174,7 @@ jinja_value ggtok_jinja_text_rsplit(jinja_env *e, jinja_args *a) {
     return jinja_of_list(list);
 }
 
-/* The new text between all bytes, and at both ends. */
+/* Replaces the empty text: inserts `with` before, after and between all bytes. */
 static void replace_nothing(jinja_builder *b, const jinja_text *t, const jinja_text *with) {
     uint64_t size = (uint64_t)t->n + ((uint64_t)t->n + 1) * with->n;
     if (size > JINJA_MAX_TEXT) {
@@ -190,14 +190,14 @@ static void replace_nothing(jinja_builder *b, const jinja_text *t, const jinja_t
 jinja_value ggtok_jinja_text_replace(jinja_env *e, jinja_args *a) {
     jinja_text *t = text_at(e, a, 0), *old = text_at(e, a, 1), *with = text_at(e, a, 2);
     if (a->n > 3 && ggtok_jinja_llama_int(e, a->v[3]) > 0) {
-        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect lacks a count of replacements");
+        ggtok_jinja_fail(&e->arena, "llama.cpp's dialect doesn't support 'replace' with a count");
     }
     size_t at = 0, found = SIZE_MAX;
     if (old->n && !ggtok_jinja_text_equal(&e->arena, old, with))
         found = ggtok_jinja_text_find(&e->arena, t, old, 0);
     if (found == SIZE_MAX && (old->n || !with->n)) {
         jinja_text *same = ggtok_jinja_text_cut(&e->arena, t, 0, t->n);
-        return give(e, ggtok_jinja_text_fuse(&e->arena, same));
+        return new_string(e, ggtok_jinja_text_fuse(&e->arena, same));
     }
     jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
     b.merge = true;
@@ -208,7 +208,7 @@ jinja_value ggtok_jinja_text_replace(jinja_env *e, jinja_args *a) {
         at = found + old->n;
     }
     if (old->n) ggtok_jinja_builder_cut(&b, t, at, t->n);
-    return give(e, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&b)));
+    return new_string(e, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&b)));
 }
 
 /* ---- format, indent ---- */
@@ -222,7 +222,7 @@ jinja_value ggtok_jinja_text_format(jinja_env *e, jinja_args *a) {
     for (size_t i = 0; i < t->n; i++) {
         if (t->data[i] != '{') continue;
         if (i + 1 >= t->n || t->data[i + 1] != '}') {
-            ggtok_jinja_fail(&e->arena, "llama.cpp's dialect has no fields but '{}' in 'format'");
+            ggtok_jinja_fail(&e->arena, "llama.cpp's dialect only supports '{}' in 'format'");
         }
         if (begin < i) {
             ggtok_jinja_builder_text(
@@ -235,7 +235,7 @@ jinja_value ggtok_jinja_text_format(jinja_env *e, jinja_args *a) {
         ggtok_jinja_builder_text(
             &b, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_text_cut(&e->arena, t, begin, t->n)));
     }
-    return give(e, ggtok_jinja_builder_end(&b));
+    return new_string(e, ggtok_jinja_builder_end(&b));
 }
 
 static jinja_text *indentation(jinja_env *e, jinja_value width) {
@@ -243,15 +243,15 @@ static jinja_text *indentation(jinja_env *e, jinja_value width) {
     if (width.type == JINJA_STRING) return width.as.text;
     int64_t n = width.type == JINJA_INT ? width.as.i : 4;
     if (n < 0 || n > (int64_t)JINJA_MAX_TEXT)
-        ggtok_jinja_fail(mem, "an indentation by %lld", (long long)n);
+        ggtok_jinja_fail(mem, "'indent' can't indent by %lld", (long long)n);
     jinja_charge_bytes(mem, (uint64_t)n);
     uint8_t *spaces = jinja_alloc(mem, (size_t)n);
     memset(spaces, ' ', (size_t)n);
     return ggtok_jinja_text_of(mem, spaces, (size_t)n, JINJA_FROM_TEMPLATE);
 }
 
-/* Line by line; empty lines at the beginning are lost, as there is nothing before them that a
- * newline would end. */
+/* Works line by line. Like llama.cpp, drops empty lines at the beginning: the newline before a line
+ * is only written once there is output. */
 jinja_value ggtok_jinja_text_indent(jinja_env *e, jinja_args *a) {
     ggtok_jinja_args_count(e, a, 1, 4);
     jinja_value width = ggtok_jinja_args_named(e, a, "width", 1);
@@ -273,10 +273,10 @@ jinja_value ggtok_jinja_text_indent(jinja_env *e, jinja_args *a) {
         ggtok_jinja_builder_cut(&b, t, t->n - 1, t->n);
         if (blank) ggtok_jinja_builder_text(&b, space);
     }
-    return give(e, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&b)));
+    return new_string(e, ggtok_jinja_text_fuse(&e->arena, ggtok_jinja_builder_end(&b)));
 }
 
-/* ---- numbers, the rest ---- */
+/* ---- numbers, string, slice ---- */
 
 static int digit_of(uint8_t c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -284,7 +284,7 @@ static int digit_of(uint8_t c) {
     return c >= 'a' && c <= 'z' ? c - 'a' + 10 : 99;
 }
 
-/* What C's strtol reads, as an int; false: no number, or out of range. */
+/* Reads an int as C's strtol does; false if there is none or it is out of range. */
 static bool read_int(const jinja_text *t, int base, int64_t *out) {
     const uint8_t *p = t->data, *end = t->data + t->n;
     while (p < end && is_space(*p)) p++;
@@ -326,11 +326,11 @@ jinja_value ggtok_jinja_text_float(jinja_env *e, jinja_args *a) {
     size_t used = ggtok_jinja_strtod(&e->arena, t->data, t->n, &f), digits = 0;
     bool fits = used && (f - f != 0 || ggtok_jinja_float_is_normal(f));
     for (size_t i = 0; i < used; i++) digits += t->data[i] >= '0' && t->data[i] <= '9';
-    if (f - f != 0 && digits) { /* an infinity that was written as a number is out of range */
-        const uint8_t *p = memchr(t->data, '(', used); /* but nan(1) isn't */
+    if (f - f != 0 && digits) { /* a number too large for a double is out of range, */
+        const uint8_t *p = memchr(t->data, '(', used); /* but nan(1) is not */
         fits = fits && p;
     }
-    if (fits && f == 0) { /* so is a number that became 0 */
+    if (fits && f == 0) { /* and so is a number that was rounded to 0 */
         for (size_t i = 0; i < used && (t->data[i] | 32) != 'e' && (t->data[i] | 32) != 'p'; i++) {
             int d = digit_of(t->data[i]);
             if (d > 0 && d < 16) fits = false;
@@ -342,7 +342,7 @@ jinja_value ggtok_jinja_text_float(jinja_env *e, jinja_args *a) {
 }
 
 jinja_value ggtok_jinja_text_string(jinja_env *e, jinja_args *a) {
-    return give(e, text_at(e, a, 0));
+    return new_string(e, text_at(e, a, 0));
 }
 
 jinja_value ggtok_jinja_text_safe(jinja_env *e, jinja_args *a) {
@@ -357,10 +357,10 @@ jinja_value ggtok_jinja_text_slice(jinja_env *e, jinja_args *a) {
     if (s.step == 1) {
         size_t begin = (size_t)s.first;
         jinja_text *cut = ggtok_jinja_text_cut(&e->arena, t, begin, begin + s.n);
-        return give(e, ggtok_jinja_text_fuse(&e->arena, cut));
+        return new_string(e, ggtok_jinja_text_fuse(&e->arena, cut));
     }
     int label = ggtok_jinja_text_label(&e->arena, t);
     uint8_t *data = jinja_alloc(&e->arena, s.n);
     for (size_t i = 0; i < s.n; i++) data[i] = t->data[s.first + (int64_t)i * s.step];
-    return give(e, ggtok_jinja_text_of(&e->arena, data, s.n, label < 0 ? 0 : (uint8_t)label));
+    return new_string(e, ggtok_jinja_text_of(&e->arena, data, s.n, label < 0 ? 0 : (uint8_t)label));
 }

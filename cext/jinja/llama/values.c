@@ -1,8 +1,8 @@
-/* llama.cpp's builtins of numbers and of nothing, and values as text. */
+/* llama.cpp's builtins of numbers, none and undefined, and conversions to text. */
 #include "jinja/core/number.h"
 #include "jinja/llama/builtins.h"
 
-static jinja_value give_text(jinja_env *e, const char *s, size_t n) {
+static jinja_value new_string(jinja_env *e, const char *s, size_t n) {
     return jinja_new_id(e, jinja_of_text(ggtok_jinja_text_copy(&e->arena, s, n, 0)));
 }
 
@@ -28,10 +28,10 @@ jinja_value ggtok_jinja_number_float(jinja_env *e, jinja_args *a) {
     return jinja_new_id(e, jinja_float(f));
 }
 
-/* ---- nothing ---- */
+/* ---- none, undefined and default ---- */
 
 jinja_value ggtok_jinja_llama_empty_text(jinja_env *e, jinja_args *a) {
-    return (void)a, give_text(e, "", 0);
+    return (void)a, new_string(e, "", 0);
 }
 jinja_value ggtok_jinja_llama_empty_list(jinja_env *e, jinja_args *a) {
     return (void)a, jinja_of_list(ggtok_jinja_list_new(&e->arena, 0));
@@ -44,12 +44,12 @@ jinja_value ggtok_jinja_llama_undefined_value(jinja_env *e, jinja_args *a) {
 }
 
 jinja_value ggtok_jinja_none_string(jinja_env *e, jinja_args *a) {
-    return (void)a, give_text(e, "None", 4);
+    return (void)a, new_string(e, "None", 4);
 }
 
 jinja_value ggtok_jinja_bool_string(jinja_env *e, jinja_args *a) {
-    return ggtok_jinja_args_at(e, a, 0).as.truth ? give_text(e, "True", 4)
-                                                 : give_text(e, "False", 5);
+    return ggtok_jinja_args_at(e, a, 0).as.truth ? new_string(e, "True", 4)
+                                                 : new_string(e, "False", 5);
 }
 
 jinja_value ggtok_jinja_llama_default(jinja_env *e, jinja_args *a) {
@@ -63,7 +63,7 @@ jinja_value ggtok_jinja_llama_default(jinja_env *e, jinja_args *a) {
 
 /* ---- as text ---- */
 
-/* Six decimals, without zeros at the end but one. */
+/* Six decimals, without trailing zeros except the first decimal. */
 static size_t show_float(jinja_arena *mem, char out[JINJA_NUMBER_ROOM], double f) {
     size_t n = ggtok_jinja_format(mem, out, 'f', 6, false, f);
     while (n && out[n - 1] == '0') n--;
@@ -102,7 +102,8 @@ static void show_dict(jinja_env *e, jinja_builder *b, jinja_value v) {
     jinja_leave(&e->arena);
 }
 
-/* What stands in brackets. */
+/* Writes a number. A function of its own, so that its buffer isn't in the stack frames of nested
+ * values. */
 static JINJA_NOINLINE void put_number(jinja_builder *b, jinja_value v) {
     char number[JINJA_NUMBER_ROOM];
     size_t n = v.type == JINJA_INT ? ggtok_jinja_format_int(number, v.as.i)
@@ -154,7 +155,7 @@ static void show(jinja_env *e, jinja_builder *b, jinja_value v) {
     }
 }
 
-/* As above, but a string is shown part by part. */
+/* The same, but for a string, shows its parts. */
 void ggtok_jinja_show_debug(jinja_env *e, jinja_builder *b, jinja_value v) {
     if (v.type != JINJA_STRING) {
         show(e, b, v);

@@ -56,7 +56,7 @@ static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     if (v[0].type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v[0]);
     if (v[0].type != JINJA_STRING)
-        ggtok_jinja_fail(mem, "'indent' of %s", ggtok_jinja_python_type(v[0]));
+        ggtok_jinja_fail(mem, "'indent' takes a string, not %s", ggtok_jinja_python_type(v[0]));
     jinja_text *t = v[0].as.text, *space;
     bool first = v[2].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[2]);
     bool blank = v[3].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, v[3]);
@@ -64,7 +64,7 @@ static jinja_value filter_indent(jinja_env *e, jinja_value *v) {
         space = v[1].as.text;
     } else {
         int64_t n = v[1].type == JINJA_ABSENT ? 4 : ggtok_jinja_index(e, v[1]);
-        if (n > 10000) ggtok_jinja_fail(mem, "an indentation by more than 10000");
+        if (n > 10000) ggtok_jinja_fail(mem, "'indent' by more than 10000 is not supported");
         uint8_t *data = jinja_alloc(mem, n > 0 ? (size_t)n : 1);
         memset(data, ' ', n > 0 ? (size_t)n : 1);
         space = ggtok_jinja_text_of(mem, data, n > 0 ? (size_t)n : 0, JINJA_FROM_TEMPLATE);
@@ -101,7 +101,7 @@ static jinja_value filter_truncate(jinja_env *e, jinja_value *v) {
     if (leeway < 0) ggtok_jinja_fail(mem, "expected leeway >= 0, got %lld", (long long)leeway);
     if (ggtok_jinja_len(e, v[0]) - length <= leeway) return v[0];
     if (v[0].type != JINJA_STRING || v[3].type != JINJA_STRING)
-        ggtok_jinja_fail(mem, "'truncate' of %s", ggtok_jinja_python_type(v[0]));
+        ggtok_jinja_fail(mem, "'truncate' takes a string, not %s", ggtok_jinja_python_type(v[0]));
     jinja_text *t = v[0].as.text, *end = v[3].as.text;
     jinja_text *cut =
         ggtok_jinja_text_cut(mem, t, 0, ggtok_jinja_byte_of(mem, t, (uint64_t)(length - n_end)));
@@ -135,7 +135,7 @@ static jinja_value filter_center(jinja_env *e, jinja_value *v) {
     return ggtok_jinja_py_center(e, own);
 }
 
-/* The % operator with the arguments as a tuple, or as a dict of keywords. */
+/* format: the % operator, with the positional arguments as a tuple or the keywords as a dict. */
 static jinja_value filter_format(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     const jinja_list *given = v[1].as.list;
@@ -155,7 +155,7 @@ static jinja_value filter_format(jinja_env *e, jinja_value *v) {
                                names->n ? jinja_of_dict(names) : jinja_of_tuple(places));
 }
 
-/* attr: an attribute alone, not an item. */
+/* attr: an attribute, never an item. */
 static jinja_value filter_attr(jinja_env *e, jinja_value *v) {
     if (v[1].type != JINJA_STRING) {
         ggtok_jinja_fail(&e->arena, "attribute name must be string, not '%s'",
@@ -167,7 +167,7 @@ static jinja_value filter_attr(jinja_env *e, jinja_value *v) {
 
 static jinja_value filter_urlencode(jinja_env *e, jinja_value *v) {
     if (v[0].type == JINJA_DICT || jinja_is_array(v[0])) {
-        ggtok_jinja_fail(&e->arena, "'urlencode' of %s isn't supported",
+        ggtok_jinja_fail(&e->arena, "'urlencode' of %s is not supported",
                          ggtok_jinja_python_type(v[0]));
     }
     jinja_text *t = ggtok_jinja_str(e, v[0]);
@@ -308,7 +308,7 @@ static jinja_value is_sameas(jinja_env *e, jinja_value *v) {
     case JINJA_INT:
         return jinja_bool(v[0].as.i == v[1].as.i && v[0].as.i >= -5 && v[0].as.i <= 256);
     case JINJA_FLOAT: return jinja_bool(v[0].id == v[1].id && v[0].id);
-    case JINJA_STRING: { /* Python has each text of one Latin-1 character once */
+    case JINJA_STRING: { /* CPython has one object for each one-character Latin-1 string */
         const jinja_text *a = v[0].as.text, *b = v[1].as.text;
         bool one = !a->safe && (a->n < 2 || (a->n == 2 && a->data[0] >= 0xC2 && a->data[0] < 0xC4));
         return jinja_bool(a == b ||
@@ -404,11 +404,12 @@ static jinja_value global_dict(jinja_env *e, jinja_value *v) {
             }
             continue;
         }
-        if (one.type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, one); /* asked for keys */
+        if (one.type == JINJA_UNDEFINED)
+            ggtok_jinja_fail_undefined(e, one); /* dict() looks for its keys() */
         jinja_list *pairs = ggtok_jinja_items(e, one);
         JINJA_EACH(mem, k, pairs->n) {
             jinja_list *pair = ggtok_jinja_items(e, pairs->data[k]);
-            if (pair->n != 2) ggtok_jinja_fail(mem, "a pair of dict() has %u items", pair->n);
+            if (pair->n != 2) ggtok_jinja_fail(mem, "dict() takes pairs, not %u items", pair->n);
             ggtok_jinja_python_key(e, dict, pair->data[0], pair->data[1]);
         }
     }
@@ -457,7 +458,7 @@ jinja_value ggtok_jinja_object_call(jinja_env *e, jinja_object *object, jinja_ar
     }
 }
 
-/* The object whose method this is: all kinds of objects share one row of the table. */
+/* The method's object. The table doesn't distinguish kinds of objects, so this checks the kind. */
 static jinja_object *self_of(jinja_env *e, const jinja_value *v, jinja_object_kind kind) {
     if (v[0].as.object->kind != kind) ggtok_jinja_fail(&e->arena, "the value is undefined");
     return v[0].as.object;
@@ -524,7 +525,7 @@ static jinja_value float_is_integer(jinja_env *e, jinja_value *v) {
 
 enum { ON_LIST = 1 << JINJA_LIST, ON_OBJECT = 1 << JINJA_OBJECT };
 
-/* Those without a function change their value: the sandbox hides them. */
+/* Rows without a function are methods that change their value: the sandbox hides them. */
 const jinja_python_row ggtok_jinja_python_methods[] = {
     {"upper", "self", ggtok_jinja_py_upper, ON_STRING},
     {"lower", "self", ggtok_jinja_py_lower, ON_STRING},

@@ -1,4 +1,4 @@
-/* Letters' cases as Python has them. */
+/* Python's case conversions of characters. */
 #include "jinja/python/dialect.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* jinja2's meaning of members, calls, filters and tests. */
+/* jinja2's members, calls, filters and tests. */
 #include "jinja/python/dialect.h"
 
 /* ---- functions and their arguments ---- */
@@ -48,7 +48,7 @@ static void spread_into(jinja_env *e, jinja_list *list, jinja_value v, bool name
 jinja_args ggtok_jinja_python_arguments_of(jinja_env *e, const jinja_node *node, uint32_t from,
                                            uint32_t room) {
     jinja_list *list = ggtok_jinja_list_new(&e->arena, node->n - from + room + 1);
-    ggtok_jinja_list_push(&e->arena, list, jinja_absent()); /* for a function's self */
+    ggtok_jinja_list_push(&e->arena, list, jinja_absent()); /* room for `self` */
     for (uint32_t i = from; i < node->n; i++) {
         const jinja_node *kid = node->kids[i];
         if (kid->kind == N_SPREAD)
@@ -62,7 +62,7 @@ jinja_args ggtok_jinja_python_arguments_of(jinja_env *e, const jinja_node *node,
 
 enum { MOST_PARAMETERS = 8 };
 
-/* The next parameter of a signature: its name's bytes; false at the end. */
+/* Reads the next parameter of a signature; false at the end. */
 static bool next_parameter(const char **p, const char **name, size_t *n, bool *optional) {
     while (**p == ' ' || **p == ',' || **p == '/') ++*p;
     if (!**p) return false;
@@ -75,10 +75,10 @@ static bool next_parameter(const char **p, const char **name, size_t *n, bool *o
 }
 
 static _Noreturn void fail_extra(jinja_env *e, const jinja_python_row *row) {
-    ggtok_jinja_fail(&e->arena, "'%s' got an argument that it doesn't take", row->name);
+    ggtok_jinja_fail(&e->arena, "'%s' got an unexpected argument", row->name);
 }
 
-/* The arguments in the order of the signature. */
+/* Writes the arguments to v in the order of the signature. */
 static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinja_args *args,
                            jinja_value v[MOST_PARAMETERS]) {
     jinja_arena *mem = &e->arena;
@@ -86,9 +86,9 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
     size_t n;
     uint32_t n_used = 0, place = 0, i = 0;
     bool optional;
-    jinja_charge(mem, args->n / 2); /* each parameter may look at each argument */
+    jinja_charge(mem, args->n / 2); /* each parameter may search all arguments */
     for (; next_parameter(&p, &name, &n, &optional); i++) {
-        if (*name == '*') { /* all that is left */
+        if (*name == '*') { /* takes the remaining arguments */
             jinja_list *rest = ggtok_jinja_list_new(mem, args->n);
             for (uint32_t k = place; k < args->n; k++) {
                 if (n == 1 && args->v[k].type == JINJA_KEYWORD) fail_extra(e, row);
@@ -103,7 +103,7 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
             n_used++;
             continue;
         }
-        bool named = !strchr(p, '/'); /* what is before a slash is by place alone */
+        bool named = !strchr(p, '/'); /* before a slash, positional only */
         for (uint32_t k = 0; named && k < args->n; k++) {
             if (args->v[k].type != JINJA_KEYWORD) continue;
             const jinja_keyword *keyword = args->v[k].as.keyword;
@@ -112,13 +112,13 @@ static void take_arguments(jinja_env *e, const jinja_python_row *row, const jinj
             n_used++;
         }
         if (v[i].type == JINJA_ABSENT && !optional) {
-            ggtok_jinja_fail(mem, "'%s' lacks its argument '%.*s'", row->name, (int)n, name);
+            ggtok_jinja_fail(mem, "'%s' is missing its argument '%.*s'", row->name, (int)n, name);
         }
     }
     if (n_used != args->n) fail_extra(e, row);
 }
 
-/* A level of its own: arguments, and what the function has, take several hundred bytes of stack. */
+/* Counts as a nested call: the arguments and the builtin take several hundred bytes of stack. */
 jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, jinja_args *args) {
     jinja_value v[MOST_PARAMETERS];
     jinja_enter(&e->arena);
@@ -131,11 +131,11 @@ jinja_value ggtok_jinja_python_apply(jinja_env *e, const jinja_python_row *row, 
 /* ---- members ---- */
 
 static jinja_value method_of(jinja_env *e, jinja_value object, const jinja_text *name) {
-    jinja_charge(&e->arena, 4); /* some sixty names */
+    jinja_charge(&e->arena, 4); /* about sixty names */
     for (size_t i = 0; i < ggtok_jinja_python_n_methods; i++) {
         const jinja_python_row *row = &ggtok_jinja_python_methods[i];
         if (!(row->types >> object.type & 1) || !ggtok_jinja_text_is(name, row->name)) continue;
-        if (!row->run) { /* the sandbox lets nobody see it */
+        if (!row->run) { /* hidden by the sandbox; id 1 selects the error message */
             jinja_value v = jinja_undefined(NULL);
             v.id = 1;
             return v;
@@ -172,7 +172,7 @@ jinja_value ggtok_jinja_own_attribute(jinja_env *e, jinja_value object, jinja_te
     return method_of(e, object, name);
 }
 
-/* obj[key] as Python has it; absent: TypeError or LookupError. */
+/* Python's object[key]; JINJA_ABSENT where Python raises TypeError or LookupError. */
 static jinja_value own_item(jinja_env *e, jinja_value object, jinja_value key) {
     jinja_arena *mem = &e->arena;
     bool index = key.type == JINJA_INT || key.type == JINJA_BOOL;
@@ -268,7 +268,7 @@ jinja_value ggtok_jinja_python_eval_call(jinja_env *e, const jinja_node *node) {
 }
 
 static _Noreturn void fail_unknown(jinja_env *e, const char *what, const jinja_text *name) {
-    ggtok_jinja_fail(&e->arena, "there is no %s '%.*s'", what, (int)(name->n < 60 ? name->n : 60),
+    ggtok_jinja_fail(&e->arena, "no %s named '%.*s'", what, (int)(name->n < 60 ? name->n : 60),
                      (const char *)name->data);
 }
 

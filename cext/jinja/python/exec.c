@@ -16,14 +16,14 @@ jinja_value ggtok_jinja_python_name(jinja_env *e, const jinja_node *node) {
 
 void ggtok_jinja_check_field(jinja_arena *mem, const jinja_text *name) {
     if (!name->n || name->data[0] != '_') return;
-    ggtok_jinja_fail(mem, "a namespace can't have '%.*s', whose name begins with an underscore",
+    ggtok_jinja_fail(mem, "a field of a namespace can't begin with an underscore: '%.*s'",
                      (int)(name->n < 60 ? name->n : 60), (const char *)name->data);
 }
 
 static jinja_value namespace_of(jinja_env *e, const jinja_node *field) {
     jinja_value object = ggtok_jinja_eval(e, field->kids[0]);
     if (object.type != JINJA_NAMESPACE)
-        ggtok_jinja_fail(&e->arena, "only a namespace's fields can be set");
+        ggtok_jinja_fail(&e->arena, "can only set fields of a namespace");
     return object;
 }
 
@@ -41,14 +41,15 @@ void ggtok_jinja_python_set(jinja_env *e, const jinja_node *target, jinja_value 
     }
     jinja_list *items = ggtok_jinja_items(e, value);
     mem->at = target->pos;
-    if (items->n != target->n) ggtok_jinja_fail(mem, "%u values for %u names", items->n, target->n);
+    if (items->n != target->n)
+        ggtok_jinja_fail(mem, "can't unpack %u values into %u names", items->n, target->n);
     jinja_enter(mem);
     for (uint32_t i = 0; i < target->n; i++)
         ggtok_jinja_python_set(e, target->kids[i], items->data[i]);
     jinja_leave(mem);
 }
 
-/* {% set %}: before it sets anything, the namespaces must be such. */
+/* {% set %}: checks that all namespaces are namespaces before setting anything. */
 static void set_targets(jinja_env *e, const jinja_node *target, jinja_value value) {
     JINJA_EACH(&e->arena, i, target->kind == N_TUPLE ? target->n : 0) {
         if (target->kids[i]->kind == N_ATTRIBUTE) namespace_of(e, target->kids[i]);
@@ -66,8 +67,8 @@ static bool next_item(jinja_env *e, jinja_object *loop, jinja_value *item) {
     return true;
 }
 
-/* What a loop's names were set to: a condition's loop goes through that, so lists become
- * tuples, and generators, which are consumed by then, too. */
+/* The values that were assigned to a loop's target. After evaluating its condition, jinja2 loops
+ * over these instead of the items, so lists and (consumed) generators have become tuples. */
 static jinja_value value_of(jinja_env *e, const jinja_node *target) {
     if (target->kind == N_NAME) return *place_of(e, target);
     jinja_list *own = ggtok_jinja_list_new(&e->arena, target->n);
@@ -79,7 +80,7 @@ static jinja_value value_of(jinja_env *e, const jinja_node *target) {
     return jinja_of_tuple(own);
 }
 
-/* Takes the next item that holds the condition; false: none is left. */
+/* Appends the next item that meets the condition to loop->kept; false at the end. */
 static bool fetch(jinja_env *e, jinja_object *loop) {
     const jinja_node *node = loop->node;
     if (loop->kept == loop->items) return false;
@@ -104,7 +105,7 @@ static bool fetch(jinja_env *e, jinja_object *loop) {
 
 static bool has(jinja_env *e, jinja_object *loop, uint32_t i) {
     bool more = true;
-    jinja_enter(&e->arena); /* a condition is evaluated wherever the loop is asked for its length */
+    jinja_enter(&e->arena); /* loop.length evaluates the condition, which may nest */
     while (more && loop->kept->n <= i) more = fetch(e, loop);
     jinja_leave(&e->arena);
     return more;
@@ -179,7 +180,7 @@ static jinja_flow exec_loop(jinja_env *e, const jinja_node *node) {
     return run_loop(e, node, v, 0);
 }
 
-/* loop(items) of a recursive loop: its text. */
+/* loop(items) of a recursive loop: returns its output. */
 jinja_value ggtok_jinja_loop_recurse(jinja_env *e, jinja_object *loop, jinja_value v) {
     jinja_frame *outer = e->frame;
     if (!loop->node->flag) ggtok_jinja_fail(&e->arena, "only a recursive loop can be called");
@@ -216,7 +217,7 @@ static void exec_macro(jinja_env *e, const jinja_node *node) {
     *place_of(e, node) = new_macro(e, node, JINJA_MACRO, name);
 }
 
-/* What wasn't given by place or name to a parameter. */
+/* Passes the arguments without a parameter to varargs, kwargs and caller. */
 static void gather_rest(jinja_env *e, const jinja_function *f, const jinja_args *args,
                         uint32_t n_places, jinja_frame *frame, const bool *used) {
     jinja_arena *mem = &e->arena;
@@ -261,7 +262,7 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
     memset(used, 0, args->n + 1);
     jinja_enter(mem);
     uint32_t place = 0;
-    JINJA_EACH(mem, i, args->n) { /* by place */
+    JINJA_EACH(mem, i, args->n) { /* positional */
         if (args->v[i].type == JINJA_KEYWORD || place >= n) continue;
         used[i] = true;
         frame->values[place++] = args->v[i];
@@ -278,7 +279,7 @@ jinja_value ggtok_jinja_macro_run(jinja_env *e, const jinja_function *f, const j
         }
     }
     gather_rest(e, f, args, n, frame, used);
-    for (uint32_t i = place; i < n; i++) { /* defaults, which see the parameters before them */
+    for (uint32_t i = place; i < n; i++) { /* defaults, which may use the parameters before them */
         const jinja_node *parameter = node->kids[from + i];
         if (frame->values[i].type != JINJA_ABSENT || parameter->kind != N_KEYWORD) continue;
         frame->values[i] = ggtok_jinja_eval(e, parameter->kids[0]);
@@ -329,7 +330,7 @@ static void output(jinja_env *e, jinja_value v) {
     ggtok_jinja_write(e, ggtok_jinja_str(e, v));
 }
 
-/* ---- the whole ---- */
+/* ---- templates ---- */
 
 void ggtok_jinja_python_run(jinja_env *e) {
     jinja_arena *mem = &e->arena;

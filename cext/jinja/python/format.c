@@ -1,8 +1,8 @@
-/* Python's % operator on texts and str.format. */
+/* Python's % operator on strings, and str.format. */
 #include "jinja/core/number.h"
 #include "jinja/python/dialect.h"
 
-enum { MOST = 10000 }; /* widths and precisions */
+enum { MOST = 10000 }; /* the limit of widths and precisions */
 
 typedef struct spec {
     uint8_t fill[4];
@@ -17,7 +17,7 @@ static void pad(jinja_builder *b, const spec *s, uint64_t n, uint8_t label) {
     for (; n; n--) ggtok_jinja_builder_add(b, s->fill, s->n_fill, label);
 }
 
-/* A text in its width; `sign` bytes at its begin stay before '=' padding. */
+/* Writes a text padded to its width. '=' pads after the first `sign` bytes. */
 static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t sign, char align,
                        uint8_t label) {
     uint64_t n = ggtok_jinja_chars(b->arena, t),
@@ -35,8 +35,8 @@ static void put_padded(jinja_builder *b, const spec *s, jinja_text *t, size_t si
     pad(b, s, room - left, label);
 }
 
-/* The digits in groups, and what follows them. Zeros that fill a width, of which `taken` bytes are
- * before the digits and behind the tail, are grouped with them. */
+/* Groups the digits with the separator and appends the tail. Zeros that pad to the width, of which
+ * `taken` bytes precede the digits or follow the tail, are part of the groups. */
 static jinja_text *group_digits(jinja_arena *mem, const spec *s, const char *digits, size_t n,
                                 size_t taken, const char *tail, size_t n_tail) {
     jinja_builder b = ggtok_jinja_builder_new(mem, 2 * n + n_tail);
@@ -55,7 +55,7 @@ static jinja_text *group_digits(jinja_arena *mem, const spec *s, const char *dig
     return ggtok_jinja_builder_end(&b);
 }
 
-/* An integer's digits in the base of a letter. */
+/* Writes an integer's digits in the base of a conversion letter. */
 static size_t int_digits(uint64_t u, char type, char out[80]) {
     unsigned base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
     const char *digits = type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -95,7 +95,8 @@ static void put_float(jinja_env *e, jinja_builder *b, const spec *s, double f, u
     char text[JINJA_NUMBER_ROOM], *p = text;
     char type = s->type == 'F' ? 'f' : s->type == '%' ? 'f' : s->type;
     int precision = s->precision < 0 ? 6 : s->precision;
-    if (precision > 100) ggtok_jinja_fail(&e->arena, "a float with more than 100 decimals");
+    if (precision > 100)
+        ggtok_jinja_fail(&e->arena, "more than 100 decimals of a float are not supported");
     size_t n;
     double size = s->type == '%' ? 100 * f : f;
     if (!type && s->precision < 0) {
@@ -147,7 +148,7 @@ static double number(jinja_value v) {
     return v.type == JINJA_FLOAT ? v.as.f : v.type == JINJA_BOOL ? v.as.truth : (double)v.as.i;
 }
 
-/* A text, cut to a precision, in a width. */
+/* Writes a text, cut to the precision and padded to the width. */
 static void put_text(jinja_env *e, jinja_builder *b, const spec *s, jinja_text *t, char align,
                      uint8_t label) {
     if (s->precision >= 0) {
@@ -157,7 +158,7 @@ static void put_text(jinja_env *e, jinja_builder *b, const spec *s, jinja_text *
     put_padded(b, s, t, 0, align, label);
 }
 
-/* What s, r and a make of a value. */
+/* Applies the conversion s, r or a. */
 static jinja_text *converted(jinja_env *e, jinja_value v, char how) {
     return how == 's'   ? ggtok_jinja_str(e, v)
            : how == 'r' ? ggtok_jinja_repr(e, v)
@@ -168,7 +169,8 @@ static int take_number(jinja_env *e, const uint8_t **p, const uint8_t *end) {
     int n = -1;
     for (; *p < end && **p >= '0' && **p <= '9'; ++*p) {
         n = 10 * (n < 0 ? 0 : n) + (**p - '0');
-        if (n > MOST) ggtok_jinja_fail(&e->arena, "a width or precision over %d", MOST);
+        if (n > MOST)
+            ggtok_jinja_fail(&e->arena, "a width or precision above %d is not supported", MOST);
     }
     return n;
 }
@@ -187,13 +189,14 @@ static jinja_value next_argument(jinja_env *e, percent_args *a) {
     return tuple ? a->all.as.list->data[i] : a->all;
 }
 
-/* A width or precision that a star takes from the arguments. */
+/* The width or precision of a star: the next argument. */
 static int star(jinja_env *e, percent_args *a, const uint8_t **p) {
     jinja_value v = next_argument(e, a);
     ++*p;
     if (v.type != JINJA_INT && v.type != JINJA_BOOL) ggtok_jinja_fail(&e->arena, "* wants int");
     int64_t n = ggtok_jinja_index(e, v);
-    if (n > MOST || n < -MOST) ggtok_jinja_fail(&e->arena, "a width or precision over %d", MOST);
+    if (n > MOST || n < -MOST)
+        ggtok_jinja_fail(&e->arena, "a width or precision above %d is not supported", MOST);
     return (int)n;
 }
 
@@ -254,8 +257,8 @@ static jinja_value keyed(jinja_env *e, percent_args *a, const uint8_t **p, const
     jinja_value *found =
         ggtok_jinja_dict_get(&e->arena, a->all.as.dict, (const char *)begin, (size_t)(*p - begin));
     ++*p;
-    a->next = UINT32_MAX; /* none without a key may follow */
-    if (!found) ggtok_jinja_fail(&e->arena, "a format's key is not in its dict");
+    a->next = UINT32_MAX; /* conversions without a key then fail */
+    if (!found) ggtok_jinja_fail(&e->arena, "the key of a format is not in the dict");
     return *found;
 }
 
@@ -266,7 +269,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
     bool by_key = false;
     jinja_builder b = ggtok_jinja_builder_new(mem, format->n);
     b.merge = true;
-    if (format->safe) ggtok_jinja_fail(mem, "%% of safe text isn't supported");
+    if (format->safe) ggtok_jinja_fail(mem, "%% of safe text is not supported");
     jinja_charge(mem, format->n / 4);
     while (p < end) {
         const uint8_t *begin = p;
@@ -314,7 +317,7 @@ jinja_value ggtok_jinja_percent(jinja_env *e, jinja_text *format, jinja_value al
         percent_one(e, &b, &s, v, (uint8_t)label);
     }
     uint32_t given = all.type == JINJA_TUPLE ? all.as.list->n : 1;
-    /* What has items by keys is taken for a mapping, of which not all need be used. */
+    /* Python regards a value with items as a mapping, not all of which must be used. */
     bool mapping = by_key || all.type == JINJA_DICT || all.type == JINJA_LIST ||
                    all.type == JINJA_RANGE || all.type == JINJA_UNDEFINED;
     if (args.next < given && !(mapping && all.type != JINJA_TUPLE)) {
@@ -344,7 +347,7 @@ static jinja_value argument(fields *f, const uint8_t *p, size_t n) {
             const jinja_keyword *k = f->args->v[i].as.keyword;
             if (k->name->n == n && !memcmp(k->name->data, p, n)) return k->value;
         }
-        ggtok_jinja_fail(mem, "'format' lacks the argument of a field");
+        ggtok_jinja_fail(mem, "'format' is missing the argument of a field");
     }
     *(n ? &f->manual : &f->automatic) = true;
     if (f->manual && f->automatic) {
@@ -464,7 +467,7 @@ static void format_value(fields *f, jinja_builder *b, jinja_value v, const spec 
     }
 }
 
-enum { MOST_NESTED = 2 }; /* a field's format may hold fields, whose formats hold none */
+enum { MOST_NESTED = 2 }; /* a format spec may contain fields, but not their specs */
 
 static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
     jinja_env *e = f->e;
@@ -498,7 +501,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         char conversion = 0;
         if (p + 1 < end && *p == '!') {
             conversion = (char)p[1], p += 2;
-            if (!conversion) ggtok_jinja_fail(mem, "a bad conversion in a format string");
+            if (!conversion) ggtok_jinja_fail(mem, "invalid conversion in a format string");
         }
         const uint8_t *rest = p;
         if (p < end && *p == ':') rest = ++p;
@@ -513,7 +516,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         if (conversion &&
             (!strchr("sra", conversion) ||
              (rest == p ? rest[-1] != conversion && rest[-1] != ':' : rest[-1] != ':'))) {
-            ggtok_jinja_fail(mem, "a bad conversion in a format string");
+            ggtok_jinja_fail(mem, "invalid conversion in a format string");
         }
         jinja_value v = field_value(f, name, n_name);
         if (conversion) {
@@ -521,7 +524,7 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
         }
         const uint8_t *from = rest, *to = p++;
         uint8_t own_label = label;
-        if (nested) { /* what it holds of other text, a fill, is that text's */
+        if (nested) { /* a fill from another text keeps no label */
             size_t at = (size_t)(rest - begin), stop = (size_t)(to - begin);
             const jinja_text *own =
                 format_text(f, ggtok_jinja_text_cut(mem, format, at, stop), levels - 1);
@@ -538,6 +541,6 @@ static jinja_text *format_text(fields *f, jinja_text *format, int levels) {
 
 jinja_value ggtok_jinja_format_call(jinja_env *e, jinja_text *format, jinja_args *args) {
     fields f = {.e = e, .args = args};
-    if (format->safe) ggtok_jinja_fail(&e->arena, "'format' of safe text isn't supported");
+    if (format->safe) ggtok_jinja_fail(&e->arena, "'format' of safe text is not supported");
     return jinja_of_text(format_text(&f, format, MOST_NESTED));
 }

@@ -1,7 +1,6 @@
 /*
- * jinja2's filters that are generators: nothing happens before an item is asked for, and then
- * only what this item takes. So an unknown filter's name, or an item that fails, is no error
- * where nobody looks.
+ * jinja2's filters that are generators. Each item is computed when it is requested, so an unknown
+ * filter name or a failing item is no error if the item is never requested.
  */
 #include "jinja/python/dialect.h"
 #include "jinja/python/functions.h"
@@ -13,15 +12,15 @@ struct jinja_pull {
     bool by_attribute, keep; /* SELECT */
     bool begun, done;
     jinja_value v[4]; /* the filter's arguments */
-    jinja_list *from; /* what it goes through: all items at hand, or a generator's own list */
-    bool lazy;        /* it is a generator's */
+    jinja_list *from; /* the source: a list of items, or the list of a generator */
+    bool lazy;        /* `from` is a generator's */
     uint32_t at;
-    const jinja_list *path; /* of the attribute, or NULL */
+    const jinja_list *path; /* the parsed attribute, or NULL */
     jinja_dict *seen;       /* UNIQUE */
     bool cased;
     jinja_value other; /* MAP */
     bool by_name;
-    const jinja_python_row *row; /* the filter or test by name, once it was looked for */
+    const jinja_python_row *row; /* the filter or test, once it has been looked up */
 };
 
 bool ggtok_jinja_is_generator(jinja_value v) {
@@ -51,7 +50,7 @@ static bool next_of_source(jinja_env *e, jinja_pull *p, jinja_value *item) {
     return true;
 }
 
-/* map: an attribute with a default, or a filter with arguments. v[1]: all arguments. */
+/* map: by an attribute with a default, or by a filter with arguments, all in v[1]. */
 static void begin_map(jinja_env *e, jinja_pull *p) {
     jinja_arena *mem = &e->arena;
     jinja_args given = {"map", p->v[1].as.list->data, p->v[1].as.list->n};
@@ -63,7 +62,7 @@ static void begin_map(jinja_env *e, jinja_pull *p) {
     if (p->by_name && given.v[0].type != JINJA_STRING)
         ggtok_jinja_fail(mem, "map requires a filter's name");
     if (!p->by_name && given.n != 1u + (p->other.type != JINJA_ABSENT)) {
-        ggtok_jinja_fail(mem, "map got an argument that it doesn't take");
+        ggtok_jinja_fail(mem, "map got an unexpected argument");
     }
     p->path = ggtok_jinja_path(e, attribute);
 }
@@ -90,7 +89,7 @@ static void begin_select(jinja_env *e, jinja_pull *p) {
     jinja_list *given = p->v[1].as.list;
     uint32_t first = p->by_attribute;
     if (given->n > first && given->data[first].type == JINJA_KEYWORD)
-        given->n = first; /* without a test, keywords mean nothing */
+        given->n = first; /* without a test, keywords are ignored */
     if (given->n < first || (first && given->data[0].type == JINJA_KEYWORD))
         ggtok_jinja_fail(&e->arena, "Missing parameter for attribute name");
     if (given->n > first && given->data[first].type != JINJA_STRING)
@@ -147,7 +146,7 @@ static void begin(jinja_env *e, jinja_pull *p) {
         p->path = ggtok_jinja_path(e, p->v[2]);
         p->cased = p->v[1].type != JINJA_ABSENT && ggtok_jinja_python_truth(e, p->v[1]);
         break;
-    default: /* what is false gives nothing, whatever the arguments */
+    default: /* a false value yields nothing, whatever the arguments */
         if (!(p->done = !ggtok_jinja_python_truth(e, p->v[0])))
             p->kind == MAP ? begin_map(e, p) : begin_select(e, p);
     }
@@ -162,7 +161,7 @@ bool ggtok_jinja_next(jinja_env *e, jinja_list *list, jinja_value *out) {
         *out = list->data[list->read++];
         return true;
     }
-    jinja_enter(&e->arena); /* generators of generators */
+    jinja_enter(&e->arena); /* generators may nest */
     if (!p->begun) begin(e, p);
     bool found = !p->done;
     if (found) {
@@ -177,7 +176,7 @@ bool ggtok_jinja_next(jinja_env *e, jinja_list *list, jinja_value *out) {
 }
 
 const char *ggtok_jinja_shown_generator(const jinja_list *list) {
-    /* jinja2's names for them; the address is nobody's. */
+    /* How Python prints them, with a made-up address. */
     static const char *const shown[] = {
         "<generator object sync_do_map at 0x7f0000000000>",
         "<generator object select_or_reject at 0x7f0000000000>",

@@ -1,4 +1,4 @@
-/* From source to tokens by jinja2's rules, in transformers' environment. */
+/* jinja2's lexer, with the settings of transformers. */
 #include "jinja/core/number.h"
 #include "jinja/python/dialect.h"
 #include "unicode/unicode.h"
@@ -10,7 +10,7 @@ typedef struct lexer {
     jinja_tokens *tokens;
     const uint8_t *src;
     size_t n, pos;
-    uint8_t *open; /* brackets that are open in a tag */
+    uint8_t *open; /* the stack of open brackets in a tag */
     size_t n_open;
 } lexer;
 
@@ -27,7 +27,7 @@ static jinja_token *add(lexer *x, jinja_token_type type, size_t pos, const void 
     return ggtok_jinja_token_add(x->mem, x->tokens, type, pos, text, n);
 }
 
-/* Bytes of the white space character at pos, or 0. */
+/* Length of the white space character at pos, or 0. */
 static size_t space_at(const lexer *x, size_t pos) {
     if (pos >= x->n) return 0;
     const uint8_t *p = x->src + pos;
@@ -40,7 +40,7 @@ static size_t skip_space(const lexer *x, size_t pos) {
     return pos;
 }
 
-/* Where white space that ends at `end` begins, not before `begin`. */
+/* The beginning of the white space before `end`, at least `begin`. */
 static size_t space_before(const lexer *x, size_t begin, size_t end) {
     while (end > begin) {
         size_t at = end - 1;
@@ -53,7 +53,7 @@ static size_t space_before(const lexer *x, size_t begin, size_t end) {
 
 /* ---- text between tags ---- */
 
-/* The text [begin, end) before a tag, which `sign` and lstrip_blocks may shorten. */
+/* Adds the text [begin, end) before a tag, shortened as its sign and lstrip_blocks require. */
 static void add_text(lexer *x, size_t begin, size_t end, uint8_t sign, bool variable,
                      bool line_start) {
     if (sign == '-') {
@@ -67,7 +67,7 @@ static void add_text(lexer *x, size_t begin, size_t end, uint8_t sign, bool vari
     if (end > begin) add(x, T_TEXT, begin, x->src + begin, end - begin);
 }
 
-/* After a block's or comment's end: what is dropped with it. */
+/* Skips the white space that the end of a block or comment drops. */
 static size_t after_end(const lexer *x, size_t pos, bool minus, bool plus) {
     if (minus) return skip_space(x, pos);
     return !plus && at(x, pos) == '\n' ? pos + 1 : pos;
@@ -76,14 +76,14 @@ static size_t after_end(const lexer *x, size_t pos, bool minus, bool plus) {
 static void skip_comment(lexer *x, size_t start) {
     for (size_t i = x->pos; i + 1 < x->n; i++) {
         if (x->src[i] != '#' || x->src[i + 1] != '}') continue;
-        bool sign = i > x->pos; /* {#-#} has its minus at the begin */
+        bool sign = i > x->pos; /* the minus of {#-#} belongs to the beginning */
         x->pos = after_end(x, i + 2, sign && x->src[i - 1] == '-', sign && x->src[i - 1] == '+');
         return;
     }
-    ggtok_jinja_fail_at(x->mem, start, "the comment has no end");
+    ggtok_jinja_fail_at(x->mem, start, "the comment is not closed");
 }
 
-/* {% raw %} at pos, after the sign: where its tag ends, or 0. */
+/* The end of the {% raw %} tag whose name is at pos; 0 if it is another tag. */
 static size_t raw_begins(const lexer *x, size_t pos) {
     pos = skip_space(x, pos);
     if (!looking_at(x, pos, "raw")) return 0;
@@ -109,7 +109,7 @@ static void lex_raw(lexer *x, size_t start) {
         x->pos = after_end(x, pos + (minus || plus) + 2, minus, plus);
         return;
     }
-    ggtok_jinja_fail_at(x->mem, start, "a raw block has no end");
+    ggtok_jinja_fail_at(x->mem, start, "the raw block is not closed");
 }
 
 /* ---- inside tags ---- */
@@ -153,7 +153,7 @@ static void balance(lexer *x, uint8_t c) {
         x->open[x->n_open++] = c;
     } else if (close) {
         if (!x->n_open || x->open[x->n_open - 1] != (uint8_t)opening[close - closing]) {
-            ggtok_jinja_fail_at(x->mem, x->pos, "a bracket that closes none");
+            ggtok_jinja_fail_at(x->mem, x->pos, "unmatched closing bracket");
         }
         x->n_open--;
     }
@@ -175,7 +175,7 @@ static bool is_digit(uint8_t c) {
     return c >= '0' && c <= '9';
 }
 
-/* Digits of a base with single underscores between them, from pos on; where they end. */
+/* The end of the digits at pos, in this base, with single underscores between them. */
 static size_t digits_end(const lexer *x, size_t pos, unsigned base) {
     for (;; pos++) {
         uint8_t c = at(x, pos);
@@ -196,7 +196,7 @@ static size_t plain_digits(lexer *x, size_t begin, size_t end, uint8_t **out) {
     return n;
 }
 
-/* The end of a float that begins here, or 0. */
+/* The end of the float at pos; 0 if it isn't one. */
 static size_t float_end(const lexer *x, size_t pos) {
     if (pos && x->src[pos - 1] == '.') return 0;
     size_t whole = digits_end(x, pos, 10), end = whole;
@@ -217,7 +217,7 @@ static void lex_number(lexer *x) {
         double f;
         size_t n = plain_digits(x, start, end, &digits);
         if (!ggtok_jinja_parse_float(x->mem, digits, n, &f))
-            ggtok_jinja_fail_at(x->mem, start, "a bad number");
+            ggtok_jinja_fail_at(x->mem, start, "invalid number");
         x->pos = end;
         add(x, T_FLOAT, start, x->src + start, end - start)->value = jinja_float(f);
         return;
@@ -231,7 +231,7 @@ static void lex_number(lexer *x) {
         if (other && digits_end(x, after, other) > after) base = other, begin = after;
     }
     end = digits_end(x, begin, base);
-    if (base == 10 && x->src[start] == '0') { /* 0 and its underscores; 01 is two numbers */
+    if (base == 10 && x->src[start] == '0') { /* 0, 00, 0_0; but 01 is two numbers */
         end = start + 1;
         while (at(x, end) == '0' || (at(x, end) == '_' && at(x, end + 1) == '0')) end++;
     }
@@ -252,7 +252,8 @@ static void lex_number(lexer *x) {
     add(x, T_INT, start, x->src + start, end - start)->value = jinja_int((int64_t)value);
 }
 
-/* What follows a backslash, as Python reads it: bytes written to out, at most 12. */
+/* Decodes the escape after a backslash as Python does. Writes at most 12 bytes to out and returns
+ * their number. */
 static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
     static const char names[] = "\\'\"abfnrtv", means[] = "\\'\"\a\b\f\n\r\t\v";
     uint8_t c = at(x, *pos);
@@ -267,7 +268,7 @@ static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
         }
         return ggtok_utf8_encode(point, out);
     }
-    if (c == 'N') ggtok_jinja_fail_at(x->mem, *pos, "characters by name (\\N) aren't supported");
+    if (c == 'N') ggtok_jinja_fail_at(x->mem, *pos, "character names (\\N) are not supported");
     if (!hex) return *out = '\\', 1; /* not an escape */
     ++*pos;
     for (unsigned i = 0; i < hex; i++, ++*pos) {
@@ -277,11 +278,11 @@ static size_t read_escape(lexer *x, size_t *pos, uint8_t *out) {
         else if ((d | 32) >= 'a' && (d | 32) <= 'f')
             point = point << 4 | (uint32_t)((d | 32) - 'a' + 10);
         else
-            ggtok_jinja_fail_at(x->mem, *pos, "a bad escape in a string");
+            ggtok_jinja_fail_at(x->mem, *pos, "invalid escape in a string");
     }
-    if (point > 0x10FFFF) ggtok_jinja_fail_at(x->mem, *pos, "a bad escape in a string");
+    if (point > 0x10FFFF) ggtok_jinja_fail_at(x->mem, *pos, "invalid escape in a string");
     if (point >= 0xD800 && point < 0xE000)
-        ggtok_jinja_fail_at(x->mem, *pos, "half of a surrogate pair in a string");
+        ggtok_jinja_fail_at(x->mem, *pos, "unpaired surrogate in a string");
     return ggtok_utf8_encode(point, out);
 }
 
@@ -293,7 +294,7 @@ static void lex_string(lexer *x) {
         if (x->src[end] == '\\') escapes = true, end++;
         end++;
     }
-    if (end >= x->n) ggtok_jinja_fail_at(x->mem, start, "the string has no end");
+    if (end >= x->n) ggtok_jinja_fail_at(x->mem, start, "the string is not closed");
     jinja_charge_bytes(x->mem, end - start);
     x->pos = end + 1;
     if (!escapes) {
@@ -310,7 +311,8 @@ static void lex_string(lexer *x) {
     add(x, T_STRING, start, own, n);
 }
 
-/* The bytes of a name's character, or 0: a letter; behind the first, also a digit or a mark. */
+/* Length of the character at pos if a name may contain it, or else 0: letters, and after the first
+ * character digits and marks. */
 static size_t name_at(const lexer *x, size_t pos, bool first) {
     const unsigned letters = UNICODE_LETTER, others = UNICODE_NUMBER | UNICODE_MARK;
     uint8_t c = at(x, pos);
@@ -321,14 +323,14 @@ static size_t name_at(const lexer *x, size_t pos, bool first) {
     return flags & (first ? letters : letters | others) ? (size_t)(p - x->src) - pos : 0;
 }
 
-/* Tokens up to the tag's end, which is taken. */
+/* Adds the tokens of a tag, including its end. */
 static void lex_tag(lexer *x, bool variable) {
     const char *close = variable ? "}}" : "%}";
     x->n_open = 0;
     for (;;) {
         x->pos = skip_space(x, x->pos);
         jinja_charge(x->mem, 1);
-        if (x->pos >= x->n) return; /* the parser says what is missing */
+        if (x->pos >= x->n) return; /* the parser reports it */
         uint8_t c = x->src[x->pos];
         bool minus = c == '-', plus = c == '+' && !variable;
         if (!x->n_open && looking_at(x, x->pos + (minus || plus), close)) {
@@ -354,7 +356,7 @@ static void lex_tag(lexer *x, bool variable) {
     }
 }
 
-/* ---- the whole ---- */
+/* ---- templates ---- */
 
 static void normalize(lexer *x) {
     jinja_template *t = x->t;

@@ -11,7 +11,7 @@ static bool truth_or(jinja_env *e, jinja_value v, bool other) {
 
 /* ---- attributes ---- */
 
-/* A name between two dots: digits are an index. */
+/* A component of a dotted attribute: a name, or an index if it consists of digits. */
 static jinja_value step_of(jinja_arena *mem, const jinja_text *path, size_t begin, size_t end) {
     jinja_text *name = ggtok_jinja_text_cut(mem, path, begin, end);
     bool digits = name->n > 0 && name->n < 18;
@@ -51,7 +51,7 @@ jinja_value ggtok_jinja_attribute(jinja_env *e, jinja_value v, const jinja_list 
     return v;
 }
 
-/* Strings without their case, for comparisons. */
+/* Lower-cases strings, for comparisons, unless `cased`. */
 jinja_value ggtok_jinja_folded(jinja_env *e, jinja_value v, bool cased) {
     if (cased || v.type != JINJA_STRING) return v;
     return ggtok_jinja_py_lower(e, &v);
@@ -59,8 +59,8 @@ jinja_value ggtok_jinja_folded(jinja_env *e, jinja_value v, bool cased) {
 
 /* ---- order ---- */
 
-/* Keys are compared as Python compares lists of them: what is equal has no order, so that
- * values without one may be equal. */
+/* Compares keys as Python compares the items of lists: equal ones aren't ordered, so equal values
+ * of unordered types are allowed. */
 static bool goes_before(jinja_env *e, jinja_value a, jinja_value b) {
     return !ggtok_jinja_python_equal(&e->arena, a, b) && ggtok_jinja_python_less(e, a, b, JINJA_LT);
 }
@@ -96,7 +96,7 @@ static void merge_sort(jinja_env *e, jinja_value *keys, jinja_value *items, uint
     }
 }
 
-/* Paths of an attribute that may be several, with commas between them. */
+/* Parses an attribute argument that may name several, separated by commas. */
 static jinja_list *paths_of(jinja_env *e, jinja_value attribute) {
     jinja_list *paths = ggtok_jinja_list_new(&e->arena, 1);
     if (attribute.type != JINJA_STRING) {
@@ -151,7 +151,7 @@ jinja_list *ggtok_jinja_sorted_by(jinja_env *e, const jinja_list *rows, uint32_t
     return own;
 }
 
-/* Python's sorted() takes integers for it, and nothing else. */
+/* The `reverse` argument: like Python's sorted(), accepts integers only. */
 static bool reversed(jinja_env *e, jinja_value v) {
     return v.type != JINJA_ABSENT && ggtok_jinja_index(e, v) != 0;
 }
@@ -166,7 +166,7 @@ jinja_value ggtok_jinja_pf_sort(jinja_env *e, jinja_value *v) {
 jinja_value ggtok_jinja_pf_dictsort(jinja_env *e, jinja_value *v) {
     jinja_arena *mem = &e->arena;
     if (v[0].type != JINJA_DICT)
-        ggtok_jinja_fail(mem, "'dictsort' of %s", ggtok_jinja_python_type(v[0]));
+        ggtok_jinja_fail(mem, "'dictsort' takes a mapping, not %s", ggtok_jinja_python_type(v[0]));
     bool by_value = v[2].type == JINJA_STRING && ggtok_jinja_text_is(v[2].as.text, "value");
     bool by_key = v[2].type == JINJA_ABSENT ||
                   (v[2].type == JINJA_STRING && ggtok_jinja_text_is(v[2].as.text, "key"));
@@ -207,7 +207,7 @@ jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
     bool cased = truth_or(e, v[3], false);
     jinja_list *items = ggtok_jinja_items(e, v[0]), *keyed = ggtok_jinja_list_new(mem, items->n);
     const jinja_list *path = ggtok_jinja_path(e, v[1]);
-    JINJA_EACH(mem, i, items->n) { /* (key as compared, item, key) */
+    JINJA_EACH(mem, i, items->n) { /* tuples (folded key, item, key) */
         jinja_list *row = ggtok_jinja_list_new(mem, 3);
         jinja_value key = ggtok_jinja_attribute(e, items->data[i], path, v[2]);
         ggtok_jinja_list_push(mem, row, ggtok_jinja_folded(e, key, cased));
@@ -237,7 +237,7 @@ jinja_value ggtok_jinja_pf_groupby(jinja_env *e, jinja_value *v) {
 /* ---- pieces ---- */
 
 jinja_value ggtok_jinja_pf_first(jinja_env *e, jinja_value *v) {
-    if (ggtok_jinja_is_generator(v[0])) { /* takes one */
+    if (ggtok_jinja_is_generator(v[0])) { /* consumes one item */
         jinja_value first;
         return ggtok_jinja_next(e, v[0].as.list, &first) ? first : jinja_undefined(NULL);
     }
@@ -310,7 +310,7 @@ jinja_list *ggtok_jinja_batched(jinja_env *e, const jinja_value *v) {
     jinja_arena *mem = &e->arena;
     jinja_list *items = ggtok_jinja_items(e, v[0]), *out = ggtok_jinja_list_new(mem, 0),
                *row = ggtok_jinja_list_new(mem, 0);
-    /* Lengths are compared with any value: what isn't an integer may never be reached. */
+    /* jinja2 compares row lengths with any value; one that isn't an integer may never match. */
     bool whole = v[1].type == JINJA_INT || v[1].type == JINJA_BOOL;
     int64_t size = whole ? ggtok_jinja_index(e, v[1]) : -1;
     if (v[1].type == JINJA_FLOAT && v[1].as.f >= 0 && v[1].as.f < 4294967296.0 &&

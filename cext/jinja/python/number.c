@@ -19,7 +19,7 @@ jinja_value ggtok_jinja_pn_abs(jinja_env *e, jinja_value *v) {
     return jinja_int(i < 0 ? -i : i);
 }
 
-/* Python's int() of a text: white space, sign, digits with underscores. */
+/* Python's int() of a string: white space, a sign, and digits with underscores. */
 static bool read_int(jinja_env *e, jinja_text *t, int64_t base, int64_t *out) {
     jinja_value v[2] = {jinja_of_text(t), jinja_absent()};
     t = ggtok_jinja_py_strip(e, v).as.text;
@@ -67,7 +67,7 @@ static bool read_float(jinja_env *e, jinja_text *t, double *f) {
         bool between = i && i + 1 < t->n && t->data[i - 1] >= '0' && t->data[i - 1] <= '9' &&
                        t->data[i + 1] >= '0' && t->data[i + 1] <= '9';
         if (c == '_' && between) continue;
-        if (c == 'x' || c == 'X' || c == '(' || c == '_') return false; /* C reads hexadecimal */
+        if (c == 'x' || c == 'X' || c == '(' || c == '_') return false; /* only C accepts these */
         plain[n++] = c;
     }
     return n && ggtok_jinja_parse_float(&e->arena, plain, n, f);
@@ -111,7 +111,7 @@ jinja_value ggtok_jinja_pn_int(jinja_env *e, jinja_value *v) {
     double f;
     if (v[0].type == JINJA_UNDEFINED) ggtok_jinja_fail_undefined(e, v[0]);
     if (v[0].type == JINJA_STRING) {
-        /* Of a base that there isn't, Python takes the text for a float. */
+        /* With an invalid base, jinja2 falls back to float(). */
         bool whole = v[2].type == JINJA_INT || v[2].type == JINJA_BOOL;
         int64_t base = v[2].type == JINJA_ABSENT ? 10 : whole ? ggtok_jinja_index(e, v[2]) : 1;
         bool known = base == 0 || (base >= 2 && base <= 36);
@@ -137,7 +137,7 @@ jinja_value ggtok_jinja_pn_float(jinja_env *e, jinja_value *v) {
     return v[1].type == JINJA_ABSENT ? jinja_float(0) : v[1];
 }
 
-/* Python's round: half to even, decided on the decimal digits. */
+/* Python's round(): correctly rounded decimals, half to even. */
 static double round_to(jinja_arena *mem, double f, int64_t digits) {
     char text[JINJA_NUMBER_ROOM];
     if (f - f != 0 || digits > 22 + 300) return f;
@@ -170,8 +170,9 @@ jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
                          ggtok_jinja_python_type(v[0]));
     }
     if (digits > 300 || digits < -300)
-        ggtok_jinja_fail(mem, "a precision of %lld", (long long)digits);
-    if (to_whole && (up || down)) ggtok_jinja_fail(mem, "a precision of None");
+        ggtok_jinja_fail(mem, "a precision of %lld is not supported", (long long)digits);
+    if (to_whole && (up || down))
+        ggtok_jinja_fail(mem, "a precision of None is not supported with ceil or floor");
     if (!up && !down) {
         if (v[0].type == JINJA_FLOAT && to_whole) {
             int64_t i;
@@ -197,7 +198,7 @@ jinja_value ggtok_jinja_pn_round(jinja_env *e, jinja_value *v) {
     return jinja_float((f == 0 ? 0 : f) / unit);
 }
 
-/* The number of bytes that filesizeformat shows. */
+/* The argument of filesizeformat. */
 static double size_of(jinja_env *e, jinja_value *v) {
     jinja_value number = ggtok_jinja_pn_float(e, v);
     double f = number.as.f;
@@ -230,7 +231,7 @@ static JINJA_NOINLINE jinja_value show_size(jinja_env *e, double f, bool binary)
     int i = 0;
     for (;; i++) {
         unit = pow(base, i + 2);
-        /* 10^24, which f is compared with, is more than its nearest double. */
+        /* Python compares with the integer 10^24, which is larger than its nearest double. */
         if (f < unit || (f == unit && !binary && i == 6) || i == 7) break;
     }
     n = ggtok_jinja_format(&e->arena, text, 'f', 1, false, base * f / unit);

@@ -1,4 +1,4 @@
-/* jinja2's grammar below the binary operators, and its statements. */
+/* jinja2's grammar of operands and statements. */
 #include "jinja/python/dialect.h"
 
 /* ---- expressions ---- */
@@ -113,7 +113,7 @@ static const jinja_node *parse_primary(jinja_parser *p) {
     }
 }
 
-/* One of the places between commas in brackets; a slice's object is put in later. */
+/* An index or slice in brackets. The caller sets the object of a slice. */
 static const jinja_node *parse_place(jinja_parser *p) {
     const jinja_node *places[3] = {0};
     uint32_t pos = p->next->pos;
@@ -154,7 +154,7 @@ static const jinja_node *parse_brackets(jinja_parser *p, const jinja_node *objec
         const jinja_node *place = p->kids[i];
         if (place->kind != N_SLICE || place->kids[0]) continue;
         p->mem->at = place->pos;
-        ggtok_jinja_fail(p->mem, "a slice can't stand among several indices");
+        ggtok_jinja_fail(p->mem, "a slice can't be one of several indices");
     }
     return ggtok_jinja_node_of(p, N_ITEM, pos, object, ggtok_jinja_node_new(p, N_TUPLE, pos, mark));
 }
@@ -175,7 +175,7 @@ static const jinja_node *parse_dot(jinja_parser *p, const jinja_node *object) {
     return node;
 }
 
-/* Arguments, in the order: by place, by name, *, **. */
+/* Arguments, in this order: positional, keyword, *, **. */
 static void parse_arguments(jinja_parser *p) {
     bool comma = false, named = false, star = false, stars = false;
     ggtok_jinja_expect(p, T_LPAREN, "'('");
@@ -235,7 +235,7 @@ static const jinja_node *parse_postfix(jinja_parser *p, const jinja_node *node) 
     }
 }
 
-/* A name with dots in it. */
+/* A dotted name; returns its symbol. */
 static uint32_t parse_dotted(jinja_parser *p) {
     const jinja_token *name = p->next;
     ggtok_jinja_expect(p, T_NAME, "a name");
@@ -287,7 +287,7 @@ static const jinja_node *parse_test(jinja_parser *p, const jinja_node *operand) 
     return node;
 }
 
-/* Filters after an operand, or (first) one that stands alone before its |s. */
+/* Filters after an operand; if `first`, the first one has no | before it. */
 static const jinja_node *parse_filter_chain(jinja_parser *p, const jinja_node *operand,
                                             bool first) {
     if (first) operand = parse_filter(p, operand);
@@ -345,7 +345,7 @@ static void check_target(jinja_parser *p, const jinja_node *target) {
         check_target(p, target->kids[i]);
     }
     p->mem->at = target->pos;
-    if (!good) ggtok_jinja_fail(p->mem, "only names can be given values");
+    if (!good) ggtok_jinja_fail(p->mem, "can only assign to names");
 }
 
 static const jinja_node *parse_name_only(jinja_parser *p) {
@@ -367,7 +367,7 @@ static void expect_close(jinja_parser *p) {
     ggtok_jinja_expect(p, T_CLOSE_STATEMENT, "'%}'");
 }
 
-/* A block up to one of the ends, whose name is taken; its %} isn't. */
+/* A block up to one of the end tags. Consumes the tag up to its name. */
 static const jinja_node *parse_body(jinja_parser *p, const char *const *ends,
                                     const jinja_token **end) {
     ggtok_jinja_skip(p, T_COLON);
@@ -443,7 +443,7 @@ static void parse_signature(jinja_parser *p) {
     ggtok_jinja_take(p);
 }
 
-/* A body that loops around it don't count for. */
+/* A body whose breaks don't belong to a loop around it. */
 static const jinja_node *parse_own_body(jinja_parser *p, const char *const *ends) {
     uint32_t loops = p->loops;
     p->loops = 0;
@@ -514,7 +514,7 @@ static const jinja_node *parse_print(jinja_parser *p, uint32_t pos) {
 
 static const jinja_node *parse_jump(jinja_parser *p, uint32_t pos, jinja_kind kind) {
     p->mem->at = pos;
-    if (!p->loops) ggtok_jinja_fail(p->mem, "a break or continue outside of a loop");
+    if (!p->loops) ggtok_jinja_fail(p->mem, "break or continue outside a loop");
     return ggtok_jinja_node_new(p, kind, pos, p->n_kids);
 }
 
@@ -542,8 +542,7 @@ const jinja_node *ggtok_jinja_python_statement(jinja_parser *p) {
     if (!node) {
         p->mem->at = pos;
         int n = name->n < 60 ? (int)name->n : 60;
-        ggtok_jinja_fail(p->mem, "templates here have no statement '%.*s'", n,
-                         (const char *)name->text);
+        ggtok_jinja_fail(p->mem, "unknown statement '%.*s'", n, (const char *)name->text);
     }
     expect_close(p);
     return node;

@@ -1,8 +1,8 @@
 /*
- * jinja2's scopes. Each block of its own (a loop's body, a macro, {% with %}...) is a frame; a
- * name that it sets is a variable of it, which begins as the variable of that name around it,
- * and a name that nothing around it sets comes from outside. What a name is is decided once,
- * by the order in which a frame's statements read and set it.
+ * jinja2's scopes. A loop's body, a macro, a {% with %} and so on open a frame. A name that the
+ * frame sets is its own variable, which starts with the value of the enclosing variable of that
+ * name. A name that no enclosing frame sets is an input of the template. Names are resolved once,
+ * when compiling, by the order in which a frame's statements read and set them.
  */
 #include "jinja/python/dialect.h"
 
@@ -16,14 +16,14 @@ typedef struct table {
     struct table *parent;
     variable *v;
     uint32_t n, cap;
-    bool soft; /* inside of an {% if %}: unknown filters fail only when they are run */
+    bool soft; /* in an {% if %}, where unknown filters only fail when run */
 } table;
 
 typedef struct planner {
     jinja_arena *mem;
     jinja_template *t;
     table *now;
-    uint32_t loops; /* around what is bound */
+    uint32_t loops; /* the number of enclosing loops */
 } planner;
 
 static variable *find_own(planner *p, const table *t, uint32_t sym) {
@@ -109,7 +109,8 @@ static bool stored_in(planner *p, const table *t, uint32_t sym) {
     return v && v->stored;
 }
 
-/* After branches: what one of them set, and nothing before, begins as the variable around it. */
+/* Merges branches: a variable that a branch sets and that wasn't set before them starts with the
+ * enclosing value. */
 static void merge(planner *p, const table branches[3]) {
     table *t = p->now;
     const table before = copy(p, t);
@@ -135,7 +136,7 @@ static void visit_if(planner *p, const jinja_node *node) {
         branches[b] = copy(p, whole);
         p->now = &branches[b];
         if (b == 0) visit(p, node->kids[1]);
-        for (uint32_t i = 2; b == 1 && i + 1 < n; i += 2) { /* an {% if %} each */
+        for (uint32_t i = 2; b == 1 && i + 1 < n; i += 2) { /* each is like a nested {% if %} */
             table *outer = p->now, own[3];
             visit(p, node->kids[i]);
             for (int k = 0; k < 3; k++) {
@@ -179,7 +180,7 @@ static void visit(planner *p, const jinja_node *node) {
     jinja_leave(p->mem);
 }
 
-/* Whether a statement's kid is a target or a parameter. */
+/* Whether the i-th kid of a statement is a target or a parameter. */
 static bool is_target(const jinja_node *node, uint32_t i) {
     switch (node->kind) {
     case N_FOR:
@@ -204,7 +205,7 @@ static bool targets(planner *p, const jinja_node *target, uint32_t sym) {
 
 typedef enum use { UNUSED, READ, DECLARED } use;
 
-/* What happens to a name first, anywhere below, in jinja2's order. */
+/* How a name is first used in a subtree, in jinja2's order. */
 static use first_use(planner *p, const jinja_node *node, uint32_t sym) {
     if (!node) return UNUSED;
     if (node->kind == N_NAME) return node->sym == sym ? READ : UNUSED;
@@ -275,7 +276,7 @@ static void close_table(planner *p) {
     jinja_leave(p->mem);
 }
 
-/* A frame of kids[from..n) of a node; those before are what is given to it. */
+/* Plans a frame for kids[from..n) of a node. */
 static jinja_frame_plan *plan_body(planner *p, const jinja_node *node, uint32_t from, bool self) {
     table t;
     open_table(p, &t);
@@ -288,7 +289,7 @@ static jinja_frame_plan *plan_body(planner *p, const jinja_node *node, uint32_t 
     return plan;
 }
 
-/* A part of a loop: its body (with `loop`), or its condition. */
+/* Plans the frame of a loop's body (kid 3, with `loop`) or condition. */
 static jinja_frame_plan *plan_round(planner *p, const jinja_node *node, uint32_t kid) {
     table t;
     open_table(p, &t);
@@ -319,7 +320,7 @@ static void plan_loop(planner *p, jinja_node *node) {
     node->plan = plan;
 }
 
-/* A parameter `caller` must have a default, for calls without a {% call %}. */
+/* A parameter named caller needs a default, for calls without a {% call %}. */
 static void check_caller(planner *p, const jinja_node *node, uint32_t from) {
     for (uint32_t i = from; i + 1 < node->n; i++) {
         jinja_charge(p->mem, 1);
@@ -355,7 +356,6 @@ static void plan_macro(planner *p, jinja_node *node, uint32_t from) {
     }
     jinja_frame_plan *plan = finish(p);
     plan->caller = slots[0], plan->kwargs = slots[1], plan->varargs = slots[2];
-    plan->parameters = n_parameters;
     for (uint32_t i = from; i + 1 < node->n; i++) {
         if (node->kids[i]->kind == N_KEYWORD) bind(p, node->kids[i]->kids[0]);
     }
@@ -387,14 +387,14 @@ static void check_named(planner *p, const jinja_node *node) {
     bool filter = node->kind == N_FILTER;
     if (p->now->soft || (filter ? symbol->filter : symbol->test) >= 0) return;
     p->mem->at = node->pos;
-    ggtok_jinja_fail(p->mem, "there is no %s '%.*s'", filter ? "filter" : "test",
+    ggtok_jinja_fail(p->mem, "no %s named '%.*s'", filter ? "filter" : "test",
                      (int)(symbol->name->n < 60 ? symbol->name->n : 60),
                      (const char *)symbol->name->data);
 }
 
-/* Tells the names of this frame where their values are, and plans the frames inside. */
+/* Sets the frame and slot of each name in this frame, and plans the frames inside it. */
 static void bind(planner *p, const jinja_node *fixed) {
-    jinja_node *node = (jinja_node *)fixed; /* the tree is still being made */
+    jinja_node *node = (jinja_node *)fixed; /* the tree isn't shared yet */
     if (!node) return;
     bool soft = p->now->soft;
     jinja_charge(p->mem, 1);

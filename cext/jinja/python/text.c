@@ -1,9 +1,9 @@
-/* Methods of Python's str, and the filters that are like them. */
+/* Methods of Python's str, and similar filters. */
 #include "jinja/python/dialect.h"
 #include "jinja/python/functions.h"
 #include "unicode/unicode.h"
 
-static jinja_value give(jinja_text *t) {
+static jinja_value text_value(jinja_text *t) {
     return jinja_of_text(t);
 }
 static jinja_text *text_of(jinja_env *e, jinja_value v) {
@@ -28,10 +28,10 @@ static bool is_cased(uint32_t c) {
     return changes(c, JINJA_LOWER) || changes(c, JINJA_UPPER);
 }
 
-typedef enum how { LOWER, UPPER, CAPITALIZE, TITLE, SWAP, FOLD } how;
+typedef enum change { LOWER, UPPER, CAPITALIZE, TITLE, SWAP, FOLD } change;
 
-/* With labels if the characters stay as many, else with the one label of all. */
-static jinja_text *change_case(jinja_env *e, jinja_text *t, how mem) {
+/* Keeps the labels, unless parts differ and a character becomes several: those lose theirs. */
+static jinja_text *change_case(jinja_env *e, jinja_text *t, change how) {
     jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n + 16);
     const uint8_t *p = t->data, *end = p + t->n;
     bool after = false;
@@ -42,14 +42,16 @@ static jinja_text *change_case(jinja_env *e, jinja_text *t, how mem) {
     while (p < end) {
         const uint8_t *start = p;
         uint32_t c = utf8_next(&p), out[3];
-        jinja_case way = mem == UPPER ? JINJA_UPPER : JINJA_LOWER;
-        if (mem == CAPITALIZE && start == t->data) way = JINJA_TITLE;
-        if (mem == TITLE && !after) way = JINJA_TITLE;
-        if (mem == SWAP) {
+        jinja_case way = how == UPPER ? JINJA_UPPER : JINJA_LOWER;
+        if (how == CAPITALIZE && start == t->data) way = JINJA_TITLE;
+        if (how == TITLE && !after) way = JINJA_TITLE;
+        if (how == SWAP) {
             bool high = changes(c, JINJA_LOWER), low = changes(c, JINJA_UPPER);
-            way = high && low ? JINJA_TITLE : low ? JINJA_UPPER : JINJA_LOWER; /* titles stay */
+            way = high && low ? JINJA_TITLE
+                  : low       ? JINJA_UPPER
+                              : JINJA_LOWER; /* a title-case letter stays */
         }
-        if (mem == FOLD) way = JINJA_FOLD;
+        if (how == FOLD) way = JINJA_FOLD;
         after = is_cased(c);
         unsigned n = ggtok_jinja_case_of(c, way, out);
         while (jinja_text_end(t, part) <= (size_t)(start - t->data)) part++;
@@ -66,7 +68,7 @@ static jinja_text *change_case(jinja_env *e, jinja_text *t, how mem) {
 
 #define CASE_METHOD(name, way) \
     jinja_value name(jinja_env *e, jinja_value *v) { \
-        return give(change_case(e, ggtok_jinja_str(e, v[0]), way)); \
+        return text_value(change_case(e, ggtok_jinja_str(e, v[0]), way)); \
     }
 CASE_METHOD(ggtok_jinja_py_lower, LOWER)
 CASE_METHOD(ggtok_jinja_py_upper, UPPER)
@@ -75,7 +77,7 @@ CASE_METHOD(ggtok_jinja_py_title, TITLE)
 CASE_METHOD(ggtok_jinja_py_swapcase, SWAP)
 CASE_METHOD(ggtok_jinja_py_casefold, FOLD)
 
-/* The filter's titles: a capital after white space and -({[<. */
+/* The title filter: capitalizes after white space and any of -({[<. */
 jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
     jinja_text *t = ggtok_jinja_str(e, v[0]);
     jinja_builder b = ggtok_jinja_builder_new(&e->arena, t->n);
@@ -89,7 +91,7 @@ jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
         uint32_t c = i < t->n ? utf8_next(&p) : 0;
         bool now = i < t->n && (ggtok_jinja_is_space(c) || (c < 0x80 && strchr("-({[<", (int)c)));
         if (i < t->n && now == separators) continue;
-        if (i > begin) { /* upper() of the first, lower() of the others */
+        if (i > begin) { /* the first in upper case, the rest in lower case */
             size_t first = begin + utf8_lead_len(t->data[begin]);
             jinja_text *head = ggtok_jinja_text_cut(&e->arena, t, begin, first);
             jinja_text *tail = ggtok_jinja_text_cut(&e->arena, t, first, i);
@@ -99,7 +101,7 @@ jinja_value ggtok_jinja_py_title_filter(jinja_env *e, jinja_value *v) {
         begin = i;
         separators = now;
     }
-    return give(ggtok_jinja_builder_end(&b));
+    return text_value(ggtok_jinja_builder_end(&b));
 }
 
 /* ---- strip ---- */
@@ -136,13 +138,13 @@ static jinja_text *strip(jinja_env *e, jinja_text *t, jinja_value chars, bool le
 }
 
 jinja_value ggtok_jinja_py_strip(jinja_env *e, jinja_value *v) {
-    return give(strip(e, ggtok_jinja_str(e, v[0]), v[1], true, true));
+    return text_value(strip(e, ggtok_jinja_str(e, v[0]), v[1], true, true));
 }
 jinja_value ggtok_jinja_py_lstrip(jinja_env *e, jinja_value *v) {
-    return give(strip(e, text_of(e, v[0]), v[1], true, false));
+    return text_value(strip(e, text_of(e, v[0]), v[1], true, false));
 }
 jinja_value ggtok_jinja_py_rstrip(jinja_env *e, jinja_value *v) {
-    return give(strip(e, text_of(e, v[0]), v[1], false, true));
+    return text_value(strip(e, text_of(e, v[0]), v[1], false, true));
 }
 
 /* ---- search ---- */
@@ -218,7 +220,7 @@ static bool has_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t beg
     return !memcmp(t->data + (last ? end - with->n : begin), with->data, with->n);
 }
 
-/* One of a tuple's, or the text itself. */
+/* Whether the text has the affix, or one of a tuple of affixes. */
 static bool has_any_affix(jinja_env *e, jinja_text *t, jinja_value affix, size_t begin, size_t end,
                           bool last) {
     if (affix.type != JINJA_TUPLE) return has_affix(e, t, affix, begin, end, last);
@@ -246,12 +248,12 @@ jinja_value ggtok_jinja_py_endswith(jinja_env *e, jinja_value *v) {
 jinja_value ggtok_jinja_py_removeprefix(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]), *with = text_of(e, v[1]);
     bool has = has_affix(e, t, v[1], 0, t->n, false);
-    return give(ggtok_jinja_text_cut(&e->arena, t, has ? with->n : 0, t->n));
+    return text_value(ggtok_jinja_text_cut(&e->arena, t, has ? with->n : 0, t->n));
 }
 jinja_value ggtok_jinja_py_removesuffix(jinja_env *e, jinja_value *v) {
     jinja_text *t = text_of(e, v[0]), *with = text_of(e, v[1]);
     bool has = has_affix(e, t, v[1], 0, t->n, true);
-    return give(ggtok_jinja_text_cut(&e->arena, t, 0, t->n - (has ? with->n : 0)));
+    return text_value(ggtok_jinja_text_cut(&e->arena, t, 0, t->n - (has ? with->n : 0)));
 }
 
 /* ---- split, replace, join ---- */
@@ -259,7 +261,7 @@ jinja_value ggtok_jinja_py_removesuffix(jinja_env *e, jinja_value *v) {
 static void push_cut(jinja_env *e, jinja_list *list, const jinja_text *t, size_t a, size_t b) {
     jinja_text *cut = ggtok_jinja_text_cut(&e->arena, t, a, b);
     cut->safe = t->safe;
-    ggtok_jinja_list_push(&e->arena, list, give(cut));
+    ggtok_jinja_list_push(&e->arena, list, text_value(cut));
 }
 
 static void split_at_space(jinja_env *e, jinja_list *list, jinja_text *t, int64_t times) {
@@ -271,7 +273,7 @@ static void split_at_space(jinja_env *e, jinja_list *list, jinja_text *t, int64_
         at = (size_t)(p - t->data);
         if (p == end) return;
         if (!times--) {
-            push_cut(e, list, t, at, t->n); /* white space behind it stays */
+            push_cut(e, list, t, at, t->n); /* the rest keeps its trailing white space */
             return;
         }
         for (next = p; p < end && !ggtok_jinja_is_space(utf8_next(&next)); p = next) continue;
@@ -289,7 +291,7 @@ static void rsplit_at_space(jinja_env *e, jinja_list *list, jinja_text *t, int64
         size_t begin = end = rest->n;
         if (!end) return;
         if (!times--) {
-            push_cut(e, list, t, 0, end); /* white space before it stays */
+            push_cut(e, list, t, 0, end); /* the rest keeps its leading white space */
             return;
         }
         while (begin) {
@@ -420,7 +422,7 @@ jinja_text *ggtok_jinja_py_replaced(jinja_env *e, jinja_text *t, jinja_text *old
 
 jinja_value ggtok_jinja_py_replace(jinja_env *e, jinja_value *v) {
     int64_t times = v[3].type == JINJA_ABSENT ? -1 : ggtok_jinja_index(e, v[3]);
-    return give(
+    return text_value(
         ggtok_jinja_py_replaced(e, text_of(e, v[0]), text_of(e, v[1]), text_of(e, v[2]), times));
 }
 
@@ -437,7 +439,7 @@ jinja_value ggtok_jinja_py_join(jinja_env *e, jinja_value *v) {
         if (i) ggtok_jinja_builder_text(&b, by);
         ggtok_jinja_builder_text(&b, items->data[i].as.text);
     }
-    return give(ggtok_jinja_builder_end(&b));
+    return text_value(ggtok_jinja_builder_end(&b));
 }
 
 /* ---- widths ---- */
@@ -453,7 +455,8 @@ static jinja_value pad(jinja_env *e, jinja_value *v, char how) {
                            : text_of(e, v[2]);
     if (ggtok_jinja_chars(mem, fill) != 1)
         ggtok_jinja_fail(mem, "The fill character must be exactly one character long");
-    if (room > (int64_t)JINJA_MAX_TEXT) ggtok_jinja_fail(mem, "a width of %lld", (long long)width);
+    if (room > (int64_t)JINJA_MAX_TEXT)
+        ggtok_jinja_fail(mem, "a width of %lld is not supported", (long long)width);
     int64_t left = how == 'r' || how == 'z' ? room : how == 'l' ? 0 : room / 2 + (room & width & 1);
     int label = ggtok_jinja_text_label(mem, t);
     bool same = label >= 0 && ggtok_jinja_text_label(mem, fill) == label;
@@ -467,7 +470,7 @@ static jinja_value pad(jinja_env *e, jinja_value *v, char how) {
         ggtok_jinja_builder_add(&b, fill->data, fill->n, same ? (uint8_t)label : 0);
     }
     if (left == room) ggtok_jinja_builder_cut(&b, t, sign, t->n);
-    return give(ggtok_jinja_builder_end(&b));
+    return text_value(ggtok_jinja_builder_end(&b));
 }
 
 jinja_value ggtok_jinja_py_center(jinja_env *e, jinja_value *v) {
@@ -483,7 +486,7 @@ jinja_value ggtok_jinja_py_zfill(jinja_env *e, jinja_value *v) {
     return pad(e, v, 'z');
 }
 
-/* ---- questions ---- */
+/* ---- predicates ---- */
 
 typedef enum question {
     IS_ALPHA,
@@ -516,7 +519,7 @@ static jinja_value ask(jinja_env *e, jinja_value v, question q) {
     jinja_text *t = ggtok_jinja_str(e, v);
     const uint8_t *p = t->data, *end = p + t->n;
     bool seen = q == IS_ASCII, all = true;
-    jinja_charge(&e->arena, 1 + 4 * (uint64_t)t->n); /* several searches in tables */
+    jinja_charge(&e->arena, 1 + 4 * (uint64_t)t->n); /* several table lookups each */
     while (all && p < end) all = answers(q, utf8_next(&p), &seen);
     return jinja_bool(all && seen);
 }

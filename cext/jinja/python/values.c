@@ -1,4 +1,4 @@
-/* Python's values: truth, order, equality, arithmetic, items. */
+/* Truth, order, equality, arithmetic, items and slices of values. */
 #include <math.h>
 
 #include "jinja/python/dialect.h"
@@ -7,7 +7,7 @@
 /* ---- types ---- */
 
 void ggtok_jinja_fail_undefined(jinja_env *e, jinja_value v) {
-    if (v.id) ggtok_jinja_fail(&e->arena, "this method isn't for templates: it changes values");
+    if (v.id) ggtok_jinja_fail(&e->arena, "the sandbox hides this method: it changes its value");
     if (!v.as.text) ggtok_jinja_fail(&e->arena, "the value is undefined");
     int n = v.as.text->n < 80 ? (int)v.as.text->n : 80;
     ggtok_jinja_fail(&e->arena, "'%.*s' is undefined", n, (const char *)v.as.text->data);
@@ -121,7 +121,7 @@ jinja_list *ggtok_jinja_items(jinja_env *e, jinja_value v) {
         return list;
     case JINJA_LAZY:
         if (v.as.list->view) return v.as.list;
-        list = ggtok_jinja_list_new(mem, 0); /* what is left */
+        list = ggtok_jinja_list_new(mem, 0); /* the rest */
         for (jinja_value item; ggtok_jinja_next(e, v.as.list, &item);) {
             ggtok_jinja_list_push(mem, list, item);
         }
@@ -163,7 +163,7 @@ static int64_t int_of(jinja_value v) {
     return v.type == JINJA_BOOL ? v.as.truth : v.as.i;
 }
 
-/* -1, 0, 1: exactly, not as doubles. */
+/* -1, 0 or 1: an exact comparison, not one of doubles. */
 static int compare_with_float(int64_t i, double f) {
     if (f >= 9223372036854775808.0) return -1;
     if (f < -9223372036854775808.0) return 1;
@@ -173,7 +173,7 @@ static int compare_with_float(int64_t i, double f) {
     return rest > 0 ? -1 : rest < 0;
 }
 
-/* -1, 0, 1, or 2: not comparable (NaN). */
+/* -1, 0 or 1; 2 if one is NaN. */
 static int compare_numbers(jinja_value a, jinja_value b) {
     bool a_floats = a.type == JINJA_FLOAT, b_floats = b.type == JINJA_FLOAT;
     double x = a.as.f, y = b.as.f;
@@ -334,14 +334,14 @@ static bool multiply(int64_t a, int64_t b, int64_t *out) {
     return true;
 }
 
-/* The double that is nearest to a / b: beyond 53 bits, the doubles' quotient may not be. */
+/* The double nearest to a / b. Beyond 53 bits, dividing doubles may round twice. */
 static double quotient(int64_t a, int64_t b) {
     const uint64_t exact = (uint64_t)1 << 53, enough = (uint64_t)1 << 55;
     uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
     if (!x || (x <= exact && y <= exact)) return (double)a / (double)b;
     uint64_t q = x / y, rest = x % y;
     int exponent = 0;
-    for (; q < enough; exponent--) { /* one more bit of the quotient */
+    for (; q < enough; exponent--) { /* adds a bit to the quotient */
         bool one = rest >= y - rest;
         rest = one ? rest - (y - rest) : 2 * rest;
         q = q << 1 | one;
@@ -370,7 +370,7 @@ static jinja_value power(jinja_env *e, int64_t base, int64_t exponent) {
     return jinja_int(result);
 }
 
-enum { LONG_ARITHMETIC = 8 }; /* steps of a remainder, a quotient, a power */
+enum { LONG_ARITHMETIC = 8 }; /* steps of a remainder, quotient or power */
 
 static jinja_value of_ints(jinja_env *e, jinja_operator op, int64_t a, int64_t b) {
     jinja_arena *mem = &e->arena;
@@ -412,10 +412,11 @@ static jinja_value of_floats(jinja_env *e, jinja_operator op, double a, double b
     case JINJA_POW: {
         if (a == 0 && b < 0) ggtok_jinja_fail(mem, "0.0 cannot be raised to a negative power");
         if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b)) {
-            ggtok_jinja_fail(mem, "complex numbers aren't supported");
+            ggtok_jinja_fail(mem, "complex numbers are not supported");
         }
         double p = pow(a, b);
-        if (isinf(p) && isfinite(a) && isfinite(b)) ggtok_jinja_fail(mem, "a float is too large");
+        if (isinf(p) && isfinite(a) && isfinite(b))
+            ggtok_jinja_fail(mem, "the result is too large for a float");
         return jinja_float(p);
     }
     default:
@@ -431,7 +432,7 @@ static jinja_value repeat(jinja_env *e, jinja_value v, int64_t times) {
     if (times < 0) times = 0;
     uint64_t n = v.type == JINJA_STRING ? v.as.text->n : 16 * (uint64_t)v.as.list->n;
     if (n && (uint64_t)times > mem->bytes_left / n) {
-        ggtok_jinja_fail(mem, "a repeated value takes more memory than the template may");
+        ggtok_jinja_fail(mem, "repeating the value exceeds the template's memory limit");
     }
     if (v.type == JINJA_STRING) {
         jinja_builder b = ggtok_jinja_builder_new(mem, (size_t)(n * (uint64_t)times));
@@ -534,7 +535,7 @@ static int64_t bound(jinja_env *e, jinja_value v, int64_t n, int64_t least, int6
     return i < least ? least : i > most ? most : i;
 }
 
-/* Where a slice of a range begins or ends, which may be outside of it. */
+/* A bound of a sliced range, which may lie outside the range. */
 static int64_t bound_of_range(jinja_env *e, const jinja_range *r, int64_t i) {
     int64_t offset = of_ints(e, JINJA_MUL, i, r->step).as.i;
     return of_ints(e, JINJA_ADD, r->start, offset).as.i;
