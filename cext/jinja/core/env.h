@@ -105,7 +105,7 @@ static inline void jinja_note_value(jinja_env *e, jinja_value v, unsigned notes)
     if (e->notes && v.id && v.id <= e->n_notes) e->notes[v.id - 1] |= (uint8_t)notes;
 }
 
-/* Local time in strftime's format; NULL where C's function would return an empty text. */
+/* Formats the local time; NULL if llama.cpp would fail: an empty result, or over 99 bytes. */
 jinja_text *ggtok_jinja_strftime(jinja_arena *mem, const jinja_time *now, const jinja_text *format,
                                  jinja_dialect dialect);
 
@@ -141,8 +141,7 @@ struct jinja_function {
     const jinja_node *node;      /* of a macro or call block */
     const jinja_value *snapshot; /* llama.cpp's caller(): the variables at its call block */
     struct jinja_frame *frame;   /* transformers: the frame that it was defined in */
-    jinja_text *own_name;
-    const void *extra;
+    const void *row;             /* of a builtin: its row in the dialect's table */
 };
 
 #endif

@@ -14,7 +14,6 @@ typedef struct jinja_parser {
     size_t n_kids, cap_kids;
     uint32_t depth;
     uint32_t loops; /* open {% for %} in this macro or call block */
-    bool in_test;   /* transformers: `x is test arg` takes no further test */
 } jinja_parser;
 
 /* The limit of nested brackets, blocks and conditions. */

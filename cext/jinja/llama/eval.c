@@ -20,7 +20,7 @@ static bool is_nothing(jinja_value v) {
 static jinja_value new_function(jinja_env *e, const jinja_llama_row *row, const jinja_value *self) {
     jinja_function *f = jinja_alloc(&e->arena, sizeof *f);
     *f = (jinja_function){.kind = JINJA_BUILTIN, .name = row->name, .builtin = row->run};
-    f->extra = row;
+    f->row = row;
     if (self) f->bound = true, f->self = *self;
     return jinja_new_id(e, (jinja_value){.type = JINJA_FUNCTION, .as.function = f});
 }

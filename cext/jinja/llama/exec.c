@@ -349,7 +349,7 @@ jinja_value ggtok_jinja_llama_invoke(jinja_env *e, jinja_value function, jinja_a
         jinja_leave(&e->arena);
         return text;
     }
-    const jinja_llama_row *row = f->extra;
+    const jinja_llama_row *row = f->row;
     if (row->unsupported)
         ggtok_jinja_fail(&e->arena, "llama.cpp's dialect doesn't support %s", row->unsupported);
     if (f->bound) {

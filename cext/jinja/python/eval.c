@@ -6,7 +6,7 @@
 jinja_value ggtok_jinja_python_function(jinja_env *e, const jinja_python_row *row,
                                         const jinja_value *self) {
     jinja_function *f = jinja_alloc(&e->arena, sizeof *f);
-    *f = (jinja_function){.kind = JINJA_BUILTIN, .name = row->name, .extra = row};
+    *f = (jinja_function){.kind = JINJA_BUILTIN, .name = row->name, .row = row};
     if (self) f->bound = true, f->self = *self;
     return (jinja_value){.type = JINJA_FUNCTION, .as.function = f};
 }
@@ -257,7 +257,7 @@ jinja_value ggtok_jinja_python_invoke(jinja_env *e, jinja_value function, jinja_
         args->v--, args->n++;
         args->v[0] = f->self;
     }
-    return ggtok_jinja_python_apply(e, f->extra, args);
+    return ggtok_jinja_python_apply(e, f->row, args);
 }
 
 jinja_value ggtok_jinja_python_eval_call(jinja_env *e, const jinja_node *node) {

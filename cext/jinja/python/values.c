@@ -226,7 +226,7 @@ bool ggtok_jinja_python_equal(jinja_arena *mem, jinja_value a, jinja_value b) {
     }
     case JINJA_FUNCTION:
         return a.as.function == b.as.function ||
-               (a.as.function->extra && a.as.function->extra == b.as.function->extra &&
+               (a.as.function->row && a.as.function->row == b.as.function->row &&
                 !a.as.function->bound && !b.as.function->bound);
     default: return a.as.list == b.as.list;
     }
