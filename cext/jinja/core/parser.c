@@ -302,17 +302,17 @@ static const jinja_node *parse_any(jinja_parser *p) {
     }
 }
 
-const jinja_node *ggtok_jinja_parse_block(jinja_parser *p, const char *const *ends) {
+const jinja_node *ggtok_jinja_parse_block(jinja_parser *p, const char *const *end_names) {
     size_t mark = p->n_kids;
     uint32_t pos = p->next->pos;
     ggtok_jinja_nest(p);
     for (;;) {
-        for (const char *const *end = ends; *end; end++) {
+        for (const char *const *end = end_names; *end; end++) {
             if (!ggtok_jinja_at_statement(p, *end)) continue;
             p->depth--;
             return ggtok_jinja_node_new(p, N_BLOCK, pos, mark);
         }
-        if (p->next == p->last) ggtok_jinja_fail_token(p, ends[0]);
+        if (p->next == p->last) ggtok_jinja_fail_token(p, end_names[0]);
         ggtok_jinja_push(p, parse_any(p));
     }
 }

@@ -51,7 +51,7 @@ const jinja_node *ggtok_jinja_parse_or(jinja_parser *p); /* without `a if b else
 /* Statements. */
 /* Parses statements up to a tag with one of the NULL-terminated names. The tag's {% is the next
  * token then. */
-const jinja_node *ggtok_jinja_parse_block(jinja_parser *p, const char *const *ends);
+const jinja_node *ggtok_jinja_parse_block(jinja_parser *p, const char *const *end_names);
 bool ggtok_jinja_at_statement(const jinja_parser *p, const char *name);
 
 #endif

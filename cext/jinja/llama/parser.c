@@ -259,7 +259,7 @@ static void take_tag(jinja_parser *p) {
 }
 
 static const jinja_node *parse_set(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endset", NULL};
+    static const char *const end_names[] = {"endset", NULL};
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, parse_sequence(p, false));
     if (ggtok_jinja_skip(p, T_ASSIGN)) {
@@ -269,30 +269,31 @@ static const jinja_node *parse_set(jinja_parser *p, uint32_t pos) {
     }
     expect_close(p);
     ggtok_jinja_push(p, NULL);
-    ggtok_jinja_push(p, ggtok_jinja_parse_block(p, ends));
+    ggtok_jinja_push(p, ggtok_jinja_parse_block(p, end_names));
     take_tag(p);
     return ggtok_jinja_node_new(p, N_SET_BLOCK, pos, mark);
 }
 
 static const jinja_node *parse_if(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endif", "elif", "else", NULL}, *const end[] = {"endif",
-                                                                                       NULL};
+    static const char *const end_names[] = {"endif", "elif", "else", NULL};
+    static const char *const last_name[] = {"endif", NULL};
     size_t mark = p->n_kids;
     do {
         ggtok_jinja_push(p, ggtok_jinja_parse_expression(p));
         expect_close(p);
-        ggtok_jinja_push(p, ggtok_jinja_parse_block(p, ends));
+        ggtok_jinja_push(p, ggtok_jinja_parse_block(p, end_names));
     } while (ggtok_jinja_at_statement(p, "elif") && (p->next += 2));
     if (ggtok_jinja_at_statement(p, "else")) {
         take_tag(p);
-        ggtok_jinja_push(p, ggtok_jinja_parse_block(p, end));
+        ggtok_jinja_push(p, ggtok_jinja_parse_block(p, last_name));
     }
     take_tag(p);
     return ggtok_jinja_node_new(p, N_IF, pos, mark);
 }
 
 static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endfor", "else", NULL}, *const end[] = {"endfor", NULL};
+    static const char *const end_names[] = {"endfor", "else", NULL};
+    static const char *const last_name[] = {"endfor", NULL};
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, parse_sequence(p, true));
     if (!ggtok_jinja_skip_name(p, "in")) ggtok_jinja_fail_token(p, "'in'");
@@ -306,11 +307,11 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
         ggtok_jinja_push(p, NULL);
     }
     p->loops++;
-    ggtok_jinja_push(p, ggtok_jinja_parse_block(p, ends));
+    ggtok_jinja_push(p, ggtok_jinja_parse_block(p, end_names));
     p->loops--;
     if (ggtok_jinja_at_statement(p, "else")) {
         take_tag(p);
-        ggtok_jinja_push(p, ggtok_jinja_parse_block(p, end));
+        ggtok_jinja_push(p, ggtok_jinja_parse_block(p, last_name));
     } else {
         ggtok_jinja_push(p, NULL);
     }
@@ -319,22 +320,22 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
 }
 
 /* The body of a macro or call block, whose breaks don't belong to a loop around it. */
-static const jinja_node *parse_body(jinja_parser *p, const char *const *ends) {
+static const jinja_node *parse_body(jinja_parser *p, const char *const *end_names) {
     uint32_t loops = p->loops;
     p->loops = 0;
-    const jinja_node *body = ggtok_jinja_parse_block(p, ends);
+    const jinja_node *body = ggtok_jinja_parse_block(p, end_names);
     p->loops = loops;
     take_tag(p);
     return body;
 }
 
 static const jinja_node *parse_macro(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endmacro", NULL};
+    static const char *const end_names[] = {"endmacro", NULL};
     size_t mark = p->n_kids;
     const jinja_node *name = parse_primary(p);
     parse_arguments(p);
     expect_close(p);
-    ggtok_jinja_push(p, parse_body(p, ends));
+    ggtok_jinja_push(p, parse_body(p, end_names));
     jinja_node *node = ggtok_jinja_node_new(p, N_MACRO, pos, mark);
     node->flag = name->kind != N_NAME; /* fails when it is run */
     node->sym = name->sym;
@@ -342,7 +343,7 @@ static const jinja_node *parse_macro(jinja_parser *p, uint32_t pos) {
 }
 
 static const jinja_node *parse_call_block(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endcall", NULL};
+    static const char *const end_names[] = {"endcall", NULL};
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, NULL);
     if (jinja_at(p, T_LPAREN)) parse_arguments(p);
@@ -350,16 +351,16 @@ static const jinja_node *parse_call_block(jinja_parser *p, uint32_t pos) {
     if (callee->kind != N_NAME) ggtok_jinja_fail_token(p, "the name of a macro");
     p->kids[mark] = parse_call(p, callee);
     expect_close(p);
-    ggtok_jinja_push(p, parse_body(p, ends));
+    ggtok_jinja_push(p, parse_body(p, end_names));
     return ggtok_jinja_node_new(p, N_CALL_BLOCK, pos, mark);
 }
 
 static const jinja_node *parse_filter_block(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endfilter", NULL};
+    static const char *const end_names[] = {"endfilter", NULL};
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, parse_filter(p, NULL));
     expect_close(p);
-    ggtok_jinja_push(p, ggtok_jinja_parse_block(p, ends));
+    ggtok_jinja_push(p, ggtok_jinja_parse_block(p, end_names));
     take_tag(p);
     return ggtok_jinja_node_new(p, N_FILTER_BLOCK, pos, mark);
 }

@@ -368,18 +368,19 @@ static void expect_close(jinja_parser *p) {
 }
 
 /* A block up to one of the end tags. Consumes the tag up to its name. */
-static const jinja_node *parse_body(jinja_parser *p, const char *const *ends,
+static const jinja_node *parse_body(jinja_parser *p, const char *const *end_names,
                                     const jinja_token **end) {
     ggtok_jinja_skip(p, T_COLON);
     expect_close(p);
-    const jinja_node *body = ggtok_jinja_parse_block(p, ends);
+    const jinja_node *body = ggtok_jinja_parse_block(p, end_names);
     if (end) *end = p->next + 1;
     p->next += 2;
     return body;
 }
 
 static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endfor", "else", NULL}, *const last[] = {"endfor", NULL};
+    static const char *const end_names[] = {"endfor", "else", NULL};
+    static const char *const last_name[] = {"endfor", NULL};
     size_t mark = p->n_kids;
     const jinja_token *end;
     ggtok_jinja_push(p, parse_targets(p, PRIMARIES, "in"));
@@ -388,29 +389,29 @@ static const jinja_node *parse_for(jinja_parser *p, uint32_t pos) {
     ggtok_jinja_push(p, ggtok_jinja_skip_name(p, "if") ? ggtok_jinja_parse_expression(p) : NULL);
     bool recursive = ggtok_jinja_skip_name(p, "recursive");
     p->loops++;
-    ggtok_jinja_push(p, parse_body(p, ends, &end));
+    ggtok_jinja_push(p, parse_body(p, end_names, &end));
     p->loops--;
-    ggtok_jinja_push(p, ggtok_jinja_token_is(end, "else") ? parse_body(p, last, NULL) : NULL);
+    ggtok_jinja_push(p, ggtok_jinja_token_is(end, "else") ? parse_body(p, last_name, NULL) : NULL);
     jinja_node *node = ggtok_jinja_node_new(p, N_FOR, pos, mark);
     node->flag = recursive;
     return node;
 }
 
 static const jinja_node *parse_if(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"elif", "else", "endif", NULL}, *const last[] = {"endif",
-                                                                                        NULL};
+    static const char *const end_names[] = {"elif", "else", "endif", NULL};
+    static const char *const last_name[] = {"endif", NULL};
     size_t mark = p->n_kids;
     const jinja_token *end;
     do {
         ggtok_jinja_push(p, ggtok_jinja_python_tuple(p, false, NULL));
-        ggtok_jinja_push(p, parse_body(p, ends, &end));
+        ggtok_jinja_push(p, parse_body(p, end_names, &end));
     } while (ggtok_jinja_token_is(end, "elif"));
-    if (ggtok_jinja_token_is(end, "else")) ggtok_jinja_push(p, parse_body(p, last, NULL));
+    if (ggtok_jinja_token_is(end, "else")) ggtok_jinja_push(p, parse_body(p, last_name, NULL));
     return ggtok_jinja_node_new(p, N_IF, pos, mark);
 }
 
 static const jinja_node *parse_set(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endset", NULL};
+    static const char *const end_names[] = {"endset", NULL};
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, parse_targets(p, TARGETS, NULL));
     if (ggtok_jinja_skip(p, T_ASSIGN)) {
@@ -418,7 +419,7 @@ static const jinja_node *parse_set(jinja_parser *p, uint32_t pos) {
         return ggtok_jinja_node_new(p, N_SET, pos, mark);
     }
     ggtok_jinja_push(p, ggtok_jinja_skip(p, T_PIPE) ? parse_filter_chain(p, NULL, true) : NULL);
-    ggtok_jinja_push(p, parse_body(p, ends, NULL));
+    ggtok_jinja_push(p, parse_body(p, end_names, NULL));
     return ggtok_jinja_node_new(p, N_SET_BLOCK, pos, mark);
 }
 
@@ -444,47 +445,47 @@ static void parse_signature(jinja_parser *p) {
 }
 
 /* A body whose breaks don't belong to a loop around it. */
-static const jinja_node *parse_own_body(jinja_parser *p, const char *const *ends) {
+static const jinja_node *parse_own_body(jinja_parser *p, const char *const *end_names) {
     uint32_t loops = p->loops;
     p->loops = 0;
-    const jinja_node *body = parse_body(p, ends, NULL);
+    const jinja_node *body = parse_body(p, end_names, NULL);
     p->loops = loops;
     return body;
 }
 
 static const jinja_node *parse_macro(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endmacro", NULL};
+    static const char *const end_names[] = {"endmacro", NULL};
     size_t mark = p->n_kids;
     uint32_t sym = parse_name_only(p)->sym;
     parse_signature(p);
-    ggtok_jinja_push(p, parse_own_body(p, ends));
+    ggtok_jinja_push(p, parse_own_body(p, end_names));
     jinja_node *node = ggtok_jinja_node_new(p, N_MACRO, pos, mark);
     node->sym = sym;
     return node;
 }
 
 static const jinja_node *parse_call_block(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endcall", NULL};
+    static const char *const end_names[] = {"endcall", NULL};
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, NULL);
     if (jinja_at(p, T_LPAREN)) parse_signature(p);
     const jinja_node *call = ggtok_jinja_parse_expression(p);
     if (call->kind != N_CALL) ggtok_jinja_fail_token(p, "a call before this");
     p->kids[mark] = call;
-    ggtok_jinja_push(p, parse_own_body(p, ends));
+    ggtok_jinja_push(p, parse_own_body(p, end_names));
     return ggtok_jinja_node_new(p, N_CALL_BLOCK, pos, mark);
 }
 
 static const jinja_node *parse_filter_block(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endfilter", NULL};
+    static const char *const end_names[] = {"endfilter", NULL};
     size_t mark = p->n_kids;
     ggtok_jinja_push(p, parse_filter_chain(p, NULL, true));
-    ggtok_jinja_push(p, parse_body(p, ends, NULL));
+    ggtok_jinja_push(p, parse_body(p, end_names, NULL));
     return ggtok_jinja_node_new(p, N_FILTER_BLOCK, pos, mark);
 }
 
 static const jinja_node *parse_with(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endwith", NULL};
+    static const char *const end_names[] = {"endwith", NULL};
     size_t mark = p->n_kids;
     while (!jinja_at(p, T_CLOSE_STATEMENT) && !jinja_at(p, T_COLON)) {
         if (p->n_kids > mark) ggtok_jinja_expect(p, T_COMMA, "','");
@@ -492,13 +493,13 @@ static const jinja_node *parse_with(jinja_parser *p, uint32_t pos) {
         ggtok_jinja_expect(p, T_ASSIGN, "'='");
         ggtok_jinja_push(p, ggtok_jinja_parse_expression(p));
     }
-    ggtok_jinja_push(p, parse_body(p, ends, NULL));
+    ggtok_jinja_push(p, parse_body(p, end_names, NULL));
     return ggtok_jinja_node_new(p, N_WITH, pos, mark);
 }
 
 static const jinja_node *parse_generation(jinja_parser *p, uint32_t pos) {
-    static const char *const ends[] = {"endgeneration", NULL};
-    const jinja_node *body = parse_own_body(p, ends);
+    static const char *const end_names[] = {"endgeneration", NULL};
+    const jinja_node *body = parse_own_body(p, end_names);
     return ggtok_jinja_node_of(p, N_GENERATION, pos, body, NULL);
 }
 
