@@ -30,6 +30,9 @@ MAY_USE = {
     "api": {"base", "unicode", "index", "gguf", "pretok", "vocab", "special", "models", "decode"},
     "python": {"base", "unicode", "jinja", "arrow"},
 }
+# The same for jinja's folders: a dialect never uses the other one. What core calls in them is
+# declared in core/dialects.h.
+MAY_USE_JINJA = {"core": set(), "llama": {"core"}, "python": {"core"}}
 # The public header, with the types that errors and options have.
 MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"}
 
@@ -97,6 +100,16 @@ def test_folders_only_use_what_they_may() -> None:
                 assert folder in MAY_USE_GGTOK_H, f"{name}: {include}"
             else:
                 assert other == folder or other in MAY_USE[folder], f"{name}: {include}"
+
+
+def test_the_dialects_of_templates_only_share_their_core() -> None:
+    for path in c_files():
+        used = {name.split("/")[1] for name in includes(path) if folder_of(name) == "jinja"}
+        if folder_of(name_of(path)) == "jinja":
+            own = name_of(path).split("/")[1]
+            assert used <= {own, *MAY_USE_JINJA[own]}, path
+        else:
+            assert used <= {"core"}, path
 
 
 def test_every_source_file_has_a_folder_and_every_folder_a_paragraph() -> None:

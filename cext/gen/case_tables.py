@@ -1,4 +1,4 @@
-"""Writes jinja/case_tables.inc: Python's case maps beyond ASCII, one to three code points each.
+"""Writes jinja/python/case_tables.inc: case maps beyond ASCII, one to three code points each.
 
     python cext/gen/case_tables.py [--check]
 
@@ -15,7 +15,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
-OUTPUT = Path(__file__).parents[1] / "jinja" / "case_tables.inc"
+OUTPUT = Path(__file__).parents[1] / "jinja" / "python" / "case_tables.inc"
 VERSION = "14.0.0"
 
 

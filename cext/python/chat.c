@@ -1,17 +1,17 @@
 /*
- * Chat conversations to ids (or texts) in one call: messages are read, rendered and tokenized
- * without a Python object between them.
+ * Encodes chat conversations in one call: reads, renders and tokenizes their messages without
+ * creating Python objects in between.
  *
- *     under the GIL     read each conversation's messages into an env of its own
- *     without it        render, finish, encode, and free the env, one after the other
- *     under the GIL     lists of ids
+ *     with the GIL       read each conversation's messages into its own env
+ *     without the GIL    render, finish and encode each conversation, and free its env
+ *     with the GIL       create the results: lists of ids, numbers or texts
  *
- * The ids of many are copied together; those of a single one stay in the context until its list is
- * made, its env as long.
+ * The ids of several conversations are copied to one buffer. Those of a single conversation stay in
+ * the context, or its text in the env, until the result has been created.
  *
- * Messages are read here if they are regular: exactly dicts of exactly str, as nearly all are.
- * What isn't, goes the way through Python (ggtok/chat/server.py, transformers.py), which decides
- * what it means: this function only says which messages they are. Both ways give the same.
+ * Reads ordinary messages only: exact dicts of exact str, as nearly all are. For other messages,
+ * the result lists their indices, and Python (ggtok/chat/server.py, transformers.py) decides what
+ * they mean. Either path gives the same result.
  */
 #include "python/chat.h"
 
@@ -20,23 +20,23 @@
 #include "python/values.h"
 #include "unicode/utf8_valid.h"
 
-/* How messages are prepared: ggtok/chat/plan.py has the same numbers. */
+/* How to prepare messages, and what to return: the same bits as in ggtok/chat/plan.py. */
 enum {
-    TYPED = 1,       /* a content that is text becomes a list of one part */
-    DEVELOPER = 2,   /* `developer` becomes `system` */
-    NO_SYSTEM = 4,   /* a first system message is irregular */
-    NO_REASON = 8,   /* a message with reasoning is irregular */
-    PREFILL = 16,    /* a last message of the assistant's is irregular */
-    GENERATION = 32, /* add_generation_prompt is set */
-    BOTH_WAYS = 64,  /* and what isn't set must render, too */
-    COUNT = 128,     /* what is wanted: a number, */
-    TEXT = 256,      /* a text; else ids */
-    TRUSTED = 512,   /* control tokens are parsed everywhere */
-    PREPARED = 1024  /* a message alone in a tuple was prepared by Python */
+    TYPED = 1,        /* turn string contents into lists of one part */
+    DEVELOPER = 2,    /* turn the role `developer` into `system` */
+    NO_SYSTEM = 4,    /* a system message at the beginning needs Python */
+    NO_REASON = 8,    /* a message with reasoning needs Python */
+    PREFILL = 16,     /* an assistant's message at the end needs Python */
+    GENERATION = 32,  /* set add_generation_prompt */
+    RENDER_BOTH = 64, /* rendering with the opposite add_generation_prompt must succeed, too */
+    COUNT = 128,      /* return the number of ids */
+    TEXT = 256,       /* return the text; without COUNT and TEXT, the ids */
+    TRUSTED = 512,    /* parse control tokens in messages, too */
+    PREPARED = 1024   /* Python has prepared the messages that are in a tuple */
 };
 
-/* Fields of a plan, a tuple. */
-enum { TEMPLATE, VARIABLES, SHAPE, FLAGS, ENDS, ROLES, N_FIELDS };
+/* The fields of a plan, which is a tuple. */
+enum { TEMPLATE, VARIABLES, SHAPE, FLAGS, FINISH, ROLES, N_FIELDS };
 
 typedef struct plan {
     PyObject *self;
@@ -44,20 +44,20 @@ typedef struct plan {
     jinja_dialect dialect;
     PyObject *variables; /* a dict of plain data */
     unsigned long shape, flags;
-    jinja_ends ends;
-    PyObject *roles; /* a set of those that count as the template's */
+    jinja_finish_options finish;
+    PyObject *roles; /* the set of roles that count as text of the template */
     jinja_time now;
 } plan;
 
-typedef enum outcome { READ, IRREGULAR, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
+typedef enum outcome { READ, NEEDS_PYTHON, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
 
 typedef struct job {
-    jinja_env *env, *other; /* other: to be rendered the other way, for its errors */
+    jinja_env *env, *other; /* other: for RENDER_BOTH */
     outcome outcome;
-    size_t begin, n;       /* of its ids or bytes in what all share, */
-    const void *alone;     /* or where they are: the only job's stay where they were made */
-    Py_ssize_t *irregular; /* which messages are */
-    size_t n_irregular, cap_irregular;
+    size_t begin, n;        /* the result in the shared buffer, in bytes; n ids if only counted */
+    const void *alone;      /* the result of the only job, which isn't copied */
+    Py_ssize_t *for_python; /* indices of the messages that need Python */
+    size_t n_for_python, cap_for_python;
     jinja_error error;
     ggtok_error encode_error;
 } job;
@@ -71,24 +71,24 @@ typedef struct reading {
 
 /* ---- messages ---- */
 
-/* A message's role, which most often is that of one shortly before. */
+/* A cached role. Most messages have the role of one of the two messages before. */
 typedef struct known_role {
-    PyObject *object; /* borrowed from a message, */
-    const char *data; /* as its UTF-8; NULL: it has none */
+    PyObject *object; /* borrowed from a message */
+    const char *data; /* its UTF-8, owned by it; NULL if it has none */
     Py_ssize_t n;
     bool system, developer, assistant;
     const jinja_text *text; /* NULL: not read yet */
 } known_role;
 
 enum { ROLES_KEPT = 2 };
-typedef struct words { /* made once a conversation */
+typedef struct words { /* created once per conversation */
     jinja_value role, content, reasoning, name, call, type, text;
     known_role roles[ROLES_KEPT];
-    unsigned oldest; /* of them */
+    unsigned oldest; /* counts replacements: the next is roles[oldest % ROLES_KEPT] */
 } words;
 
 static jinja_value word(reader *r, const char *s, uint8_t label) {
-    return jinja_of_text(ggtok_jinja_text_of(r->h, s, strlen(s), label));
+    return jinja_of_text(ggtok_jinja_text_of(r->mem, s, strlen(s), label));
 }
 
 static bool is_key(const char *key, Py_ssize_t n, const char *name) {
@@ -97,7 +97,7 @@ static bool is_key(const char *key, Py_ssize_t n, const char *name) {
 
 static jinja_value read_role(reader *r, const plan *p, PyObject *role) {
     jinja_value v = ggtok_py_read_object(r, role);
-    if (PySet_Contains(p->roles, role) == 1) v.as.text->label = JINJA_OWN;
+    if (PySet_Contains(p->roles, role) == 1) v.as.text->label = JINJA_FROM_TEMPLATE;
     return v;
 }
 
@@ -121,22 +121,22 @@ static known_role *role_of(words *w, PyObject *object) {
     return role;
 }
 
-/* A text of the message's own, for `is sameas`, over the bytes of the role. */
+/* A new text for each message, so that `is sameas` tells them apart; the bytes are shared. */
 static jinja_value value_of_role(reader *r, const plan *p, known_role *role) {
     if (!role->text) {
         jinja_value v = read_role(r, p, role->object);
         role->text = v.as.text;
         return v;
     }
-    jinja_text *text = jinja_alloc(r->h, sizeof *text);
+    jinja_text *text = jinja_alloc(r->mem, sizeof *text);
     *text = *role->text;
-    ggtok_jinja_env_grow(r->env, 8 + text->n); /* as if it were read again */
+    ggtok_jinja_env_grow(r->env, 8 + text->n); /* charge as if it were read again */
     return jinja_of_text(text);
 }
 
-/* A message as llama-server passes it on; false: it is irregular. */
-static bool read_served(reader *r, const plan *p, words *w, PyObject *message, bool is_first,
-                        bool is_last, jinja_value *out) {
+/* Reads a message as llama-server passes it to a template; false if it needs Python. */
+static bool read_llama(reader *r, const plan *p, words *w, PyObject *message, bool is_first,
+                       bool is_last, jinja_value *out) {
     PyObject *key, *value, *role = NULL, *content = NULL, *reasoning = NULL, *name = NULL,
                            *call = NULL;
     Py_ssize_t at = 0, n;
@@ -166,38 +166,40 @@ static bool read_served(reader *r, const plan *p, words *w, PyObject *message, b
     if (is_last && p->shape & PREFILL && known->assistant) return false;
     if (is_first && p->shape & NO_SYSTEM && (known->system || known->developer)) return false;
     if (reasoning && p->shape & NO_REASON) return false;
-    jinja_dict *dict = ggtok_jinja_dict_new(r->h, 4);
+    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, 4);
     jinja_value said = content == Py_None ? word(r, "", 0) : ggtok_py_read_object(r, content);
     if (p->shape & TYPED) {
-        jinja_list *parts = ggtok_jinja_list_new(r->h, 1);
-        jinja_dict *part = ggtok_jinja_dict_new(r->h, 2);
-        ggtok_jinja_dict_add(r->h, part, w->type, word(r, "text", JINJA_OWN));
-        ggtok_jinja_dict_add(r->h, part, w->text, said);
-        ggtok_jinja_list_push(r->h, parts, jinja_of_dict(part));
+        jinja_list *parts = ggtok_jinja_list_new(r->mem, 1);
+        jinja_dict *part = ggtok_jinja_dict_new(r->mem, 2);
+        ggtok_jinja_dict_add(r->mem, part, w->type, word(r, "text", JINJA_FROM_TEMPLATE));
+        ggtok_jinja_dict_add(r->mem, part, w->text, said);
+        ggtok_jinja_list_push(r->mem, parts, jinja_of_dict(part));
         said = jinja_of_list(parts);
     }
     bool renamed = known->developer && p->shape & DEVELOPER;
-    ggtok_jinja_dict_add(r->h, dict, w->role,
-                         renamed ? word(r, "system", JINJA_OWN) : value_of_role(r, p, known));
-    ggtok_jinja_dict_add(r->h, dict, w->content, said);
+    ggtok_jinja_dict_add(r->mem, dict, w->role,
+                         renamed ? word(r, "system", JINJA_FROM_TEMPLATE)
+                                 : value_of_role(r, p, known));
+    ggtok_jinja_dict_add(r->mem, dict, w->content, said);
     const struct {
         PyObject *object;
         jinja_value key;
     } more[] = {{reasoning, w->reasoning}, {name, w->name}, {call, w->call}};
     for (size_t i = 0; i < 3; i++) {
         if (!more[i].object || !PyUnicode_GetLength(more[i].object)) continue;
-        ggtok_jinja_dict_add(r->h, dict, more[i].key, ggtok_py_read_object(r, more[i].object));
+        ggtok_jinja_dict_add(r->mem, dict, more[i].key, ggtok_py_read_object(r, more[i].object));
     }
     *out = jinja_of_dict(dict);
     return true;
 }
 
-/* As transformers hands it to a template: without what is None. */
-static bool read_handed(reader *r, const plan *p, const words *w, PyObject *message,
-                        jinja_value *out) {
+/* Reads a message as transformers passes it to a template, without fields that are None; false if
+ * it needs Python. */
+static bool read_transformers(reader *r, const plan *p, const words *w, PyObject *message,
+                              jinja_value *out) {
     PyObject *key, *value;
     Py_ssize_t at = 0, n;
-    jinja_dict *dict = ggtok_jinja_dict_new(r->h, (size_t)PyDict_Size(message));
+    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, (size_t)PyDict_Size(message));
     while (PyDict_Next(message, &at, &key, &value)) {
         if (!PyUnicode_CheckExact(key)) return false;
         if (value == Py_None) continue;
@@ -208,38 +210,38 @@ static bool read_handed(reader *r, const plan *p, const words *w, PyObject *mess
             return false;
         }
         if (is_key(data, n, "role") && PyUnicode_CheckExact(value)) {
-            ggtok_jinja_dict_set(r->h, dict, w->role, read_role(r, p, value));
+            ggtok_jinja_dict_set(r->mem, dict, w->role, read_role(r, p, value));
             continue;
         }
-        r->level = 1; /* the message is 0 */
+        r->level = 1; /* level 0 is the message */
         jinja_value name = ggtok_py_read_object(r, key);
-        ggtok_jinja_dict_set(r->h, dict, name, ggtok_py_read_object(r, value));
+        ggtok_jinja_dict_set(r->mem, dict, name, ggtok_py_read_object(r, value));
     }
     *out = jinja_of_dict(dict);
     return true;
 }
 
-static void note_irregular(reader *r, job *j, Py_ssize_t i) {
-    if (j->n_irregular == j->cap_irregular) {
-        size_t cap = 2 * j->cap_irregular + 8;
-        Py_ssize_t *more = ggtok_mem_realloc(j->irregular, mem_mul(cap, sizeof *more));
+static void note_needs_python(reader *r, job *j, Py_ssize_t i) {
+    if (j->n_for_python == j->cap_for_python) {
+        size_t cap = 2 * j->cap_for_python + 8;
+        Py_ssize_t *more = ggtok_mem_realloc(j->for_python, mem_mul(cap, sizeof *more));
         if (!more) {
             PyErr_NoMemory();
             r->raised = true;
-            ggtok_jinja_fail(r->h, "out of memory");
+            ggtok_jinja_fail(r->mem, "out of memory");
         }
-        j->irregular = more;
-        j->cap_irregular = cap;
+        j->for_python = more;
+        j->cap_for_python = cap;
     }
-    j->irregular[j->n_irregular++] = i;
+    j->for_python[j->n_for_python++] = i;
 }
 
-static void read_messages(jinja_heap *h, void *user) {
+static void read_messages(jinja_arena *mem, void *user) {
     reader *r = user;
     const reading *job_read = r->more;
     const plan *p = job_read->p;
     PyObject *messages = job_read->messages;
-    ggtok_py_read_variables(h, r);
+    ggtok_py_read_variables(mem, r);
     r->strict = true;
     words w = {.role = word(r, "role", 0),
                .content = word(r, "content", 0),
@@ -249,12 +251,12 @@ static void read_messages(jinja_heap *h, void *user) {
                .type = word(r, "type", 0),
                .text = word(r, "text", 0)};
     Py_ssize_t n = PyList_Size(messages);
-    jinja_list *list = ggtok_jinja_list_new(h, (size_t)n);
+    jinja_list *list = ggtok_jinja_list_new(mem, (size_t)n);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *message = PyList_GetItem(messages, i);
         jinja_value v;
         bool fine = false;
-        jinja_charge(h, 1);
+        jinja_charge(mem, 1);
         ggtok_jinja_env_grow(r->env, 8);
         if (p->shape & PREPARED && PyTuple_CheckExact(message)) {
             r->strict = false;
@@ -263,13 +265,13 @@ static void read_messages(jinja_heap *h, void *user) {
         } else if (PyDict_CheckExact(message)) {
             r->level = 0;
             fine = p->dialect == JINJA_TRANSFORMERS
-                       ? read_handed(r, p, &w, message, &v)
-                       : read_served(r, p, &w, message, i == 0, i == n - 1, &v);
+                       ? read_transformers(r, p, &w, message, &v)
+                       : read_llama(r, p, &w, message, i == 0, i == n - 1, &v);
         }
         if (fine)
-            ggtok_jinja_list_push(h, list, v);
+            ggtok_jinja_list_push(mem, list, v);
         else
-            note_irregular(r, job_read->j, i);
+            note_needs_python(r, job_read->j, i);
     }
     ggtok_jinja_env_set(r->env, "messages", 8, jinja_of_list(list));
     bool generation = (p->shape & GENERATION) != 0;
@@ -288,15 +290,15 @@ static outcome read_env(const plan *p, PyObject *messages, job *j, bool other) {
     r.more = &more;
     ggtok_status status = ggtok_py_read(&r, read_messages, &j->error);
     if (r.raised) return RAISED;
-    if (r.irregular || j->n_irregular) return IRREGULAR;
+    if (r.needs_python || j->n_for_python) return NEEDS_PYTHON;
     return status ? FAILED : READ;
 }
 
 static void read_job(const plan *p, PyObject *messages, job *j) {
-    j->outcome = IRREGULAR;
+    j->outcome = NEEDS_PYTHON;
     if (!PyList_CheckExact(messages)) return;
     j->outcome = read_env(p, messages, j, false);
-    if (j->outcome == READ && p->shape & BOTH_WAYS) j->outcome = read_env(p, messages, j, true);
+    if (j->outcome == READ && p->shape & RENDER_BOTH) j->outcome = read_env(p, messages, j, true);
 }
 
 static void free_job(job *j) {
@@ -307,8 +309,8 @@ static void free_job(job *j) {
 
 /* ---- prompts ---- */
 
-/* Whether Python would decode it: well-formed in the wide sense, and no surrogates, which are those
- * of the characters that begin with this byte from the second half on. */
+/* Whether Python's UTF-8 decoder accepts the text. Text that is well-formed in the wide sense may
+ * contain surrogates, which begin with 0xED and a byte from 0xA0. */
 static bool is_utf8(const char *text, size_t n) {
     enum { FIRST = 0xED, SURROGATES = 0xA0 };
     const uint8_t *p = (const uint8_t *)text, *end = p + n;
@@ -320,13 +322,13 @@ static bool is_utf8(const char *text, size_t n) {
     return true;
 }
 
-/* The prompt of a job that was read; false: there is none, as its outcome says. */
+/* Renders the prompt of a job that was read. False if there is none: the outcome says why. */
 static bool render(const plan *p, job *j, jinja_result *out) {
     jinja_result unused;
     ggtok_status status = ggtok_jinja_render(j->env, p->t, out, &j->error);
     if (!status && j->other) status = ggtok_jinja_render(j->other, p->t, &unused, &j->error);
-    if (!status) status = ggtok_jinja_finish(j->env, &p->ends, out, &j->error);
-    j->outcome = status ? FAILED : is_utf8(out->text, out->n) ? DONE : IRREGULAR;
+    if (!status) status = ggtok_jinja_finish(j->env, &p->finish, out, &j->error);
+    j->outcome = status ? FAILED : is_utf8(out->text, out->n) ? DONE : NEEDS_PYTHON;
     return j->outcome == DONE;
 }
 
@@ -340,7 +342,7 @@ static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
     return bytebuf_append(all, data, n);
 }
 
-/* Without the GIL. `all` is what jobs share; NULL: there is only this one. */
+/* Runs without the GIL. `all` is the buffer that jobs share; NULL if this is the only job. */
 static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
     static const ggtok_error no_memory = {.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
     jinja_result prompt;
@@ -352,9 +354,10 @@ static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
         bool trusted = (p->shape & TRUSTED) != 0;
         ggtok_ids ids;
         ggtok_parts parts;
-        if (ggtok_encode_trusted(
-                ctx, prompt.text, prompt.n, (unsigned)p->flags, trusted ? &whole : prompt.own,
-                trusted ? prompt.n != 0 : prompt.n_own, &ids, &parts, &j->encode_error)) {
+        if (ggtok_encode_trusted(ctx, prompt.text, prompt.n, (unsigned)p->flags,
+                                 trusted ? &whole : prompt.from_template,
+                                 trusted ? prompt.n != 0 : prompt.n_from_template, &ids, &parts,
+                                 &j->encode_error)) {
             j->outcome = FAILED_TO_ENCODE;
             return;
         }
@@ -371,7 +374,8 @@ static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
 /* ---- the call ---- */
 
 static bool read_plan(PyObject *fields, PyObject *now, plan *p) {
-    PyObject *capsule = PyTuple_GetItem(fields, TEMPLATE), *ends = PyTuple_GetItem(fields, ENDS);
+    PyObject *capsule = PyTuple_GetItem(fields, TEMPLATE),
+             *finish = PyTuple_GetItem(fields, FINISH);
     p->t = PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE);
     if (!p->t) return false;
     p->dialect = ggtok_jinja_template_dialect(p->t);
@@ -379,18 +383,19 @@ static bool read_plan(PyObject *fields, PyObject *now, plan *p) {
     p->shape = PyLong_AsUnsignedLong(PyTuple_GetItem(fields, SHAPE));
     p->flags = PyLong_AsUnsignedLong(PyTuple_GetItem(fields, FLAGS));
     p->roles = PyTuple_GetItem(fields, ROLES);
-    p->ends.own_alone = p->dialect == JINJA_TRANSFORMERS;
-    const char **const texts[] = {&p->ends.bos, &p->ends.eos, &p->ends.turn, &p->ends.answer};
+    p->finish.only_from_template = p->dialect == JINJA_TRANSFORMERS;
+    const char **const texts[] = {&p->finish.bos, &p->finish.eos, &p->finish.turn,
+                                  &p->finish.answer};
     for (Py_ssize_t i = 0; i < 4; i++) {
-        *texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(ends, i), NULL);
+        *texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(finish, i), NULL);
         if (!*texts[i]) return false;
     }
     if (now != Py_None && !ggtok_py_time(now, &p->now)) return false;
     return !PyErr_Occurred();
 }
 
-/* What Python gets of a job: ids, a number or a text; an exception, not raised; or, for one
- * that has to go through Python, a tuple of the messages that are irregular (none: all). */
+/* A job's result: ids, a number or a text; an exception that isn't raised; or, if it needs Python,
+ * a tuple of the indices of the messages that do (empty: the conversation as a whole). */
 static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     switch (j->outcome) {
     case DONE:
@@ -402,9 +407,9 @@ static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
     default: break;
     }
-    PyObject *list = ggtok_py_list_begin((Py_ssize_t)j->n_irregular);
-    for (size_t i = 0; list && i < j->n_irregular; i++) {
-        PyObject *index = PyLong_FromSsize_t(j->irregular[i]);
+    PyObject *list = ggtok_py_list_begin((Py_ssize_t)j->n_for_python);
+    for (size_t i = 0; list && i < j->n_for_python; i++) {
+        PyObject *index = PyLong_FromSsize_t(j->for_python[i]);
         if (!index)
             Py_CLEAR(list);
         else
@@ -413,7 +418,7 @@ static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     return ggtok_py_list_end_as_tuple(list);
 }
 
-/* (plan, list of lists of messages, now or None if no template asks) -> list of results */
+/* (plan, list of conversations, time or None if the template doesn't use it) -> list of results */
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)n_args;
     plan p = {.self = self};
@@ -458,7 +463,7 @@ done:
     if (ctx) ggtok_pool_give(ggtok_py_pool(self), ctx);
     for (size_t i = 0; i < n; i++) {
         free_job(&jobs[i]);
-        ggtok_mem_free(jobs[i].irregular);
+        ggtok_mem_free(jobs[i].for_python);
     }
     ggtok_mem_free(jobs);
     ggtok_mem_free(all.data);

@@ -1,8 +1,8 @@
 /*
- * Compiling and rendering as CPython functions, in the limited API.
+ * Python functions that compile and render templates, in the limited API.
  *
- * Values are read under the GIL and before anything is rendered (values.c); rendering itself
- * needs no Python and lets other threads run.
+ * All values are read first, with the GIL (values.c). Rendering doesn't use Python, so it releases
+ * the GIL.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -96,7 +96,7 @@ bool ggtok_py_time(PyObject *now, jinja_time *t) {
     return !PyErr_Occurred();
 }
 
-/* Reads values and renders; what it gives is the status, or -1 for a Python exception. */
+/* Reads the values and renders. Returns the status, or -1 with a Python exception set. */
 static int run(const jinja_template *t, PyObject *values, PyObject *now, bool probe,
                jinja_env **env, jinja_result *out, jinja_error *err) {
     jinja_options options = {.probe = probe};
@@ -114,7 +114,7 @@ static int run(const jinja_template *t, PyObject *values, PyObject *now, bool pr
     return status;
 }
 
-/* (template, variables, now) -> (text, the template's ranges, generated ranges) */
+/* (template, variables, time) -> (text, ranges from the template, generated ranges) */
 static PyObject *render(PyObject *self, PyObject *args) {
     PyObject *capsule, *values, *now, *result = NULL;
     jinja_env *env = NULL;
@@ -131,22 +131,23 @@ static PyObject *render(PyObject *self, PyObject *args) {
         fail(&err);
     } else if (status == GGTOK_OK) {
         PyObject *text = PyUnicode_DecodeUTF8(out.text, (Py_ssize_t)out.n, NULL);
-        if (!text) { /* a character was cut in two: bytes */
+        if (!text) { /* the template cut a character in two: return bytes */
             PyErr_Clear();
             text = PyBytes_FromStringAndSize(out.text, (Py_ssize_t)out.n);
         }
-        PyObject *own = range_tuple(out.own, out.n_own),
+        PyObject *from_template = range_tuple(out.from_template, out.n_from_template),
                  *generated = range_tuple(out.generated, out.n_generated);
-        if (text && own && generated) result = PyTuple_Pack(3, text, own, generated);
+        if (text && from_template && generated)
+            result = PyTuple_Pack(3, text, from_template, generated);
         Py_XDECREF(text);
-        Py_XDECREF(own);
+        Py_XDECREF(from_template);
         Py_XDECREF(generated);
     }
     ggtok_jinja_env_free(env);
     return result;
 }
 
-/* The value at a path of names and numbers: absent if there is none. */
+/* The value at a path of names and indices, or JINJA_ABSENT. */
 static jinja_value walk(jinja_env *env, PyObject *path, bool after) {
     jinja_value v = jinja_absent();
     for (Py_ssize_t i = 0; i < PyTuple_Size(path); i++) {
@@ -174,7 +175,7 @@ static jinja_value walk(jinja_env *env, PyObject *path, bool after) {
     return v;
 }
 
-/* (template, variables, now, paths) -> (text or None, notes of the value at each path) */
+/* (template, variables, time, paths) -> (text or None, notes about the value at each path) */
 static PyObject *probe(PyObject *self, PyObject *args) {
     PyObject *capsule, *values, *now, *paths, *result = NULL;
     jinja_env *env = NULL;
@@ -192,7 +193,7 @@ static PyObject *probe(PyObject *self, PyObject *args) {
     for (Py_ssize_t i = 0; notes && i < PyList_Size(paths); i++) {
         PyObject *path = PyList_GetItem(paths, i);
         bool one = PyTuple_Check(path) && PyTuple_Size(path) == 1;
-        if (!PyTuple_Check(path)) PyErr_SetString(PyExc_TypeError, "a path is not a tuple");
+        if (!PyTuple_Check(path)) PyErr_SetString(PyExc_TypeError, "a path must be a tuple");
         jinja_value v = PyErr_Occurred() ? jinja_absent() : walk(env, path, one);
         PyObject *note =
             PyErr_Occurred() ? NULL : PyLong_FromLong((long)ggtok_jinja_env_notes(env, v));

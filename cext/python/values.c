@@ -9,13 +9,13 @@ enum { MAX_LEVEL = 90 }; /* as in ggtok/chat/values.py, which says so of deeper 
 
 static _Noreturn void raised(reader *r) {
     r->raised = true;
-    ggtok_jinja_fail(r->h, "a Python exception");
+    ggtok_jinja_fail(r->mem, "a Python exception");
 }
 
-_Noreturn void ggtok_py_irregular(reader *r) {
+_Noreturn void ggtok_py_needs_python(reader *r) {
     PyErr_Clear();
-    r->irregular = true;
-    ggtok_jinja_fail(r->h, "an irregular object");
+    r->needs_python = true;
+    ggtok_jinja_fail(r->mem, "an object that Python must read");
 }
 
 static void drop(reader *r) {
@@ -31,7 +31,7 @@ static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
         drop(r);
         return text;
     }
-    jinja_builder b = ggtok_jinja_builder_new(r->h, 0);
+    jinja_builder b = ggtok_jinja_builder_new(r->mem, 0);
     b.merge = true;
     size_t at = 0;
     for (Py_ssize_t i = 0; i < PyTuple_Size(ranges); i++) {
@@ -44,12 +44,12 @@ static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
             raised(r);
         }
         ggtok_jinja_builder_cut(&b, text, at, (size_t)begin);
-        ggtok_jinja_builder_add(&b, text->data + begin, (size_t)(end - begin), JINJA_OWN);
+        ggtok_jinja_builder_add(&b, text->data + begin, (size_t)(end - begin), JINJA_FROM_TEMPLATE);
         at = (size_t)end;
     }
     ggtok_jinja_builder_cut(&b, text, at, text->n);
     drop(r);
-    return ggtok_jinja_text_fuse(r->h, ggtok_jinja_builder_end(&b));
+    return ggtok_jinja_text_fuse(r->mem, ggtok_jinja_builder_end(&b));
 }
 
 static jinja_text *read_text(reader *r, PyObject *object) {
@@ -64,11 +64,11 @@ static jinja_text *read_text(reader *r, PyObject *object) {
         data = r->held && !PyBytes_AsStringAndSize(r->held, &bytes, &n) ? bytes : NULL;
     }
     if (!data) {
-        if (r->strict) ggtok_py_irregular(r);
+        if (r->strict) ggtok_py_needs_python(r);
         raised(r);
     }
     ggtok_jinja_env_grow(r->env, (size_t)n);
-    jinja_text *text = ggtok_jinja_text_copy(r->h, data, (size_t)n, 0);
+    jinja_text *text = ggtok_jinja_text_copy(r->mem, data, (size_t)n, 0);
     drop(r);
     return PyUnicode_CheckExact(object) ? text : with_ranges(r, object, text);
 }
@@ -79,7 +79,7 @@ static jinja_value read_big(reader *r, PyObject *object) {
     r->held = PyObject_Str(object);
     const char *digits = r->held ? PyUnicode_AsUTF8AndSize(r->held, &n) : NULL;
     if (!digits) raised(r);
-    jinja_value v = ggtok_jinja_read_json(r->h, digits, (size_t)n, 0, r->dialect);
+    jinja_value v = ggtok_jinja_read_json(r->mem, digits, (size_t)n, 0, r->dialect);
     drop(r);
     return v;
 }
@@ -95,16 +95,16 @@ static jinja_value read_int(reader *r, PyObject *object) {
 static jinja_value read_dict(reader *r, PyObject *object) {
     Py_ssize_t at = 0;
     PyObject *key, *value;
-    jinja_dict *dict = ggtok_jinja_dict_new(r->h, (size_t)PyDict_Size(object));
+    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, (size_t)PyDict_Size(object));
     while (PyDict_Next(object, &at, &key, &value)) {
-        if (r->strict && !PyUnicode_CheckExact(key)) ggtok_py_irregular(r);
+        if (r->strict && !PyUnicode_CheckExact(key)) ggtok_py_needs_python(r);
         if (!PyUnicode_Check(key) && r->dialect == JINJA_LLAMA_CPP) {
             PyErr_Format(PyExc_TypeError, "a key is not a str");
             raised(r);
         }
         jinja_value k = ggtok_py_read_object(r, key);
-        if (!ggtok_jinja_hashable(r->h, k)) raised(r);
-        ggtok_jinja_dict_set(r->h, dict, k, ggtok_py_read_object(r, value));
+        if (!ggtok_jinja_hashable(r->mem, k)) raised(r);
+        ggtok_jinja_dict_set(r->mem, dict, k, ggtok_py_read_object(r, value));
     }
     return jinja_of_dict(dict);
 }
@@ -112,17 +112,17 @@ static jinja_value read_dict(reader *r, PyObject *object) {
 static jinja_value read_items(reader *r, PyObject *object) {
     bool tuple = PyTuple_Check(object);
     jinja_list *list =
-        ggtok_jinja_list_new(r->h, (size_t)(tuple ? PyTuple_Size(object) : PyList_Size(object)));
+        ggtok_jinja_list_new(r->mem, (size_t)(tuple ? PyTuple_Size(object) : PyList_Size(object)));
     for (Py_ssize_t i = 0; i < (tuple ? PyTuple_Size(object) : PyList_Size(object)); i++) {
         PyObject *item = tuple ? PyTuple_GetItem(object, i) : PyList_GetItem(object, i);
-        ggtok_jinja_list_push(r->h, list, ggtok_py_read_object(r, item));
+        ggtok_jinja_list_push(r->mem, list, ggtok_py_read_object(r, item));
     }
     bool keep = tuple && r->dialect == JINJA_TRANSFORMERS;
     return keep ? jinja_of_tuple(list) : jinja_of_list(list);
 }
 
 /* Whether a request may hold an object of this type; of numbers, the ordinary ones. */
-static bool is_regular(const reader *r, PyObject *object) {
+static bool is_readable(const reader *r, PyObject *object) {
     if (PyUnicode_CheckExact(object) || object == Py_None || PyBool_Check(object)) return true;
     if (PyLong_CheckExact(object)) {
         int overflow;
@@ -140,9 +140,9 @@ static bool is_regular(const reader *r, PyObject *object) {
 
 jinja_value ggtok_py_read_object(reader *r, PyObject *object) {
     jinja_value v;
-    jinja_charge(r->h, 1);
-    jinja_enter(r->h);
-    if (r->strict && !is_regular(r, object)) ggtok_py_irregular(r);
+    jinja_charge(r->mem, 1);
+    jinja_enter(r->mem);
+    if (r->strict && !is_readable(r, object)) ggtok_py_needs_python(r);
     r->level++;
     ggtok_jinja_env_grow(r->env, 8);
     if (PyUnicode_Check(object))
@@ -169,15 +169,15 @@ jinja_value ggtok_py_read_object(reader *r, PyObject *object) {
         raised(r);
     }
     r->level--;
-    jinja_leave(r->h);
+    jinja_leave(r->mem);
     return v;
 }
 
-void ggtok_py_read_variables(jinja_heap *h, void *user) {
+void ggtok_py_read_variables(jinja_arena *mem, void *user) {
     reader *r = user;
     Py_ssize_t at = 0, n;
     PyObject *key, *value;
-    (void)h;
+    (void)mem;
     while (PyDict_Next(r->variables, &at, &key, &value)) {
         const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &n) : NULL;
         if (!name) {
@@ -190,11 +190,12 @@ void ggtok_py_read_variables(jinja_heap *h, void *user) {
 }
 
 reader ggtok_py_reader(jinja_env *env, jinja_dialect dialect) {
-    return (reader){.env = env, .h = ggtok_jinja_env_heap(env), .dialect = dialect};
+    return (reader){.env = env, .mem = ggtok_jinja_env_arena(env), .dialect = dialect};
 }
 
-ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_heap *h, void *user), jinja_error *err) {
-    ggtok_status status = ggtok_jinja_protect(r->h, body, r, err);
+ggtok_status ggtok_py_read(reader *r, void (*body)(jinja_arena *mem, void *user),
+                           jinja_error *err) {
+    ggtok_status status = ggtok_jinja_protect(r->mem, body, r, err);
     drop(r);
     return status;
 }

@@ -39,11 +39,9 @@ _PLANS = 64  # plans that a tokenizer keeps
 _UNKNOWN: Any = object()  # None is a plan, too
 _RUN = 64  # conversations that a thread takes at a time
 _LONG = 1000  # characters: a plan isn't kept for a longer variable, which it would hold
-# Of what values a plan's key may be.
-_SIMPLE = frozenset((str, bool, int, type(None)))
+_SIMPLE = frozenset((str, bool, int, type(None)))  # types of values in a plan's key
 _MESSAGES = "messages", "mappings"
 _LIKES = ("llama.cpp", "transformers")
-
 
 Render = Callable[[Messages], Prompt]
 
@@ -83,10 +81,12 @@ def _one(
         [found] = _run(loaded, quick, [given], bits, flags, tools, options.now)
         if found is not None:
             return _raised(loaded, found)
-    return _slowly(loaded, given, renderer(loaded, options), options, want, trusted, user_defined)
+    return _in_python(
+        loaded, given, renderer(loaded, options), options, want, trusted, user_defined
+    )
 
 
-def _slowly(
+def _in_python(
     loaded: Loaded,
     messages: Messages,
     prompt_of: Render,
@@ -390,7 +390,7 @@ def encode_batch(
                 continue
             with _numbered(begin + i):
                 results[i] = (
-                    _slowly(loaded, some[i], prompt_of, options, plan.IDS, trusted, user_defined)
+                    _in_python(loaded, some[i], prompt_of, options, plan.IDS, trusted, user_defined)
                     if found is None
                     else _raised(loaded, found)
                 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
 
 Json = dict[str, Any]
-Ends = tuple[str, str, str, str]  # jinja_ends: BOS, EOS, the end of a turn, what follows it
+Ends = tuple[str, str, str, str]  # jinja_finish_options: bos, eos, turn, answer
 
 # How messages are prepared and what is wanted: the bits of chat.c.
 (
@@ -36,7 +36,7 @@ Ends = tuple[str, str, str, str]  # jinja_ends: BOS, EOS, the end of a turn, wha
     NO_REASON,
     PREFILL,
     GENERATION,
-    BOTH_WAYS,
+    RENDER_BOTH,
     COUNT,
     TEXT,
     TRUSTED,
@@ -57,7 +57,7 @@ class Plan:
     text_ends: Ends  # of a prompt that is wanted as text
     dates: frozenset[str]  # variables that tell the time and the template reads
     timed: bool  # and whether the template may ask for it by itself
-    # What becomes of a message that is irregular; without it, of no such conversation.
+    # Prepares a message that C does not read; None: such conversations are rendered in Python.
     prepare: Callable[[Any, int], Json] | None
 
     def run(
@@ -90,17 +90,17 @@ class Plan:
                 prepared = self._prepared(conversations[i], result)
                 if prepared is not None:
                     fields = self.template, variables, shape | PREPARED, flags, ends, ROLES
-                    [again] = loaded.native.chat(fields, [prepared], time)
-                    results[i] = None if type(again) is tuple else again
+                    [retried] = loaded.native.chat(fields, [prepared], time)
+                    results[i] = None if type(retried) is tuple else retried
         return results
 
-    def _prepared(self, messages: Any, irregular: tuple[int, ...]) -> list[Any] | None:
-        """With the irregular messages as C takes prepared ones: alone in a tuple."""
-        if self.prepare is None or not irregular or (self.shape & NO_SYSTEM and 0 in irregular):
+    def _prepared(self, messages: Any, for_python: tuple[int, ...]) -> list[Any] | None:
+        """The messages, those for Python prepared: each alone in a tuple, as C expects it."""
+        if self.prepare is None or not for_python or (self.shape & NO_SYSTEM and 0 in for_python):
             return None
         prepared = list(messages)
         try:
-            for i in irregular:
+            for i in for_python:
                 prepared[i] = (self.prepare(prepared[i], i),)
         except (GGTokError, IndexError):  # the way through Python says what is wrong
             return None
@@ -134,7 +134,7 @@ def served(
         NO_REASON: changes,
         PREFILL: prefill,
         GENERATION: generation,
-        BOTH_WAYS: chat.both_ways,
+        RENDER_BOTH: chat.render_both,
     }
 
     def prepare(message: Any, index: int) -> Json:

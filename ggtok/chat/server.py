@@ -95,7 +95,7 @@ class Tokens:
 class Chat:
     """A template with all that is known of it. Immutable; any number of threads may render."""
 
-    __slots__ = ("both_ways", "caps", "handler", "source", "tags", "template", "thinks", "trims")
+    __slots__ = ("caps", "handler", "render_both", "source", "tags", "template", "thinks", "trims")
 
     def __init__(self, source: str, compile: Compile, tokens: Tokens) -> None:
         self.template = compile(source)
@@ -109,7 +109,7 @@ class Chat:
         else:
             self.thinks = self.handler.thinks(self.source)
         # A prompt is refused if the other one fails, with or without a prompt for the answer.
-        self.both_ways = _asks_otherwise(self.source)
+        self.render_both = _asks_otherwise(self.source)
         self.trims = _TRIMMED in self.source
         self._check_served(tokens)
 
@@ -145,7 +145,7 @@ class Chat:
         generation = request.add_generation_prompt and not request.goes_on
         try:
             prompt = self._rendered(variables, generation, tokens, now)
-            if self.both_ways:
+            if self.render_both:
                 self._rendered(variables, not generation, tokens, now)
         except TemplateError as e:
             if given:

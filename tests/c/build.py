@@ -44,7 +44,7 @@ PROGRAMS = {
     "arrow": LIBRARY,
     "batch": ("base/*.c",),
     "capi": LIBRARY,
-    "contended": (*LIBRARY, "jinja/*.c", "train/*.c"),
+    "contended": (*LIBRARY, "jinja/*/*.c", "train/*.c"),
     "oom": LIBRARY,
     "reach": LIBRARY,
     "threads": LIBRARY,
@@ -61,7 +61,7 @@ PROGRAMS = {
         *(f"train/{name}.c" for name in ("recount", "pairs", "symbols")),
         *("unicode/*.c", "base/*.c"),
     ),
-    "jinja": ("jinja/*.c", "unicode/*.c", "index/stl_order.c", "base/*.c"),
+    "jinja": ("jinja/*/*.c", "unicode/*.c", "index/stl_order.c", "base/*.c"),
     "train": ("train/*.c", "pretok/**/*.c", "unicode/*.c", "cache/*.c", "base/*.c"),
     "words": ("pretok/**/*.c", "unicode/*.c", "base/*.c"),
 }

@@ -7,7 +7,7 @@
  */
 #include "arrow/texts.h"
 #include "ggtok.h"
-#include "jinja/jinja.h"
+#include "jinja/core/jinja.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -19,10 +19,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "jinja/env.h"
+#include "jinja/core/env.h"
 
 #if defined(__has_include)
-#if __has_include(<valgrind/callgrind.h>)
+#if __has_include(<valgrind/callgrind.mem>)
 #include <valgrind/callgrind.h>
 #endif
 #endif
@@ -59,9 +59,9 @@ static uint64_t add_bytes(uint64_t sum, const void *data, size_t n) {
 /* A hash of all that the template is made of. */
 static uint64_t sum_of(const jinja_template *t) {
     uint64_t sum = add_bytes(1469598103934665603u, t, sizeof *t);
-    for (const jinja_chunk *c = t->heap.chunks; c; c = c->older) {
+    for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) {
         const uint8_t *p = (const uint8_t *)c, *end = p + c->whole;
-        if (t->heap.top > p && t->heap.top <= end) end = t->heap.top;
+        if (t->arena.top > p && t->arena.top <= end) end = t->arena.top;
         sum = add_bytes(sum, p, (size_t)(end - p));
     }
     return sum;
@@ -82,14 +82,14 @@ static void *run(void *user) {
         return NULL;
     }
     w->kind = 'E';
-    if (w->most) ggtok_jinja_env_heap(w->env)->steps_left = w->most;
-    uint64_t before = ggtok_jinja_env_heap(w->env)->steps_left;
+    if (w->most) ggtok_jinja_env_arena(w->env)->steps_left = w->most;
+    uint64_t before = ggtok_jinja_env_arena(w->env)->steps_left;
     char name[32];
     snprintf(name, sizeof name, "case %zu", w->number);
     CALLGRIND_ZERO_STATS;
     ggtok_status status = ggtok_jinja_render(w->env, t, &w->out, &w->err);
     CALLGRIND_DUMP_STATS_AT(name);
-    w->steps = before - ggtok_jinja_env_heap(w->env)->steps_left;
+    w->steps = before - ggtok_jinja_env_arena(w->env)->steps_left;
     if (!status) w->kind = 'O';
     w->written = sum != sum_of(t);
     ggtok_jinja_template_release(t);

@@ -103,7 +103,7 @@ def _python() -> Iterator[str]:
 
 
 def _llama() -> Iterator[str]:
-    rows = (JINJA / "builtins_llama.c").read_text()
+    rows = (JINJA / "llama/builtins.c").read_text()
     names = sorted({*re.findall(r'^    \{"(\w+)", ON_', rows, re.MULTILINE)})
     arguments = [
         *("'a', text", "text, 'x'", "digits, 3", "parts", "2, true, true", "attribute=digits"),
@@ -115,7 +115,7 @@ def _llama() -> Iterator[str]:
             yield f"({operand} | {name}({given})) is none"
         for operand, given in itertools.product(("text", "rows", "parts"), arguments):
             yield f"({operand} | {name}({given})) is none"
-    tests = (JINJA / "llama_globals.c").read_text()
+    tests = (JINJA / "llama/globals.c").read_text()
     for name in re.findall(r'^    \{"test_is_(\w+)"', tests, re.MULTILINE):
         for operand in _OPERANDS[:-1]:
             yield f"{operand} is {name}"

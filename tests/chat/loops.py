@@ -16,7 +16,7 @@ from pathlib import Path
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
 # While a template is compiled or a file read, work goes by the size of the source, once.
-READERS = {"lexer_llama", "lexer_python", "parser", "parse_llama", "parse_python", "json_read"}
+READERS = {"lexer", "parser", "json_reader"}
 _FUNCTION = re.compile(
     r"^(?:static |JINJA_NOINLINE |_Noreturn )*[\w *]+?\b(\w+)\([^;{}]*\) \{\n(.*?)^\}", re.M | re.S
 )
@@ -36,43 +36,43 @@ _CONSTANT = re.compile(
 # Functions, by the reason why what they do is little.
 _REASONS = {
     "a name of a builtin or of the engine": (
-        "builtins_llama:first_row builtins_llama:alias builtins_llama:ggtok_jinja_llama_global "
-        "builtins_llama:row_for builtins_llama:ggtok_jinja_args_keyword template:compile "
-        "builtins_llama:ggtok_jinja_args_named eval_python:ggtok_jinja_python_row_of "
-        "eval_python:next_parameter text:ggtok_jinja_text_is value_ops:ggtok_jinja_dict_put"
+        "llama/builtins:first_row llama/builtins:alias llama/builtins:ggtok_jinja_llama_global "
+        "llama/builtins:row_for core/template:compile "
+        "llama/builtins:ggtok_jinja_args_named python/eval:ggtok_jinja_python_row_of "
+        "python/eval:next_parameter core/text:ggtok_jinja_text_is core/value_ops:ggtok_jinja_dict_put"
     ),
     "a number's digits or bits": (
-        "format_python:int_digits format_python:take_number llama_values:show_float "
-        "number:with_dot number:shortest number_python:ggtok_jinja_pn_round "
-        "number_python:show_size values_python:quotient values_python:power list_python:step_of"
+        "python/format:int_digits python/format:take_number llama/values:show_float "
+        "core/number:with_dot core/number:shortest python/number:ggtok_jinja_pn_round "
+        "python/number:show_size python/values:quotient python/values:power python/list:step_of"
     ),
-    "a character or two": "case_python:ggtok_jinja_case_of llama_json:decode builtins_python:is_sameas",
+    "a character or two": "python/case:ggtok_jinja_case_of llama/json:decode python/builtins:is_sameas",
     "an error's text, once": (
-        "builtins_python:global_raise heap:show_line heap:ggtok_jinja_fail "
-        "llama_globals:raise_exception"
+        "python/builtins:global_raise core/arena:show_line core/arena:ggtok_jinja_fail "
+        "llama/globals:raise_exception"
     ),
     "memory and renderings, not what happens in them": (
-        "cache:take_lock cache:find cache:keep cache:ggtok_jinja_compile_cached heap:give_chunk "
-        "heap:ggtok_jinja_heap_init heap:ggtok_jinja_heap_free template:ggtok_jinja_compile "
-        "render:set_json render:ggtok_jinja_env_get render:is_own render:within "
-        "template:ggtok_jinja_template_reads text:ggtok_jinja_text_order"
+        "core/cache:take_lock core/cache:find core/cache:insert core/cache:ggtok_jinja_compile_cached core/arena:release_chunk "
+        "core/arena:ggtok_jinja_arena_init core/arena:ggtok_jinja_arena_free core/template:ggtok_jinja_compile "
+        "core/render:set_json core/render:ggtok_jinja_env_get core/render:is_from_template core/render:within "
+        "core/template:ggtok_jinja_template_reads core/text:ggtok_jinja_text_order"
     ),
     "operands and targets that the template writes, each of which is evaluated": (
-        "eval:is_sum eval:exec_if exec_llama:set_names exec_python:value_of"
+        "core/eval:is_sum core/eval:exec_if llama/exec:set_names python/exec:value_of"
     ),
     "frames and scopes that nest, at most as deep as the parser lets them": (
-        "exec_python:place_of exec_llama:run_round_guarded"
+        "python/exec:place_of llama/exec:run_round_guarded"
     ),
-    "undone what was charged when it was done": "exec_llama:ggtok_jinja_scope_close",
+    "undone what was charged when it was done": "llama/exec:ggtok_jinja_scope_close",
     "charged by the caller, or in what is called first": (
-        "llama_text:read_int llama_text:ggtok_jinja_text_float text:append text:part_at "
-        "list_python:ggtok_jinja_pf_reverse llama_list:ggtok_jinja_list_reverse "
-        "llama_text:ggtok_jinja_text_rsplit text_python:reverse lazy_python:generate "
-        "repr_python:ggtok_jinja_python_json eval_python:ggtok_jinja_own_attribute format_python:keyed "
-        "strftime:ggtok_jinja_strftime"
+        "llama/text:read_int llama/text:ggtok_jinja_text_float core/text:append core/text:part_at "
+        "python/list:ggtok_jinja_pf_reverse llama/list:ggtok_jinja_list_reverse "
+        "llama/text:ggtok_jinja_text_rsplit python/text:reverse python/lazy:generate "
+        "python/repr:ggtok_jinja_python_json python/eval:ggtok_jinja_own_attribute python/format:keyed "
+        "core/strftime:ggtok_jinja_strftime"
     ),
     "when compiling, for each name a lookup that charges": (
-        "scope_python:merge scope_python:finish scope_python:bind_name template:list_variables"
+        "python/scope:merge python/scope:finish python/scope:bind_name core/template:list_variables"
     ),
 }
 BOUNDED = {name: reason for reason, names in _REASONS.items() for name in names.split()}
@@ -80,7 +80,7 @@ BOUNDED = {name: reason for reason, names in _REASONS.items() for name in names.
 
 def unpaid() -> Iterator[tuple[str, str]]:
     """(file:function, the loop)"""
-    for path in sorted(JINJA.glob("*.c")):
+    for path in sorted(JINJA.rglob("*.c")):
         if path.stem in READERS:
             continue
         for name, body in _FUNCTION.findall(path.read_text()):
@@ -88,7 +88,10 @@ def unpaid() -> Iterator[tuple[str, str]]:
                 continue
             for line in body.splitlines():
                 if _LOOPS.search(line) and not _CONSTANT.search(line):
-                    yield f"{path.stem}:{name}", line.strip()
+                    yield (
+                        f"{path.relative_to(JINJA).with_suffix('').as_posix()}:{name}",
+                        line.strip(),
+                    )
 
 
 def main() -> None:

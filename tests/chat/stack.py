@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 JINJA = Path(__file__).resolve().parents[2] / "cext" / "jinja"
-PARSER = {"parser", "parse_llama", "parse_python"}
+PARSER = "parser.c"
 ENTERS = "ggtok_jinja_fail_depth"  # what the inline function calls
 RETURN_ADDRESS = 8
 # What is called through pointers: callers, and where the functions that they may call are listed.
@@ -26,7 +26,7 @@ RETURN_ADDRESS = 8
 def _rules(fields: str) -> tuple[str, re.Pattern[str]]:
     """Functions of the dialects' rules."""
     pattern = rf"^    \.(?:{fields.replace(' ', '|')}) = (\w+),$"
-    return "eval_llama exec_python", re.compile(pattern, re.MULTILINE)
+    return "llama/eval python/exec", re.compile(pattern, re.MULTILINE)
 
 
 _ROWS = re.compile(r'^    \{"[^"]+", [^{}]*?(?:", )?(\w+), \w[\w |]*\},$', re.MULTILINE)
@@ -41,19 +41,22 @@ POINTERS = {
     "output_sum": _rules("binary output"),
     "ggtok_jinja_exec": _rules("output set loop macro call_block scope"),
     "ggtok_jinja_llama_call_block exec_call_block": _rules("output"),
-    "ggtok_jinja_python_apply": ("builtins_python", _ROWS),
-    "eval_filter ggtok_jinja_llama_invoke": ("builtins_llama llama_globals", _LLAMA_ROWS),
-    "eval_test select_items": ("llama_globals", _LLAMA_ROWS),
-    "merge_sort": ("list_python", re.compile(r"^static bool (goes_before|less)\(", re.MULTILINE)),
+    "ggtok_jinja_python_apply": ("python/builtins", _ROWS),
+    "eval_filter ggtok_jinja_llama_invoke": ("llama/builtins llama/globals", _LLAMA_ROWS),
+    "eval_test select_items": ("llama/globals", _LLAMA_ROWS),
+    "merge_sort": ("python/list", re.compile(r"^static bool (goes_before|less)\(", re.MULTILINE)),
     "less ggtok_stl_sort ggtok_jinja_llama_sort": (
-        "llama_list",
+        "llama/list",
         re.compile(r"^static bool (less_\w+)\(", re.MULTILINE),
     ),
     "ggtok_jinja_protect": ("", re.compile("$^")),  # nothing below calls it
 }
 # Calls that close no cycle, and why.
 HARMLESS = {
-    ("strftime:expand_text", "strftime:expand"): "its formats have none that are made of others",
+    (
+        "core/strftime:expand_text",
+        "core/strftime:expand",
+    ): "its formats have none that are made of others",
 }
 
 
@@ -67,10 +70,10 @@ def read(folder: Path, cc: str = "gcc", flags: tuple[str, ...] = ("-O2", "-fPIC"
     """Compiles the engine's files into the folder."""
     stack: dict[str, int] = {}
     calls: dict[str, set[str]] = defaultdict(set)
-    for source in sorted(JINJA.glob("*.c")):
-        if source.stem in PARSER:
+    for source in sorted(JINJA.rglob("*.c")):
+        if source.name == PARSER:
             continue
-        made = folder / f"{source.stem}.o"
+        made = folder / f"{_key(source).replace('/', '-')}.o"
         command = [cc, "-std=c11", *flags, f"-I{JINJA.parent}", "-fcallgraph-info=su"]
         command += ["-c", str(source), "-o", str(made)]
         subprocess.run(command, check=True, env={**os.environ, "CCACHE_DISABLE": "1"})
@@ -81,10 +84,14 @@ def read(folder: Path, cc: str = "gcc", flags: tuple[str, ...] = ("-O2", "-fPIC"
     return Graph(stack, {name: called & stack.keys() for name, called in calls.items()}, levels)
 
 
+def _key(source: Path) -> str:
+    return source.relative_to(JINJA).with_suffix("").as_posix()
+
+
 def _take(source: Path, graph: str, stack: dict[str, int], calls: dict[str, set[str]]) -> None:
     def named(title: str) -> str:
         _, colon, function = title.rpartition(":")
-        return f"{source.stem}:{function}" if colon else function
+        return f"{_key(source)}:{function}" if colon else function
 
     for title, size in re.findall(r'title: "([^"]+)" label: "[^"]*?(\d+) bytes', graph):
         stack[named(title)] = int(size) + RETURN_ADDRESS

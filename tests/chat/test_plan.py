@@ -51,7 +51,7 @@ class Odd(Mapping[str, Any]):
         return len(self.fields)
 
 
-IRREGULAR: dict[str, list[Any]] = {
+NEEDS_PYTHON: dict[str, list[Any]] = {
     "a str's subclass": [user(Strange("Hi"))],
     "a mapping": [Odd(role="user", content="Hi"), Odd(role="assistant", content="Ho"), user("x")],
     "a key that is no str": [{"role": "user", "content": "Hi", 1: 2}],
@@ -104,7 +104,7 @@ def both(
         given = options()
         given.tools = api._listed(given)
         prompt_of = api.renderer(tok._loaded, given)
-        return api._slowly(tok._loaded, list(messages), prompt_of, given, want, trusted, "parse")
+        return api._in_python(tok._loaded, list(messages), prompt_of, given, want, trusted, "parse")
 
     quick = outcome(lambda: api._one(tok._loaded, messages, options(), want, trusted, "parse"))
     return quick, outcome(slowly)
@@ -149,7 +149,7 @@ def test_requests(like: str, ways: Counter[str]) -> None:
 
 
 @pytest.mark.parametrize("want", WANTS)
-@pytest.mark.parametrize("messages", IRREGULAR.values(), ids=IRREGULAR)
+@pytest.mark.parametrize("messages", NEEDS_PYTHON.values(), ids=NEEDS_PYTHON)
 def test_irregular_messages(messages: list[Any], want: str) -> None:
     tok = load(fixture("bpe-qwen2"))
     sources = (*list(TEMPLATES.values())[:12], *list(answers.templates().values())[::9])

@@ -3,7 +3,7 @@
  * are JSON that comes before the template, up to a NUL.
  */
 #include "fuzz.h"
-#include "jinja/env.h"
+#include "jinja/core/env.h"
 
 static const char values[] =
     "{\"messages\":[{\"role\":\"user\",\"content\":\"H\xc3\xa4 <|x|>\"},{\"role\":\"assistant\","
@@ -14,9 +14,9 @@ static const char values[] =
 /* Of all that a template is made of, which no rendering changes. */
 static uint64_t sum_of(const jinja_template *t) {
     uint64_t sum = 0;
-    for (const jinja_chunk *c = t->heap.chunks; c; c = c->older) {
+    for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) {
         const uint8_t *p = (const uint8_t *)c, *end = p + c->whole;
-        if (t->heap.top > p && t->heap.top <= end) end = t->heap.top;
+        if (t->arena.top > p && t->arena.top <= end) end = t->arena.top;
         for (; p < end; p++) sum = 31 * sum + *p;
     }
     return sum;
@@ -55,14 +55,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     CHECK(!ggtok_jinja_env_new(&options, &env, &err));
-    ggtok_jinja_env_heap(env)->steps_left = 300000; /* sanitizers are slow */
+    ggtok_jinja_env_arena(env)->steps_left = 300000; /* sanitizers are slow */
     uint64_t sum = sum_of(t);
     ggtok_status status = ggtok_jinja_env_json(env, json, n_json, dialect, &err);
     if (!status) status = ggtok_jinja_render(env, t, &out, &err);
     if (status) {
         CHECK(status == GGTOK_ERR_TEMPLATE && err.status == status && err.message[0] | err.line);
     } else {
-        check_ranges(out.own, out.n_own, out.n);
+        check_ranges(out.from_template, out.n_from_template, out.n);
         check_ranges(out.generated, out.n_generated, out.n);
     }
     CHECK(sum == sum_of(t));

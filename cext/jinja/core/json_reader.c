@@ -1,0 +1,245 @@
+/* Reads JSON into values. */
+#include "jinja/core/jinja.h"
+#include "jinja/core/number.h"
+#include "unicode/utf8.h"
+#include "unicode/utf8_valid.h"
+
+typedef struct reader {
+    jinja_arena *mem;
+    const uint8_t *begin, *p, *end;
+    uint8_t label;
+    jinja_dialect dialect;
+} reader;
+
+static _Noreturn void fail(reader *r, const char *what) {
+    ggtok_jinja_fail(r->mem, "not valid JSON: %s at byte %zu", what, (size_t)(r->p - r->begin));
+}
+
+static uint8_t peek(const reader *r) {
+    return r->p < r->end ? *r->p : 0;
+}
+
+static void skip_space(reader *r) {
+    while (r->p < r->end && (*r->p == ' ' || *r->p == '\n' || *r->p == '\t' || *r->p == '\r')) {
+        r->p++;
+    }
+}
+
+static bool skip_word(reader *r, const char *word) {
+    size_t n = strlen(word);
+    if ((size_t)(r->end - r->p) < n || memcmp(r->p, word, n)) return false;
+    r->p += n;
+    return true;
+}
+
+/* ---- strings ---- */
+
+static uint32_t read_hex(reader *r) {
+    uint32_t unit = 0;
+    for (int i = 0; i < 4; i++, r->p++) {
+        uint8_t c = peek(r);
+        if (c >= '0' && c <= '9')
+            unit = unit << 4 | (uint32_t)(c - '0');
+        else if ((c | 32) >= 'a' && (c | 32) <= 'f')
+            unit = unit << 4 | (uint32_t)((c | 32) - 'a' + 10);
+        else
+            fail(r, "expected four hexadecimal digits");
+    }
+    return unit;
+}
+
+static size_t read_escape(reader *r, uint8_t *out) {
+    static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+    uint8_t c = peek(r);
+    const char *letter = c ? strchr(letters, c) : NULL;
+    r->p++;
+    if (letter) return *out = (uint8_t)means[letter - letters], 1;
+    if (c != 'u') fail(r, "unknown escape");
+    uint32_t point = read_hex(r);
+    if (point >= 0xDC00 && point < 0xE000) fail(r, "unpaired surrogate");
+    if (point >= 0xD800 && point < 0xDC00) {
+        if (!skip_word(r, "\\u")) fail(r, "unpaired surrogate");
+        uint32_t low = read_hex(r);
+        if (low < 0xDC00 || low >= 0xE000) fail(r, "unpaired surrogate");
+        point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
+    }
+    return ggtok_utf8_encode(point, out);
+}
+
+/* Whether text that is well-formed in the wide sense contains a surrogate. */
+static bool has_surrogate(const uint8_t *p, size_t n) {
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (p[i] == 0xED && p[i + 1] >= 0xA0) return true;
+    }
+    return false;
+}
+
+static jinja_text *read_string(reader *r) {
+    const uint8_t *start = ++r->p, *p = start;
+    while (p < r->end && *p != '"' && *p != '\\' && *p >= 0x20) p++;
+    size_t n = (size_t)(p - start);
+    uint8_t *data = NULL;
+    if (p < r->end && *p == '"') {
+        r->p = p + 1;
+    } else { /* escapes: the decoded string is never longer than the source */
+        const uint8_t *end = p;
+        while (end < r->end && *end != '"') end += *end == '\\' ? 2 : 1;
+        if (end >= r->end) r->p = r->end, fail(r, "unclosed string");
+        data = jinja_alloc(r->mem, (size_t)(end - start));
+        memcpy(data, start, n);
+        for (r->p = p; *r->p != '"';) {
+            if (*r->p < 0x20) fail(r, "unescaped control character");
+            if (*r->p != '\\')
+                data[n++] = *r->p++;
+            else
+                r->p++, n += read_escape(r, data + n);
+        }
+        r->p++;
+    }
+    jinja_charge(r->mem, 1 + n / 8);
+    const uint8_t *text = data ? data : start;
+    if (ggtok_utf8_valid_prefix(text, n) != n || has_surrogate(text, n)) {
+        fail(r, "the string before this is not UTF-8,");
+    }
+    return data ? ggtok_jinja_text_of(r->mem, data, n, r->label)
+                : ggtok_jinja_text_copy(r->mem, start, n, r->label);
+}
+
+/* ---- numbers ---- */
+
+static bool is_digit(uint8_t c) {
+    return c >= '0' && c <= '9';
+}
+
+static jinja_value read_number(reader *r) {
+    const uint8_t *start = r->p;
+    bool negative = peek(r) == '-', fraction = false;
+    if (negative) r->p++;
+    const uint8_t *digits = r->p;
+    if (!is_digit(peek(r))) fail(r, "expected a value");
+    if (*r->p++ != '0') {
+        while (is_digit(peek(r))) r->p++;
+    }
+    size_t n_digits = (size_t)(r->p - digits);
+    if (peek(r) == '.') {
+        fraction = true;
+        r->p++;
+        if (!is_digit(peek(r))) fail(r, "expected a digit");
+        while (is_digit(peek(r))) r->p++;
+    }
+    if ((peek(r) | 32) == 'e') {
+        fraction = true;
+        r->p++;
+        if (peek(r) == '+' || peek(r) == '-') r->p++;
+        if (!is_digit(peek(r))) fail(r, "expected a digit");
+        while (is_digit(peek(r))) r->p++;
+    }
+    jinja_charge_bytes(r->mem, (uint64_t)(r->p - start));
+    int64_t i;
+    if (!fraction && ggtok_jinja_parse_int(r->mem, digits, n_digits, negative, &i))
+        return jinja_int(i);
+    if (!fraction && r->dialect == JINJA_TRANSFORMERS) {
+        return ggtok_jinja_big(r->mem, start, (size_t)(r->p - start));
+    }
+    if (!fraction && !negative && n_digits <= 20) { /* llama.cpp's unsigned integers wrap around */
+        uint64_t u = 0, digit = 0;
+        size_t k = 0;
+        for (; k < n_digits; k++) {
+            digit = digits[k] - '0';
+            if (u > (UINT64_MAX - digit) / 10) break;
+            u = 10 * u + digit;
+        }
+        if (k == n_digits) return jinja_int((int64_t)u);
+    }
+    double f;
+    if (!ggtok_jinja_parse_float(r->mem, start, (size_t)(r->p - start), &f))
+        fail(r, "invalid number");
+    if (f - f != 0 && r->dialect == JINJA_LLAMA_CPP) fail(r, "number out of range");
+    return jinja_float(f);
+}
+
+/* ---- values ---- */
+
+static jinja_value read_value(reader *r);
+
+static jinja_value read_array(reader *r) {
+    jinja_list *list = ggtok_jinja_list_new(r->mem, 0);
+    r->p++;
+    skip_space(r);
+    if (peek(r) == ']') return r->p++, jinja_of_list(list);
+    for (;;) {
+        ggtok_jinja_list_push(r->mem, list, read_value(r));
+        skip_space(r);
+        uint8_t c = peek(r);
+        r->p++;
+        if (c == ']') return jinja_of_list(list);
+        if (c != ',') r->p--, fail(r, "expected ',' or ']'");
+    }
+}
+
+static jinja_value read_object(reader *r) {
+    jinja_dict *dict = ggtok_jinja_dict_new(r->mem, 0);
+    r->p++;
+    skip_space(r);
+    if (peek(r) == '}') return r->p++, jinja_of_dict(dict);
+    for (;;) {
+        skip_space(r);
+        if (peek(r) != '"') fail(r, "expected a key");
+        jinja_text *key = read_string(r);
+        skip_space(r);
+        if (peek(r) != ':') fail(r, "expected ':'");
+        r->p++;
+        ggtok_jinja_dict_set(r->mem, dict, jinja_of_text(key), read_value(r));
+        skip_space(r);
+        uint8_t c = peek(r);
+        r->p++;
+        if (c == '}') return jinja_of_dict(dict);
+        if (c != ',') r->p--, fail(r, "expected ',' or '}'");
+    }
+}
+
+static jinja_value read_python_number(reader *r) {
+    if (r->dialect == JINJA_TRANSFORMERS) {
+        if (skip_word(r, "NaN")) return jinja_float(0.0 / 0.0 * -1);
+        if (skip_word(r, "Infinity")) return jinja_float(1.0 / 0.0);
+        if (skip_word(r, "-Infinity")) return jinja_float(-1.0 / 0.0);
+    }
+    return read_number(r);
+}
+
+static jinja_value read_value(reader *r) {
+    jinja_value v;
+    jinja_charge(r->mem, 1);
+    jinja_enter(r->mem);
+    skip_space(r);
+    switch (peek(r)) {
+    case '"': v = jinja_of_text(read_string(r)); break;
+    case '[': v = read_array(r); break;
+    case '{': v = read_object(r); break;
+    case 't':
+        if (!skip_word(r, "true")) fail(r, "expected a value");
+        v = jinja_bool(true);
+        break;
+    case 'f':
+        if (!skip_word(r, "false")) fail(r, "expected a value");
+        v = jinja_bool(false);
+        break;
+    case 'n':
+        if (!skip_word(r, "null")) fail(r, "expected a value");
+        v = jinja_none();
+        break;
+    default: v = read_python_number(r); break;
+    }
+    jinja_leave(r->mem);
+    return v;
+}
+
+jinja_value ggtok_jinja_read_json(jinja_arena *mem, const char *json, size_t n, uint8_t label,
+                                  jinja_dialect dialect) {
+    const uint8_t *p = (const uint8_t *)json;
+    reader r = {mem, p, p, p + n, label, dialect};
+    jinja_value v = read_value(&r);
+    skip_space(&r);
+    if (r.p != r.end) fail(&r, "unexpected text after the value");
+    return v;
+}

@@ -1,0 +1,48 @@
+/* The objects of the rarer types of values. */
+#ifndef GGTOK_JINJA_CORE_OBJECTS_H
+#define GGTOK_JINJA_CORE_OBJECTS_H
+
+#include "jinja/core/value.h"
+
+/* llama.cpp's `loop`: a dict that stays empty until ggtok_jinja_loop_fill. */
+typedef struct jinja_loop {
+    jinja_dict dict; /* first: JINJA_LOOP's as.dict points here */
+    bool filled;
+    uint32_t index0, n;
+    jinja_value previous, next;
+} jinja_loop;
+
+/* transformers' range(). */
+struct jinja_range {
+    int64_t start, stop, step;
+    int64_t n;
+};
+
+/* The i-th number, 0 <= i < n. The product may exceed 64 bits; the sum doesn't. */
+static inline int64_t jinja_range_at(const jinja_range *r, int64_t i) {
+    return (int64_t)((uint64_t)r->start + (uint64_t)i * (uint64_t)r->step);
+}
+
+typedef enum jinja_object_kind {
+    JINJA_LOOP_CONTEXT,
+    JINJA_CYCLER,
+    JINJA_JOINER,
+    JINJA_SELF
+} jinja_object_kind;
+
+/* Objects with state: `loop`, cycler(), joiner(). `self` has no attributes, since chat templates
+ * have no {% block %}. */
+struct jinja_object {
+    jinja_object_kind kind;
+    jinja_list *items; /* a loop's source (maybe a generator's list); a cycler's values */
+    bool lazy;         /* a loop's source is a generator */
+    uint32_t next;     /* index of the next item */
+    jinja_list *kept;  /* items fetched so far that meet the loop's condition */
+    uint32_t index0, depth0;
+    jinja_value last;                 /* the last argument of loop.changed() */
+    const struct jinja_node *node;    /* the loop */
+    struct jinja_frame *frame, *test; /* the frame around the loop, and its condition's frame */
+    jinja_text *text;                 /* a joiner's separator */
+};
+
+#endif

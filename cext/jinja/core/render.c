@@ -1,0 +1,261 @@
+/* Renderings: values in, text with origins out. */
+#include "base/mem.h"
+#include "jinja/core/dialects.h"
+
+/* The budget of a rendering, for each started megabyte of input. */
+enum { MEGABYTE = 1 << 20 };
+static const uint64_t bytes_each = 192u << 20, steps_each = 30u * 1000 * 1000;
+/* A template is probed by about 16 renderings of a few short messages, which share one budget. */
+enum { PROBES = 16 };
+
+ggtok_status ggtok_jinja_env_new(const jinja_options *options, jinja_env **out, jinja_error *err) {
+    jinja_env *e = *out = ggtok_mem_zalloc(sizeof *e);
+    if (!e) {
+        if (err) *err = (jinja_error){.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
+        return GGTOK_ERR_MEMORY;
+    }
+    uint64_t megabytes = 1 + (uint64_t)options->n_input / MEGABYTE;
+    uint64_t share = options->probe ? PROBES : 1;
+    ggtok_jinja_arena_init(&e->arena, megabytes * bytes_each / share,
+                           megabytes * steps_each / share);
+    e->options = *options;
+    return GGTOK_OK;
+}
+
+void ggtok_jinja_env_grow(jinja_env *e, size_t n) {
+    uint64_t before = (uint64_t)e->options.n_input / MEGABYTE;
+    e->options.n_input += n;
+    uint64_t more = (uint64_t)e->options.n_input / MEGABYTE - before;
+    e->arena.bytes_left += more * bytes_each;
+    e->arena.steps_left += more * steps_each;
+}
+
+void ggtok_jinja_env_free(jinja_env *e) {
+    if (!e) return;
+    ggtok_jinja_arena_free(&e->arena);
+    ggtok_mem_free(e);
+}
+
+jinja_arena *ggtok_jinja_env_arena(jinja_env *e) {
+    return &e->arena;
+}
+
+/* ---- values ---- */
+
+/* Assigns ids to a value and everything it contains, for notes. */
+static void number_values(jinja_env *e, jinja_value *v) {
+    jinja_charge(&e->arena, 1);
+    jinja_enter(&e->arena);
+    v->id = ++e->ids;
+    if (jinja_is_array(*v)) {
+        for (uint32_t i = 0; i < v->as.list->n; i++) number_values(e, &v->as.list->data[i]);
+    } else if (v->type == JINJA_DICT) {
+        for (uint32_t i = 0; i < v->as.dict->n; i++) {
+            number_values(e, &v->as.dict->entries[i].value);
+        }
+    }
+    jinja_leave(&e->arena);
+}
+
+void ggtok_jinja_env_set(jinja_env *e, const char *name, size_t n, jinja_value value) {
+    jinja_arena *mem = &e->arena;
+    if (!e->inputs) e->inputs = ggtok_jinja_dict_new(mem, 16);
+    if (e->options.probe) number_values(e, &value);
+    jinja_text *text = ggtok_jinja_text_copy(mem, name, n, 0);
+    ggtok_jinja_dict_set(mem, e->inputs, jinja_of_text(text), value);
+}
+
+typedef struct json_job {
+    jinja_env *e;
+    const char *json;
+    size_t n;
+    jinja_dialect dialect;
+} json_job;
+
+static void set_json(jinja_arena *mem, void *user) {
+    json_job *j = user;
+    jinja_value v = ggtok_jinja_read_json(mem, j->json, j->n, 0, j->dialect);
+    if (v.type != JINJA_DICT) ggtok_jinja_fail(mem, "the variables must be a JSON object");
+    for (uint32_t i = 0; i < v.as.dict->n; i++) {
+        const jinja_entry *entry = &v.as.dict->entries[i];
+        ggtok_jinja_env_set(j->e, (const char *)entry->key.as.text->data, entry->key.as.text->n,
+                            entry->value);
+    }
+}
+
+ggtok_status ggtok_jinja_env_json(jinja_env *e, const char *json, size_t n, jinja_dialect dialect,
+                                  jinja_error *err) {
+    json_job j = {e, json, n, dialect};
+    e->arena.source = NULL;
+    return ggtok_jinja_protect(&e->arena, set_json, &j, err);
+}
+
+unsigned ggtok_jinja_env_notes(const jinja_env *e, jinja_value v) {
+    return e->notes && v.id && v.id <= e->n_notes ? e->notes[v.id - 1] : 0;
+}
+
+jinja_value ggtok_jinja_env_get(jinja_env *e, const char *name, size_t n, bool after) {
+    jinja_text text = {.data = (const uint8_t *)name, .n = (uint32_t)n};
+    uint32_t hash = ggtok_jinja_text_hash(&text);
+    if (after && e->t && e->scopes.values) {
+        for (uint32_t i = 0; i < e->t->n_symbols; i++) {
+            if (!ggtok_jinja_text_order(e->t->symbols[i].name, &text)) return e->scopes.values[i];
+        }
+    }
+    for (uint32_t i = 0; e->inputs && i < e->inputs->n; i++) {
+        const jinja_entry *entry = &e->inputs->entries[i];
+        if (entry->hash == hash && !ggtok_jinja_text_order(entry->key.as.text, &text))
+            return entry->value;
+    }
+    return jinja_absent();
+}
+
+/* ---- rendering ---- */
+
+typedef struct render_job {
+    jinja_env *e;
+    jinja_result *out;
+} render_job;
+
+/* The ranges of text that have a label. */
+static ggtok_range *ranges_of(jinja_env *e, uint8_t label, size_t *n) {
+    const jinja_builder *b = &e->out;
+    size_t begin = 0, cap = 0;
+    jinja_charge(&e->arena, b->n_parts);
+    for (size_t i = 0; i < b->n_parts; i++) {
+        bool has = b->parts[i].label & label, had = i && b->parts[i - 1].label & label;
+        cap += has && !had;
+    }
+    ggtok_range *ranges = jinja_alloc_n(&e->arena, cap + 1, sizeof *ranges);
+    *n = 0;
+    for (size_t i = 0; cap && i < b->n_parts; i++) {
+        size_t end = b->parts[i].end;
+        if (b->parts[i].label & label) {
+            if (*n && ranges[*n - 1].end == begin)
+                ranges[*n - 1].end = end;
+            else
+                ranges[(*n)++] = (ggtok_range){begin, end};
+        }
+        begin = end;
+    }
+    return ranges;
+}
+
+static void render(jinja_arena *mem, void *user) {
+    render_job *j = user;
+    jinja_env *e = j->e;
+    e->rules =
+        e->t->dialect == JINJA_LLAMA_CPP ? &ggtok_jinja_llama_rules : &ggtok_jinja_python_rules;
+    if (!e->inputs) e->inputs = ggtok_jinja_dict_new(mem, 1);
+    size_t n_input = e->options.n_input; /* a long prompt is mostly input */
+    e->out = ggtok_jinja_builder_new(mem, 4096 + (n_input < MEGABYTE ? n_input : MEGABYTE));
+    e->n_printed = 0;
+    e->generating = 0;
+    e->loop = NULL;
+    jinja_text append = {.data = (const uint8_t *)"append", .n = 6},
+               pop = {.data = (const uint8_t *)"pop", .n = 3};
+    e->lists_change = ggtok_jinja_dict_find(mem, e->t->names, jinja_of_text(&append)) ||
+                      ggtok_jinja_dict_find(mem, e->t->names, jinja_of_text(&pop));
+    if (e->options.probe) {
+        e->n_notes = e->ids;
+        e->notes = jinja_alloc(mem, e->n_notes + 1);
+        memset(e->notes, 0, e->n_notes + 1);
+    }
+    if (e->t->dialect == JINJA_LLAMA_CPP) {
+        ggtok_jinja_llama_init_scopes(e);
+        jinja_mark start = ggtok_jinja_out_mark(e);
+        if (ggtok_jinja_exec(e, e->t->root) != JINJA_NEXT) {
+            ggtok_jinja_fail(mem, "break or continue outside a loop");
+        }
+        ggtok_jinja_out_settle(e, start);
+    } else {
+        ggtok_jinja_python_run(e);
+    }
+    jinja_result *out = j->out;
+    out->text = e->out.n ? (const char *)e->out.data : "";
+    out->n = e->out.n;
+    out->from_template = ranges_of(e, JINJA_FROM_TEMPLATE, &out->n_from_template);
+    out->generated = ranges_of(e, JINJA_GENERATED, &out->n_generated);
+}
+
+ggtok_status ggtok_jinja_render(jinja_env *e, const jinja_template *t, jinja_result *out,
+                                jinja_error *err) {
+    e->t = t;
+    e->arena.source = t->source;
+    e->arena.n_source = t->n_source;
+    e->arena.at = 0;
+    *out = (jinja_result){.text = ""};
+    render_job j = {e, out};
+    return ggtok_jinja_protect(&e->arena, render, &j, err);
+}
+
+/* ---- finishing ---- */
+
+/* Whether the template wrote all of [begin, end). */
+static bool is_from_template(const jinja_result *r, size_t begin, size_t end) {
+    bool found = begin == end;
+    for (size_t i = 0; i < r->n_from_template && !found; i++) {
+        found = r->from_template[i].begin <= begin && end <= r->from_template[i].end;
+    }
+    return found;
+}
+
+/* Clips the ranges to [begin, end) and makes them relative to begin. */
+static size_t within(ggtok_range *ranges, size_t n, size_t begin, size_t end) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t from = ranges[i].begin > begin ? ranges[i].begin : begin;
+        size_t to = ranges[i].end < end ? ranges[i].end : end;
+        if (from < to) ranges[kept++] = (ggtok_range){from - begin, to - begin};
+    }
+    return kept;
+}
+
+typedef struct finish_job {
+    jinja_env *e;
+    const jinja_finish_options *options;
+    jinja_result *r;
+} finish_job;
+
+static void finish(jinja_arena *mem, void *user) {
+    const finish_job *j = user;
+    const jinja_finish_options *options = j->options;
+    jinja_result *r = j->r;
+    size_t begin = 0, end = r->n, bos = strlen(options->bos), eos = strlen(options->eos);
+    bool cut = bos && bos <= r->n && !memcmp(r->text, options->bos, bos);
+    if (cut && (!options->only_from_template || is_from_template(r, 0, bos))) begin = bos;
+    cut = eos && eos <= r->n - begin && !memcmp(r->text + r->n - eos, options->eos, eos);
+    if (cut && (!options->only_from_template || is_from_template(r, r->n - eos, r->n)))
+        end = r->n - eos;
+    if (begin || end < r->n) {
+        jinja_charge(mem, r->n_from_template + r->n_generated);
+        r->text += begin;
+        r->n = end - begin;
+        r->n_from_template = within(r->from_template, r->n_from_template, begin, end);
+        r->n_generated = within(r->generated, r->n_generated, begin, end);
+    }
+    size_t turn = strlen(options->turn), answer = strlen(options->answer);
+    if (!answer || turn > r->n || memcmp(r->text + r->n - turn, options->turn, turn) != 0) return;
+    jinja_charge_bytes(mem, r->n + answer + 16 * r->n_from_template);
+    char *text = jinja_alloc(mem, r->n + answer);
+    memcpy(text, r->text, r->n);
+    memcpy(text + r->n, options->answer, answer);
+    ggtok_range *trusted = jinja_alloc_n(mem, r->n_from_template + 1, sizeof *trusted);
+    if (r->n_from_template) memcpy(trusted, r->from_template, r->n_from_template * sizeof *trusted);
+    if (!is_from_template(r, r->n - turn, r->n)) {
+        /* a message imitates the end of a turn: the answer stays untrusted */
+    } else if (r->n_from_template && trusted[r->n_from_template - 1].end == r->n) {
+        trusted[r->n_from_template - 1].end += answer;
+    } else {
+        trusted[r->n_from_template++] = (ggtok_range){r->n, r->n + answer};
+    }
+    r->from_template = trusted;
+    r->text = text;
+    r->n += answer;
+}
+
+ggtok_status ggtok_jinja_finish(jinja_env *e, const jinja_finish_options *options,
+                                jinja_result *out, jinja_error *err) {
+    finish_job j = {e, options, out};
+    return ggtok_jinja_protect(&e->arena, finish, &j, err);
+}

@@ -1,0 +1,114 @@
+/*
+ * Texts that know where each of their bytes came from.
+ *
+ * A text is an array of bytes with a list of parts: the end and the label of each part. In
+ * llama.cpp's dialect each concatenated text stays a part of its own, even beside one with the same
+ * label, because some filters work part by part.
+ *
+ *     "<|" role "|>"     data  < | u s e r | >
+ *                        parts    2       6   8
+ *                        label    T       -   T
+ *
+ * Texts are immutable but may share memory. A concatenated text has a buffer with spare room
+ * (jinja_room); the first text appended to it is copied there. Building a text in a loop thus costs
+ * the size of the appended pieces, not of the whole.
+ */
+#ifndef GGTOK_JINJA_CORE_TEXT_H
+#define GGTOK_JINJA_CORE_TEXT_H
+
+#include <stdbool.h>
+
+#include "jinja/core/arena.h"
+
+enum {
+    JINJA_FROM_TEMPLATE = 1, /* written by the template: may contain control tokens */
+    JINJA_GENERATED = 2,     /* written inside {% generation %} */
+    JINJA_JOINED = 4         /* to llama.cpp, one part with the part before it */
+};
+
+typedef struct jinja_part {
+    uint32_t end;
+    uint8_t label;
+} jinja_part;
+
+typedef struct jinja_room { /* the buffer that a text and texts made by appending to it share */
+    uint8_t *data;
+    jinja_part *parts;
+    uint32_t n, cap, n_parts, cap_parts;
+} jinja_room;
+
+typedef struct jinja_text {
+    const uint8_t *data;
+    uint32_t n;
+    uint32_t n_parts;        /* 0: empty, or one part with `label` */
+    const jinja_part *parts; /* the last part ends with the text, whatever its `end` says */
+    jinja_room *room;        /* or NULL */
+    uint32_t hash;           /* 0: not computed yet; always computed in templates */
+    uint32_t n_chars; /* code points; UINT32_MAX: not counted yet; always counted in templates */
+    uint8_t label;
+    bool safe; /* transformers: Markup */
+} jinja_text;
+
+/* The longest text, in bytes. */
+#define JINJA_MAX_TEXT 0x7FFFFFF0u
+
+/* A text over the caller's bytes, which must outlive the arena; ggtok_jinja_text_copy copies. */
+jinja_text *ggtok_jinja_text_of(jinja_arena *mem, const void *data, size_t n, uint8_t label);
+jinja_text *ggtok_jinja_text_copy(jinja_arena *mem, const void *data, size_t n, uint8_t label);
+/* The same with parts[0..n_parts), whose ends ascend to n. */
+jinja_text *ggtok_jinja_text_parts(jinja_arena *mem, const void *data, size_t n,
+                                   const jinja_part *parts, size_t n_parts);
+jinja_text *ggtok_jinja_text_concat(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
+/* Bytes [begin, end) with their labels. */
+jinja_text *ggtok_jinja_text_cut(jinja_arena *mem, const jinja_text *t, size_t begin, size_t end);
+/* The same text as what llama.cpp regards as one part. */
+jinja_text *ggtok_jinja_text_fuse(jinja_arena *mem, jinja_text *t);
+uint32_t ggtok_jinja_text_hash(const jinja_text *t);
+/* The hash and the number of code points, cached in the text. */
+uint32_t ggtok_jinja_hash(jinja_arena *mem, jinja_text *t);
+uint32_t ggtok_jinja_chars(jinja_arena *mem, jinja_text *t);
+/* The label of the whole text; -1 if its parts differ or it is empty. */
+int ggtok_jinja_text_label(jinja_arena *mem, const jinja_text *t);
+bool ggtok_jinja_text_equal(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
+bool ggtok_jinja_text_is(const jinja_text *t, const char *s);
+int ggtok_jinja_text_compare(jinja_arena *mem, const jinja_text *a, const jinja_text *b);
+/* The same without charging, for use outside of renderings. */
+int ggtok_jinja_text_order(const jinja_text *a, const jinja_text *b);
+/* The first occurrence at or after `from`, the last that ends at or before `to`; or SIZE_MAX. */
+size_t ggtok_jinja_text_find(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
+                             size_t from);
+size_t ggtok_jinja_text_rfind(jinja_arena *mem, const jinja_text *t, const jinja_text *what,
+                              size_t to);
+
+/* The i-th part's bounds; i < jinja_text_count(t). */
+static inline size_t jinja_text_count(const jinja_text *t) {
+    return t->n_parts ? t->n_parts : t->n != 0;
+}
+static inline size_t jinja_text_end(const jinja_text *t, size_t i) {
+    return i + 1 < t->n_parts ? t->parts[i].end : t->n;
+}
+static inline uint8_t jinja_text_part_label(const jinja_text *t, size_t i) {
+    return t->n_parts ? t->parts[i].label : t->label;
+}
+
+/* Builds a text piece by piece. */
+typedef struct jinja_builder {
+    jinja_arena *arena;
+    uint8_t *data;
+    jinja_part *parts;
+    size_t n, cap, n_parts, cap_parts;
+    bool merge; /* merge adjacent parts with the same label */
+} jinja_builder;
+
+jinja_builder ggtok_jinja_builder_new(jinja_arena *mem, size_t room);
+/* Reserves n bytes at the end. The caller writes them, then calls ggtok_jinja_builder_wrote. */
+uint8_t *ggtok_jinja_builder_reserve(jinja_builder *b, size_t n);
+void ggtok_jinja_builder_wrote(jinja_builder *b, size_t n, uint8_t label);
+void ggtok_jinja_builder_add(jinja_builder *b, const void *data, size_t n, uint8_t label);
+void ggtok_jinja_builder_text(jinja_builder *b, const jinja_text *t);
+void ggtok_jinja_builder_cut(jinja_builder *b, const jinja_text *t, size_t begin, size_t end);
+jinja_text *ggtok_jinja_builder_end(jinja_builder *b);
+/* Removes the bytes and parts from a mark on, and returns them as a text. */
+jinja_text *ggtok_jinja_builder_take(jinja_builder *b, size_t n, size_t n_parts);
+
+#endif

@@ -1,0 +1,166 @@
+/*
+ * The tokens of a template, and its syntax tree.
+ */
+#ifndef GGTOK_JINJA_CORE_TREE_H
+#define GGTOK_JINJA_CORE_TREE_H
+
+#include "jinja/core/value.h"
+
+typedef enum jinja_token_type {
+    T_END,
+    T_TEXT, /* between tags */
+    T_NAME,
+    T_STRING,
+    T_INT,
+    T_FLOAT,
+    T_OPEN_STATEMENT,
+    T_CLOSE_STATEMENT,
+    T_OPEN_EXPRESSION,
+    T_CLOSE_EXPRESSION,
+    T_LPAREN,
+    T_RPAREN,
+    T_LBRACKET,
+    T_RBRACKET,
+    T_LBRACE,
+    T_RBRACE,
+    T_COMMA,
+    T_DOT,
+    T_COLON,
+    T_PIPE,
+    T_ASSIGN,
+    T_SIGN, /* llama.cpp's lexer distinguishes signs from operators; op: JINJA_ADD or JINJA_SUB */
+    T_OPERATOR,
+    T_SEMICOLON
+} jinja_token_type;
+
+typedef enum jinja_operator {
+    JINJA_ADD,
+    JINJA_SUB,
+    JINJA_TILDE,
+    JINJA_MUL,
+    JINJA_DIV,
+    JINJA_FLOORDIV,
+    JINJA_MOD,
+    JINJA_POW,
+    JINJA_EQ,
+    JINJA_NE,
+    JINJA_LT,
+    JINJA_LE,
+    JINJA_GT,
+    JINJA_GE,
+    JINJA_IN,
+    JINJA_NOT_IN
+} jinja_operator;
+
+typedef struct jinja_token {
+    uint8_t type; /* jinja_token_type */
+    uint8_t op;   /* of T_OPERATOR and T_SIGN */
+    uint32_t pos; /* byte offset in the source */
+    uint32_t n;   /* bytes of its text, escapes decoded */
+    const uint8_t *text;
+    jinja_value value; /* of T_INT and T_FLOAT */
+} jinja_token;
+
+typedef enum jinja_kind {
+    /* Statements, with their kids in order; NULL for a missing one. */
+    N_BLOCK,        /* statements */
+    N_TEXT,         /* value */
+    N_OUTPUT,       /* expression */
+    N_IF,           /* condition, block, condition, block, ..., and an optional else block */
+    N_FOR,          /* target, iterable, condition, body, else block; flag: recursive */
+    N_SET,          /* target, value */
+    N_SET_BLOCK,    /* target, filter or NULL, body */
+    N_MACRO,        /* parameters (N_NAME or N_KEYWORD) ..., body; sym: its name */
+    N_CALL_BLOCK,   /* call, parameters ..., body */
+    N_FILTER_BLOCK, /* N_FILTER without operand, body */
+    N_WITH,         /* target, value, target, value, ..., body */
+    N_BREAK,
+    N_CONTINUE,
+    N_GENERATION, /* body; in llama.cpp's dialect no kids, and flag is set at the beginning */
+    N_SCOPE,      /* body in a scope of its own */
+    /* Expressions. */
+    N_CONST, /* value */
+    N_NAME,  /* sym */
+    N_LIST,
+    N_TUPLE,
+    N_DICT,    /* key, value, key, value, ... */
+    N_BINARY,  /* operands, applied from left to right; ops[i] is between operands i and i + 1 */
+    N_COMPARE, /* the same for `a < b < c`: true if all are */
+    N_CONCAT,  /* operands of transformers' ~ */
+    N_AND,
+    N_OR,
+    N_NOT,
+    N_NEGATIVE,
+    N_POSITIVE,
+    N_CONDITION, /* condition, value, other value or NULL */
+    N_ATTRIBUTE, /* object; value: the name. flag: in llama.cpp's dialect, the property isn't a
+                  * name (an error when run); in transformers', this is a target */
+    N_ITEM,      /* object, index */
+    N_SLICE,     /* object, start, stop, step */
+    N_CALL,      /* callee, arguments */
+    N_FILTER,    /* operand, arguments; sym: the filter. flag 2: not a name (an error) */
+    N_TEST,      /* operand, arguments; sym: the test. flag 1: negated, 2: not a name */
+    N_KEYWORD,   /* value; sym: the name; flag: it isn't a name */
+    N_SPREAD,    /* *value; flag: ** */
+    N_BLANK      /* llama.cpp's a[] */
+} jinja_kind;
+
+typedef struct jinja_node jinja_node;
+struct jinja_node {
+    uint8_t kind, flag;
+    uint16_t up;   /* N_NAME, transformers: the value is so many frames up */
+    uint32_t slot; /* N_NAME and nodes that declare names: index in that frame; python/scope.c */
+    uint32_t pos, n;
+    uint32_t sym;
+    const jinja_node **kids;
+    const uint8_t *ops;
+    const struct jinja_frame_plan *plan; /* statements that open a frame */
+    jinja_value value;
+};
+
+/* A name in the template, and the builtins of that name. */
+typedef struct jinja_symbol {
+    jinja_text *name;
+    int32_t member, filter, test, global; /* rows of the dialect's tables, or -1 */
+    bool read;                            /* somewhere in the template */
+} jinja_symbol;
+
+/* Symbols that every template has, in this order; `self` means something only to transformers. */
+enum {
+    SYM_TRUE,
+    SYM_TRUE2,
+    SYM_FALSE,
+    SYM_FALSE2,
+    SYM_NONE,
+    SYM_NONE2,
+    SYM_LOOP,
+    SYM_CALLER,
+    SYM_SELF
+};
+
+struct jinja_template {
+    jinja_arena arena;
+    jinja_dialect dialect;
+    const char *source; /* newlines normalized */
+    size_t n_source, n_bytes;
+    jinja_symbol *symbols;
+    uint32_t n_symbols, cap_symbols;
+    jinja_dict *names; /* name -> index in symbols */
+    const jinja_node *root;
+    jinja_text **variables;
+    uint32_t n_variables;
+    bool wild_jumps; /* llama.cpp: a break outside a loop, maybe in a macro */
+    uint32_t references;
+};
+typedef struct jinja_template jinja_template;
+
+typedef struct jinja_tokens {
+    jinja_token *data;
+    size_t n, cap;
+} jinja_tokens;
+
+jinja_token *ggtok_jinja_token_add(jinja_arena *mem, jinja_tokens *tokens, jinja_token_type type,
+                                   size_t pos, const void *text, size_t n);
+void ggtok_jinja_parse(jinja_template *t, const jinja_tokens *tokens);
+
+#endif
