@@ -5,7 +5,7 @@
  *     stops [-a] FILE.gguf ...     with -a at the first, a middle and the last question of each
  *                                  text; without it every other text, at one of them
  *
- * Claim python.2.
+ * Claim python.3.
  */
 #include "ggtok.h"
 

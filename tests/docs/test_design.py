@@ -380,7 +380,7 @@ def test_a_page_names_its_readers_and_tests(page: Path) -> None:
     if page.stem == "glossary":
         return
     text = page.read_text("utf-8")
-    assert re.search(r"^For whoever ", text, re.MULTILINE), "for whom is it?"
+    assert re.search(r"^For anyone who ", text, re.MULTILINE), "for whom is it?"
     assert re.search(r"`tests/", text), "which tests hold it?"
     assert re.search(r"^(```|    \S)", text, re.MULTILINE), "neither an example nor a drawing"
 
