@@ -160,6 +160,10 @@ def _templates() -> Iterator[str]:
         "'nan' | float",
     ):
         yield f"{{% for i in range(500) %}}{{{{ {expression} }}}}{{% endfor %}}"
+    for method in ("center", "ljust", "rjust", "zfill"):
+        yield f"{{{{ 'x'.{method}(120000) is none }}}}"
+    for method in ("split", "rsplit", "splitlines", "strip", "title", "expandtabs"):
+        yield f"{{{{ text.{method}() is none }}}}"
     for escape in ("<", "\\n", "\\\\", "é"):
         yield f"{{{{ '{escape}' * 9000 | tojson }}}}{{{{ ('{escape}' * 9000) | e }}}}{{{{ ['{escape}' * 9000] }}}}"
 
