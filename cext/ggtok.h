@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* The version of this header, and of the library with ggtok_version(). */
 #define GGTOK_VERSION "0.1.0"
@@ -75,6 +76,7 @@ typedef struct ggtok_error {
     ggtok_status status;
     int os_error;      /* errno of the failed system call, or 0 */
     uint64_t offset;   /* byte offset in the file, or GGTOK_NO_OFFSET */
+    unsigned line;     /* line of the chat template, from 1, or 0 */
     char key[128];     /* GGUF key concerned, or "" (cut to fit) */
     char message[512]; /* one sentence, NUL-terminated UTF-8 */
 } ggtok_error;
@@ -697,6 +699,44 @@ GGTOK_API ggtok_status ggtok_merge(const ggtok_counts *counts, const ggtok_merge
 
 GGTOK_API const ggtok_merge_row *ggtok_merges_rows(const ggtok_merges *merges, size_t *n);
 GGTOK_API void ggtok_merges_free(ggtok_merges *merges); /* NULL is allowed */
+
+/* ---- chat templates ---- */
+
+/*
+ * A compiled chat template. It is immutable: any number of threads may render it. The text of a
+ * rendering and its trusted ranges are the arguments of ggtok_encode_trusted, so that control
+ * tokens in a message's text stay plain text.
+ *
+ * What a chat template reads (messages, tools, add_generation_prompt, bos_token, ...) is up to
+ * the caller: these functions know neither vocabularies nor a server's rules for requests.
+ */
+typedef struct ggtok_template ggtok_template;
+typedef struct ggtok_rendering ggtok_rendering;
+
+typedef enum ggtok_dialect {
+    GGTOK_DIALECT_LLAMA_CPP = 0,   /* llama.cpp's template engine, as llama-server uses it */
+    GGTOK_DIALECT_TRANSFORMERS = 1 /* jinja2, as transformers configures it */
+} ggtok_dialect;
+
+/* Compiles a template of n bytes of UTF-8. GGTOK_ERR_TEMPLATE: err->message says what is wrong,
+ * err->line where. */
+GGTOK_API ggtok_status ggtok_template_compile(const char *source, size_t n, ggtok_dialect dialect,
+                                              ggtok_template **out, ggtok_error *err);
+GGTOK_API void ggtok_template_free(ggtok_template *t); /* NULL is allowed */
+
+/* Renders a template. `json` is an object of n bytes, whose fields are the template's variables;
+ * `now` is the local time that it may ask for (NULL: midnight, 1 January 1970). Time and memory
+ * are bounded. GGTOK_ERR_TEMPLATE: the JSON is malformed (line 0), or the template fails, refuses
+ * the messages or exceeds its budget. */
+GGTOK_API ggtok_status ggtok_template_render(const ggtok_template *t, const char *json, size_t n,
+                                             const struct tm *now, ggtok_rendering **out,
+                                             ggtok_error *err);
+GGTOK_API void ggtok_rendering_free(ggtok_rendering *r); /* NULL is allowed */
+
+/* The text, and the ranges of it (in bytes) that the template wrote itself. They live as long as
+ * the rendering. */
+GGTOK_API ggtok_bytes ggtok_rendering_text(const ggtok_rendering *r);
+GGTOK_API const ggtok_range *ggtok_rendering_trusted(const ggtok_rendering *r, size_t *n);
 
 /* ---- metadata ---- */
 

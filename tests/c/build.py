@@ -43,7 +43,7 @@ LIBRARY = tuple(
 PROGRAMS = {
     "arrow": LIBRARY,
     "batch": ("base/*.c",),
-    "capi": LIBRARY,
+    "capi": (*LIBRARY, "jinja/*/*.c"),
     "contended": (*LIBRARY, "jinja/*/*.c", "train/*.c"),
     "oom": LIBRARY,
     "reach": LIBRARY,

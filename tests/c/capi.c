@@ -472,6 +472,62 @@ static void check_overrides(const char *path) {
     }
 }
 
+/* From a request to ids, in C alone: what a message holds is no control token. */
+static void check_templates(const ggtok_tokenizer *tok) {
+    static const char source[] =
+        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
+    static const char json[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a <|user|> b\"}]}";
+    static const char want[] = "<|user|>a <|user|> b";
+    static const ggtok_dialect dialects[] = {GGTOK_DIALECT_LLAMA_CPP, GGTOK_DIALECT_TRANSFORMERS};
+    struct tm noon = {.tm_year = 126, .tm_mon = 2, .tm_mday = 7, .tm_hour = 12};
+    ggtok_error err;
+    ggtok_template *t;
+    ggtok_rendering *r;
+    for (int i = 0; i < 2; i++) {
+        CHECK(!ggtok_template_compile(source, strlen(source), dialects[i], &t, &err));
+        CHECK(!ggtok_template_render(t, json, strlen(json), NULL, &r, &err));
+        ggtok_bytes text = ggtok_rendering_text(r);
+        CHECK(text.n == strlen(want) && !memcmp(text.data, want, text.n));
+        size_t n;
+        const ggtok_range *trusted = ggtok_rendering_trusted(r, &n);
+        CHECK(n == 2 && trusted[0].begin == 0 && trusted[0].end == 2 && trusted[1].begin == 6 &&
+              trusted[1].end == 8);
+        ggtok_context *ctx;
+        ggtok_ids ids;
+        ggtok_parts parts;
+        CHECK(!ggtok_context_new(tok, &ctx, &err));
+        CHECK(!ggtok_encode_trusted(ctx, text.data, text.n, GGTOK_PARSE_SPECIAL, trusted, n, &ids,
+                                    &parts, &err) &&
+              ids.n);
+        ggtok_context_free(ctx);
+        ggtok_rendering_free(r);
+        /* Errors have the line; the JSON's are about no line. */
+        CHECK(ggtok_template_render(t, "[1]", 3, NULL, &r, &err) == GGTOK_ERR_TEMPLATE && !r);
+        CHECK(!err.line && strstr(err.message, "object"));
+        CHECK(ggtok_template_render(t, "{", 1, NULL, &r, NULL) == GGTOK_ERR_TEMPLATE && !r);
+        ggtok_template_free(t);
+        const char *bad = "\n\n{{ 1 +";
+        CHECK(ggtok_template_compile(bad, strlen(bad), dialects[i], &t, &err) ==
+              GGTOK_ERR_TEMPLATE);
+        CHECK(!t && err.line == 3 && err.message[0]);
+        const char *failing = "\n{{ raise_exception('no') }}";
+        CHECK(!ggtok_template_compile(failing, strlen(failing), dialects[i], &t, &err));
+        CHECK(ggtok_template_render(t, "{}", 2, NULL, &r, &err) == GGTOK_ERR_TEMPLATE && !r);
+        CHECK(err.line == 2 && strstr(err.message, "no"));
+        ggtok_template_free(t);
+        const char *clock = "{{ strftime_now('%Y-%m-%d %H') }}";
+        CHECK(!ggtok_template_compile(clock, strlen(clock), dialects[i], &t, &err));
+        CHECK(!ggtok_template_render(t, "{}", 2, &noon, &r, &err));
+        text = ggtok_rendering_text(r);
+        CHECK(text.n == 13 && !memcmp(text.data, "2026-03-07 12", text.n));
+        ggtok_rendering_free(r);
+        ggtok_template_free(t);
+    }
+    ggtok_template_free(NULL);
+    ggtok_rendering_free(NULL);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: %s BPE.gguf\n", argv[0]);
@@ -490,6 +546,7 @@ int main(int argc, char **argv) {
     check_batch(tok);
     check_blocks(tok);
     check_trusted(tok);
+    check_templates(tok);
     check_vocabulary(tok);
     ggtok_free(tok);
     ggtok_free(NULL);
