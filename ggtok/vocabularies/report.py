@@ -33,7 +33,8 @@ class TrainingReport(Report):
 
     Attributes:
         asked, made: tokens asked for, and made.
-        words, distinct_words: words counted, and different ones among them.
+        words, distinct_words: words counted, and different ones among them. Of Unigram, texts, and
+            0: the sentencepiece package counts no words, nor what is below them here.
         text_bytes: bytes of those words.
         text_tokens: tokens that they become.
         dropped_words, dropped: words that ``max_words`` dropped: different ones, and all.
@@ -75,8 +76,11 @@ class TrainingReport(Report):
     def __str__(self) -> str:
         seconds = ", ".join(f"{phase} {s:.2f} s" for phase, s in self.seconds.items())
         memory = ", ".join(f"{phase} {n / 1e6:.0f} MB" for phase, n in self.memory.items())
-        lines = [
-            f"{counted(self.made, 'token')} of {self.asked} asked for",
+        lines = [f"{counted(self.made, 'token')} of {self.asked} asked for"]
+        if not self.distinct_words:  # another trainer's, which counts and measures nothing here
+            lines.append(f"{counted(self.words, 'text')}, {counted(self.text_bytes, 'byte')}")
+            return "\n".join((*lines, f"time: {seconds}", *self.notes))
+        lines += [
             f"{counted(self.words, 'word')}, {self.distinct_words} different, "
             f"{counted(self.text_bytes, 'byte')}",
             f"{self.bytes_per_token:.3f} bytes a token in the counted text",
