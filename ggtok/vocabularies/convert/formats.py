@@ -132,6 +132,8 @@ def _converted(source: str, options: Options) -> Vocabulary:
     for format in FORMATS:
         if _first([os.path.basename(source)], format.names) is not None:
             return format.read(source, Folder(None), options)
+    if source.endswith(".gguf"):
+        raise InvalidValueError(f"{source}: already a vocabulary for llama.cpp")
     raise InvalidValueError(f"{source}: the name says no format: none of {_wanted()}")
 
 

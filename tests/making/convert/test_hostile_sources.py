@@ -293,6 +293,8 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         ggtok.convert(tmp_path)
     with pytest.raises(ggtok.InvalidValueError, match="the name says no format"):
         ggtok.convert(sources.write(tmp_path / "x.bin", b""))
+    with pytest.raises(ggtok.InvalidValueError, match=r"x.gguf: already a vocabulary for llama"):
+        ggtok.convert(sources.write(tmp_path / "x.gguf", b""))
     with pytest.raises(ggtok.InvalidTypeError, match="source must be str or a path"):
         ggtok.convert(3)  # type: ignore[arg-type]
     with pytest.raises(ggtok.InvalidTypeError, match="pre must be str"):
