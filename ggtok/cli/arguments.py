@@ -158,6 +158,12 @@ def token_count(word: str) -> int:
     return round(float(found[1]) * (1000 if found[2] in "kK" else 1_000_000))
 
 
+def check_output(path: str) -> None:
+    """Refuses ``-``, which elsewhere is a standard stream, as the name of a file to write."""
+    if path == "-":
+        raise UsageError("-: not written to standard output; give a file's name")
+
+
 def _name(action: argparse.Action) -> str:
     """What the command line calls an option, or an argument."""
     return action.option_strings[0] if action.option_strings else str(action.metavar)

@@ -35,7 +35,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--template",
         metavar="NAME",
-        help="one of the model's templates by name, or else a file that holds a template",
+        help="one of the model's templates by name, chatml, or else a file that holds a template",
     )
     parser.add_argument("--tools", metavar="FILE", help="a JSON list of tools (-: standard input)")
     parser.add_argument(
@@ -143,9 +143,10 @@ def _with_tools(given: Any, tools: str | None) -> dict[str, Any]:
 
 
 def _template(tok: ggtok.Tokenizer, name: str | None) -> str | None:
-    """The name of a template of the model, or the text of one in a file; None: its default."""
+    """The name of a template of the model or of llama.cpp's, or the text of one in a file; None:
+    its default."""
     templates = tok.chat_templates
-    if name is None or name in templates:
+    if name is None or name in templates or name == "chatml":
         return name
     try:
         return reading.file(expanded(name)).decode("utf-8", "replace")

@@ -135,8 +135,8 @@ COMMAND = Command(
     usage="A B",
     details="Compared are types, flags, special ids, tokens, merges and chat templates, and with "
     "--text the ids of a file's lines. B may be a tokenizer.json, which the package tokenizers "
-    "reads; of it, tokens, merges and ids are compared. The exit status is 1 if there is any "
-    "difference, or with --draft if B can't draft.",
+    "reads; of it, tokens, ids and, in BPE, merges are compared. The exit status is 1 if there "
+    "is any difference, or with --draft if B can't draft.",
     words={"A": "a GGUF file, or a model's name (see 'ggtok --help')", "B": "the same"},
     examples=[
         "ggtok diff old.gguf new.gguf",

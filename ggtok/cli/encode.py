@@ -17,6 +17,7 @@ from ggtok.cli.arguments import (
     add_json,
     add_model,
     add_patterns,
+    check_output,
     load,
     no_words,
     take_model,
@@ -69,6 +70,7 @@ def run(args: argparse.Namespace) -> int | None:
         no_file = not glob.has_magic(args.words[0]) and not os.path.lexists(args.words[0])
         meant = "; to print the ids of a text, use 'ggtok tokenize'" if no_file else ""
         raise UsageError(f"nothing to write: give -o OUT{meant}")
+    check_output(args.output)
     if "-" in args.words:
         raise UsageError(
             "standard input can't be encoded: a run that is stopped reads its sources again"

@@ -11,6 +11,7 @@ from ggtok.cli.arguments import (
     add_force,
     add_json,
     add_words,
+    check_output,
     no_second_model,
     no_words,
     telling,
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("no file to write: give its name after the model's")
     out = args.words.pop(0)
     no_words(args)
+    check_output(out)
     from ggtok.vocabularies.extract import extract
 
     with telling(args):
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         writing.write_json({"path": out, "bytes": size}, indent=2)
     else:
-        writing.write_line(f"{out}: {writing.size(size)}")
+        writing.write_made(out)
 
 
 COMMAND = Command(

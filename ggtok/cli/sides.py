@@ -101,7 +101,10 @@ def _readable(text: str) -> str:
 
 
 def compare(a: Model, b: Model | Original) -> dict[str, Any]:
-    """All differences, ready for JSON; with those of a tokenizer.json, tokens and merges alone."""
+    """All differences, ready for JSON; with those of a tokenizer.json, tokens and merges alone.
+
+    An SPM vocabulary has scores instead of merges, which a tokenizer.json made of it lists.
+    """
     values: dict[str, Any] = {}
     if isinstance(b, Model):
         ours, theirs = a.values(), b.values()
@@ -110,7 +113,9 @@ def compare(a: Model, b: Model | Original) -> dict[str, Any]:
             for name in {**ours, **theirs}
             if ours.get(name) != theirs.get(name)
         }
-    return {"values": values, "tokens": _tokens(a, b), "merges": _merges(a.merges, b.merges)}
+    by_scores = isinstance(b, Original) and a.tok.vocab_type == "SPM"
+    merges = _merges([], []) if by_scores else _merges(a.merges, b.merges)
+    return {"values": values, "tokens": _tokens(a, b), "merges": merges}
 
 
 def any_difference(found: dict[str, Any]) -> bool:

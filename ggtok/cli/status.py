@@ -85,6 +85,7 @@ _OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"(?= (?:is|must|has)\b)",
         lambda found: "--" + found[0].replace("_", "-"),
     ),
+    (r"^(alphabet|pre)(?= has no effect\b)", r"--\1"),
     (r"\bbyte_fallback(?= has\b)", "--no-byte-fallback"),
 )
 

@@ -63,13 +63,15 @@ def names(out: str, n: int) -> list[str]:
 
 
 def existing(out: str) -> list[str]:
-    """The outputs that `out` names: itself, or the shards of which some have a manifest."""
+    """The outputs that `out` names: itself if any of its files is there, or else the shards of
+    which some have a manifest."""
     stem, extension = os.path.splitext(out)
     end = f"{extension}.manifest.json"
     found = glob.glob(f"{glob.escape(stem)}-*-of-*{glob.escape(end)}")
     counts = {re.fullmatch(r"-[0-9]{5}-of-([0-9]{5})", p[len(stem) : -len(end)]) for p in found}
     numbers = sorted({int(count[1]) for count in counts if count is not None})
-    if os.path.lexists(f"{out}.manifest.json") or not numbers:
+    own = out, f"{out}.manifest.json", f"{out}.journal"
+    if any(map(os.path.lexists, own)) or not numbers:
         return [out]
     return [name for n in numbers for name in names(out, n)]
 

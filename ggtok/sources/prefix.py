@@ -82,12 +82,16 @@ class Prefix:
         return bytes(memoryview(self.data)[: self.size() + more])
 
 
-def read_file(file: Any) -> bytes:
+def read_file(file: Any, path: str | None = None) -> bytes:
     """The metadata from an object with ``read(n)``, from where it stands.
 
     Up to a few MB after the metadata may be consumed, too.
+
+    Args:
+        path: the file's name in errors, if ``file.name`` isn't it.
     """
-    name = shown(str(getattr(file, "name", "the open file")))
+    name = getattr(file, "name", None) if path is None else path
+    name = "the open file" if name is None or isinstance(name, int) else shown(str(name))
     prefix = Prefix(name)
     while wanted := prefix.wanted():
         try:

@@ -27,6 +27,7 @@ _MAGIC = b"ggtok word counts 1\n"
 KIND = writing.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
 _BATCH = 1 << 20  # bytes of small texts that a thread is given at once
 MIN_MAX_WORDS = 1024
+DEFAULT_PRE = "llama-bpe"
 
 
 @dataclass(frozen=True)
@@ -336,6 +337,9 @@ def fill(
 def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) -> Cut:
     """The arguments that say how words are cut, checked."""
     if model == "spm":
+        for name, given in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
+            if given:
+                raise InvalidValueError(f"{name} has no effect here: model is 'spm'")
         return Cut("spm", None, None)
     if model != "bpe":
         raise InvalidValueError(f"model must be 'bpe' or 'spm', not {model!r}")
@@ -386,7 +390,7 @@ def count_words(
     sources: object,
     *,
     model: Literal["bpe", "spm"] = "bpe",
-    pre: str = "llama-bpe",
+    pre: str = DEFAULT_PRE,
     pre_patterns: Sequence[str] | None = None,
     documents: Literal["lines", "whole"] = "lines",
     kind: Literal["text", "jsonl", "parquet", "arrow"] | None = None,

@@ -83,7 +83,7 @@ def metadata_of(source: str) -> tuple[str | None, bytes]:
             return None, found.data
         path = str(found.source.path)
     with open_regular(path) as file:
-        return path, read_file(file)
+        return path, read_file(file, path)
 
 
 def _check_shards(path: str, out: str) -> None:

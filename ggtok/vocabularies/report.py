@@ -33,7 +33,8 @@ class TrainingReport(Report):
 
     Attributes:
         asked, made: tokens asked for, and made.
-        words, distinct_words: words counted, and different ones among them.
+        words, distinct_words: words counted, and different ones among them. Of Unigram, texts, and
+            0: the sentencepiece package counts no words, nor what is below them here.
         text_bytes: bytes of those words.
         text_tokens: tokens that they become.
         dropped_words, dropped: words that ``max_words`` dropped: different ones, and all.
@@ -75,12 +76,16 @@ class TrainingReport(Report):
     def __str__(self) -> str:
         seconds = ", ".join(f"{phase} {s:.2f} s" for phase, s in self.seconds.items())
         memory = ", ".join(f"{phase} {n / 1e6:.0f} MB" for phase, n in self.memory.items())
-        lines = [
-            f"{counted(self.made, 'token')} of {self.asked} asked for",
-            f"{counted(self.words, 'word')}, {self.distinct_words} different, "
-            f"{counted(self.text_bytes, 'byte')}",
-            f"{self.bytes_per_token:.3f} bytes a token in the counted text",
-        ]
+        lines = [f"{counted(self.made, 'token')} of {self.asked} asked for"]
+        size = counted(self.text_bytes, "byte")
+        ours = self.distinct_words > 0  # another trainer counts and measures nothing here
+        if ours:
+            lines += [
+                f"{counted(self.words, 'word')}, {self.distinct_words} different, {size}",
+                f"{self.bytes_per_token:.3f} bytes a token in the counted text",
+            ]
+        else:
+            lines.append(f"{counted(self.words, 'text')}, {size}")
         if self.held_out_tokens:
             lines.append(f"{self.held_out_bytes_per_token:.3f} bytes a token in held-out text")
         if self.dropped_words:
@@ -89,12 +94,14 @@ class TrainingReport(Report):
                 f"({counted(self.dropped, 'occurrence')}): "
                 "counts are lower bounds"
             )
-        lines += [
-            f"tokens that only serve as parts of others: {len(self.unused)}",
-            f"the last merge occurred {counted(self.last_count, 'time')}",
-            f"time: {seconds}",
-            f"memory: {memory}",
-        ]
+        if ours:
+            lines += [
+                f"tokens that only serve as parts of others: {len(self.unused)}",
+                f"the last merge occurred {counted(self.last_count, 'time')}",
+            ]
+        lines.append(f"time: {seconds}")
+        if ours:
+            lines.append(f"memory: {memory}")
         return "\n".join((*lines, *self.notes))
 
 

@@ -17,6 +17,7 @@ from ggtok.native.arguments import truth
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.corpus import Reading
 from ggtok.vocabularies.counts import (
+    DEFAULT_PRE,
     Cut,
     Progress,
     ProgressFn,
@@ -117,7 +118,7 @@ def _counted(
         counts = WordCounts(cut, max_words)
         fill(counts._native, sources, reading=reading, threads=threads, progress=progress)
         return counts, time.perf_counter() - began
-    default = Cut("bpe", "llama-bpe", None)  # of the arguments: the counts' own counts
+    default = Cut("bpe", DEFAULT_PRE, None)  # of the arguments: the counts' own counts
     if cut not in (sources._cut, default) or cut.model != sources.model:
         raise InvalidValueError(f"the words of {sources!r} were cut in another way")
     return sources, 0.0
@@ -128,7 +129,7 @@ def train(
     vocab_size: int,
     *,
     model: Literal["bpe", "spm", "ugm"] = "bpe",
-    pre: str = "llama-bpe",
+    pre: str = DEFAULT_PRE,
     pre_patterns: Sequence[str] | None = None,
     rule: Literal["huggingface", "bytes", "sentencepiece"] | None = None,
     special_tokens: Iterable[str] = (),
@@ -229,7 +230,7 @@ def train(
     if model == "ugm":
         from ggtok.vocabularies.unigram import train_unigram
 
-        return train_unigram(
+        made = train_unigram(
             sources,
             size,
             reading=reading,
@@ -240,6 +241,12 @@ def train(
             chat_template=template,
             threads=threads,
         )
+        if held_out is None:
+            return made
+        assert isinstance(made.report, TrainingReport)
+        n_bytes, n_tokens = _measure(made, held_out, reading)
+        report = replace(made.report, held_out_bytes=n_bytes, held_out_tokens=n_tokens)
+        return replace(made, report=report)
     cut = check_cut(model, pre, pre_patterns)
     options = check_options(
         model=model,

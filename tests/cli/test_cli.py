@@ -284,6 +284,8 @@ def test_chat(run, chat_files: tuple[str, str]) -> None:
     assert run(*argv, messages, "--ids").out == b"%a\n" % ids
     shown = json.loads(run(*argv, messages, "--json").out)
     assert shown == {"text": (RENDERED + ANSWER).decode(), "count": len(ids), "ids": ids}
+    other = load(QWEN2).apply_chat_template(json.loads(HELLO), template="chatml")
+    assert run("chat", QWEN2, "--template", "chatml", messages).out == other.encode()
 
 
 def test_chat_without_messages(run, tmp_path: Path) -> None:

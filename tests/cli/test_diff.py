@@ -112,6 +112,7 @@ def test_the_original(run, make: str, tmp_path: Path) -> None:
     else:
         assert found["tokens"]["only in A"] == found["tokens"]["only in B"] == []
         assert found["tokens"]["moved"] == []
+        assert not any(found["merges"].values())
 
 
 @pytest.mark.full

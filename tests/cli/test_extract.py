@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from tests.cli.command import BPE, LLAMA3, SPM
+from tests.cli.command import BPE, LLAMA3, SPM, spawn
 from tests.support.llamacpp import LlamaCpp
 from tests.support.patch import GGUF
 from tests.support.servers import File, Server
@@ -156,6 +156,28 @@ def test_models_of_other_tools(run, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert run("extract", name, str(out)).status == 0
     assert out.read_bytes() == Path(SPM).read_bytes()
     assert run("extract", name, str(blob)).status == 2
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout")
+def test_streams(run, tmp_path: Path) -> None:
+    """Standard output has the file alone, and - is no name of it."""
+    result = spawn(["extract", BPE, "/dev/stdout"], tmp_path)
+    assert (result.returncode, result.stdout) == (0, Path(BPE).read_bytes())
+    for command in ("extract", BPE, "-"), ("encode", BPE, BPE, "-o", "-"):
+        assert "standard output" in run(*command).errors[0]
+
+
+def test_faults_name_the_file(run, tmp_path: Path) -> None:
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(Path(BPE).read_bytes()[:1000])
+    for command in "extract", "doctor", "parity":
+        words = [str(path), *(["out.gguf"] if command == "extract" else [])]
+        assert run(command, *words).errors[0].startswith(f"ggtok: error: {path}: ")
+    with (
+        os.fdopen(os.open(path, os.O_RDONLY), "rb") as file,
+        pytest.raises(ggtok.GGUFError, match=r"^the open file: "),
+    ):
+        ggtok.load(file)
 
 
 def test_the_source_is_refused(run, shards: list[Path], tmp_path: Path) -> None:

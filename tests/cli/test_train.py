@@ -123,6 +123,10 @@ def test_what_encode_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
         (["a.txt", "-o", "no/x.gguf", "-n", "300"], "the folder no doesn't exist"),
         (["a.txt", "-o", "x.gguf", "-n", "300", "--max-words", "3"], "--max-words must be"),
         (["a.txt", "-o", "x.gguf", "-n", "300", "--split-digits"], "--split-digits has no effect"),
+        (
+            ["a.txt", "-o", "x.gguf", "-n", "300", "--model", "spm", "--pre", "qwen2"],
+            "--pre has no eff",
+        ),
         (["a.txt", "-o", "x.gguf", "-n", "300", "--no-byte-fallback"], "--no-byte-fallback has no"),
         (["--counts", "a.txt", "-o", "x.gguf", "-n", "300"], "not word counts"),
     ],

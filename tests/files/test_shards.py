@@ -111,3 +111,11 @@ def test_what_can_not_be_sharded(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     assert tok.encode_files(tmp_path / "a.txt", tmp_path / "o", shards=1).documents == 1
     assert shards.existing(str(tmp_path / "o")) == [str(tmp_path / "o-00000-of-00001")]
     assert shards.existing(str(tmp_path / "p")) == [str(tmp_path / "p")]
+
+
+@pytest.mark.parametrize("end", ["", ".manifest.json", ".journal"])
+def test_an_output_of_its_own_is_not_its_shards(end: str, tmp_path: Path) -> None:
+    """Else --verify would call a damaged output complete, since older shards are."""
+    (tmp_path / "o-00000-of-00001.manifest.json").touch()
+    (tmp_path / f"o{end}").touch()
+    assert shards.existing(str(tmp_path / "o")) == [str(tmp_path / "o")]

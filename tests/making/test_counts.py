@@ -35,7 +35,7 @@ WORDS = {"one": 2, " two": 1, "\n": 3, "three": 1, " ": 1, "\n\n": 0}
 
 
 def words(source: object, **options: object) -> dict[str, int]:
-    options = {"pre": "gpt-2", **options}
+    options = options if options.get("model") == "spm" else {"pre": "gpt-2", **options}
     return {w.decode(): n for w, n in ggtok.count_words(source, **options).items()}  # type: ignore[arg-type]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         ({"character_coverage": float("nan")}, "character_coverage must be above 0"),
         ({"character_coverage": 0.5}, "character_coverage has no effect here"),
         ({"split_digits": True}, "split_digits has no effect here"),
+        ({"pre": "qwen2", "model": "spm"}, "pre has no effect here: model is 'spm'"),
+        ({"pre_patterns": ["x"], "model": "spm"}, "pre_patterns has no effect here"),
         ({"max_token_length": 3, "model": "spm"}, "max_token_length has no effect here"),
         ({"max_token_length": 0}, "max_token_length must be from 1"),
         ({"min_frequency": 0}, "min_frequency must be from 1"),
@@ -155,7 +158,8 @@ def test_raw_vocabularies() -> None:
 @pytest.mark.full
 def test_unigram_is_sentencepieces() -> None:
     text = TEXT.split("\n")
-    v = ggtok.train(TEXT, 1400, model="ugm", special_tokens=["<x>"], pad="<pad>", threads=1)
+    options: dict[str, Any] = {"special_tokens": ["<x>"], "pad": "<pad>", "threads": 1}
+    v = ggtok.train(TEXT, 1400, model="ugm", held_out=PROSE[:20], **options)
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(filter(None, text)),
@@ -178,7 +182,16 @@ def test_unigram_is_sentencepieces() -> None:
     assert tok.vocab_type == "UGM" and tok.pad_id == 3
     for line in PROSE[:20]:
         assert tok.encode(line) == [*p.encode(line), tok.eos_id]
-    assert "sentencepiece package" in str(v.report)
+    n = sum(map(bool, text))
+    held = sum(len(line.encode()) for line in PROSE[:20])
+    rate = held / sum(tok.count(line, add_special=False) for line in PROSE[:20])
+    assert re.sub(r"[0-9.]+ s\b", "T s", str(v.report)).split("\n") == [
+        f"{len(v)} tokens of 1400 asked for",
+        f"{n} texts, {v.report.text_bytes} bytes",  # type: ignore[attr-defined]
+        f"{rate:.3f} bytes a token in held-out text",
+        "time: train T s",
+        "trained by the sentencepiece package",
+    ]
 
 
 @pytest.mark.full

@@ -350,8 +350,10 @@ def test_a_long_word_takes_linear_time() -> None:
 
 
 def test_one_of_a_thing() -> None:
-    report = str(TrainingReport(made=1, asked=2, words=1, text_bytes=1, last_count=1))
-    assert "1 token of 2 asked for\n1 word, 0 different, 1 byte\n" in report
+    report = str(
+        TrainingReport(made=1, asked=2, words=1, distinct_words=1, text_bytes=1, last_count=1)
+    )
+    assert "1 token of 2 asked for\n1 word, 1 different, 1 byte\n" in report
     assert "the last merge occurred 1 time\n" in report
     one = ConversionReport(compared=1, judge="tokenizers", differing=1, unexplained=("x",))
     assert "on 1 line: 1 differs\n1 line differs for no known reason, such as 'x'" in str(one)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ggtok.errors import InvalidValueError, not_found
+from ggtok.errors import InvalidValueError, VocabError, not_found
 from ggtok.vocabularies.convert import (
     confirm,
     pieces,
@@ -36,7 +36,13 @@ Reader = Callable[[str, Folder, Options], Vocabulary]
 
 
 def _tokenizer_json(path: str, folder: Folder, options: Options) -> Vocabulary:
-    return _of_document(Source(read_object(path), folder, options.pre, options.arch), options)
+    document = read_object(path)
+    try:
+        return _of_document(Source(document, folder, options.pre, options.arch), options)
+    except VocabError as e:  # which says where in the document, or names another file
+        if not str(e).startswith(os.path.join(os.path.dirname(path), "")) or folder.path is None:
+            e.args = (f"{path}: {e}", *e.args[1:])
+        raise
 
 
 def _of_document(source: Source, options: Options, format: str | None = None) -> Vocabulary:
@@ -132,6 +138,8 @@ def _converted(source: str, options: Options) -> Vocabulary:
     for format in FORMATS:
         if _first([os.path.basename(source)], format.names) is not None:
             return format.read(source, Folder(None), options)
+    if source.endswith(".gguf"):
+        raise InvalidValueError(f"{source}: already a vocabulary for llama.cpp")
     raise InvalidValueError(f"{source}: the name says no format: none of {_wanted()}")
 
 

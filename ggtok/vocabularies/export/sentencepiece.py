@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ggtok.base.escape import shown
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
@@ -86,7 +87,8 @@ def _check_user_defined(vocabulary: Contents, differs: bool) -> None:
         if type == spelling.USER_DEFINED
     ]
     if own and differs:
+        example = shown(own[0].decode("utf-8", "replace"))
         raise VocabError(
-            f"{_FORMAT}: llama.cpp finds user-defined tokens such as {own[0]!r} before it "
+            f"{_FORMAT}: llama.cpp finds user-defined tokens such as '{example}' before it "
             "normalizes a text, and puts a space after each: SentencePiece doesn't"
         )

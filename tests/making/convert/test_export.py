@@ -338,7 +338,7 @@ def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
         (bpe(), "SentencePiece has BPE and Unigram of characters"),
         (replace(v, types=[3, *v.types[1:]]), "needs an unknown token"),
         (replace(v, types=[2, 3, 3, 1, *v.types[4:]]), "255 byte tokens"),
-        (replace(v, types=[*v.types[:-1], 4]), "user-defined tokens such as b'b' before it"),
+        (replace(v, types=[*v.types[:-1], 4]), "user-defined tokens such as 'b' before it"),
         (
             replace(
                 v,

@@ -204,7 +204,15 @@ def test_tokenizer_json(name: str, tmp_path: Path) -> None:
     path = sources.write(tmp_path / "tokenizer.json", data)
     with pytest.raises(ggtok.VocabError) as e:
         ggtok.convert(path)
-    assert message in str(e.value)
+    assert message in str(e.value) and str(e.value).count(str(path)) == 1
+
+
+def test_a_faulty_file_beside(tmp_path: Path) -> None:
+    sources.write(tmp_path / "tokenizer.json", sources.bpe())
+    path = sources.write(tmp_path / "config.json", "[]")
+    with pytest.raises(ggtok.VocabError) as e:
+        ggtok.convert(tmp_path)
+    assert str(e.value).startswith(f"{path}: holds an array")
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +301,8 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         ggtok.convert(tmp_path)
     with pytest.raises(ggtok.InvalidValueError, match="the name says no format"):
         ggtok.convert(sources.write(tmp_path / "x.bin", b""))
+    with pytest.raises(ggtok.InvalidValueError, match=r"x.gguf: already a vocabulary for llama"):
+        ggtok.convert(sources.write(tmp_path / "x.gguf", b""))
     with pytest.raises(ggtok.InvalidTypeError, match="source must be str or a path"):
         ggtok.convert(3)  # type: ignore[arg-type]
     with pytest.raises(ggtok.InvalidTypeError, match="pre must be str"):
