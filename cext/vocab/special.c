@@ -287,11 +287,12 @@ static void retype(vocab *v, int32_t id, uint32_t attr) {
 
 static bool warn_of_eog(vocab *v, int32_t id) {
     if (id != v->default_eos) {
-        return ggtok_warnings_add(&v->warnings,
-                                  "token %ld ends a generation according to the file's keys, but "
-                                  "its text isn't known to: "
-                                  "the tokenizer's configuration may be wrong",
-                                  (long)id);
+        return ggtok_warnings_add(
+            &v->warnings,
+            "token %ld ends a generation according to the file's keys, but not "
+            "according to its text: the tokenizer's configuration may be "
+            "wrong",
+            (long)id);
     }
     gguf_view t = vocab_key(v, (uint32_t)id);
     return ggtok_warnings_add(&v->warnings,
