@@ -257,7 +257,8 @@ typedef bool (*ggtok_interrupt_fn)(void *user);
 /* Sets the function that calls with this context ask while they encode a long text; NULL (the
  * default) for none. A context can be used again after it was stopped. Returning the context to
  * its pool clears the setting. */
-GGTOK_API void ggtok_context_set_go_on(ggtok_context *ctx, ggtok_interrupt_fn go_on, void *user);
+GGTOK_API void ggtok_context_set_interrupt(ggtok_context *ctx, ggtok_interrupt_fn keep_going,
+                                           void *user);
 
 enum {
     GGTOK_ADD_SPECIAL = 1,   /* add BOS/EOS (CLS/SEP) as the vocabulary's flags say */
@@ -322,13 +323,15 @@ GGTOK_API size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, 
  */
 typedef struct ggtok_special_choice ggtok_special_choice;
 
-GGTOK_API ggtok_status ggtok_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, size_t n,
-                                        ggtok_special_choice **out, ggtok_error *err);
-GGTOK_API void ggtok_choice_free(ggtok_special_choice *choice); /* NULL is allowed */
+GGTOK_API ggtok_status ggtok_special_choice_new(const ggtok_tokenizer *tok, const int32_t *ids,
+                                                size_t n, ggtok_special_choice **out,
+                                                ggtok_error *err);
+GGTOK_API void ggtok_special_choice_free(ggtok_special_choice *choice); /* NULL is allowed */
 
 /* Restricts GGTOK_PARSE_SPECIAL to these tokens in all calls with the context; NULL (the default):
  * no restriction. Returning the context to its pool clears the setting. */
-GGTOK_API void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_special_choice *choice);
+GGTOK_API void ggtok_context_set_special_choice(ggtok_context *ctx,
+                                                const ggtok_special_choice *choice);
 
 typedef struct ggtok_range {
     size_t begin, end; /* bytes, end excluded */
@@ -403,8 +406,8 @@ typedef struct ggtok_pool ggtok_pool;
 
 GGTOK_API ggtok_status ggtok_pool_new(const ggtok_tokenizer *tok, ggtok_pool **out,
                                       ggtok_error *err);
-GGTOK_API ggtok_context *ggtok_pool_take(ggtok_pool *pool, ggtok_error *err);
-GGTOK_API void ggtok_pool_give(ggtok_pool *pool, ggtok_context *ctx);
+GGTOK_API ggtok_context *ggtok_pool_acquire(ggtok_pool *pool, ggtok_error *err);
+GGTOK_API void ggtok_pool_release(ggtok_pool *pool, ggtok_context *ctx);
 GGTOK_API void ggtok_pool_clear(ggtok_pool *pool);
 
 /* Statistics of the caches of the idle contexts: words (and parts of words) that were found since
@@ -425,20 +428,20 @@ typedef struct ggtok_bytes {
 typedef struct ggtok_batch ggtok_batch;
 
 /*
- * ggtok_encode for texts[0 .. n) on `threads` threads, including the calling one. `go_on` may
+ * ggtok_encode for texts[0 .. n) on `threads` threads, including the calling one. `keep_going` may
  * be NULL. On success *out holds the ids until it is freed. On failure *out is NULL and *failed
  * is the index of the first text found to fail, or n.
  */
 GGTOK_API ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
                                           unsigned flags, unsigned threads,
-                                          ggtok_interrupt_fn go_on, void *user, ggtok_batch **out,
-                                          size_t *failed, ggtok_error *err);
+                                          ggtok_interrupt_fn keep_going, void *user,
+                                          ggtok_batch **out, size_t *failed, ggtok_error *err);
 
 /* The same with options; `choice` may be NULL. */
 typedef struct ggtok_batch_options {
     unsigned flags, threads;
     const ggtok_special_choice *choice;
-    ggtok_interrupt_fn go_on;
+    ggtok_interrupt_fn keep_going;
     void *user;
 } ggtok_batch_options;
 

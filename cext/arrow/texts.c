@@ -327,7 +327,7 @@ static ggtok_status add_rows(arrow_texts *t, rows *r, ggtok_error *err) {
     ggtok_status s = read_limit(r->column->index_size ? &r->texts : &r->items, err);
     if (s) return s;
     for (size_t i = 0; i < n; i++) {
-        if (i % ROWS_BETWEEN_ASKING == 0 && t->go_on && !t->go_on(t->user)) {
+        if (i % ROWS_BETWEEN_ASKING == 0 && t->keep_going && !t->keep_going(t->user)) {
             return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
         }
         if ((s = read_row(r, i, &t->data[t->n], err))) return s;
@@ -373,7 +373,7 @@ ggtok_status ggtok_arrow_texts_read(arrow_texts *t, struct ArrowArrayStream *str
         code ? stream_failed(stream, code, err) : ggtok_arrow_schema_read(&schema, &c, err);
     while (!s) {
         struct ArrowArray array = {0};
-        if (t->go_on && !t->go_on(t->user)) {
+        if (t->keep_going && !t->keep_going(t->user)) {
             s = ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
         } else if ((code = stream->get_next(stream, &array))) {
             s = stream_failed(stream, code, err);

@@ -13,7 +13,7 @@ typedef struct arrow_texts {
     size_t first_null; /* index of a row, or SIZE_MAX if there is none */
     struct ArrowArray *arrays;
     size_t n_arrays, cap_arrays;
-    ggtok_interrupt_fn go_on; /* called while rows are read, or NULL */
+    ggtok_interrupt_fn keep_going; /* called while rows are read, or NULL */
     void *user;
 } arrow_texts;
 

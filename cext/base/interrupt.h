@@ -12,14 +12,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of text, or steps of about as much work, between two calls of `go_on`: less than 10 ms even
+/* Bytes of text, or steps of about as much work, between two calls of `keep_going`: less than 10 ms even
  * for the slowest models. */
 enum { INTERRUPT_EVERY = 1 << 15 };
 
 typedef struct interrupt {
-    bool (*go_on)(void *user); /* NULL: never stops */
+    bool (*keep_going)(void *user); /* NULL: never stops */
     void *user;
-    size_t left; /* until the next call of go_on */
+    size_t left; /* until the next call of keep_going */
     bool stopped;
 } interrupt;
 
@@ -31,13 +31,13 @@ static inline void interrupt_begin(interrupt *in) {
 
 /* Counts `done` units of work. Returns true if the caller must stop. */
 static inline bool interrupted(interrupt *in, size_t done) {
-    if (!in || !in->go_on) return false;
+    if (!in || !in->keep_going) return false;
     if (done < in->left) {
         in->left -= done;
         return false;
     }
     in->left = INTERRUPT_EVERY;
-    in->stopped = in->stopped || !in->go_on(in->user);
+    in->stopped = in->stopped || !in->keep_going(in->user);
     return in->stopped;
 }
 

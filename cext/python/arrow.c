@@ -51,9 +51,9 @@ typedef struct reading {
     raised raised; /* by a signal's handler */
 } reading;
 
-static bool goes_on(void *user) {
+static bool keep_going(void *user) {
     reading *r = user;
-    if (ggtok_python_go_on(&r->call)) return true;
+    if (ggtok_python_keep_going(&r->call)) return true;
     PyEval_RestoreThread(r->call.thread);
     PyErr_Fetch(&r->raised.type, &r->raised.value, &r->raised.traceback);
     r->call.thread = PyEval_SaveThread();
@@ -115,11 +115,11 @@ static PyObject *read_texts(PyObject *self, PyObject *args) {
     texts->first_null = SIZE_MAX;
     reading r = {0};
     ggtok_python_leave(&r.call);
-    if (main == Py_True) texts->go_on = goes_on, texts->user = &r;
+    if (main == Py_True) texts->keep_going = keep_going, texts->user = &r;
     ggtok_status s = t.is_array ? ggtok_arrow_texts_add(texts, &t.column, &t.array, &err)
                                 : ggtok_arrow_texts_read(texts, &t.stream, &err);
     ggtok_python_return(&r.call);
-    texts->go_on = NULL;
+    texts->keep_going = NULL;
     if (s) {
         Py_DECREF(capsule);
         if (!r.raised.type) return fail(&err);

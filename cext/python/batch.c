@@ -102,7 +102,7 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     if (arrow) options.flags |= GGTOK_COPY_TEXTS;
     int unit = args[7] == Py_None ? UNIT_BYTE : (int)PyLong_AsLong(args[7]);
     if (args[7] != Py_None) options.flags |= GGTOK_SPANS;
-    options.go_on = args[6] == Py_True ? ggtok_python_go_on : NULL;
+    options.keep_going = args[6] == Py_True ? ggtok_python_keep_going : NULL;
     options.user = &call;
     ggtok_python_leave(&call);
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);

@@ -135,7 +135,7 @@ typedef struct long_call {
 
 static void call_begin(long_call *p, ggtok_context *ctx, size_t n) {
     if (n >= POLL_FROM && ggtok_python_on_main_thread())
-        ggtok_context_set_go_on(ctx, ggtok_python_go_on, &p->call);
+        ggtok_context_set_interrupt(ctx, ggtok_python_keep_going, &p->call);
     p->released = n >= RELEASE_FROM;
     if (p->released) ggtok_python_leave(&p->call);
 }
@@ -143,7 +143,7 @@ static void call_begin(long_call *p, ggtok_context *ctx, size_t n) {
 static void call_end(long_call *p, ggtok_context *ctx) {
     if (!p->released) return;
     ggtok_python_return(&p->call);
-    ggtok_context_set_go_on(ctx, NULL, NULL);
+    ggtok_context_set_interrupt(ctx, NULL, NULL);
 }
 
 /* The spans of the context's ids, of text[0..n), into a new array. False: an exception is set, or
@@ -177,7 +177,7 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     const char *text = !large             ? entry_text_of(args[0], &n)
                        : PyErr_Occurred() ? NULL
                                           : (const char *)utf8.data;
-    ggtok_context *ctx = text ? ggtok_pool_take(e->pool, &err) : NULL;
+    ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
     if (!ctx) {
         if (text) entry_fail(e, &err, 0, false);
         give_large_text(e, &utf8);
@@ -187,10 +187,10 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     /* What has arrived while the text was converted: call_begin would lose it. */
     if ((size_t)n >= POLL_FROM && PyErr_CheckSignals()) {
         give_large_text(e, &utf8);
-        ggtok_pool_give(e->pool, ctx);
+        ggtok_pool_release(e->pool, ctx);
         return NULL;
     }
-    ggtok_context_set_choice(ctx, choice);
+    ggtok_context_set_special_choice(ctx, choice);
     long_call p;
     call_begin(&p, ctx, (size_t)n);
     ggtok_status s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
@@ -198,7 +198,7 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     bool ok = !s && (!spans || spans_of(ctx, text, n, ids->n, args[4], spans, &err));
     give_large_text(e, &utf8);
     if (ok) return ctx;
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     if (!PyErr_Occurred()) entry_fail(e, &err, 0, false);
     return NULL;
 }
@@ -213,7 +213,7 @@ static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     ggtok_context *ctx = run(e, args, &ids, NULL);
     if (!ctx) return NULL;
     PyObject *list = entry_list_of(e, ids.data, ids.n);
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return list;
 }
 
@@ -225,7 +225,7 @@ static PyObject *encode_array(PyObject *self, PyObject *const *args, Py_ssize_t 
     ggtok_context *ctx = run(e, args, &ids, NULL);
     if (!ctx) return NULL;
     PyObject *array = ggtok_python_array_of(ids.data, ids.n);
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return array;
 }
 
@@ -238,7 +238,7 @@ static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t 
     ggtok_context *ctx = run(e, args, &ids, &spans);
     if (!ctx) return NULL;
     PyObject *list = entry_list_of(e, ids.data, ids.n);
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     PyObject *both = list ? PyTuple_Pack(2, list, spans) : NULL;
     Py_XDECREF(list);
     Py_DECREF(spans);
@@ -277,7 +277,7 @@ static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_
     if (!text || PyErr_Occurred() || PyBytes_AsStringAndSize(args[2], &packed, &n_packed)) {
         return NULL;
     }
-    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    ggtok_context *ctx = ggtok_pool_acquire(e->pool, &err);
     if (!ctx) return entry_fail(e, &err, 0, false);
     const ggtok_range *ranges = (const void *)packed; /* bytes objects are aligned for them */
     size_t n_ranges = (size_t)n_packed / sizeof *ranges;
@@ -293,7 +293,7 @@ static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_
         result = entry_list_of(e, ids.data, ids.n);
         if (result && args[3] == Py_True) result = Py_BuildValue("(NN)", result, parts_of(&parts));
     }
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return result;
 }
 
@@ -304,7 +304,7 @@ static PyObject *count(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     ggtok_ids ids;
     ggtok_context *ctx = run(e, args, &ids, NULL);
     if (!ctx) return NULL;
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return PyLong_FromSize_t(ids.n);
 }
 
@@ -338,7 +338,7 @@ static PyObject *cache_info(PyObject *self, PyObject *const *args, Py_ssize_t n_
 static void loan_free(PyObject *loan) {
     PyObject *self = PyCapsule_GetContext(loan);
     SELF;
-    ggtok_pool_give(e->pool, PyCapsule_GetPointer(loan, LOAN));
+    ggtok_pool_release(e->pool, PyCapsule_GetPointer(loan, LOAN));
     Py_DECREF(self);
 }
 
@@ -348,11 +348,11 @@ static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) 
     SELF;
     (void)args, (void)n_args;
     ggtok_error err;
-    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    ggtok_context *ctx = ggtok_pool_acquire(e->pool, &err);
     if (!ctx) return entry_fail(e, &err, 0, false);
     PyObject *loan = PyCapsule_New(ctx, LOAN, NULL);
     if (!loan) {
-        ggtok_pool_give(e->pool, ctx);
+        ggtok_pool_release(e->pool, ctx);
         return NULL;
     }
     Py_INCREF(self);

@@ -34,7 +34,7 @@ bool entry_encode_flags(PyObject *const *args, unsigned *flags,
 
 static void choice_free(PyObject *choice) {
     PyObject *self = PyCapsule_GetContext(choice);
-    ggtok_choice_free(PyCapsule_GetPointer(choice, CHOICE));
+    ggtok_special_choice_free(PyCapsule_GetPointer(choice, CHOICE));
     Py_DECREF(self);
 }
 
@@ -47,10 +47,10 @@ PyObject *entry_choose(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     ggtok_special_choice *choice = NULL;
     size_t n;
     if (entry_ids_of(args[0], &tuple, &ids, &n)) {
-        if (ggtok_choice_new(e->tok, ids, n, &choice, &err)) {
+        if (ggtok_special_choice_new(e->tok, ids, n, &choice, &err)) {
             entry_fail(e, &err, 0, false);
         } else if (!(capsule = PyCapsule_New(choice, CHOICE, NULL))) {
-            ggtok_choice_free(choice);
+            ggtok_special_choice_free(choice);
         } else {
             Py_INCREF(self);
             PyCapsule_SetContext(capsule, self);

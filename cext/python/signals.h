@@ -23,7 +23,7 @@ void ggtok_python_return(python_call *call);
  * may never come back from here: once the interpreter is going down, CPython ends it (3.13 and
  * earlier), stack and all, and the batch's other threads would go on with what was there.
  */
-bool ggtok_python_go_on(void *call);
+bool ggtok_python_keep_going(void *call);
 
 /* Whether this is Python's main thread. If that can't be found out, it isn't. */
 bool ggtok_python_on_main_thread(void);

@@ -127,7 +127,7 @@ done:
 
 /* ---- all of them ---- */
 
-static bool go_on(training *t, uint64_t count) {
+static bool keep_going(training *t, uint64_t count) {
     enum { ASK = 1 << 18 }; /* units of work: some milliseconds */
     const ggtok_merge_options *o = t->options;
     if (!o->progress || t->work < ASK) return true;
@@ -172,7 +172,7 @@ static ggtok_status train(training *t, ggtok_error *err) {
         uint64_t count = q->count;
         ggtok_status s = merge_pair(t, q, err);
         if (s) return s;
-        if (!go_on(t, count)) {
+        if (!keep_going(t, count)) {
             return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
         }
     }
