@@ -164,14 +164,15 @@ static ggtok_status add_after(ggtok_context *ctx, ggtok_error *err) {
 
 /* Fails if this vocabulary can't encode a continuation; otherwise sets the *flags for one. */
 static ggtok_status begin_continuation(const vocab *v, unsigned *flags, ggtok_error *err) {
-    const char *why = v->type == GGTOK_VOCAB_WPM ? "a text always begins with a new word"
-                      : v->type == GGTOK_VOCAB_UGM && v->flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES]
-                          ? "white space is removed, and a space is added before every word"
-                          : NULL;
+    const char *reason =
+        v->type == GGTOK_VOCAB_WPM ? "a text always begins with a new word"
+        : v->type == GGTOK_VOCAB_UGM && v->flag[GGTOK_FLAG_REMOVE_EXTRA_WHITESPACES]
+            ? "white space is removed, and a space is added before every word"
+            : NULL;
     *flags = (*flags & ~(unsigned)GGTOK_ADD_SPECIAL) | GGTOK_NOT_FIRST_BLOCK;
-    return why ? ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
-                                 "this vocabulary can't encode a text as a continuation: %s; "
-                                 "encode the whole text at once",
-                                 why)
-               : GGTOK_OK;
+    return reason ? ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                                    "this vocabulary can't encode a text as a continuation: %s; "
+                                    "encode the whole text at once",
+                                    reason)
+                  : GGTOK_OK;
 }

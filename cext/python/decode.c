@@ -55,7 +55,7 @@ PyObject *entry_decode(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     return bytes;
 }
 
-/* (address of int32s, how many, remove_special, unparse_special, clean_spaces) -> bytes */
+/* (address of int32s, their number, remove_special, unparse_special, clean_spaces) -> bytes */
 PyObject *entry_decode_at(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;

@@ -1,8 +1,8 @@
-/* Options of encode and decode: flags, and special tokens by choice. */
+/* Options of encode and decode: flags, and the choice of special tokens. */
 #include "python/state.h"
 
-/* Adds the bit if the object is True. False: it is no bool, and TypeError is set; Python finds out
- * which argument that is, and takes other libraries' bools (native/arguments.py). */
+/* Adds the bit if the object is True. False: it isn't a bool, and TypeError is set; Python then finds
+ * which argument it is, and converts other libraries' bools (native/arguments.py). */
 static bool add_flag(PyObject *object, unsigned bit, unsigned *flags) {
     if (object == Py_True) *flags |= bit;
     if (object == Py_True || object == Py_False) return true;

@@ -22,7 +22,8 @@ void ggtok_python_return(python_call *call) {
 bool ggtok_python_keep_going(void *user) {
     python_call *call = user;
     double now = now_ms();
-    if (now < call->due && now > call->due - 2 * POLL_MS) return true; /* clocks may be set back */
+    if (now < call->due && now > call->due - 2 * POLL_MS)
+        return true; /* the clock may be set back */
     call->due = now + POLL_MS;
     PyEval_RestoreThread(call->thread);
     bool keep_going = !PyErr_CheckSignals();
