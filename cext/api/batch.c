@@ -249,7 +249,8 @@ static void append_in_turn(job *j, chunk *c) {
     lock_give(&j->lock);
 }
 
-/* A ggtok_interrupt_fn for workers: calls the caller's on the calling thread; stops all threads. */
+/* The ggtok_interrupt_fn of all workers: stops them when the caller's, called on its own thread, says
+ * so. */
 static bool keep_going(void *user) {
     worker *w = user;
     job *j = w->job;

@@ -109,7 +109,7 @@ ggtok_status ggtok_arrow_schema_read(const struct ArrowSchema *schema, arrow_col
             c->index_signed = INDICES[i].is_signed;
         }
     }
-    if (!c->index_size) return malformed(err, "a dictionary's indices are no integers");
+    if (!c->index_size) return malformed(err, "the indices of a dictionary are not integers");
     c->layout = schema->dictionary->dictionary ? NO_TEXTS : layout_of(schema->dictionary);
     return c->layout ? GGTOK_OK : unsupported(schema->dictionary, "the column's dictionary", err);
 }
@@ -181,7 +181,7 @@ static ggtok_status begin(const struct ArrowArray *a, int64_t n_buffers, values 
         return malformed(err, "an array's number of nulls is wrong");
     }
     if (a->null_count && !(v->validity = a->buffers[0]) && a->null_count > 0) {
-        return malformed(err, "an array has nulls, but no bits say where");
+        return malformed(err, "an array has nulls, but no validity buffer");
     }
     return GGTOK_OK;
 }

@@ -66,35 +66,35 @@ static bool reserve(long_cache *c, size_t n) {
 }
 
 /* The slot of a text, a new one if the text wasn't seen before. NULL: out of memory. */
-static long_slot *slot_of(long_cache *c, uint64_t hash, bool *came) {
+static long_slot *slot_of(long_cache *c, uint64_t hash, bool *seen) {
     if (!c->slots || (c->n_seen >> (64 - c->shift) && 64 - c->shift < MAX_LOG2)) grow(c);
-    *came = false;
+    *seen = false;
     if (!c->slots) return NULL;
     long_slot *set = (long_slot *)long_set(c, hash);
     uint32_t tag = (uint32_t)(hash >> 32);
     for (int i = 0; i < 2; i++) {
-        *came = set[i].tag == tag;
-        if (*came) return &set[i];
+        *seen = set[i].tag == tag;
+        if (*seen) return &set[i];
     }
     c->n_seen++;
     return put(c, (long_slot){tag, 0});
 }
 
 bool ggtok_long_cache_seen(long_cache *c, const uint8_t *p, size_t n) {
-    bool came;
-    return slot_of(c, ggtok_long_hash(p, n), &came) && came;
+    bool seen;
+    return slot_of(c, ggtok_long_hash(p, n), &seen) && seen;
 }
 
 void ggtok_long_cache_put(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids,
                           size_t count, bool at_once) {
     if (n > LONG_MAX_BYTES || count > LONG_MAX_IDS) return;
-    bool came;
+    bool seen;
     uint64_t hash = ggtok_long_hash(p, n);
-    long_slot *slot = slot_of(c, hash, &came);
+    long_slot *slot = slot_of(c, hash, &seen);
     size_t taken = 1 + count + (n + 3) / 4;
-    if (came && long_cache_find(c, p, n, hash)) return;
+    if (seen && long_cache_find(c, p, n, hash)) return;
     /* Discarding all entries doesn't move the slots. */
-    if (!slot || !(came || at_once) || !reserve(c, taken)) return;
+    if (!slot || !(seen || at_once) || !reserve(c, taken)) return;
     uint32_t *e = c->arena + c->used;
     e[0] = (uint32_t)n | (uint32_t)count << 16;
     e[taken - 1] = 0;

@@ -135,8 +135,8 @@ static void need_lengths(const parse *p, const gguf_kv *kv, uint64_t n) {
     if (left > room) left = room; /* truncated, which is reported once all is read */
     if (left <= PTRDIFF_MAX - p->g->array_pos) *p->need = p->g->array_pos + (size_t)left;
 }
+
 /* Walks the elements of a string array from g->array_pos on. */
-/* Walks a string array's elements from g->array_pos on. */
 static ggtok_status parse_strings(parse *p, gguf_kv *kv) {
     gguf *g = p->g;
     ggtok_status s;

@@ -16,8 +16,8 @@ enum { TRIE_WALK = 256 };
 
 typedef struct trie_long {
     trie t; /* the long texts, reversed, no tails; unit NULL: there are none */
-    /* For each unit, the longest proper or improper prefix of its bytes (in text order; being the
-     * last bytes read, they are all prefixes of the text from here) that is: */
+    /* For each unit, the longest prefix of its bytes (in text order, so these are prefixes of the
+     * text from here) that is: */
     uint32_t *fail; /* shorter than the unit, and a unit of the trie; otherwise the root */
     uint32_t *hit;  /* a long text, possibly the unit itself; 0: none */
     const uint32_t *off;

@@ -18,7 +18,6 @@
  * If that leaves text without tokens, the guard records the refused token, and encoding fails.
  * Text that no token matches still becomes the unknown token, unless that one ends generation.
  * If no token is skipped, the ids are the usual ones.
- * generation. Where no token is passed over, the ids are the usual ones.
  */
 #ifndef GGTOK_GUARD_H
 #define GGTOK_GUARD_H

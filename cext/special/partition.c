@@ -33,7 +33,7 @@ typedef struct walk {
     size_t range;                  /* the first range that ends after the current position */
     size_t begin, end;             /* its bounds, SIZE_MAX if there is none */
     uint32_t node;                 /* the automaton's node, started at the trusted range */
-    uint32_t open; /* its node started before, for tokens allowed in untrusted text */
+    uint32_t open; /* the same, started before the range: for tokens allowed in untrusted text */
 } walk;
 
 /* The first range that ends after `from`. */

@@ -366,7 +366,7 @@ ggtok_status ggtok_counter_add(ggtok_counter *c, const char *text, size_t n, boo
     const uint8_t *p = (const uint8_t *)text;
     if (o->cut == GGTOK_CUT_CALLER && !o->split) {
         return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
-                               "these counts take words that are cut already");
+                               "these counts accept only words, not texts");
     }
     if (n > UINT32_MAX) {
         return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "a text or line of more than 4 GiB");

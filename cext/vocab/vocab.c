@@ -258,7 +258,7 @@ ggtok_status ggtok_vocab_load_tokens(vocab *v, vocab_keys *k, const ggtok_load_o
     if (!kv) return missing(KEY_TOKENS, "it holds no tokens", err);
     if (kv->count > INT32_MAX) {
         return ggtok_error_set_at(err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), kv->value,
-                                  "key '%s' has more tokens than ids", KEY_TOKENS);
+                                  "key '%s' has more tokens than there can be ids", KEY_TOKENS);
     }
     v->n_tokens = (uint32_t)kv->count;
     if ((s = load_scores(v, g, err)) || (s = load_types(v, g, err)) ||

@@ -242,14 +242,14 @@ static bool place(const model_call *call, const model_source *source) {
            ggtok_tile_walk(call, &s->tiles, source, kind);
 }
 
-/* The word at the place may continue beyond the known text. A place inside a word can also be cut, if no
- * merge joins there and words aren't looked up whole. */
+/* The word at the position may continue beyond the known text. A text can also be cut inside a word, if
+ * no merge joins there and words aren't looked up whole. */
 static bool may_cut(const vocab *v, const void *model, void *scratch, const model_place *place) {
     const bpe_model *m = model;
     bpe_state *s = scratch;
     uint32_t before = place->before, after = place->after;
     if (m->split || (!s->places && !(s->places = ggtok_pretok_places_new(v->pre)))) return false;
-    /* A text begins like a line, with a mark; so the place must be followed by one. */
+    /* A text begins like a line, with a mark; so the position must be followed by one. */
     bool marks = m->pre_flags & PRETOK_MARK_LINES && v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
     if (marks && before == '\n') return after != '\n';
     if (marks && after != ' ' && after != MARK) return false;

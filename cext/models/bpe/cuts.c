@@ -16,7 +16,7 @@ void ggtok_bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const u
     while (tail < n_left && tail < 4 && utf8_continues(left[n_left - tail])) tail++;
     const uint8_t *last = left + n_left - tail;
     bool partial = utf8_continues(last[0]);
-    /* left ends inside a character, or right begins in one: the place isn't between two */
+    /* left ends inside a character, or right begins in one: the position isn't between two characters */
     if ((!partial && utf8_lead_len(last[0]) != tail) || utf8_continues(right[0])) return;
     size_t head = utf8_lead_len(right[0]);
     if (head > n_right) {

@@ -25,7 +25,7 @@ typedef struct lane {
 static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* this or greater: no merge */
 
 bool ggtok_bpe_has_lanes(const bpe_table *t) {
-    return !PLAIN && !t->raw_utf8 && !t->merged && t->symbol_bits + t->again_bits < RANK_BITS;
+    return !PLAIN && !t->raw_utf8 && !t->merged && t->symbol_bits + t->repeat_bits < RANK_BITS;
 }
 
 /* The fields of the table that are needed here, by value: compilers must assume that every write of
@@ -34,7 +34,7 @@ typedef struct pairs {
     const uint64_t *slots;
     size_t mask, reach;
     uint64_t factor;
-    unsigned shift, symbol_bits, rank_bits, again_bits;
+    unsigned shift, symbol_bits, rank_bits, repeat_bits;
 } pairs;
 
 ALWAYS_INLINE size_t slot_of(pairs t, uint64_t key) {
@@ -108,7 +108,7 @@ ALWAYS_INLINE void merge_pair(pairs t, lane *m, uint32_t order) {
     uint64_t after_at = m->begins & (UINT64_MAX - 1) << at;
     size_t gone = bits_lowest(after_at), after = bits_lowest(after_at & (after_at - 1));
     m->begins ^= (uint64_t)1 << gone;
-    m->symbol[at] = (order >> PLACE_BITS) >> t.again_bits;
+    m->symbol[at] = (order >> PLACE_BITS) >> t.repeat_bits;
     m->order[at] = m->order[gone] = m->order[before] = no_order;
     m->at = (uint32_t)at;
     m->before = (uint32_t)before;
@@ -187,7 +187,7 @@ ALWAYS_INLINE bool begin_next(const bpe_table *table, pairs t, lane *m, bpe_task
 ALWAYS_INLINE void run_lanes(const bpe_table *table, bpe_task *tasks, size_t n, bool avx2) {
     enum { LANES = 16 };
     const pairs t = {table->pairs,      table->pair_mask,   table->pair_reach, table->pair_factor,
-                     table->pair_shift, table->symbol_bits, table->rank_bits,  table->again_bits};
+                     table->pair_shift, table->symbol_bits, table->rank_bits,  table->repeat_bits};
     lane lanes[LANES];
     size_t begun = 0, n_lanes = 0;
     while (n_lanes < LANES && begin_next(table, t, &lanes[n_lanes], tasks, n, &begun)) n_lanes++;

@@ -148,8 +148,8 @@ static inline uint32_t allowed(const bpe_table *t, guarded w, uint32_t rank, siz
                                                                                    : rank;
 }
 
-/* Emits bytes p[0..n), all that merges left of the token `symbol`, which the guard forbids. Each byte
- * needs a token of its own; with GPT-2's characters it has only this one. */
+/* Emits the bytes p[0..n) of `symbol`, a token that the guard forbids and merging left. Each byte needs
+ * a token of its own; with GPT-2's characters it has only this one. */
 static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const uint8_t *p,
                            size_t n, size_t at, idbuf *out) {
     for (size_t i = 0; i < n; i++) {

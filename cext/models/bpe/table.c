@@ -249,14 +249,14 @@ static unsigned bits_for(uint64_t n) { /* bits to count from 0 to n - 1 */
 }
 
 /* The greatest number of merges that make one symbol; 0 if the symbols made ever descend. */
-static uint64_t most_again(const uint32_t *merged, const halves *pairs, size_t n) {
-    uint64_t again = 0, most = 1;
+static uint64_t most_repeats(const uint32_t *merged, const halves *pairs, size_t n) {
+    uint64_t repeats = 0, most = 1;
     uint32_t last = 0;
     for (size_t i = 0; i < n; i++) {
         if (pairs[i].left == BPE_NO_SYMBOL) continue;
         if (merged[i] < last) return 0;
-        again = merged[i] == last ? again + 1 : 1;
-        if (again > most) most = again;
+        repeats = merged[i] == last ? repeats + 1 : 1;
+        if (repeats > most) most = repeats;
         last = merged[i];
     }
     return most;
@@ -264,23 +264,23 @@ static uint64_t most_again(const uint32_t *merged, const halves *pairs, size_t n
 
 /* Replaces the ranks in t->merged by ranks that include what pairs become. False: impossible. */
 static bool make_ranks(bpe_table *t, const halves *pairs, size_t n) {
-    uint64_t most = PLAIN ? 0 : most_again(t->merged, pairs, n);
-    unsigned again_bits = most > 1 ? bits_for(most) : 0;
-    if (!most || 3 * t->symbol_bits + again_bits >= 64 || t->symbol_bits + again_bits >= 32) {
+    uint64_t most = PLAIN ? 0 : most_repeats(t->merged, pairs, n);
+    unsigned repeat_bits = most > 1 ? bits_for(most) : 0;
+    if (!most || 3 * t->symbol_bits + repeat_bits >= 64 || t->symbol_bits + repeat_bits >= 32) {
         return false;
     }
-    uint32_t last = BPE_NO_SYMBOL, again = 0;
+    uint32_t last = BPE_NO_SYMBOL, repeats = 0;
     for (size_t i = 0; i < n; i++) {
         if (pairs[i].left == BPE_NO_SYMBOL) continue;
-        again = t->merged[i] == last ? again + 1 : 0;
+        repeats = t->merged[i] == last ? repeats + 1 : 0;
         last = t->merged[i];
-        t->merged[i] = last << again_bits | again;
+        t->merged[i] = last << repeat_bits | repeats;
     }
     for (size_t i = 0; i < 256 * 256; i++) {
         uint32_t *rank = &t->byte_rank[i >> 8][i & 255];
         if (*rank != BPE_NO_RANK) *rank = t->merged[*rank];
     }
-    t->again_bits = again_bits;
+    t->repeat_bits = repeat_bits;
     return true;
 }
 
@@ -320,7 +320,7 @@ static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggt
     if (2 * t->symbol_bits + bits_for((uint64_t)n + 2) > 64) {
         return ggtok_error_set_at(
             err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
-            "key '%s' has %llu merges of %llu strings: more than fit", KEY_MERGES,
+            "key '%s' has %llu merges of %llu strings: too many to represent", KEY_MERGES,
             (unsigned long long)n, (unsigned long long)t->n_tokens + t->extras.set.n);
     }
     t->pair_shift = 64 - bits;
@@ -428,7 +428,7 @@ bool ggtok_bpe_table_same(const bpe_table *a, const bpe_table *b) {
            a->extras.set.n == b->extras.set.n && a->extras.text.n == b->extras.text.n &&
            a->pair_mask == b->pair_mask && a->pair_factor == b->pair_factor &&
            a->symbol_bits == b->symbol_bits && a->rank_bits == b->rank_bits &&
-           a->again_bits == b->again_bits && !a->merged == !b->merged &&
+           a->repeat_bits == b->repeat_bits && !a->merged == !b->merged &&
            (!a->extras.set.n ||
             (!memcmp(a->extras.off, b->extras.off, (a->extras.set.n + 1) * sizeof *a->extras.off) &&
              !memcmp(a->extras.text.data, b->extras.text.data, a->extras.text.n))) &&

@@ -37,14 +37,14 @@ typedef struct bpe_table {
      *
      * Ranks need only have the order of the merges, not their numbers. If the symbols that
      * merges make never descend (trainers number them so), a rank is
-     *     symbol | index among the merges that make it : again_bits
+     *     symbol | index among the merges that make it : repeat_bits
      * and includes what the pair becomes, which saves another look-up. */
     uint64_t *pairs; /* in buckets, see bpe_pair_at */
     void *pair_block;
     size_t pair_mask;
     size_t pair_reach;    /* see base/hash.h */
     uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless pairs were made to collide */
-    unsigned pair_shift, symbol_bits, rank_bits, again_bits;
+    unsigned pair_shift, symbol_bits, rank_bits, repeat_bits;
     uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL if ranks include it */
     /* The rank of the merge of two bytes, for the first symbols of a word: few of them need a look-up
      * of the pair. Exact unless `raw_utf8`, which doesn't use it. */
@@ -95,7 +95,7 @@ static inline uint32_t bpe_rank(const bpe_table *t, uint32_t left, uint32_t righ
 
 /* The symbol that the pair of this rank becomes. */
 static inline uint32_t bpe_merged(const bpe_table *t, uint32_t rank) {
-    return t->merged ? t->merged[rank] : rank >> t->again_bits;
+    return t->merged ? t->merged[rank] : rank >> t->repeat_bits;
 }
 
 #endif

@@ -536,7 +536,7 @@ static bool plamo2_place(const model_call *call, const model_source *source) {
 }
 
 /* A tag contains no white space, runs are of one character, and a BREAK is dropped. */
-static bool parts_parts(const model_place *place) {
+static bool separates_parts(const model_place *place) {
     uint32_t a = place->before, b = place->after;
     bool tag = a != ' ' && a != '\n' && b != ' ' && b != '\n';
     return a != b && !tag && a != BREAK && b != BREAK;
@@ -546,7 +546,7 @@ static bool plamo2_may_cut(const vocab *v, const void *model, void *scratch,
                            const model_place *place) {
     (void)v, (void)scratch;
     const plamo2_model *m = model;
-    if (m->whole || (m->parts ? !parts_parts(place) : place->after == BOM)) return false;
+    if (m->whole || (m->parts ? !separates_parts(place) : place->after == BOM)) return false;
     size_t len;
     uint32_t a = char_at(place->text + place->start, place->at - place->start, &len);
     return !pair_in(&m->pairs, a, char_at(place->text + place->at, 4, &len));

@@ -122,7 +122,7 @@ static bool build_tries(const vocab *v, ugm_model *m) {
 }
 
 /* Does normalization treat this byte as one space, whatever its context? */
-static bool parts_words(const vocab *v, const ugm_model *m, uint8_t c) {
+static bool separates_words(const vocab *v, const ugm_model *m, uint8_t c) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & GGTOK_ATTR_USER_DEFINED)) continue; /* true for most of 250,000 */
         gguf_view text = vocab_text(v, id);
@@ -163,8 +163,9 @@ ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_opt
     m->all_plain = true;
     for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
     for (unsigned c = 0xC0; c < 0x100; c++) m->opens |= trie_child(&m->user, 0, (uint8_t)c) != 0;
-    m->words = m->words && parts_words(v, m, ' ');
-    m->newlines = parts_words(v, m, '\t') && parts_words(v, m, '\n') && parts_words(v, m, '\r');
+    m->words = m->words && separates_words(v, m, ' ');
+    m->newlines =
+        separates_words(v, m, '\t') && separates_words(v, m, '\n') && separates_words(v, m, '\r');
     *model = m;
     return GGTOK_OK;
 }

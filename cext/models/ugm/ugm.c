@@ -182,7 +182,7 @@ static ggtok_status ugm_encode_guarded(const model_call *call, const uint8_t *te
 }
 
 /* Is the character a space that ends spans? */
-static bool parts_spans(const ugm_model *m, uint32_t cpt) {
+static bool ends_spans(const ugm_model *m, uint32_t cpt) {
     return cpt == ' ' || (m->newlines && (cpt == '\t' || cpt == '\n' || cpt == '\r'));
 }
 
@@ -210,8 +210,8 @@ static bool ugm_may_cut(const vocab *v, const void *model, void *scratch,
     const ugm_model *m = model;
     ugm_scratch *s = scratch;
     if (!s->by_span) return false;
-    if (parts_spans(m, place->before)) return is_closed(m, s, place->text, place->start);
-    return parts_spans(m, place->after) && is_closed(m, s, place->text, place->at);
+    if (ends_spans(m, place->before)) return is_closed(m, s, place->text, place->start);
+    return ends_spans(m, place->after) && is_closed(m, s, place->text, place->at);
 }
 
 static bool ugm_same(const void *a, const void *b) {

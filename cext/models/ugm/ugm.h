@@ -86,7 +86,7 @@ enum {
     KIND_MARK,  /* it is kept; it is U+2581, or may change the character before it */
     KIND_APART, /* it is kept if no mark of charsmap_joins follows */
     KIND_OTHER,
-    KIND_BECOMES, /* KIND_BECOMES + n: if no such mark follows, it becomes n bytes without spaces */
+    KIND_BECOMES, /* KIND_BECOMES + n: if no such mark follows, it becomes n bytes, no white space or U+2581 */
     N_KINDS = 0x10000
 };
 

@@ -380,7 +380,7 @@ static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *te
 }
 
 /* Are there word boundaries before and after the character? */
-static bool parts_words(wpm_text *t, const vocab *v, uint32_t cpt) {
+static bool separates_words(wpm_text *t, const vocab *v, uint32_t cpt) {
     const wpm_char *c = wpm_char_of(t, v, cpt);
     return c && (c->kind == CHAR_SPACE || c->kind == CHAR_ALONE);
 }
@@ -389,7 +389,8 @@ static bool wpm_may_cut(const vocab *v, const void *model, void *scratch,
                         const model_place *place) {
     (void)model;
     wpm_scratch *s = scratch;
-    return parts_words(&s->text, v, place->before) || parts_words(&s->text, v, place->after);
+    return separates_words(&s->text, v, place->before) ||
+           separates_words(&s->text, v, place->after);
 }
 
 const model_ops ggtok_model_wpm = {
