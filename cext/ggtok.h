@@ -255,7 +255,7 @@ GGTOK_API void ggtok_context_free(ggtok_context *ctx);
 typedef bool (*ggtok_interrupt_fn)(void *user);
 
 /* Sets the function that calls with this context ask while they encode a long text; NULL (the
- * default) for none. A context can be used again after it was stopped. Returning the context to
+ * default) for none. A context can be used again after it was stopped. Releasing the context to
  * its pool clears the setting. */
 GGTOK_API void ggtok_context_set_interrupt(ggtok_context *ctx, ggtok_interrupt_fn keep_going,
                                            void *user);
@@ -329,7 +329,7 @@ GGTOK_API ggtok_status ggtok_special_choice_new(const ggtok_tokenizer *tok, cons
 GGTOK_API void ggtok_special_choice_free(ggtok_special_choice *choice); /* NULL is allowed */
 
 /* Restricts GGTOK_PARSE_SPECIAL to these tokens in all calls with the context; NULL (the default):
- * no restriction. Returning the context to its pool clears the setting. */
+ * no restriction. Releasing the context to its pool clears the setting. */
 GGTOK_API void ggtok_context_set_special_choice(ggtok_context *ctx,
                                                 const ggtok_special_choice *choice);
 
@@ -393,14 +393,14 @@ GGTOK_API ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text
 /* ---- contexts for many threads ---- */
 
 /*
- * A pool of idle contexts. Any thread may take a context and give it back at any time.
- * Taking creates a context if none is idle (NULL: out of memory). Giving a context back
+ * A pool of idle contexts. Any thread may acquire a context and release it at any time.
+ * Acquiring creates a context if none is idle (NULL: out of memory). Releasing a context
  * invalidates its results; of its buffers for ids, for text and for fragments it keeps up
  * to 2 MB each. (Other scratch memory keeps the size that the largest text needed, for
  * most models at most that of a copy of it.) Clearing frees the contexts and their caches:
- * idle ones at once, the others when they are given back. Give all contexts back before
- * you free the pool. A process may fork at any time, and the child may use the pool; but
- * see ggtok_interrupt_fn.
+ * idle ones at once, the others when they are released. Release all contexts before you
+ * free the pool. A process may fork at any time, and the child may use the pool; but see
+ * ggtok_interrupt_fn.
  */
 typedef struct ggtok_pool ggtok_pool;
 
@@ -545,12 +545,13 @@ GGTOK_API bool ggtok_pre_is_raw(const char *name);
  * number of threads can add to the counts at the same time, each through its own ggtok_counter.
  * The counts are complete when every counter was flushed. They don't depend on threads or order.
  *
- *     ggtok_counts_new(GGTOK_CUT_PRE, "llama-bpe", 0, &counts, &err);
+ *     ggtok_counts_options options = {.cut = GGTOK_CUT_PRE, .pre = "llama-bpe"};
+ *     ggtok_counts_new(&options, &counts, &err);
  *     ggtok_counter_new(counts, &counter, &err);              (in each thread)
  *     ggtok_counter_add(counter, text, n, true, &err);        (as often as there is text)
  *     ggtok_counter_flush(counter, &err);
  *     ggtok_counter_free(counter);
- *     ggtok_merge(counts, &options, &merges, &err);
+ *     ggtok_merge(counts, &merge_options, &merges, &err);
  */
 typedef struct ggtok_counts ggtok_counts;
 typedef struct ggtok_counter ggtok_counter;
