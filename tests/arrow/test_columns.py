@@ -322,7 +322,7 @@ MALFORMED = {
     ),
     "indices of no integers": (
         lambda: Column(b"f", 2, [None, NUMBERS], dictionary=strings(b"u", [b"a"])),
-        "no integers",
+        "are not integers",
     ),
     "a dictionary in the schema only": (lambda: unlike(of_ids(), no_dictionary), "differ"),
     "a malformed dictionary": (
