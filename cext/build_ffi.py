@@ -1,7 +1,6 @@
 """Describes ggtok._ffi, the Python view of ggtok.h, to cffi (API mode).
 
-setup.py runs this. `python cext/build_ffi.py OUT.c` writes the generated module,
-to look at.
+setup.py runs this. `python cext/build_ffi.py OUT.c` writes the generated module for inspection.
 """
 
 import os
@@ -12,8 +11,8 @@ from glob import glob
 
 from cffi import FFI
 
-# ggtok.h, as far as Python uses it. The compiler checks each line against the
-# header; "..." stands for what cffi shall ask the compiler.
+# The part of ggtok.h that Python uses. The compiler checks each line against the header; "..." is
+# what cffi asks the compiler for.
 CDEF = """
 typedef enum {
     GGTOK_OK, GGTOK_ERR_MEMORY, GGTOK_ERR_IO, GGTOK_ERR_GGUF, GGTOK_ERR_VOCAB,
@@ -248,15 +247,15 @@ else:
     COMPILE_ARGS = ["-std=c11", "-fvisibility=hidden", "-fstack-protector-strong"]
     if not re.search(r"(^|\s)-O", CFLAGS):
         COMPILE_ARGS += ["-O3"]
-    if not re.search(r"(^|\s)-g", CFLAGS):  # as CPython was built: a sixth of the time
+    if not re.search(r"(^|\s)-g", CFLAGS):  # overrides CPython's -g: a sixth of the compile time
         COMPILE_ARGS += ["-g0"]
-    if "-fsanitize" not in CFLAGS:  # it would hide calls from them
+    if "-fsanitize" not in CFLAGS:  # FORTIFY_SOURCE would hide calls from sanitizers
         COMPILE_ARGS += ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
-# Of the platform that is compiled for, which needs not be this one.
+# Of the target platform, which needn't be this one.
 LINUX = sysconfig.get_platform().startswith("linux")
 LINK_ARGS = ["-Wl,-z,relro,-z,now"] if LINUX else []
 
-# Those builds of CPython have no limited API.
+# Free-threaded builds of CPython have no limited API.
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 ffibuilder = FFI()

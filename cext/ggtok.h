@@ -1,5 +1,5 @@
 /*
- * ggtok: the tokenizer inside a GGUF file, without the model.
+ * ggtok: tokenizes with the vocabulary in a GGUF file, without loading the model.
  *
  * Loads a vocabulary from GGUF metadata and turns text into token ids and back
  * exactly as llama.cpp (build b11549) does. This header is the whole public C
@@ -33,11 +33,11 @@
 #include <stdint.h>
 #include <time.h>
 
-/* The version of this header, and of the library with ggtok_version(). */
+/* The version of this header. ggtok_version() is the version of the library. */
 #define GGTOK_VERSION "0.1.0"
 
-/* Nothing to do for a static library. GGTOK_SHARED: who uses the shared one; with GGTOK_BUILD as
- * well, who builds it. */
+/* A static library needs no macro. Define GGTOK_SHARED to use the shared library, and also
+ * GGTOK_BUILD to build it. */
 #if defined(GGTOK_SHARED) && defined(_WIN32)
 #ifdef GGTOK_BUILD
 #define GGTOK_API __declspec(dllexport)
@@ -54,19 +54,19 @@
 extern "C" {
 #endif
 
-GGTOK_API const char *ggtok_version(void); /* GGTOK_VERSION, as the library was built */
+GGTOK_API const char *ggtok_version(void); /* GGTOK_VERSION when the library was compiled */
 
 typedef enum ggtok_status {
     GGTOK_OK = 0,
     GGTOK_ERR_MEMORY,       /* an allocation failed */
     GGTOK_ERR_IO,           /* the file could not be opened or read; see os_error */
     GGTOK_ERR_GGUF,         /* not a GGUF file, or a malformed one; see key and offset */
-    GGTOK_ERR_VOCAB,        /* a readable file whose vocabulary cannot work */
-    GGTOK_ERR_PRETOKENIZER, /* tokenizer.ggml.pre holds a name ggtok does not know */
-    GGTOK_ERR_ARGUMENT,     /* an argument makes no sense (out-of-range id, NULL, ...) */
+    GGTOK_ERR_VOCAB,        /* the file is readable, but its vocabulary is unusable */
+    GGTOK_ERR_PRETOKENIZER, /* tokenizer.ggml.pre names an unknown pre-tokenizer */
+    GGTOK_ERR_ARGUMENT,     /* an argument is invalid (id out of range, NULL, ...) */
     GGTOK_ERR_UNSUPPORTED,  /* the vocabulary has no such operation */
     GGTOK_ERR_STOPPED,      /* a ggtok_interrupt_fn returned false */
-    GGTOK_ERR_TEMPLATE      /* a chat template fails, or takes more than it may */
+    GGTOK_ERR_TEMPLATE      /* a chat template failed or exceeded its limits */
 } ggtok_status;
 
 #define GGTOK_NO_OFFSET UINT64_MAX
@@ -77,7 +77,7 @@ typedef struct ggtok_error {
     int os_error;      /* errno of the failed system call, or 0 */
     uint64_t offset;   /* byte offset in the file, or GGTOK_NO_OFFSET */
     unsigned line;     /* line of the chat template, from 1, or 0 */
-    char key[128];     /* GGUF key concerned, or "" (cut to fit) */
+    char key[128];     /* the GGUF key at fault, or ""; truncated to fit */
     char message[512]; /* one sentence, NUL-terminated UTF-8 */
 } ggtok_error;
 
@@ -109,7 +109,7 @@ typedef enum ggtok_attr {
     GGTOK_ATTR_SINGLE_WORD = 1 << 9
 } ggtok_attr;
 
-/* Which special token; see ggtok_special_id. */
+/* Kinds of special tokens; see ggtok_special_id. */
 typedef enum ggtok_special {
     GGTOK_BOS,
     GGTOK_EOS,
@@ -129,7 +129,7 @@ typedef enum ggtok_special {
     GGTOK_N_SPECIAL
 } ggtok_special;
 
-/* Vocabulary-wide switches, as they stand after every default and override. */
+/* Settings of the whole vocabulary, after all defaults and overrides. */
 typedef enum ggtok_vocab_flag {
     GGTOK_FLAG_ADD_BOS,
     GGTOK_FLAG_ADD_EOS,
@@ -148,13 +148,14 @@ typedef struct ggtok_tokenizer ggtok_tokenizer;
 typedef struct ggtok_context ggtok_context;
 
 /*
- * Cuts one raw fragment into words, for ggtok_load_options.split. `text` is
- * well-formed UTF-8 (bad bytes already replaced by U+FFFD; surrogates may
- * occur). Write the end offset of each word, ascending, none inside a character,
- * the last equal to n, into ends[0 .. max) and return how many there are; when
- * there are more than max, write nothing that matters and return the number
- * needed: the call is repeated with room for it. Return SIZE_MAX to fail the
- * encode call with GGTOK_ERR_ARGUMENT, as other offsets do. Called on the thread that encodes.
+ * Splits one raw fragment into words; see ggtok_load_options.split. `text` is
+ * well-formed UTF-8: malformed bytes are already replaced by U+FFFD, but surrogates
+ * may occur. Write the end offset of each word to ends[0 .. max) and return the
+ * number of words. The offsets ascend, lie on character boundaries, and the last is n.
+ * If there are more than max words, return their number (what was written is
+ * ignored); the call is then repeated with enough room. Return SIZE_MAX to fail the
+ * encode call with GGTOK_ERR_ARGUMENT; invalid offsets fail it in the same way.
+ * Called on the encoding thread.
  */
 typedef size_t (*ggtok_split_fn)(void *user, const char *text, size_t n, size_t *ends, size_t max);
 
@@ -169,16 +170,15 @@ typedef enum ggtok_override_type {
 enum { GGTOK_OVERRIDE_MAX = 127 }; /* bytes of a key, and of a string */
 
 /*
- * A value in place of the one that the file has (or lacks) under a key: what
- * llama_model_kv_override is to llama.cpp, with its rules. It counts where the
- * vocabulary reads a scalar of that type (int: the unsigned integers); where
- * the types differ the file's value stays and a warning says so. Arrays can't
- * be overridden, and ggtok_get_kv goes on giving what the file says. Of two
- * with the same key the first counts.
+ * Replaces or adds the value of a key: llama_model_kv_override, with llama.cpp's
+ * rules. An override applies where the vocabulary reads a scalar of its type (int:
+ * unsigned integers). If the types differ, the file's value is used and a warning
+ * is added. Arrays can't be overridden, and ggtok_get_kv still returns the file's
+ * values. If two overrides have the same key, the first applies.
  */
 typedef struct ggtok_override {
     const char *key;
-    ggtok_override_type type; /* which of the following is meant */
+    ggtok_override_type type; /* selects one of the fields below */
     int64_t i64;
     double f64;
     bool boolean;
@@ -189,97 +189,97 @@ typedef struct ggtok_load_options {
     const char *pre;      /* overrides tokenizer.ggml.pre (BPE only); NULL: the file's */
     ggtok_split_fn split; /* replaces the pre-tokenizer's word splitting (BPE only); NULL: none */
     void *split_user;
-    const ggtok_override *overrides; /* `pre` takes precedence over one of tokenizer.ggml.pre */
+    const ggtok_override *overrides; /* `pre` takes precedence over tokenizer.ggml.pre in these */
     size_t n_overrides;
 } ggtok_load_options;
 
 /*
- * Loads the vocabulary of a GGUF file (version 2 or 3, either byte order).
- * Only the metadata is read, never the tensors, and nothing refers to the file
- * afterwards. Equals llama_model_load_from_file with vocab_only.
- * `options` may be NULL.
+ * Loads the vocabulary of a GGUF file (version 2 or 3, either byte order), like
+ * llama_model_load_from_file with vocab_only. Reads only the metadata, never the
+ * tensors. The file isn't used after the call. `options` may be NULL.
  */
 GGTOK_API ggtok_status ggtok_load_file(const char *path, const ggtok_load_options *options,
                                        ggtok_tokenizer **out, ggtok_error *err);
 
-/* The same from memory: `data` holds the file, or at least its metadata. It is
- * not referred to after the call. */
+/* The same from memory: `data` holds the file, or at least its metadata. It isn't used after
+ * the call. */
 GGTOK_API ggtok_status ggtok_load_buffer(const void *data, size_t size,
                                          const ggtok_load_options *options, ggtok_tokenizer **out,
                                          ggtok_error *err);
 
 /*
- * How much of a file ggtok_load_buffer needs, for reading from elsewhere than a
- * path: `prefix` holds the first n of the file's file_size bytes (UINT64_MAX:
- * unknown). *size becomes the size of its metadata in bytes when the prefix
- * holds all of that (*size <= n), else the least that must be read, from the
- * file's start, to get any further (*size > n). GGTOK_ERR_GGUF when what is
- * there can't begin a GGUF file of that size.
+ * How many bytes of a file ggtok_load_buffer needs; for callers that read a file
+ * other than by path. `prefix` holds the first n of the file's file_size bytes
+ * (UINT64_MAX if the size is unknown). If the prefix contains the whole metadata,
+ * *size is the size of the metadata (*size <= n). Otherwise *size is the least
+ * number of bytes, from the start of the file, to read before calling again
+ * (*size > n). GGTOK_ERR_GGUF if no GGUF file of that size begins with the prefix.
  */
 GGTOK_API ggtok_status ggtok_metadata_size(const void *prefix, size_t n, uint64_t file_size,
                                            uint64_t *size, ggtok_error *err);
 
-/* What a file's vocabulary is, without loading it. */
+/* A summary of a file's vocabulary, available without loading it. */
 typedef struct ggtok_summary {
     uint64_t size; /* as from ggtok_metadata_size */
-    bool known;    /* the rest is filled; if not, read as far as `size` says */
+    bool known;    /* the fields below are set; if false, read up to `size` and call again */
     ggtok_vocab_type type;
     char model[64];    /* tokenizer.ggml.model */
-    char pre[64];      /* the pre-tokenizer that would be in effect, known or not; "" outside BPE */
-    uint64_t n_tokens; /* as the file claims */
+    char pre[64];      /* the pre-tokenizer that would be used, known or not; "" unless BPE */
+    uint64_t n_tokens; /* as stated in the file */
 } ggtok_summary;
 
 /*
- * Sums up a vocabulary from a prefix of its file, arguments as above. The keys
- * that matter stand before the token texts in most files, so that the first
- * 64 kB tell. GGTOK_ERR_VOCAB when the file has no vocabulary, or one of a kind
- * that llama.cpp does not know.
+ * Summarizes a vocabulary from a prefix of its file; the arguments are those of
+ * ggtok_metadata_size. In most files the relevant keys precede the token texts, so
+ * the first 64 kB suffice. GGTOK_ERR_VOCAB if the file has no vocabulary or one of a
+ * type that llama.cpp doesn't know.
  */
 GGTOK_API ggtok_status ggtok_peek(const void *prefix, size_t n, uint64_t file_size,
                                   ggtok_summary *out, ggtok_error *err);
 
-/* Frees a tokenizer; NULL is allowed. */
+/* Frees a tokenizer. NULL is allowed. */
 GGTOK_API void ggtok_free(ggtok_tokenizer *tok);
 
-/* What was odd about the file but not fatal (llama.cpp logs these): the i-th
- * sentence, or NULL when i is past the last. Valid until ggtok_free. */
+/* The i-th warning about the file: one sentence about something odd but not fatal, which
+ * llama.cpp logs. NULL if there are no more. Valid until ggtok_free. */
 GGTOK_API const char *ggtok_warning(const ggtok_tokenizer *tok, size_t i);
 
 /* ---- encode ---- */
 
-/* Scratch memory and caches of one thread. */
+/* The scratch memory and caches of one thread. */
 GGTOK_API ggtok_status ggtok_context_new(const ggtok_tokenizer *tok, ggtok_context **out,
                                          ggtok_error *err);
 GGTOK_API void ggtok_context_free(ggtok_context *ctx);
 
-/* Asked several times a second by the thread that made the call; false ends it with
- * GGTOK_ERR_STOPPED. It must not fork during a batch: the child would go on with one whose
- * other threads it doesn't have. */
+/* Called several times a second on the thread that made the call. Returning false stops the call
+ * with GGTOK_ERR_STOPPED. It must not fork during a batch: the child would continue the batch
+ * without its other threads. */
 typedef bool (*ggtok_interrupt_fn)(void *user);
 
-/* Makes the calls that encode with this context ask, if their texts are long; NULL, the
- * default: they don't. A context that was stopped can be used as before. Pools forget it when
- * the context is given back. */
-GGTOK_API void ggtok_context_set_go_on(ggtok_context *ctx, ggtok_interrupt_fn go_on, void *user);
+/* Sets the function that calls with this context ask while they encode a long text; NULL (the
+ * default) for none. A context can be used again after it was stopped. Releasing the context to
+ * its pool clears the setting. */
+GGTOK_API void ggtok_context_set_interrupt(ggtok_context *ctx, ggtok_interrupt_fn keep_going,
+                                           void *user);
 
 enum {
-    GGTOK_ADD_SPECIAL = 1,   /* BOS/EOS (CLS/SEP) as the vocabulary's flags say */
-    GGTOK_PARSE_SPECIAL = 2, /* texts of control tokens become those tokens */
-    /* ggtok_encode_trusted: texts of user-defined tokens, which otherwise become those tokens
-     * everywhere, are plain text where control tokens' are */
+    GGTOK_ADD_SPECIAL = 1,   /* add BOS/EOS (CLS/SEP) as the vocabulary's flags say */
+    GGTOK_PARSE_SPECIAL = 2, /* the text of a control token becomes that token */
+    /* ggtok_encode_trusted only: where the texts of control tokens are plain text, those of
+     * user-defined tokens are, too. Otherwise they become those tokens everywhere. */
     GGTOK_PLAIN_USER_DEFINED = 4,
-    GGTOK_NOT_FIRST_BLOCK =
-        8, /* text comes before this one: no BOS, no space prefix at its start */
-    GGTOK_NOT_LAST_BLOCK = 16, /* text comes after this one: no EOS */
-    /* The text goes on behind other tokens, wherever they end: GGTOK_ADD_SPECIAL adds nothing, and
-     * no space prefix at its start. (After a special token inside the text it stands as usual.)
-     * GGTOK_ERR_ARGUMENT for vocabularies whose ids say that a word begins: WPM, and UGM that
-     * removes white space. The two flags above are for the parts of one text. */
+    GGTOK_NOT_FIRST_BLOCK = 8, /* other text precedes: no BOS, no space prefix at the start */
+    GGTOK_NOT_LAST_BLOCK = 16, /* other text follows: no EOS */
+    /* The text follows other tokens, which may end anywhere: GGTOK_ADD_SPECIAL adds nothing and the
+     * start gets no space prefix. (After a special token in the text the space prefix is added as
+     * usual.) GGTOK_ERR_ARGUMENT for vocabularies whose ids depend on whether a word begins: WPM,
+     * and UGM that removes white space. In contrast, the two flags above are for blocks of one
+     * text. */
     GGTOK_CONTINUATION = 32,
     GGTOK_SPANS = 64, /* keep what ggtok_spans needs */
-    GGTOK_TAIL = 128, /* ggtok_safe_cut alone: unknown text comes before this one */
-    /* ggtok_encode_batch: others may write to the texts meanwhile, so that each is copied by the
-     * thread that encodes it, one at a time; and a text whose data is NULL has no ids */
+    GGTOK_TAIL = 128, /* ggtok_safe_cut only: unknown text precedes this one */
+    /* ggtok_encode_batch only: other threads may write to the texts during the call, so each
+     * encoding thread copies one text at a time. A text whose data is NULL has no ids. */
     GGTOK_COPY_TEXTS = 256
 };
 
@@ -289,74 +289,78 @@ typedef struct ggtok_ids {
 } ggtok_ids;
 
 /*
- * Text to ids: llama_tokenize, without its limits on length. `flags` is a sum
- * of the above. On failure *out is empty.
+ * Encodes text to ids: llama_tokenize, without its limits on length. `flags` is a
+ * sum of the flags above. On failure *out is empty.
  */
 GGTOK_API ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                                     ggtok_ids *out, ggtok_error *err);
 
 /*
- * Where a text that isn't complete yet may be cut, so that a text of any length can be
- * encoded in memory that does not grow with it. `text` holds its first n bytes, or those
- * from such a cut on. The result is the last place p, 0 < p < n, of which it is proved that
- * whatever comes after these n bytes, the ids of the whole are those of text[0..p) with
- * `flags` and GGTOK_NOT_LAST_BLOCK followed by those of the rest with `flags` and GGTOK_NOT_FIRST_BLOCK;
- * or 0: no such place was found (or memory for the search, or the caller asked to stop), so
- * read on. No token, special
- * token, white space that one strips, or normalization crosses the place, and neither does
- * the pre-tokenizer. With GGTOK_TAIL the text may be any end of a longer one, between two of
- * whose characters it begins: the place is one of that, too.
+ * Finds where an incomplete text can be cut, so that a text of any length can be
+ * encoded in constant memory. `text` holds the next n bytes of the text, from its
+ * start or from an earlier cut. Returns the last offset p, 0 < p < n, that is proved
+ * safe: whatever follows these n bytes, the ids of the whole are the ids of text[0..p)
+ * with `flags` and GGTOK_NOT_LAST_BLOCK, then the ids of the rest with `flags` and
+ * GGTOK_NOT_FIRST_BLOCK. No token, special token, white space that a special token
+ * strips, normalization or pre-tokenizer match crosses p. Returns 0 if no such offset
+ * was found (or memory ran out, or the caller asked to stop): read on. With GGTOK_TAIL
+ * the text may be any suffix, cut at a character boundary, of a longer text; p is then
+ * also safe in the longer text.
  *
- * Most texts have such a place every few words. Some vocabularies have none, or only where
- * a special token begins (if none strips white space), so that a text must be held whole:
- * type TEST, model hybriddna, those with a ggtok_split_fn, SPM with a score that is not a
- * number, PLaMo with tokens in broken UTF-8 or a score of -1000, and UGM whose charsmap or
- * tokens join spaces to what stands beside them. UGM's ids are those of exact sums of
- * scores: llama.cpp, and so ggtok_encode, rounds them in texts beyond some 70 MB.
+ * Most texts have a safe cut every few words. Some vocabularies have none, or only
+ * where a special token begins (if none strips white space), so the whole text must
+ * be in memory: type TEST, model hybriddna, any with a ggtok_split_fn, SPM with a NaN
+ * score, PLaMo with tokens in malformed UTF-8 or a score of -1000, and UGM whose
+ * charsmap or tokens join spaces to their neighbours. For UGM the claim assumes exact
+ * sums of scores: llama.cpp, and therefore ggtok_encode, rounds them in texts longer
+ * than about 70 MB.
  */
 GGTOK_API size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned flags);
 
 /*
- * A choice of special tokens: those of ids[0 .. n), which are CONTROL or UNKNOWN (or user-defined:
- * these are found anyway). GGTOK_ERR_ARGUMENT for an id of another kind, or of none. It never
- * changes, and any number of threads may use it; freed after all use, before the tokenizer.
+ * A set of special tokens to parse: ids[0 .. n), each CONTROL or UNKNOWN (or user-defined,
+ * which are always parsed). GGTOK_ERR_ARGUMENT for an id that is of another kind or out of range.
+ * It is immutable: any number of threads may use it. Free it after its last use, before the
+ * tokenizer.
  */
 typedef struct ggtok_special_choice ggtok_special_choice;
 
-GGTOK_API ggtok_status ggtok_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, size_t n,
-                                        ggtok_special_choice **out, ggtok_error *err);
-GGTOK_API void ggtok_choice_free(ggtok_special_choice *choice); /* NULL is allowed */
+GGTOK_API ggtok_status ggtok_special_choice_new(const ggtok_tokenizer *tok, const int32_t *ids,
+                                                size_t n, ggtok_special_choice **out,
+                                                ggtok_error *err);
+GGTOK_API void ggtok_special_choice_free(ggtok_special_choice *choice); /* NULL is allowed */
 
-/* Has GGTOK_PARSE_SPECIAL mean only these, in all calls with the context; NULL, as at first: all
- * there are. Pools forget it when the context is given back. */
-GGTOK_API void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_special_choice *choice);
+/* Restricts GGTOK_PARSE_SPECIAL to these tokens in all calls with the context; NULL (the default):
+ * no restriction. Releasing the context to its pool clears the setting. */
+GGTOK_API void ggtok_context_set_special_choice(ggtok_context *ctx,
+                                                const ggtok_special_choice *choice);
 
 typedef struct ggtok_range {
     size_t begin, end; /* bytes, end excluded */
 } ggtok_range;
 
-/* Where a token comes from: bytes of the text, end excluded; equal: from none. */
+/* The source of a token: bytes of the text, end excluded. begin == end: no source. */
 typedef struct ggtok_span {
     int64_t begin, end;
 } ggtok_span;
 
 /*
- * Where the ids come from that the context's last ggtok_encode gave, which must have succeeded
- * with GGTOK_SPANS among its flags: one span for each into spans[0 .. n). The text must still be
- * there, unchanged.
+ * Writes the spans of the ids of the context's last ggtok_encode, one for each id, to
+ * spans[0 .. n). That call must have succeeded with GGTOK_SPANS, and its text must still be in
+ * memory, unchanged.
  *
- * A span goes from the beginning of the source of the token's first byte, after normalizing, to
- * the end of that of its last. Tokens made of one source character share its span; a run of white
- * space that becomes one space belongs whole to that space's token; a space that is put before a
- * word has an empty source there; white space that a special token strips belongs to that token;
- * added tokens have empty spans at their end of the text. Where nothing is normalized, the spans
- * tile the text and their bytes are the tokens' pieces.
+ * A span extends from the start of the source of the token's first byte, after normalization, to
+ * the end of the source of its last byte. Tokens made from one source character share its span. A
+ * run of white space that becomes one space belongs to that space's token. A space that was added
+ * before a word has an empty source at that position. White space that a special token strips
+ * belongs to that token. Added tokens have empty spans at their end of the text. Where nothing is
+ * normalized, the spans tile the text and their bytes are the tokens' pieces.
  */
 GGTOK_API ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err);
 
-/* A stretch of a text that became tokens by itself: one special token, or raw text. */
+/* A part of a text that was encoded by itself: one special token, or raw text. */
 typedef struct ggtok_part {
-    size_t pos, n;       /* bytes of the text; what lies between parts, a special token stripped */
+    size_t pos, n;       /* bytes of the text; a special token stripped any bytes between parts */
     size_t first, n_ids; /* its ids */
     bool special;
 } ggtok_part;
@@ -367,21 +371,21 @@ typedef struct ggtok_parts {
 } ggtok_parts;
 
 /*
- * ggtok_encode for a text of which only parts are trusted to hold control
- * tokens, such as a chat template's output with users' messages in it. A
- * token that is CONTROL, UNKNOWN or EOG, or that the file marks as CONTROL
- * (llama.cpp makes some of gpt-oss's user-defined), comes only from bytes that
- * all lie inside `trusted` ranges. (A plain token that is EOG only because
- * llama.cpp has a default where the file names no EOS counts as plain text.) Elsewhere its text is plain text, whichever
- * way it would become the token: by its spelling, by merges, by normalizing.
- * Other user-defined tokens are found everywhere, as in ggtok_encode, unless
- * GGTOK_PLAIN_USER_DEFINED is given. A text that holds no such token outside
- * the ranges has the ids that ggtok_encode gives it.
+ * ggtok_encode for a text that is only partly trusted to contain control tokens, such as
+ * the output of a chat template with users' messages in it. A reserved token comes only
+ * from bytes that all lie inside `trusted` ranges. Reserved is a token that is CONTROL,
+ * UNKNOWN or EOG, or that the file marks as CONTROL (llama.cpp makes some of gpt-oss's
+ * user-defined), except a plain token that is EOG only because the file names no EOS and
+ * llama.cpp has a default. Outside the ranges the text of a reserved token is plain text,
+ * however it would become the token: by its spelling, by merges or by normalization.
+ * Other user-defined tokens are parsed everywhere, as in ggtok_encode, unless
+ * GGTOK_PLAIN_USER_DEFINED is set. A text with no reserved token outside the ranges has
+ * the same ids as with ggtok_encode.
  *
- * Text for which the vocabulary has no other tokens (a lone character that is
- * a control token) is GGTOK_ERR_ARGUMENT. What is no token's text still becomes
- * the unknown token, unless that one is EOG. The ranges ascend, are not empty
- * and don't touch. *parts tells which bytes gave which ids.
+ * GGTOK_ERR_ARGUMENT if the vocabulary has no other tokens for an untrusted text (for
+ * instance a single character that is a control token). Text that no token matches still
+ * becomes the unknown token, unless that token is EOG. The ranges ascend, are not empty
+ * and don't touch. *parts says which bytes gave which ids.
  */
 GGTOK_API ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n,
                                             unsigned flags, const ggtok_range *trusted,
@@ -391,27 +395,26 @@ GGTOK_API ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text
 /* ---- contexts for many threads ---- */
 
 /*
- * Contexts that are not in use. Any thread takes one and gives it back, at any
- * time; a context is made when none is there (NULL: out of memory). One that is
- * given back no longer owns its results: room for ids, for text and for what special
- * tokens make of one is kept up to 2 MB each. (What a model needed besides for its
- * largest text stays; for most that is no more than a copy of it.) Clearing frees the
- * contexts with their caches: those at rest at once, the others when they come back.
- * All contexts must be back when the pool is freed. A process may fork at any time, and
- * the child use the pool, but see ggtok_interrupt_fn.
+ * A pool of idle contexts. Any thread may acquire a context and release it at any time.
+ * Acquiring creates a context if none is idle (NULL: out of memory). Releasing a context
+ * invalidates its results; of its buffers for ids, for text and for fragments it keeps up
+ * to 2 MB each. (Other scratch memory keeps the size that the largest text needed, for
+ * most models at most that of a copy of it.) Clearing frees the contexts and their caches:
+ * idle ones at once, the others when they are released. Release all contexts before you
+ * free the pool. A process may fork at any time, and the child may use the pool; but see
+ * ggtok_interrupt_fn.
  */
 typedef struct ggtok_pool ggtok_pool;
 
 GGTOK_API ggtok_status ggtok_pool_new(const ggtok_tokenizer *tok, ggtok_pool **out,
                                       ggtok_error *err);
-GGTOK_API ggtok_context *ggtok_pool_take(ggtok_pool *pool, ggtok_error *err);
-GGTOK_API void ggtok_pool_give(ggtok_pool *pool, ggtok_context *ctx);
+GGTOK_API ggtok_context *ggtok_pool_acquire(ggtok_pool *pool, ggtok_error *err);
+GGTOK_API void ggtok_pool_release(ggtok_pool *pool, ggtok_context *ctx);
 GGTOK_API void ggtok_pool_clear(ggtok_pool *pool);
 
-/* What the contexts at rest remember: words (and parts of words) that were found and
- * that were not (the same one again, as long as it isn't remembered yet), since each was
- * made, and the memory that takes. A context's caches grow while they fill, to 29 MB at
- * most. */
+/* Statistics of the caches of the idle contexts: words (and parts of words) that were found since
+ * each context was created, those that weren't (a word counts again until it is stored), and the
+ * memory in use. The caches of a context grow as they fill, up to 29 MB. */
 typedef struct ggtok_cache_info {
     uint64_t hits, misses;
     uint64_t bytes;
@@ -420,28 +423,27 @@ GGTOK_API ggtok_cache_info ggtok_pool_cache_info(ggtok_pool *pool);
 GGTOK_API void ggtok_pool_free(ggtok_pool *pool); /* NULL is allowed */
 
 typedef struct ggtok_bytes {
-    const char *data; /* when it is a result: owned by the context, valid until its next use */
+    const char *data; /* of a result: owned by the context, valid until its next use */
     size_t n;
 } ggtok_bytes;
 
 typedef struct ggtok_batch ggtok_batch;
 
 /*
- * ggtok_encode for texts[0 .. n) on `threads` threads, the calling one among
- * them. `go_on` may be NULL. On success *out holds the ids until it is freed; on
- * failure it is NULL, and *failed is the text that failed, or n. The first text
- * in order that was found to fail is named.
+ * ggtok_encode for texts[0 .. n) on `threads` threads, including the calling one. `keep_going` may
+ * be NULL. On success *out holds the ids until it is freed. On failure *out is NULL and *failed
+ * is the index of the first text found to fail, or n.
  */
 GGTOK_API ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
                                           unsigned flags, unsigned threads,
-                                          ggtok_interrupt_fn go_on, void *user, ggtok_batch **out,
-                                          size_t *failed, ggtok_error *err);
+                                          ggtok_interrupt_fn keep_going, void *user,
+                                          ggtok_batch **out, size_t *failed, ggtok_error *err);
 
-/* The same with a choice of special tokens, which may be NULL. */
+/* The same with options; `choice` may be NULL. */
 typedef struct ggtok_batch_options {
     unsigned flags, threads;
     const ggtok_special_choice *choice;
-    ggtok_interrupt_fn go_on;
+    ggtok_interrupt_fn keep_going;
     void *user;
 } ggtok_batch_options;
 
@@ -449,9 +451,9 @@ GGTOK_API ggtok_status ggtok_encode_batch_with(ggtok_pool *pool, const ggtok_byt
                                                const ggtok_batch_options *options,
                                                ggtok_batch **out, size_t *failed, ggtok_error *err);
 
-/* The result, which lives as long as the batch: all ids in the order of the texts,
- * ids[0 .. ggtok_batch_n_ids), where each text's begin, offsets[0 .. n + 1), and, of a batch with
- * GGTOK_SPANS, each id's span in its text (NULL if there are no ids). */
+/* The result, valid until the batch is freed: the ids of all texts in order,
+ * ids[0 .. ggtok_batch_n_ids); the index of each text's first id, offsets[0 .. n + 1); and, with
+ * GGTOK_SPANS, the span of each id in its text (NULL if there are no ids). */
 GGTOK_API size_t ggtok_batch_n_ids(const ggtok_batch *batch);
 GGTOK_API const int32_t *ggtok_batch_ids(const ggtok_batch *batch);
 GGTOK_API const int64_t *ggtok_batch_offsets(const ggtok_batch *batch);
@@ -465,21 +467,22 @@ enum {
     GGTOK_REMOVE_SPECIAL = 1,
     /* render control and unknown tokens as their text */
     GGTOK_UNPARSE_SPECIAL = 2,
-    /* keep all spaces: the text is the tokens' pieces, joined, as llama-server's /detokenize */
+    /* keep all spaces: the text is the tokens' pieces, joined, like llama-server's /detokenize */
     GGTOK_KEEP_SPACES = 4,
     /* remove spaces before punctuation even if the vocabulary doesn't ask for it */
     GGTOK_CLEAN_SPACES = 8
 };
 
-/* Ids to text: llama_detokenize, unless the flags change what happens to spaces
- * (GGTOK_KEEP_SPACES wins over GGTOK_CLEAN_SPACES). An id outside [0, n_tokens) is GGTOK_ERR_ARGUMENT. */
+/* Decodes ids to text: llama_detokenize, unless the flags change the treatment of spaces
+ * (GGTOK_KEEP_SPACES takes precedence over GGTOK_CLEAN_SPACES). GGTOK_ERR_ARGUMENT for an id
+ * outside [0, n_tokens). */
 GGTOK_API ggtok_status ggtok_decode(ggtok_context *ctx, const int32_t *ids, size_t n,
                                     unsigned flags, ggtok_bytes *out, ggtok_error *err);
 
 /*
- * One token's bytes: llama_token_to_piece. Up to `lstrip` leading spaces are
- * dropped; with special == false a control or unknown token gives no bytes.
- * *piece points into the tokenizer. GGTOK_ERR_ARGUMENT if id is out of range.
+ * The bytes of one token: llama_token_to_piece. Drops up to `lstrip` leading spaces. If
+ * `special` is false, control and unknown tokens have no bytes. *piece points into the
+ * tokenizer. GGTOK_ERR_ARGUMENT if the id is out of range.
  */
 GGTOK_API ggtok_status ggtok_token_to_piece(const ggtok_tokenizer *tok, int32_t id, int32_t lstrip,
                                             bool special, ggtok_bytes *piece, ggtok_error *err);
@@ -493,10 +496,10 @@ GGTOK_API const char *
 ggtok_pre(const ggtok_tokenizer *tok); /* pre-tokenizer in effect; NULL outside BPE */
 GGTOK_API bool ggtok_flag(const ggtok_tokenizer *tok, ggtok_vocab_flag flag);
 
-/* Id of a special token, or GGTOK_NO_TOKEN: llama_vocab_bos and its kin. */
+/* The id of a special token, or GGTOK_NO_TOKEN: llama_vocab_bos and the like. */
 GGTOK_API int32_t ggtok_special_id(const ggtok_tokenizer *tok, ggtok_special which);
 
-/* Text as stored in the vocabulary (not the piece it prints): llama_vocab_get_text. */
+/* The token's text as stored in the vocabulary, not its piece: llama_vocab_get_text. */
 GGTOK_API ggtok_status ggtok_token_text(const ggtok_tokenizer *tok, int32_t id, ggtok_bytes *text,
                                         ggtok_error *err);
 GGTOK_API ggtok_status ggtok_token_score(const ggtok_tokenizer *tok, int32_t id, float *score,
@@ -505,9 +508,9 @@ GGTOK_API ggtok_status
 ggtok_token_attr(const ggtok_tokenizer *tok, int32_t id, uint32_t *attr,
                  ggtok_error *err); /* llama_vocab_get_attr: ggtok_attr bits */
 
-/* The ids of tokens that structure text rather than stand for some, ascending: CONTROL, UNKNOWN,
- * UNUSED or EOG, or CONTROL in the file, before llama.cpp's rules made them something else.
- * Writes the first `max` to `out` and returns how many there are. */
+/* The ids, ascending, of tokens that structure a text instead of representing part of it: those
+ * that are CONTROL, UNKNOWN, UNUSED or EOG, or CONTROL in the file before llama.cpp's corrections.
+ * Writes the first `max` ids to `out` and returns the number of all. */
 GGTOK_API size_t ggtok_special_ids(const ggtok_tokenizer *tok, int32_t *out, size_t max);
 
 /* llama_vocab_is_eog; false for an id that is out of range. */
@@ -517,58 +520,58 @@ GGTOK_API bool ggtok_is_eog(const ggtok_tokenizer *tok, int32_t id);
 GGTOK_API ggtok_ids ggtok_eog_ids(const ggtok_tokenizer *tok);
 GGTOK_API ggtok_ids ggtok_suppress_tokens(const ggtok_tokenizer *tok);
 
-/* All tokens' bytes, as ggtok_token_to_piece with special == true gives them, one after the
- * other: those of id i are data[(*offsets)[i] .. (*offsets)[i + 1]). Both belong to the
+/* The bytes of all tokens in order, as ggtok_token_to_piece returns them with special == true:
+ * those of id i are data[(*offsets)[i] .. (*offsets)[i + 1]). Both arrays belong to the
  * tokenizer. */
 GGTOK_API ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets);
 
-/* Do two tokenizers have the same tokens, scores, attributes, merges, normalizer, special ids
- * and flags, after all defaults and overrides? Then they encode and decode alike, unless a
- * ggtok_split_fn makes a difference. */
+/* Do two tokenizers have the same tokens, scores, attributes, merges, normalizer, special ids and
+ * flags, after all defaults and overrides? If so, they encode and decode alike, except for the
+ * effect of a ggtok_split_fn. */
 GGTOK_API bool ggtok_same_vocabulary(const ggtok_tokenizer *tok, const ggtok_tokenizer *other);
 
 /* Id of the token with exactly this text, or GGTOK_NO_TOKEN. */
 GGTOK_API int32_t ggtok_text_to_token(const ggtok_tokenizer *tok, const char *text, size_t n);
 
-/* Names of the pre-tokenizers this build knows: the i-th, or NULL past the last. */
+/* The name of the i-th pre-tokenizer that this build knows, or NULL if there are no more. */
 GGTOK_API const char *ggtok_pre_name(size_t i);
 
-/* Does its vocabulary spell tokens as they are, with <0xXX> for bytes and U+2581 for spaces?
- * Others have GPT-2's characters for bytes. False for a name that isn't known. */
+/* Do vocabularies with this pre-tokenizer store token texts unencoded, with <0xXX> for bytes and
+ * U+2581 for spaces? Others store GPT-2's byte characters. False for an unknown name. */
 GGTOK_API bool ggtok_pre_is_raw(const char *name);
 
 /* ---- training ---- */
 
 /*
- * The words of a corpus and how often each occurs: all that byte pair encoding is trained on.
- * Any number of threads add to them at the same time, each through a ggtok_counter of its own;
- * the counts are complete once each of those was flushed. What they come to doesn't depend on
- * threads or order.
+ * The words of a corpus and how often each occurs, which is all that BPE training needs. Any
+ * number of threads can add to the counts at the same time, each through its own ggtok_counter.
+ * The counts are complete when every counter was flushed. They don't depend on threads or order.
  *
- *     ggtok_counts_new(GGTOK_CUT_PRE, "llama-bpe", 0, &counts, &err);
+ *     ggtok_counts_options options = {.cut = GGTOK_CUT_PRE, .pre = "llama-bpe"};
+ *     ggtok_counts_new(&options, &counts, &err);
  *     ggtok_counter_new(counts, &counter, &err);              (in each thread)
  *     ggtok_counter_add(counter, text, n, true, &err);        (as often as there is text)
  *     ggtok_counter_flush(counter, &err);
  *     ggtok_counter_free(counter);
- *     ggtok_merge(counts, &options, &merges, &err);
+ *     ggtok_merge(counts, &merge_options, &merges, &err);
  */
 typedef struct ggtok_counts ggtok_counts;
 typedef struct ggtok_counter ggtok_counter;
 
-/* What cuts texts into words. */
+/* What splits texts into words. */
 typedef enum ggtok_cut {
-    GGTOK_CUT_PRE,    /* a pre-tokenizer, by its name */
-    GGTOK_CUT_SPACES, /* SentencePiece: U+2581 for each space and before the text; a word is a run
-                         of those and what follows */
-    GGTOK_CUT_CALLER  /* `split`, or ggtok_counter_add_words alone if that is NULL */
+    GGTOK_CUT_PRE,    /* the named pre-tokenizer */
+    GGTOK_CUT_SPACES, /* SentencePiece: spaces become U+2581, and one is added before the text; a
+                         word is a run of U+2581 and the characters up to the next one */
+    GGTOK_CUT_CALLER  /* `split`; if NULL, only ggtok_counter_add_words adds words */
 } ggtok_cut;
 
 typedef struct ggtok_counts_options {
     ggtok_cut cut;
-    const char *pre;      /* GGTOK_CUT_PRE: one of ggtok_pre_name */
-    ggtok_split_fn split; /* GGTOK_CUT_CALLER; called on the thread that counts */
+    const char *pre;      /* GGTOK_CUT_PRE: a name from ggtok_pre_name */
+    ggtok_split_fn split; /* GGTOK_CUT_CALLER; called on the counting thread */
     void *split_user;
-    uint64_t max_words; /* if not 0: when there are more distinct words, the rarest are dropped */
+    uint64_t max_words; /* if not 0: the rarest words are dropped when there are more */
 } ggtok_counts_options;
 
 GGTOK_API ggtok_status ggtok_counts_new(const ggtok_counts_options *options, ggtok_counts **out,
@@ -576,41 +579,42 @@ GGTOK_API ggtok_status ggtok_counts_new(const ggtok_counts_options *options, ggt
 GGTOK_API void ggtok_counts_free(ggtok_counts *counts); /* NULL is allowed */
 
 typedef struct ggtok_counts_info {
-    uint64_t n_words, word_bytes;    /* distinct words, and their bytes */
-    uint64_t total, total_bytes;     /* words with their counts, and their bytes */
-    uint64_t dropped_words, dropped; /* what max_words dropped: words, and with their counts */
-    uint64_t memory;                 /* bytes that the counts take */
+    uint64_t n_words, word_bytes;    /* number and bytes of the distinct words */
+    uint64_t total, total_bytes;     /* number and bytes of all occurrences */
+    uint64_t dropped_words, dropped; /* dropped for max_words: distinct words, occurrences */
+    uint64_t memory;                 /* bytes of memory in use */
 } ggtok_counts_info;
 GGTOK_API ggtok_counts_info ggtok_counts_get_info(const ggtok_counts *counts);
 
 GGTOK_API ggtok_status ggtok_counter_new(ggtok_counts *counts, ggtok_counter **out,
                                          ggtok_error *err);
 GGTOK_API void
-ggtok_counter_free(ggtok_counter *counter); /* NULL is allowed; what wasn't flushed is lost */
+ggtok_counter_free(ggtok_counter *counter); /* NULL is allowed; counts not flushed are lost */
 
-/* Counts the words of text[0 .. n): of each of its lines by itself, newline included (for
- * GGTOK_CUT_SPACES without), or of the whole as one document. Malformed UTF-8 is read as in
- * ggtok_encode. After a failure the counts are incomplete. */
+/* Counts the words of text[0 .. n). With `lines`, each line is a document, its newline included
+ * (excluded for GGTOK_CUT_SPACES); otherwise the text is one document. Malformed UTF-8 is read as
+ * in ggtok_encode. After a failure the counts are incomplete. */
 GGTOK_API ggtok_status ggtok_counter_add(ggtok_counter *counter, const char *text, size_t n,
                                          bool lines, ggtok_error *err);
 
-/* Counts words text[0 .. ends[0]), text[ends[0] .. ends[1]), ..., the i-th times[i] times (`times`
- * NULL: once). Each must be well-formed UTF-8, but that surrogates may occur. */
+/* Counts the words text[0 .. ends[0]), text[ends[0] .. ends[1]), ..., the i-th times[i] times
+ * (`times` NULL: once). Each must be well-formed UTF-8, except that surrogates may occur. */
 GGTOK_API ggtok_status ggtok_counter_add_words(ggtok_counter *counter, const char *text, size_t n,
                                                const size_t *ends, const uint64_t *times,
                                                size_t count, ggtok_error *err);
 GGTOK_API ggtok_status ggtok_counter_flush(ggtok_counter *counter, ggtok_error *err);
 
-/* Writes all words, by falling count and then by their bytes: to words[0 .. word_bytes), with
- * their ends and their counts in arrays of n_words, as ggtok_counts_get_info tells those. */
+/* Writes all words to words[0 .. word_bytes), and their ends and counts to arrays of n_words
+ * elements (see ggtok_counts_get_info). Words are ordered by descending count, then by bytes. */
 GGTOK_API ggtok_status ggtok_counts_copy(const ggtok_counts *counts, char *words, size_t *ends,
                                          uint64_t *times, ggtok_error *err);
 
 /*
- * Adds to `to` the same counts with the byte `boundary` in place of each of the n texts that a word
- * holds: texts text[0 .. ends[0]), text[ends[0] .. ends[1]), ..., none of them empty; leftmost ones
- * first, and the longest of those that begin at one place. If no word holds any, *any is false and
- * nothing is added. SentencePiece's trainer does so with special tokens.
+ * Adds the same counts to `to`, with the byte `boundary` in place of each occurrence of one of n
+ * texts in a word. The texts are text[0 .. ends[0]), text[ends[0] .. ends[1]), ..., none empty. The
+ * leftmost occurrence is replaced first; of several at one position, the longest. If no word
+ * contains any, *any is false and nothing is added. SentencePiece's trainer does this with special
+ * tokens.
  */
 GGTOK_API ggtok_status ggtok_counts_cut_at(const ggtok_counts *counts, const char *text,
                                            const size_t *ends, size_t n, char boundary,
@@ -621,61 +625,61 @@ typedef struct ggtok_char_count {
     uint64_t count;
 } ggtok_char_count;
 
-/* How often each character occurs, by falling count and then by code point; *out is freed with
+/* Counts each character, ordered by descending count, then by code point. Free *out with
  * ggtok_chars_free. */
 GGTOK_API ggtok_status ggtok_counts_chars(const ggtok_counts *counts, ggtok_char_count **out,
                                           size_t *n, ggtok_error *err);
 GGTOK_API void ggtok_chars_free(ggtok_char_count *chars);
 
-/* Which of the pairs that occur most often is merged first; all else is the same. */
+/* Which of several equally frequent pairs is merged first. */
 typedef enum ggtok_rule {
-    GGTOK_RULE_NUMBERS, /* of the smaller left number, then of the smaller right one: Hugging
-                           Face's trainer; with the bytes' values as numbers rustbpe's */
-    GGTOK_RULE_PIECES   /* with fewer characters, then with smaller bytes; and only what
-                           SentencePiece takes for a piece is made */
+    GGTOK_RULE_NUMBERS, /* the smallest left number, then the smallest right number: Hugging Face's
+                           trainer; with byte values as numbers, rustbpe's */
+    GGTOK_RULE_PIECES   /* the fewest characters, then the smallest bytes; and only pieces that
+                           SentencePiece accepts are made */
 } ggtok_rule;
 
-enum {                               /* of symbols, for GGTOK_RULE_PIECES */
-       GGTOK_SYMBOL_SPACE = 1,       /* holds a U+2581 */
-       GGTOK_SYMBOL_ONLY_SPACES = 2, /* and nothing else */
+enum {                               /* kinds of symbols, for GGTOK_RULE_PIECES */
+       GGTOK_SYMBOL_SPACE = 1,       /* contains U+2581 */
+       GGTOK_SYMBOL_ONLY_SPACES = 2, /* contains nothing else */
        GGTOK_SYMBOL_ALONE = 4,       /* a digit that is never merged */
        GGTOK_SYMBOL_NEVER = 8        /* never merged for another reason */
 };
 
 typedef struct ggtok_symbol {
     uint32_t code;   /* a byte, or a code point */
-    uint32_t number; /* its own */
-    uint16_t script; /* GGTOK_RULE_PIECES: pieces have characters of one script; 0 goes with any */
-    unsigned kind;   /* and the sum of the above */
+    uint32_t number; /* identifies the symbol */
+    uint16_t script; /* GGTOK_RULE_PIECES: a piece has characters of one script; 0 fits any */
+    unsigned kind;   /* a sum of the kinds above */
 } ggtok_symbol;
 
-/* A text that has a number already: of a special token, for instance. Where merges come to it
- * they give that number (GGTOK_RULE_PIECES: don't come to it). */
+/* A text that already has a number, such as a special token's. A merge that produces this text uses
+ * the number (GGTOK_RULE_PIECES: no merge produces this text). */
 typedef struct ggtok_reserved {
-    const uint32_t *symbols; /* numbers of its initial symbols */
+    const uint32_t *symbols; /* the numbers of its initial symbols */
     size_t n;
     uint32_t number;
 } ggtok_reserved;
 
 typedef struct ggtok_merge_progress {
     size_t n_merges, most;
-    uint64_t count; /* how often the pair merged last occurs */
+    uint64_t count; /* occurrences of the pair merged last */
 } ggtok_merge_progress;
 
-/* Called by the calling thread, several times a second; false stops the training. */
+/* Called several times a second on the calling thread. Returning false stops the training. */
 typedef bool (*ggtok_merge_fn)(void *user, const ggtok_merge_progress *progress);
 
 typedef struct ggtok_merge_options {
     ggtok_rule rule;
-    bool bytes;                  /* words are made of bytes; else of characters */
-    const ggtok_symbol *initial; /* words are cut at what isn't among them */
+    bool bytes;                  /* words consist of bytes; otherwise of characters */
+    const ggtok_symbol *initial; /* anything else divides words */
     size_t n_initial;
-    uint32_t first_new;  /* number of the first new symbol: above all others */
-    uint32_t most_new;   /* stop after so many new symbols */
-    uint64_t min_count;  /* or when no pair occurs that often; at least 1 */
-    uint32_t max_length; /* GGTOK_RULE_NUMBERS: new symbols have fewer initial ones (but two are
-                            always allowed); 0: any number */
-    const ggtok_reserved *reserved; /* by rising n */
+    uint32_t first_new;  /* number of the first new symbol; greater than all others */
+    uint32_t most_new;   /* stop after this many new symbols */
+    uint64_t min_count;  /* stop when no pair occurs this often; at least 1 */
+    uint32_t max_length; /* GGTOK_RULE_NUMBERS: a new symbol has fewer initial symbols than this, or
+                            two; 0: any number */
+    const ggtok_reserved *reserved; /* by ascending n */
     size_t n_reserved;
     ggtok_merge_fn progress; /* or NULL */
     void *user;
@@ -683,16 +687,16 @@ typedef struct ggtok_merge_options {
 
 typedef struct ggtok_merge_row {
     uint32_t left, right, made;
-    uint64_t count;    /* how often the pair occurred when it was merged, overlaps included */
-    uint64_t replaced; /* and how many occurrences were replaced: without overlaps */
+    uint64_t count;    /* occurrences of the pair when it was merged, overlapping ones included */
+    uint64_t replaced; /* occurrences that were replaced, which don't overlap */
 } ggtok_merge_row;
 
 typedef struct ggtok_merges ggtok_merges;
 
 /*
- * Trains: merges the pair of neighbouring symbols that occurs most often in the counted words,
- * everywhere, from left to right; and again. GGTOK_ERR_ARGUMENT where the words' symbols, their
- * counts or the made symbols' lengths exceed what 32 or 64 bits hold.
+ * Trains: merges the most frequent pair of adjacent symbols in all counted words, from left to
+ * right, and repeats. GGTOK_ERR_ARGUMENT if the number of symbols, their counts or the lengths of
+ * new symbols overflow 32 or 64 bits.
  */
 GGTOK_API ggtok_status ggtok_merge(const ggtok_counts *counts, const ggtok_merge_options *options,
                                    ggtok_merges **out, ggtok_error *err);
@@ -760,18 +764,18 @@ typedef enum ggtok_value_type {
 typedef struct ggtok_kv {
     ggtok_bytes key;
     ggtok_value_type type;
-    ggtok_value_type elem_type; /* of an array's elements */
-    uint64_t n;                 /* elements of an array */
+    ggtok_value_type elem_type; /* arrays: type of the elements */
+    uint64_t n;                 /* arrays: number of elements */
     uint64_t u64;               /* value of an unsigned integer or bool */
     int64_t i64;                /* value of a signed integer */
     double f64;                 /* value of a float */
     ggtok_bytes str;            /* value of a string */
 } ggtok_kv;
 
-/* Bytes from the file's beginning to the end of its metadata: all that was read. */
+/* Size of the metadata: bytes from the start of the file to the end of what was read. */
 GGTOK_API size_t ggtok_metadata_bytes(const ggtok_tokenizer *tok);
 
-/* The file's key/values in file order. Arrays keep their type and count only. */
+/* The file's key/value pairs in file order. Of an array only type and length are kept. */
 GGTOK_API size_t ggtok_n_kv(const ggtok_tokenizer *tok);
 GGTOK_API ggtok_status ggtok_get_kv(const ggtok_tokenizer *tok, size_t i, ggtok_kv *out,
                                     ggtok_error *err);

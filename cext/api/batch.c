@@ -1,11 +1,10 @@
 /*
- * Many texts on several threads. The texts are cut into chunks of consecutive
- * ones; threads take them in the texts' order, so that a chunk's ids can mostly
- * be put behind those of the chunks before it as soon as they are known, and
- * their memory be used again. Only long texts come first, largest first, so
- * that no thread begins one when the others are done; ids that come before
- * their turn wait. Threads live for one call: starting one costs some 20 us,
- * and a process that forks has none to lose.
+ * Encodes many texts on several threads. The texts are divided into chunks of
+ * consecutive texts. Threads take chunks in order, so that a chunk's ids can mostly be
+ * appended to the result as soon as they are known, and their memory reused. Only long
+ * texts come first, the largest first, so that no thread begins one when the others
+ * have finished; ids that aren't due yet wait for their turn. Threads live for one
+ * call: starting one takes about 20 us, and a process that forks has none to lose.
  */
 #include <stdlib.h>
 
@@ -13,60 +12,60 @@
 #include "base/threads.h"
 
 enum {
-    CHUNKS = 8,          /* per thread: more even out unequal texts, fewer cost less */
+    CHUNKS = 8,          /* per thread: more of them balance unequal texts, fewer cost less */
     CHUNK_MIN = 1 << 13, /* bytes */
-    CHUNK_MAX = 1 << 20, /* bytes: between chunks the caller is asked whether to go on */
-    MAY_WAIT = 2,        /* chunks a thread whose ids wait for their turn */
+    CHUNK_MAX = 1 << 20, /* bytes; keep_going is called between chunks */
+    MAY_WAIT = 2,        /* chunks per thread whose ids may wait for their turn */
     MAX_THREADS = 256
 };
 
-typedef struct output { /* of a chunk, or of the batch */
+typedef struct output { /* the result of a chunk, or of the batch */
     idbuf ids;
-    bytebuf spans; /* of ggtok_span, for each of `ids`, if they are asked for */
+    bytebuf spans; /* a ggtok_span for each id, if wanted */
 } output;
 
 typedef struct chunk {
     size_t first, n; /* texts */
-    size_t n_bytes;  /* of them together */
+    size_t n_bytes;  /* bytes of the texts */
     output out;      /* while it waits for its turn */
     bool taken, done;
 } chunk;
 
 struct ggtok_batch {
     size_t n_texts;
-    int64_t *offsets; /* n_texts + 1; while encoding, [i + 1] is how many ids text i has */
+    int64_t *offsets; /* n_texts + 1; while encoding, [i + 1] is the number of ids of text i */
     output out;
 };
 
-typedef struct job { /* what the threads of one call share */
+typedef struct job { /* shared by the threads of one call */
     ggtok_batch *batch;
     const ggtok_bytes *texts;
     const ggtok_batch_options *options;
     chunk *chunks;
-    chunk **order; /* in which they are taken */
+    chunk **order; /* the order in which they are taken */
     size_t n_chunks;
-    lock lock;         /* of what follows */
-    condition changed; /* signalled when a chunk is placed, a thread ends or the job stops */
-    size_t next;       /* of `order` */
-    size_t placed;     /* chunks whose ids are in the batch's */
-    size_t waiting;    /* bytes of text whose ids wait for their turn, and how many may */
-    size_t may_wait;
-    bool placing;     /* a thread is moving some there: it alone writes to them */
-    output *spare;    /* memory of chunks that are placed */
-    size_t n_spare;   /* at most one for each thread */
-    unsigned threads; /* no more than chunks */
-    unsigned running; /* threads besides the caller's that are not done */
+    lock lock;         /* protects the fields below */
+    condition changed; /* signalled when a chunk is appended, a thread ends or the job stops */
+    size_t next;       /* index in `order` */
+    size_t n_appended; /* number of chunks whose ids have been appended to the batch's */
+    size_t waiting;    /* bytes of text whose ids wait for their turn */
+    size_t may_wait;   /* the limit of `waiting` */
+    bool appending;    /* a thread is appending; no other thread may */
+    output *spare;     /* memory of appended chunks, for reuse */
+    size_t n_spare;    /* at most one for each thread */
+    unsigned threads;  /* no more than chunks */
+    unsigned running;  /* threads other than the caller's that haven't finished */
     bool stop;
     ggtok_status status;
-    size_t failed; /* text */
+    size_t failed; /* index of a text */
     ggtok_error err;
 } job;
 
 typedef struct worker {
     job *job;
     ggtok_context *ctx;
-    bytebuf copy; /* of the text at hand, if GGTOK_COPY_TEXTS */
-    ggtok_interrupt_fn go_on;
+    bytebuf copy; /* with GGTOK_COPY_TEXTS: a copy of the current text */
+    ggtok_interrupt_fn keep_going;
     void *user;
     thread thread;
     bool started;
@@ -80,7 +79,7 @@ static void output_free(output *o) {
 
 /* ---- chunks ---- */
 
-/* Only a single text is long: it gets a chunk to itself, and other chunks end at their target. */
+/* Only a single text is long: it has a chunk of its own, and other chunks end at their target. */
 static bool is_long(const chunk *c) {
     return c->n == 1 && c->n_bytes > CHUNK_MAX;
 }
@@ -92,7 +91,7 @@ static int by_turn(const void *a, const void *b) {
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Cuts the texts into chunks of about `target` bytes; a long text is one. */
+/* Divides the texts into chunks of about `target` bytes; a long text is one chunk. */
 static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t target) {
     for (int filling = 0; filling < 2; filling++) {
         size_t k = 0;
@@ -111,21 +110,20 @@ static bool make_chunks(job *j, const ggtok_bytes *texts, size_t n, size_t targe
         if (!j->chunks || !j->order) return false;
     }
     for (size_t k = 0; k < j->n_chunks; k++) j->order[k] = &j->chunks[k];
-    /* One thread writes all of them to their places. */
+    /* A single thread appends each chunk directly. */
     if (j->threads > 1) qsort(j->order, j->n_chunks, sizeof *j->order, by_turn);
     return true;
 }
 
-/* The next one, with memory to write to, or NULL; *later: not before others are placed. The job is
- * locked. If too
- * many ids wait for a chunk's, that one is next, unless another thread has it, which then goes on
- * to place it. */
+/* Returns the next chunk, with memory for its result, or NULL. *later: try again when others have
+ * been appended. If too many ids wait for one chunk, that chunk is next, unless another thread
+ * already has it. The job is locked. */
 static chunk *next_chunk(job *j, bool *later) {
     chunk *c = NULL;
     *later = false;
     while (j->next < j->n_chunks && j->order[j->next]->taken) j->next++;
     if (!j->stop && j->next < j->n_chunks) {
-        c = j->waiting > j->may_wait ? &j->chunks[j->placed] : j->order[j->next];
+        c = j->waiting > j->may_wait ? &j->chunks[j->n_appended] : j->order[j->next];
         *later = c->taken;
         if (*later) {
             c = NULL;
@@ -179,7 +177,7 @@ static bool add_ids(idbuf *to, const int32_t *ids, size_t n) {
     return true;
 }
 
-/* False: the job has failed, or is to stop. */
+/* False: the job has failed or was stopped. */
 static bool encode_chunk(worker *w, const chunk *c, output *to) {
     job *j = w->job;
     bool spans = (j->options->flags & GGTOK_SPANS) != 0;
@@ -188,7 +186,7 @@ static bool encode_chunk(worker *w, const chunk *c, output *to) {
         ggtok_ids ids;
         ggtok_status s = encode_text(w, &j->texts[i], &ids, &err);
         if (!s && ids.n && spans) s = add_spans(w, &to->spans, ids.n, &err);
-        if (s == GGTOK_ERR_STOPPED) return false; /* the job knows */
+        if (s == GGTOK_ERR_STOPPED) return false; /* the job's status says so */
         if (!s && !add_ids(&to->ids, ids.data, ids.n)) s = ggtok_error_memory(&err);
         if (s) {
             fail(j, s, i, &err);
@@ -199,11 +197,11 @@ static bool encode_chunk(worker *w, const chunk *c, output *to) {
     return true;
 }
 
-/* ---- placing ---- */
+/* ---- appending in order ---- */
 
-/* Puts a chunk's ids behind those of the batch, and forgets them. */
+/* Appends a chunk's result to the batch's and clears it. */
 static bool append(output *all, output *out) {
-    if (!all->ids.n && out->ids.n > CHUNK_MAX) { /* a long text: as it lies */
+    if (!all->ids.n && out->ids.n > CHUNK_MAX) { /* a long text: moves it instead of copying */
         output empty = *all;
         *all = *out;
         *out = empty;
@@ -216,7 +214,7 @@ static bool append(output *all, output *out) {
     return true;
 }
 
-/* Keeps the memory of a chunk that is placed for another, unless it is large or there is enough. */
+/* Keeps the memory of an appended chunk for another one, unless it is large or enough is kept. */
 static void recycle(job *j, output *out) {
     if (j->n_spare < j->threads && out->ids.cap <= CHUNK_MAX) {
         j->spare[j->n_spare++] = *out;
@@ -226,58 +224,60 @@ static void recycle(job *j, output *out) {
     }
 }
 
-/* A chunk is done: places it and those behind it that wait, if those before it are placed and no
- * other thread is at it. */
-static void place(job *j, chunk *c) {
+/* Records that a chunk is done. If all chunks before it are appended and no other thread is
+ * appending, appends it and the waiting chunks after it. */
+static void append_in_turn(job *j, chunk *c) {
     lock_take(&j->lock);
     c->done = true;
     j->waiting += c->n_bytes;
-    if (!j->placing) {
-        j->placing = true;
-        while (j->placed < j->n_chunks && j->chunks[j->placed].done && !j->stop) {
-            chunk *turn = &j->chunks[j->placed];
+    if (!j->appending) {
+        j->appending = true;
+        while (j->n_appended < j->n_chunks && j->chunks[j->n_appended].done && !j->stop) {
+            chunk *turn = &j->chunks[j->n_appended];
             lock_give(&j->lock);
             bool ok = append(&j->batch->out, &turn->out);
             ggtok_error err;
             if (!ok) fail(j, ggtok_error_memory(&err), turn->first, &err);
             lock_take(&j->lock);
-            j->placed += ok;
+            j->n_appended += ok;
             j->waiting -= turn->n_bytes;
             recycle(j, &turn->out);
             condition_signal_all(&j->changed);
         }
-        j->placing = false;
+        j->appending = false;
     }
     lock_give(&j->lock);
 }
 
-/* Whether the caller, asked on its own thread, still wants the batch. */
-static bool may_go_on(void *user) {
+/* The ggtok_interrupt_fn of all workers: stops them when the caller's, called on its own thread, says
+ * so. */
+static bool keep_going(void *user) {
     worker *w = user;
     job *j = w->job;
-    if (w->go_on && !w->go_on(w->user)) {
+    if (w->keep_going && !w->keep_going(w->user)) {
         ggtok_error err;
         fail(j, ggtok_error_set(&err, GGTOK_ERR_STOPPED, "the caller asked to stop"), 0, &err);
     }
     lock_take(&j->lock);
-    bool go_on = j->status != GGTOK_ERR_STOPPED;
+    bool going = j->status != GGTOK_ERR_STOPPED;
     lock_give(&j->lock);
-    return go_on;
+    return going;
 }
 
-/* Waits for a change of the job, which is locked; asks the caller meanwhile. False: it is to stop. */
+/* Waits for a change of the job, which is locked, and calls the caller's function meanwhile. False:
+ * the job is to stop. */
 static bool wait_for_change(worker *w) {
-    enum { ASK_MS = 50 };
+    enum { INTERVAL_MS = 50 };
     job *j = w->job;
-    condition_wait(&j->changed, &j->lock, w->go_on ? ASK_MS : 0);
-    if (!w->go_on) return !j->stop;
+    condition_wait(&j->changed, &j->lock, w->keep_going ? INTERVAL_MS : 0);
+    if (!w->keep_going) return !j->stop;
     lock_give(&j->lock);
-    bool go_on = may_go_on(w);
+    bool going = keep_going(w);
     lock_take(&j->lock);
-    return go_on;
+    return going;
 }
 
-/* The next chunk, once its turn has come; NULL: there is none, or the job is to stop. */
+/* Waits for the next chunk. NULL: there is none, or the job is to stop. */
 static chunk *take_chunk(worker *w) {
     job *j = w->job;
     chunk *c;
@@ -293,8 +293,8 @@ static void work(worker *w) {
     bool alone = j->threads == 1;
     for (chunk *c; (c = take_chunk(w));) {
         bool done = encode_chunk(w, c, alone ? &j->batch->out : &c->out);
-        if (done && !alone) place(j, c);
-        may_go_on(w);
+        if (done && !alone) append_in_turn(j, c);
+        keep_going(w);
     }
 }
 
@@ -311,7 +311,7 @@ THREAD_BODY(thread_body, arg) {
     return 0;
 }
 
-/* The caller is asked until the other threads are done: one of them may have a huge text. */
+/* Calls the caller's function until the other threads have finished: one may have a huge text. */
 static void wait_for_others(worker *w) {
     job *j = w->job;
     lock_take(&j->lock);
@@ -319,8 +319,8 @@ static void wait_for_others(worker *w) {
     lock_give(&j->lock);
 }
 
-/* The calling thread is workers[0]. A thread that the system does not grant is
- * done without. */
+/* The calling thread is workers[0]. If the system can't create some of the threads, the others do
+ * their work. */
 static void run(worker *workers, unsigned n) {
     job *j = workers->job;
     j->next = 0;
@@ -330,7 +330,7 @@ static void run(worker *workers, unsigned n) {
         if (!workers[i].started) end_thread(j);
     }
     work(&workers[0]);
-    if (workers[0].go_on) wait_for_others(&workers[0]);
+    if (workers[0].keep_going) wait_for_others(&workers[0]);
     for (unsigned i = 1; i < n; i++) {
         if (workers[i].started) thread_join(workers[i].thread);
     }
@@ -338,7 +338,7 @@ static void run(worker *workers, unsigned n) {
 
 /* ---- the calls ---- */
 
-/* Bytes of a chunk: some for each thread, of bounded size. */
+/* The target size of chunks: several for each thread, within bounds. */
 static size_t chunk_bytes(size_t total, unsigned threads) {
     size_t target = total / threads / CHUNKS;
     return target < CHUNK_MIN ? CHUNK_MIN : target > CHUNK_MAX ? CHUNK_MAX : target;
@@ -365,11 +365,11 @@ static ggtok_status job_init(job *j, size_t n, ggtok_error *err) {
     if (!j->spare || !make_chunks(j, j->texts, n, chunk_bytes(total, j->threads)))
         return ggtok_error_memory(err);
     if (j->threads > j->n_chunks) j->threads = j->n_chunks ? (unsigned)j->n_chunks : 1;
-    /* Beside a long text as much as it has may be encoded; a thread can be late for other reasons. */
+    /* While one thread encodes a long text, each other may encode as much; delays need some more. */
     size_t longest = j->n_chunks ? j->order[0]->n_bytes : 0;
     j->may_wait = mem_mul(j->threads, longest + MAY_WAIT * chunk_bytes(total, j->threads));
-    /* What isn't written to takes no memory, and what needn't grow needn't move. Of these models,
-     * only normalizers make more ids than there are bytes. */
+    /* Reserved memory that isn't written to costs nothing, and a buffer that needn't grow needn't
+     * move. Only models that normalize make more ids than there are bytes. */
     output *out = &j->batch->out;
     size_t ids = total;
     while (ids && !idbuf_reserve(&out->ids, ids)) ids /= 2;
@@ -396,27 +396,27 @@ static ggtok_status encode_chunks(job *j, ggtok_pool *pool, ggtok_error *err) {
     for (; !s && n < j->threads; n++) {
         worker *w = &workers[n];
         w->job = j;
-        if (!(w->ctx = ggtok_pool_take(pool, err))) {
+        if (!(w->ctx = ggtok_pool_acquire(pool, err))) {
             s = ggtok_error_memory(err);
             break;
         }
-        if (j->options->go_on) ggtok_context_set_go_on(w->ctx, may_go_on, w);
-        ggtok_context_set_choice(w->ctx, j->options->choice);
+        if (j->options->keep_going) ggtok_context_set_interrupt(w->ctx, keep_going, w);
+        ggtok_context_set_special_choice(w->ctx, j->options->choice);
     }
     if (!s) {
-        workers[0].go_on = j->options->go_on;
+        workers[0].keep_going = j->options->keep_going;
         workers[0].user = j->options->user;
         run(workers, n);
     }
     while (n) {
-        ggtok_pool_give(pool, workers[--n].ctx);
+        ggtok_pool_release(pool, workers[--n].ctx);
         ggtok_mem_free(workers[n].copy.data);
     }
     ggtok_mem_free(workers);
     return s;
 }
 
-/* Gives back what was reserved and not needed, and makes offsets of counts. */
+/* Releases unused reserved memory, and turns counts into offsets. */
 static void finish(ggtok_batch *b) {
     output *o = &b->out;
     void *p = ggtok_mem_realloc(o->ids.data, o->ids.n * sizeof *o->ids.data);
@@ -426,9 +426,10 @@ static void finish(ggtok_batch *b) {
 }
 
 ggtok_status ggtok_encode_batch(ggtok_pool *pool, const ggtok_bytes *texts, size_t n,
-                                unsigned flags, unsigned threads, ggtok_interrupt_fn go_on,
+                                unsigned flags, unsigned threads, ggtok_interrupt_fn keep_going,
                                 void *user, ggtok_batch **out, size_t *failed, ggtok_error *err) {
-    const ggtok_batch_options options = {flags, threads, NULL, go_on, user};
+    const ggtok_batch_options options = {
+        .flags = flags, .threads = threads, .keep_going = keep_going, .user = user};
     return ggtok_encode_batch_with(pool, texts, n, &options, out, failed, err);
 }
 

@@ -1,12 +1,12 @@
-/* Special tokens by choice: the sets that ggtok_encode parses a text with. */
+/* The choice of special tokens that ggtok_encode parses. */
 #include "api/tokenizer.h"
 
 struct ggtok_special_choice {
     special_set set;
 };
 
-ggtok_status ggtok_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, size_t n,
-                              ggtok_special_choice **out, ggtok_error *err) {
+ggtok_status ggtok_special_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, size_t n,
+                                      ggtok_special_choice **out, ggtok_error *err) {
     const uint32_t special = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_USER_DEFINED;
     const vocab *v = &tok->v;
     *out = NULL;
@@ -21,7 +21,7 @@ ggtok_status ggtok_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, si
         } else if (!(v->attr[ids[i]] & special)) {
             gguf_view text = vocab_text(v, (uint32_t)ids[i]);
             s = ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
-                                "token %ld, '%.*s', is no special token: it can't be parsed",
+                                "token %ld, '%.*s', is not a special token, so it can't be parsed",
                                 (long)ids[i], (int)(text.n < 64 ? text.n : 64),
                                 (const char *)text.p);
         } else {
@@ -38,14 +38,10 @@ ggtok_status ggtok_choice_new(const ggtok_tokenizer *tok, const int32_t *ids, si
     return s;
 }
 
-void ggtok_choice_free(ggtok_special_choice *choice) {
+void ggtok_special_choice_free(ggtok_special_choice *choice) {
     if (!choice) return;
     ggtok_special_set_free(&choice->set);
     ggtok_mem_free(choice);
-}
-
-void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_special_choice *choice) {
-    ctx->choice = choice;
 }
 
 const special_set *ggtok_context_specials(const ggtok_context *ctx, unsigned flags) {

@@ -1,9 +1,9 @@
-/* Where a text that goes on may be cut: see ggtok_safe_cut and docs/design/blocks.md. */
+/* Finds where an incomplete text can be cut: see ggtok_safe_cut and docs/design/blocks.md. */
 #include "api/tokenizer.h"
 #include "special/places.h"
 #include "unicode/utf8_valid.h"
 
-enum { WINDOW = 1024, MOST = 1 << 16, AFTER = 4 }; /* bytes; the last are the longest character */
+enum { WINDOW = 1024, MOST = 1 << 16, AFTER = 4 }; /* in bytes; AFTER is the longest character */
 
 typedef struct search {
     const ggtok_tokenizer *tok;
@@ -12,11 +12,11 @@ typedef struct search {
     bool prefixed; /* raw text after a special token begins with a space */
     const uint8_t *text;
     size_t n;
-    size_t solid; /* the first byte at the place or after it that is no white space, or n */
+    size_t solid; /* the first byte from the position on that isn't white space, or n */
 } search;
 
-/* Does no lead byte before the place announce bytes after it? Then no symbol reaches
- * across, wherever the ones before it begin and whether or not it is well-formed. */
+/* Is there no lead byte before the position that announces bytes after it? Then no symbol crosses
+ * it, wherever the symbols before it begin and even if they are malformed. */
 static bool is_whole(const uint8_t *text, size_t at) {
     for (size_t i = 1; i < 4 && i <= at; i++) {
         if (utf8_lead_len(text[at - i]) > i) return false;
@@ -30,8 +30,8 @@ static bool decode(const uint8_t *p, size_t n, uint32_t *cpt) {
     return true;
 }
 
-/* The two characters at the place. False: these aren't both well-formed, and met as such
- * whatever stands around them. */
+/* Reads the two characters at the position. False if they aren't both well-formed and certain to be
+ * read as these characters whatever their context. */
 static bool read_place(const search *s, model_place *place) {
     const uint8_t *text = s->text;
     size_t at = place->at, start = at - 1;
@@ -42,7 +42,7 @@ static bool read_place(const search *s, model_place *place) {
            decode(text + at, utf8_lead_len(text[at]), &place->after);
 }
 
-/* Does a special token perhaps take white space from one side of the place to the other? */
+/* May a special token on one side of the position strip white space on the other? */
 static bool may_strip(const search *s, size_t at, unsigned special) {
     if (!s->set->strips) return false;
     if (special & SPECIAL_NEAR) return true;
@@ -69,8 +69,9 @@ size_t ggtok_safe_cut(ggtok_context *ctx, const char *text, size_t n, unsigned f
     s.prefixed = tok->v.type == GGTOK_VOCAB_SPM && tok->v.flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
     size_t longest = ggtok_special_longest(set, &tok->v),
            size = longest > WINDOW ? longest : WINDOW;
-    /* In a tail, as far from its beginning as a special token may reach, and the characters that
-     * read_place asks for: in special_places, only white space may stand before it, then. */
+    /* A tail has no cut near its beginning: within the length of a special token, plus the characters
+     * that read_place needs. Then ggtok_special_places needn't know the text before it, except that
+     * white space there may have been stripped. */
     size_t least = flags & GGTOK_TAIL ? longest + 3 * AFTER : 1;
     interrupt_begin(&ctx->interrupt);
     for (size_t to = n, from; to > least; to = from) {

@@ -1,4 +1,4 @@
-/* Loading: a file's bytes -> gguf (views) -> vocab (facts) -> model -> tokenizer. */
+/* Loading: a file's bytes -> gguf (views) -> vocab -> model -> tokenizer. */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
 #define _FILE_OFFSET_BITS 64
@@ -29,9 +29,9 @@ static const model_ops *ops_of(const vocab *v) {
     }
 }
 
-/* The newline's id: its byte token in SPM, the padding token in WPM, else the
- * first id of "\n". As in llama.cpp this is settled before the file's special
- * ids are read, so that the defaults stand in for them. */
+/* Finds the newline's id: its byte token in SPM, the padding token in WPM, else the
+ * first id of "\n". As in llama.cpp, this happens before the file's special ids are
+ * read, so the defaults are used in their place. */
 static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
     vocab *v = &tok->v;
     int32_t id = v->special[GGTOK_PAD];
@@ -42,8 +42,14 @@ static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
         idbuf ids = {0};
         cache_counts counts = {0, 0};
         model_call call = {
-            v,    tok->model, tok->ops->scratch_new(v, tok->model), true, &ids, &counts, err, NULL,
-            NULL, NULL};
+            .v = v,
+            .model = tok->model,
+            .scratch = tok->ops->scratch_new(v, tok->model),
+            .after_special = true,
+            .out = &ids,
+            .counts = &counts,
+            .err = err,
+        };
         ggtok_status s = call.scratch ? tok->ops->encode(&call, (const uint8_t *)"\n", 1)
                                       : ggtok_error_memory(err);
         if (!s && ids.n) id = ids.data[0];
@@ -51,9 +57,20 @@ static ggtok_status find_newline(ggtok_tokenizer *tok, ggtok_error *err) {
         ggtok_mem_free(ids.data);
         if (s) return s;
     }
-    /* A default that the vocabulary is too small for (llama.cpp refuses the file). */
+    /* llama.cpp refuses a vocabulary that is too small for the default id. */
     v->special[GGTOK_NL] = (uint32_t)id < v->n_tokens ? id : GGTOK_NO_TOKEN;
     return GGTOK_OK;
+}
+
+void ggtok_free(ggtok_tokenizer *tok) {
+    if (!tok) return;
+    if (tok->ops) tok->ops->free(tok->model);
+    ggtok_special_set_free(&tok->always);
+    ggtok_special_set_free(&tok->all);
+    ggtok_piece_table_free(&tok->pieces);
+    ggtok_metadata_free(&tok->meta);
+    ggtok_vocab_free(&tok->v);
+    ggtok_mem_free(tok);
 }
 
 static ggtok_status load(ggtok_tokenizer *tok, vocab_keys *k, const ggtok_load_options *options,
@@ -63,7 +80,7 @@ static ggtok_status load(ggtok_tokenizer *tok, vocab_keys *k, const ggtok_load_o
     if ((s = ggtok_vocab_load_tokens(&tok->v, k, options, err))) return s;
     tok->ops = ops_of(&tok->v);
     if (!tok->ops) return GGTOK_OK;
-    /* What takes much memory comes after what a faulty file is refused for. */
+    /* Checks come before the steps that take much memory, so that faulty files are refused early. */
     if ((s = ggtok_vocab_check_special(&tok->v, k, err)) ||
         (s = ggtok_piece_check_bytes(&tok->v, err)) ||
         (s = tok->ops->build(&tok->v, k->g, options, &tok->model, err)) ||
@@ -75,8 +92,8 @@ static ggtok_status load(ggtok_tokenizer *tok, vocab_keys *k, const ggtok_load_o
     return ggtok_special_set_build(&tok->all, &tok->v, true, NULL, err);
 }
 
-ggtok_status ggtok_tokenizer_load(const gguf *g, const ggtok_load_options *options,
-                                  ggtok_tokenizer **out, ggtok_error *err) {
+static ggtok_status load_parsed(const gguf *g, const ggtok_load_options *options,
+                                ggtok_tokenizer **out, ggtok_error *err) {
     ggtok_tokenizer *tok = ggtok_mem_zalloc(sizeof *tok);
     if (!tok) return ggtok_error_memory(err);
     vocab_keys k = {.g = g, .warnings = &tok->v.warnings};
@@ -98,7 +115,7 @@ ggtok_status ggtok_load_buffer(const void *data, size_t size, const ggtok_load_o
     size_t need;
     *out = NULL;
     ggtok_status s = ggtok_gguf_parse(&g, data, size, size, &need, err);
-    if (!s) s = ggtok_tokenizer_load(&g, options, out, err);
+    if (!s) s = load_parsed(&g, options, out, err);
     ggtok_gguf_close(&g);
     return s;
 }
@@ -129,11 +146,11 @@ ggtok_status ggtok_peek(const void *prefix, size_t n, uint64_t file_size, ggtok_
     return s;
 }
 
-/* ---- files: read in growing blocks, never mapped, since a file that is cut
- * short under a mapping kills the process ---- */
+/* ---- files: read in growing blocks, not mapped, since truncating a file kills processes that have
+ * mapped it ---- */
 
 typedef struct file_state {
-    int64_t size, seconds, nanoseconds; /* of the last change */
+    int64_t size, seconds, nanoseconds; /* time of the last change */
 } file_state;
 
 #if defined(_WIN32)
@@ -147,7 +164,7 @@ static file_handle file_open(const char *path) {
     return fopen(path, "rb");
 }
 
-/* False: no file that can be read, and errno is set. */
+/* False: the file can't be read, and errno is set. */
 static bool file_stat(file_handle f, file_state *state) {
     struct _stat64 st;
     if (_fstat64(_fileno(f), &st)) return false;
@@ -165,7 +182,7 @@ static int64_t file_read(file_handle f, uint8_t *p, size_t n, uint64_t offset) {
 #include <sys/stat.h>
 #include <unistd.h>
 typedef int file_handle;
-enum { READ_MAX = 1 << 30 }; /* bytes a call; some systems refuse more than 2^31 - 1 */
+enum { READ_MAX = 1 << 30 }; /* bytes per call; some systems refuse more than 2^31 - 1 */
 #define NO_FILE (-1)
 #define file_close close
 
@@ -203,7 +220,7 @@ static ggtok_status io_error(ggtok_error *err, int os_error, const char *path, c
     return s;
 }
 
-/* Grows *data to hold `want` bytes of the file. */
+/* Reads until *data holds the first `want` bytes of the file. */
 static ggtok_status read_up_to(file_handle f, const char *path, bytebuf *data, size_t want,
                                ggtok_error *err) {
     if (!bytebuf_reserve(data, want - data->n)) return ggtok_error_memory(err);
@@ -220,9 +237,9 @@ static ggtok_status read_up_to(file_handle f, const char *path, bytebuf *data, s
     return GGTOK_OK;
 }
 
-/* Whether what was read is one state of the file. Where somebody wrote to it meanwhile, or
- * a moment before and perhaps still does (the time is that of a write's beginning), its first
- * `n` bytes are read again: a download that grows after them is fine. */
+/* Checks that what was read is one state of the file. If somebody wrote to it meanwhile, or shortly
+ * before and perhaps still does (the time is that of the beginning of a write), reads its first `n`
+ * bytes again and compares. A download that grows after these bytes is fine. */
 static ggtok_status check_unchanged(file_handle f, const char *path, const file_state *before,
                                     const uint8_t *data, size_t n, ggtok_error *err) {
     enum { MOMENT = 2 }; /* seconds */
@@ -247,7 +264,10 @@ static ggtok_status check_unchanged(file_handle f, const char *path, const file_
 static ggtok_status load_open_file(file_handle f, const char *path,
                                    const ggtok_load_options *options, ggtok_tokenizer **out,
                                    ggtok_error *err) {
-    enum { FIRST_BLOCK = 1 << 20, ROOM = 16 << 20 }; /* room that isn't read into costs nothing */
+    enum {
+        FIRST_BLOCK = 1 << 20,
+        ROOM = 16 << 20
+    }; /* reserved memory that isn't used costs nothing */
     bytebuf data = {0};
     gguf g = {0};
     ggtok_status s;
@@ -266,7 +286,7 @@ static ggtok_status load_open_file(file_handle f, const char *path,
         want = data.n < SIZE_MAX / 2 ? 2 * data.n : SIZE_MAX;
     } while (need);
     if ((s = check_unchanged(f, path, &state, data.data, g.pos, err))) goto done;
-    s = ggtok_tokenizer_load(&g, options, out, err);
+    s = load_parsed(&g, options, out, err);
 done:
     ggtok_gguf_close(&g);
     ggtok_mem_free(data.data);

@@ -1,14 +1,14 @@
-/* See ggtok.h for what a pool is. */
+/* Pools of contexts; see ggtok.h. */
 #include "api/tokenizer.h"
 #include "base/shared_lock.h"
 
 struct ggtok_pool {
     const ggtok_tokenizer *tok;
-    ggtok_context *idle; /* linked by their `next`, the one used last first */
-    unsigned round;      /* contexts of earlier rounds are freed when they come back */
+    ggtok_context *idle; /* linked by `next`, the most recently used first */
+    unsigned round;      /* contexts of earlier rounds are freed when they are released */
 };
 
-/* Of all pools: held for a few instructions, so that a lock for each would gain nothing. */
+/* One lock for all pools: it is held for a few instructions, so one for each would gain nothing. */
 static void take_lock(void) {
     shared_lock_take(&ggtok_process_locks[LOCK_POOLS]);
 }
@@ -37,7 +37,7 @@ void ggtok_pool_free(ggtok_pool *p) {
     ggtok_mem_free(p);
 }
 
-ggtok_context *ggtok_pool_take(ggtok_pool *p, ggtok_error *err) {
+ggtok_context *ggtok_pool_acquire(ggtok_pool *p, ggtok_error *err) {
     take_lock();
     ggtok_context *ctx = p->idle;
     unsigned round = p->round;
@@ -48,9 +48,9 @@ ggtok_context *ggtok_pool_take(ggtok_pool *p, ggtok_error *err) {
     return ctx;
 }
 
-/* A context at rest keeps its caches, but not the room that its largest result took: with
- * many threads that adds up. Room for a text of some 2 MB stays; beyond that, new pages cost up
- * to half as much again as encoding a text that the caches know. */
+/* Frees the large buffers of a context. An idle context keeps its caches, but not the memory of its
+ * largest result, which adds up over many threads. Buffers for a text of about 2 MB stay; for larger
+ * texts, mapping new pages takes up to half as long as encoding a cached text. */
 static void shed(ggtok_context *ctx) {
     enum { KEPT = 2 << 20 }; /* bytes */
     if (ctx->ids.cap > KEPT / sizeof *ctx->ids.data) {
@@ -83,9 +83,9 @@ static void shed(ggtok_context *ctx) {
         ggtok_partition_scratch_free(&ctx->partition);
 }
 
-void ggtok_pool_give(ggtok_pool *p, ggtok_context *ctx) {
+void ggtok_pool_release(ggtok_pool *p, ggtok_context *ctx) {
     shed(ctx);
-    if (ctx->interrupt.go_on) ggtok_context_set_go_on(ctx, NULL, NULL);
+    if (ctx->interrupt.keep_going) ggtok_context_set_interrupt(ctx, NULL, NULL);
     ctx->choice = NULL;
     take_lock();
     bool current = ctx->round == p->round;

@@ -1,15 +1,15 @@
 /*
- * Where in the text each id comes from: see docs/design/offsets.md.
+ * Finds where in the text each id comes from: see docs/design/offsets.md.
  *
- * The text is encoded as usual and its parts are kept. Then each part's spans are assigned, unless
- * the model already did so: by the lengths of the tokens where the model can tell them, else by
- * encoding the part again in the plain way, which records sources.
+ * The text is encoded as usual, and its parts are recorded. Then the spans of each part are assigned,
+ * unless the model already did so: by the lengths of the tokens if the model can, otherwise by
+ * encoding the part again with the guarded encoder, which records sources.
  */
 #include "api/tokenizer.h"
 #include "models/tile.h"
 
-/* Does `a` take white space before `b` does? The partition's order: longer texts first, and of one
- * token's occurrences the left one. */
+/* Does token `a` strip white space before token `b` does? In partition's order: longer texts first,
+ * and the left occurrence of one token first. */
 static bool goes_first(const ggtok_context *ctx, const special_set *set, int32_t a, int32_t b) {
     const vocab *v = &ctx->tok->v;
     size_t n = vocab_text(v, (uint32_t)a).n, m = vocab_text(v, (uint32_t)b).n;
@@ -20,8 +20,8 @@ static bool goes_first(const ggtok_context *ctx, const special_set *set, int32_t
     return true;
 }
 
-/* Where the white space between parts i - 1 and i (of n; both may be beyond the ends) is divided:
- * all of it belongs to one of them, which strips it. */
+/* The boundary of parts i - 1 and i (of n; both may be out of range) in the white space between them,
+ * all of which belongs to the one that strips it. */
 static size_t divide(const ggtok_context *ctx, const special_set *set, size_t i, size_t n) {
     const ggtok_part *parts = ctx->parts;
     size_t begin = i ? parts[i - 1].pos + parts[i - 1].n : 0, end = i < n ? parts[i].pos : ctx->n;
@@ -34,7 +34,7 @@ static size_t divide(const ggtok_context *ctx, const special_set *set, size_t i,
     return by_left && (!by_right || goes_first(ctx, set, left, right)) ? end : begin;
 }
 
-/* The spans of raw text, recorded. */
+/* Finds the spans of raw text by recording sources. */
 static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
                            ggtok_span *out) {
     text_guard *g = &ctx->guard;
@@ -46,9 +46,10 @@ static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggt
     ctx->reencoded.n = 0;
     ggtok_status s = ctx->tok->ops->encode_guarded(&plain, text, part->n);
     if (s) return s;
-    if (g->n_made != part->n_ids) { /* the caller's splitter cut otherwise, or the text changed */
+    if (g->n_made !=
+        part->n_ids) { /* the caller's splitter made other words, or the text changed */
         return ggtok_error_set(call->err, GGTOK_ERR_ARGUMENT,
-                               "the text has other ids when it is encoded again");
+                               "the text has different ids when it is encoded again");
     }
     for (size_t i = 0; i < part->n_ids; i++) {
         out[i].begin = (int64_t)part->pos + g->made[i].begin;
@@ -57,9 +58,9 @@ static ggtok_status record(ggtok_context *ctx, const model_call *call, const ggt
     return GGTOK_OK;
 }
 
-/* The spans of raw text. */
-static ggtok_status place(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
-                          ggtok_span *out) {
+/* Finds the spans of raw text, by lengths or by recording. */
+static ggtok_status spans_of_raw(ggtok_context *ctx, const model_call *call, const ggtok_part *part,
+                                 ggtok_span *out) {
     const model_ops *ops = ctx->tok->ops;
     const model_source source = {.text = ctx->text + part->pos,
                                  .n = part->n,
@@ -67,19 +68,17 @@ static ggtok_status place(ggtok_context *ctx, const model_call *call, const ggto
                                  .n_ids = part->n_ids,
                                  .spans = out,
                                  .base = (int64_t)part->pos};
-    bool placed = !PLAIN && ops->place &&
-                  ggtok_tile_are_tokens(call->v, source.ids, source.n_ids) &&
-                  ops->place(call, &source);
-    return placed ? GGTOK_OK : record(ctx, call, part, out);
+    bool assigned = !PLAIN && ops->place &&
+                    ggtok_tile_are_tokens(call->v, source.ids, source.n_ids) &&
+                    ops->place(call, &source);
+    return assigned ? GGTOK_OK : record(ctx, call, part, out);
 }
 
-static ggtok_status lay_out(ggtok_context *ctx, ggtok_span *out, ggtok_error *err) {
-    const ggtok_tokenizer *tok = ctx->tok;
+static ggtok_status assign_spans(ggtok_context *ctx, ggtok_span *out, ggtok_error *err) {
     const special_set *set = ggtok_context_specials(ctx, ctx->flags);
     size_t n = ctx->partition.now.n, k = 0;
-    model_call call = {&tok->v,      tok->model, ctx->scratch,    true, NULL,
-                       &ctx->counts, err,        &ctx->interrupt, NULL, NULL};
-    call.after_special = !(ctx->flags & GGTOK_NOT_FIRST_BLOCK);
+    model_call call = ggtok_context_call(ctx, ctx->flags, err);
+    call.out = NULL;
     for (; k < (n ? ctx->parts[0].first : 0); k++) out[k] = (ggtok_span){0, 0};
     for (size_t i = 0; i < n; i++) {
         const ggtok_part *part = &ctx->parts[i];
@@ -90,7 +89,7 @@ static ggtok_status lay_out(ggtok_context *ctx, ggtok_span *out, ggtok_error *er
             const size_t size = part->n_ids * sizeof *out;
             if (size) memcpy(out + part->first, ctx->spans.data + part->first, size);
         } else if (part->n_ids) {
-            ggtok_status s = place(ctx, &call, part, out + part->first);
+            ggtok_status s = spans_of_raw(ctx, &call, part, out + part->first);
             if (s) return s;
         }
         call.after_special = part->special;
@@ -101,9 +100,8 @@ static ggtok_status lay_out(ggtok_context *ctx, ggtok_span *out, ggtok_error *er
 }
 
 ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *out, ggtok_error *err) {
-
     interrupt_begin(&ctx->interrupt);
-    ggtok_status s = lay_out(ctx, out, err);
+    ggtok_status s = assign_spans(ctx, out, err);
     return ctx->interrupt.stopped
                ? ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop")
                : s;

@@ -1,4 +1,4 @@
-/* The vocabulary as a whole: all pieces at once, and whether two are the same. */
+/* The vocabulary as a whole: the pieces of all tokens, and comparison with another. */
 #include "api/tokenizer.h"
 
 ggtok_bytes ggtok_pieces(const ggtok_tokenizer *tok, const uint32_t **offsets) {

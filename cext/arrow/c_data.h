@@ -1,5 +1,5 @@
-/* The structs of the Arrow C data and C stream interfaces, which are an ABI: as
- * arrow.apache.org/docs/format/CDataInterface.html and CStreamInterface.html write them. */
+/* The structs of the Arrow C data and C stream interfaces. They are an ABI: identical to those in
+ * arrow.apache.org/docs/format/CDataInterface.html and CStreamInterface.html. */
 #ifndef GGTOK_ARROW_C_DATA_H
 #define GGTOK_ARROW_C_DATA_H
 

@@ -7,7 +7,7 @@
 
 enum { ROWS_BETWEEN_ASKING = 1 << 20 };
 
-/* No buffer of so many numbers fits into an address space. */
+/* No buffer with more rows fits into the address space. */
 #define MAX_ROWS (SIZE_MAX > UINT32_MAX ? INT64_C(1) << 45 : INT64_C(1) << 30)
 
 typedef enum layout { NO_TEXTS, OFFSETS_32, OFFSETS_64, VIEWS, ALL_NULL } layout;
@@ -31,14 +31,14 @@ static ggtok_status malformed(ggtok_error *err, const char *what) {
     return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "malformed Arrow data: %s", what);
 }
 
-/* ---- taking ---- */
+/* ---- taking ownership ---- */
 
 typedef void (*array_release)(struct ArrowArray *);
 typedef void (*stream_release)(struct ArrowArrayStream *);
 
 /*
- * A struct is in use as long as it has a `release`, after which it has one more field. Exchanging
- * `release` for NULL in one step decides which thread gets the struct, with or without a GIL.
+ * A struct is valid while its `release` isn't NULL; one more field follows `release`. Exchanging
+ * `release` for NULL atomically decides which thread gets the struct, with or without a GIL.
  */
 #define TAKE(from, to, function, what) \
     do { \
@@ -109,14 +109,14 @@ ggtok_status ggtok_arrow_schema_read(const struct ArrowSchema *schema, arrow_col
             c->index_signed = INDICES[i].is_signed;
         }
     }
-    if (!c->index_size) return malformed(err, "a dictionary's indices are no integers");
+    if (!c->index_size) return malformed(err, "the indices of a dictionary are not integers");
     c->layout = schema->dictionary->dictionary ? NO_TEXTS : layout_of(schema->dictionary);
     return c->layout ? GGTOK_OK : unsupported(schema->dictionary, "the column's dictionary", err);
 }
 
-/* ---- numbers in memory that may change, and need not be aligned ---- */
+/* ---- loading numbers from memory that may change and may be unaligned ---- */
 
-/* A compiler must not read the number again after it was checked, hence volatile. */
+/* The compiler must not read the number again after it was checked, hence volatile. */
 static int64_t load_64(const void *base, size_t i) {
     int64_t number;
     memcpy(&number, (const char *)base + 8 * i, sizeof number);
@@ -131,7 +131,7 @@ static int32_t load_32(const void *base, size_t i) {
     return once;
 }
 
-/* -1: none that an int64_t holds */
+/* -1: the index doesn't fit in int64_t */
 static int64_t load_index(const arrow_column *c, const void *base, size_t i) {
     uint8_t byte;
     uint16_t two;
@@ -155,19 +155,19 @@ static int64_t load_index(const arrow_column *c, const void *base, size_t i) {
 
 /* ---- arrays ---- */
 
-typedef struct values { /* an array's rows, as they are read */
+typedef struct values { /* the rows of an array, being read */
     layout layout;
     size_t first, n;
     const uint8_t *validity;    /* or NULL: no nulls */
     const void *numbers;        /* offsets, views, or a dictionary's indices */
-    const char *data;           /* behind offsets */
-    int64_t limit;              /* its size, as the last offset says */
-    const void *const *buffers; /* behind views */
+    const char *data;           /* with offsets: the texts */
+    int64_t limit;              /* its size, according to the last offset */
+    const void *const *buffers; /* with views: the data buffers */
     const void *sizes;
     int64_t n_buffers;
 } values;
 
-/* What all kinds of arrays have. */
+/* Checks what all kinds of arrays have in common. */
 static ggtok_status begin(const struct ArrowArray *a, int64_t n_buffers, values *v,
                           ggtok_error *err) {
     if (a->length < 0 || a->offset < 0 || a->length > MAX_ROWS || a->offset > MAX_ROWS) {
@@ -181,7 +181,7 @@ static ggtok_status begin(const struct ArrowArray *a, int64_t n_buffers, values 
         return malformed(err, "an array's number of nulls is wrong");
     }
     if (a->null_count && !(v->validity = a->buffers[0]) && a->null_count > 0) {
-        return malformed(err, "an array has nulls, but no bits say where");
+        return malformed(err, "an array has nulls, but no validity buffer");
     }
     return GGTOK_OK;
 }
@@ -205,8 +205,8 @@ static ggtok_status begin_texts(const struct ArrowArray *a, layout layout, value
     return GGTOK_OK;
 }
 
-/* How much data there is. Read once there is memory for the rows: an array that claims to have
- * more rows than that was refused without a look at its buffers. */
+/* Reads the size of the data. Called after memory for the rows was allocated: an array that claims more
+ * rows than fit in memory has then been refused, without reading its buffers. */
 static ggtok_status read_limit(values *v, ggtok_error *err) {
     if (!v->n || (v->layout != OFFSETS_32 && v->layout != OFFSETS_64)) return GGTOK_OK;
     size_t last = v->first + v->n;
@@ -238,7 +238,7 @@ static ggtok_status read_view(const values *v, size_t at, ggtok_bytes *text, ggt
     return GGTOK_OK;
 }
 
-/* The i-th row, which isn't null. */
+/* Reads the i-th row, which isn't null. */
 static ggtok_status read_text(const values *v, size_t i, ggtok_bytes *text, ggtok_error *err) {
     size_t at = v->first + i;
     if (v->layout == VIEWS) return read_view(v, at, text, err);
@@ -249,7 +249,7 @@ static ggtok_status read_text(const values *v, size_t i, ggtok_bytes *text, ggto
         return malformed(err, "the offsets of texts are negative or decrease");
     }
     text->n = (size_t)(to - from);
-    text->data = text->n ? v->data + from : ""; /* an empty text is no null */
+    text->data = text->n ? v->data + from : ""; /* an empty text isn't a null */
     return GGTOK_OK;
 }
 
@@ -257,8 +257,8 @@ static ggtok_status read_text(const values *v, size_t i, ggtok_bytes *text, ggto
 
 typedef struct rows {
     const arrow_column *column;
-    values parent; /* of a struct: its nulls */
-    values items;  /* texts, or indices of `texts` */
+    values parent; /* with a struct: its nulls */
+    values items;  /* texts, or indices into `texts` */
     values texts;
 } rows;
 
@@ -290,7 +290,7 @@ static ggtok_status begin_rows(const struct ArrowArray *a, const arrow_column *c
     return GGTOK_OK;
 }
 
-/* The text of a row; {NULL, 0} if it is null. */
+/* Reads the text of a row; {NULL, 0} if it is null. */
 static ggtok_status read_row(const rows *r, size_t i, ggtok_bytes *text, ggtok_error *err) {
     *text = (ggtok_bytes){0};
     if (r->column->in_struct) {
@@ -306,7 +306,7 @@ static ggtok_status read_row(const rows *r, size_t i, ggtok_bytes *text, ggtok_e
     return is_null(&r->texts, (size_t)at) ? GGTOK_OK : read_text(&r->texts, (size_t)at, text, err);
 }
 
-/* data[0 .. n) with room for `extra` more elements. */
+/* Grows `data`, which has n elements, to hold `extra` more. */
 static bool grow(void **data, size_t n, size_t *cap, size_t extra, size_t size) {
     if (*cap - n >= extra) return true;
     size_t least = extra > SIZE_MAX - n ? SIZE_MAX : n + extra;
@@ -327,7 +327,7 @@ static ggtok_status add_rows(arrow_texts *t, rows *r, ggtok_error *err) {
     ggtok_status s = read_limit(r->column->index_size ? &r->texts : &r->items, err);
     if (s) return s;
     for (size_t i = 0; i < n; i++) {
-        if (i % ROWS_BETWEEN_ASKING == 0 && t->go_on && !t->go_on(t->user)) {
+        if (i % ROWS_BETWEEN_ASKING == 0 && t->keep_going && !t->keep_going(t->user)) {
             return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
         }
         if ((s = read_row(r, i, &t->data[t->n], err))) return s;
@@ -373,7 +373,7 @@ ggtok_status ggtok_arrow_texts_read(arrow_texts *t, struct ArrowArrayStream *str
         code ? stream_failed(stream, code, err) : ggtok_arrow_schema_read(&schema, &c, err);
     while (!s) {
         struct ArrowArray array = {0};
-        if (t->go_on && !t->go_on(t->user)) {
+        if (t->keep_going && !t->keep_going(t->user)) {
             s = ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
         } else if ((code = stream->get_next(stream, &array))) {
             s = stream_failed(stream, code, err);

@@ -1,34 +1,34 @@
-/* Columns of strings, in the memory of the library that made them. */
+/* Columns of strings, read in place in the memory of the library that made them. */
 #ifndef GGTOK_ARROW_TEXTS_H
 #define GGTOK_ARROW_TEXTS_H
 
 #include "arrow/c_data.h"
 #include "ggtok.h"
 
-/* Texts in the order of their rows, where their column holds them; data == NULL: a null. The
- * arrays are kept, unreleased, as long as the texts. */
+/* Texts in row order, which point into the columns' memory; data == NULL: a null. The arrays stay
+ * unreleased as long as the texts. */
 typedef struct arrow_texts {
     ggtok_bytes *data;
     size_t n, cap;
-    size_t first_null; /* row, or SIZE_MAX: there is none */
+    size_t first_null; /* index of a row, or SIZE_MAX if there is none */
     struct ArrowArray *arrays;
     size_t n_arrays, cap_arrays;
-    ggtok_interrupt_fn go_on; /* asked while rows are read, or NULL */
+    ggtok_interrupt_fn keep_going; /* called while rows are read, or NULL */
     void *user;
 } arrow_texts;
 
-typedef struct arrow_column { /* what a schema says */
+typedef struct arrow_column { /* what a schema specifies */
     bool in_struct;
-    uint8_t layout; /* of the texts, which may be a dictionary's: texts.c */
+    uint8_t layout; /* layout of the texts, which may be in a dictionary; see texts.c */
     uint8_t index_size;
     bool index_signed;
 } arrow_column;
 
 /*
- * Moves *from to *to and marks *from as released, so that nobody else uses what is in there. Of
- * several threads that do this at once one gets the struct; the others, and whoever comes later,
- * get GGTOK_ERR_ARGUMENT. Other libraries move structs without such care, but most do it under the
- * GIL: where there is one, call this under it.
+ * Moves *from to *to and marks *from as released, so that nobody else uses its contents. If several
+ * threads do this at the same time, one gets the struct; the others, and later callers, get
+ * GGTOK_ERR_ARGUMENT. Other libraries move structs without such care, but most do it under the GIL:
+ * if there is one, hold it during this call.
  */
 ggtok_status ggtok_arrow_take_array(struct ArrowArray *from, struct ArrowArray *to,
                                     ggtok_error *err);
@@ -36,7 +36,7 @@ ggtok_status ggtok_arrow_take_stream(struct ArrowArrayStream *from, struct Arrow
                                      ggtok_error *err);
 
 /*
- * Reads a schema, which stays as it is. Supported are strings and binaries (also large ones and
+ * Reads a schema without changing it. Supported are strings and binaries (also large ones and
  * views), dictionaries of them, nulls, and structs with one such field.
  *
  * GGTOK_ERR_UNSUPPORTED: another type. GGTOK_ERR_ARGUMENT: malformed, or released.
@@ -45,19 +45,19 @@ ggtok_status ggtok_arrow_schema_read(const struct ArrowSchema *schema, arrow_col
                                      ggtok_error *err);
 
 /*
- * Appends the texts of an array, which the caller has taken: it is kept, or released at once if
- * this fails.
+ * Appends the texts of an array, which the caller has taken. The array is kept; if this fails, it is
+ * released at once.
  *
- * GGTOK_ERR_ARGUMENT: malformed arrays, as far as that can be seen: a wrong number of buffers or
+ * GGTOK_ERR_ARGUMENT for arrays that are detectably malformed: a wrong number of buffers or
  * children, negative or decreasing offsets, indices beyond a dictionary, views beyond their
- * buffers, missing buffers. Every number is read once, so that one which changes afterwards does
- * no harm. The texts themselves may change at any time: see GGTOK_COPY_TEXTS.
+ * buffers, missing buffers. Every number is read once, so later changes to it are harmless. The
+ * texts themselves may change at any time; see GGTOK_COPY_TEXTS.
  */
 ggtok_status ggtok_arrow_texts_add(arrow_texts *t, const arrow_column *column,
                                    struct ArrowArray *array, ggtok_error *err);
 
-/* Appends those of all arrays of a stream, which the caller has taken: it is released, whatever
- * happens. */
+/* Appends the texts of all arrays of a stream, which the caller has taken. The stream is always
+ * released. */
 ggtok_status ggtok_arrow_texts_read(arrow_texts *t, struct ArrowArrayStream *stream,
                                     ggtok_error *err);
 

@@ -1,5 +1,5 @@
-/* The time, in nanoseconds from some moment on; it may be set back. C11's timespec_get, which
- * older C libraries of Windows lack. */
+/* The current time in nanoseconds since a fixed moment. It can go backwards when the system clock is
+ * set. C11's timespec_get isn't available in older C libraries of Windows. */
 #ifndef GGTOK_CLOCK_H
 #define GGTOK_CLOCK_H
 

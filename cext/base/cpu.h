@@ -1,10 +1,10 @@
 /*
- * Code for processors that can do more than the compiler's target, chosen when it runs.
+ * Run-time dispatch to code for instruction sets beyond the compiler's target.
  *
- * What is to be compiled for several levels is ALWAYS_INLINE, in a function for each that has
- * the level's TARGET attribute; it takes the level as a constant and asks for it where levels
- * part. A TARGET_AVX2 function may be called if cpu_has_avx2(), a TARGET_AVX512 one if
- * cpu_has_avx512().
+ * Code that is compiled for several levels is ALWAYS_INLINE and takes the level as a constant
+ * argument, which it tests where the levels differ. For each level, one function with that level's
+ * TARGET attribute calls it. Call a TARGET_AVX2 function only if cpu_has_avx2(), and a
+ * TARGET_AVX512 function only if cpu_has_avx512().
  */
 #ifndef GGTOK_CPU_H
 #define GGTOK_CPU_H
@@ -19,16 +19,17 @@
 #define PREFETCH_WRITE(p) ((void)(p))
 #endif
 
-/* CPU_AVX2: of the last ten years, with bits counted and found in one instruction each.
- * CPU_AVX512: with its compressed bytes (Ice Lake, Zen 4). CPU_BASE: the compiler's target. */
+/* CPU_BASE: the compiler's target. CPU_AVX2: AVX2 (processors of the last ten years), with
+ * instructions that count and find bits. CPU_AVX512: with VBMI2's byte compression (Ice Lake,
+ * Zen 4). */
 typedef enum cpu_level { CPU_BASE, CPU_AVX2, CPU_AVX512 } cpu_level;
 
 #ifndef GGTOK_TEST_MACHINE
-#define GGTOK_TEST_MACHINE CPU_AVX512 /* tests also try what lower levels do */
+#define GGTOK_TEST_MACHINE CPU_AVX512 /* tests lower it to run the other levels */
 #endif
 
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 8)) && \
-    __SIZEOF_SIZE_T__ == 8 /* places are written as 64-bit numbers */
+    __SIZEOF_SIZE_T__ == 8 /* positions are written as 64-bit numbers */
 #define CPU_DISPATCH 1
 #define TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define TARGET_AVX512 \

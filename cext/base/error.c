@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names from a file may hold anything: keep printable ASCII, show the rest as '?'. */
+/* A key from a file may contain any bytes: keeps printable ASCII and replaces the rest by '?'. */
 static void copy_key(char *out, size_t cap, const char *key, size_t n) {
     size_t i = 0;
     for (; i < n && i + 1 < cap; i++) out[i] = key[i] >= 0x20 && key[i] < 0x7f ? key[i] : '?';
@@ -19,7 +19,7 @@ static ggtok_status set(ggtok_error *err, ggtok_status status, const void *key, 
     err->offset = offset;
     if (key) copy_key(err->key, sizeof err->key, key, n);
     vsnprintf(err->message, sizeof err->message, format, args);
-    for (char *c = err->message; *c; c++) { /* it may quote the file, and meet a terminal */
+    for (char *c = err->message; *c; c++) { /* it may quote the file and be printed to a terminal */
         if ((uint8_t)*c < 0x20 || *c == 0x7F) *c = '?';
     }
     return status;

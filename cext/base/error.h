@@ -1,4 +1,4 @@
-/* Filling a ggtok_error. Every failing function returns through one of these. */
+/* Functions that fill a ggtok_error. Every failing function returns through one of them. */
 #ifndef GGTOK_ERROR_H
 #define GGTOK_ERROR_H
 
@@ -11,7 +11,7 @@
 #define GGTOK_PRINTF(fmt, args)
 #endif
 
-/* Fills *err (NULL is fine) with a formatted sentence; returns `status`. */
+/* Fills *err (may be NULL) with a formatted sentence; returns `status`. */
 ggtok_status ggtok_error_set(ggtok_error *err, ggtok_status status, const char *format, ...)
     GGTOK_PRINTF(3, 4);
 
@@ -21,7 +21,7 @@ ggtok_status ggtok_error_set_at(ggtok_error *err, ggtok_status status, const voi
 
 ggtok_status ggtok_error_memory(ggtok_error *err);
 
-/* Warnings are sentences one after the other, each with its NUL. Appends one; false: out of
+/* Appends one warning. Warnings are NUL-terminated sentences, one after the other. False: out of
  * memory. */
 bool ggtok_warnings_add(bytebuf *warnings, const char *format, ...) GGTOK_PRINTF(2, 3);
 

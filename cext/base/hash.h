@@ -1,19 +1,19 @@
 /*
- * Hashes of texts, and what keeps a file from choosing texts that hash alike.
+ * Hashes of texts, and a defence against files whose texts are chosen to collide.
  *
- * Tables are open-addressing ones that start with seed 0, and remember how far from its
- * place the farthest entry lies: no search goes further. An entry that lies beyond
- * HASH_REACH makes the table start over with a seed that nobody can predict.
+ * Tables use open addressing. They start with seed 0 and record their reach, the greatest distance
+ * of an entry from its home slot, where a search can stop. If an entry's distance exceeds
+ * HASH_REACH, the table is rebuilt with an unpredictable seed.
  */
 #ifndef GGTOK_HASH_H
 #define GGTOK_HASH_H
 
 #include "base/mem.h"
 
-/* No entry of a table at most 0.6 full lies as far, unless somebody chose the keys. */
+/* In a table at most 0.6 full, no distance is this great unless the keys were chosen for it. */
 enum { HASH_REACH = 256 };
 
-/* How far entries may lie in the i-th table that is tried, the first being 1. */
+/* The greatest distance allowed at the i-th attempt to build a table, counted from 1. */
 static inline size_t hash_reach(int i) {
     return i < 8 ? HASH_REACH : SIZE_MAX;
 }
@@ -45,13 +45,13 @@ static inline uint64_t hash_load32(const uint8_t *p) {
     return x;
 }
 
-/* The seed is in both factors of each product: who doesn't know it can make neither 0,
- * which would swallow the other. */
+/* The seed is part of both factors of each product. Without knowing it, nobody can make a factor 0,
+ * which would cancel the other. */
 #define HASH_K1(seed) (0xD1B54A32D192ED03u + (seed))
 #define HASH_START(n, seed) ((0x9E3779B97F4A7C15u ^ (n)) - (seed) * HASH_K2)
 #define HASH_K2 0x8CB92BA72F3D8DD7u
 
-/* The end of a text, at most 16 bytes: the first eight as `a`, the others as `b`. */
+/* Hashes the last bytes of a text, at most 16: the first eight are in `a`, the others in `b`. */
 static inline uint64_t hash_end(uint64_t a, uint64_t b, uint64_t h, uint64_t seed) {
     return hash_fold(hash_fold(a ^ HASH_K1(seed), b ^ h), HASH_K2);
 }
@@ -72,8 +72,8 @@ static inline uint64_t hash_text(const uint8_t *p, size_t n, uint64_t seed) {
     return hash_end(a, b, h, seed);
 }
 
-/* The same, where `room` bytes (>= n) may be read at p. For short texts, as most are,
- * no branch depends on their length. */
+/* The same if `room` bytes (>= n) are readable at p. For short texts, the most frequent, no branch
+ * depends on the length. */
 static inline uint64_t hash_text_within(const uint8_t *p, size_t n, size_t room, uint64_t seed) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (n <= 16 && room >= 16) {
@@ -86,8 +86,8 @@ static inline uint64_t hash_text_within(const uint8_t *p, size_t n, size_t room,
     return hash_text(p, n, seed);
 }
 
-/* Odd; from the time and from where `p` and the stack lie. Only how long things take
- * depends on it. */
+/* A new odd seed, made from the time, `p` and the address of the stack. It affects only running
+ * times, never results. */
 uint64_t ggtok_hash_new_seed(const void *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* A heap of numbers, the least on top. */
+/* A binary min-heap of numbers. */
 #ifndef GGTOK_HEAP_H
 #define GGTOK_HEAP_H
 
@@ -6,14 +6,14 @@
 
 #include <stdint.h>
 
-/* heap[i] may be too small for its place. */
+/* Restores the order after heap[i] decreased. */
 static inline void heap_up(uint64_t *heap, size_t i) {
     uint64_t x = heap[i];
     for (; i && heap[(i - 1) / 2] > x; i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
     heap[i] = x;
 }
 
-/* heap[i] may be too large for its place. */
+/* Restores the order after heap[i] increased. */
 static inline void heap_down(uint64_t *heap, size_t n, size_t i) {
     uint64_t x = heap[i];
     for (size_t c; (c = 2 * i + 1) < n; i = c) {
@@ -24,7 +24,7 @@ static inline void heap_down(uint64_t *heap, size_t n, size_t i) {
     heap[i] = x;
 }
 
-/* Orders heap[0..n). False: interrupted. */
+/* Makes heap[0..n) a heap. False: interrupted. */
 static inline bool heap_make(uint64_t *heap, size_t n, interrupt *in) {
     for (size_t i = n / 2; i--;) {
         if (interrupted(in, 1)) return false;

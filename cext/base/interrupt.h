@@ -1,9 +1,10 @@
 /*
- * Asking the caller, now and then, whether to go on with a long text.
+ * Lets the caller stop the encoding of a long text.
  *
- * Loops whose length the text decides count what they have done. A loop that is told to stop
- * fails as if memory had run out: all scratch is fit for the next text, nothing half done is in
- * a cache. Whoever began the call (api/encode.c) knows the reason from `stopped`.
+ * Loops whose length depends on the text count the work that they do. A loop that is told to stop
+ * fails as if memory had run out: the scratch memory is ready for the next text and no cache holds
+ * an incomplete result. The function that began the call (api/encode.c) tells the two apart by
+ * `stopped`.
  */
 #ifndef GGTOK_INTERRUPT_H
 #define GGTOK_INTERRUPT_H
@@ -11,32 +12,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of text, or steps of about as much work, between two questions: less than 10 ms, of
- * the slowest models. */
+/* Bytes of text, or steps of about as much work, between two calls of `keep_going`: less than 10 ms even
+ * for the slowest models. */
 enum { INTERRUPT_EVERY = 1 << 15 };
 
 typedef struct interrupt {
-    bool (*go_on)(void *user); /* NULL: nobody is asked */
+    bool (*keep_going)(void *user); /* NULL: never stops */
     void *user;
-    size_t left; /* until the next question */
+    size_t left; /* until the next call of keep_going */
     bool stopped;
 } interrupt;
 
-/* A new call. */
+/* Starts a new call. */
 static inline void interrupt_begin(interrupt *in) {
     in->left = INTERRUPT_EVERY;
     in->stopped = false;
 }
 
-/* Counts what was done. True: stop. */
+/* Counts `done` units of work. Returns true if the caller must stop. */
 static inline bool interrupted(interrupt *in, size_t done) {
-    if (!in || !in->go_on) return false;
+    if (!in || !in->keep_going) return false;
     if (done < in->left) {
         in->left -= done;
         return false;
     }
     in->left = INTERRUPT_EVERY;
-    in->stopped = in->stopped || !in->go_on(in->user);
+    in->stopped = in->stopped || !in->keep_going(in->user);
     return in->stopped;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #ifdef GGTOK_TEST_ALLOC
-/* Test builds supply these, to fail the k-th allocation. */
+/* Test builds define these, to make the k-th allocation fail. */
 void *ggtok_test_realloc(void *p, size_t n);
 void ggtok_test_free(void *p);
 #define SYS_REALLOC ggtok_test_realloc
@@ -26,8 +26,9 @@ void *ggtok_mem_realloc(void *p, size_t n) {
 enum { HUGE = 2 << 20 };
 
 #ifdef MADV_HUGEPAGE
-/* Tells Linux about all pages that p[0..n) touches. It may not care. A block of malloc's with
- * pages of its own must be told of as a whole: realloc can't move one whose parts differ. */
+/* Calls madvise for all pages that p[0..n) touches; failure doesn't matter. A block for which malloc
+ * mapped separate pages must be advised as a whole: realloc can't move a mapping in which parts
+ * differ. */
 static void advise(void *p, size_t n, int advice) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = (uintptr_t)p & ~(page - 1), to = ((uintptr_t)p + n + page - 1) & ~(page - 1);
@@ -51,7 +52,7 @@ void ggtok_mem_will_fill(void *p, size_t n) {
 #endif
 }
 
-/* A large block that lies as huge pages do. NULL: an ordinary block will do. */
+/* Allocates a large block aligned for huge pages. NULL: use an ordinary block. */
 static void *alloc_huge(size_t n) {
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
     if (n < HUGE || n > PTRDIFF_MAX - HUGE) return NULL;
@@ -84,7 +85,7 @@ void *ggtok_mem_zalloc(size_t n) {
 
 void *ggtok_mem_lines(size_t n, void **block) {
     enum { LINE = 64 };
-    void *huge = alloc_huge(n); /* without LINE, which might take another page */
+    void *huge = alloc_huge(n); /* without LINE, which might need one more huge page */
     if (huge) return *block = memset(huge, 0, n);
     *block = n > PTRDIFF_MAX - LINE ? NULL : ggtok_mem_zalloc(n + LINE);
     size_t skew = (uintptr_t)*block % LINE;
@@ -96,7 +97,7 @@ void ggtok_mem_free(void *p) {
 }
 
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
-/* n bytes of zeros that begin a huge page. NULL: out of memory. */
+/* Maps n zeroed bytes at a huge-page boundary. NULL: out of memory. */
 static void *map_pages(size_t n) {
     const size_t more = n + HUGE;
     uint8_t *p = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -112,7 +113,7 @@ static void *map_pages(size_t n) {
 void *ggtok_mem_table_new(mem_table *t, size_t n, size_t most) {
     void *block = NULL, *data;
 #if defined(__linux__) && !defined(GGTOK_TEST_ALLOC)
-    enum { LARGE = HUGE / 4 }; /* smaller pages for the rest would cost as much as one huge page */
+    enum { LARGE = HUGE / 4 }; /* below this, small pages cost no more than one huge page */
     if (n >= LARGE && most % HUGE == 0 && most <= PTRDIFF_MAX - HUGE) {
         if (!(data = map_pages(most))) return NULL;
         *t = (mem_table){data, NULL, most};
@@ -134,7 +135,7 @@ void ggtok_mem_table_free(mem_table *t) {
     *t = (mem_table){NULL, NULL, 0};
 }
 
-/* Next capacity for `n` used of `cap`, holding `extra` more; 0 if impossible. */
+/* The next capacity of a buffer with `n` of `cap` in use that needs `extra` more; 0 if impossible. */
 static size_t grown(size_t n, size_t cap, size_t extra) {
     if (extra > PTRDIFF_MAX - n) return 0;
     size_t want = n + extra, twice = cap > PTRDIFF_MAX / 2 ? PTRDIFF_MAX : cap * 2;
@@ -142,7 +143,7 @@ static size_t grown(size_t n, size_t cap, size_t extra) {
     return want < 64 ? 64 : want;
 }
 
-/* realloc(p, n), of which `used` bytes have been written. */
+/* realloc(p, n) for a block of which `used` bytes have been written. */
 static void *regrown(void *p, size_t used, size_t n) {
     void *q = used ? NULL : alloc_huge(n);
     if (q) {

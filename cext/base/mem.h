@@ -1,5 +1,5 @@
-/* Memory: one seam for all allocations (tests inject failures here) and the two
- * growable buffers that everything writes into. */
+/* Memory: the functions that make all allocations (tests inject failures here), and the two growable
+ * buffers that all output goes to. */
 #ifndef GGTOK_MEM_H
 #define GGTOK_MEM_H
 
@@ -8,57 +8,56 @@
 #include <stdint.h>
 #include <string.h>
 
-/* realloc(p, n): p may be NULL; NULL on failure, p then still valid. */
+/* realloc(p, n): p may be NULL; returns NULL on failure, and p stays valid. */
 void *ggtok_mem_realloc(void *p, size_t n);
 void *ggtok_mem_alloc(size_t n);
-void *ggtok_mem_zalloc(size_t n); /* zeroed, by the system where it can */
+void *ggtok_mem_zalloc(size_t n); /* zeroed, by the system if possible */
 void ggtok_mem_free(void *p);
 
-/* Tells the system that the new memory p[0..n) is going to be written. Linux then backs it by huge
- * pages, if it is large and there are any: a fault for each small page costs more than writing
- * to it. */
+/* Tells the system that the new memory p[0..n) is going to be written. Linux then backs a large block
+ * by huge pages if it has any: a page fault for each small page costs more than writing to it. */
 void ggtok_mem_on_huge_pages(void *p, size_t n);
 
-/* The same for what is going to be written at once, all of it: it is given now, in one go. */
+/* The same for memory that is going to be written at once, completely: maps it now, in one call. */
 void ggtok_mem_will_fill(void *p, size_t n);
 
-/* n zeroed bytes that begin a cache line; *block is what is to be freed. */
+/* n zeroed bytes, aligned to a cache line; free *block. */
 void *ggtok_mem_lines(size_t n, void **block);
 
-/* The memory of a table that grows: zeroed bytes that begin a cache line. Where the system gives
- * such, a large table has pages of its own, mapped at its greatest size: nothing is cleared, it
- * grows where it is, and what was never written takes no memory. */
+/* The memory of a growing table: zeroed bytes, aligned to a cache line. Where the system supports it,
+ * a large table is mapped once at its maximum size: it needs no clearing, grows in place, and parts
+ * that were never written take no memory. */
 typedef struct mem_table {
     void *data, *block;
     size_t room; /* bytes mapped at data; 0: an ordinary block */
 } mem_table;
 
-/* n bytes of a table that has `most` at most. NULL: out of memory; the table is then as before. */
+/* n bytes of a table of at most `most` bytes. NULL: out of memory; the table is unchanged. */
 void *ggtok_mem_table_new(mem_table *t, size_t n, size_t most);
 void ggtok_mem_table_free(mem_table *t);
 
-/* The plain build, for tests, takes no short cuts: no caches, no cuts, no fused automata, no
- * guesses. Tests compare the other builds' ids with its. */
+/* The plain build, used only by tests, has no caches, cuts, fused automata or guesses. Tests compare
+ * the ids of the other builds with its ids. */
 #ifdef GGTOK_TEST_PLAIN
 #define PLAIN 1
 #else
 #define PLAIN 0
 #endif
 
-/* And their caches can be small, so that a short text fills them, all of whose growing and
- * forgetting is then seen. */
+/* With small caches (test builds), a short text is enough to make them fill, grow and discard
+ * entries. */
 #ifdef GGTOK_TEST_SMALL
 #define SMALL 1
 #else
 #define SMALL 0
 #endif
 
-/* n * size, or SIZE_MAX (which no allocation grants) on overflow. */
+/* n * size, or SIZE_MAX on overflow, which no allocation grants. */
 static inline size_t mem_mul(size_t n, size_t size) {
     return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;
 }
 
-/* memcmp(a, b, n) == 0 for what is mostly short: no call up to 16 bytes. */
+/* memcmp(a, b, n) == 0, optimized for short data: makes no call up to 16 bytes. */
 static inline bool mem_equal(const uint8_t *a, const uint8_t *b, size_t n) {
     uint64_t a0, a1, b0, b1;
     uint32_t c0, c1, d0, d1;
@@ -79,13 +78,13 @@ static inline bool mem_equal(const uint8_t *a, const uint8_t *b, size_t n) {
     return true;
 }
 
-/* Growable array of ids. Reserve first, then write data[n++] unchecked. */
+/* A growable array of ids. Call idbuf_reserve first, then write data[n++] unchecked. */
 typedef struct idbuf {
     int32_t *data;
     size_t n, cap;
 } idbuf;
 
-/* Growable array of bytes, likewise. */
+/* A growable array of bytes, used in the same way. */
 typedef struct bytebuf {
     uint8_t *data;
     size_t n, cap;

@@ -6,7 +6,7 @@ shared_lock ggtok_process_locks[N_PROCESS_LOCKS] = {
 };
 
 static lock registry = LOCK_STATIC;
-static shared_lock *first; /* of objects */
+static shared_lock *first; /* head of the list of objects' locks */
 
 void ggtok_shared_lock_init(shared_lock *l) {
     lock_init(&l->lock);
@@ -48,7 +48,7 @@ static void after_fork(void) {
     lock_give(&registry);
 }
 
-/* When the library is loaded: if the first call did this, another thread could fork meanwhile. */
+/* Runs when the library is loaded. If the first call did this, another thread could fork during it. */
 __attribute__((constructor)) static void guard_forks(void) {
     not_guarded = pthread_atfork(before_fork, after_fork, after_fork);
 }

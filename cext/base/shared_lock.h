@@ -1,13 +1,13 @@
 /*
- * Locks that outlive a call, which a child process may need after a fork.
+ * Locks that outlive a call and stay usable in a child process after a fork.
  *
- * A child has the forking thread alone. If another thread held a lock at that moment, nobody would
- * release it in the child, and what it protects might be half changed. So a fork takes every shared
- * lock before, and both processes release them after. A thread therefore never takes a second lock
- * while it holds a shared one, and never forks or calls back while it does.
+ * A child process has only the thread that forked. If another thread held a lock at that moment,
+ * nobody would release it in the child, and the data that it protects might be inconsistent.
+ * Therefore a fork first takes every shared lock, and afterwards both processes release them. A
+ * thread that holds a shared lock must not take a second lock, fork, or call back.
  *
- * Every lock of the library is a shared lock, except those of a single call (api/batch.c), which no
- * other call can reach: tests/test_architecture.py knows them.
+ * Every lock of the library is a shared lock, except locks of a single call (api/batch.c), which no
+ * other call can reach; tests/test_architecture.py lists them.
  */
 #ifndef GGTOK_SHARED_LOCK_H
 #define GGTOK_SHARED_LOCK_H
@@ -16,18 +16,18 @@
 
 typedef struct shared_lock {
     lock lock;
-    struct shared_lock *next, **link; /* among those that objects have */
+    struct shared_lock *next, **link; /* links of the list of objects' locks */
 } shared_lock;
 
-/* The locks of the process. */
+/* Locks of which the process has one each. */
 typedef enum process_lock { LOCK_POOLS, LOCK_TEMPLATES, N_PROCESS_LOCKS } process_lock;
 extern shared_lock ggtok_process_locks[N_PROCESS_LOCKS];
 
-/* False: the system has no memory to remember what a fork has to do. Use nothing that needs a
- * process's lock then. */
+/* False: the system had no memory to register the fork handlers. Functions that need a process lock
+ * must then fail. */
 bool ggtok_forks_are_guarded(void);
 
-/* An object's lock, which stays where it is. */
+/* An object's lock. It must not move in memory while initialized. */
 void ggtok_shared_lock_init(shared_lock *l);
 void ggtok_shared_lock_free(shared_lock *l);
 

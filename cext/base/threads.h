@@ -1,4 +1,4 @@
-/* Threads, locks and conditions, as little of them as the library needs, for POSIX and Windows. */
+/* A minimal layer over threads, locks and conditions of POSIX and Windows. */
 #ifndef GGTOK_THREADS_H
 #define GGTOK_THREADS_H
 
@@ -28,7 +28,7 @@ static inline void lock_take(lock *l) {
 static inline void lock_give(lock *l) {
     ReleaseSRWLockExclusive(l);
 }
-/* False: the system grants no thread. */
+/* False: the system can't create a thread. */
 static inline bool thread_start(thread *t, unsigned(__stdcall *body)(void *), void *arg) {
     *t = (HANDLE)_beginthreadex(NULL, 0, body, arg, 0, NULL);
     return *t != NULL;
@@ -76,7 +76,7 @@ static inline void lock_take(lock *l) {
 static inline void lock_give(lock *l) {
     pthread_mutex_unlock(l);
 }
-/* False: the system grants no thread. */
+/* False: the system can't create a thread. */
 static inline bool thread_start(thread *t, void *(*body)(void *), void *arg) {
     return !pthread_create(t, NULL, body, arg);
 }

@@ -1,6 +1,6 @@
 /*
- * 64 bytes of text as masks: bit i tells of byte i. Where a word begins and ends then
- * follows from shifts, without a branch for each byte.
+ * A window: 64 bytes of text as masks in which bit i stands for byte i. Shifts of the masks find
+ * where words begin and end, without a branch for each byte.
  */
 #ifndef GGTOK_WINDOW_H
 #define GGTOK_WINDOW_H
@@ -21,10 +21,10 @@
 
 enum { WINDOW = 64 };
 
-/* The bytes in [lo, lo + n) of the 64 at p. */
+/* The mask of those of the 64 bytes at p that are in [lo, lo + n). */
 ALWAYS_INLINE uint64_t window_range(const uint8_t *p, uint8_t lo, uint8_t n) {
 #if defined(__SSE2__) || defined(_M_X64)
-    /* Comparisons are signed: the range is moved down to -128. */
+    /* Comparisons are signed: shift the range to start at -128. */
     const __m128i by = _mm_set1_epi8((char)(0x80 - lo)), end = _mm_set1_epi8((char)(0x80 + n));
     uint64_t mask = 0;
     for (int i = 0; i < WINDOW; i += 16) {
@@ -58,18 +58,18 @@ static inline TARGET_AVX512 uint64_t window_range_avx512(const uint8_t *p, uint8
 #define window_range_avx512 window_range
 #endif
 
-/* The same, in code for that machine. */
+/* The same, compiled for that level. */
 ALWAYS_INLINE uint64_t window_range_on(cpu_level on, const uint8_t *p, uint8_t lo, uint8_t n) {
     return on == CPU_AVX512 ? window_range_avx512(p, lo, n) : window_range(p, lo, n);
 }
 
-/* Bits 0 to n - 1, n <= 64. */
+/* The mask of bits 0 to n - 1, n <= 64. */
 ALWAYS_INLINE uint64_t window_first(unsigned n) {
     return n < WINDOW ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
 }
 
-/* Writes the places of the n set bits, counted from `at`. `places` has room for 64. In
- * eights: how many there are can't be predicted, so few branches depend on it. */
+/* Writes `at` plus the index of each of the n set bits. `places` has room for 64. Works in groups of
+ * eight: the number of bits is unpredictable, so few branches should depend on it. */
 ALWAYS_INLINE void window_places(uint64_t set, unsigned n, size_t at, size_t *places) {
     for (unsigned i = 0; i < n; i += 8) {
         for (unsigned k = 0; k < 8; k++) {
@@ -99,7 +99,7 @@ static inline TARGET_AVX512 void window_places_avx512(uint64_t set, unsigned n, 
 #define window_places_avx512 window_places
 #endif
 
-/* The same, in code for that machine. */
+/* The same, compiled for that level. */
 ALWAYS_INLINE void window_places_on(cpu_level on, uint64_t set, unsigned n, size_t at,
                                     size_t *places) {
     if (on == CPU_AVX512) {

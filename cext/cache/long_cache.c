@@ -1,6 +1,6 @@
 #include "cache/long_cache.h"
 
-/* Of the number of sets; of the arena, in 4 bytes. */
+/* log2 of the number of sets; size of the arena in units of 4 bytes. */
 enum { MIN_LOG2 = SMALL ? 2 : 8, MAX_LOG2 = SMALL ? 8 : 15, GROWTH = 2 };
 enum { MIN_ARENA = SMALL ? 1 << 9 : 1 << 10, MAX_ARENA = SMALL ? 1 << 11 : 1 << 19 };
 
@@ -25,18 +25,18 @@ uint64_t ggtok_long_hash(const uint8_t *p, size_t n) {
 
 static void forget(long_cache *c) {
     memset(c->slots, 0, ((size_t)2 << (64 - c->shift)) * sizeof *c->slots);
-    c->used = 1; /* no entry is at 0 */
+    c->used = 1; /* position 0 means none */
 }
 
 static long_slot *put(long_cache *c, long_slot slot) {
     long_slot *set = (long_slot *)long_set(c, (uint64_t)slot.tag << 32);
-    /* Of two that are kept the first stays, however many others come once. */
+    /* Of two stored texts the first stays, however many others occur once. */
     long_slot *to = set + (!set[0].tag || (!set[0].place && set[1].place) ? 0 : 1);
     *to = slot;
     return to;
 }
 
-/* A larger table, or the first. Failing keeps the old. */
+/* Allocates the first table or a larger one. On failure the old one stays. */
 static void grow(long_cache *c) {
     unsigned log2 = c->slots ? 64 - c->shift + GROWTH : MIN_LOG2;
     size_t n_old = c->slots ? (size_t)2 << (64 - c->shift) : 0;
@@ -51,7 +51,8 @@ static void grow(long_cache *c) {
     ggtok_mem_free(old);
 }
 
-/* False: there is no room in memory for so many more. */
+/* Makes room in the arena for n more units; discards all entries if it is full. False: out of
+ * memory. */
 static bool reserve(long_cache *c, size_t n) {
     if (c->used + n > MAX_ARENA) forget(c);
     if (c->used + n <= c->cap) return true;
@@ -64,36 +65,36 @@ static bool reserve(long_cache *c, size_t n) {
     return true;
 }
 
-/* The text's slot, new if it didn't come before. NULL: out of memory. */
-static long_slot *slot_of(long_cache *c, uint64_t hash, bool *came) {
+/* The slot of a text, a new one if the text wasn't seen before. NULL: out of memory. */
+static long_slot *slot_of(long_cache *c, uint64_t hash, bool *seen) {
     if (!c->slots || (c->n_seen >> (64 - c->shift) && 64 - c->shift < MAX_LOG2)) grow(c);
-    *came = false;
+    *seen = false;
     if (!c->slots) return NULL;
     long_slot *set = (long_slot *)long_set(c, hash);
     uint32_t tag = (uint32_t)(hash >> 32);
     for (int i = 0; i < 2; i++) {
-        *came = set[i].tag == tag;
-        if (*came) return &set[i];
+        *seen = set[i].tag == tag;
+        if (*seen) return &set[i];
     }
     c->n_seen++;
     return put(c, (long_slot){tag, 0});
 }
 
 bool ggtok_long_cache_seen(long_cache *c, const uint8_t *p, size_t n) {
-    bool came;
-    return slot_of(c, ggtok_long_hash(p, n), &came) && came;
+    bool seen;
+    return slot_of(c, ggtok_long_hash(p, n), &seen) && seen;
 }
 
 void ggtok_long_cache_put(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids,
                           size_t count, bool at_once) {
     if (n > LONG_MAX_BYTES || count > LONG_MAX_IDS) return;
-    bool came;
+    bool seen;
     uint64_t hash = ggtok_long_hash(p, n);
-    long_slot *slot = slot_of(c, hash, &came);
+    long_slot *slot = slot_of(c, hash, &seen);
     size_t taken = 1 + count + (n + 3) / 4;
-    if (came && long_cache_find(c, p, n, hash)) return;
-    /* Where all is forgotten, slots stay where they are. */
-    if (!slot || !(came || at_once) || !reserve(c, taken)) return;
+    if (seen && long_cache_find(c, p, n, hash)) return;
+    /* Discarding all entries doesn't move the slots. */
+    if (!slot || !(seen || at_once) || !reserve(c, taken)) return;
     uint32_t *e = c->arena + c->used;
     e[0] = (uint32_t)n | (uint32_t)count << 16;
     e[taken - 1] = 0;

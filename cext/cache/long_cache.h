@@ -1,7 +1,6 @@
 /*
- * Longer texts that were tokenized before: bytes -> ids, exact, bounded, one thread's.
- * Most of them never come again, so a text is stored when it is seen for the second time, unless
- * the caller asks for it at once.
+ * Maps longer texts to ids: exact, bounded, owned by one thread. Most texts never occur again, so a
+ * text is stored when it occurs for the second time, unless the caller requests it at once.
  */
 #ifndef GGTOK_LONG_CACHE_H
 #define GGTOK_LONG_CACHE_H
@@ -11,23 +10,23 @@
 
 enum { LONG_MAX_BYTES = 255, LONG_MAX_IDS = LONG_MAX_BYTES };
 
-/* A text's tag and where its entry is in the arena; place 0: it was seen
- * once and is not stored; all 0: free. */
+/* A text's tag and the position of its entry in the arena. Position 0: the text was seen once
+ * and isn't stored. All 0: free. */
 typedef struct long_slot {
     uint32_t tag, place;
 } long_slot;
 
-/* Sets of two slots; entries one after the other. Both start small and grow, to 256 KB
- * and 2 MB; when there is no more room for an entry, all are forgotten. */
+/* Sets of two slots, and an arena of entries one after the other. Both start small and grow, to
+ * 256 KB and 2 MB. When the arena has no room for an entry, all entries are discarded. */
 typedef struct long_cache {
     long_slot *slots; /* NULL: nothing allocated yet */
     unsigned shift;   /* 64 - log2(sets) */
-    size_t n_seen;    /* texts that came and were not there, since the table last grew */
-    uint32_t *arena;  /* NULL: nothing kept yet */
+    size_t n_seen;    /* misses since the table last grew */
+    uint32_t *arena;  /* NULL: nothing stored yet */
     size_t used, cap; /* of the arena */
 } long_cache;
 
-/* An entry: bytes, ids << 16; the ids; the bytes, padded. */
+/* An entry: number of bytes | number of ids << 16; the ids; the bytes, padded. */
 static inline size_t long_bytes(const uint32_t *e) {
     return *e & 0xFFFF;
 }
@@ -59,14 +58,14 @@ static inline void long_cache_prefetch(const long_cache *c, uint64_t hash) {
     if (c->slots) PREFETCH(long_set(c, hash));
 }
 
-/* Was it seen before? If not, it has been now. */
+/* Was the text seen before? If not, marks it as seen. */
 bool ggtok_long_cache_seen(long_cache *c, const uint8_t *p, size_t n);
 
-/* Notes that p[0..n) was seen, and stores its ids if it was seen before or `at_once`; not if n >
- * LONG_MAX_BYTES or count > LONG_MAX_IDS. Out of memory is no failure here. */
+/* Marks p[0..n) as seen, and stores its ids if it was seen before or `at_once`. Does nothing if n >
+ * LONG_MAX_BYTES or count > LONG_MAX_IDS, or if memory runs out. */
 void ggtok_long_cache_put(long_cache *c, const uint8_t *p, size_t n, const int32_t *ids,
                           size_t count, bool at_once);
 void ggtok_long_cache_free(long_cache *c);
-size_t ggtok_long_cache_bytes(const long_cache *c); /* of memory that it holds */
+size_t ggtok_long_cache_bytes(const long_cache *c); /* memory in use */
 
 #endif

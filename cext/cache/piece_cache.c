@@ -13,8 +13,8 @@ static size_t slots_bytes(size_t sets) {
     return 2 * sets * sizeof(piece_slot);
 }
 
-/* Doubles the sets (or makes the first ones), keeping what is there. A piece stays where it is or
- * goes as many sets further on as there were. */
+/* Doubles the number of sets (or allocates the first), keeping the pieces. A piece stays in its set or
+ * moves up by the old number of sets. */
 static void grow(piece_cache *c) {
     const size_t n_old = c->slot ? c->mask + 1 : 0, sets = n_old ? 2 * n_old : MIN_SETS;
     mem_table old = c->table;
@@ -30,7 +30,7 @@ static void grow(piece_cache *c) {
         piece_slot *set = c->slot + 2 * i, from[2] = {set[0], set[1]};
         if (!from[0].n && !from[1].n) continue;
         set[0] = set[1] = (piece_slot){.n = 0};
-        for (size_t k = 2; k--;) { /* backwards: a set's first slot is put last */
+        for (size_t k = 2; k--;) { /* backwards, so that the first slot of a set is inserted last */
             if (from[k].n) put(c, piece_hash(&from[k].key), &from[k]);
         }
     }

@@ -1,7 +1,7 @@
 /*
- * Pieces of text that were tokenized before: bytes -> ids, exact, bounded, one
- * thread's. For models whose result for a text is that of its words, or of its
- * pieces between cuts (docs/design argues each), put together.
+ * Maps pieces of text to ids: exact, bounded, owned by one thread. For models whose
+ * result for a text is the concatenation of the results for its words, or for its
+ * pieces between cuts (docs/design has the argument for each).
  */
 #ifndef GGTOK_PIECE_CACHE_H
 #define GGTOK_PIECE_CACHE_H
@@ -21,13 +21,13 @@ typedef struct piece_slot { /* one cache line */
     uint32_t n;
 } piece_slot;
 
-/* Two slots a set; the set's first is the one used last of those added. Starts
- * small and doubles while sets overflow, to 4 MB. */
+/* Sets of two slots, of which the first is the one added most recently. The cache starts
+ * small and doubles while sets overflow, up to 4 MB. */
 typedef struct piece_cache {
     piece_slot *slot; /* aligned to its size; NULL: nothing allocated yet */
     mem_table table;
     size_t mask;   /* number of sets - 1 */
-    size_t n_lost; /* pieces driven out since it last grew */
+    size_t n_lost; /* pieces evicted since it last grew */
 } piece_cache;
 
 /* Packs p[0..n), 1 <= n <= PIECE_MAX. PIECE_MAX + 1 bytes at p must be readable. */
@@ -49,7 +49,7 @@ static inline piece_key piece_key_of(const uint8_t *p, size_t n) {
     return k;
 }
 
-/* The same where `room` bytes (>= n) are readable. */
+/* The same if only `room` bytes (>= n) are readable. */
 static inline piece_key piece_key_within(const uint8_t *p, size_t n, size_t room) {
     uint8_t padded[PIECE_MAX + 1] = {0};
     if (room > PIECE_MAX) return piece_key_of(p, n);
@@ -75,17 +75,17 @@ static inline const piece_slot *piece_cache_find(const piece_cache *c, const pie
     if (!c->slot) return NULL;
     const piece_slot *s = c->slot + 2 * (hash & c->mask);
     size_t first = piece_same(&s[0].key, k), second = piece_same(&s[1].key, k);
-    return first + second ? s + second : NULL; /* which of the two is unpredictable */
+    return first + second ? s + second : NULL; /* no branch: which of the two is unpredictable */
 }
 
 static inline void piece_cache_prefetch(const piece_cache *c, uint64_t hash) {
     if (c->slot) PREFETCH(c->slot + 2 * (hash & c->mask));
 }
 
-/* Remembers n ids (n <= PIECE_IDS, else nothing is). Out of memory is no failure here. */
+/* Stores n ids; does nothing if n > PIECE_IDS or if memory runs out. */
 void ggtok_piece_cache_put(piece_cache *c, const piece_key *k, uint64_t hash, const int32_t *ids,
                            size_t n);
 void ggtok_piece_cache_free(piece_cache *c);
-size_t ggtok_piece_cache_bytes(const piece_cache *c); /* of memory that it holds */
+size_t ggtok_piece_cache_bytes(const piece_cache *c); /* memory in use */
 
 #endif

@@ -2,7 +2,7 @@
 
 /* ---- short words ---- */
 
-/* Of the number of sets. */
+/* log2 of the number of sets. */
 enum { MIN_LOG2 = SMALL ? 1 : 9, MAX_LOG2 = 17 };
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -23,7 +23,7 @@ static size_t sets_bytes(unsigned log2) {
     return ((size_t)2 << log2) * sizeof(word_short);
 }
 
-/* Sets must not straddle cache lines. */
+/* Allocates sets so that none straddles a cache line. */
 static word_short *alloc_sets(mem_table *table, unsigned log2) {
     return ggtok_mem_table_new(table, sets_bytes(log2), sets_bytes(MAX_LOG2));
 }
@@ -48,7 +48,7 @@ static void put_piece(word_cache *c, const piece_key *key, const int32_t *ids, s
         ggtok_piece_cache_put(&c->pieces, key, hash, ids, count);
 }
 
-/* A short word's key in the piece cache. */
+/* The key of a short word in the piece cache. */
 static piece_key longer_key(const uint64_t key[2]) {
     piece_key longer = {{key[0], key[1], 0, 0}};
     uint8_t *bytes = (uint8_t *)longer.w;
@@ -57,7 +57,7 @@ static piece_key longer_key(const uint64_t key[2]) {
     return longer;
 }
 
-/* And back; false: it is the key of a longer one. */
+/* The reverse; false: it is the key of a longer word. */
 static bool short_key(const piece_key *longer, uint64_t key[2]) {
     const uint8_t *bytes = (const uint8_t *)longer->w;
     if (bytes[PIECE_MAX] > WORD_SHORT) return false;
@@ -66,14 +66,14 @@ static bool short_key(const piece_key *longer, uint64_t key[2]) {
     return true;
 }
 
-/* Makes a short word's key. */
+/* Makes the key of a short word. */
 static void key_of(uint64_t key[2], const uint8_t *p, size_t n, size_t room) {
     uint8_t padded[16] = {0};
     word_short_key(key, room < 16 ? memcpy(padded, p, n) : p, n);
 }
 
-/* Makes a short word's entry of its ids, or both entries if it is wide; false: they don't
- * fit. Its key is there. */
+/* Makes the entry of a short word, or both entries if it is wide, from its ids. The key is already
+ * set. False: there are too many ids. */
 static bool make_entry(word_short e[2], const int32_t *ids, size_t count) {
     if (count > WORD_WIDE_IDS) return false;
     uint32_t id[WORD_WIDE_IDS + 1] = {0}, all = 0;
@@ -94,14 +94,14 @@ static word_short *set_of_key(const word_cache *c, const uint64_t key[2]) {
     return (word_short *)word_short_set(c, key);
 }
 
-/* Replaces an entry, but for what a set's first one tells of the set. */
+/* Replaces an entry, except for the bits in a set's first entry that describe the set. */
 static void set_entry(word_short *to, const word_short *e) {
     uint32_t where = to->ids[3] & ~(uint32_t)WORD_ID_MASK;
     *to = *e;
     to->ids[3] |= where;
 }
 
-/* An entry's copy without what it tells of a set. */
+/* A copy of an entry without the bits that describe a set. */
 static word_short plain_entry(const word_short *e) {
     word_short copy = *e;
     copy.ids[3] &= WORD_ID_MASK;
@@ -112,7 +112,7 @@ static size_t key_length(const uint64_t key[2]) {
     return ((const uint8_t *)key)[WORD_SHORT];
 }
 
-/* Puts the word of an entry, or of two, where it is found when its set doesn't hold it. */
+/* Stores a word, given its entry or both of them, as a far word: outside its full set. */
 static void put_far(word_cache *c, const word_short *e) {
     int32_t ids[WORD_WIDE_IDS + 1];
     size_t n = word_short_ids(e, ids);
@@ -125,7 +125,7 @@ static void put_far(word_cache *c, const word_short *e) {
     set_of_key(c, e->key)->ids[3] |= WORD_FAR;
 }
 
-/* Puts a word into a set, where it may be, and returns its entry. NULL: it has no room. */
+/* Puts a word into a set and returns its entry. NULL: the set has no room. */
 static word_short *put_into(word_short *set, const word_short *e) {
     if (word_same(set[0].key, e->key)) return &set[0];
     if (word_same(set[1].key, e->key)) return &set[1];
@@ -144,7 +144,7 @@ static word_short *put_into(word_short *set, const word_short *e) {
     return NULL;
 }
 
-/* Puts a word into its set or the one next to it. NULL: they have no room. */
+/* Puts a word into its set or the next one. NULL: neither has room. */
 static word_short *put_near(word_cache *c, word_short *set, const word_short *e) {
     word_short *at = put_into(set, e);
     if (at) return at;
@@ -154,20 +154,20 @@ static word_short *put_near(word_cache *c, word_short *set, const word_short *e)
     return at;
 }
 
-/* The words that a text is made of come early, so the first ones keep their places.
- * Most words that are not in their set are nowhere: sets tell, so that it isn't
- * searched for them. */
+/* The frequent words of a text occur early, so words keep the sets into which they came first. Most
+ * words that aren't in their set aren't stored at all; the set's bits say so and save the search. */
 static void put_short(word_cache *c, const word_short *e) {
     if (!put_near(c, set_of_key(c, e->key), e)) put_far(c, e);
 }
 
-/* Of words that are found far from their set now and then one comes into it, so that
- * those that are often asked for do, and don't push each other out at each turn. */
+/* Moves every SELDOM-th far word that is hit into its set. Frequent far words get there in this way,
+ * without replacing each other at every hit. */
 static void promote(word_cache *c, const word_short *e) {
     enum { SELDOM = 4 };
     if (++c->n_far_hits % SELDOM) return;
     word_short *set = set_of_key(c, e->key), gone[2] = {plain_entry(&set[0]), set[1]};
-    if (word_is_pending(&gone[0]) || word_is_pending(&gone[1])) return; /* they keep their place */
+    if (word_is_pending(&gone[0]) || word_is_pending(&gone[1]))
+        return; /* a pending word must not move */
     const bool both = word_is_wide(gone) || word_is_wide(e);
     const size_t only = c->n_far_hits / SELDOM % 2;
     for (size_t i = 0; i < 2; i++) {
@@ -183,7 +183,7 @@ static void promote(word_cache *c, const word_short *e) {
     }
 }
 
-/* Puts a far word, whose key is there, into its set or the one next to it. False: it stays far. */
+/* Puts a far word, whose key is set, into its set or the next one. False: it stays far. */
 static bool bring_home(word_cache *c, word_short e[2], const int32_t *ids, size_t count) {
     word_short *set = set_of_key(c, e->key);
     if (make_entry(e, ids, count) && put_near(c, set, e)) return true;
@@ -191,7 +191,7 @@ static bool bring_home(word_cache *c, word_short e[2], const int32_t *ids, size_
     return false;
 }
 
-/* Once the table has grown, most far words have room in it. Its sets tell of the others. */
+/* Moves far words into their sets: after the table has grown, most have room. */
 static void bring_all_home(word_cache *c) {
     const size_t n_pieces = c->pieces.slot ? 2 * (c->pieces.mask + 1) : 0;
     const size_t n_longs = c->longs.slots ? (size_t)2 << (64 - c->longs.shift) : 0;
@@ -214,9 +214,9 @@ static void bring_all_home(word_cache *c) {
     }
 }
 
-/* The words of two neighbouring sets, in the table as it was, go to the n sets that these become. */
+/* Distributes the words of two adjacent sets of the old table over the n sets that replace them. */
 static void spread(word_cache *c, const word_short *pair, word_short *to, size_t n) {
-    word_short from[4]; /* what they become may begin where they are */
+    word_short from[4]; /* `to` may overlap `pair` */
     memcpy(from, pair, sizeof from);
     memset(to, 0, 2 * n * sizeof *to);
     for (size_t i = 0; i < 4; i += 2) {
@@ -226,7 +226,7 @@ static void spread(word_cache *c, const word_short *pair, word_short *to, size_t
     }
 }
 
-/* A larger table, where the old one is if that has room. Failing keeps the old. */
+/* Grows the table, in place if its memory has room. On failure the old table stays. */
 static void grow(word_cache *c) {
     enum { LARGE_LOG2 = 15 }; /* small tables grow in larger steps */
     const unsigned log2 = 64 - c->short_shift, step = SMALL || log2 >= LARGE_LOG2 ? 1 : 2;
@@ -235,7 +235,8 @@ static void grow(word_cache *c) {
     if (sets_bytes(log2 + step) > old.room && !alloc_sets(&c->table, log2 + step)) return;
     c->shorts = c->table.data;
     c->short_shift -= step;
-    for (size_t i = (size_t)1 << log2; i;) { /* backwards: no set is written before it is read */
+    for (size_t i = (size_t)1 << log2;
+         i;) { /* backwards, so that no set is overwritten before it is read */
         i -= 2;
         spread(c, (word_short *)old.data + 2 * i, c->shorts + (2 * i << step), (size_t)2 << step);
     }
@@ -272,7 +273,7 @@ void ggtok_word_cache_put(word_cache *c, const uint8_t *p, size_t n, size_t room
     }
 }
 
-/* The short word's entry in its set or the one next to it. */
+/* The ids of a short word from its set or the next one. */
 static bool get_short(const word_cache *c, const uint64_t key[2], idbuf *out) {
     const word_short *set = word_short_set(c, key), *e = word_short_find(set, key);
     if (!e) e = word_short_near(c, set, key);
@@ -307,7 +308,7 @@ void ggtok_word_cache_fill(word_cache *c, word_short *pending, const int32_t *id
         set_entry(pending, e);
         c->n_pending--;
         grow_if_crowded(c);
-    } else { /* it needs another place */
+    } else { /* it needs another entry */
         ggtok_word_cache_drop(c, pending);
         ggtok_word_cache_put(c, (const uint8_t *)e->key, key_length(e->key), sizeof e->key, ids,
                              count);
@@ -323,12 +324,12 @@ bool ggtok_word_cache_get_long(const word_cache *c, const uint8_t *p, size_t n, 
     return true;
 }
 
-/* A piece, or one of more ids than those have. */
+/* Looks in the piece cache, then, for words with more ids than it holds, in the long one. */
 static bool get_piece(const word_cache *c, const piece_key *key, uint64_t hash, const uint8_t *p,
                       size_t n, idbuf *out) {
     const piece_slot *e = piece_cache_find(&c->pieces, key, hash);
     if (!e) return ggtok_word_cache_get_long(c, p, n, ggtok_long_hash(p, n), out);
-    memcpy(out->data + out->n, e->id, sizeof e->id); /* what is after is overwritten */
+    memcpy(out->data + out->n, e->id, sizeof e->id); /* overwrites what follows */
     out->n += e->n;
     return true;
 }

@@ -13,8 +13,8 @@
 
 enum { AT_ONCE = 16 }; /* bytes */
 
-/* A character that stands for no byte shows up as llama.cpp shows it:
- * "[UNK_BYTE_0x<hex of its UTF-8><the whole text>]". `after`: bytes of the text after it. */
+/* Appends a character that represents no byte, as llama.cpp prints it: "[UNK_BYTE_0x<hex of its
+ * UTF-8><the whole text>]". `after`: number of bytes of the text after it. */
 static bool append_unknown(bytebuf *out, gguf_view text, uint32_t cpt, size_t after) {
     uint8_t utf8[4];
     char hex[9];
@@ -27,7 +27,7 @@ static bool append_unknown(bytebuf *out, gguf_view text, uint32_t cpt, size_t af
 
 typedef enum fault { NO_FAULT, TOO_SHORT, TOO_LONG } fault;
 
-/* What append_bytes_of makes of the text, in bytes. */
+/* The number of bytes that append_bytes_of writes for the text. */
 static uint64_t byte_level_size(gguf_view text) {
     uint64_t n = 0;
     const uint8_t *p = text.p, *end = p + text.n;
@@ -40,25 +40,25 @@ static uint64_t byte_level_size(gguf_view text) {
     return n;
 }
 
-/* Is it printed as the bytes that its characters stand for? */
+/* Is the token printed as the bytes that its characters represent? */
 static bool is_byte_level(const vocab *v, uint32_t id) {
     const uint32_t as_is = GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL | GGTOK_ATTR_USER_DEFINED;
     return v->type == GGTOK_VOCAB_BPE && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] &&
            !(v->attr[id] & as_is) && v->attr[id] & GGTOK_ATTR_NORMAL;
 }
 
-/* The table while it is filled. */
+/* The table while it is being filled. */
 typedef struct build {
     const vocab *v;
     bytebuf out;
-    uint64_t limit; /* bytes of it */
-    bool measured;  /* what stands for no byte has been */
+    uint64_t limit; /* maximum bytes of `out` */
+    bool measured;  /* characters that represent no byte have been measured */
     fault wrong;
 } build;
 
-/* May the tokens from `id` on be printed? Characters that stand for no byte print as the whole
- * text, so that a file could ask for the square of its size: it is refused before that is made.
- * (Other tokens' pieces are no longer than their texts.) */
+/* Is there room for the pieces of the tokens from `id` on? Each character that represents no byte
+ * prints as the whole text, so a file could require the square of its size; it is refused before
+ * that is written. (The pieces of other tokens are no longer than their texts.) */
 static bool measure(build *b, uint32_t id) {
     uint64_t n = b->out.n;
     b->measured = true;
@@ -69,8 +69,8 @@ static bool measure(build *b, uint32_t id) {
     return n <= b->limit;
 }
 
-/* A byte-level token's bytes; `room` bytes (>= text.n) may be read. Most are ASCII letters,
- * perhaps after a space: they are copied at once. */
+/* Appends the bytes of a byte-level token; `room` bytes (>= text.n) are readable. Most are ASCII
+ * letters, perhaps after a space: they are copied at once. */
 static bool append_bytes_of(build *b, uint32_t id) {
     bytebuf *out = &b->out;
     gguf_view text = vocab_text(b->v, id);
@@ -105,12 +105,12 @@ static bool is_hex(uint8_t c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* PLaMo2 (and 3) checks its byte tokens' spelling; one that is off prints as it is. */
+/* PLaMo2 and PLaMo3 check how their byte tokens are spelled; a malformed one prints as it is. */
 static bool is_plamo2_byte(gguf_view t) {
     return t.n == 6 && !memcmp(t.p, "<0x", 3) && is_hex(t.p[3]) && is_hex(t.p[4]) && t.p[5] == '>';
 }
 
-/* Appends the byte that a BYTE token stands for. */
+/* Appends the byte that a BYTE token represents. */
 static bool append_byte(build *b, uint32_t id) {
     int value = ggtok_vocab_token_byte(b->v, id);
     uint8_t byte = (uint8_t)value;
@@ -157,7 +157,7 @@ static ggtok_status refuse(uint32_t id, fault wrong, ggtok_error *err) {
         (unsigned long)id);
 }
 
-/* Texts that are too short belong to no token whose attributes change later. */
+/* Checks only tokens whose attributes don't change later. */
 ggtok_status ggtok_piece_check_bytes(const vocab *v, ggtok_error *err) {
     const uint32_t others =
         GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_CONTROL | GGTOK_ATTR_USER_DEFINED | GGTOK_ATTR_NORMAL;
@@ -171,7 +171,7 @@ ggtok_status ggtok_piece_check_bytes(const vocab *v, ggtok_error *err) {
 }
 
 ggtok_status ggtok_piece_table_build(piece_table *t, const vocab *v, ggtok_error *err) {
-    /* Pieces are about as long as the texts; only characters that are no bytes make them
+    /* Pieces are about as long as the texts; only characters that represent no byte make them
      * longer. */
     build b = {.v = v, .limit = 64 * (uint64_t)v->text_off[v->n_tokens] + (1u << 20)};
     t->off = ggtok_mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *t->off));
@@ -210,14 +210,14 @@ gguf_view ggtok_piece_of(const piece_table *t, const vocab *v, uint32_t id, int3
 
 /* ---- clean_spaces: three passes over the text, in place ---- */
 
-/* Does the space before the character perhaps go? */
+/* Is the space before this character possibly removed? */
 ALWAYS_INLINE uint8_t is_joined(uint8_t c, bool punctuation) {
     uint8_t any =
         (uint8_t)(c == '?') | (uint8_t)(c == '!') | (uint8_t)(c == '.') | (uint8_t)(c == ',');
     return punctuation ? any : (uint8_t)(c == '\'');
 }
 
-/* The first place from i > 0 on where such a character is behind a space, or n. */
+/* The first position from i > 0 on of such a character after a space, or n. */
 ALWAYS_INLINE size_t find_after_space(const uint8_t *t, size_t i, size_t n, bool punctuation) {
     enum { BLOCK = 32 };
     for (; n - i >= BLOCK; i += BLOCK) {
@@ -230,13 +230,13 @@ ALWAYS_INLINE size_t find_after_space(const uint8_t *t, size_t i, size_t n, bool
     return i;
 }
 
-/* What is kept of the text, which is read at `at` and written at `n` <= at. */
+/* The state of a pass, which reads the text at `at` and writes what it keeps at `n` <= at. */
 typedef struct cleaning {
     uint8_t *text;
     size_t end, at, n;
 } cleaning;
 
-/* Keeps what stands before the next such place and goes there; false: there is none. */
+/* Keeps the text up to the next such position and moves there; false: there is none. */
 ALWAYS_INLINE bool next_place(cleaning *c, bool punctuation) {
     size_t found = find_after_space(c->text, c->at, c->end, punctuation);
     if (c->n < c->at) memmove(c->text + c->n, c->text + c->at, found - c->at);
@@ -250,15 +250,15 @@ static cleaning begin_cleaning(const bytebuf *b) {
     return (cleaning){b->data, b->n, first, first};
 }
 
-/* " ?" " !" " ." " ,": the space goes. */
+/* " ?" " !" " ." " ,": removes the space. */
 static void join_punctuation(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, true)) c.text[c.n - 1] = c.text[c.at++];
     b->n = c.n;
 }
 
-/* " ' ": both spaces go. The second becomes a NUL, so that it does not count as
- * the space before what follows. */
+/* " ' ": removes both spaces. The second becomes a NUL, so that it doesn't count as the space before
+ * the next character. */
 static void join_apostrophes(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, false)) {
@@ -273,7 +273,7 @@ static void join_apostrophes(bytebuf *b) {
     b->n = c.n;
 }
 
-/* " 's" " 'm" " 're" " 've": the space goes (before 't, 'd and 'll it stays). */
+/* " 's" " 'm" " 're" " 've": removes the space (before 't, 'd and 'll it stays). */
 static void join_contractions(bytebuf *b) {
     cleaning c = begin_cleaning(b);
     while (next_place(&c, false)) {
@@ -288,14 +288,14 @@ static void join_contractions(bytebuf *b) {
 
 /* ---- text ---- */
 
-/* The first of the ids that is no token's, or n. */
+/* The index of the first id that isn't a token's, or n. */
 static size_t find_unknown(const vocab *v, const int32_t *ids, size_t n) {
     enum { BLOCK = 256 };
     size_t i = 0;
     for (; n - i >= BLOCK; i += BLOCK) {
         uint32_t highest = 0;
         for (size_t k = 0; k < BLOCK; k++) {
-            uint32_t id = (uint32_t)ids[i + k]; /* below 0: above all tokens */
+            uint32_t id = (uint32_t)ids[i + k]; /* a negative id becomes greater than all others */
             highest = id > highest ? id : highest;
         }
         if (highest >= v->n_tokens) break;
@@ -304,8 +304,8 @@ static size_t find_unknown(const vocab *v, const int32_t *ids, size_t n) {
     return i;
 }
 
-/* Appends the pieces of ids that are all tokens'. Pieces stand anywhere in a table of megabytes, so
- * what a later one needs is on its way while others are copied. */
+/* Appends the pieces of valid ids. Pieces are scattered over a table of megabytes, so later ones are
+ * prefetched while others are copied. */
 static bool append_pieces(bytebuf *out, const piece_table *t, const vocab *v, const int32_t *ids,
                           size_t n, bool special) {
     enum { BLOCK = 32 };
@@ -323,7 +323,7 @@ static bool append_pieces(bytebuf *out, const piece_table *t, const vocab *v, co
         if (!bytebuf_reserve(out, bytes + AT_ONCE)) return false;
         uint8_t *to = out->data + out->n;
         for (size_t i = 0; i < block; to += pieces[i++].n) {
-            memcpy(to, pieces[i].p, AT_ONCE); /* most are no longer */
+            memcpy(to, pieces[i].p, AT_ONCE); /* most pieces fit */
             if (pieces[i].n > AT_ONCE) memcpy(to, pieces[i].p, pieces[i].n);
         }
         out->n += bytes;
@@ -336,7 +336,7 @@ ggtok_status ggtok_detok_text(const piece_table *t, const vocab *v, const int32_
     bool unparse = (flags & GGTOK_UNPARSE_SPECIAL) != 0;
     bool keep = (flags & GGTOK_KEEP_SPACES) != 0;
     bool clean = !keep && (flags & GGTOK_CLEAN_SPACES || v->flag[GGTOK_FLAG_CLEAN_SPACES]);
-    bool lstrip = !keep && v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* of the first token */
+    bool lstrip = !keep && v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX]; /* for the first token */
     size_t first = 0, last = n;
     out->n = 0;
     if (flags & GGTOK_REMOVE_SPECIAL) {

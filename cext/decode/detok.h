@@ -1,21 +1,21 @@
-/* Ids -> bytes: each token's piece, and what llama_detokenize does around them. */
+/* Ids -> bytes: the pieces of tokens, and what llama_detokenize adds and removes around them. */
 #ifndef GGTOK_DETOK_H
 #define GGTOK_DETOK_H
 
 #include "vocab/vocab.h"
 
-/* What each token prints (control and unknown tokens: their text), made at load. */
+/* What each token prints (control and unknown tokens: their text), computed at load. */
 typedef struct piece_table {
     uint8_t *bytes;
     uint32_t *off; /* n_tokens + 1 */
 } piece_table;
 
-/* Byte tokens whose text names no byte: asked before anything is built. */
+/* Rejects byte tokens whose text names no byte, before anything is built. */
 ggtok_status ggtok_piece_check_bytes(const vocab *v, ggtok_error *err);
 ggtok_status ggtok_piece_table_build(piece_table *t, const vocab *v, ggtok_error *err);
 void ggtok_piece_table_free(piece_table *t);
 
-/* One token's piece; `id` is in range. See ggtok_token_to_piece. */
+/* The piece of one token; `id` is in range. See ggtok_token_to_piece. */
 gguf_view ggtok_piece_of(const piece_table *t, const vocab *v, uint32_t id, int32_t lstrip,
                          bool special);
 

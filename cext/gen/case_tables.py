@@ -1,12 +1,12 @@
-"""Writes jinja/python/case_tables.inc: case maps beyond ASCII, one to three code points each.
+"""Writes jinja/python/case_tables.inc: Python's case maps beyond ASCII, to 1-3 code points each.
 
     python cext/gen/case_tables.py [--check]
 
-The tables are those of the Python that runs this: str.lower, str.upper, str.title and str.casefold
-of single characters (title: of those alone whose upper case differs from it; casefold: whose
-lower case does), and ranges of what str.islower and str.isupper hold for although it has no other
-case. They are written by CPython 3.11, which has Unicode 14.0.0. --check compares instead of
-writing and fails on a difference; a Python of another Unicode version has nothing to compare.
+The tables are those of the Python that runs this script: str.lower, str.upper, str.title and
+str.casefold of single characters (title: only where it differs from upper; casefold: only where it
+differs from lower), and the ranges of characters that have no other case but for which str.islower
+or str.isupper is true. The committed tables are CPython 3.11's, of Unicode 14.0.0. --check compares
+instead of writing and fails on a difference; with another Unicode version it compares nothing.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python cext/gen/pretok_dfa.py [--check]
 
-A pattern becomes a list of instructions as for a backtracking matcher. A state of
-the automaton is the ordered list of places where such a matcher could stand,
-the ones it would try first in front; a match drops all after it. So the last
-match met is the one the backtracking matcher returns. docs/design/pretokenizers.md, section
-The automata, has the argument and the encoding.
+A pattern is compiled to a list of instructions for a backtracking matcher. A state of the
+automaton is the ordered list of positions in the program where such a matcher could be, those that
+it would try first at the front; a match drops all positions after it. So the last match found is
+the one that the backtracking matcher returns. docs/design/pretokenizers.md, section "The
+automata", has the argument and the encoding.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from unicode_tables import classes, header, main, props, table
 
 OUTPUT = Path(__file__).parents[1] / "pretok" / "dfa.inc"
 
-# Letters of the alphabet that all patterns start from: ASCII characters one by
-# one, then classes of code points, then the end of the text. Sets are bit masks.
+# The alphabet of all patterns: ASCII characters one by one, then classes of code points, then the
+# end of the text. Its elements are called letters. Sets of letters are bit masks.
 N_ASCII = 128
 CLASS_OF, CLASS_FIRST = classes()
-# Code points that stand for each letter. (Classes of ASCII characters are never looked up.)
+# A code point for each letter. (Classes of ASCII characters are never looked up.)
 LETTERS = [*range(N_ASCII), *CLASS_FIRST]
 END = len(LETTERS)
 ALL = (1 << END) - 1
@@ -49,7 +49,7 @@ COLUMN_DECODE, COLUMN_END, COLUMN_FIRST = 0, 1, 2
 
 
 class Step(NamedTuple):
-    """Consume a character of `mask`, or (look) only check the next letter; then go on."""
+    """Consume a character of `mask`, or (look) only check the next letter; then go to `goto`."""
 
     mask: int
     look: bool
@@ -82,7 +82,7 @@ class Program:
         return len(self.code) - 1
 
     def _emit(self, node: Node, goto: int) -> int:
-        """Instructions for node, then `goto`; returns where they start."""
+        """Emits instructions for node, followed by `goto`; returns their start."""
         match node:
             case Chars(chars):
                 return self._add(Step(mask_of(chars), False, goto))
@@ -116,10 +116,10 @@ State = tuple[int, ...]
 
 @dataclass
 class Dfa:
-    """next[s][x] = (accepts, state): whether a match ends before symbol x, and
-    the state after it. State DEAD has nowhere to go on."""
+    """next[s][x] = (accepts, state): whether a match ends before symbol x, and the state after x.
+    State DEAD can't continue."""
 
-    symbol: list[int]  # of each letter, END included
+    symbol: list[int]  # the symbol of each letter, END included
     next: list[list[tuple[bool, int]]] = field(default_factory=list)
 
 
@@ -127,7 +127,8 @@ DEAD = -1
 
 
 def symbols(program: Program) -> tuple[list[int], list[int]]:
-    """Merges letters that no instruction tells apart: symbol of each letter, a letter of each."""
+    """Merges letters that every instruction treats alike: the symbol of each letter, and a letter
+    for each symbol."""
     masks = [i.mask for i in program.code if isinstance(i, Step)]
     number: dict[object, int] = {}
     symbol, sample = [], []
@@ -144,9 +145,9 @@ def determinize(program: Program) -> Dfa:
     code = program.code
 
     def follow(threads: State, letter: int | None) -> tuple[bool, list[int]]:
-        """Walks splits, and looks where the next letter is known, keeping the order;
-        stops at the first match. Keeps one thread for each place: a second one
-        could only do what the first has failed to do."""
+        """Follows splits, and lookaheads if the next letter is known, keeping the order, up to the
+        first match. Keeps one thread for each position in the program: a second one could only
+        repeat what the first failed to do."""
         out: list[int] = []
         seen: set[int] = set()
         stack = list(reversed(threads))
@@ -219,9 +220,9 @@ def minimize(dfa: Dfa) -> Dfa:
 
 
 def has_gaps(dfa: Dfa) -> bool:
-    """Whether there is a text at whose start nothing matches."""
+    """Is there a text at whose start nothing matches?"""
     end = dfa.symbol[END]
-    silent, stack = {0}, [0]  # states reached without a match
+    silent, stack = {0}, [0]  # states reachable without a match
     while stack:
         s = stack.pop()
         for x, (accepts, t) in enumerate(dfa.next[s]):
@@ -249,7 +250,7 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
     ]
     end = inner.symbol[END]
 
-    # Runs: what kind of run a character belongs to depends on the character alone.
+    # Runs: the kind of run to which a character belongs depends only on the character.
     runs = all(t in (DEAD, begins[x]) for row in outer.next[1:] for x, (_, t) in enumerate(row))
     if runs and has_gaps(inner):
         raise SystemExit("gaps of the inner pattern would cross the ends of runs")
@@ -264,7 +265,7 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
         if DEAD in reached or not all(inner.next[s][end][0] for s in reached - {0}):
             raise SystemExit("the inner pattern may cut matches of the outer one")
 
-    # States: in which of outer's states we are (DEAD: outside its runs), and where inner is.
+    # States: outer's state (DEAD: outside its runs), and inner's.
     states: dict[tuple[int, int], int] = {}
     queue: list[tuple[int, int]] = []
 
@@ -290,7 +291,7 @@ def fuse(outer: Dfa, inner: Dfa) -> Dfa:
 
 
 def silent_loops(dfa: Dfa) -> set[int]:
-    """States that lie on a cycle on which nothing is accepted."""
+    """States on a cycle on which nothing is accepted."""
     edges = [{t for a, t in row if not a and t != DEAD} for row in dfa.next]
     found = set()
     for s in range(len(edges)):
@@ -306,14 +307,14 @@ def silent_loops(dfa: Dfa) -> set[int]:
 
 
 def memo_state(pattern: Pattern | Fused, dfa: Dfa) -> int:
-    """The state to remember, or DEAD; checks what the pattern promises."""
+    """The state to remember, or DEAD; checks what the pattern guarantees."""
     loops = silent_loops(dfa)
     if pattern.lookahead == BOUNDED and loops:
         raise SystemExit(f"{pattern.name}: can read on without bound")
     if pattern.lookahead != MEMO:
         return DEAD
-    # What the scanner notes is an interval of positions, so the loop must stand
-    # still in one state; and leaving it must mean failure or a match at once.
+    # The scanner records an interval of positions, so the loop must stay in one state; and leaving
+    # it must mean failure or an immediate match.
     loops = {s for s in loops if any(t == s and not a for a, t in dfa.next[s])}
     if len(loops) != 1:
         raise SystemExit(f"{pattern.name}: {len(loops)} loops to remember")
@@ -326,7 +327,7 @@ def memo_state(pattern: Pattern | Fused, dfa: Dfa) -> int:
 
 
 def unsure(dfa: Dfa) -> list[bool]:
-    """States from which the scan may die without meeting another match."""
+    """States from which the scan may die without another match."""
     result = [any(not a and t == DEAD for a, t in row) for row in dfa.next]
     while True:
         more = [
@@ -339,11 +340,11 @@ def unsure(dfa: Dfa) -> list[bool]:
 
 
 def symbol_of(c: str) -> int:
-    """Index in LETTERS of what stands for the character."""
+    """The index in LETTERS of the letter to which the character belongs."""
     return ord(c) if ord(c) < N_ASCII else N_ASCII + CLASS_OF[ord(c)]
 
 
-# ---- what windows know of characters beyond ASCII (pretok/scan.h, struct pretok_high) ----
+# ---- characters beyond ASCII in windows (pretok/scan.h, struct pretok_high) ----
 
 
 class High(NamedTuple):
@@ -352,7 +353,7 @@ class High(NamedTuple):
 
 
 def high(windows: Windows, column: Callable[[str], int], by_class: Sequence[int]) -> High:
-    """A character is taken for the one whose column it has."""
+    """Classifies characters by the column that they share with those named in `windows`."""
     kind = {column(windows.letter): 1, column(windows.mark): 0}
     if windows.han:
         kind[column(windows.han)] = 3
@@ -382,8 +383,8 @@ def encode_high(name: str, h: High) -> str:
 
 
 def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[list[str], int]:
-    """The C text and the size in bytes of the automaton's tables. Tables of windows that are
-    in `highs` already are shared."""
+    """The C text of the automaton's tables, and their size in bytes. Tables of windows that are
+    already in `highs` are shared."""
     end = dfa.symbol[END]
     others = [x for x in range(len(dfa.next[0])) if x != end]
     column = {x: COLUMN_FIRST + i for i, x in enumerate(others)} | {end: COLUMN_END}
@@ -391,8 +392,8 @@ def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[
     memo = memo_state(pattern, dfa)
     open_ = unsure(dfa)
 
-    # States always entered with a match before the character, and left at once
-    # when there is none: the place to go back to is one character back, unsaved.
+    # States that are always entered with a match before the character, and left at once without
+    # one: the position to return to is one character back and needn't be saved.
     entered = [{a for row in dfa.next for a, t in row if t == s} for s in range(len(dfa.next))]
     back = {
         s
@@ -400,8 +401,8 @@ def encode(pattern: Pattern | Fused, dfa: Dfa, highs: dict[High, str]) -> tuple[
         if entered[s] == {True} and all(a or t == DEAD for a, t in row)
     }
 
-    # A second copy of each state that a match can begin with: being sent there
-    # means that the match before it has just ended.
+    # A second copy of each state with which a match can begin. Entering the copy means that the
+    # previous match has just ended.
     begins = sorted({t for _, t in dfa.next[0] if t not in (DEAD, memo)})
     copy = {s: len(dfa.next) + i for i, s in enumerate(begins)}
     rows = [*range(len(dfa.next)), *begins]

@@ -1,7 +1,8 @@
 """The regular expressions of llama.cpp's pre-tokenizers (b11549), one row each.
 
-Data for pretok_dfa.py and unicode_tables.py; both say how it is read. pretok_python.py writes
-them for ggtok/explaining. What else a new one needs: docs/design/pretokenizers.md, Adding a name.
+Data for pretok_dfa.py and unicode_tables.py, which document how they read it. pretok_python.py
+writes them for ggtok/explain. What else a new pattern needs: docs/design/pretokenizers.md, "Adding
+a name".
 
 Non-ASCII characters are written as escapes: some are look-alikes (U+212A, the
 Kelvin sign) or not normalized, and an editor must not change them.
@@ -9,19 +10,19 @@ Kelvin sign) or not normalized, and an editor must not change them.
 
 from typing import NamedTuple
 
-# What a pattern promises about scans that read on without finding a longer match
+# What a pattern guarantees about scans that read on without finding a longer match
 # (docs/design/pretokenizers.md, "Linear time").
 BOUNDED = "bounded"  # they stop after a bounded number of characters; checked by the generator
-ONCE = "once"  # what was read is matched by the next few scans, which do not read on as far
-MEMO = "memo"  # the scanner remembers where the loop led to nothing
+ONCE = "once"  # the next few scans match what was read, and don't read on as far
+MEMO = "memo"  # the scanner remembers where the loop led to no match
 
 
 class Pattern(NamedTuple):
     name: str
     regex: str
     lookahead: str = ONCE
-    # Names characters beyond ASCII beside categories, which std::regex there can't: a
-    # scanner of its own does it.
+    # The pattern has categories and also names characters beyond ASCII, which llama.cpp's use of
+    # std::regex doesn't support; it has a hand-written scanner.
     mixed: bool = False
 
 
@@ -33,8 +34,8 @@ _NEWLINES = r"\s*[\r\n]+"
 _ASCII_PUNCT_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
 _PREFIX = r"[^\r\n\p{L}\p{N}]?"
 
-# Upper- and lower-case words. For non-ASCII letters case is not told apart there:
-# every \p{L*} is \p{L}, and [^a-z] excludes ASCII only.
+# Upper- and lower-case words. llama.cpp ignores the case of non-ASCII letters: every \p{L*} is
+# \p{L}, and [^a-z] excludes only ASCII letters.
 _UPPER, _LOWER = r"((?=[\p{L}])([^a-z]))", r"((?=[\p{L}])([^A-Z]))"
 _UPPER_M, _LOWER_M = r"((?=[\p{L}\p{M}])([^a-z]))", r"((?=[\p{L}\p{M}])([^A-Z]))"
 _UPPER_P = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -45,7 +46,7 @@ def _cased(upper: str, lower: str, suffix: str) -> str:
     return f"{_PREFIX}{upper}*{lower}+{suffix}|{_PREFIX}{upper}+{lower}*{suffix}"
 
 
-# Read as written: the class holds "(", "|", ")" and the space class.
+# Read literally: the class contains "(", "|", ")" and the space class.
 _BLOOM = r"[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]"
 _MARKS_SLASH = r" ?[^\s\p{L}\p{N}]+[\r\n/]*"
 _V3_WORD = _ASCII_PUNCT_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
@@ -72,9 +73,9 @@ _DEEPSEEK_PUNCT = r"!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002"
 _DEEPSEEK_CJK = r"\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF"
 
 PATTERNS = (
-    # llama.cpp runs these through hand-written scanners; the differential test
-    # says that they equal the expressions here. gpt2 has no "|\s+" there, but its
-    # scanner acts as if, and a gap would be the same word anyway.
+    # llama.cpp has hand-written scanners for these; the differential test shows that they equal
+    # the expressions here. Its gpt2 has no "|\s+", but its scanner acts as if it had, and a gap
+    # would be the same word anyway.
     Pattern(
         "gpt2", rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPACES}"
     ),
@@ -85,13 +86,13 @@ PATTERNS = (
         rf"{_CONTRACTION}|{_PREFIX}[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*"
         rf"|{_NEWLINES}|{_SPACES}",
     ),
-    # The tag there is "\p{Han}+"; marks end a word, unlike in the model's own regex.
+    # llama.cpp identifies it by "\p{Han}+"; marks end a word, unlike in the model's own regex.
     Pattern(
         "kimi_k2",
         rf"\p{{Han}}+|{_PREFIX}{_LETTER_NOT_HAN}+{_CONTRACTION}?|\p{{N}}{{1,3}}|{_MARKS}"
         rf"|{_NEWLINES}|{_SPACES}",
     ),
-    # Unlike its regex the scanner takes U+017F (long s) for an s after an apostrophe.
+    # Unlike its regex, the scanner accepts U+017F (long s) as an s after an apostrophe.
     Pattern(
         "k2_horizon",
         rf"'\u017F|{_CONTRACTION}|{_PREFIX}(?:\p{{L}}|\p{{M}}|\u200C|\u200D)+|\p{{N}}{{1,3}}"
@@ -99,9 +100,9 @@ PATTERNS = (
         mixed=True,
     ),
     Pattern("newlines", r"[^\n]+|[\n]+", BOUNDED),
-    # mmbert: newlines, then the lines are cut before each U+2581, by hand there.
+    # mmbert: newlines; the lines between them are cut before each U+2581, in hand-written code.
     Pattern("marked_words", r"\n+|\u2581[^\n\u2581]*|[^\n\u2581]+", BOUNDED),
-    # The rest are matched by std::regex.
+    # llama.cpp matches the rest by std::regex.
     Pattern(
         "jais2",
         rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}|{_MARKS}|{_NEWLINES}|\s{{512}}(?!\S)|\s{{256}}(?!\S)"
@@ -169,7 +170,7 @@ PATTERNS = (
         rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|{_NEWLINES}|{_SPACES}",
     ),
     Pattern("ufakzeka", rf"{_WORD}|\p{{N}}|{_MARKS}|{_NEWLINES}|{_SPACES}"),
-    # U+8C48 to U+FAFF is what stands there (U+F900 decomposes to U+8C48).
+    # U+8C48 to U+FAFF is llama.cpp's range (U+F900 decomposes to U+8C48).
     Pattern(
         "afmoe_scripts",
         r"[\u4E00-\u9FFF\u3400-\u4DBF\u8C48-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F"
@@ -188,18 +189,18 @@ PATTERNS = (
 
 
 class Fused(NamedTuple):
-    """A chain as one automaton. All but the last pattern isolate: each character
-    that can be in a match always is (docs/design/pretokenizers.md)."""
+    """A chain as one automaton. All patterns except the last isolate their characters: each
+    character that can be in a match always is (docs/design/pretokenizers.md)."""
 
     name: str
     patterns: tuple[str, ...]
     lookahead: str = ONCE
 
 
-# What two later scanners do to the words of gpt2, said in one expression. X is a
-# number that is no ASCII digit. Digits go in threes from the left of their run; the
-# rest of the run stays in one piece up to where three digits in a row come. falcon
-# leaves a space at such a piece, "default" has cut it off.
+# The effect of two later scanners on the words of gpt2, as one expression. X is a number that
+# isn't an ASCII digit. Digits are grouped in threes from the left of their run; the rest of the
+# run stays in one piece up to the next three digits in a row. falcon leaves a space before such a
+# piece, "default" cuts it off.
 _X = r"(?:(?!\d)\p{N})"
 _GROUPED = r"[0-9]{3}|{s}(?:\d{0,2}{x})*\d{1,2}(?!\p{N})|{s}(?:\d{0,2}{x})+".replace("{x}", _X)
 _GPT2_REST = rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?[^\s\p{{L}}\p{{N}}]+|{_SPACES}"
@@ -208,12 +209,12 @@ _GAP = r"|(?:[^\s\p{L}\p{M}\p{P}\p{S}](?![\p{L}\p{M}]))+"
 
 
 def _cut_cjk(space: str, chars: str) -> str:
-    """Runs of chars, which a later scanner cuts where _DEEPSEEK_CJK begins or ends."""
+    """Runs of chars, which a later scanner cuts at the boundaries of _DEEPSEEK_CJK."""
     return rf"{space}(?:(?![{_DEEPSEEK_CJK}]){chars})+|(?:(?=[{_DEEPSEEK_CJK}]){chars})+"
 
 
-# What follows line_end in deepseek-coder. White space before a letter or
-# punctuation is a word's or a word; other white space is part of the gap.
+# The scanners after line_end in deepseek-coder. White space before a letter or punctuation is
+# part of a word or a word; other white space is part of the gap.
 _CODER_OTHER = r"[^\s\p{L}\p{P}\p{N}]"
 _CODER = "|".join(
     (
@@ -225,10 +226,10 @@ _CODER = "|".join(
         r"\s",
     )
 )
-# The same for deepseek-llm. Its punctuation holds the ASCII letters, so that these are
-# cut out of words: "na\u00EFve" is three. Gaps are white space and characters of no
-# pattern; white space at their right end is cut off, but not before numbers
-# and CJK, which are cut out of the gap later.
+# The same for deepseek-llm. Its punctuation contains the ASCII letters, so these are cut out of
+# words: "na\u00EFve" is three words. Gaps consist of white space and characters of no pattern;
+# white space at their right end is cut off, except before numbers and CJK, which are cut out of
+# the gap later.
 _LLM_WORDS = _DEEPSEEK_LETTERS + _DEEPSEEK_PUNCT
 _LLM_OTHER = rf"(?:(?!\p{{N}})[^\s{_LLM_WORDS}{_DEEPSEEK_CJK}])"
 _LLM_IN_GAP = rf"(?![{_LLM_WORDS}])(?=[{_DEEPSEEK_CJK}\p{{N}}])"
@@ -249,10 +250,10 @@ FAST_PATTERNS = (
     Pattern("llm_words", _LLM),
     Pattern("gpt2_digits", _GROUPED.replace("{s}", " ?") + "|" + _GPT2_REST),
     Pattern("gpt2_numbers", _GROUPED.replace("{s}", "") + "|" + _GPT2_REST),
-    # The same with their gaps as matches.
+    # The same patterns with their gaps as matches.
     Pattern("deepseek_v3_whole", _DEEPSEEK_V3 + _GAP),
     Pattern("spark_whole", _SPARK + _GAP, BOUNDED),
-    # bloom's words with numbers cut out; a space that was its prefix stays alone.
+    # bloom's words with numbers cut out; a space that was a number's prefix is a separate word.
     Pattern("viking_words", rf" ?(?:(?!\p{{N}}){_BLOOM})+| (?=\p{{N}})|\p{{N}}", BOUNDED),
     Pattern("newline_runs", r"\n+", BOUNDED),  # its gaps are the rest of "newlines"
 )
@@ -276,17 +277,18 @@ FUSED = (
 
 
 class Windows(NamedTuple):
-    """What the windows of a pattern (pretok/windows) take a character beyond ASCII for: the
-    characters that have the automaton's column of this letter are letters, those of this mark
-    are punctuation, and those of `han`, if there is one, are letters of a third class."""
+    """How the windows of a pattern (pretok/windows) classify characters beyond ASCII: those in the
+    same column of the automaton as `letter` are letters, those in the column of `mark` are
+    punctuation, and those in the column of `han`, if given, are letters of a third class."""
 
     letter: str = "b"
     mark: str = "#"
     han: str = ""
 
 
-# By the automaton's name. Those that tell cases apart do so in ASCII only; deepseek-v3 lets
-# marks of ASCII be prefixes of letters of ASCII, and deepseek-llm tells these from other letters.
+# By the automaton's name. Patterns that distinguish cases do so only in ASCII; in deepseek-v3
+# ASCII marks can be prefixes of ASCII letters, and deepseek-llm distinguishes these from other
+# letters.
 _CASED = Windows(letter="\u0436")
 WINDOWS = {
     **dict.fromkeys(

@@ -1,8 +1,8 @@
-"""Writes ggtok/explain/chains.py: the pre-tokenizers, for the implementation in Python.
+"""Writes ggtok/explain/chains.py: the pre-tokenizers, for the Python implementation.
 
     python cext/gen/pretok_python.py [--check]
 
-The names, their flags and chains are the rows of pretok/names.c, the expressions those of
+The names, their flags and chains are the rows of pretok/names.c; the expressions are those of
 pretok_patterns.py. --check compares instead of writing and fails on a difference.
 """
 
@@ -25,7 +25,7 @@ _COUNTING = ("groups_right", "groups_left")  # scanners of pretok/counting.c
 
 
 def chains(source: str) -> dict[str, tuple[str, ...]]:
-    """The first member of each chain: the scanners as llama.cpp has them."""
+    """The first member of each chain: the scanners as in llama.cpp."""
     known = {pattern.name for pattern in PATTERNS} | set(_COUNTING)
     found = {}
     for name, members in _CHAIN.findall(source):
@@ -39,13 +39,13 @@ def chains(source: str) -> dict[str, tuple[str, ...]]:
 
 
 def quoted(text: str) -> str:
-    """A Python literal in ASCII, in double quotes as the formatter wants them."""
+    """An ASCII Python literal in double quotes, as the formatter requires."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"' if text.isascii() else ascii(text)
 
 
 def literal(text: str, indent: str) -> list[str]:
-    """An expression, in pieces that fit a line."""
+    """An expression, in pieces that fit on a line."""
     width = 80
     pieces = [text[i : i + width] for i in range(0, len(text), width)]
     return [indent + quoted(piece) for piece in pieces]
@@ -58,7 +58,7 @@ def generate() -> str:
     if source.count("CHAIN_") != len(members) + len(rows):
         raise SystemExit(f"{NAMES.name}: a row or a chain is written in another way")
     lines = [
-        '"""The pre-tokenizers: names, what they set besides, and their expressions.',
+        '"""The pre-tokenizers: names, the flags that they set, and their expressions.',
         "",
         "DO NOT EDIT: written by cext/gen/pretok_python.py from cext/pretok/names.c and",
         "cext/gen/pretok_patterns.py.",
@@ -66,7 +66,7 @@ def generate() -> str:
         "",
         "# ruff: noqa",
         "# fmt: off",
-        "# Name: the chain of scanners, each of which cuts the pieces of the one before; flags.",
+        "# Name: the chain of scanners, each of which cuts the pieces of the previous one; flags.",
         "PRE: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {",
     ]
     for name, _, flags, chain in rows:

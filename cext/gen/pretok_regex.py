@@ -1,11 +1,10 @@
 """Parser for the subset of ECMAScript that the pre-tokenizer patterns use.
 
-Characters follow llama.cpp, which matches a stand-in of the text: white space
-beyond ASCII becomes U+000B, so it is in \\s and in no range but those that hold
-U+000B; \\s and \\d know ASCII only; where a pattern has a \\p, every other
-character beyond ASCII becomes one byte that tells its category. A pattern with
-a \\p must not name a character beyond ASCII (llama.cpp refuses it too), so one
-meaning of a set serves both kinds of patterns.
+Characters are classified as in llama.cpp, which matches a transformed text: white space
+beyond ASCII becomes U+000B, so it is in \\s, and in a range only if that contains U+000B;
+\\s and \\d contain only ASCII; if a pattern has a \\p, every other character beyond ASCII
+becomes one byte for its category. A pattern with a \\p must not name a character beyond
+ASCII (llama.cpp refuses it, too), so one meaning of a set serves both kinds of patterns.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 
 class Props(NamedTuple):
-    """What a set can ask of a code point besides its number."""
+    """The properties of a code point that a set can test, apart from its number."""
 
     category: str  # first letter of the general category; "" if unassigned
     white_space: bool
@@ -51,7 +50,7 @@ _ESCAPES: dict[str, Callable[[int, Props], bool]] = {
     "\\S": lambda c, props: not _space(c, props),
     "\\d": lambda c, _: 0x30 <= c <= 0x39,
     "Han": lambda _, props: props.han,
-    # llama.cpp does not tell the kinds of letters apart.
+    # llama.cpp doesn't distinguish the kinds of letters.
     **{name: _category("L") for name in ("L", "Lu", "Ll", "Lt", "Lm", "Lo")},
     **{name: _category(name) for name in "NPMS"},
 }
@@ -191,7 +190,7 @@ class Parser:
         return chars
 
     def _item(self, escapes: list[str]) -> int | None:
-        """One character's number; None for an escape that stands for many."""
+        """The number of one character; None for an escape that matches several."""
         c = self._next()
         if c != "\\":
             return ord(c)

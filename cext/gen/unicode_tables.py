@@ -1,4 +1,4 @@
-"""Writes cext/unicode/tables.inc: what ggtok knows about code points.
+"""Writes cext/unicode/tables.inc: the properties of code points that ggtok uses.
 
     python cext/gen/unicode_tables.py [--check]
 
@@ -6,9 +6,9 @@ Needs unicodedata2==15.1.0, the version of llama.cpp's tables. --check compares
 instead of writing and fails on a difference.
 
 Every code point has a *class*. A class is one combination of everything that
-unicode_flags and the pre-tokenizers can tell apart: category, white space, Han
+unicode_flags and the pre-tokenizers can distinguish: category, white space, Han
 block, and membership in each character set of pretok_patterns.py. One two-stage
-table maps code points to classes; small tables map classes to all the rest.
+table maps code points to classes; small tables map classes to their properties.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VERSION = "15.1.0"
 N_CODE_POINTS = 0x110000
 BLOCK_BITS = 8
 
-# The simple lower-case map is Python's, so guard against versions that know more.
+# The simple lower-case map is Python's, so guard against versions that have more pairs.
 N_LOWER, N_NFD = 1433, 13233
 
 WHITE_SPACE = {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)}
@@ -79,7 +79,7 @@ def classes() -> tuple[bytes, list[int]]:
         },
         key=repr,
     )
-    # Membership changes at the edges of ranges only.
+    # Membership changes only at the edges of ranges.
     edges = sorted({e for s in sets for lo, hi in s.ranges for e in (lo, hi + 1)} | {0x80})
     number: dict[tuple[object, ...], int] = {}
     first: list[int] = []
@@ -197,11 +197,11 @@ def generate() -> str:
             f"const uint8_t ggtok_unicode_class_index[{len(index)}] = {{\n{table(index)}\n}};\n",
             f"const uint8_t ggtok_unicode_class_block[{len(block)}] = {{\n{table(block)}\n}};\n",
             f"static const uint16_t class_flags[{len(first)}] = {{\n{table(flags)}\n}};\n",
-            "/* first, last, step, the first one's lower case */",
+            "/* first, last, step, the lower case of the first */",
             f"static const uint32_t lower_rows[{len(lower)}][4] = {{",
             table(f"{{0x{a:X}, 0x{b:X}, {c}, 0x{d:X}}}" for a, b, c, d in lower),
             "};\n",
-            "/* first, last, what each of them decomposes to first */",
+            "/* first, last, the first code point of each decomposition */",
             f"static const uint32_t nfd_rows[{len(nfd_rows)}][3] = {{",
             table(f"{{0x{a:X}, 0x{b:X}, 0x{c:X}}}" for a, b, c in nfd_rows),
             "};\n",

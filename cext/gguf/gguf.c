@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* gguf.cpp's limits: beyond them llama.cpp refuses the file as well. */
+/* gguf.cpp's limits: llama.cpp refuses files beyond them, too. */
 #define MAX_STRING ((uint64_t)1 << 30)
 #define MAX_ELEMENTS ((uint64_t)1 << 30)
 
@@ -28,9 +28,9 @@ const char *ggtok_gguf_type_name(int type) {
     return type >= 0 && type < N_TYPES ? types[type].name : "unknown";
 }
 
-/* ---- reading: the caller has checked that the bytes are there ---- */
+/* ---- reading: the caller has checked the bounds ---- */
 
-/* A native load, its bytes reversed where the file's order is the other one. */
+/* A native load; swaps the bytes if the file has the other byte order. */
 static uint64_t get(const gguf *g, size_t pos, unsigned size) {
     const uint8_t *p = g->data + pos;
     uint16_t x2;
@@ -64,7 +64,7 @@ static const uint8_t *key_text(const void *file, uint32_t i, size_t *n) {
     return g->data + g->kv[i].key;
 }
 
-/* Room for one more key/value; false when out of memory. */
+/* Makes room for one more key/value; false if out of memory. */
 static bool reserve_kv(gguf *g) {
     if (g->n_parsed < g->cap) return true;
     size_t cap = g->cap ? g->cap * 2 : 64;
@@ -86,13 +86,13 @@ gguf_view ggtok_gguf_key(const gguf *g, const gguf_kv *kv) {
 
 /* ---- parsing ---- */
 
-/* A parse in progress: where the key is, for errors, and how far the file may go. */
+/* A parse in progress: the current key, for errors, and the size of the file. */
 typedef struct parse {
     gguf *g;
     uint64_t file_size;
     size_t *need;
     ggtok_error *err;
-    size_t key, key_n; /* of the key/value being parsed */
+    size_t key, key_n; /* the key being parsed */
     uint64_t i;        /* its number */
 } parse;
 
@@ -110,7 +110,7 @@ static ggtok_status bad(const parse *p, size_t offset, const char *what) {
                               what);
 }
 
-/* Is [pos, pos + n) in the prefix? If not, asks for it or reports truncation. */
+/* Is [pos, pos + n) in the prefix? If not, requests more bytes or reports truncation. */
 static bool have(const parse *p, size_t pos, uint64_t n, ggtok_status *status) {
     *status = GGTOK_OK;
     if (n <= p->g->size - pos) return true;
@@ -127,16 +127,16 @@ static ggtok_status string_length(const parse *p, size_t pos, uint64_t *n, const
     return *n > MAX_STRING ? bad(p, pos, what) : GGTOK_OK;
 }
 
-/* Asks for what is left of a string array at the least: a string of n bytes, and the
- * lengths of it and of those after it. */
+/* Requests the least that a string array still needs: a string of n bytes, its length, and the
+ * lengths of the strings after it. */
 static void need_lengths(const parse *p, const gguf_kv *kv, uint64_t n) {
     uint64_t left = n + 8 * (kv->count - p->g->array_i);
     uint64_t room = p->file_size - p->g->array_pos;
-    if (left > room) left = room; /* truncated, and found to be once that is read */
+    if (left > room) left = room; /* truncated, which is reported once all is read */
     if (left <= PTRDIFF_MAX - p->g->array_pos) *p->need = p->g->array_pos + (size_t)left;
 }
 
-/* Walks a string array's elements from g->array_pos on. */
+/* Walks the elements of a string array from g->array_pos on. */
 static ggtok_status parse_strings(parse *p, gguf_kv *kv) {
     gguf *g = p->g;
     ggtok_status s;
@@ -170,7 +170,7 @@ static ggtok_status parse_array(parse *p, gguf_kv *kv, size_t pos) {
     kv->elem = (ggtok_value_type)elem;
     if (kv->count > MAX_ELEMENTS) return bad(p, pos + 4, "an array of more than 2^30 elements");
     kv->value = pos + 12;
-    unsigned size = elem == GGTOK_STRING ? 8 : types[elem].size; /* at the least */
+    unsigned size = elem == GGTOK_STRING ? 8 : types[elem].size; /* minimum size of an element */
     if (kv->count * size > p->file_size - kv->value) {
         return bad(p, pos + 4, "more array elements than the file has room for");
     }
@@ -199,7 +199,7 @@ static ggtok_status parse_scalar(parse *p, gguf_kv *kv, size_t pos) {
     return GGTOK_OK;
 }
 
-/* One key/value; leaves g->pos alone unless it was whole. */
+/* Parses one key/value. Advances g->pos only if it was complete. */
 static ggtok_status parse_kv(parse *p) {
     gguf *g = p->g;
     ggtok_status s;
@@ -248,7 +248,7 @@ static ggtok_status parse_header(parse *p) {
     }
     g->swap = false;
     g->version = get32(g, 4);
-    if (!(g->version & 0xFFFF)) { /* llama.cpp's test: a small number, bytes reversed */
+    if (!(g->version & 0xFFFF)) { /* llama.cpp's test for the other byte order */
         g->swap = true;
         g->version = get32(g, 4);
     }

@@ -1,12 +1,12 @@
 /*
- * GGUF metadata as bounds-checked views: bytes -> keys and values, no policy.
+ * GGUF metadata as bounds-checked views: bytes -> keys and values, uninterpreted.
  *
  *   "GGUF" | version u32 | n_tensors u64 | n_kv u64 | n_kv x (key, type u32, value) | tensors...
  *   string = length u64, bytes;  array = element type u32, count u64, elements
  *
- * The parser takes a prefix of the file and says how many bytes it needs when
- * that ends too early, so that a file can be read in growing blocks. Everything
- * after the last key/value (tensor infos, tensors) is never looked at.
+ * The parser takes a prefix of the file. If the prefix is too short, it says how many
+ * bytes it needs, so a file can be read in growing blocks. Nothing after the last
+ * key/value (tensor infos, tensors) is read.
  */
 #ifndef GGTOK_GGUF_H
 #define GGTOK_GGUF_H
@@ -29,7 +29,7 @@ typedef struct gguf_kv {
 } gguf_kv;
 
 typedef struct gguf {
-    const uint8_t *data; /* the prefix last given to ggtok_gguf_parse */
+    const uint8_t *data; /* the prefix last passed to ggtok_gguf_parse */
     size_t size;
     bool swap; /* the file's byte order is not the machine's */
     uint32_t version;
@@ -37,17 +37,16 @@ typedef struct gguf {
     gguf_kv *kv;
     size_t n_parsed, cap;
     interned keys;
-    size_t pos;       /* start of the first key/value not parsed yet; 0: nothing yet */
-    size_t array_pos; /* within that, if it is a string array: offset of the next element */
-    uint64_t array_i; /* and how many were walked before it */
-    gguf_kv open;     /* the array in which the prefix ends, its count known; key_n 0: none */
+    size_t pos;       /* start of the first key/value not parsed yet; 0: none parsed */
+    size_t array_pos; /* if that is a string array: offset of its next element, */
+    uint64_t array_i; /* and the index of that element */
+    gguf_kv open; /* the incomplete array at the end of the prefix, count known; key_n 0: none */
 } gguf;
 
-/* Starts with a zeroed *g. Parses on from where the last call stopped; `data`
- * holds the file's first `size` bytes (the same bytes as before, and more), and
- * `complete` says that there are no others. Sets *need to 0 when the metadata is
- * whole, else to the size of prefix to come back with; that is never more than
- * `file_size`, beyond which the file is truncated (UINT64_MAX: unknown). */
+/* Parses a prefix. Start with a zeroed *g; a later call continues where the last one stopped. `data`
+ * holds the first `size` bytes of the file (those of the last call, and more). If the metadata is
+ * complete, sets *need to 0; otherwise to the prefix size for the next call. That size is at most
+ * `file_size`; a file that would need more is truncated (UINT64_MAX: size unknown). */
 ggtok_status ggtok_gguf_parse(gguf *g, const uint8_t *data, size_t size, uint64_t file_size,
                               size_t *need, ggtok_error *err);
 void ggtok_gguf_close(gguf *g);
@@ -55,7 +54,7 @@ void ggtok_gguf_close(gguf *g);
 const gguf_kv *ggtok_gguf_find(const gguf *g, const char *key); /* NULL: no such key */
 gguf_view ggtok_gguf_key(const gguf *g, const gguf_kv *kv);
 
-/* A string as llama.cpp reads it, a C string: up to its first NUL. */
+/* The part of a string before its first NUL: llama.cpp reads strings as C strings. */
 gguf_view ggtok_gguf_until_nul(gguf_view v);
 
 /* Typed reads; the caller has checked the type. */

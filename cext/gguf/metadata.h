@@ -1,5 +1,5 @@
-/* The file's key/values, kept after loading: scalars and strings whole, arrays
- * by type and count. */
+/* The file's key/values, kept after loading: scalars and strings completely, of arrays only
+ * type and count. */
 #ifndef GGTOK_METADATA_H
 #define GGTOK_METADATA_H
 
@@ -9,7 +9,7 @@ typedef struct metadata {
     ggtok_kv *kv;
     size_t n;
     uint8_t *bytes; /* the keys and strings */
-    size_t end;     /* of the last key/value in the file */
+    size_t end;     /* end of the last key/value in the file */
 } metadata;
 
 bool ggtok_metadata_copy(metadata *m, const gguf *g); /* false: out of memory */

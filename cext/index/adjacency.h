@@ -1,7 +1,7 @@
 /*
- * Which two characters stand side by side inside some token. Where two that
- * never do meet in a text, no token reaches across, and the text may be cut: each
- * model that cuts has the argument in docs/design.
+ * The set of character pairs that occur side by side inside some token. Between two
+ * characters of a text that aren't such a pair, no token crosses, so the text can be cut
+ * there. docs/design has the argument for each model that cuts.
  */
 #ifndef GGTOK_ADJACENCY_H
 #define GGTOK_ADJACENCY_H
@@ -9,15 +9,16 @@
 #include "base/mem.h"
 #include "unicode/utf8.h"
 
-/* A character is the bytes that its lead byte announces, packed, the first one
- * lowest. So is a part of one: no two of them look the same. */
+/* A character is represented by the bytes that its lead byte announces, packed with the first byte
+ * lowest. An incomplete character is represented in the same way; no two of them are equal. */
 typedef struct adjacency {
     uint8_t ascii[128][128]; /* exact */
-    uint64_t *bits;          /* the others, hashed: a pair may wrongly seem present, never absent */
+    uint64_t *bits;          /* a hashed set of the others: false positives, no false negatives */
     unsigned shift;          /* 64 - log2(number of bits) */
 } adjacency;
 
-bool ggtok_adjacency_init(adjacency *p, size_t n_pairs); /* an estimate; false: out of memory */
+bool ggtok_adjacency_init(adjacency *p,
+                          size_t n_pairs); /* n_pairs: an estimate; false: out of memory */
 void ggtok_adjacency_free(adjacency *p);
 
 static inline uint64_t pair_bit(const adjacency *p, uint32_t a, uint32_t b) {
@@ -41,7 +42,7 @@ static inline void pair_add(adjacency *p, uint32_t a, uint32_t b) {
     }
 }
 
-/* The character at p, n >= 1 bytes left: packed, its length (cut to n) in *len. */
+/* The character at p, packed; n >= 1 bytes are left. *len is its length, cut to n. */
 static inline uint32_t char_at(const uint8_t *p, size_t n, size_t *len) {
     uint32_t c = p[0];
     if (c < 0xC0) return *len = 1, c;
@@ -51,10 +52,10 @@ static inline uint32_t char_at(const uint8_t *p, size_t n, size_t *len) {
     return *len = want, c;
 }
 
-/* U+2581, which stands for a space in texts whose spaces are escaped, packed. */
+/* U+2581, packed. It represents a space in texts whose spaces are escaped. */
 #define PAIR_MARK 0x8196E2u
 
-/* The same, a space for the mark: for pairs of which either may be meant. */
+/* The same, but a space for U+2581; for pairs in which either spelling may be meant. */
 static inline uint32_t plain_char_at(const uint8_t *p, size_t n, size_t *len) {
     uint32_t c = char_at(p, n, len);
     return c == PAIR_MARK ? ' ' : c;
@@ -67,9 +68,9 @@ static inline bool pair_eight_ascii(const uint8_t *p) {
     return !(x & 0x8080808080808080u);
 }
 
-/* Writes at ends[count..] which of the places at, at + 1, ... at + 7 of text lie between
- * two characters that are no pair, where text[at..at + 8) is ASCII and so is `before`, the
- * character before them. Returns the new count; all eight ends may be overwritten. */
+/* Cuts eight bytes. text[at..at + 8) and `before`, the character before them, are ASCII. Appends to
+ * ends[count..] each of the offsets at to at + 7 that lies between two characters that aren't a pair.
+ * Returns the new count; may overwrite eight elements of ends[count..]. */
 static inline size_t pair_cut_eight(const adjacency *p, const uint8_t *text, size_t at,
                                     uint32_t before, size_t *ends, size_t count) {
     for (size_t i = at; i < at + 8; before = text[i++]) {
@@ -79,8 +80,8 @@ static inline size_t pair_cut_eight(const adjacency *p, const uint8_t *text, siz
     return count;
 }
 
-/* Adds all pairs of one token's text. False if its last character is cut short:
- * it could then end inside a character of the text, which pairs don't show. */
+/* Adds all pairs of one token's text. False if its last character is incomplete: the token could then
+ * end inside a character of the text, which pairs don't represent. */
 bool ggtok_adjacency_add(adjacency *p, const uint8_t *text, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A growing set of texts, numbered in the order they come. The texts themselves lie
- * with the set's owner, who hands out the i-th on request.
+ * A growing set of texts, numbered in order of insertion. The texts are stored by the
+ * set's owner, whose callback returns the i-th.
  */
 #ifndef GGTOK_INTERNED_H
 #define GGTOK_INTERNED_H

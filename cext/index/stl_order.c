@@ -23,8 +23,8 @@ static uint64_t stl_hash(const uint8_t *p, size_t n) {
     return h ^ h >> 47;
 }
 
-/* The bucket counts a map grows through: each is the library's next prime from
- * twice the last. Load factor 1, so a map of n texts has the first that is >= n. */
+/* The bucket counts through which a map grows: each is the library's next prime after twice
+ * the previous one. The load factor is 1, so a map of n texts has the first count >= n. */
 /* clang-format off */
 static const uint32_t bucket_counts[] = {
     13,     29,     59,      127,     257,     541,      1109,     2357,     5087,      10273,
@@ -35,7 +35,7 @@ static const uint32_t bucket_counts[] = {
 enum { N_BUCKET_COUNTS = sizeof bucket_counts / sizeof bucket_counts[0] };
 
 /* The map's singly linked list of nodes, and for each bucket the node before its
- * first one. Node i is text i - 1; node 0 is the list's head; NONE ends it. */
+ * first node. Node i is text i - 1; node 0 is the head of the list; NONE ends it. */
 typedef struct node_list {
     uint32_t *next;   /* [n + 1] */
     uint32_t *before; /* [buckets] */
@@ -49,7 +49,7 @@ static void clear_buckets(node_list *l) {
     for (uint32_t b = 0; b < l->n_buckets; b++) l->before[b] = NONE;
 }
 
-/* A node joins the front of its bucket, or, if that is empty, of the whole list. */
+/* Inserts a node at the front of its bucket or, if that is empty, at the front of the list. */
 static void link_node(node_list *l, const uint64_t *hash, uint32_t node) {
     uint32_t b = (uint32_t)(hash[node] % l->n_buckets);
     if (l->before[b] != NONE) {
@@ -195,7 +195,7 @@ void ggtok_stl_sort(int32_t *items, size_t n, stl_less *less_fn, void *user) {
     sorter s = {items, less_fn, user};
     unsigned depth = 0;
     for (size_t m = n; m > 1; m /= 2) depth += 2;
-    struct { /* what is left to cut: at most one entry a level */
+    struct { /* ranges left to sort: at most one for each level */
         size_t first, last;
         unsigned depth;
     } todo[2 * 8 * sizeof(size_t) + 1];
@@ -212,8 +212,8 @@ void ggtok_stl_sort(int32_t *items, size_t n, stl_less *less_fn, void *user) {
             heap_sort(&s, first, last);
             last = first;
         } else {
-            /* The library does the right part first; the parts are disjoint, so
-             * the order doesn't show. */
+            /* The library sorts the right part first. The parts are disjoint, so the order makes no
+             * difference. */
             depth--;
             size_t cut = partition(&s, first, last);
             todo[n_todo].first = cut;
@@ -223,8 +223,8 @@ void ggtok_stl_sort(int32_t *items, size_t n, stl_less *less_fn, void *user) {
             last = cut;
         }
     }
-    /* The first run is guarded by its least item. The library inserts the others without a bound:
-     * the least of all is in the first run by then, if the comparisons agree. */
+    /* The first run is bounded by its least item. In the others the library inserts without a bound:
+     * if the comparisons are consistent, the least of all items is in the first run by then. */
     for (size_t i = 1; i < n; i++) {
         int32_t value = items[i];
         if (i < RUN && less(&s, value, items[0])) {

@@ -10,9 +10,9 @@ static bool same(const token_map *m, uint32_t id, const uint8_t *p, size_t n) {
     return m->off[id + 1] - m->off[id] == n && mem_equal(m->arena + m->off[id], p, n);
 }
 
-/* Fills the empty table. False: a text lies further than `most` slots from its own. */
+/* Fills the empty table. False: a text is further than `most` slots from its home slot. */
 static bool fill(token_map *m, uint32_t n, size_t most, uint32_t *dup, uint32_t *first) {
-    /* Hashing runs ahead of inserting, so that the slots' cache misses overlap. */
+    /* Hash a batch before inserting it, so that the cache misses of its slots overlap. */
     enum { BATCH = 32 };
     uint64_t hash[BATCH];
     const uint32_t *off = m->off;

@@ -2,26 +2,26 @@
 #include "base/bits.h"
 
 /*
- * Building: sort the texts, then split sorted ranges byte by byte, each range
- * being a unit, and place its children.
+ * Building: sort the texts; then split sorted ranges byte by byte, each range being a
+ * unit, and place the children of the unit.
  *
- * Sorting looks at eight bytes at a time, held beside the text's number so that
- * neither sorting nor splitting touches the texts, which lie scattered in
- * memory. A range that is still together after eight bytes loads the next eight
- * and is sorted again.
+ * Sorting compares eight bytes at a time. They are copied beside the text's number, so
+ * that neither sorting nor splitting reads the texts, which are scattered in memory. A
+ * range that isn't yet split up after eight bytes loads the next eight and is sorted
+ * again.
  */
 typedef struct entry {
     uint64_t key; /* bytes [w, w + 8) of the text, big-endian, zeros after its end */
     uint32_t len;
-    uint32_t at; /* position in the caller's list; turned into the text's number by text() */
+    uint32_t at; /* position in `ids`, the caller's list */
 } entry;
 
-typedef struct range { /* the texts entry[lo..hi) share `depth` bytes and lead to `unit` */
+typedef struct range { /* the texts entry[lo..hi), which share `depth` bytes that lead to `unit` */
     uint32_t lo, hi, depth, unit;
 } range;
 
-/* Blocks with room that placing still tries. More fill the array a little better
- * and take longer. */
+/* N_OPEN: how many blocks with free units are tried. A greater number fills the array a little
+ * better and takes longer. MAX_MISSES: a block that failed more often is given up. */
 enum { N_OPEN = 8, MAX_MISSES = 24 };
 
 typedef struct builder {
@@ -48,7 +48,8 @@ static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
         size_t left = e[i].len > depth ? e[i].len - depth : 0;
         const uint8_t *p = b->t->arena + at;
         uint64_t key = 0;
-        if (at + 8 <= b->arena_n) { /* eight bytes can be read, whichever text they belong to */
+        if (at + 8 <=
+            b->arena_n) { /* eight bytes are readable, even if they belong to other texts */
             for (size_t k = 0; k < 8; k++) key = key << 8 | p[k];
             if (left < 8) key = left ? key >> (64 - 8 * left) << (64 - 8 * left) : 0;
         } else {
@@ -58,8 +59,8 @@ static void load_window(const builder *b, entry *e, size_t n, uint32_t depth) {
     }
 }
 
-/* The order that splitting needs: a text before those it is a prefix of, which zeros
- * after its end do not tell from NUL bytes; equal texts in the caller's order. */
+/* The order that splitting needs: a text before those of which it is a prefix (comparing the length,
+ * since zeros after the end look like NUL bytes), and equal texts in the caller's order. */
 static inline bool entry_less(const entry *a, const entry *b) {
     if (a->key != b->key) return a->key < b->key;
     return a->len != b->len ? a->len < b->len : a->at < b->at;
@@ -79,8 +80,8 @@ static void sort_short(entry *e, size_t n) {
     }
 }
 
-/* Stable counting passes: number, length as far as the window shows it, then the
- * window's bytes from the last to the first. A pass that moves nothing is skipped. */
+/* Stable counting passes: by position, by length up to the end of the window, then by the bytes of
+ * the window from last to first. A pass that moves nothing is skipped. */
 static void sort_long(entry *e, entry *spare, size_t n, uint32_t depth) {
     entry *from = e, *to = spare;
     for (int pass = 0; pass < 9; pass++) {
@@ -140,9 +141,9 @@ static bool add_block(builder *b, struct open_block *o) {
     return true;
 }
 
-/* Keeps those low bytes of a base under which `label` falls on a free unit: the
- * free ones with their indices XORed by the label, which swaps neighbours, pairs
- * of neighbours, and so on up to whole words. */
+/* Intersects `low`, a set of low bytes of a base, with those that put `label` on a free unit: the
+ * free units with their indices XORed by the label, which swaps neighbours, pairs of neighbours,
+ * and so on up to whole words. */
 static inline void narrow(uint64_t low[4], const uint64_t free[4], unsigned label) {
     for (unsigned w = 0; w < 4; w++) {
         uint64_t x = free[w ^ label >> 6];
@@ -156,7 +157,7 @@ static inline void narrow(uint64_t low[4], const uint64_t free[4], unsigned labe
     }
 }
 
-/* The low byte of a base in block o under which all labels are free; -1: none. */
+/* A low byte of a base in block o with which the units of all labels are free; -1: none. */
 static int fit(const struct open_block *o, const uint8_t *label, size_t n) {
     uint64_t low[4] = {~0ull, ~0ull, ~0ull, ~0ull};
     for (size_t k = 0; k < n; k++) {
@@ -180,7 +181,7 @@ static bool place(builder *b, uint32_t parent, const uint8_t *label, size_t n) {
         if (low < 0) o->n_misses++;
     }
     if (low < 0) {
-        /* A new block; if all are taken, it takes over from the one that failed most. */
+        /* Add a block; if all are in use, replace the one that failed most often. */
         size_t worst = b->n_open;
         if (b->n_open < N_OPEN) {
             b->n_open++;
@@ -192,7 +193,7 @@ static bool place(builder *b, uint32_t parent, const uint8_t *label, size_t n) {
         }
         o = &b->open[worst];
         if (!add_block(b, o)) return false;
-        low = label[0]; /* any will do; this one puts the first child at the block's start */
+        low = label[0]; /* any works; this one puts the first child at the block's start */
     }
     for (size_t k = 0; k < n; k++) {
         unsigned i = (unsigned)low ^ label[k];
@@ -201,7 +202,7 @@ static bool place(builder *b, uint32_t parent, const uint8_t *label, size_t n) {
     }
     o->n_free -= (uint32_t)n;
     b->t->unit[parent].link |= o->start | (unsigned)low;
-    /* A block that is full, or that keeps failing, is not worth another look. */
+    /* A block that is full, or that fails too often, isn't tried again. */
     if (!o->n_free || o->n_misses > MAX_MISSES) *o = b->open[--b->n_open];
     return true;
 }
@@ -220,8 +221,8 @@ static bool push(builder *b, range r) {
     return true;
 }
 
-/* The link of a tail unit reached over the byte at `depth`: as many bytes of the rest as it
- * has room for and the text's key still shows. */
+/* The link of a tail unit reached through the byte at `depth`: as many bytes of the rest as fit in it
+ * and are still in the entry's key. */
 static uint32_t tail_link(const entry *e, uint32_t depth) {
     uint32_t rest = e->len - depth - 1, n = 7 - (depth & 7), link = TRIE_TAIL;
     if (n > TRIE_HEAD) n = TRIE_HEAD;
@@ -236,9 +237,9 @@ static bool split(builder *b, range r) {
     trie *t = b->t;
     entry *e = b->entry;
     if (r.depth && !(r.depth & 7)) sort_window(b, r.lo, r.hi, r.depth);
-    while (r.lo < r.hi && e[r.lo].len == r.depth) { /* texts that end here; the last one counts */
+    while (r.lo < r.hi && e[r.lo].len == r.depth) { /* texts that end here; the last one wins */
         t->value[r.unit] = (int32_t)b->ids[e[r.lo++].at];
-        if (r.unit) t->unit[r.unit].link |= TRIE_VALUE; /* not at the root: empty texts */
+        if (r.unit) t->unit[r.unit].link |= TRIE_VALUE; /* not at the root, where empty texts end */
     }
     if (r.lo == r.hi) return true;
 
@@ -276,7 +277,7 @@ bool ggtok_trie_build(trie *t, const uint8_t *arena, const uint32_t *off, const 
     t->value = ggtok_mem_alloc(mem_mul(b.cap_units, sizeof *t->value));
     bool ok = b.entry && b.spare && t->unit && t->value;
 
-    /* The first block holds the root, at index 0, and nothing may be placed on it. */
+    /* The first block holds the root at index 0, where no other unit may be placed. */
     if (ok) ok = add_block(&b, &b.open[0]);
     if (ok) {
         b.n_open = 1;
@@ -297,7 +298,7 @@ bool ggtok_trie_build(trie *t, const uint8_t *arena, const uint32_t *off, const 
     if (!ok) {
         ggtok_trie_free(t);
     } else {
-        /* Give back what is left over; failing to shrink is harmless. */
+        /* Release unused memory; a failure to shrink is harmless. */
         trie_unit *unit = ggtok_mem_realloc(t->unit, t->n_units * sizeof *unit);
         if (unit) t->unit = unit;
         int32_t *value = ggtok_mem_realloc(t->value, t->n_units * sizeof *value);

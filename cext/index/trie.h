@@ -1,22 +1,22 @@
 /*
- * A byte trie in one flat array: texts -> ids, for longest-match and
- * all-prefixes questions. Serves WPM, UGM, RWKV and PLaMo2.
+ * A byte trie in one flat array: texts -> ids, for longest-match and all-prefixes
+ * queries of WPM, UGM, RWKV and PLaMo2.
  *
- * A double array with XOR addressing: the child of unit s for byte c is unit
- * t = base(s) ^ c, and it is one if unit[t].parent == s. All children of a unit
- * thus lie in one block of 256 units (2 KB).
+ * It is a double array with XOR addressing: the child of unit s for byte c is unit
+ * t = base(s) ^ c if unit[t].parent == s. All children of a unit are therefore in
+ * one block of 256 units (2 KB).
  *
  *   unit:  link  [ has value : 1 | tail : 1 | base : 30 ]
- *          parent  index of the unit it is a child of (TRIE_FREE: none)
+ *          parent  index of the parent unit (TRIE_FREE: none)
  *
- * A unit below which only one text is left is a tail: it has no children, its
- * value is that text's number, and the rest of the text is compared in place.
- * That halves the units of a real vocabulary and the time to build them. Where a
- * base would be, such a unit has the first bytes of the rest: most rests have no
- * others, or differ in these, and then the text need not be fetched.
+ * A unit below which only one text is left is a tail: it has no children, its value
+ * is that text's number, and the rest of the text is compared in place. This halves
+ * the number of units of a real vocabulary and the time to build them. In place of a
+ * base, a tail has the first bytes of the rest. Most rests have no more bytes or
+ * differ in these, and then the text isn't read.
  *
- *   tail:  link  [ 0 | 1 | : 3 | is that all? : 1 | how many : 2 | bytes : 24 ]
- * Any bytes may occur in a text, NUL included.
+ *   tail:  link  [ 0 | 1 | : 3 | whole rest? : 1 | number of bytes : 2 | bytes : 24 ]
+ * Texts may contain any bytes, NUL included.
  */
 #ifndef GGTOK_TRIE_H
 #define GGTOK_TRIE_H
@@ -31,7 +31,7 @@
 enum {
     TRIE_HEAD = 3,
     TRIE_HEAD_N = 24
-}; /* most bytes of a rest in a link; where their number is */
+}; /* maximum bytes of a rest in a link; the bit where their number begins */
 
 typedef struct trie_unit {
     uint32_t link, parent;
@@ -39,31 +39,31 @@ typedef struct trie_unit {
 
 typedef struct trie {
     trie_unit *unit;      /* unit[0] is the root */
-    int32_t *value;       /* for each unit: id, where it has a value or is a tail */
+    int32_t *value;       /* for each unit that has a value or is a tail: the id */
     size_t n_units;       /* a multiple of 256 */
-    const uint8_t *arena; /* the texts, as given to ggtok_trie_build */
+    const uint8_t *arena; /* the texts, as passed to ggtok_trie_build */
     const uint32_t *off;
 } trie;
 
 /*
- * Builds the trie of the n texts whose numbers are in `ids`; a text's number is
- * its value. Of equal texts the last one in `ids` counts; empty ones are
- * skipped. With `tails` the arena and the offsets must outlive the trie; without,
- * there are no tails and nothing refers to them. False: out of memory (or more
- * than 2^30 units); the trie is then empty and ggtok_trie_free is still allowed.
+ * Builds the trie of the n texts whose numbers are in `ids`; a text's number is its
+ * value. Of equal texts the last in `ids` wins; empty texts are skipped. With `tails`
+ * the arena and the offsets must outlive the trie; without, there are no tails and the
+ * trie doesn't refer to them. False: out of memory (or more than 2^30 units); the trie
+ * is then empty, and ggtok_trie_free is still allowed.
  */
 bool ggtok_trie_build(trie *t, const uint8_t *arena, const uint32_t *off, const uint32_t *ids,
                       size_t n, bool tails);
 void ggtok_trie_free(trie *t);
 
-/* Child of unit s (not a tail) for byte c, or 0: the root is nobody's child. */
+/* The child of unit s (not a tail) for byte c, or 0, the root, which is no unit's child. */
 static inline uint32_t trie_child(const trie *t, uint32_t s, uint8_t c) {
     uint32_t next = (t->unit[s].link & TRIE_BASE) ^ c;
     return t->unit[next].parent == s ? next : 0;
 }
 
-/* At a tail unit reached after `depth` bytes: does p[0..n) begin with the
- * rest of its text? Returns the rest's length (0: the text ends at the unit), or SIZE_MAX. */
+/* At a tail unit reached after `depth` bytes: returns the length of the rest of its text if p[0..n)
+ * begins with it (0: the text ends at the unit), or SIZE_MAX. */
 static inline size_t trie_tail(const trie *t, uint32_t s, size_t depth, const uint8_t *p,
                                size_t n) {
     uint32_t link = t->unit[s].link, head = link >> TRIE_HEAD_N & TRIE_HEAD;
@@ -76,13 +76,14 @@ static inline size_t trie_tail(const trie *t, uint32_t s, size_t depth, const ui
     size_t at = t->off[i] + depth, rest = t->off[i + 1] - at;
     if (rest > n) return SIZE_MAX;
     const uint8_t *text = t->arena + at;
-    for (size_t k = head; k < rest; k++) { /* mostly short, and different from the start */
+    for (size_t k = head; k < rest;
+         k++) { /* mostly short; mismatches are mostly in the first byte */
         if (text[k] != p[k]) return SIZE_MAX;
     }
     return rest;
 }
 
-/* Length of the longest text that p[0..n) begins with, its id in *id; 0 if there is none. */
+/* The length of the longest text with which p[0..n) begins, and its id in *id; 0 if there is none. */
 static inline size_t trie_longest(const trie *t, const uint8_t *p, size_t n, int32_t *id) {
     const trie_unit *unit = t->unit;
     uint32_t s = 0, link = unit[0].link, hit = 0;

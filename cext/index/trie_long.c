@@ -1,11 +1,11 @@
 #include "index/trie_long.h"
 
-typedef struct link { /* a unit to be given its failure link */
+typedef struct link { /* a unit that needs a failure link */
     uint32_t unit, parent;
     uint8_t byte; /* leads from parent to unit */
 } link;
 
-/* From unit s over one more byte, with failure links; the root if nothing fits. */
+/* Follows failure links from unit s until one has a child for byte c; the root if none has. */
 static inline uint32_t advance(const trie_long *l, uint32_t s, uint8_t c) {
     for (;;) {
         uint32_t next = trie_child(&l->t, s, c);
@@ -14,11 +14,11 @@ static inline uint32_t advance(const trie_long *l, uint32_t s, uint8_t c) {
     }
 }
 
-/* All units but the root, those of less depth first; *n of them. Two walks, one to count
- * and one to place them: files can make this table large. NULL: out of memory. */
+/* All units except the root, sorted by depth; *n is their number. It takes two walks, one to count
+ * and one to place the units, since files can make this table large. NULL: out of memory. */
 static link *list_units(trie_long *l, const uint8_t *reversed, const uint32_t *off, size_t n_texts,
                         size_t *n) {
-    const uint32_t counted = 0; /* in l->fail, for now */
+    const uint32_t counted = 0; /* a temporary mark in l->fail */
     size_t deepest = 0;
     for (size_t i = 0; i < n_texts; i++) {
         if (off[i + 1] - off[i] > deepest) deepest = off[i + 1] - off[i];
@@ -29,7 +29,8 @@ static link *list_units(trie_long *l, const uint8_t *reversed, const uint32_t *o
         uint32_t s = 0;
         for (uint32_t k = off[i], depth = 1; k < off[i + 1]; k++, depth++) {
             s = trie_child(&l->t, s, reversed[k]);
-            place[depth + 1] += l->fail[s] == TRIE_FREE; /* else another text leads here too */
+            place[depth + 1] +=
+                l->fail[s] == TRIE_FREE; /* otherwise it was counted for another text */
             l->fail[s] = counted;
         }
     }

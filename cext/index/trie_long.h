@@ -1,11 +1,11 @@
 /*
- * The long texts of a trie, found at all places of a text at once.
+ * The long texts of a trie, found at all positions of a text in one pass.
  *
- * A walk from each place costs places times depth: 80 KB of "a" with a token of as
- * many and a "b" after them is three billion steps. So where a trie has texts
- * longer than TRIE_WALK, walks stop there, and this finds the others: the automaton
- * of Aho and Corasick for these texts reversed, which reads the text once, from its
- * end. A vocabulary without such texts pays nothing. docs/design/tries.md has the argument.
+ * A separate walk from each position costs positions times depth: for 80 KB of "a" and a
+ * token of 80 KB of "a" with a "b" at the end, three billion steps. So walks stop after
+ * TRIE_WALK bytes, and an automaton finds the longer texts: that of Aho and Corasick for
+ * the long texts reversed, which reads the text once, from its end. Vocabularies without
+ * such texts pay nothing. docs/design/tries.md has the argument.
  */
 #ifndef GGTOK_TRIE_LONG_H
 #define GGTOK_TRIE_LONG_H
@@ -15,32 +15,32 @@
 enum { TRIE_WALK = 256 };
 
 typedef struct trie_long {
-    trie t; /* the long texts, last byte first, no tails; unit NULL: there are none */
-    /* Beside each unit, the longest of what its bytes begin with (they are the last
-     * read, so these all are prefixes of the text): */
-    uint32_t *fail; /* shorter than itself, in the trie; the root if nothing is */
-    uint32_t *hit;  /* itself included, a text; 0: none */
+    trie t; /* the long texts, reversed, no tails; unit NULL: there are none */
+    /* For each unit, the longest prefix of its bytes (in text order, so these are prefixes of the
+     * text from here) that is: */
+    uint32_t *fail; /* shorter than the unit, and a unit of the trie; otherwise the root */
+    uint32_t *hit;  /* a long text, possibly the unit itself; 0: none */
     const uint32_t *off;
 } trie_long;
 
-/* Takes what ggtok_trie_build takes; the offsets must outlive it. False: out of memory;
+/* Takes the arguments of ggtok_trie_build; the offsets must outlive the trie. False: out of memory;
  * ggtok_trie_long_free is still allowed. */
 bool ggtok_trie_long_build(trie_long *l, const uint8_t *arena, const uint32_t *off,
                            const uint32_t *ids, size_t n);
 void ggtok_trie_long_free(trie_long *l);
 
-/* Into hits->data[i], for each i < n: the unit of the longest long text that
- * p[i..n) begins with, or 0. False: out of memory. */
+/* Sets hits->data[i], for each i < n, to the unit of the longest long text with which p[i..n)
+ * begins, or 0. False: out of memory. */
 bool ggtok_trie_long_find(const trie_long *l, const uint8_t *p, size_t n, idbuf *hits);
 
-/* The text of a hit: its number, its length. */
+/* The number of a hit's text, and its length in *len. */
 static inline int32_t trie_long_id(const trie_long *l, uint32_t hit, size_t *len) {
     int32_t id = l->t.value[hit];
     *len = l->off[id + 1] - l->off[id];
     return id;
 }
 
-/* The next shorter long text at that place, or 0. */
+/* The next shorter long text at the same position, or 0. */
 static inline uint32_t trie_long_shorter(const trie_long *l, uint32_t hit) {
     return l->hit[l->fail[hit]];
 }
@@ -50,8 +50,8 @@ static inline bool trie_long_for(const trie_long *l, size_t n) {
     return l->t.unit && n > TRIE_WALK;
 }
 
-/* trie_longest at p[i..n), long texts included: t's, of which l has the long ones.
- * `hits` is for p[0..n), or NULL where trie_long_for says so. */
+/* trie_longest at p[i..n), long texts included; l holds the long texts of t. `hits` is for p[0..n),
+ * or NULL if trie_long_for is false. */
 static inline size_t trie_longest_at(const trie *t, const trie_long *l, const int32_t *hits,
                                      const uint8_t *p, size_t i, size_t n, int32_t *id) {
     if (!hits) return trie_longest(t, p + i, n - i, id);

@@ -10,7 +10,7 @@ bool ggtok_guard_begin(text_guard *g, const ggtok_range *trusted, size_t n_trust
     memset(g->source.data, 0, n);
     g->source.n = n;
     size_t low = 0, high = n_trusted;
-    while (low < high) { /* the first range that doesn't end before the fragment */
+    while (low < high) { /* finds the first range that ends after the start of the fragment */
         size_t middle = low + (high - low) / 2;
         if (trusted[middle].end <= pos)
             low = middle + 1;
@@ -58,7 +58,7 @@ void ggtok_guard_clear(text_guard *g) {
     g->text.n = g->trusted.n = 0;
 }
 
-/* The fragment's bytes that source[begin..end) is; an empty range stands before source[begin]. */
+/* The source of source[begin..end) in the fragment; an empty range is before source[begin]. */
 static ggtok_range origin_of(const text_guard *g, size_t begin, size_t end) {
     if (!g->origin) return (ggtok_range){begin, end};
     if (begin < end) return (ggtok_range){g->origin[begin].begin, g->origin[end - 1].end};
@@ -66,7 +66,7 @@ static ggtok_range origin_of(const text_guard *g, size_t begin, size_t end) {
     return (ggtok_range){at, at};
 }
 
-/* Room for the sources of n more bytes. */
+/* Makes room for the sources of n more bytes. */
 static bool reserve_sources(text_guard *g, size_t n) {
     if (!g->spans || g->text.n + n <= g->from_cap) return true;
     size_t cap = g->text.n + n + g->text.n / 2 + 256;

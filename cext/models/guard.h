@@ -1,23 +1,23 @@
 /*
  * Tokens that only trusted text may give.
  *
- * A chat template's text is trusted, what people say in it is not: from that no token may come
- * that ends a turn or begins one. The partition looks for such tokens in trusted text alone
- * (special/partition.h), but raw text may give them too: merges may have one as their result,
- * a unigram or longest-match model may have one among its tokens, and normalizing may make one
- * of other letters. So a fragment whose ids hold one is encoded again, by rules that pass over
+ * The text of a chat template is trusted; messages in it are not: they must not give tokens
+ * that begin or end a turn. Partition finds such tokens in trusted text only
+ * (special/partition.h), but raw text may give them, too: a merge may have one as its result, a
+ * unigram or longest-match model may have one among its tokens, and normalization may make one
+ * of other letters. So a fragment whose ids contain one is encoded again, by rules that skip
  * such a token wherever a byte of its text is not trusted:
  *
- *   SPM, BPE     it is the result of no merge, and a character that is one goes by its bytes
- *   WPM, RWKV    it is no match: the next shorter token is
- *   UGM, PLaMo   no path leads over it
+ *   SPM, BPE     no merge makes it, and a character that is one falls back to bytes
+ *   WPM, RWKV    it doesn't match; the next shorter token is tried
+ *   UGM, PLaMo   no path contains it
  *
- * Encoding a fragment this way, without caches, can also tell where each token comes from: see
- * text_guard's `spans` and docs/design/offsets.md.
+ * Encoding a fragment in this way, without caches, can also record where each token comes from:
+ * see text_guard's `spans` and docs/design/offsets.md.
  *
- * Where that leaves text without tokens the guard notes the token, and encoding is an error.
- * Text that no token stands for still becomes the unknown token, unless that one ends
- * generation. Where no token is passed over, the ids are the usual ones.
+ * If that leaves text without tokens, the guard records the refused token, and encoding fails.
+ * Text that no token matches still becomes the unknown token, unless that one ends generation.
+ * If no token is skipped, the ids are the usual ones.
  */
 #ifndef GGTOK_GUARD_H
 #define GGTOK_GUARD_H
@@ -27,51 +27,53 @@
 
 typedef struct text_guard {
     const vocab *v;
-    uint32_t reserved;     /* attributes of the tokens that only trusted text gives */
-    int32_t refused;       /* a token that there was no way around, or GGTOK_NO_TOKEN */
-    bytebuf source;        /* the fragment's bytes: is it trusted? */
-    bytebuf text, trusted; /* what a model makes of it before it looks for tokens: likewise */
-    size_t *foreign;       /* text.n + 1: of the bytes before it, those that aren't trusted */
+    uint32_t reserved; /* attributes of the tokens that only trusted text gives */
+    int32_t refused;   /* a token that couldn't be avoided, or GGTOK_NO_TOKEN */
+    bytebuf source;    /* for each byte of the fragment: is it trusted? */
+    bytebuf text,
+        trusted;     /* the transformed text in which the model finds tokens; the same for it */
+    size_t *foreign; /* text.n + 1: number of untrusted bytes before each byte */
     size_t cap;
-    bool spans;                /* are sources recorded? */
-    const uint8_t *bytes;      /* then: what `source` is about */
-    const ggtok_range *origin; /* and where each byte of that lies in the fragment; NULL: there */
-    ggtok_range *from;         /* where each byte of `text` comes from, likewise */
+    bool spans;                /* are sources recorded? If so: */
+    const uint8_t *bytes;      /* the bytes that `source` describes */
+    const ggtok_range *origin; /* the range of each of them in the fragment; NULL: itself */
+    ggtok_range *from;         /* the range of each byte of `text` in the fragment */
     size_t from_cap;
-    ggtok_span *made; /* of the ids, in their order */
+    ggtok_span *made; /* the spans of the ids, in their order */
     size_t n_made, made_cap;
 } text_guard;
 
-/* A new fragment text[pos..pos + n), given where the text is trusted. False: out of memory. */
+/* Starts a new fragment text[pos..pos + n), given the trusted ranges of the text. False: out of
+ * memory. */
 bool ggtok_guard_begin(text_guard *g, const ggtok_range *trusted, size_t n_trusted, size_t pos,
                        size_t n);
 void ggtok_guard_free(text_guard *g);
 size_t ggtok_guard_bytes(const text_guard *g);
 
-/* The same for all of a fragment of n bytes, which is trusted: its ids are the usual ones, and
+/* The same for a fragment of n bytes that is trusted as a whole: its ids are the usual ones, and
  * their spans are recorded. */
 bool ggtok_guard_record(text_guard *g, const vocab *v, const uint8_t *fragment, size_t n);
 
 /* Is all of source[from..from + n) trusted? */
 bool ggtok_guard_trusts(const text_guard *g, size_t from, size_t n);
 
-/* The model's text: emptied; with more bytes of one kind; complete. False: out of memory. */
+/* Clears the model's text; completes it. False: out of memory. */
 void ggtok_guard_clear(text_guard *g);
 bool ggtok_guard_seal(text_guard *g);
 
-/* More bytes: those that source[from..from + len) becomes (each is its own, where they are the
- * same); those that come from source[begin..end) together; those that are added before
- * source[at]. */
+/* Append bytes to the model's text: those that source[from..from + len) becomes (each byte is its own
+ * source if they are equal); those that source[begin..end) becomes as a whole; those that are added
+ * before source[at]. */
 bool ggtok_guard_put(text_guard *g, const void *p, size_t n, size_t from, size_t len);
 bool ggtok_guard_put_all(text_guard *g, const void *p, size_t n, bool trusted, size_t begin,
                          size_t end);
 bool ggtok_guard_add(text_guard *g, const void *p, size_t n, size_t at);
 
-/* The next id is that of text[at..at + n), or of source[begin..end). False: out of memory. */
+/* Records the span of the next id: text[at..at + n), or source[begin..end). False: out of memory. */
 bool ggtok_guard_made(text_guard *g, size_t at, size_t n);
 bool ggtok_guard_made_of(text_guard *g, size_t begin, size_t end);
 
-/* The last id recorded also comes from what was dropped after it, up to source[end]. */
+/* Extends the last id's span over what was dropped after it, up to source[end]. */
 static inline void ggtok_guard_extend(text_guard *g, size_t end) {
     if (g->spans) g->made[g->n_made - 1].end = (int64_t)end;
 }
@@ -84,18 +86,18 @@ static inline bool guard_allows(const text_guard *g, int32_t id, size_t from, si
     return id < 0 || !(g->v->attr[id] & g->reserved) || g->foreign[from] == g->foreign[from + n];
 }
 
-/* Notes what had no other token. */
+/* Records a token that has no alternative. */
 static inline void guard_refuse(text_guard *g, int32_t id) {
     if (g->refused < 0) g->refused = id;
 }
 
-/* The unknown token stands for text[from..from + n). */
+/* The unknown token represents text[from..from + n). */
 static inline void guard_unknown(text_guard *g, int32_t id, size_t from, size_t n) {
     if (id >= 0 && ggtok_vocab_is_eog(g->v, id) && !guard_allows(g, id, from, n))
         guard_refuse(g, id);
 }
 
-/* trie_longest_at of the guard's text, of the tokens that are allowed. */
+/* trie_longest_at in the guard's text, among the tokens that are allowed. */
 size_t ggtok_guard_longest(const text_guard *g, const trie *t, const trie_long *l,
                            const int32_t *hits, size_t i, int32_t *id);
 

@@ -1,16 +1,16 @@
 /*
  * hybriddna: a BPE vocabulary in which <dna>...</dna> encloses a sequence of
- * bases, six to a token. Everything outside goes to BPE.
+ * bases, six to a token. Everything outside is encoded by BPE.
  *
- * Here the tags may be ordinary text: where they are special tokens, the
- * partition has taken them out already and nothing below finds any.
+ * In this code the tags are ordinary text: if they are special tokens, partition
+ * has already cut them out and none are found below.
  */
 #include "models/model.h"
 #include "unicode/space_mark.h"
 
 enum { K = 6, N_KMERS = 1 << 2 * K };
 
-/* K-mers of the four bases by number, two bits a base: nearly all there are. */
+/* The k-mers of the four bases (nearly all), as numbers with two bits for each base. */
 typedef struct dna_model {
     void *bpe;
     int32_t kmer[N_KMERS]; /* -1: no such token */
@@ -19,13 +19,13 @@ typedef struct dna_model {
 typedef struct dna_scratch {
     void *bpe;
     bytebuf spaced;
-    bytebuf trusted, origin; /* the guard's, of `spaced`; origin: of ggtok_range */
+    bytebuf trusted, origin; /* for each byte of `spaced`: the guard's data; origin: ggtok_range */
 } dna_scratch;
 
 static const char OPEN[] = "<dna>", CLOSE[] = "</dna>";
 
 static int32_t find_kmer(const vocab *v, const uint8_t kmer[K]) {
-    uint8_t key[K + 3]; /* keys end in U+E000, which keeps them apart from ordinary tokens */
+    uint8_t key[K + 3]; /* keys end in U+E000, which distinguishes them from ordinary tokens */
     memcpy(key, kmer, K);
     memcpy(key + K, "\xEE\x80\x80", 3);
     return ggtok_vocab_find(v, key, sizeof key);
@@ -80,7 +80,7 @@ static void *dna_scratch_new(const vocab *v, const void *model) {
     return s;
 }
 
-/* Where `what` begins in text[from..n), or n. */
+/* The offset of `what` in text[from..n), or n. */
 static size_t find(const uint8_t *text, size_t n, size_t from, const char *what, size_t len) {
     while (n - from >= len) {
         const uint8_t *p = memchr(text + from, what[0], n - from - len + 1);
@@ -91,7 +91,7 @@ static size_t find(const uint8_t *text, size_t n, size_t from, const char *what,
     return n;
 }
 
-/* A base in either case; anything else has bit 7. */
+/* The number of a base in upper or lower case; anything else has bit 7 set. */
 static uint8_t base_number(uint8_t c) {
     switch (c & 0xDF) {
     case 'A': return 0;
@@ -102,7 +102,7 @@ static uint8_t base_number(uint8_t c) {
     }
 }
 
-/* Under a guard the text is all of s->spaced. */
+/* With a guard, the text is all of s->spaced. */
 static bool allows(const model_call *call, int32_t id, const uint8_t *p, size_t n) {
     const dna_scratch *s = call->scratch;
     const text_guard *g = call->guard;
@@ -110,7 +110,7 @@ static bool allows(const model_call *call, int32_t id, const uint8_t *p, size_t 
     return !memchr(s->trusted.data + (p - s->spaced.data), 0, n);
 }
 
-/* Appends an id for which no other stands. False: out of memory. */
+/* Appends an id that has no alternative. False: out of memory. */
 static bool push(const model_call *call, int32_t id, const uint8_t *p, size_t n) {
     if (!allows(call, id, p, n)) guard_refuse(call->guard, id);
     if (!idbuf_push(call->out, id)) return false;
@@ -119,7 +119,7 @@ static bool push(const model_call *call, int32_t id, const uint8_t *p, size_t n)
     return !call->guard || ggtok_guard_made_of(call->guard, at, at + n);
 }
 
-/* `find` of a tag that may be the token `id`. */
+/* `find` for a tag that is allowed to be the token `id`. */
 static size_t find_tag(const model_call *call, const uint8_t *text, size_t n, size_t from,
                        const char *tag, size_t len, int32_t id) {
     size_t at = find(text, n, from, tag, len);
@@ -127,12 +127,12 @@ static size_t find_tag(const model_call *call, const uint8_t *text, size_t n, si
     return at;
 }
 
-/* BPE's answer for a part of the text. */
+/* Encodes a part of the text by BPE. */
 static ggtok_status encode_rest(const model_call *rest, const dna_scratch *s, const uint8_t *text,
                                 size_t n) {
     text_guard *g = rest->guard;
     if (!g) return ggtok_model_bpe.encode(rest, text, n);
-    bytebuf source = g->source; /* BPE reads this part's */
+    bytebuf source = g->source; /* BPE uses the source of this part */
     const ggtok_range *origin = g->origin;
     g->source.data = s->trusted.data + (text - s->spaced.data);
     g->source.n = n;
@@ -144,7 +144,7 @@ static ggtok_status encode_rest(const model_call *rest, const dna_scratch *s, co
     return status;
 }
 
-/* One token for each six bases, upper-cased; the last is filled up with A. */
+/* Appends one token for each six bases, upper-cased; the last is padded with A. */
 static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int32_t oov) {
     const dna_model *m = call->model;
     uint8_t base[256];
@@ -169,7 +169,7 @@ static bool push_kmers(const model_call *call, const uint8_t *seq, size_t n, int
     return true;
 }
 
-/* Of each byte of s->spaced, into s->trusted what the guard says of it, and its origin. */
+/* Sets s->trusted and s->origin to the guard's data for each byte of s->spaced. */
 static bool spread_trust(dna_scratch *s, text_guard *g, const uint8_t *text, size_t n,
                          bool escape) {
     s->trusted.n = s->origin.n = 0;
@@ -201,7 +201,7 @@ static ggtok_status dna_encode(const model_call *call, const uint8_t *text, size
     bool has_dna = open >= 0 && close >= 0 && oov >= 0;
     if (!has_dna && call->guard) return ggtok_model_bpe.encode_guarded(&rest, text, n);
     if (!has_dna) return ggtok_model_bpe.encode(&rest, text, n);
-    bool escape = v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]; /* between the tags too */
+    bool escape = v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]; /* between the tags, too */
     if (escape || call->guard) {
         s->spaced.n = 0;
         if (!(escape ? ggtok_space_mark_escape(&s->spaced, text, n)

@@ -1,6 +1,6 @@
 /*
- * The models: raw text -> ids. One row of operations per vocabulary type; each
- * has a file or folder of its own and keeps to these functions.
+ * The models: raw text -> ids. One row of operations for each vocabulary type; each
+ * has its own file or folder and is used only through these functions.
  */
 #ifndef GGTOK_MODEL_H
 #define GGTOK_MODEL_H
@@ -9,13 +9,13 @@
 #include "models/guard.h"
 #include "vocab/vocab.h"
 
-/* Words, or pieces, that a context's cache held, and those that had to be tokenized. */
+/* Hits and misses of a context's caches, in words or pieces. */
 typedef struct cache_counts {
     uint64_t hits, misses;
 } cache_counts;
 
-/* The spans of the ids of one fragment, assigned while they are made: see docs/design/offsets.md.
- * data[i] is id out->data[i]'s span, `base` added to the fragment's places. */
+/* The spans of the ids of one fragment, assigned as the ids are made: see docs/design/offsets.md.
+ * data[i] is the span of id out->data[i]; `base` is added to offsets in the fragment. */
 typedef struct span_buf {
     ggtok_span *data;
     size_t cap;
@@ -23,30 +23,30 @@ typedef struct span_buf {
     bool assigned; /* set by a model that has assigned all spans of its fragment */
 } span_buf;
 
-/* What one encode call hands to a model. */
+/* The arguments of one encode call of a model. */
 typedef struct model_call {
     const vocab *v;
-    const void *model;  /* what build() made; immutable */
-    void *scratch;      /* what scratch_new() made; this thread's own */
+    const void *model;  /* made by build(); immutable */
+    void *scratch;      /* made by scratch_new(); owned by this thread */
     bool after_special; /* the text starts the input or follows a special token */
     idbuf *out;         /* ids are appended here */
     cache_counts *counts;
     ggtok_error *err;
-    interrupt *interrupt; /* NULL: nobody is asked */
-    text_guard *guard;    /* encode_guarded's; else NULL */
-    span_buf *spans;      /* for `encode` to assign, if it can; NULL: not asked for */
+    interrupt *interrupt; /* NULL: never stops */
+    text_guard *guard;    /* for encode_guarded; else NULL */
+    span_buf *spans;      /* for `encode` to assign, if it can; NULL: no spans wanted */
 } model_call;
 
-/* A place in raw text between two characters, both well-formed. No other character that a
- * model may read reaches across it, or across the beginning of the first. */
+/* A position in raw text between two well-formed characters. Nothing that a model may read as one
+ * character crosses it, or crosses the beginning of the first. */
 typedef struct model_place {
     const uint8_t *text;
     size_t start, at;       /* text[start..at) is the first, text[at..] begins with the second */
     uint32_t before, after; /* their code points */
 } model_place;
 
-/* Raw text and the ids that `encode` made of it; spans[n_ids] is where these come from, `base` added
- * to the text's places. */
+/* Raw text, the ids that `encode` made of it, and their spans, to be assigned; `base` is added to
+ * offsets in the text. */
 typedef struct model_source {
     const uint8_t *text;
     size_t n;
@@ -65,17 +65,17 @@ typedef struct model_ops {
     void (*scratch_free)(void *scratch);                     /* NULL is allowed */
     /* Appends the ids of text[0..n), n >= 1, any bytes. */
     ggtok_status (*encode)(const model_call *call, const uint8_t *text, size_t n);
-    /* The same under call->guard, whose source the text is. */
+    /* The same with call->guard, whose source is the text. */
     ggtok_status (*encode_guarded)(const model_call *call, const uint8_t *text, size_t n);
-    /* Finds spans by the ids' lengths, for an `encode` that does not assign them. False if these don't
-     * tell, or there is no memory: encode_guarded does. NULL: always. */
+    /* Finds spans from the lengths of the ids, if `encode` doesn't assign them. False if these aren't
+     * sufficient or memory runs out; use encode_guarded then. NULL: always false. */
     bool (*place)(const model_call *call, const model_source *source);
     size_t (*cache_bytes)(const void *scratch); /* NULL: there is no cache */
-    /* Are the ids of any text that has this place those of its two parts? May say no wrongly.
-     * NULL: always no. */
+    /* Are the ids of every text with this position those of its two parts? May return false wrongly.
+     * NULL: always false. */
     bool (*may_cut)(const vocab *v, const void *model, void *scratch, const model_place *place);
     /* Were two models, of vocabularies with the same tokens and flags, built from the same merges
-     * and charsmap? NULL: a model of this kind is built from tokens and flags alone. */
+     * and charsmap? NULL: models of this type depend only on tokens and flags. */
     bool (*same)(const void *a, const void *b);
 } model_ops;
 

@@ -1,10 +1,10 @@
 /*
- * RWKV: the longest token, again and again, over bytes.
+ * RWKV: repeatedly takes the longest token, over bytes.
  *
- * A token that crosses the place between two characters holds them side by side, or
- * parts of them. Where none does, the text is cut: what is longest before the
- * place does not depend on what is after it, and the search begins anew there.
- * Pieces seen before are looked up.
+ * A token that crosses the position between two characters contains the two side by side,
+ * or parts of them. Where no token can do so, the text is cut: the longest token before
+ * the position doesn't depend on what follows, and the search restarts there. The pieces
+ * are cached.
  */
 #include "index/trie_long.h"
 #include "models/bpe/cuts.h"
@@ -13,14 +13,14 @@
 #include "models/words.h"
 #include "vocab/rwkv_text.h"
 
-/* A "digit" as llama.cpp reads it, where char is signed: bytes from 0x80 up are
- * less than 'a'. Modulo 256. */
+/* A "digit" as llama.cpp reads it, with signed char: bytes from 0x80 on are less than
+ * 'a'. Modulo 256. */
 static uint8_t hex_digit(uint8_t c) {
     return (uint8_t)(c >= 'a' && c < 0x80 ? c - 'a' + 10 : c - '0');
 }
 
 bool ggtok_rwkv_unescape(bytebuf *out, const uint8_t *text, size_t n) {
-    if (!bytebuf_reserve(out, n)) return false; /* no escape is longer than what it gives */
+    if (!bytebuf_reserve(out, n)) return false; /* an escape is never shorter than what it yields */
     for (size_t i = 0; i < n; i++) {
         uint8_t c = text[i];
         if (c == '\\') {
@@ -45,12 +45,12 @@ typedef struct rwkv_model {
     bytebuf bytes; /* the unescaped texts, which the trie's tails refer to */
     uint32_t *off;
     bpe_cuts cuts;
-    uint8_t apart[1 << 16]; /* by two bytes: 1 if no token holds them side by side */
+    uint8_t apart[1 << 16]; /* by two bytes: 1 if no token contains them side by side */
 } rwkv_model;
 
 typedef struct rwkv_scratch {
     word_cache cache;
-    idbuf hits; /* of ggtok_trie_long_find */
+    idbuf hits; /* from ggtok_trie_long_find */
     tiles tiles;
 } rwkv_scratch;
 
@@ -65,17 +65,17 @@ static void rwkv_free(void *model) {
     ggtok_mem_free(m);
 }
 
-/* Two bytes as a number, the machine's way. */
+/* Two bytes as a number in native byte order. */
 static inline uint16_t two_bytes(const uint8_t *p) {
     uint16_t x;
     memcpy(&x, p, 2);
     return x;
 }
 
-/* The places within tokens, where no text that holds the token may be cut. */
+/* Records the positions inside tokens, where texts that contain them can't be cut. */
 static bool build_cuts(rwkv_model *m, size_t n_tokens) {
     const uint8_t *bytes = m->bytes.data;
-    size_t n_pairs = 0; /* beyond ASCII, about */
+    size_t n_pairs = 0; /* an estimate, beyond ASCII */
     for (size_t i = 1; i < m->bytes.n; i++) {
         n_pairs += (bytes[i] | bytes[i - 1]) >= 0x80 && !utf8_continues(bytes[i]);
     }
@@ -110,7 +110,7 @@ static ggtok_status rwkv_build(const vocab *v, const gguf *g, const ggtok_load_o
         ids[id] = id;
     }
     if (!build_cuts(m, v->n_tokens)) goto fail;
-    /* Texts that differ may unescape to the same bytes: the last one has them. */
+    /* Different texts may unescape to the same bytes: the last one wins. */
     if (!ggtok_trie_build(&m->t, m->bytes.data, m->off, ids, v->n_tokens, true) ||
         !ggtok_trie_long_build(&m->longs, m->bytes.data, m->off, ids, v->n_tokens)) {
         goto fail;
@@ -147,10 +147,10 @@ static void *rwkv_scratch_new(const vocab *v, const void *model) {
 }
 
 /*
- * Where no token is a prefix of the text, the unknown id stands for one byte. llama.cpp
- * does so only if no token even begins with that byte; where a token's first
- * bytes are there but no token is complete, it emits id 0 and starts the text
- * over, for ever (until memory runs out). We treat that byte like the others.
+ * If no token is a prefix of the text, the unknown id represents one byte. llama.cpp does
+ * so only if no token even begins with that byte; if it reads a prefix of a token but no
+ * whole token, it emits id 0 and starts over at the same byte, forever (until memory runs
+ * out). We treat that byte like the others.
  */
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
@@ -179,16 +179,16 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
 
 /* ---- cutting ---- */
 
-/* A walk along the text: a character, if it is well-formed, or else a byte at a time. */
+/* A walk along the text: by character if it is well-formed, else by byte. */
 typedef struct cutter {
     const rwkv_model *m;
     const uint8_t *text;
     size_t n;
-    size_t at;     /* where the next character begins */
-    uint32_t last; /* the one before, as next_char gives it */
+    size_t at;     /* start of the next character */
+    uint32_t last; /* the previous character, from next_char */
 } cutter;
 
-#define STRAY 0xFF000000u /* and a byte: no character's last byte is FF */
+#define STRAY 0xFF000000u /* combined with a byte; no character's last byte is FF */
 
 /* The character at p, packed as in an adjacency, or a stray byte. */
 static inline uint32_t next_char(const uint8_t *p, size_t n, size_t *size) {
@@ -208,7 +208,7 @@ static inline uint32_t next_char(const uint8_t *p, size_t n, size_t *size) {
     return STRAY | c;
 }
 
-/* Does some token perhaps hold a, which ends at p, and b, which begins there? */
+/* May a token contain a, which ends at p, and b, which begins there, side by side? */
 static inline bool joined(const rwkv_model *m, uint32_t a, uint32_t b, const uint8_t *p) {
     if ((a | b) >= STRAY) return !m->apart[two_bytes(p - 1)];
     bool whole = pair_in(&m->cuts.set, a, b);
@@ -216,8 +216,8 @@ static inline bool joined(const rwkv_model *m, uint32_t a, uint32_t b, const uin
     return whole || ggtok_bpe_cuts_joins_partial(&m->cuts, a, b);
 }
 
-/* The next places to cut at, in order; less than `most` only where the text ends, which
- * is the last one. No branch depends on where pieces end. */
+/* The next cuts, in order; fewer than `most` only at the end of the text, which is the last one. No
+ * branch depends on where pieces end. */
 static size_t find_cuts(cutter *c, size_t *ends, size_t most) {
     const rwkv_model *m = c->m;
     const uint8_t *text = c->text;
@@ -293,7 +293,7 @@ static ggtok_status rwkv_encode_guarded(const model_call *call, const uint8_t *t
     return GGTOK_OK;
 }
 
-/* The unknown token stands for one byte; if its own text is met, the lengths don't add up. */
+/* The unknown token represents one byte; if its own text occurs, the lengths don't add up. */
 static bool rwkv_place(const model_call *call, const model_source *source) {
     const rwkv_model *m = call->model;
     tiles *t = &((rwkv_scratch *)call->scratch)->tiles;

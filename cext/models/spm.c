@@ -1,10 +1,10 @@
 /*
- * SPM: symbols are characters; the pair whose text is the token of best score
- * merges first, leftmost among equals. What ends as no token goes by its bytes.
+ * SPM: symbols are characters. The pair whose text is the token with the best score merges
+ * first, the leftmost of equals. A symbol that isn't a token at the end falls back to bytes.
  *
- * A merge joins two neighbours only if some token's text holds them side by side.
- * So the text may be cut wherever two characters stand together that do so in no
- * token, and each piece merged, and remembered, alone.
+ * A merge joins two neighbours only if some token's text contains them side by side. So the
+ * text can be cut between two characters that occur side by side in no token, and each piece
+ * merged, and cached, separately.
  */
 #include "index/adjacency.h"
 #include "models/model.h"
@@ -17,7 +17,7 @@
 
 typedef struct spm_model {
     adjacency pairs; /* in any token's text */
-    bool unordered;  /* a score is NaN: order is the heap's own, so nothing may be cut */
+    bool unordered;  /* a score is NaN: the heap determines the order, so nothing can be cut */
     int32_t byte_id[256];
 } spm_model;
 
@@ -28,13 +28,13 @@ typedef struct symbol { /* n == 0: merged into its left neighbour */
 
 typedef struct bigram {
     size_t left, right; /* symbols */
-    size_t n;           /* bytes of both when it was pushed */
+    size_t n;           /* bytes of both, when it was pushed */
     float score;
 } bigram;
 
 typedef struct spm_state { /* scratch */
     word_cache cache;
-    bytebuf text;  /* the fragment with a space in front, or with its spaces escaped */
+    bytebuf text;  /* the fragment with a space before it, or with its spaces escaped */
     bytebuf piece; /* one piece, spaces escaped */
     tiles tiles;
     symbol *symbols;
@@ -45,8 +45,8 @@ typedef struct spm_state { /* scratch */
 
 #define NO_SYMBOL SIZE_MAX
 
-/* A token's last character may be cut short: it then matches where the text ends
- * in the same way, and only there. */
+/* A token's last character may be incomplete: it then matches only at the end of a text that ends
+ * in the same way. */
 static void add_pairs(adjacency *pairs, gguf_view text) {
     uint32_t before = 0;
     for (size_t i = 0, len; i < text.n; i += len) {
@@ -56,7 +56,7 @@ static void add_pairs(adjacency *pairs, gguf_view text) {
     }
 }
 
-/* ---- the vocabulary's part ---- */
+/* ---- the immutable model ---- */
 
 static void model_free(void *model) {
     spm_model *m = model;
@@ -111,8 +111,8 @@ static void *scratch_new(const vocab *v, const void *model) {
     return s;
 }
 
-/* A token, or its bytes; where a byte has no token (llama.cpp aborts), the unknown
- * token stands for it, if there is one. */
+/* Appends a token, or its bytes. If a byte has no token (llama.cpp aborts), the unknown token
+ * represents it, if there is one. */
 static void emit(const model_call *call, const uint8_t *p, size_t n, int32_t id) {
     const spm_model *m = call->model;
     idbuf *out = call->out;
@@ -126,7 +126,7 @@ static void emit(const model_call *call, const uint8_t *p, size_t n, int32_t id)
     }
 }
 
-/* The same for text that the guard forbids to be the token. */
+/* The same for text that the guard may forbid to be the token. */
 static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int32_t id) {
     const spm_model *m = call->model;
     text_guard *g = call->guard;
@@ -146,11 +146,11 @@ static bool emit_guarded(const model_call *call, const uint8_t *p, size_t n, int
     return true;
 }
 
-/* ---- few symbols: look for the best pair each time ---- */
+/* ---- few symbols: search for the best pair each time ---- */
 
 enum { SHORT = 24 };
 
-typedef struct short_word { /* by position; a merged symbol keeps its leftmost one */
+typedef struct short_word { /* indexed by position; a merged symbol keeps its leftmost one */
     const vocab *v;
     const uint8_t *p;
     size_t start[SHORT + 1];
@@ -201,8 +201,8 @@ static void merge_short(const model_call *call, const uint8_t *p, short_word *w,
 
 /* ---- many symbols: llama.cpp's queue, which is libstdc++'s heap ---- */
 
-/* Does x come out after y? False for NaN, either way: then the heap's own moves
- * decide, and so they are libstdc++'s below. */
+/* Does x come out after y? False both ways for NaN: then the moves of the heap decide, so those below
+ * are libstdc++'s. */
 static inline bool after(const bigram *x, const bigram *y) {
     return x->score < y->score || (x->score == y->score && x->left > y->left);
 }
@@ -219,7 +219,7 @@ static bigram heap_pop(bigram *heap, size_t *n) {
     bigram top = heap[0], x = heap[--*n];
     size_t len = *n, hole = 0, child = 0;
     if (!len) return top;
-    while (child < (len - 1) / 2) { /* down to a leaf, then x up from there */
+    while (child < (len - 1) / 2) { /* sift down to a leaf, then x up from there */
         child = 2 * (child + 1);
         if (after(&heap[child], &heap[child - 1])) child--;
         heap[hole] = heap[child];
@@ -253,7 +253,7 @@ static bool try_pair(const model_call *call, const uint8_t *p, size_t left, size
 }
 
 static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t n) {
-    enum { STEP = 8 }; /* bytes that are as much work */
+    enum { STEP = 8 }; /* one merge is as much work as this many bytes */
     spm_state *s = call->scratch;
     size_t count = 0, n_heap = 0;
     if (n > s->symbols_cap) {
@@ -279,7 +279,7 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
         if (interrupted(call->interrupt, STEP)) return GGTOK_ERR_STOPPED;
         bigram b = heap_pop(s->heap, &n_heap);
         symbol *left = &sym[b.left], *right = &sym[b.right];
-        if (!left->n || !right->n || left->n + right->n != b.n) continue; /* out of date */
+        if (!left->n || !right->n || left->n + right->n != b.n) continue; /* stale */
         left->n = b.n;
         right->n = 0;
         left->next = right->next;
@@ -301,7 +301,7 @@ static ggtok_status merge_long(const model_call *call, const uint8_t *p, size_t 
     return GGTOK_OK;
 }
 
-/* ---- a piece, a fragment ---- */
+/* ---- pieces and fragments ---- */
 
 /* Merges a piece whose spaces are escaped. */
 static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t n) {
@@ -319,7 +319,7 @@ static ggtok_status merge_piece(const model_call *call, const uint8_t *p, size_t
     return GGTOK_OK;
 }
 
-/* A piece that the cache does not hold. */
+/* Encodes a piece that the cache lacks. */
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
     spm_state *s = call->scratch;
@@ -333,10 +333,9 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     return st;
 }
 
-/* Writes where the pieces of text[from..n) end, at most `max` (> 8); text[from] begins one.
- * A place that is none is written, too, and then overwritten: where to cut can't be
- * predicted, so no branch depends on it. Texts are cut, and looked up, before their
- * spaces are escaped. */
+/* Writes the ends of the pieces of text[from..n), at most `max` (> 8); text[from] begins a piece.
+ * Positions that aren't ends are written, too, and then overwritten: cuts are unpredictable, so no
+ * branch depends on them. Texts are cut, and looked up, before their spaces are escaped. */
 static size_t cut_pieces(const adjacency *pairs, const uint8_t *text, size_t n, size_t from,
                          size_t *ends, size_t max) {
     size_t count = 0, len;
@@ -367,7 +366,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     bytebuf *own = &s->text;
     own->n = 0;
     if (m->unordered || ggtok_utf8_valid_prefix(text, n) < n) {
-        /* A lead byte before a space takes part of its mark along, so here the
+        /* A lead byte before a space includes part of the space's mark, so here the
          * spaces must be escaped first. */
         if ((prefix && !bytebuf_append(own, SPACE_MARK, 3)) ||
             !ggtok_space_mark_escape(own, text, n)) {
@@ -396,7 +395,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
     return st;
 }
 
-/* In one piece, all its spaces escaped. */
+/* Encodes the text as one piece, with all spaces escaped. */
 static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
     text_guard *g = call->guard;
     bool prefix = call->after_special && call->v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX];
@@ -414,7 +413,7 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
 
 /* ---- spans ---- */
 
-/* A byte that fell back to its token, or to the unknown one, is one byte. */
+/* A byte that fell back to its token, or to the unknown one, is one byte long. */
 static bool measure(const vocab *v, const spm_model *m, tiles *t) {
     if (t->len) return true;
     if (!(t->len = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *t->len)))) return false;
@@ -423,7 +422,7 @@ static bool measure(const vocab *v, const spm_model *m, tiles *t) {
     for (int b = 0; b < 256; b++) {
         int32_t id = m->byte_id[b], unk = v->special[GGTOK_UNK];
         if (id >= 0 && vocab_text(v, (uint32_t)id).n > 1) t->len[id] = 1;
-        if (id < 0 && unk >= 0) t->len[unk] = TILE_ASK; /* or its own text */
+        if (id < 0 && unk >= 0) t->len[unk] = TILE_ASK; /* one byte, or its own text */
     }
     t->clean = ggtok_vocab_find(v, SPACE_MARK, SPACE_MARK_BYTES) >= 0;
     return true;

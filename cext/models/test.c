@@ -1,9 +1,9 @@
-/* test: llama.cpp's stand-in for a vocabulary, a hash of every five bytes. */
+/* test: llama.cpp's stand-in for a vocabulary, which hashes every five bytes. */
 #include "base/cpu.h"
 #include "models/model.h"
 #include "vocab/keys.h"
 
-enum { CHUNK = 5, HASH_BITS = 28 }; /* all that five bytes take of llama.cpp's 32 */
+enum { CHUNK = 5, HASH_BITS = 28 }; /* all of llama.cpp's 32 bits that five bytes can set */
 
 static ggtok_status test_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
                                void **model, ggtok_error *err) {
@@ -21,11 +21,11 @@ static void test_free(void *model) {
 
 static void *test_scratch_new(const vocab *v, const void *model) {
     (void)v, (void)model;
-    return ggtok_mem_zalloc(1); /* nothing to remember, but NULL would mean failure */
+    return ggtok_mem_zalloc(1); /* no state, but NULL would mean failure */
 }
 
-/* Modulo n by two multiplications: x / n == x * factor >> shift for all x < 2^HASH_BITS, as
- * factor is above 2^shift / n by less than 1, and x * n below 2^shift. */
+/* Modulo n by two multiplications: x / n == x * factor >> shift for all x < 2^HASH_BITS, since
+ * factor exceeds 2^shift / n by less than 1, and x * n is below 2^shift. */
 typedef struct modulo {
     uint32_t n, factor;
     unsigned shift;
@@ -48,12 +48,12 @@ static int32_t id_of(modulo m, const uint8_t *p, size_t n) {
 #ifdef CPU_DISPATCH
 #include <immintrin.h>
 
-/* Ids of four chunks at a time, one in each 64 bits. Returns of how many bytes. */
+/* Hashes four chunks at a time, each in 64 bits. Returns the number of bytes hashed. */
 TARGET_AVX2 static size_t chunks_avx2(modulo m, const uint8_t *p, size_t n, int32_t *ids) {
     enum { HALF = 2 * CHUNK, LOAD = 16 };
 #define CHUNKS(a) a, a + 1, a + 2, a + 3, a + 4, -1, -1, -1
     const __m256i spread = _mm256_setr_epi8(CHUNKS(0), CHUNKS(CHUNK), CHUNKS(0), CHUNKS(CHUNK));
-    /* (a * 31 + b), (c * 31 + d), e; and these by 31^3, 31, 1 */
+    /* (a * 31 + b), (c * 31 + d), e; then multiplied by 31^3, 31, 1 */
     const __m256i by_bytes = _mm256_set1_epi64x(1ll << 32 | 0x011F011F);
     const __m256i by_pairs = _mm256_set1_epi64x(1ll << 32 | 31 << 16 | 31 * 31 * 31);
     const __m256i low = _mm256_set1_epi64x(UINT32_MAX),
@@ -96,7 +96,7 @@ static ggtok_status test_encode(const model_call *call, const uint8_t *text, siz
     return GGTOK_OK;
 }
 
-/* A chunk's id is its hash: there is no other. */
+/* A chunk's id is its hash; there is no alternative. */
 static ggtok_status test_encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
     text_guard *g = call->guard;
     size_t first = call->out->n;

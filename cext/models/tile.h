@@ -1,58 +1,58 @@
 /*
- * Laying ids along the text that they come from, by their lengths: see docs/design/offsets.md.
+ * Assigns spans to ids from the lengths of their texts: see docs/design/offsets.md.
  */
 #ifndef GGTOK_TILE_H
 #define GGTOK_TILE_H
 
 #include "models/model.h"
 
-/* Bytes of the text that a token takes, spaces unescaped; TILE_ASK: it doesn't tell, or takes more.
- * One byte, so that those of a large vocabulary are not far from the processor. */
+/* The bytes of the text that a token takes, spaces unescaped. TILE_ASK: unknown, or too many. One
+ * byte, so that the lengths of a large vocabulary fit in the processor's caches. */
 typedef uint8_t tile_length;
 enum { TILE_ASK = UINT8_MAX };
 typedef struct tiles {
-    tile_length *len; /* [n_tokens]; NULL as long as nobody asked */
-    bool clean;       /* no id is that of less than its length tells */
-    bool whole;       /* no token, or what follows the U+2581 that it begins with, begins inside a
-                      character: no word is divided there */
+    tile_length *len; /* [n_tokens]; NULL: not computed yet */
+    bool clean;       /* no id represents less than its length */
+    bool whole; /* no token (after a leading U+2581) begins inside a character: words are never
+                      divided there */
 } tiles;
 
-/* What becomes of a text before its bytes are tokens'. */
+/* How a text is transformed before it is tokenized. */
 typedef struct tile_text {
-    bool escape;     /* a space is U+2581 */
-    bool prefix;     /* which also stands before the text, */
+    bool escape;     /* spaces become U+2581 */
+    bool prefix;     /* U+2581 is added before the text, */
     bool mark_lines; /* or before each line that doesn't begin with one */
-    bool repair;     /* characters are in their shortest forms, bad bytes U+FFFD */
+    bool repair;     /* characters get their shortest forms; malformed bytes become U+FFFD */
 } tile_text;
 
-/* The unknown id may be none, or beyond the vocabulary, where a file names no other. */
+/* The unknown id may be -1 or out of range if the file doesn't name it. */
 bool ggtok_tile_are_tokens(const vocab *v, const int32_t *ids, size_t n);
 
-/* The ids from `first` on, which `encode` has appended, as the source of spans that are assigned from text[0..n) to
- * call->spans. False: there is no memory, or one is no token. */
+/* Describes the ids from `first` on, which `encode` appended for text[0..n), and their spans in
+ * call->spans. False: out of memory, or an id is no token. */
 bool ggtok_tile_source(const model_call *call, const uint8_t *text, size_t n, size_t first,
                        model_source *source);
 
-/* The length of a text in which U+2581 stands for a space, or TILE_ASK. */
+/* The length of a text in which U+2581 represents a space, or TILE_ASK. */
 tile_length ggtok_tile_length(gguf_view text, bool escape);
 
-/* Assigns all spans: the text is the tokens' bytes with spaces unescaped. False: their
- * lengths don't add up to that. */
+/* Assigns all spans, assuming that the text is the tokens' bytes with spaces unescaped. False: the
+ * lengths don't add up to it. */
 bool ggtok_tile(const tiles *t, const model_source *source, bool prefix);
 
-/* The same where the text isn't as it will be; a length that isn't the text's is one byte's. False
- * if the lengths don't add up, or interrupted. */
+/* The same for a text that is transformed first. A token whose length differs from its text's
+ * represents one byte. False if the lengths don't add up, or interrupted. */
 bool ggtok_tile_walk(const model_call *call, const tiles *t, const model_source *source,
                      tile_text kind);
 
-/* Lengths of tokens of words, each of which begins with a U+2581, likewise: the unknown one's isn't
- * known. False: out of memory. */
+/* The same lengths for vocabularies whose words each begin with U+2581; that of the unknown token is
+ * unknown. False: out of memory. */
 bool ggtok_tile_measure_words(tiles *t, const vocab *v);
 
-/* Is there a U+2581 in the text? */
+/* Does the text contain U+2581? */
 bool ggtok_tile_holds_mark(const uint8_t *text, size_t n);
 
-/* Is the text well-formed, and no U+2581 in it? */
+/* Is the text well-formed, without U+2581? */
 bool ggtok_tile_is_plain(const uint8_t *text, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * whitespace: a BPE vocabulary whose text is first cut at white space, which is
+ * whitespace: a BPE vocabulary whose text is first split at white space, which is
  * dropped, and lower-cased if the vocabulary says so.
  */
 #include "models/model.h"
@@ -9,7 +9,7 @@
 typedef struct ws_scratch {
     void *bpe;
     bytebuf segment;
-    bytebuf trusted, origin; /* the guard's; origin: of ggtok_range */
+    bytebuf trusted, origin; /* for each byte of `segment`: the guard's data; origin: ggtok_range */
 } ws_scratch;
 
 static ggtok_status ws_build(const vocab *v, const gguf *g, const ggtok_load_options *options,
@@ -45,12 +45,12 @@ static void *ws_scratch_new(const vocab *v, const void *model) {
     return s;
 }
 
-/* BPE's answer for a segment. */
+/* Encodes a segment by BPE. */
 static ggtok_status encode_segment(const model_call *part, const ws_scratch *s) {
     const bytebuf *segment = &s->segment;
     text_guard *g = part->guard;
     if (!g) return ggtok_model_bpe.encode(part, segment->data, segment->n);
-    bytebuf source = g->source; /* BPE reads the segment's */
+    bytebuf source = g->source; /* BPE uses the segment's source */
     const uint8_t *bytes = g->bytes;
     g->source = s->trusted;
     g->bytes = segment->data;
@@ -62,8 +62,8 @@ static ggtok_status encode_segment(const model_call *part, const ws_scratch *s) 
     return status;
 }
 
-/* What the guard is to know of the last `size` bytes of the segment, which text[at..at + len)
- * became. False: out of memory. */
+/* Records the guard's data for the last `size` bytes of the segment, whose source is
+ * text[at..at + len). False: out of memory. */
 static bool note_origin(ws_scratch *s, const text_guard *g, size_t at, size_t len, size_t size) {
     bytebuf *trusted = &s->trusted, *origin = &s->origin;
     if (!bytebuf_reserve(trusted, size)) return false;
@@ -80,7 +80,7 @@ static bool note_origin(ws_scratch *s, const text_guard *g, size_t at, size_t le
     return true;
 }
 
-/* A space that is to be escaped is none in llama.cpp's eyes any more. */
+/* A space that is going to be escaped no longer counts as white space in llama.cpp. */
 static bool is_space(const vocab *v, uint32_t cpt) {
     if (cpt < 0x80) {
         return (cpt == ' ' && !v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES]) || (cpt >= 9 && cpt <= 13);

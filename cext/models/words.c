@@ -13,14 +13,14 @@ const uint8_t *ggtok_words_pad(bytebuf *pad, const uint8_t *text, size_t n, size
 }
 
 /*
- * A group of words goes through the cache at a time: first each word's key and set are computed
- * and the set is fetched, then the entries are read, while the next group's sets are on the way.
+ * Words are looked up in groups: first each word's key and set are computed and the set is
+ * prefetched; then the entries are read, while the next group's sets are prefetched.
  */
 enum { GROUP = 32, GROUP_IDS = GROUP * (WORD_WIDE_IDS + 1) };
 
-/* What a word is looked for with. Words that are not for the short table have a key that
- * it never holds, as no length is 255, and their piece_hash or ggtok_long_hash in its other
- * half. */
+/* The look-up of one word. A word that doesn't belong in the short table has NOT_SHORT as key[1],
+ * which the table never contains since no length is 255, and its piece_hash or ggtok_long_hash as
+ * key[0]. */
 typedef struct probe {
     uint64_t key[2];
     const word_short *set;
@@ -28,11 +28,11 @@ typedef struct probe {
 
 #define NOT_SHORT UINT64_MAX /* key[1] */
 
-/* Words text[starts[i]..ends[i]), or, without `starts`, each beginning where the one before it
- * ends, the first at `from`. */
+/* Words text[starts[i]..ends[i]); or, without `starts`, each begins at the end of the previous one,
+ * the first at `from`. */
 typedef struct word_list {
     const uint8_t *text;
-    size_t n, from; /* bytes that may be read */
+    size_t n, from; /* n: readable bytes */
     const size_t *starts, *ends;
     size_t count;
     size_t *made; /* call->out->n after each word, or NULL */
@@ -42,7 +42,7 @@ static inline size_t word_start(const word_list *w, size_t i) {
     return w->starts ? w->starts[i] : i ? w->ends[i - 1] : w->from;
 }
 
-/* Drops the first n words. */
+/* Discards the first n words. */
 static inline void words_skip(word_list *w, size_t n) {
     if (n) w->from = w->ends[n - 1];
     w->ends += n;
@@ -55,7 +55,7 @@ static inline size_t group_of(const word_list *w) {
     return w->count < GROUP ? w->count : GROUP;
 }
 
-/* The probes of the next group of words, whose entries are fetched meanwhile. */
+/* Computes the probes of the next group of words and prefetches their sets. */
 ALWAYS_INLINE void prepare(const word_cache *cache, probe *probes, const word_list *w) {
     const size_t count = group_of(w);
     size_t next = w->from;
@@ -83,12 +83,12 @@ ALWAYS_INLINE void prepare(const word_cache *cache, probe *probes, const word_li
     }
 }
 
-/* The cache has grown: the sets of probes not yet read have moved. */
+/* After the cache has grown: finds the moved sets of the probes not read yet. */
 static void find_sets_again(const word_cache *cache, probe *probes, size_t from, size_t n) {
     for (size_t i = from; i < n; i++) probes[i].set = word_short_set(cache, probes[i].key);
 }
 
-/* ggtok_word_cache_get of a word whose set and the one next to it don't hold it. */
+/* ggtok_word_cache_get for a word that isn't in its set or the next one. */
 static bool find_elsewhere(word_cache *cache, const probe *at, const uint8_t *word, size_t n,
                            size_t room, idbuf *out) {
     const uint64_t *key = at->key;
@@ -100,7 +100,7 @@ static bool find_elsewhere(word_cache *cache, const probe *at, const uint8_t *wo
     if (n > WORD_SHORT && room > PIECE_MAX) {
         return ggtok_word_cache_get_piece(cache, word, n, key[0], out);
     }
-    return ggtok_word_cache_get(cache, word, n, room, out); /* where the text ends */
+    return ggtok_word_cache_get(cache, word, n, room, out); /* at the end of the text */
 }
 
 /* Appends the ids of such a word. */
@@ -166,7 +166,7 @@ ggtok_status ggtok_words_encode(const model_call *call, word_cache *cache, word_
 ggtok_status ggtok_words_encode_spans(const model_call *call, word_cache *cache, word_fn encode,
                                       const uint8_t *text, size_t n, const size_t *starts,
                                       const size_t *ends, size_t count, size_t *made) {
-    /* Twice, so that what isn't asked for costs nothing. */
+    /* Two calls, each compiled for its case, so that `made` costs nothing if it isn't wanted. */
     if (!made) {
         return words_at(call, cache, encode, (word_list){text, n, 0, starts, ends, count, NULL});
     }

@@ -1,10 +1,10 @@
 /*
- * The automata that gen/pretok_dfa.py writes to dfa.inc, run over a piece: each cut is where
- * the pattern's leftmost-first match ends (docs/design/pretokenizers.md).
+ * Runs the automata that gen/pretok_dfa.py writes to dfa.inc. Each cut is the end of the pattern's
+ * leftmost-first match (docs/design/pretokenizers.md).
  */
 #include "pretok/scan.h"
 
-/* The cell for the character at p, not ASCII; *len gets its length. */
+/* The cell for the non-ASCII character at p; *len is its length. */
 static inline unsigned decode_cell(const pretok_scanner *self, unsigned state, const uint8_t *p,
                                    size_t *len) {
     const uint8_t *q = p;
@@ -23,7 +23,7 @@ static bool known_failure(const pretok_stage *st, size_t at) {
     return st->memo[0] <= at && at <= st->memo[1] && st->memo[1] != 0;
 }
 
-/* End of the match that starts at pos, or pos if none does. */
+/* The end of the match that starts at pos, or pos if none does. */
 static size_t match_at(const pretok_scanner *self, const uint8_t *text, size_t pos, size_t end,
                        pretok_stage *st) {
     size_t p = pos, saved = pos, loop = end;
@@ -48,7 +48,7 @@ static size_t match_at(const pretok_scanner *self, const uint8_t *text, size_t p
     }
 }
 
-/* No match starts at pos: the first place after it where one does (it ends at
+/* No match starts at pos. Returns the first position after it where one does (it ends at
  * *match_end), or end. */
 static size_t gap_end(const pretok_scanner *self, const uint8_t *text, size_t pos, size_t end,
                       pretok_stage *st, size_t *match_end) {
@@ -77,13 +77,13 @@ size_t ggtok_pretok_dfa_cut(const pretok_scanner *self, const uint8_t *text, pre
         ends[n++] = first = p = st->match_end;
         st->match_end = 0;
     }
-    /* Of the match being read: the last end met, and where it went into memo_state. */
+    /* For the current match: its last possible end, and where it entered memo_state. */
     size_t saved = p, loop = end;
     unsigned state = 0;
     while (n < max && first < end) {
         unsigned cell = 0;
         size_t len = 1;
-        /* ASCII, nothing to note: no branch depends on where words end. Each
+        /* ASCII with nothing to record: no branch depends on where words end. Each
          * step writes at most one end. */
         size_t stop = p + (end - p < max - n ? end - p : max - n);
         while (p < stop) {

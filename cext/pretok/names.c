@@ -1,20 +1,20 @@
 /*
- * The values of tokenizer.ggml.pre: one row each. Columns: the name; the
- * LLAMA_VOCAB_PRE_TYPE_* that llama.cpp (b11549, llama-vocab.cpp) maps it to, as
- * the row's source; what the name sets besides; the scanners, in order.
+ * The values of tokenizer.ggml.pre, one row each. Columns: the name; the
+ * LLAMA_VOCAB_PRE_TYPE_* that llama.cpp (b11549, llama-vocab.cpp) maps it to, which is
+ * the row's source; flags that the name sets; the scanners, in order.
  *
  * To add a name: docs/design/pretokenizers.md, "Adding a name".
  *
- * The scanners are the rows of gen/pretok_patterns.py, and two that count. A
- * faster scanner for a pattern goes in here under its own name and takes the
- * automaton's place in the rows; the automaton stays to judge it by.
+ * The scanners are the rows of gen/pretok_patterns.py, and two that count. A faster
+ * scanner for a pattern is added here under its own name and replaces the automaton in
+ * the rows; the automaton stays as the reference for tests.
  */
 #include "pretok/windows/windows.h"
 
 #include "pretok/dfa.inc"
 
-/* The same words as an automaton, by windows. Patterns that differ in characters beyond ASCII
- * only share one's code. */
+/* Scanners that find the same words as an automaton, by windows. Patterns that differ only in
+ * characters beyond ASCII share one scanner's code. */
 #define WINDOWS(name, code) \
     static const pretok_scanner win_##name = {.cut = ggtok_pretok_cut_##code, .plain = &name}
 WINDOWS(gpt2, gpt2);
@@ -49,13 +49,13 @@ enum {
     RAW = PRETOK_RAW_UTF8,
     ESCAPE = PRETOK_ESCAPE_WHITESPACES,
     LINES = PRETOK_LINES,
-    /* Whatever has the pre type GEMMA4 has its two quirks. */
+    /* Every name of pre type GEMMA4 has its two quirks. */
     GEMMA4 = PRETOK_NEWLINE_WORDS | PRETOK_FORCE_BOS,
     MMBERT = PRETOK_NEWLINE_WORDS | PRETOK_MARK_LINES,
     CASED = PRETOK_CASED
 };
 
-/* Chains as llama.cpp has them, and where it pays the same in fewer scanners. */
+/* Chains as in llama.cpp, and, where it pays, equivalent chains of fewer scanners. */
 /* clang-format off */
 #define CHAIN_DEFAULT {&default_punctuation, &gpt2, &numbers, &digits_3}, {&win_fast_default}
 #define CHAIN_GPT2 {&gpt2}, {&win_gpt2}

@@ -6,18 +6,18 @@
 
 enum { COLUMNS = 256, WORDS = COLUMNS / 64, STATES = PRETOK_STATE + 1 };
 
-typedef struct columns { /* a set of them */
+typedef struct columns { /* a set of columns */
     uint64_t bits[WORDS];
 } columns;
 
-typedef struct stage { /* columns of the second character, by that of the first */
+typedef struct stage { /* for each column of a first character: columns of the second */
     const pretok_scanner *scanner;
     columns apart[COLUMNS];
     columns between[COLUMNS];
 } stage;
 
-/* The chain as llama.cpp has it, and the one that gives the same words by fewer scanners,
- * of which more is known: its states are those that all scanners are in together. */
+/* The chain as in llama.cpp, and the equivalent chain of fewer scanners. The latter allows more
+ * conclusions: each of its states combines the states of all scanners. */
 struct pretok_places {
     size_t n, n_fast;
     stage stage[]; /* n of the former, then n_fast of the latter */
@@ -38,19 +38,19 @@ static void keep(columns *c, const columns *those) {
 /* ---- one automaton ---- */
 
 typedef struct walk {
-    columns used;            /* what characters there are */
-    uint16_t number[STATES]; /* 1 + where a state is in the list */
-    uint16_t state[STATES];  /* those that can be reached; the first is where matches begin */
+    columns used;            /* the columns of any character */
+    uint16_t number[STATES]; /* 1 + a state's index in `state` */
+    uint16_t state[STATES];  /* the reachable states; matches begin in the first */
     size_t n;
-    columns *entered; /* by number: over which characters one gets there */
+    columns *entered; /* for each reachable state: the columns that lead to it */
 } walk;
 
-/* Does the scan go on after the character? (To `begin` and above: a new one does.) */
+/* Does the scan continue after the character? (From `begin` on: a new match begins with it.) */
 static bool goes_on(const pretok_scanner *s, unsigned cell) {
     return cell < s->begin || (cell >= PRETOK_SAVE && cell < PRETOK_STOP_HERE);
 }
 
-/* Does a match, and no longer one, end before the character? */
+/* Does a match end before the character, with no longer one possible? */
 static bool ends_match(const pretok_scanner *s, unsigned cell) {
     return cell == PRETOK_STOP_HERE || (cell >= s->begin && cell < PRETOK_SAVE);
 }
@@ -66,10 +66,10 @@ static void find_used(const pretok_scanner *s, columns *used) {
     }
     for (unsigned c = 0; c < 0x80; c++) add(used, s->ascii[c]);
     for (unsigned c = 0; c < n_classes; c++) add(used, s->class_[c]);
-    used->bits[0] &= ~(uint64_t)1; /* the column of STOP_DECODE is no character's */
+    used->bits[0] &= ~(uint64_t)1; /* the column of STOP_DECODE belongs to no character */
 }
 
-/* All states, and how they are entered. False: out of memory. */
+/* Finds all reachable states, and how they are entered. False: out of memory. */
 static bool find_states(const pretok_scanner *s, walk *w) {
     size_t cap = 0;
     w->state[w->n++] = 0;
@@ -96,8 +96,8 @@ static bool find_states(const pretok_scanner *s, walk *w) {
     return true;
 }
 
-/* Scans that are in this state before a place: before which characters do they end
- * as they do at the text's end, and before which with a match? */
+/* For scans in this state: before which characters do they end as at the end of the text (`alike`),
+ * and before which of these with a match (`matched`)? */
 static void find_ends(const pretok_scanner *s, const walk *w, unsigned state, columns *alike,
                       columns *matched) {
     bool match = ends_match(s, s->next[state + PRETOK_COLUMN_END]);
@@ -188,7 +188,7 @@ static int place_in_stage(const stage *st, uint32_t before, uint32_t after) {
         if (!is_number(before)) return PRETOK_APART;
         return is_number(after) ? PRETOK_CROSSED : PRETOK_BETWEEN;
     }
-    if (s == &ggtok_pretok_newlines) { /* a run goes on as it begins, wherever that is */
+    if (s == &ggtok_pretok_newlines) { /* the rest of a run is a run of the same kind */
         if ((before == '\n') != (after == '\n')) return PRETOK_BETWEEN;
         return before == '\n' ? PRETOK_CROSSED : PRETOK_APART;
     }

@@ -1,6 +1,7 @@
 /*
- * Between which characters a pre-tokenizer never looks: where a text may be cut without
- * moving an end of a word. docs/design/blocks.md has the argument.
+ * The positions of a text that a pre-tokenizer's decisions don't cross, judged by the two
+ * characters around them: a text can be cut there without moving the end of a word.
+ * docs/design/blocks.md has the argument.
  */
 #ifndef GGTOK_PRETOK_PLACES_H
 #define GGTOK_PRETOK_PLACES_H
@@ -9,19 +10,19 @@
 
 typedef struct pretok_places pretok_places;
 
-/* Worked out from the automata of the row, some 50 us each. NULL: out of memory. */
+/* Derived from the automata of the row, in about 50 us each. NULL: out of memory. */
 pretok_places *ggtok_pretok_places_new(const pretok_row *row);
 void ggtok_pretok_places_free(pretok_places *places); /* NULL is allowed */
 
 /*
- * What is known of each place between two code points (<= 10FFFF), whatever stands around
- * them. If it is not PRETOK_CROSSED, the words of a text are those of its parts before and
- * after the place, but that the word around it, if there is one, is two words then.
+ * What is known of a position between two code points (<= 10FFFF), whatever surrounds them. If
+ * it is not PRETOK_CROSSED, the words of a text are those of its parts before and after the
+ * position, except that a word that contains the position becomes two words.
  */
 enum {
-    PRETOK_CROSSED, /* nothing */
-    PRETOK_APART,   /* there may be a word around it */
-    PRETOK_BETWEEN  /* there is none: a word ends here */
+    PRETOK_CROSSED, /* nothing is known */
+    PRETOK_APART,   /* a word may contain the position */
+    PRETOK_BETWEEN  /* no word does: a word ends here */
 };
 int ggtok_pretok_place(const pretok_places *places, uint32_t before, uint32_t after);
 

@@ -1,6 +1,6 @@
 /*
- * Scanners: what the chains of pretok/names.c are made of. A scanner cuts a piece
- * of text into its matches and the gaps between them, both words.
+ * Scanners: the elements of the chains in pretok/names.c. A scanner cuts a piece of text
+ * into its matches and the gaps between them; both are words.
  *
  * Most are automata, written to pretok/dfa.inc by gen/pretok_dfa.py; the rest
  * count. docs/design/pretokenizers.md explains the automata.
@@ -14,15 +14,14 @@
 
 typedef struct pretok_scanner pretok_scanner;
 
-/* Cuts from st->pos on: writes at most max (>= 1) ends of pieces, ascending, and
- * moves st->pos after the last. Returns how many: at least one, since
- * st->pos < st->end on entry. */
+/* Cuts from st->pos on: writes at most max (>= 1) ends of pieces, ascending, and sets st->pos to the
+ * last. Returns their number, which is at least one, since st->pos < st->end on entry. */
 typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, pretok_stage *st,
                           size_t *ends, size_t max);
 
 /*
- * An automaton reads one column of `next` per character. Rows of `next` are
- * states; a state is the offset of its row, 0 the first. A cell is:
+ * An automaton reads one column of `next` per character. The rows of `next` are its
+ * states; a state is the offset of its row, 0 the initial one. A cell is:
  *
  *   below begin           the next state
  *   below PRETOK_SAVE     the same, and a match ended before this character,
@@ -30,7 +29,7 @@ typedef size_t pretok_cut(const pretok_scanner *self, const uint8_t *text, preto
  *   PRETOK_SAVE + state   the next state; a match ends before this character,
  *                         but a longer one may follow
  *   PRETOK_MEMO + state   the next state, which is memo_state
- *   PRETOK_STOP_HERE      a match ends before this character, no longer one can
+ *   PRETOK_STOP_HERE      a match ends before this character; no longer one can
  *   PRETOK_STOP_SAVED     no other match can end from here on
  *   PRETOK_STOP_BACK      the same, and the last match ended one character back
  *   PRETOK_STOP_DECODE    the character is not ASCII: look up its class's column
@@ -47,24 +46,25 @@ enum {
     PRETOK_NO_MEMO = 0xFFFF
 };
 
-/* What characters beyond ASCII are to a pattern: letters, marks, letters of a third class
- * (`han` in gen/pretok_patterns.py), or something else. */
+/* How a pattern classifies characters beyond ASCII: letters, marks, letters of a third class
+ * (`han` in gen/pretok_patterns.py), or others. */
 typedef struct pretok_high {
-    uint8_t leads[16];     /* bit r of [b]: the byte 0xC0 + 16 * r + b begins nothing but letters */
-    uint64_t planes[2048]; /* bit i of [2 * b]: code point 64 * b + i is a letter; of the next: it
-                              is something else; of both: it is of the third class */
+    uint8_t leads[16]; /* bit r of [b]: the byte 0xC0 + 16 * r + b begins only letters */
+    uint64_t
+        planes[2048]; /* bit i of [2 * b]: code point 64 * b + i is a letter; of [2 * b + 1]: it
+                              is another character; of both: it is a letter of the third class */
 } pretok_high;
 
 struct pretok_scanner {
     pretok_cut *cut;
     /* Automata only. */
     const uint16_t *next;
-    const uint8_t *ascii;    /* column of each byte; 0, the column of STOP_DECODE, from 0x80 on */
-    const uint8_t *class_;   /* column of each class of code points */
-    unsigned begin;          /* from this state on, copies that say that a match has just ended */
-    unsigned memo_state;     /* loop whose failures are noted in the stage, or PRETOK_NO_MEMO */
-    const pretok_high *high; /* if windows stand for it */
-    /* Windows only: the automaton for what they can't tell. */
+    const uint8_t *ascii;  /* column of each byte; from 0x80 on 0, the column of STOP_DECODE */
+    const uint8_t *class_; /* column of each class of code points */
+    unsigned begin; /* states from this one on are copies that record that a match has just ended */
+    unsigned memo_state;     /* the loop whose failures the stage records, or PRETOK_NO_MEMO */
+    const pretok_high *high; /* if windows implement it */
+    /* Windows only: the automaton for what they can't decide. */
     const pretok_scanner *plain;
 };
 
@@ -72,25 +72,26 @@ struct pretok_row {
     const char *name;   /* value of tokenizer.ggml.pre */
     const char *source; /* LLAMA_VOCAB_PRE_TYPE_* */
     unsigned flags;
-    const pretok_scanner *chain[PRETOK_MAX_CHAIN]; /* as llama.cpp has it; NULL after the last */
-    const pretok_scanner *fast[PRETOK_MAX_CHAIN];  /* the same words by fewer scanners, or NULL */
+    const pretok_scanner *chain[PRETOK_MAX_CHAIN]; /* as in llama.cpp; NULL after the last */
+    const pretok_scanner
+        *fast[PRETOK_MAX_CHAIN]; /* an equivalent chain of fewer scanners, or NULL */
 };
 
-/* Walks row->chain where ggtok_pretok_begin walks row->fast: what that is judged by. */
+/* Walks row->chain instead of row->fast: the reference for tests. */
 void ggtok_pretok_begin_plain(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
 
 pretok_cut ggtok_pretok_dfa_cut;
-pretok_cut ggtok_pretok_line_cut; /* the same, no further than the line that st->pos is in */
+pretok_cut ggtok_pretok_line_cut; /* the same, up to the end of the line at st->pos */
 
-/* Numbers (category N) in threes, counted from the right end of their run. Only
- * the right end of a group is a cut: "ab1234c" is ab1 234 c. */
+/* Cuts numbers (category N) into threes, counted from the right end of their run. Only the right
+ * end of a group is a cut: "ab1234c" becomes ab1 234 c. */
 extern const pretok_scanner ggtok_pretok_groups_right;
 
-/* Cuts before every place where the ASCII digits up to the end of their run
- * are a multiple of three: "ab1234c" is ab1 234c. */
+/* Cuts before every position from which the number of ASCII digits to the end of their run is a
+ * multiple of three: "ab1234c" becomes ab1 234c. */
 extern const pretok_scanner ggtok_pretok_groups_left;
 
-/* Lines and runs of newlines, faster than the automaton. */
+/* Cuts into lines and runs of newlines, faster than the automaton. */
 extern const pretok_scanner ggtok_pretok_newlines;
 
 #endif

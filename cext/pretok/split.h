@@ -1,17 +1,17 @@
-/* Words that the caller cuts: a ggtok_split_fn, asked and checked. */
+/* Splitting by the caller: calls a ggtok_split_fn and validates its result. */
 #ifndef GGTOK_PRETOK_SPLIT_H
 #define GGTOK_PRETOK_SPLIT_H
 
 #include "base/mem.h"
 #include "ggtok.h"
 
-typedef struct split_ends { /* room for the ends of words; all zero at first */
+typedef struct split_ends { /* a buffer for the ends of words; zero-initialized */
     size_t *data;
     size_t cap;
 } split_ends;
 
-/* Cuts text[0..n), well-formed in the wide sense: writes *count ends, ascending, none inside a
- * character, the last equal to n; asks again with more room if that is needed. */
+/* Splits text[0..n), which is well-formed in the wide sense: writes *count ends, ascending, on
+ * character boundaries, the last equal to n. Calls `split` again if it needs more room. */
 ggtok_status ggtok_split_text(ggtok_split_fn split, void *user, const uint8_t *text, size_t n,
                               split_ends *ends, size_t *count, ggtok_error *err);
 

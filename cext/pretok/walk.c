@@ -1,4 +1,4 @@
-/* A walk: the scanners of a chain, each over the pieces of the one before it. */
+/* A walk runs the scanners of a chain, each over the pieces of the previous one. */
 #include "pretok/scan.h"
 
 #include <string.h>
@@ -44,13 +44,13 @@ static size_t line_end(const uint8_t *text, size_t pos, size_t end) {
 void ggtok_pretok_begin_lines(pretok_walk *w, const pretok_row *row, const uint8_t *text,
                               size_t n) {
     begin_chain(w, chain_of(row), text, n);
-    w->stage[0].lines = !w->last && w->chain[0]->plain; /* windows see to them */
+    w->stage[0].lines = !w->last && w->chain[0]->plain; /* windows handle lines themselves */
     if (w->stage[0].lines) return;
     stage_start(&w->stage[0], 0, 0);
     w->next = 0;
 }
 
-/* Gives the first stage the next line; false: there is none. */
+/* Starts the first stage on the next line; false: there is none. */
 static bool begin_line(pretok_walk *w) {
     if (w->next == w->n) return false;
     size_t end = line_end(w->text, w->next, w->n);
@@ -71,8 +71,8 @@ size_t ggtok_pretok_line_cut(const pretok_scanner *self, const uint8_t *text, pr
 
 /* ---- words ---- */
 
-/* Hands the next piece of the scanners before stage `i` to it; false when
- * there is none. Only the stages that have run dry are touched. */
+/* Starts stage `i` on the next piece of the stages before it; false if there is none. Refills only
+ * the stages that have no pieces left. */
 static bool refill(pretok_walk *w, unsigned i) {
     const pretok_scanner *const *chain = w->chain;
     unsigned from = i;
@@ -97,8 +97,8 @@ static bool refill(pretok_walk *w, unsigned i) {
     return true;
 }
 
-/* The last scanner cuts its piece straight into `ends`; those before it
- * cut some pieces ahead. So every stage walks the text once, in text order. */
+/* The last scanner writes its cuts directly into `ends`; the others cut a few pieces ahead. So every
+ * stage walks the text once, in text order. */
 size_t ggtok_pretok_next(pretok_walk *w, size_t *ends, size_t max) {
     const pretok_scanner *scanner = w->chain[w->last];
     pretok_stage *st = &w->stage[w->last];
@@ -106,7 +106,7 @@ size_t ggtok_pretok_next(pretok_walk *w, size_t *ends, size_t max) {
     while (n < max) {
         if (st->pos == st->end && !refill(w, w->last)) break;
         n += scanner->cut(scanner, w->text, st, ends + n, max - n);
-        if (st->pos < st->end) break; /* full, or nearly: some scanners want room */
+        if (st->pos < st->end) break; /* full or nearly full: some scanners need more room */
     }
     return n;
 }

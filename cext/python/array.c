@@ -1,13 +1,13 @@
 /*
- * NumPy's C API without its headers: a table of functions in a capsule, whose places never change
- * (what is compiled against an old NumPy runs with a new one). So it isn't needed to build ggtok, and
+ * NumPy's C API without its headers: a table of functions in a capsule, whose indices never change
+ * (code compiled against an old NumPy runs with a new one). So NumPy isn't needed to build ggtok and
  * isn't imported with it.
  */
 #include "python/array.h"
 
 #include <stdatomic.h>
 
-enum { /* places in the table, and a type's number */
+enum { /* indices in the table, and type numbers */
        ARRAY_TYPE = 2,
        ARRAY_NEW = 93,
        INT32 = 5,
@@ -18,11 +18,11 @@ enum { /* places in the table, and a type's number */
 typedef PyObject *(*array_new)(void *, int, const Py_ssize_t *, int, const Py_ssize_t *, void *,
                                int, int, PyObject *);
 
-typedef struct array_object { /* how each array begins */
+typedef struct array_object { /* the beginning of each array object */
     PyObject_HEAD char *data;
 } array_object;
 
-static _Atomic(void **) table; /* once it is known, for good: NumPy can't be unloaded */
+static _Atomic(void **) table; /* set once: NumPy can't be unloaded */
 
 static void **find_table(void) {
     static const char *const modules[] = {"numpy._core._multiarray_umath", /* since NumPy 2 */

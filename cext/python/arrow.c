@@ -1,8 +1,8 @@
 /*
  * Arrow data to and from Python: the PyCapsule interface
- * (arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). A capsule holds a struct
- * of Arrow's; whoever uses it moves what is in there away, and the capsule's destructor releases
- * what nobody has moved.
+ * (arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). A capsule holds an Arrow
+ * struct. A consumer moves the struct's contents out; the capsule's destructor releases contents
+ * that nobody has moved.
  */
 #include "python/arrow.h"
 
@@ -19,7 +19,7 @@
 
 static PyObject *error_class;
 
-/* Raises it; NULL, or false. */
+/* Raises the error; returns NULL (or false). */
 static void *fail(const ggtok_error *err) {
     PyObject *args = Py_BuildValue("(y#O)", err, (Py_ssize_t)sizeof *err, Py_None);
     if (args) PyErr_SetObject(error_class, args);
@@ -27,14 +27,14 @@ static void *fail(const ggtok_error *err) {
     return NULL;
 }
 
-/* ---- in ---- */
+/* ---- import ---- */
 
-typedef struct raised { /* an exception that waits */
+typedef struct raised { /* an exception to be restored later */
     PyObject *type, *value, *traceback;
 } raised;
 
-/* Without the GIL: releasing may wait for a thread of the producer's that wants it. Or it is
- * Python that releases, which must not see an exception that somebody else raised. */
+/* Releases without the GIL, since the producer's release function may wait for a thread that needs
+ * it. If the function is Python code, it must not see a pending exception. */
 static void texts_free(PyObject *capsule) {
     raised r;
     arrow_texts *texts = PyCapsule_GetPointer(capsule, TEXTS);
@@ -48,12 +48,12 @@ static void texts_free(PyObject *capsule) {
 
 typedef struct reading {
     python_call call;
-    raised raised; /* by a signal's handler */
+    raised raised; /* by a signal handler */
 } reading;
 
-static bool goes_on(void *user) {
+static bool keep_going(void *user) {
     reading *r = user;
-    if (ggtok_python_go_on(&r->call)) return true;
+    if (ggtok_python_keep_going(&r->call)) return true;
     PyEval_RestoreThread(r->call.thread);
     PyErr_Fetch(&r->raised.type, &r->raised.value, &r->raised.traceback);
     r->call.thread = PyEval_SaveThread();
@@ -64,18 +64,18 @@ const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule) {
     return PyCapsule_GetPointer(capsule, TEXTS);
 }
 
-/* What a capsule, or a pair of them, holds: taken, so that it is this call's alone. */
+/* The contents of a capsule, or of a pair of them, moved here so that only this call uses them. */
 typedef struct taken {
     bool is_array;
-    arrow_column column; /* of the array */
+    arrow_column column; /* the array's schema */
     struct ArrowArray array;
     struct ArrowArrayStream stream;
 } taken;
 
 /*
- * Under the GIL, which other libraries hold, too, when they take from the same capsule. Without a
- * GIL, threads of ggtok's are still safe from each other: see ggtok_arrow_take_array. False: an
- * exception is set.
+ * Takes the contents. Runs under the GIL, which other libraries also hold when they take from the
+ * same capsule. Without a GIL, threads of ggtok are still safe from each other: see
+ * ggtok_arrow_take_array. False: an exception is set.
  */
 static bool take(PyObject *first, PyObject *second, taken *t) {
     ggtok_error err;
@@ -94,8 +94,8 @@ static bool take(PyObject *first, PyObject *second, taken *t) {
     return array != NULL;
 }
 
-/* (a stream's capsule, None, is this the main thread) or (a schema's capsule, an array's, ...)
- * -> (capsule of texts, how many, the first row that is null or None) */
+/* (capsule of a stream, None, is this the main thread) or (capsule of a schema, of an array, ...)
+ * -> (capsule of texts, number of texts, first row that is null, or None) */
 static PyObject *read_texts(PyObject *self, PyObject *args) {
     PyObject *first, *second, *main;
     ggtok_error err;
@@ -115,11 +115,11 @@ static PyObject *read_texts(PyObject *self, PyObject *args) {
     texts->first_null = SIZE_MAX;
     reading r = {0};
     ggtok_python_leave(&r.call);
-    if (main == Py_True) texts->go_on = goes_on, texts->user = &r;
+    if (main == Py_True) texts->keep_going = keep_going, texts->user = &r;
     ggtok_status s = t.is_array ? ggtok_arrow_texts_add(texts, &t.column, &t.array, &err)
                                 : ggtok_arrow_texts_read(texts, &t.stream, &err);
     ggtok_python_return(&r.call);
-    texts->go_on = NULL;
+    texts->keep_going = NULL;
     if (s) {
         Py_DECREF(capsule);
         if (!r.raised.type) return fail(&err);
@@ -135,7 +135,7 @@ static PyObject *read_texts(PyObject *self, PyObject *args) {
     return Py_BuildValue("(NnN)", capsule, (Py_ssize_t)texts->n, null);
 }
 
-/* ---- out ---- */
+/* ---- export ---- */
 
 static void ids_free(PyObject *capsule) {
     ggtok_arrow_ids_drop(PyCapsule_GetPointer(capsule, IDS));
@@ -159,7 +159,7 @@ static void array_free(PyObject *capsule) {
     ggtok_mem_free(array);
 }
 
-/* () -> a schema's capsule */
+/* () -> capsule of a schema */
 static PyObject *schema(PyObject *self, PyObject *args) {
     (void)self, (void)args;
     struct ArrowSchema *schema = ggtok_mem_zalloc(sizeof *schema);
@@ -175,7 +175,7 @@ static PyObject *schema(PyObject *self, PyObject *args) {
     return capsule;
 }
 
-/* (capsule of ids) -> an array's capsule */
+/* (capsule of ids) -> capsule of an array */
 static PyObject *export(PyObject *self, PyObject *ids_capsule) {
     (void)self;
     arrow_ids *ids = PyCapsule_GetPointer(ids_capsule, IDS);

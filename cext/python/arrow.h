@@ -9,16 +9,16 @@
 #include "arrow/texts.h"
 
 /*
- * Appends to the Python list whose id() is `list` the functions of arrow.c, by their order
- * there. `error` is the id() of the exception class that they raise, with a ggtok_error's bytes
- * and None. False: out of memory.
+ * Appends the functions of arrow.c, in their order there, to the Python list whose id() is `list`.
+ * `error` is the id() of the exception class that they raise, with a ggtok_error's bytes and None.
+ * False: out of memory.
  */
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
 
-/* The texts in what arrow.c's `read_texts` gave; NULL with an exception set if it didn't give that. */
+/* The texts in a capsule made by arrow.c's `read_texts`; for any other, NULL with an exception set. */
 const arrow_texts *ggtok_py_arrow_texts(PyObject *capsule);
 
-/* What arrow.c's `export` takes; NULL with an exception set. It takes the reference. */
+/* A capsule for arrow.c's `export`, which takes over the reference; NULL with an exception set. */
 PyObject *ggtok_py_arrow_ids(arrow_ids *ids);
 
 #endif

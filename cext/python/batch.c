@@ -1,4 +1,4 @@
-/* Batches: a tuple of texts, or a column of them, to lists, arrays or a column of ids. */
+/* Batches: a tuple or a column of texts -> lists, arrays or a column of ids. */
 #include "python/arrow.h"
 #include "python/list.h"
 #include "python/signals.h"
@@ -19,7 +19,7 @@ static PyObject *lists_of(entry *e, const int32_t *ids, const int64_t *offsets, 
     return ggtok_py_list_end(lists);
 }
 
-/* The texts of a tuple, which keeps them. NULL with an exception set: TypeError for a text that
+/* The texts of a tuple, which keeps them alive. NULL with an exception set: TypeError for a text that
  * is neither str nor bytes. */
 static ggtok_bytes *texts_of(PyObject *tuple, size_t n) {
     ggtok_bytes *texts = ggtok_mem_alloc(mem_mul(n, sizeof *texts));
@@ -43,7 +43,7 @@ static void batch_free(PyObject *capsule) {
     ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-/* A batch's result: lists, or what native/results.py makes arrays of, which own the batch then. */
+/* A batch's result: lists, or what native/results.py makes arrays of; arrays take over the batch. */
 static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_lists, bool spans) {
     const int64_t *offsets = ggtok_batch_offsets(*batch);
     const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);
@@ -64,7 +64,7 @@ static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_list
     return Py_BuildValue("(NN)", lists, arrays);
 }
 
-/* Spans in bytes to another unit, in the batch's own memory. */
+/* Converts spans from bytes to another unit, in the batch's own memory. */
 static void convert_spans(const ggtok_batch *batch, const ggtok_bytes *texts, size_t n, int unit) {
     const int64_t *offsets = ggtok_batch_offsets(batch);
     ggtok_span *spans = (ggtok_span *)ggtok_batch_spans(batch);
@@ -74,15 +74,16 @@ static void convert_spans(const ggtok_batch *batch, const ggtok_bytes *texts, si
     }
 }
 
-/* The batch is the result's afterwards. */
+/* Makes a column of the batch, which it takes over. */
 static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t n) {
     arrow_ids *ids = ggtok_arrow_ids_new(batch, texts, n);
     return ids ? ggtok_py_arrow_ids(ids) : PyErr_NoMemory();
 }
 
-/* (tuple of texts or arrow.c's, add_special, parse_special, continuation, threads, lists, is this
- * the main thread, spans: None or their unit) -> by `lists`: True: lists, with spans (lists,
- * what results.py's `spans` takes); False: what its `arrays` takes; None: arrow.c's ids. */
+/* (tuple of texts, or a capsule from arrow.c; add_special; parse_special; continuation; threads;
+ * lists; is this the main thread; spans: None or their unit) -> if `lists` is True, lists, with spans
+ * (lists, the arguments of results.py's `spans`); if False, the arguments of its `arrays`; if None, a
+ * capsule of ids for arrow.c. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -102,13 +103,13 @@ PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n
     if (arrow) options.flags |= GGTOK_COPY_TEXTS;
     int unit = args[7] == Py_None ? UNIT_BYTE : (int)PyLong_AsLong(args[7]);
     if (args[7] != Py_None) options.flags |= GGTOK_SPANS;
-    options.go_on = args[6] == Py_True ? ggtok_python_go_on : NULL;
+    options.keep_going = args[6] == Py_True ? ggtok_python_keep_going : NULL;
     options.user = &call;
     ggtok_python_leave(&call);
     ggtok_status s = ggtok_encode_batch_with(e->pool, texts, n, &options, &batch, &failed, &err);
     if (!s && unit != UNIT_BYTE) convert_spans(batch, texts, n, unit);
     ggtok_python_return(&call);
-    if (s) { /* a text may fail, too, after a signal handler has raised */
+    if (s) { /* a text may fail after a signal handler has raised */
         if (!PyErr_Occurred()) entry_fail(e, &err, failed, failed < n);
     } else if (args[5] == Py_None) {
         result = arrow_of(&batch, texts, n);

@@ -1,14 +1,14 @@
-/* Spans in code points, or in UTF-16's code units. */
+/* Converts spans to code points, or to UTF-16 code units. */
 #include "base/bits.h"
 #include "python/state.h"
 
-/* A place in the text, and the units of the characters that begin before it. */
+/* A position in the text, and the number of units of the characters that begin before it. */
 typedef struct place {
     size_t at, units;
 } place;
 
-/* The units of the characters that begin in p[0..n), which are the bytes that aren't continuation
- * bytes; in UTF-16, the first of four bytes counts twice. `room` bytes (>= n) may be read. */
+/* The units of the characters that begin in p[0..n), one for each byte that isn't a continuation
+ * byte; in UTF-16, a four-byte character counts twice. `room` bytes (>= n) are readable. */
 static size_t count_units(const uint8_t *p, size_t n, size_t room, bool utf16) {
     const uint64_t each = 0x0101010101010101u;
     size_t count = n;
@@ -32,14 +32,14 @@ static place move(const uint8_t *text, size_t n, place from, size_t to, bool utf
     return (place){to, from.units + units};
 }
 
-/* The units of a character that begins before text[at] and goes on there; else 0. */
+/* The units of a character that begins before text[at] and continues there; else 0. */
 static size_t units_inside(const uint8_t *text, size_t n, size_t at, bool utf16) {
     if (at == n || (text[at] & 0xC0) != 0x80) return 0;
     while ((text[at] & 0xC0) == 0x80) at--;
     return utf16 && text[at] >= 0xF0 ? 2 : 1;
 }
 
-/* No span begins before the one before it does. */
+/* Spans are in ascending order of their beginnings. */
 void entry_convert_spans(const char *utf8, size_t n, ggtok_span *spans, size_t n_spans, int unit) {
     const uint8_t *text = (const uint8_t *)utf8;
     bool utf16 = unit == UNIT_UTF16;

@@ -434,7 +434,7 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
         read_job(&p, PyList_GetItem(conversations, (Py_ssize_t)i), &jobs[i]);
         if (jobs[i].outcome == RAISED) goto done;
     }
-    if (!(p.shape & TEXT) && !(ctx = ggtok_pool_take(ggtok_py_pool(self), &err))) {
+    if (!(p.shape & TEXT) && !(ctx = ggtok_pool_acquire(ggtok_py_pool(self), &err))) {
         PyObject *error = ggtok_py_error(self, &err);
         if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_XDECREF(error);
@@ -446,7 +446,7 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
         if (n > 1) free_job(&jobs[i]);
     }
     if (ctx && n > 1) {
-        ggtok_pool_give(ggtok_py_pool(self), ctx);
+        ggtok_pool_release(ggtok_py_pool(self), ctx);
         ctx = NULL;
     }
     PyEval_RestoreThread(state);
@@ -460,7 +460,7 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
     }
     ggtok_py_list_end(results);
 done:
-    if (ctx) ggtok_pool_give(ggtok_py_pool(self), ctx);
+    if (ctx) ggtok_pool_release(ggtok_py_pool(self), ctx);
     for (size_t i = 0; i < n; i++) {
         free_job(&jobs[i]);
         ggtok_mem_free(jobs[i].for_python);

@@ -23,7 +23,7 @@ bool entry_ids_of(PyObject *object, PyObject **tuple, int32_t **ids, size_t *n) 
 static PyObject *decoded(entry *e, const int32_t *ids, size_t n, unsigned flags) {
     ggtok_error err;
     ggtok_bytes text;
-    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    ggtok_context *ctx = ggtok_pool_acquire(e->pool, &err);
     if (!ctx) return entry_fail(e, &err, 0, false);
     ggtok_status s;
     if (n < RELEASE_FROM) {
@@ -35,7 +35,7 @@ static PyObject *decoded(entry *e, const int32_t *ids, size_t n, unsigned flags)
     }
     PyObject *bytes = s ? entry_fail(e, &err, 0, false)
                         : PyBytes_FromStringAndSize(text.data, (Py_ssize_t)text.n);
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return bytes;
 }
 
@@ -55,7 +55,7 @@ PyObject *entry_decode(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     return bytes;
 }
 
-/* (address of int32s, how many, remove_special, unparse_special, clean_spaces) -> bytes */
+/* (address of int32s, their number, remove_special, unparse_special, clean_spaces) -> bytes */
 PyObject *entry_decode_at(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;

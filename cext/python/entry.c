@@ -1,11 +1,10 @@
 /*
- * Encode and decode as CPython functions, in the limited API (build_ffi.py says of which
- * version).
+ * Encode and decode as CPython functions, in the limited API (build_ffi.py has the version).
  *
- * A prompt of 60 bytes takes C about 150 ns; a cffi call with its conversions takes
- * three times that, and a list of new int objects as long again. So these few
- * functions read str objects in place and fill lists with int objects that they
- * keep (list.c): a token's is made once. Everything else goes through cffi.
+ * Encoding a prompt of 60 bytes takes about 150 ns in C. A cffi call with its conversions takes
+ * three times as long, and a list of new int objects as long again. So these few functions read
+ * str objects in place and fill lists with int objects that are made once for each token and kept
+ * (list.c). Everything else goes through cffi.
  *
  * Without a GIL the kept objects would need locks, so none are kept.
  */
@@ -19,7 +18,7 @@
 #include "python/state.h"
 #include "unicode/utf8.h"
 
-enum { POLL_FROM = 1 << 16 }; /* bytes: or asking for signals */
+enum { POLL_FROM = 1 << 16 }; /* bytes; shorter texts aren't interrupted */
 
 static void entry_free(entry *e) {
     if (!e) return;
@@ -49,8 +48,8 @@ PyObject *entry_fail(const entry *e, const ggtok_error *err, size_t text, bool i
 
 /* ---- arguments ---- */
 
-/* A str or bytes object's UTF-8, in place: CPython keeps it with a str (of ASCII it is the
- * object's own text). NULL with an exception set: TypeError for any other object. */
+/* The UTF-8 of a str or bytes object, in place: CPython keeps it with a str (an ASCII str is its own
+ * UTF-8). NULL with an exception set: TypeError for any other object. */
 const char *entry_text_of(PyObject *text, Py_ssize_t *n) {
     char *data;
     if (PyUnicode_Check(text)) return PyUnicode_AsUTF8AndSize(text, n);
@@ -67,10 +66,14 @@ static bool is_ascii(PyObject *text) {
 
 /* ---- large texts ---- */
 
-enum { LARGE = 1 << 15, PART = 1 << 12, TOO_LARGE = 1 << 22 }; /* characters; a spare's bytes */
-enum { ASK = (1 << 20) - 1 };                                  /* characters between signals */
+enum {
+    LARGE = 1 << 15,
+    PART = 1 << 12,
+    TOO_LARGE = 1 << 22
+}; /* LARGE, PART: characters; TOO_LARGE: bytes of a spare buffer */
+enum { ASK = (1 << 20) - 1 }; /* characters between signals */
 
-/* Appends the UTF-8 of at most PART characters. False: it has none, or there is no memory. */
+/* Appends the UTF-8 of at most PART characters. False: they have none, or out of memory. */
 static bool append_part(bytebuf *utf8, PyObject *part) {
     if (is_ascii(part)) {
         Py_ssize_t n;
@@ -90,11 +93,11 @@ static bool append_part(bytebuf *utf8, PyObject *part) {
 }
 
 /*
- * Makes the UTF-8 of a str beyond ASCII that is large, a part at a time. CPython would make it
- * in new memory three times as large, each page of which costs a fault (a fifth of the time
- * that a new text takes), and keep it with the str. That pays for a text that is encoded again:
- * for one that is met twice in a row, if it isn't too large to be kept. False: leave it to
- * text_of. True with an exception set: a signal's handler raised.
+ * Makes the UTF-8 of a large str beyond ASCII, one part at a time. CPython would make it in new
+ * memory three times as large, in which each page costs a fault (a fifth of the time of an uncached
+ * text), and keep it with the str. Keeping it pays only if the text is encoded again, so a text
+ * that occurs twice in a row is left to entry_text_of, unless it is too large to keep. False: use
+ * entry_text_of. True with an exception set: a signal handler raised.
  */
 static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
     Py_ssize_t n = PyUnicode_CheckExact(text) ? PyUnicode_GetLength(text) : 0;
@@ -112,7 +115,7 @@ static bool large_text(entry *e, PyObject *text, bytebuf *utf8) {
         ok = part && append_part(utf8, part);
         Py_XDECREF(part);
     }
-    PyErr_Clear(); /* a lone surrogate, or no memory: text_of says so */
+    PyErr_Clear(); /* a lone surrogate, or out of memory: entry_text_of reports it */
     return ok;
 }
 
@@ -126,8 +129,8 @@ static void give_large_text(entry *e, bytebuf *utf8) {
 
 /* ---- one text ---- */
 
-/* Lets other threads run while the context is used for n bytes of text, and signals end that,
- * if it takes long. */
+/* Releases the GIL while the context is used for n bytes of text, and lets signals stop that if it
+ * takes long. */
 typedef struct long_call {
     python_call call;
     bool released;
@@ -135,7 +138,7 @@ typedef struct long_call {
 
 static void call_begin(long_call *p, ggtok_context *ctx, size_t n) {
     if (n >= POLL_FROM && ggtok_python_on_main_thread())
-        ggtok_context_set_go_on(ctx, ggtok_python_go_on, &p->call);
+        ggtok_context_set_interrupt(ctx, ggtok_python_keep_going, &p->call);
     p->released = n >= RELEASE_FROM;
     if (p->released) ggtok_python_leave(&p->call);
 }
@@ -143,11 +146,11 @@ static void call_begin(long_call *p, ggtok_context *ctx, size_t n) {
 static void call_end(long_call *p, ggtok_context *ctx) {
     if (!p->released) return;
     ggtok_python_return(&p->call);
-    ggtok_context_set_go_on(ctx, NULL, NULL);
+    ggtok_context_set_interrupt(ctx, NULL, NULL);
 }
 
-/* The spans of the context's ids, of text[0..n), into a new array. False: an exception is set, or
- * else *err. */
+/* Makes a new array of the spans of the context's ids, for text[0..n). False: an exception is set, or
+ * *err. */
 static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t n_ids,
                      PyObject *unit, PyObject **out, ggtok_error *err) {
     ggtok_span *spans;
@@ -162,9 +165,9 @@ static bool spans_of(ggtok_context *ctx, const char *text, Py_ssize_t n, size_t 
     return ok;
 }
 
-/* Encodes args[0] with the flags args[1] to args[3]; on success *ids are those of a
- * context which the caller gives back, and *spans, unless that is NULL, are theirs, in the unit
- * args[4]. NULL: an exception is set. */
+/* Encodes args[0] with the flags args[1] to args[3]. On success *ids are those of the returned context,
+ * which the caller releases, and *spans, unless `spans` is NULL, are their spans in the unit args[4].
+ * NULL: an exception is set. */
 static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObject **spans) {
     ggtok_error err;
     Py_ssize_t n;
@@ -177,20 +180,20 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     const char *text = !large             ? entry_text_of(args[0], &n)
                        : PyErr_Occurred() ? NULL
                                           : (const char *)utf8.data;
-    ggtok_context *ctx = text ? ggtok_pool_take(e->pool, &err) : NULL;
+    ggtok_context *ctx = text ? ggtok_pool_acquire(e->pool, &err) : NULL;
     if (!ctx) {
         if (text) entry_fail(e, &err, 0, false);
         give_large_text(e, &utf8);
         return NULL;
     }
     if (large) n = (Py_ssize_t)utf8.n;
-    /* What has arrived while the text was converted: call_begin would lose it. */
+    /* Handle signals that arrived while the text was converted, which call_begin would lose. */
     if ((size_t)n >= POLL_FROM && PyErr_CheckSignals()) {
         give_large_text(e, &utf8);
-        ggtok_pool_give(e->pool, ctx);
+        ggtok_pool_release(e->pool, ctx);
         return NULL;
     }
-    ggtok_context_set_choice(ctx, choice);
+    ggtok_context_set_special_choice(ctx, choice);
     long_call p;
     call_begin(&p, ctx, (size_t)n);
     ggtok_status s = ggtok_encode(ctx, text, (size_t)n, flags, ids, &err);
@@ -198,12 +201,12 @@ static ggtok_context *run(entry *e, PyObject *const *args, ggtok_ids *ids, PyObj
     bool ok = !s && (!spans || spans_of(ctx, text, n, ids->n, args[4], spans, &err));
     give_large_text(e, &utf8);
     if (ok) return ctx;
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     if (!PyErr_Occurred()) entry_fail(e, &err, 0, false);
     return NULL;
 }
 
-/* How many arguments each takes is its one caller's business: native/tokenizer.py. */
+/* The only caller, native/tokenizer.py, passes the right number of arguments to each. */
 
 /* (text, add_special, parse_special, continuation) -> list of int */
 static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
@@ -213,7 +216,7 @@ static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     ggtok_context *ctx = run(e, args, &ids, NULL);
     if (!ctx) return NULL;
     PyObject *list = entry_list_of(e, ids.data, ids.n);
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return list;
 }
 
@@ -225,7 +228,7 @@ static PyObject *encode_array(PyObject *self, PyObject *const *args, Py_ssize_t 
     ggtok_context *ctx = run(e, args, &ids, NULL);
     if (!ctx) return NULL;
     PyObject *array = ggtok_python_array_of(ids.data, ids.n);
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return array;
 }
 
@@ -238,7 +241,7 @@ static PyObject *encode_spans(PyObject *self, PyObject *const *args, Py_ssize_t 
     ggtok_context *ctx = run(e, args, &ids, &spans);
     if (!ctx) return NULL;
     PyObject *list = entry_list_of(e, ids.data, ids.n);
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     PyObject *both = list ? PyTuple_Pack(2, list, spans) : NULL;
     Py_XDECREF(list);
     Py_DECREF(spans);
@@ -261,8 +264,8 @@ static PyObject *parts_of(const ggtok_parts *parts) {
     return ggtok_py_list_end(list);
 }
 
-/* (str, flags, the ranges' bytes, also the parts) -> list of int, or (that, list of a
- * ggtok_part's fields): ggtok_encode_trusted */
+/* (str, flags, the ranges as bytes, return parts?) -> list of int, or (list of int, list of the fields
+ * of each ggtok_part): ggtok_encode_trusted */
 static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -277,9 +280,9 @@ static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_
     if (!text || PyErr_Occurred() || PyBytes_AsStringAndSize(args[2], &packed, &n_packed)) {
         return NULL;
     }
-    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    ggtok_context *ctx = ggtok_pool_acquire(e->pool, &err);
     if (!ctx) return entry_fail(e, &err, 0, false);
-    const ggtok_range *ranges = (const void *)packed; /* bytes objects are aligned for them */
+    const ggtok_range *ranges = (const void *)packed; /* bytes objects are sufficiently aligned */
     size_t n_ranges = (size_t)n_packed / sizeof *ranges;
     long_call p;
     call_begin(&p, ctx, (size_t)n);
@@ -293,7 +296,7 @@ static PyObject *encode_trusted(PyObject *self, PyObject *const *args, Py_ssize_
         result = entry_list_of(e, ids.data, ids.n);
         if (result && args[3] == Py_True) result = Py_BuildValue("(NN)", result, parts_of(&parts));
     }
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return result;
 }
 
@@ -304,7 +307,7 @@ static PyObject *count(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     ggtok_ids ids;
     ggtok_context *ctx = run(e, args, &ids, NULL);
     if (!ctx) return NULL;
-    ggtok_pool_give(e->pool, ctx);
+    ggtok_pool_release(e->pool, ctx);
     return PyLong_FromSize_t(ids.n);
 }
 
@@ -315,7 +318,7 @@ static PyObject *clear(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     SELF;
     (void)args, (void)n_args;
     ggtok_pool_clear(e->pool);
-    if (KEEP) { /* it still has a text in it */
+    if (KEEP) { /* it still holds a text */
         ggtok_mem_free(e->spare.data);
         e->spare = (bytebuf){0};
     }
@@ -331,28 +334,28 @@ static PyObject *cache_info(PyObject *self, PyObject *const *args, Py_ssize_t n_
                          (unsigned long long)info.bytes);
 }
 
-/* ---- a text in parts ---- */
+/* ---- a text in blocks ---- */
 
 #define LOAN "ggtok.loan"
 
 static void loan_free(PyObject *loan) {
     PyObject *self = PyCapsule_GetContext(loan);
     SELF;
-    ggtok_pool_give(e->pool, PyCapsule_GetPointer(loan, LOAN));
+    ggtok_pool_release(e->pool, PyCapsule_GetPointer(loan, LOAN));
     Py_DECREF(self);
 }
 
-/* () -> a context, given back when it is freed. A call to give it back might not be reached: a
- * signal handler may raise between any two steps of Python's. */
+/* () -> a context, which is released when this object is freed. An explicit call might not be reached:
+ * a signal handler can raise between any two steps of Python code. */
 static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)args, (void)n_args;
     ggtok_error err;
-    ggtok_context *ctx = ggtok_pool_take(e->pool, &err);
+    ggtok_context *ctx = ggtok_pool_acquire(e->pool, &err);
     if (!ctx) return entry_fail(e, &err, 0, false);
     PyObject *loan = PyCapsule_New(ctx, LOAN, NULL);
     if (!loan) {
-        ggtok_pool_give(e->pool, ctx);
+        ggtok_pool_release(e->pool, ctx);
         return NULL;
     }
     Py_INCREF(self);
@@ -361,8 +364,8 @@ static PyObject *take(PyObject *self, PyObject *const *args, Py_ssize_t n_args) 
     return loan;
 }
 
-/* (what take() gave, address of a text, its bytes, flags) -> the bytes of its ids, int32s; with
- * GGTOK_SPANS of its spans */
+/* (a context from take(), address of a text, its bytes, flags) -> its ids as the bytes of int32s, or
+ * with GGTOK_SPANS their spans as bytes */
 static PyObject *encode_part(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;
     (void)n_args;
@@ -388,7 +391,7 @@ static PyObject *encode_part(PyObject *self, PyObject *const *args, Py_ssize_t n
                                      (Py_ssize_t)(ids.n * sizeof *ids.data));
 }
 
-/* (the same) -> how many of its bytes may be encoded alone: ggtok_safe_cut */
+/* (the same) -> how many bytes can be encoded by themselves: ggtok_safe_cut */
 static PyObject *safe_cut(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)self, (void)n_args;
     ggtok_context *ctx = PyCapsule_GetPointer(args[0], LOAN);

@@ -1,6 +1,6 @@
 /*
- * Lists of ids. The int object of each id is made once and kept. Most of the time of a list is
- * waiting for these objects to reach the processor's cache, so they are prefetched.
+ * Lists of ids. The int object of each id is made once and kept. Making a list is mostly waiting for
+ * these objects to be loaded into the processor's caches, so they are prefetched.
  */
 #include "python/list.h"
 #include "python/state.h"
@@ -12,13 +12,13 @@ enum {
     ASK = (1 << 20) - 1 /* ids between signals */
 };
 
-/* Prefetches the address of a later id's object, and the object of an id between here and there. */
+/* Prefetches the address of a later id's object, and the object of an id in between. */
 static inline void fetch(PyObject *const *ints, uint32_t n_ints, int32_t later, int32_t id) {
     if ((uint32_t)later < n_ints) PREFETCH(&ints[later]);
     if ((uint32_t)id < n_ints) PREFETCH(ints[id]);
 }
 
-/* An id's int object, which is kept, and a new reference to it. */
+/* Makes and keeps the int object of an id; returns a new reference. */
 static PyObject *new_int(entry *e, int32_t id) {
     PyObject *number = PyLong_FromLong(id);
     if (number && (uint32_t)id < e->n_ints) {
@@ -29,7 +29,7 @@ static PyObject *new_int(entry *e, int32_t id) {
 }
 
 PyObject *entry_list_of(entry *e, const int32_t *ids, size_t n) {
-    if (KEEP && !e->ints) { /* pages of it that no id reaches cost nothing */
+    if (KEEP && !e->ints) { /* pages that no id touches cost nothing */
         uint32_t n_ints = ggtok_n_tokens(e->tok);
         e->ints = ggtok_mem_zalloc(mem_mul(n_ints, sizeof *e->ints));
         e->n_ints = e->ints ? n_ints : 0;

@@ -1,13 +1,13 @@
 /*
  * Lists that are filled one item at a time.
  *
- * PyList_New(n) makes a list of n null pointers that the garbage collector knows at once. Any Python
- * code that runs before the last item is set (a signal handler, a callback or a finalizer of the
- * collector) finds the list with gc.get_objects(), and reading a null item crashes. So the
- * collector does not know a list before it is full.
+ * PyList_New(n) makes a list of n null pointers that the garbage collector tracks at once. Any Python
+ * code that runs before the last item is set (a signal handler, a callback, or a finalizer run by the
+ * collector) can find the list with gc.get_objects(), and reading a null item crashes. So a list
+ * isn't tracked before it is full.
  *
- * All lists and tuples that are made item by item are made here: tests/test_architecture.py
- * finds others. PyTuple_Pack and PyList_New(0) show no null items.
+ * All lists and tuples that are filled item by item are made here: tests/test_architecture.py
+ * finds others. PyTuple_Pack and PyList_New(0) expose no null items.
  */
 #ifndef GGTOK_PYTHON_LIST_H
 #define GGTOK_PYTHON_LIST_H
@@ -23,13 +23,13 @@ static inline PyObject *ggtok_py_list_begin(Py_ssize_t n) {
     return list;
 }
 
-/* Shows a full list to the collector; returns it. NULL is allowed. */
+/* Makes the collector track a full list; returns it. NULL is allowed. */
 static inline PyObject *ggtok_py_list_end(PyObject *list) {
     if (list) PyObject_GC_Track(list);
     return list;
 }
 
-/* The same as a tuple, in place of the list. */
+/* The same, but replaces the list by a tuple. */
 static inline PyObject *ggtok_py_list_end_as_tuple(PyObject *list) {
     PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
     Py_XDECREF(list);

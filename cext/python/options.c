@@ -1,8 +1,8 @@
-/* Options of encode and decode: flags, and special tokens by choice. */
+/* Options of encode and decode: flags, and the choice of special tokens. */
 #include "python/state.h"
 
-/* Adds the bit if the object is True. False: it is no bool, and TypeError is set; Python finds out
- * which argument that is, and takes other libraries' bools (native/arguments.py). */
+/* Adds the bit if the object is True. False: it isn't a bool, and TypeError is set; Python then finds
+ * which argument it is, and converts other libraries' bools (native/arguments.py). */
 static bool add_flag(PyObject *object, unsigned bit, unsigned *flags) {
     if (object == Py_True) *flags |= bit;
     if (object == Py_True || object == Py_False) return true;
@@ -34,7 +34,7 @@ bool entry_encode_flags(PyObject *const *args, unsigned *flags,
 
 static void choice_free(PyObject *choice) {
     PyObject *self = PyCapsule_GetContext(choice);
-    ggtok_choice_free(PyCapsule_GetPointer(choice, CHOICE));
+    ggtok_special_choice_free(PyCapsule_GetPointer(choice, CHOICE));
     Py_DECREF(self);
 }
 
@@ -47,10 +47,10 @@ PyObject *entry_choose(PyObject *self, PyObject *const *args, Py_ssize_t n_args)
     ggtok_special_choice *choice = NULL;
     size_t n;
     if (entry_ids_of(args[0], &tuple, &ids, &n)) {
-        if (ggtok_choice_new(e->tok, ids, n, &choice, &err)) {
+        if (ggtok_special_choice_new(e->tok, ids, n, &choice, &err)) {
             entry_fail(e, &err, 0, false);
         } else if (!(capsule = PyCapsule_New(choice, CHOICE, NULL))) {
-            ggtok_choice_free(choice);
+            ggtok_special_choice_free(choice);
         } else {
             Py_INCREF(self);
             PyCapsule_SetContext(capsule, self);

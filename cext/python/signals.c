@@ -19,15 +19,16 @@ void ggtok_python_return(python_call *call) {
     PyEval_RestoreThread(call->thread);
 }
 
-bool ggtok_python_go_on(void *user) {
+bool ggtok_python_keep_going(void *user) {
     python_call *call = user;
     double now = now_ms();
-    if (now < call->due && now > call->due - 2 * POLL_MS) return true; /* clocks may be set back */
+    if (now < call->due && now > call->due - 2 * POLL_MS)
+        return true; /* the clock may be set back */
     call->due = now + POLL_MS;
     PyEval_RestoreThread(call->thread);
-    bool go_on = !PyErr_CheckSignals();
+    bool keep_going = !PyErr_CheckSignals();
     call->thread = PyEval_SaveThread();
-    return go_on;
+    return keep_going;
 }
 
 bool ggtok_python_on_main_thread(void) {

@@ -1,4 +1,4 @@
-/* Python's signals during a long call; see ggtok_interrupt_fn. */
+/* Handles Python's signals during a long call; see ggtok_interrupt_fn. */
 #ifndef GGTOK_PYTHON_SIGNALS_H
 #define GGTOK_PYTHON_SIGNALS_H
 
@@ -7,25 +7,25 @@
 
 #include <stdbool.h>
 
-/* A call without the GIL. */
+/* A call that runs without the GIL. */
 typedef struct python_call {
     PyThreadState *thread;
-    double due; /* when signals are asked for again */
+    double due; /* the time of the next check for signals */
 } python_call;
 
-/* Gives up the GIL, and takes it back. */
+/* Release and reacquire the GIL. */
 void ggtok_python_leave(python_call *call);
 void ggtok_python_return(python_call *call);
 
 /*
- * A ggtok_interrupt_fn whose user is the python_call: lets Python handle signals, and is false once
- * a handler has raised (KeyboardInterrupt). Only for the main thread, where handlers run. Another
- * may never come back from here: once the interpreter is going down, CPython ends it (3.13 and
- * earlier), stack and all, and the batch's other threads would go on with what was there.
+ * A ggtok_interrupt_fn whose `user` is the python_call: lets Python handle signals and returns false
+ * when a handler has raised (KeyboardInterrupt). Only for the main thread, where handlers run. Another
+ * thread might never return: while the interpreter shuts down, CPython (up to 3.13) ends it, freeing
+ * its stack, which the batch's other threads would still use.
  */
-bool ggtok_python_go_on(void *call);
+bool ggtok_python_keep_going(void *call);
 
-/* Whether this is Python's main thread. If that can't be found out, it isn't. */
+/* Is this Python's main thread? False if it can't be determined. */
 bool ggtok_python_on_main_thread(void);
 
 #endif

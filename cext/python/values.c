@@ -1,11 +1,11 @@
 /*
- * Reads plain Python objects in place, which takes a few tens of nanoseconds each; through JSON
- * it would take several times that. Under the GIL; objects of exact types run no Python code
- * while they are read, so that they can't change meanwhile.
+ * Reads plain Python objects in place, which takes a few tens of nanoseconds each; through JSON it
+ * would take several times as long. Runs under the GIL. Reading objects of exact types runs no
+ * Python code, so they can't change meanwhile.
  */
 #include "python/values.h"
 
-enum { MAX_LEVEL = 90 }; /* as in ggtok/chat/values.py, which says so of deeper ones */
+enum { MAX_LEVEL = 90 }; /* as in ggtok/chat/values.py, which reports deeper ones */
 
 static _Noreturn void raised(reader *r) {
     r->raised = true;
@@ -23,7 +23,7 @@ static void drop(reader *r) {
     r->held = NULL;
 }
 
-/* The template's ranges of a text, an attribute of subclasses of str. */
+/* Adds the template's ranges of a text, an attribute of subclasses of str. */
 static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
     PyObject *ranges = r->held = PyObject_GetAttrString(object, "ranges");
     if (!ranges || !PyTuple_Check(ranges)) {
@@ -53,7 +53,7 @@ static jinja_text *with_ranges(reader *r, PyObject *object, jinja_text *text) {
 }
 
 static jinja_text *read_text(reader *r, PyObject *object) {
-    enum { SHORT = 1 << 12 }; /* characters: for longer ones CPython would keep the UTF-8 */
+    enum { SHORT = 1 << 12 }; /* characters; for longer texts CPython would keep the UTF-8 */
     Py_ssize_t n;
     const char *data;
     if (PyUnicode_GetLength(object) <= SHORT) {
@@ -73,7 +73,7 @@ static jinja_text *read_text(reader *r, PyObject *object) {
     return PyUnicode_CheckExact(object) ? text : with_ranges(r, object, text);
 }
 
-/* An integer beyond 64 bits: its digits decide. */
+/* Reads an integer beyond 64 bits, from its digits. */
 static jinja_value read_big(reader *r, PyObject *object) {
     Py_ssize_t n;
     r->held = PyObject_Str(object);
@@ -121,7 +121,7 @@ static jinja_value read_items(reader *r, PyObject *object) {
     return keep ? jinja_of_tuple(list) : jinja_of_list(list);
 }
 
-/* Whether a request may hold an object of this type; of numbers, the ordinary ones. */
+/* May a request contain an object of this type? For numbers, only ordinary ones. */
 static bool is_readable(const reader *r, PyObject *object) {
     if (PyUnicode_CheckExact(object) || object == Py_None || PyBool_Check(object)) return true;
     if (PyLong_CheckExact(object)) {

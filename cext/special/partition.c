@@ -25,18 +25,18 @@ static bool is_space(uint8_t c) { /* C's isspace, as llama.cpp uses it */
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* ---- where tokens end ---- */
+/* ---- finding candidates ---- */
 
 typedef struct walk {
     const special_set *set;
     const trusted_ranges *trusted; /* NULL: all of the text */
-    size_t range;                  /* the first of them that doesn't end before it */
+    size_t range;                  /* the first range that ends after the current position */
     size_t begin, end;             /* its bounds, SIZE_MAX if there is none */
-    uint32_t node;                 /* the automaton's, begun with the trusted range */
-    uint32_t open;                 /* and in any text, if not all of it is trusted */
+    uint32_t node;                 /* the automaton's node, started at the trusted range */
+    uint32_t open; /* the same, started before the range: for tokens allowed in untrusted text */
 } walk;
 
-/* The first range that doesn't end before `from`. */
+/* The first range that ends after `from`. */
 static size_t range_at(const trusted_ranges *trusted, size_t from) {
     size_t low = 0, high = trusted->n;
     while (low < high) {
@@ -63,8 +63,8 @@ static walk walk_from(const special_set *set, const trusted_ranges *trusted, siz
     return w;
 }
 
-/* Over text[i]. The first in llama.cpp's order of the tokens that end after it, lie
- * where they may and begin where the walk did or later; 0: none. */
+/* Advances over text[i]. Returns, of the tokens that end at text[i] and are allowed here, the first in
+ * llama.cpp's order; 0: none. */
 static inline uint32_t walk_over(walk *w, const uint8_t *text, size_t i) {
     const special_set *set = w->set;
     const special_node *nodes = set->nodes;
@@ -73,18 +73,18 @@ static inline uint32_t walk_over(walk *w, const uint8_t *text, size_t i) {
     bool alike = w->node == w->open;
     w->open = special_step(set, w->open, text[i]);
     w->node = i < w->begin ? 0 : alike ? w->open : special_step(set, w->node, text[i]);
-    uint32_t longest = nodes[w->open].token; /* of those that end here, wherever they may lie */
+    uint32_t longest = nodes[w->open].token; /* the longest that ends here, allowed or not */
     if (!longest) return 0;
     uint32_t any = nodes[w->node].token, open = w->trusted->all ? 0 : set->open[longest];
     return any && (!open || any < open) ? any : open;
 }
 
-/* Where the bytes that tokens begin with come next, as far as they were looked for. */
+/* For each possible first byte of a special token, its next position in the text (lazily computed). */
 typedef struct next_starts {
     size_t at[SPECIAL_STARTS];
 } next_starts;
 
-/* The first place in text[i..n) where a token may begin, or n. */
+/* The first position in text[i..n) where a token may begin, or n. */
 static size_t next_start(const special_set *set, next_starts *next, const uint8_t *text, size_t i,
                          size_t n) {
     if (set->n_starts) { /* as in most vocabularies: '<', perhaps '[' */
@@ -108,9 +108,9 @@ static size_t next_start(const special_set *set, next_starts *next, const uint8_
     return i;
 }
 
-/* ---- which of them take their text ---- */
+/* ---- choosing among candidates ---- */
 
-/* What is given to ggtok_partition_text. */
+/* Arguments of ggtok_partition_text. */
 typedef struct task {
     partition_scratch *s;
     const special_set *set;
@@ -120,8 +120,8 @@ typedef struct task {
     const trusted_ranges *trusted;
 } task;
 
-/* Candidates are fragments whose id is an index in set->ids, or GGTOK_NO_TOKEN for one
- * that is out; there is one at most for each place where tokens end. */
+/* A candidate is a fragment whose id is an index in set->ids, or GGTOK_NO_TOKEN if it was rejected.
+ * There is at most one for each position where tokens end. */
 static fragment candidate(const task *t, size_t end, uint32_t token) {
     size_t n = token ? vocab_text(t->v, (uint32_t)t->set->ids[token - 1]).n : 0;
     return (fragment){end - n, n, (int32_t)token - 1};
@@ -131,11 +131,11 @@ static size_t end_of(const fragment *f) {
     return f->pos + f->n;
 }
 
-/* The first place from i on where a token may begin and lie, or n. */
+/* The first position from i on where a token may begin and is allowed, or n. */
 static size_t next_place(const task *t, walk *w, next_starts *next, size_t i) {
     if (!t->trusted || (t->set->anywhere && !t->trusted->all))
         return next_start(t->set, next, t->text, i, t->n);
-    for (;;) { /* from one trusted range to the next */
+    for (;;) { /* for each trusted range */
         while (w->end <= i) set_range(w, w->range + 1);
         if (w->begin == SIZE_MAX) return t->n;
         if (i < w->begin) i = w->begin;
@@ -144,7 +144,7 @@ static size_t next_place(const task *t, walk *w, next_starts *next, size_t i) {
     }
 }
 
-/* Into s->spare, from left to right; sets *overlap if two of them do. */
+/* Writes the candidates to s->spare, from left to right; sets *overlap if two of them overlap. */
 static bool find_candidates(const task *t, bool *overlap) {
     fragments *found = &t->s->spare;
     walk w = walk_from(t->set, t->trusted, 0);
@@ -174,7 +174,7 @@ static void set_edge(const task *t, size_t at) {
     t->s->edges.data[at / 8] |= (uint8_t)(1 << at % 8);
 }
 
-/* The white space that a token takes along, into *left and *right. */
+/* Extends *left and *right over the white space that a token strips. */
 static void strip(const task *t, const fragment *token, size_t *left, size_t *right) {
     uint32_t attr = t->v->attr[t->set->ids[token->id]];
     if (attr & GGTOK_ATTR_LSTRIP) {
@@ -187,9 +187,10 @@ static void strip(const task *t, const fragment *token, size_t *left, size_t *ri
     set_edge(t, end_of(token));
 }
 
-/* The i-th candidate takes its text. Those that end in it are out; those that begin in it
- * become the longest that don't, or are out: none is longer, so they end close after. */
-static void take(const task *t, size_t i) {
+/* Accepts the i-th candidate. Candidates that end inside it are rejected. Those that begin inside it
+ * are replaced by the longest that doesn't, or rejected. None is longer than it, so they end close
+ * behind it. */
+static void accept(const task *t, size_t i) {
     fragment *c = t->s->spare.data, token = c[i];
     size_t n = t->s->spare.n, left = token.pos, right = end_of(&token), to, k;
     if (t->set->strips) strip(t, &token, &left, &right);
@@ -206,14 +207,14 @@ static void take(const task *t, size_t i) {
     }
 }
 
-/* Candidates to tokens and those that are out. The heap's numbers are a candidate's token,
- * perhaps by now a shorter one, and its index: llama.cpp's order. */
-static bool settle(const task *t) {
-    enum { STEP = 32 }; /* bytes that are as much work */
+/* Accepts or rejects each candidate. The heap's numbers combine a candidate's token, which may have
+ * been replaced by a shorter one, with its index, giving llama.cpp's order. */
+static bool choose_tokens(const task *t) {
+    enum { STEP = 32 }; /* one candidate is as much work as this many bytes */
     partition_scratch *s = t->s;
     const fragment *c = s->spare.data;
     size_t n = s->spare.n;
-    if (n > UINT32_MAX) return false; /* they have 100 GB */
+    if (n > UINT32_MAX) return false; /* that would take 100 GB */
     if (n > s->heap_cap) {
         uint64_t *heap = ggtok_mem_realloc(s->heap, mem_mul(n, sizeof *heap));
         if (!heap) return false;
@@ -231,7 +232,7 @@ static bool settle(const task *t) {
         if (interrupted(s->interrupt, STEP)) return false;
         size_t i = (uint32_t)s->heap[0];
         bool first = c[i].id == (int32_t)(s->heap[0] >> 32);
-        if (first) take(t, i);
+        if (first) accept(t, i);
         if (first || c[i].id == GGTOK_NO_TOKEN)
             s->heap[0] = s->heap[--n];
         else
@@ -241,11 +242,11 @@ static bool settle(const task *t) {
     return true;
 }
 
-/* Tokens, and the raw text between them, into s->now. */
-static bool lay_out(const task *t) {
+/* Writes the tokens and the raw text between them to s->now. */
+static bool write_fragments(const task *t) {
     partition_scratch *s = t->s;
     size_t from = 0;
-    uint32_t before = 0; /* attributes */
+    uint32_t before = 0; /* attributes of the token before */
     for (size_t i = 0; i <= s->spare.n; i++) {
         fragment f = i < s->spare.n ? s->spare.data[i] : (fragment){t->n, 0, 0};
         if (f.id == GGTOK_NO_TOKEN) continue;
@@ -262,28 +263,28 @@ static bool lay_out(const task *t) {
     return true;
 }
 
-/* ---- the rule as it stands, for the plain build ---- */
+/* ---- llama.cpp's rule taken literally, for the plain build ---- */
 
-static bool may_lie(const trusted_ranges *trusted, size_t pos, size_t n) {
+static bool is_allowed(const trusted_ranges *trusted, size_t pos, size_t n) {
     for (size_t i = 0; trusted && i < trusted->n; i++) {
         if (trusted->data[i].begin <= pos && pos + n <= trusted->data[i].end) return true;
     }
     return !trusted;
 }
 
-/* Offset of the first `word` in text[from..to), or SIZE_MAX. */
+/* The offset of the first allowed `word` in text[from..to), or SIZE_MAX. */
 static size_t find_word(const uint8_t *text, size_t from, size_t to, gguf_view word,
                         const trusted_ranges *trusted) {
     for (; to - from >= word.n; from++) {
         const uint8_t *p = memchr(text + from, word.p[0], to - from - word.n + 1);
         if (!p) break;
         from = (size_t)(p - text);
-        if (!memcmp(p, word.p, word.n) && may_lie(trusted, from, word.n)) return from;
+        if (!memcmp(p, word.p, word.n) && is_allowed(trusted, from, word.n)) return from;
     }
     return SIZE_MAX;
 }
 
-/* Takes one token's occurrences out of one raw fragment. */
+/* Cuts one token's occurrences out of one raw fragment. */
 static bool cut_fragment(const task *t, const fragment *raw, int32_t id) {
     fragments *out = &t->s->spare;
     gguf_view word = vocab_text(t->v, (uint32_t)id);
@@ -321,10 +322,10 @@ static bool by_rule(const task *t) {
     return true;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole partition ---- */
 
-/* Takes the tokens that are runs out of text[at..end), with the raw text before them,
- * which begins at *pos and is moved after the last. */
+/* Cuts the run tokens out of text[at..end), together with the raw text before them, which begins at
+ * *pos; moves *pos to the end of the last. */
 static bool take_runs(partition_scratch *s, const special_runs *r, const uint8_t *text, size_t *pos,
                       size_t at, size_t end) {
     size_t n;
@@ -338,7 +339,7 @@ static bool take_runs(partition_scratch *s, const special_runs *r, const uint8_t
     return true;
 }
 
-/* The same for a raw fragment, of which perhaps not all may hold them. */
+/* The same for a raw fragment, parts of which may not be allowed to contain run tokens. */
 static bool cut_runs(const task *t, const fragment *raw) {
     const special_runs *r = &t->set->runs;
     const trusted_ranges *only = t->trusted && t->trusted->all ? t->trusted : NULL;
@@ -362,8 +363,8 @@ bool ggtok_partition_text(partition_scratch *s, const special_set *set, const vo
     if (!n) return true;
     if (PLAIN) return by_rule(&t);
     if (set->n && !find_candidates(&t, &overlap)) return false;
-    if (s->spare.n && (overlap || set->strips) && !settle(&t)) return false;
-    if (!lay_out(&t)) return false;
+    if (s->spare.n && (overlap || set->strips) && !choose_tokens(&t)) return false;
+    if (!write_fragments(&t)) return false;
     if (set->runs.byte < 0) return true;
     s->spare.n = 0;
     for (size_t k = 0; k < s->now.n; k++) {

@@ -10,17 +10,17 @@ static int only_byte(gguf_view text) {
     return text.n ? text.p[0] : -1;
 }
 
-/* The byte whose runs are the most tokens, and that is in no others; -1: none. */
+/* The byte of which most tokens are runs and that occurs in no other tokens; -1: none. */
 static int choose_byte(const vocab *v, const int32_t *ids, size_t n) {
     uint32_t count[256] = {0};
     bool mixed[256] = {false};
     for (size_t i = 0; i < n; i++) {
         uint32_t id = (uint32_t)ids[i];
         gguf_view text = vocab_text(v, id);
-        /* these take white space along that is not in their text */
+        /* Such tokens also strip white space, which isn't in their text. */
         if (v->attr[id] & (GGTOK_ATTR_LSTRIP | GGTOK_ATTR_RSTRIP)) return -1;
         int byte = only_byte(text);
-        /* reserved tokens aren't taken everywhere (trusted_ranges) */
+        /* Reserved tokens aren't allowed everywhere (trusted_ranges). */
         if (byte >= 0 && !(v->attr[id] & VOCAB_RESERVED)) {
             count[byte]++;
         } else {
@@ -50,7 +50,7 @@ bool ggtok_special_runs_take(special_runs *r, const vocab *v, int32_t *ids, size
         gguf_view text = vocab_text(v, (uint32_t)ids[i]);
         if (only_byte(text) != r->byte) {
             ids[kept++] = ids[i];
-        } else if (r->id[text.n] < 0) { /* of equal texts the first takes all there is */
+        } else if (r->id[text.n] < 0) { /* of equal texts the first wins */
             r->id[text.n] = ids[i];
         }
     }
@@ -68,8 +68,8 @@ void ggtok_special_runs_free(special_runs *r) {
     *r = (special_runs){.byte = -1};
 }
 
-/* The first place in text[i..to) where two bytes of the kind stand side by side, or `to`.
- * Single spaces are everywhere, so no branch depends on them. */
+/* The first position in text[i..to) where r->byte occurs twice in a row, or `to`. Single spaces are
+ * everywhere, so no branch depends on them. */
 static size_t find_two(const special_runs *r, const uint8_t *text, size_t i, size_t to) {
     const uint8_t byte = (uint8_t)r->byte;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

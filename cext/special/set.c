@@ -6,9 +6,10 @@
 static const special_set no_tokens = {.runs = {.byte = -1}};
 static const uint32_t control = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN;
 
-enum { FEW = 16 }; /* children of a node without a table: 64 bytes of table a child at most */
+/* Maximum children of a node without a table. A table takes at most 64 bytes for each child. */
+enum { FEW = 16 };
 
-/* One more table; false: out of memory. */
+/* Adds a table; false: out of memory. */
 static bool add_wide(special_set *set) {
     if (set->n_wide == set->wide_cap) {
         size_t cap = set->wide_cap ? 2 * set->wide_cap : 1;
@@ -46,14 +47,14 @@ static bool add_token(special_set *set, const vocab *v, uint32_t token) {
         if (!c && !add_child(set, node, text.p[i], &c)) return false;
         node = c;
     }
-    /* Of equal texts (hybriddna has such) the first takes all that it may. */
+    /* Of equal texts (hybriddna has some) the first takes everything that it is allowed to. */
     uint32_t *first = &set->nodes[node].token;
     if (!*first) *first = token;
     if (!set->open[*first] && !(v->attr[id] & VOCAB_RESERVED)) set->open[*first] = token;
     return true;
 }
 
-/* Fail links, breadth first: a node's are known once all shorter ones are. */
+/* Sets the fail links, breadth first: those of a node depend on all shorter nodes. */
 static bool link_nodes(special_set *set) {
     uint32_t *queue = ggtok_mem_alloc(mem_mul(set->n_nodes, sizeof *queue));
     if (!queue) return false;
@@ -78,7 +79,7 @@ static bool link_nodes(special_set *set) {
 
 static const uint32_t special = GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN | GGTOK_ATTR_USER_DEFINED;
 
-/* How many special tokens there are, and the bytes of their texts. */
+/* The number of special tokens, and of the bytes of their texts. */
 static size_t count_tokens(const vocab *v, size_t *bytes) {
     size_t n = 0;
     *bytes = 0;
@@ -90,8 +91,8 @@ static size_t count_tokens(const vocab *v, size_t *bytes) {
     return n;
 }
 
-/* Puts the special tokens into llama.cpp's order; those that aren't parsed go only then, since
- * the sort isn't stable. False: out of memory. */
+/* Sorts the special tokens into llama.cpp's order, then removes those that aren't parsed. In that
+ * order, since the sort isn't stable. False: out of memory. */
 static bool sort_tokens(special_set *set, const vocab *v, size_t n, bool parse_special,
                         const bool *chosen) {
     uint32_t *length = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *length));
@@ -113,7 +114,7 @@ static bool sort_tokens(special_set *set, const vocab *v, size_t n, bool parse_s
     return true;
 }
 
-/* The automaton over the texts of set->ids. False: out of memory. */
+/* Builds the automaton over the texts of set->ids. False: out of memory. */
 static bool build_automaton(special_set *set, const vocab *v) {
     set->nodes[0] = (special_node){0};
     set->n_nodes = 1;
@@ -128,7 +129,7 @@ static bool build_automaton(special_set *set, const vocab *v) {
     return link_nodes(set);
 }
 
-/* The bytes that tokens begin with, which a text is searched for. */
+/* Finds the bytes that tokens begin with, for searching a text. */
 static void find_first_bytes(special_set *set) {
     size_t n = 0;
     for (int b = 0; b < 256; b++) {

@@ -1,4 +1,4 @@
-/* See ggtok.h (training) for what these functions promise. */
+/* Counting words; see ggtok.h (training) for the contract of these functions. */
 #include "train/counter.h"
 
 #include "base/cpu.h"
@@ -94,7 +94,7 @@ static bool send(ggtok_counter *c, unsigned shard) {
     return ok;
 }
 
-/* Puts a word into its shard's batch; `room` (>= its length) bytes of it are copied. */
+/* Adds a word to its shard's batch; copies `room` (>= its length) bytes of it. */
 ALWAYS_INLINE bool put(ggtok_counter *c, table_word w, size_t room) {
     unsigned shard = table_shard_of(w.hash);
     counter_batch *b = &c->batches[shard];
@@ -107,7 +107,7 @@ ALWAYS_INLINE bool put(ggtok_counter *c, table_word w, size_t room) {
     return true;
 }
 
-/* Adds to the table, by and by. */
+/* Adds a word to the table, through a batch if it is short enough. */
 static bool add_far(ggtok_counter *c, const uint8_t *p, size_t n, uint64_t count) {
     table *t = &c->counts->table;
     if (n > UINT32_MAX) {
@@ -136,7 +136,7 @@ static size_t short_n(const counter_key *key) {
     return n;
 }
 
-/* As add_far, without a branch for each length. */
+/* The same as add_far for a short word, without a branch for each length. */
 static bool add_short_far(ggtok_counter *c, const counter_key *key, uint64_t count) {
     const uint8_t *p = (const uint8_t *)key;
     if (!count) return true;
@@ -145,13 +145,13 @@ static bool add_short_far(ggtok_counter *c, const counter_key *key, uint64_t cou
     return put(c, (table_word){.hash = hash, .count = count, .p = p, .n = n}, COUNTER_SHORT);
 }
 
-/* A long word's key has its length in its last byte. */
+/* The same for a long word; its key has its length in the last byte. */
 static bool add_long_far(ggtok_counter *c, const piece_key *key, uint64_t count) {
     const uint8_t *p = (const uint8_t *)key->w;
     return !count || add_far(c, p, p[sizeof key->w - 1], count);
 }
 
-/* A word that its set doesn't hold takes the place of the rarest one. */
+/* Replaces the rarest word of a set by a word that the set lacks. */
 static bool replace_short(ggtok_counter *c, counter_set *set, const counter_key *key) {
     unsigned i = set->counts[1] < set->counts[0];
     if (set->counts[2] < set->counts[i]) i = 2;
@@ -219,8 +219,8 @@ fail:
 
 /* ---- words of a document ---- */
 
-/* Words text[from..ends[0]), text[ends[0]..ends[1]), ..., of a text of which n bytes are
- * readable: at most a group, all of whose sets are on their way before the first is looked at. */
+/* Adds words text[from..ends[0]), text[ends[0]..ends[1]), ..., of a text of which n bytes are
+ * readable: at most a group, all of whose sets are prefetched before the first is used. */
 enum { GROUP = 64 };
 
 ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, size_t from,
@@ -235,7 +235,7 @@ ALWAYS_INLINE bool add_group(ggtok_counter *c, const uint8_t *text, size_t n, si
             continue;
         }
         counter_key *key = &keys[n_short];
-        if (at_end && n - start < COUNTER_SHORT) { /* fewer bytes are there than a key has */
+        if (at_end && n - start < COUNTER_SHORT) { /* fewer bytes are readable than a key has */
             uint8_t padded[COUNTER_SHORT] = {0};
             memcpy(padded, text + start, length);
             *key = short_key(padded, length);
@@ -277,7 +277,7 @@ static bool add_words(ggtok_counter *c, const uint8_t *text, size_t n, size_t fr
     return true;
 }
 
-/* Adds what was found in a text of which `room` bytes are readable. */
+/* Adds the words in c->found, of a text of which `room` bytes are readable. */
 static bool add_found(ggtok_counter *c, const uint8_t *text, size_t room) {
     size_t n = c->n_found;
     if (!n) return true;
@@ -287,8 +287,8 @@ static bool add_found(ggtok_counter *c, const uint8_t *text, size_t room) {
     return true;
 }
 
-/* Words of SentencePiece: a run of U+2581 and what follows it. `n` bytes of escaped text, of
- * which `room` are readable. */
+/* Adds SentencePiece's words, each a run of U+2581 and the characters up to the next one. `text` is
+ * escaped; `n` is its length, `room` the number of readable bytes. */
 static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t room) {
     enum { MARK = 3 };
     size_t i = 0;
@@ -306,7 +306,7 @@ static bool add_marked(ggtok_counter *c, const uint8_t *text, size_t n, size_t r
     return add_found(c, text, room);
 }
 
-/* The text with its spaces escaped as its words have them, and PAD bytes after it. */
+/* Escapes the text's spaces as its words have them, and adds PAD bytes after it. */
 static bool escape(ggtok_counter *c, const uint8_t *text, size_t n) {
     bytebuf *out = &c->spaced;
     out->n = 0;
@@ -323,7 +323,7 @@ static bool escape(ggtok_counter *c, const uint8_t *text, size_t n) {
     return true;
 }
 
-/* Words of a text, or of each of its lines. */
+/* Adds the words of a text, or of each of its lines. */
 static bool add_cut(ggtok_counter *c, const uint8_t *text, size_t n, size_t room, bool lines) {
     pretok_walk walk;
     (lines ? ggtok_pretok_begin_lines : ggtok_pretok_begin)(&walk, c->counts->row, text, n);
@@ -334,7 +334,7 @@ static bool add_cut(ggtok_counter *c, const uint8_t *text, size_t n, size_t room
     return true;
 }
 
-/* One document, well-formed; `room` (>= n) bytes are readable. */
+/* Adds one well-formed document; `room` (>= n) bytes are readable. */
 static ggtok_status add_document(ggtok_counter *c, const uint8_t *text, size_t n, size_t room,
                                  ggtok_error *err) {
     const ggtok_counts_options *o = &c->counts->options;
@@ -366,7 +366,7 @@ ggtok_status ggtok_counter_add(ggtok_counter *c, const char *text, size_t n, boo
     const uint8_t *p = (const uint8_t *)text;
     if (o->cut == GGTOK_CUT_CALLER && !o->split) {
         return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
-                               "these counts take words that are cut already");
+                               "these counts accept only words, not texts");
     }
     if (n > UINT32_MAX) {
         return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "a text or line of more than 4 GiB");

@@ -1,14 +1,14 @@
 /*
- * One thread's way into the table of words.
+ * One thread's counter of words, in front of the shared table.
  *
- * Most words of a text are among the few that come again and again. A counter adds those up
- * in a small cache of its own; what the cache has no place for goes, with its count so far,
- * to the table in batches, one for each shard.
+ * Most words of a text are among a few frequent ones. A counter adds these up in a small cache
+ * of its own. Words that the cache has no room for go, with their counts so far, to the table
+ * in batches, one batch for each shard.
  *
- *   text -> words -> cache, a few entries a set -> batch of a shard -> table
+ *   text -> words -> cache, a few entries per set -> batch of a shard -> table
  *
- * So a lock is taken once in some hundred words, and the memory for words doesn't depend on
- * how many threads count.
+ * So a lock is taken only once in several hundred words, and the memory for words doesn't
+ * depend on the number of threads.
  */
 #ifndef GGTOK_TRAIN_COUNTER_H
 #define GGTOK_TRAIN_COUNTER_H
@@ -19,11 +19,12 @@
 #include "train/table.h"
 
 enum {
-    COUNTER_SHORT_LOG2 = SMALL ? 4 : 16,     /* sets: 4 MB, on two huge pages */
-    COUNTER_LONG_LOG2 = SMALL ? 4 : 12,      /* of longer words: 320 KB */
-    COUNTER_FOUND = SMALL ? 160 : 512,       /* words */
-    COUNTER_SINCE = SMALL ? 200 : INT32_MAX, /* words until counts of short ones go to the table */
-    COUNTER_BATCH = SMALL ? 4 : 256,         /* words */
+    COUNTER_SHORT_LOG2 = SMALL ? 4 : 16, /* sets: 4 MB, on two huge pages */
+    COUNTER_LONG_LOG2 = SMALL ? 4 : 12,  /* sets of longer words: 320 KB */
+    COUNTER_FOUND = SMALL ? 160 : 512,   /* words */
+    COUNTER_SINCE = SMALL ? 200
+                          : INT32_MAX, /* words before the counts of short ones go to the table */
+    COUNTER_BATCH = SMALL ? 4 : 256,   /* words */
     COUNTER_BATCH_BYTES = 8192
 };
 
@@ -31,10 +32,10 @@ struct ggtok_counts {
     table table;
     ggtok_counts_options options;
     const pretok_row *row; /* GGTOK_CUT_PRE */
-    bool spaces;           /* are escaped */
+    bool spaces;           /* spaces are escaped */
 };
 
-/* A word of at most COUNTER_SHORT bytes, and 0xFF after them, which no UTF-8 has. */
+/* A word of at most COUNTER_SHORT bytes, padded with 0xFF, which never occurs in UTF-8. */
 enum { COUNTER_SHORT = 16 };
 typedef struct counter_key {
     uint64_t w[2];
@@ -65,16 +66,17 @@ struct ggtok_counter {
     ggtok_counts *counts;
     counter_set *shorts;
     void *shorts_block;
-    uint32_t since;         /* words added since the counts of short ones began at 0 */
-    counter_long *longs;    /* two of a set side by side */
-    counter_batch *batches; /* of each shard */
+    uint32_t since;         /* words added since the counts of short ones were 0 */
+    counter_long *longs;    /* sets of two */
+    counter_batch *batches; /* one for each shard */
     bytebuf text, spaced;   /* copies: well-formed; with spaces escaped */
-    split_ends ends;        /* words of the caller's splitter */
-    /* Words of a text's lines that are found and not yet added: where they end in the text. */
+    split_ends ends;        /* the ends of the caller's words */
+    /* Ends of words that were found in the text but not added yet. */
     size_t found[COUNTER_FOUND], n_found;
-    size_t added;  /* where the last one that was added ends */
-    bool overflow; /* of a word's count */
-    bool too_long; /* a word, which may be longer than its text: spaces become U+2581 */
+    size_t added;  /* the end of the last word that was added */
+    bool overflow; /* a word's count overflowed */
+    bool
+        too_long; /* a word is too long; it may be longer than its text, since spaces become U+2581 */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* What the counts say, for those who save them or choose an alphabet. */
+/* Reads the counts: for saving them, and for choosing an alphabet. */
 #include "base/error.h"
 #include "train/counter.h"
 #include "unicode/utf8.h"

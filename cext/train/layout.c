@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Counts below this have a class of their own each, found by index; others are sorted. */
+/* Each count below this has its own class, found by index; greater counts are sorted. */
 enum { SMALL_COUNT = SMALL ? 4 : 1 << 14, BLOCKS_LOG2 = 16 };
 #define MAX_SLOTS ((uint64_t)UINT32_MAX - 1)
 
@@ -23,8 +23,8 @@ void ggtok_layout_free(layout *l) {
     memset(l, 0, sizeof *l);
 }
 
-/* Writes a word's symbols, if `out`; returns how many slots that takes. What lies between two
- * characters outside the alphabet is a word; one of a single symbol has no pair, and no slot. */
+/* Writes a word's symbols if `out` isn't NULL; returns the number of slots they take. Characters
+ * outside the alphabet divide a word. A single symbol has no pair and takes no slot. */
 static size_t put_word(const alphabet *a, const uint8_t *p, size_t n, uint32_t *out) {
     size_t written = 0, length = 0;
     uint32_t first = SLOT_NONE;
@@ -32,7 +32,7 @@ static size_t put_word(const alphabet *a, const uint8_t *p, size_t n, uint32_t *
         bool last = p == end;
         uint32_t symbol = last ? SLOT_NONE : a->symbol[a->bytes ? *p++ : utf8_next(&p)];
         if (symbol != SLOT_NONE) {
-            /* Nothing is written for one symbol: what is there is another word's. */
+            /* A single symbol isn't written: its slot belongs to another word. */
             if (out && length == 1) out[written] = first | SLOT_FIRST;
             if (out && length) out[written + length] = symbol;
             if (!length++) first = symbol;
@@ -52,10 +52,10 @@ static int by_count(const void *a, const void *b) {
 typedef struct build {
     frequent *frequent;
     size_t n_frequent, cap;
-    uint64_t of[SMALL_COUNT]; /* slots of words of each small count; then where the next goes */
+    uint64_t of[SMALL_COUNT]; /* slots of words with each small count; later the next free slot */
 } build;
 
-/* How many slots there will be of each count. */
+/* Counts the slots of each count. */
 static ggtok_status measure(layout *l, build *b, const table *t, const alphabet *a,
                             ggtok_error *err) {
     uint64_t n = 0;
@@ -127,7 +127,7 @@ static void fill(layout *l, build *b, const table *t, const alphabet *a) {
     l->slots[l->n + 1] = SLOT_FIRST | SLOT_NONE;
 }
 
-/* The class of each block's first slot, so that a search is short. */
+/* Records the class of each block's first slot, to shorten searches. */
 static bool index_classes(layout *l) {
     while (l->n >> l->shift >> BLOCKS_LOG2) l->shift++;
     size_t n = (l->n >> l->shift) + 2, class = 0;

@@ -1,18 +1,18 @@
 /*
- * All distinct words as one flat array of symbols, in which merges happen.
+ * All distinct words as one flat array of symbols, in which merges are performed.
  *
- * A symbol lies in as many slots as it has initial symbols. The first holds the symbol; the
- * second and the last say how many there are, so that both neighbours are found by looking
- * at one slot. Where "l o w" became "lo w" and then "low":
+ * A symbol takes as many slots as it has initial symbols. The first slot holds the symbol; the
+ * second and the last hold the number of slots, so that both neighbours are found by reading
+ * one slot. After "l o w" became "lo w" and then "low":
  *
  *     |l |o |w |     |lo|*2|w |     |low|*3|*3|
  *
- * What a merge frees is marked, where the right symbol began too: no slot looks like a symbol
- * that isn't there any more, so that a list of places may be out of date.
+ * A merge marks the slots that it frees, including the right symbol's first: no slot looks
+ * like a symbol that is gone, so lists of positions may be stale.
  *
- * A bit marks the first slot of each word, where no neighbour lies to the left. Words lie in
- * classes of equal count, the frequent ones first: the weight of a slot is its class's, and
- * no slot need say which word it belongs to.
+ * A bit marks the first slot of each word, which has no left neighbour. Words are grouped in
+ * classes of equal count, the frequent ones first. The weight of a slot is its class's count,
+ * so slots needn't record their word.
  */
 #ifndef GGTOK_TRAIN_LAYOUT_H
 #define GGTOK_TRAIN_LAYOUT_H
@@ -20,31 +20,31 @@
 #include "train/counter.h"
 
 #define SLOT_FREE ((uint32_t)1 << 31)  /* the rest is a length */
-#define SLOT_FIRST ((uint32_t)1 << 30) /* of a word; the rest is a symbol */
+#define SLOT_FIRST ((uint32_t)1 << 30) /* the first slot of a word; the rest is a symbol */
 #define SLOT_SYMBOL (SLOT_FIRST - 1)
 #define SLOT_NONE SLOT_SYMBOL /* no symbol */
 
 typedef struct layout {
-    uint32_t *slots; /* n, and one after them that begins a word */
+    uint32_t *slots; /* n, and one more that begins a word */
     size_t n;
-    uint64_t weight;  /* of all slots together */
+    uint64_t weight;  /* sum over all slots */
     uint32_t *starts; /* first slot of each class, and n */
-    uint64_t *counts; /* of each class */
+    uint64_t *counts; /* count of each class */
     size_t n_classes;
     uint32_t *class_at; /* class of slot i << shift */
     unsigned shift;
 } layout;
 
-/* What words are made of. */
+/* The characters that words consist of. */
 typedef struct alphabet {
-    uint32_t *symbol; /* of each byte, or of each code point; SLOT_NONE: not in the alphabet */
+    uint32_t *symbol; /* for each byte or code point; SLOT_NONE: not in the alphabet */
     bool bytes;
 } alphabet;
 
 ggtok_status ggtok_layout_build(layout *l, const table *t, const alphabet *a, ggtok_error *err);
 void ggtok_layout_free(layout *l);
 
-/* The class of a slot, not before class `from`. */
+/* The class of a slot; it is at least `from`. */
 static inline size_t layout_class(const layout *l, uint32_t slot, size_t from) {
     const uint32_t *starts = l->starts;
     if (slot < starts[from + 1]) return from;
@@ -60,13 +60,13 @@ static inline size_t layout_class(const layout *l, uint32_t slot, size_t from) {
     return low;
 }
 
-/* Where the symbol after the one at `slot` lies (n: none, as everywhere else a word begins). */
+/* The slot of the symbol after the one at `slot` (n: none; like others, it begins a word). */
 static inline uint32_t layout_next(const layout *l, uint32_t slot) {
     uint32_t x = l->slots[slot + 1];
     return x & SLOT_FREE ? slot + (x & ~SLOT_FREE) : slot + 1;
 }
 
-/* Where the symbol before it lies; it isn't the first of its word. */
+/* The slot of the symbol before it, which must not be the first of its word. */
 static inline uint32_t layout_before(const layout *l, uint32_t slot) {
     uint32_t x = l->slots[slot - 1];
     return x & SLOT_FREE ? slot - (x & ~SLOT_FREE) : slot - 1;

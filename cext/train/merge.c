@@ -1,9 +1,9 @@
-/* See ggtok.h (training). docs/design/training.md argues the algorithm. */
+/* Training; see ggtok.h. docs/design/training.md argues the algorithm. */
 #include "base/error.h"
 #include "train/part.h"
 #include "train/recount.h"
 
-/* Of what is made: texts of more bytes would be of no use, and are a danger. */
+/* A limit of the bytes of all new symbols; longer texts would be useless and dangerous. */
 enum { MAX_NEW_LENGTH = SMALL ? 1 << 12 : 1 << 30 };
 
 struct ggtok_merges {
@@ -19,13 +19,13 @@ typedef struct training {
     part part;
     ggtok_merges *merges;
     size_t n_new;
-    uint64_t work; /* since the caller was asked last */
+    uint64_t work; /* work since the last call of `progress` */
 } training;
 
 /* ---- one merge ---- */
 
-/* The pairs that lose occurrences, and the new ones. */
-static bool settle(training *t, uint32_t left, uint32_t right, uint32_t made) {
+/* Updates the counts of pairs that lose occurrences, and adds the new pairs. */
+static bool update_pairs(training *t, uint32_t left, uint32_t right, uint32_t made) {
     enum { SOON = 6, LATER = 12 };
     part *p = &t->part;
     pairs *pairs = &t->pairs;
@@ -53,7 +53,7 @@ static bool settle(training *t, uint32_t left, uint32_t right, uint32_t made) {
         neighbour *x = &p->right.of[symbol];
         if ((q = ggtok_pairs_find(pairs, right, symbol)))
             q->count -= q->count < x->weight ? q->count : x->weight;
-        if (symbol == left) { /* of these some were merged next */
+        if (symbol == left) { /* some of these were merged next */
             x->weight -= p->doubled;
             x->n -= p->n_doubled;
         }
@@ -91,7 +91,7 @@ static ggtok_status merge_pair(training *t, pair *q, ggtok_error *err) {
     const uint64_t count = q->count;
     uint32_t *places = q->places;
     int64_t number = ggtok_symbols_number(&t->symbols, left, right);
-    q->places = NULL; /* pairs move when others are added */
+    q->places = NULL; /* adding pairs moves them */
     ggtok_pairs_done(q);
     ggtok_status s = GGTOK_OK;
     if (number < 0) goto done;
@@ -115,7 +115,7 @@ static ggtok_status merge_pair(training *t, pair *q, ggtok_error *err) {
     const symbol *all = t->symbols.all;
     ggtok_part_replace(&t->part, places, n, left, right, made, all[made].length, all);
     t->merges->rows[t->merges->n - 1].replaced = t->part.replaced;
-    if (!settle(t, left, right, made)) goto out_of_memory;
+    if (!update_pairs(t, left, right, made)) goto out_of_memory;
     ggtok_part_list(&t->part, all);
     goto done;
 out_of_memory:
@@ -125,10 +125,10 @@ done:
     return s;
 }
 
-/* ---- all of them ---- */
+/* ---- all merges ---- */
 
-static bool go_on(training *t, uint64_t count) {
-    enum { ASK = 1 << 18 }; /* units of work: some milliseconds */
+static bool keep_going(training *t, uint64_t count) {
+    enum { ASK = 1 << 18 }; /* units of work: a few milliseconds */
     const ggtok_merge_options *o = t->options;
     if (!o->progress || t->work < ASK) return true;
     t->work = 0;
@@ -136,9 +136,9 @@ static bool go_on(training *t, uint64_t count) {
     return o->progress(o->user, &now);
 }
 
-/* How often a pair must occur at first to be kept. Of natural text a vocabulary's last merge
- * occurs a fiftieth to a hundredth as often as if all weight were spread evenly over its
- * merges. Most pairs occur fewer than RARE times: those are kept if it comes to that. */
+/* The least count of pairs that are kept at first. In natural text the last merge of a vocabulary
+ * occurs a fiftieth to a hundredth as often as if the weight were spread evenly over the merges.
+ * Most pairs occur fewer than RARE times; they are kept only if it becomes necessary. */
 enum { RARE = 4 };
 
 static uint64_t first_least(const training *t) {
@@ -149,7 +149,7 @@ static uint64_t first_least(const training *t) {
     return least > o->min_count ? least : o->min_count;
 }
 
-/* And when no pair is left that occurs so often. */
+/* The next one, when no pair is left that occurs so often. */
 static uint64_t next_least(const training *t) {
     uint64_t least = t->pairs.least, next = least > 4 * RARE ? least / 4 : least / 2;
     return next > t->options->min_count ? next : t->options->min_count;
@@ -172,7 +172,7 @@ static ggtok_status train(training *t, ggtok_error *err) {
         uint64_t count = q->count;
         ggtok_status s = merge_pair(t, q, err);
         if (s) return s;
-        if (!go_on(t, count)) {
+        if (!keep_going(t, count)) {
             return ggtok_error_set(err, GGTOK_ERR_STOPPED, "the caller asked to stop");
         }
     }

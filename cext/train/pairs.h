@@ -1,10 +1,9 @@
 /*
  * The pairs that may be merged next: how often each occurs, and where.
  *
- * Only pairs that occur `least` times are kept. No others can come to the top of the heap
- * before one of these: a pair's count rises only in the step that makes one of its symbols,
- * and falls ever after. When nothing is left, training counts all pairs again with a
- * smaller `least`.
+ * Only pairs that occur at least `least` times are kept. No other pair can be due before one of
+ * these: a pair's count rises only in the step that creates one of its symbols, and only falls
+ * afterwards. When no pair is left, training counts all pairs again with a smaller `least`.
  */
 #ifndef GGTOK_TRAIN_PAIRS_H
 #define GGTOK_TRAIN_PAIRS_H
@@ -14,12 +13,12 @@
 typedef struct pair {
     uint32_t left, right;
     uint64_t count;
-    uint32_t *places; /* slots of the left symbol, ascending; some are no longer valid */
-    uint32_t n;       /* of them */
+    uint32_t *places; /* slots of the left symbol, ascending; some may be stale */
+    uint32_t n;       /* number of places */
 } pair;
 
 typedef struct heap_entry {
-    uint64_t count; /* as it was when the entry was made: at least what it is now */
+    uint64_t count; /* the count when the entry was made, at least the present one */
     uint64_t tie;
     uint32_t pair;
 } heap_entry;
@@ -39,16 +38,16 @@ bool ggtok_pairs_init(pairs *p, const symbols *s); /* false: out of memory, as b
 void ggtok_pairs_free(pairs *p);
 void ggtok_pairs_clear(pairs *p);
 
-pair *ggtok_pairs_find(const pairs *p, uint32_t left, uint32_t right); /* NULL: it isn't kept */
+pair *ggtok_pairs_find(const pairs *p, uint32_t left, uint32_t right); /* NULL: not kept */
 
-/* Memory on its way: for who will look for a pair some steps later, and then some later still. */
+/* Prefetch what ggtok_pairs_find will read some steps later; then, later still, what it returns. */
 void ggtok_pairs_will_find(const pairs *p, uint32_t left, uint32_t right);
 void ggtok_pairs_will_change(const pairs *p, uint32_t left, uint32_t right);
 
-/* Adds a pair that isn't there, with room for n places; its list is to be filled. */
+/* Adds a pair that isn't kept yet, with room for n places, which the caller fills in. */
 pair *ggtok_pairs_add(pairs *p, uint32_t left, uint32_t right, uint64_t count, uint32_t n);
 
-/* Takes the pair that comes first off the heap: NULL if there is none. ggtok_pairs_done frees its list. */
+/* Removes and returns the first pair of the heap, or NULL. ggtok_pairs_done frees its list. */
 pair *ggtok_pairs_take(pairs *p);
 void ggtok_pairs_done(pair *q);
 

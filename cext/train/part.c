@@ -64,7 +64,7 @@ void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint
     for (size_t i = 0; i < n; i++) {
         if (i + AHEAD < n) PREFETCH_WRITE(&slots[places[i + AHEAD]]);
         uint32_t at = places[i], x = slots[at], next = at + left_length;
-        /* A freed slot and another symbol differ from the left one in this. */
+        /* This distinguishes the left symbol from freed slots and other symbols. */
         if ((x & ~SLOT_FIRST) != left || slots[next] != right) continue;
         uint32_t after = slots[at + length];
         slots[at] = (x & SLOT_FIRST) | made;

@@ -1,11 +1,11 @@
 /*
- * What one thread does of a merge: the occurrences that lie in its range of slots, which no
- * word crosses.
+ * One thread's part of a merge: the occurrences in its range of slots, which begins and ends at
+ * word boundaries.
  *
- * First it replaces them, and sums up for each distinct neighbour, left and right, how often
- * that stood there. From the sums of all parts follows which new pairs are worth keeping;
- * then it writes down where those occur. So the table of pairs is touched once for each
- * distinct neighbour, not once for each occurrence.
+ * First it replaces them, and counts for each distinct neighbour, left and right, how often it
+ * occurs. The sums over all parts decide which new pairs are worth keeping; then it lists where
+ * those occur. So the table of pairs is accessed once for each distinct neighbour, not once for
+ * each occurrence.
  */
 #ifndef GGTOK_TRAIN_PART_H
 #define GGTOK_TRAIN_PART_H
@@ -13,42 +13,43 @@
 #include "train/layout.h"
 #include "train/pairs.h"
 
-typedef struct neighbour { /* of the pair being merged, by its symbol; all zero between merges */
+typedef struct
+    neighbour { /* of the pair being merged, indexed by symbol; all zero between merges */
     uint64_t weight;
     uint32_t n;
 } neighbour;
 
 typedef struct side {
     neighbour *of;
-    uint32_t *met; /* symbols that `of` isn't zero for, as they were met first */
+    uint32_t *met; /* symbols whose `of` isn't zero, in order of first occurrence */
     size_t n_met;
-    uint32_t **to; /* where the next place goes, of pairs that are kept; NULL: of none */
+    uint32_t **to; /* for pairs that are kept: where the next place is written; else NULL */
 } side;
 
 typedef struct part {
     const layout *layout;
     uint32_t begin, end; /* slots */
     side left, right;
-    size_t cap;        /* symbols that there is room for */
-    uint64_t replaced; /* weight of what was merged */
-    uint64_t doubled;  /* weight of occurrences side by side: "abab" became two new symbols */
+    size_t cap;        /* number of symbols that the arrays have room for */
+    uint64_t replaced; /* weight of merged occurrences */
+    uint64_t doubled;  /* weight of adjacent occurrences: "abab" became two new symbols */
     uint32_t n_doubled;
-    /* Of the merged occurrences in order: the symbols to the left and right, or SLOT_NONE. */
+    /* For each merged occurrence in order: the symbols to its left and right, or SLOT_NONE. */
     uint32_t *around;
     size_t n_around, cap_around;
-    uint32_t *places; /* and their slots, over the pair's own list */
+    uint32_t *places; /* and its slot, written over the pair's own list */
 } part;
 
-bool ggtok_part_reach(part *p, size_t n_symbols); /* room for symbols below; false: out of memory */
-bool ggtok_part_room(part *p, size_t n);          /* and for n occurrences */
+bool ggtok_part_reach(
+    part *p, size_t n_symbols); /* make room for symbols below n_symbols; false: out of memory */
+bool ggtok_part_room(part *p, size_t n); /* make room for n occurrences */
 void ggtok_part_free(part *p);
 
-/* Replaces left right, occurrences at places[0..n) of this part, by `made`, whose length is
- * given. */
+/* Replaces the pair (left, right) at places[0..n) of this part by `made`, whose length is given. */
 void ggtok_part_replace(part *p, uint32_t *places, size_t n, uint32_t left, uint32_t right,
                         uint32_t made, uint32_t length, const symbol *symbols);
 
-/* Writes the places of new pairs to where `to` says. */
+/* Writes the places of new pairs to their lists (`to`). */
 void ggtok_part_list(part *p, const symbol *symbols);
 
 #endif

@@ -1,25 +1,25 @@
 #include "train/recount.h"
 
-/* Few symbols: a row for each left one. Many: an open-addressing table, and several walks over
- * the layout if it would become too large, each of which counts a share of the pairs. */
+/* Few symbols: a row of counters for each left symbol. Many: an open-addressing table. If that would
+ * become too large, several walks over the layout each count a share of the pairs. */
 enum { DENSE = SMALL ? 8 : 512, FIRST_LOG2 = SMALL ? 4 : 14, SHARE = SMALL ? 16 : 1 << 23 };
 
 typedef struct tally {
     uint64_t key, weight;
     uint64_t n;
-    uint32_t *to; /* where the next place goes, or NULL */
+    uint32_t *to; /* where the next place is written, or NULL */
 } tally;
 
 typedef struct tallies {
     const layout *layout;
     tally *all;
     unsigned log2;  /* 0: dense */
-    size_t n, side; /* dense: `side` rows of as many */
+    size_t n, side; /* dense: `side` rows of `side` columns */
     unsigned share, shares;
 } tallies;
 
-/* Not the place that the index of pairs has for it: pairs are added to that in the order of
- * these, and would crowd at its front while it is small. */
+/* Unlike the hash of the index of pairs: pairs are added to that index in the order of this table, and
+ * would crowd at its front while it is small. */
 static size_t tally_place(const tallies *t, uint64_t key) {
     size_t mask = ((size_t)1 << t->log2) - 1;
     size_t i = (size_t)(pair_hash(key << 32 | key >> 32) >> (64 - t->log2));
@@ -41,7 +41,7 @@ static bool grow(tallies *t) {
     return true;
 }
 
-/* The tally of a pair; NULL: another share's. */
+/* The tally of a pair; NULL: it belongs to another share. */
 static inline tally *tally_of(const tallies *t, uint32_t left, uint32_t right) {
     if (!t->log2) return &t->all[left * t->side + right];
     uint64_t key = pair_key(left, right);
@@ -49,7 +49,7 @@ static inline tally *tally_of(const tallies *t, uint32_t left, uint32_t right) {
     return &t->all[tally_place(t, key)];
 }
 
-/* Calls for each pair of neighbours, in the order of slots. False: out of memory. */
+/* Counts every pair of neighbours, in the order of slots. False: out of memory. */
 static bool count_all(tallies *t) {
     const layout *l = t->layout;
     size_t class = 0;

@@ -9,7 +9,7 @@ void ggtok_symbols_free(symbols *s) {
     ggtok_mem_free(s->texts.data);
 }
 
-/* Makes numbers up to `number` known. */
+/* Extends the array of symbols to include `number`. */
 static bool reach(symbols *s, uint32_t number) {
     if (number < s->n) return true;
     if (number >= s->cap) {
@@ -49,10 +49,10 @@ bool ggtok_symbols_init(symbols *s, const ggtok_merge_options *o) {
     return o->first_new == 0 || reach(s, o->first_new - 1);
 }
 
-/* ---- which may be joined ---- */
+/* ---- joining ---- */
 
-/* SentencePiece's pieces: at most 16 characters of one script, digits alone if so asked, and
- * U+2581 in front only, or alone. */
+/* SentencePiece's pieces: at most 16 characters of one script, digits by themselves if requested, and
+ * U+2581 only at the start or in pieces of nothing else. */
 static bool is_piece(const symbol *a, const symbol *b) {
     unsigned either = a->kind | b->kind;
     if (a->length + b->length > PIECE_LENGTH) return false;
@@ -65,13 +65,13 @@ static bool is_piece(const symbol *a, const symbol *b) {
 bool ggtok_symbols_may_join(const symbols *s, uint32_t left, uint32_t right) {
     const symbol *a = &s->all[left], *b = &s->all[right];
     if (s->rule == GGTOK_RULE_PIECES) return is_piece(a, b);
-    /* A limit holds for what is made of made symbols, as in Hugging Face's trainer. */
+    /* The limit applies only to symbols made of made symbols, as in Hugging Face's trainer. */
     return (a->length == 1 && b->length == 1) || a->length + b->length < s->max_length;
 }
 
 /* ---- new symbols ---- */
 
-/* Is what `number` was made of the initial symbols spelled[0..length)? */
+/* Was symbol `number` made of the initial symbols spelled[0..length)? */
 static bool spells(const symbols *s, uint32_t number, const uint32_t *spelled) {
     while (s->all[number].length > 1) {
         const symbol *made = &s->all[number];
@@ -84,7 +84,7 @@ static bool spells(const symbols *s, uint32_t number, const uint32_t *spelled) {
 
 int64_t ggtok_symbols_number(const symbols *s, uint32_t left, uint32_t right) {
     uint32_t n_left = s->all[left].length, n = n_left + s->all[right].length;
-    size_t low = 0, high = s->n_reserved; /* the first of that length */
+    size_t low = 0, high = s->n_reserved; /* finds the first of that length */
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (s->reserved[middle].n < n) {
@@ -129,7 +129,7 @@ static const uint8_t *text_of(const symbols *s, uint32_t number) {
     return s->texts.data + s->all[number].text;
 }
 
-/* The byte i of a pair's text. */
+/* Byte i of a pair's text. */
 static uint8_t byte_of(const symbols *s, const uint32_t pair[2], uint32_t i) {
     uint32_t n = s->all[pair[0]].n;
     return i < n ? text_of(s, pair[0])[i] : text_of(s, pair[1])[i - n];

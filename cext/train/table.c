@@ -6,7 +6,7 @@ enum {
     TAG_BITS = 24,
     OFFSET_BITS = 64 - TAG_BITS,
     FIRST_LOG2 = 6,
-    LONG_WORD = 255, /* length byte of words that have four more */
+    LONG_WORD = 255, /* length byte of words whose length follows in four bytes */
     HEAD = 9         /* bytes of a record before a word shorter than LONG_WORD */
 };
 #define OFFSET_MASK (((uint64_t)1 << OFFSET_BITS) - 1)
@@ -64,13 +64,13 @@ static size_t record_size(size_t n) {
     return n + HEAD + (n < LONG_WORD ? 0 : 4);
 }
 
-/* Marks the rest of the last chunk as holding no record: a length of 0, which no word has. */
+/* Marks the rest of the last chunk as unused, by a length of 0, which no word has. */
 static void end_chunk(table_shard *s) {
     size_t left = TABLE_CHUNK - s->used % TABLE_CHUNK;
     if (left >= HEAD && left < TABLE_CHUNK) record_at(s, s->used)[8] = 0;
 }
 
-/* A block of `size` bytes at the arena's end. False: out of memory. */
+/* Adds a block of `size` bytes at the end of the arena. False: out of memory. */
 static bool add_block(table_shard *s, size_t size) {
     size_t chunks = (size + TABLE_CHUNK - 1) >> TABLE_CHUNK_LOG2;
     if (s->n_chunks + chunks > OFFSET_MASK >> TABLE_CHUNK_LOG2) return false;
@@ -90,11 +90,11 @@ static bool add_block(table_shard *s, size_t size) {
     return true;
 }
 
-/* Room for a record of `size` bytes; SIZE_MAX: out of memory. */
+/* Allocates a record of `size` bytes; SIZE_MAX: out of memory. */
 static size_t arena_take(table_shard *s, size_t size) {
     if ((s->n_chunks << TABLE_CHUNK_LOG2) - s->used < size && !add_block(s, size)) return SIZE_MAX;
     size_t offset = s->used;
-    /* A block of several chunks is one record's: others begin in chunks that have an address. */
+    /* A block of several chunks holds one record; other records begin in chunks with an address. */
     s->used = size > TABLE_CHUNK ? s->n_chunks << TABLE_CHUNK_LOG2 : offset + size;
     return offset;
 }
@@ -184,7 +184,7 @@ static bool store_new(table *t, table_shard *s, const table_word *w, size_t slot
 
 /* ---- a limit ---- */
 
-/* The least count such that at most half the limit of words occur more often. */
+/* The least count such that at most `most` words occur more often. */
 static uint64_t threshold(const table_shard *s, size_t most) {
     enum { SMALL_COUNTS = 256 };
     size_t of[SMALL_COUNTS] = {0}, above = s->n, at = 0;
@@ -195,7 +195,7 @@ static uint64_t threshold(const table_shard *s, size_t most) {
     uint64_t count = 0;
     while (count + 1 < SMALL_COUNTS && above > most) above -= of[++count];
     if (above <= most) return count;
-    /* Words this frequent are few: double until it is enough. */
+    /* Words this frequent are few: double the count until it is enough. */
     for (; above > most; count *= 2) {
         above = at = 0;
         while (ggtok_table_next(s, &at, &w)) above += w.count > 2 * count;
@@ -203,7 +203,7 @@ static uint64_t threshold(const table_shard *s, size_t most) {
     return count;
 }
 
-/* Drops the rarest words, so that at most half as many as allowed stay. */
+/* Drops the rarest words, keeping at most half as many as allowed. */
 static bool prune(table *t, table_shard *s) {
     table_shard kept = {.log2 = s->log2};
     uint64_t rare = threshold(s, t->max_words / 2);

@@ -6,8 +6,8 @@
  *   slot     tag (24 bits of the hash) | offset of the record in the arena + 1 (40 bits)
  *   record   count (8 bytes) | length (1 byte, or 255 and 4 more) | the word's bytes
  *
- * so a word of 7 bytes takes 16 bytes and a slot at most 0.7 full: about 28 bytes in all,
- * whatever the number of threads. The seed of the hash is the process's own secret.
+ * so a word of 7 bytes takes 16 bytes and a slot at most 0.7 full: about 28 bytes in all, whatever
+ * the number of threads. The hash is seeded by a secret of the process.
  */
 #ifndef GGTOK_TRAIN_TABLE_H
 #define GGTOK_TRAIN_TABLE_H
@@ -26,14 +26,14 @@ enum {
 
 typedef struct table_shard {
     uint64_t *slots; /* 0: free */
-    unsigned log2;   /* of the number of slots */
+    unsigned log2;   /* log2 of the number of slots */
     size_t n;        /* words */
-    /* Arena: byte o lies at chunks[o >> TABLE_CHUNK_LOG2] + o % TABLE_CHUNK. A record never
-     * crosses into another chunk; one that is larger has a block of several chunks. */
+    /* The arena: byte o is at chunks[o >> TABLE_CHUNK_LOG2] + o % TABLE_CHUNK. A record never crosses
+     * a chunk boundary; a larger one has its own block of several chunks. */
     uint8_t **chunks;
     size_t n_chunks, cap_chunks;
     size_t used; /* end of the last record */
-    /* What a limit has dropped: words, and their occurrences. */
+    /* Dropped because of the limit: words, and their occurrences. */
     uint64_t dropped_words, dropped;
 } table_shard;
 
@@ -41,7 +41,7 @@ typedef struct table {
     table_shard shards[TABLE_SHARDS];
     shared_lock locks[TABLE_SHARDS];
     uint64_t seed;
-    size_t max_words; /* of a shard; 0: any number */
+    size_t max_words; /* limit for each shard; 0: none */
 } table;
 
 typedef struct table_word {
@@ -61,11 +61,11 @@ static inline unsigned table_shard_of(uint64_t hash) {
     return (unsigned)(hash >> (64 - TABLE_SHARDS_LOG2));
 }
 
-/* Adds words of at most UINT32_MAX bytes, all of that shard, which is locked meanwhile. False: out
- * of memory, or a count would exceed 64 bits (which *overflow tells). The counts of words seen before are added up. */
+/* Adds words of at most UINT32_MAX bytes, all of that shard, which is locked meanwhile. Counts of
+ * known words are added up. False: out of memory, or a count would exceed 64 bits (*overflow). */
 bool ggtok_table_add(table *t, unsigned shard, const table_word *words, size_t n, bool *overflow);
 
-/* A walk over a shard's words, in the order in which they came; begin with *offset = 0. */
+/* Walks over a shard's words in order of insertion; start with *offset = 0. */
 bool ggtok_table_next(const table_shard *s, size_t *offset, table_word *word);
 
 size_t ggtok_table_bytes(const table *t);

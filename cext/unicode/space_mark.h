@@ -9,7 +9,7 @@ enum { SPACE_MARK_BYTES = 3 };
 
 /* Appends p[0..n) with every space escaped. False: out of memory. */
 bool ggtok_space_mark_escape(bytebuf *out, const uint8_t *p, size_t n);
-/* The same, and U+2581 before each line that isn't empty and has none there. */
+/* The same, and adds U+2581 before each line that isn't empty and doesn't begin with one. */
 bool ggtok_space_mark_escape_lines(bytebuf *out, const uint8_t *p, size_t n);
 bool ggtok_space_mark_unescape(bytebuf *out, const uint8_t *p, size_t n);
 

@@ -10,7 +10,8 @@ unsigned ggtok_unicode_flags(uint32_t cpt) {
     return cpt > 0x10FFFF ? UNICODE_UNDEFINED : class_flags[unicode_class(cpt)];
 }
 
-/* Both maps are short lists of ranges, ascending; the greatest start <= cpt decides. */
+/* Both maps are short ascending lists of ranges; the last range that starts at or before cpt
+ * applies. */
 
 uint32_t ggtok_unicode_to_lower(uint32_t cpt) {
     if (cpt < 0x80) return cpt - 'A' < 26 ? cpt + 32 : cpt;

@@ -13,7 +13,7 @@ enum { /* general category by its first letter; UNICODE_UNDEFINED is Cn */
        UNICODE_MARK = 1 << 4,
        UNICODE_PUNCTUATION = 1 << 5,
        UNICODE_SYMBOL = 1 << 6,
-       UNICODE_CONTROL = 1 << 7,    /* C, but for Cn */
+       UNICODE_CONTROL = 1 << 7,    /* C except Cn */
        UNICODE_WHITESPACE = 1 << 8, /* the 25 code points of White_Space */
        UNICODE_HAN = 1 << 9         /* the blocks of llama.cpp's unicode_cpt_is_han */
 };

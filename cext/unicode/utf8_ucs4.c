@@ -1,4 +1,4 @@
-/* Code points to UTF-8, 16 at a time where AVX-512 is there. */
+/* Converts code points to UTF-8, 16 at a time with AVX-512. */
 #include "base/bits.h"
 #include "base/cpu.h"
 #include "unicode/utf8.h"
@@ -29,7 +29,7 @@ static size_t encode(const uint32_t *cpts, size_t n, uint8_t *out) {
 #ifdef CPU_DISPATCH
 #include <immintrin.h>
 
-/* Each code point's bytes at the end of its four, the others 0; then the others are dropped. */
+/* Puts the bytes of each code point at the end of four bytes, the others being 0; then drops those. */
 static TARGET_AVX512 size_t encode_avx512(const uint32_t *cpts, size_t n, uint8_t *out) {
     enum { AT_ONCE = 16 };
     const __m512i six_bits = _mm512_set1_epi32(0x3F);

@@ -1,9 +1,9 @@
-/* Is it UTF-8? Character by character, or 32 bytes at a time where AVX2 is there. */
+/* Validates UTF-8, character by character or, with AVX2, 32 bytes at a time. */
 #include "unicode/utf8_valid.h"
 #include "base/cpu.h"
 
-/* Length of the well-formed sequence at p, or 0. The second byte's bounds rule
- * out overlong forms and what lies above 10FFFF. */
+/* The length of the well-formed sequence at p, or 0. The bounds of the second byte rule
+ * out overlong forms and values above 10FFFF. */
 static size_t well_formed(const uint8_t *p, size_t n) {
     uint8_t c = p[0];
     if (c < 0x80) return 1;
@@ -21,20 +21,21 @@ static size_t well_formed(const uint8_t *p, size_t n) {
 #include <immintrin.h>
 
 /*
- * Whether a byte may stand after another depends on three nibbles: both of the first
- * byte and the upper one of the second. Each nibble names the faults that it allows; a
- * fault is there if all three name it. (Keiser and Lemire, "Validating UTF-8 in less
- * than one instruction per byte", without their test for surrogates, which pass here.)
+ * Whether one byte may follow another depends on three nibbles: both of the first byte
+ * and the upper one of the second. For each nibble a table has the faults that are
+ * possible with it; the fault is present if all three agree. (Keiser and Lemire,
+ * "Validating UTF-8 in less than one instruction per byte", without the test for
+ * surrogates, which are allowed here.)
  */
 enum {
-    SHORT = 1 << 0,             /* a lead byte, and no continuation after it */
-    LONG = 1 << 1,              /* a continuation after ASCII */
-    E0 = 1 << 2,                /* a longer form than needed: E0 80..9F */
+    SHORT = 1 << 0,             /* a lead byte without a continuation byte */
+    LONG = 1 << 1,              /* a continuation byte after ASCII */
+    E0 = 1 << 2,                /* overlong: E0 80..9F */
     F4 = 1 << 3,                /* above 10FFFF: F4 90..BF, F5..FF 90..BF */
-    C0 = 1 << 4,                /* a longer form than needed: C0, C1 */
-    F0 = 1 << 5,                /* the same: F0 80..8F; above 10FFFF: F5..FF 80..8F */
-    SECOND = 1 << 7,            /* a continuation after another: a fault, but where one is due */
-    ANY = SHORT | LONG | SECOND /* whatever the first byte's lower nibble is */
+    C0 = 1 << 4,                /* overlong: C0, C1 */
+    F0 = 1 << 5,                /* overlong: F0 80..8F; above 10FFFF: F5..FF 80..8F */
+    SECOND = 1 << 7,            /* a second continuation byte; a fault unless one is due */
+    ANY = SHORT | LONG | SECOND /* for any lower nibble of the first byte */
 };
 
 #define TWICE(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
@@ -43,7 +44,7 @@ TARGET_AVX2 static inline __m256i load(const uint8_t *p) {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-/* The faults in the 32 bytes at p, three bytes before which can be read. */
+/* The faults in the 32 bytes at p. The three bytes before p must be readable. */
 TARGET_AVX2 static inline __m256i faults(const uint8_t *p) {
     const __m256i first_upper =
         TWICE(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, (char)SECOND, (char)SECOND,
@@ -65,15 +66,15 @@ TARGET_AVX2 static inline __m256i faults(const uint8_t *p) {
                              first_upper, _mm256_and_si256(_mm256_srli_epi16(before, 4), nibble)),
                          _mm256_shuffle_epi8(first_lower, _mm256_and_si256(before, nibble))),
         _mm256_shuffle_epi8(second_upper, _mm256_and_si256(_mm256_srli_epi16(here, 4), nibble)));
-    /* A second continuation is due two bytes after E0..FF, and three after F0..FF. */
+    /* A second continuation byte is due two bytes after E0..FF, and three after F0..FF. */
     __m256i due =
         _mm256_or_si256(_mm256_subs_epu8(load(p - 2), _mm256_set1_epi8(0xE0 - 0x80)),
                         _mm256_subs_epu8(load(p - 3), _mm256_set1_epi8((char)(0xF0 - 0x80))));
     return _mm256_xor_si256(found, _mm256_and_si256(due, _mm256_set1_epi8((char)SECOND)));
 }
 
-/* Length of a prefix that is well-formed: of whole blocks, but for the character at their
- * end. */
+/* The length of a well-formed prefix. It ends near the end of the last valid block, before a
+ * character that may be incomplete there. */
 TARGET_AVX2 static size_t valid_blocks_avx2(const uint8_t *p, size_t n) {
     enum { BLOCK = 32 };
     size_t i = 0;
@@ -87,7 +88,7 @@ TARGET_AVX2 static size_t valid_blocks_avx2(const uint8_t *p, size_t n) {
         __m256i found = faults(p + i);
         if (!_mm256_testz_si256(found, found)) break;
     }
-    size_t lead = i - 1; /* the last character may go on */
+    size_t lead = i - 1; /* the last character may be incomplete */
     while (i - lead < 4 && lead && utf8_continues(p[lead])) lead--;
     return lead;
 }
@@ -120,7 +121,7 @@ size_t ggtok_utf8_valid_prefix(const uint8_t *p, size_t n) {
             while (i < n && p[i] < 0x80) i++;
             continue;
         }
-        /* Runs of two- and three-byte characters, the rest one by one. */
+        /* Takes runs of two- and three-byte characters, others one by one. */
         while (n - i >= 2 && p[i] >= 0xC2 && p[i] < 0xE0 && utf8_continues(p[i + 1])) i += 2;
         while (n - i >= 3 && p[i] > 0xE0 && p[i] < 0xF0 && utf8_continues(p[i + 1]) &&
                utf8_continues(p[i + 2]))
@@ -134,7 +135,7 @@ size_t ggtok_utf8_valid_prefix(const uint8_t *p, size_t n) {
 }
 
 bool ggtok_utf8_sanitize(bytebuf *out, const uint8_t *p, size_t n, interrupt *in) {
-    enum { STEP = 16 }; /* bytes that are as much work as one that is malformed */
+    enum { STEP = 16 }; /* one malformed byte is as much work as this many bytes */
     size_t i = 0;
     while (i < n) {
         size_t good = ggtok_utf8_valid_prefix(p + i, n - i);

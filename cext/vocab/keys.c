@@ -1,6 +1,6 @@
 #include "vocab/keys.h"
 
-/* llama_model_kv_override_type's names. */
+/* The names of llama_model_kv_override_type. */
 static const char *const override_types[] = {"int", "float", "bool", "str"};
 
 /* ---- overrides ---- */
@@ -18,9 +18,9 @@ static ggtok_status check_override(const ggtok_override *o, ggtok_error *err) {
                                "the override of '%s' has no type or no value", o->key);
     }
     if (o->type == GGTOK_OVERRIDE_STR && strlen(o->str) > GGTOK_OVERRIDE_MAX) {
-        return ggtok_error_set(
-            err, GGTOK_ERR_ARGUMENT,
-            "the override of '%s' is longer than 127 bytes, as far as llama.cpp goes", o->key);
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
+                               "the override of '%s' is longer than 127 bytes, llama.cpp's limit",
+                               o->key);
     }
     return GGTOK_OK;
 }
@@ -38,8 +38,8 @@ ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *opti
     return k->met ? GGTOK_OK : ggtok_error_memory(err);
 }
 
-/* llama.cpp says nothing of keys that it never reads, and need not: most are the
- * model's. A tokenizer's key that the tokenizer does not read is a mistake. */
+/* Warns of overrides that were not used. llama.cpp doesn't, and for most keys it is right, as they
+ * are the model's. But a key of the tokenizer that the tokenizer doesn't read is a mistake. */
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err) {
     static const char prefix[] = "tokenizer.";
     for (size_t i = 0; i < k->n_overrides; i++) {
@@ -48,7 +48,7 @@ ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err) {
         if (!ggtok_warnings_add(
                 k->warnings,
                 "the override of '%s' has no effect: this vocabulary reads no such scalar "
-                "(or it is overridden twice, where the first counts)",
+                "(or the key is overridden twice; the first override applies)",
                 key)) {
             return ggtok_error_memory(err);
         }
@@ -61,9 +61,8 @@ void ggtok_vocab_keys_free(vocab_keys *k) {
     k->met = NULL;
 }
 
-/* The override of a key, if it is of the type that is being read; *o == NULL: the
- * file's value counts. As in llama.cpp one of another type is warned of, and that
- * is all (there at each read, here once). */
+/* The override of a key, if it has the type that is read; *o == NULL: the file's value applies. An
+ * override of another type only causes a warning, as in llama.cpp (there at each read, here once). */
 static ggtok_status override_of(vocab_keys *k, const char *key, ggtok_override_type type,
                                 const ggtok_override **o, ggtok_error *err) {
     *o = NULL;
@@ -86,7 +85,7 @@ static ggtok_status override_of(vocab_keys *k, const char *key, ggtok_override_t
     return GGTOK_OK;
 }
 
-/* ---- reading: absent is fine, a wrong type is an error, as in llama.cpp ---- */
+/* ---- reading: a missing key is fine, a wrong type is an error, as in llama.cpp ---- */
 
 static ggtok_status wrong_type(const gguf *g, const gguf_kv *kv, const char *want,
                                ggtok_error *err) {

@@ -24,32 +24,32 @@
 #define KEY_STRIP_ACCENTS "tokenizer.ggml.normalizer.strip_accents"
 #define KEY_SUPPRESS "tokenizer.ggml.suppress_tokens"
 
-/* Where keys are read: the file, and what the caller puts in the place of its
- * scalars. Starts zeroed but for g and warnings. */
+/* The source of values: the file, and the caller's overrides of its scalars. Zeroed at the start,
+ * except g and warnings. */
 typedef struct vocab_keys {
     const gguf *g;
     bytebuf *warnings;
     const ggtok_override *overrides;
     size_t n_overrides;
-    bool *met; /* by override: a key was read that it is about */
+    bool *met; /* for each override: its key was read */
 } vocab_keys;
 
-/* Takes the caller's overrides; closing warns of those that nothing came to read. */
+/* Opening checks the caller's overrides; closing warns of those whose keys were never read. */
 ggtok_status ggtok_vocab_keys_open(vocab_keys *k, const ggtok_load_options *options,
                                    ggtok_error *err);
 ggtok_status ggtok_vocab_keys_close(vocab_keys *k, ggtok_error *err);
 void ggtok_vocab_keys_free(vocab_keys *k);
 
-/* Each succeeds with nothing found (*value unchanged) when the key is absent, and
- * is GGTOK_ERR_VOCAB when its value has another type. */
+/* If the key is absent, these succeed with *found false and *value unchanged. GGTOK_ERR_VOCAB if the
+ * value has another type. */
 ggtok_status ggtok_vocab_key_u32(vocab_keys *k, const char *key, uint32_t *value, bool *found,
                                  ggtok_error *err);
 ggtok_status ggtok_vocab_key_bool(vocab_keys *k, const char *key, bool *value, ggtok_error *err);
-/* Cut at the first NUL; "" when absent. */
+/* Cut at the first NUL; "" if the key is absent. */
 ggtok_status ggtok_vocab_key_string(vocab_keys *k, const char *key, gguf_view *value, bool *found,
                                     ggtok_error *err);
-/* An array whose element type has its bit in `elems`; `want` names those in the
- * error. *kv == NULL: absent. */
+/* An array whose element type has its bit in `elems`; `want` describes the type in the error.
+ * *kv == NULL: the key is absent. */
 ggtok_status ggtok_vocab_array_of(const gguf *g, const char *key, unsigned elems, const char *want,
                                   const gguf_kv **kv, ggtok_error *err);
 

@@ -5,10 +5,10 @@
 #include "base/mem.h"
 
 /*
- * Appends the bytes that a token's text stands for: \t \n \r, \xHH, and any
- * other escaped byte for itself. Nothing is checked, as in llama.cpp: what
- * follows \x counts as two hexadecimal digits whatever it is, and an escape that
- * the text's end cuts short gives nothing. False: out of memory.
+ * Appends the bytes that a token's text represents: \t, \n, \r, \xHH; any other
+ * escaped byte represents itself. As in llama.cpp nothing is validated: any two bytes
+ * after \x are taken for hexadecimal digits, and an escape that is cut short by the end
+ * of the text yields nothing. False: out of memory.
  */
 bool ggtok_rwkv_unescape(bytebuf *out, const uint8_t *text, size_t n);
 

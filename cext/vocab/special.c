@@ -1,6 +1,6 @@
 /* Loading, second half: special ids and flags from the file, special tokens
- * recognised by their text, and the attributes and end-of-generation set that
- * follow. The steps keep llama.cpp's order, since later ones see earlier ones. */
+ * recognised by their text, and the resulting attributes and end-of-generation set. The
+ * steps are in llama.cpp's order, since later ones depend on earlier ones. */
 #include "vocab/special.h"
 #include "index/stl_order.h"
 #include "vocab/keys.h"
@@ -17,7 +17,7 @@ static const struct {
     {"tokenizer.ggml.eot_token_id", GGTOK_EOT},
     {"tokenizer.ggml.eom_token_id", GGTOK_EOM},
     {"tokenizer.ggml.unknown_token_id", GGTOK_UNK},
-    {"tokenizer.ggml.seperator_token_id", GGTOK_SEP}, /* the format's own spelling */
+    {"tokenizer.ggml.seperator_token_id", GGTOK_SEP}, /* spelled so in the format */
     {"tokenizer.ggml.padding_token_id", GGTOK_PAD},
     {"tokenizer.ggml.mask_token_id", GGTOK_MASK},
     {"tokenizer.ggml.fim_pre_token_id", GGTOK_FIM_PRE},
@@ -36,7 +36,8 @@ static ggtok_status load_ids(vocab *v, vocab_keys *k, ggtok_error *err) {
     bool named[GGTOK_N_SPECIAL] = {false};
     for (size_t i = 0; i < sizeof id_keys / sizeof *id_keys; i++) {
         int32_t *id = &v->special[id_keys[i].which];
-        if (*id >= 0 && (uint32_t)*id >= v->n_tokens) *id = GGTOK_NO_TOKEN; /* a default */
+        if (*id >= 0 && (uint32_t)*id >= v->n_tokens)
+            *id = GGTOK_NO_TOKEN; /* a default that is out of range */
         uint32_t given;
         bool found;
         ggtok_status s = ggtok_vocab_key_u32(k, id_keys[i].key, &given, &found, err);
@@ -95,7 +96,7 @@ static ggtok_status load_suppress(vocab *v, const gguf *g, ggtok_error *err) {
 
 /* ---- ids by text ---- */
 
-/* Texts by which llama.cpp knows a special token whose key is absent. */
+/* Texts by which llama.cpp recognises a special token whose key is absent. */
 static const struct {
     ggtok_special which;
     const char *text;
@@ -183,7 +184,7 @@ static size_t candidates_of(const vocab *v, ggtok_special which, int32_t ids[MAX
     return n;
 }
 
-/* The candidate that llama.cpp's map of texts iterates to first. */
+/* The candidate that comes first in the iteration of llama.cpp's map of texts. */
 static bool first_candidate(const vocab *v, const int32_t *ids, size_t n, int32_t *id) {
     size_t first = 0;
     if (n > 1 && !ggtok_stl_map_first(v->text, v->text_off, v->n_tokens, ids, n, &first))
@@ -214,9 +215,9 @@ static bool detect_ids(vocab *v) {
         size_t n;
         if (*id != GGTOK_NO_TOKEN || !(n = candidates_of(v, (ggtok_special)which, ids))) continue;
         if (which == GGTOK_EOT) {
-            /* Which candidate wins matters to no one but who asks for the id (every
-             * EOT text is in eog_texts, so all become control and EOG anyway), and
-             * deciding it takes a walk over the whole vocabulary: ggtok_vocab_find_eot. */
+            /* Which candidate wins matters only to callers who ask for the id (every EOT text is
+             * in eog_texts, so all become control and EOG anyway), and finding out takes a walk
+             * over the whole vocabulary: ggtok_vocab_find_eot. */
             *id = n == 1 ? ids[0] : VOCAB_EOT_OPEN;
             continue;
         }
@@ -225,7 +226,7 @@ static bool detect_ids(vocab *v) {
     return true;
 }
 
-/* Control tokens that say they are unused. */
+/* Marks control tokens whose text contains "unused". */
 static void mark_unused(vocab *v) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & GGTOK_ATTR_CONTROL)) continue;
@@ -279,7 +280,7 @@ static bool eog_has(const vocab *v, const char *text) {
     return id >= 0 && ggtok_vocab_is_eog(v, id);
 }
 
-/* The file's own word that a token is a control token stands. */
+/* Changes a token's attributes, but keeps it reserved if the file marked it as a control token. */
 static void retype(vocab *v, int32_t id, uint32_t attr) {
     v->attr[id] = attr | (v->attr[id] & VOCAB_RESERVED);
 }
@@ -288,8 +289,9 @@ static bool warn_of_eog(vocab *v, int32_t id) {
     if (id != v->default_eos) {
         return ggtok_warnings_add(
             &v->warnings,
-            "token %ld ends a generation by the file's keys but is not known to: "
-            "the tokenizer's configuration may be wrong",
+            "token %ld ends a generation according to the file's keys, but not "
+            "according to its text: the tokenizer's configuration may be "
+            "wrong",
             (long)id);
     }
     gguf_view t = vocab_key(v, (uint32_t)id);
@@ -316,19 +318,19 @@ static bool collect_eog(vocab *v) {
         int32_t id = find(v, harmony[i]);
         if (id >= 0) retype(v, id, GGTOK_ATTR_USER_DEFINED);
     }
-    for (size_t i = 0; i < 3; i++) { /* an open EOT is in the set already, by its text */
+    for (size_t i = 0; i < 3; i++) { /* an undecided EOT is already in the set, by its text */
         int32_t id = v->special[of_end[i]];
         if (id < 0 || ggtok_vocab_is_eog(v, id)) continue;
         if (!add_eog(v, id) || !warn_of_eog(v, id)) return false;
     }
-    /* gpt-oss and solar-open: <|end|> only ends a message there */
+    /* In gpt-oss and solar-open <|end|> only ends a message. */
     bool call = eog_has(v, "<|call|>") || eog_has(v, "<|calls|>");
     if (call && (eog_has(v, "<|return|>") || eog_has(v, "<|flush|>")) && eog_has(v, "<|end|>")) {
         int32_t id = find(v, "<|end|>");
         remove_eog(v, id);
         retype(v, id, GGTOK_ATTR_USER_DEFINED);
     }
-    /* gemma4 and plamo: </s> is a plain token there */
+    /* In gemma4 and plamo </s> is a plain token. */
     if ((eog_has(v, "<|tool_response>") || eog_has(v, "<|plamo:eos|>")) && eog_has(v, "</s>")) {
         int32_t id = find(v, "</s>");
         remove_eog(v, id);
@@ -343,26 +345,26 @@ static bool is_tag(gguf_view t) {
            ((t.p[0] == '<' && t.p[t.n - 1] == '>') || (t.p[0] == '[' && t.p[t.n - 1] == ']'));
 }
 
-/* A token that ends a generation only because llama.cpp has a default where the file names no
- * EOS, as "," does in GPT-2's vocabulary: no model was trained to end with it, and messages must be
- * able to hold it. */
+/* A token that is EOG only because the file names no EOS and llama.cpp has a default, such as "," in
+ * GPT-2's vocabulary. No model was trained to end with it, and messages must be able to contain
+ * it. */
 static bool is_plain_default(const vocab *v, uint32_t id) {
     return (int32_t)id == v->default_eos && v->attr[id] == GGTOK_ATTR_NORMAL &&
            !is_tag(vocab_key(v, id));
 }
 
-/* Besides those that were control tokens in the file. */
+/* Marks reserved tokens, in addition to those that were control tokens in the file. */
 static void reserve_special(vocab *v) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (v->attr[id] & (GGTOK_ATTR_CONTROL | GGTOK_ATTR_UNKNOWN)) v->attr[id] |= VOCAB_RESERVED;
     }
-    for (size_t i = 0; i < v->eog.n; i++) { /* a default may be out of range */
+    for (size_t i = 0; i < v->eog.n; i++) { /* may include a default that is out of range */
         uint32_t id = (uint32_t)v->eog.data[i];
         if (id < v->n_tokens && !is_plain_default(v, id)) v->attr[id] |= VOCAB_RESERVED;
     }
 }
 
-/* The ranges on both sides of the widest gap. */
+/* Sets v->marked: the ranges before and after the widest gap between marked ids. */
 static void find_marked(vocab *v) {
     uint32_t first = 0, last = 0, widest = 0, n = 0;
     vocab_range before = {0, 0}, after = {0, 0};
@@ -381,7 +383,7 @@ static void find_marked(vocab *v) {
     v->marked[1] = after;
 }
 
-/* ---- white space that a special token eats ---- */
+/* ---- white space that a special token strips ---- */
 
 static bool contains(gguf_view text, const char *word, bool any_case) {
     size_t n = strlen(word);
@@ -413,7 +415,7 @@ static ggtok_status check_phi3(const vocab *v, ggtok_error *err) {
         return ggtok_error_set_at(
             err, GGTOK_ERR_VOCAB, KEY_NAME, strlen(KEY_NAME), GGTOK_NO_OFFSET,
             "key '%s' names a phi-3 model, whose vocabulary must have a token "
-            "'%s' (llama.cpp refuses the file too)",
+            "'%s' (llama.cpp refuses the file, too)",
             KEY_NAME, phi3_needs[i]);
     }
     return GGTOK_OK;
@@ -434,7 +436,7 @@ static void rstrip_phi3(vocab *v) {
     }
 }
 
-/* With `dry`, only says what is wrong with these keys. */
+/* With `dry`, only checks these keys. */
 static ggtok_status set_strips(vocab *v, vocab_keys *k, bool dry, ggtok_error *err) {
     gguf_view name, pre, arch;
     bool found;
@@ -444,7 +446,8 @@ static ggtok_status set_strips(vocab *v, vocab_keys *k, bool dry, ggtok_error *e
         (s = ggtok_vocab_key_string(k, KEY_ARCHITECTURE, &arch, &found, err))) {
         return s;
     }
-    if (v->type == GGTOK_VOCAB_BPE && strcmp(v->model, "gemma4") != 0) { /* a user's own counts */
+    if (v->type == GGTOK_VOCAB_BPE &&
+        strcmp(v->model, "gemma4") != 0) { /* a name given by the caller counts */
         const char *used = ggtok_pretok_name(v->pre);
         pre = (gguf_view){(const uint8_t *)used, strlen(used)};
     }
@@ -464,7 +467,7 @@ static ggtok_status set_strips(vocab *v, vocab_keys *k, bool dry, ggtok_error *e
 }
 
 ggtok_status ggtok_vocab_check_special(const vocab *v, const vocab_keys *k, ggtok_error *err) {
-    /* What is read goes to a copy, whose tables are v's own. */
+    /* Values are read into a copy, which shares v's tables. */
     vocab copy = *v;
     vocab_keys keys = *k;
     copy.warnings = (bytebuf){0};

@@ -4,8 +4,8 @@
 
 #include "vocab/vocab.h"
 
-/* special[GGTOK_EOT] while several texts qualify and nobody has asked which: it
- * takes ggtok_vocab_find_eot (some milliseconds) to tell. */
+/* The value of special[GGTOK_EOT] while several texts qualify and no caller has asked for the id.
+ * ggtok_vocab_find_eot takes a few milliseconds to decide. */
 enum { VOCAB_EOT_OPEN = -2 };
 bool ggtok_vocab_find_eot(const vocab *v, int32_t *id); /* false: out of memory */
 

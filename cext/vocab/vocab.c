@@ -1,12 +1,12 @@
 /* Loading, first half: model, pre-tokenizer and its flags, token texts, scores,
- * types. See vocab/special.c for the second. */
+ * types. See vocab/special.c for the second half. */
 #include "vocab/vocab.h"
 #include "vocab/keys.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* What llama.cpp assumes of a model before it looks at the file's keys. */
+/* llama.cpp's defaults for each model, before it reads the file's keys. */
 typedef struct model_row {
     const char *name; /* tokenizer.ggml.model */
     ggtok_vocab_type type;
@@ -89,7 +89,7 @@ static ggtok_status load_pre(vocab *v, vocab_keys *k, const ggtok_load_options *
     } else if (!strcmp(v->model, "gemma4")) {
         name = (gguf_view){(const uint8_t *)"gemma4", 6};
     } else if (options && options->split && !ggtok_pretok_find((const char *)name.p, name.n)) {
-        name = (gguf_view){(const uint8_t *)"default", 7}; /* its words come from the caller */
+        name = (gguf_view){(const uint8_t *)"default", 7}; /* the caller splits the words */
     } else if (!name.n) {
         name = (gguf_view){(const uint8_t *)"default", 7};
         if (!ggtok_warnings_add(
@@ -118,7 +118,7 @@ static ggtok_status load_pre(vocab *v, vocab_keys *k, const ggtok_load_options *
     return GGTOK_OK;
 }
 
-/* A file without a vocabulary may still say how many ids its model has. */
+/* A file without a vocabulary may still state how many ids its model has. */
 static ggtok_status load_none(vocab *v, vocab_keys *k, ggtok_error *err) {
     gguf_view arch;
     bool found;
@@ -258,7 +258,7 @@ ggtok_status ggtok_vocab_load_tokens(vocab *v, vocab_keys *k, const ggtok_load_o
     if (!kv) return missing(KEY_TOKENS, "it holds no tokens", err);
     if (kv->count > INT32_MAX) {
         return ggtok_error_set_at(err, GGTOK_ERR_VOCAB, KEY_TOKENS, strlen(KEY_TOKENS), kv->value,
-                                  "key '%s' has more tokens than ids", KEY_TOKENS);
+                                  "key '%s' has more tokens than there can be ids", KEY_TOKENS);
     }
     v->n_tokens = (uint32_t)kv->count;
     if ((s = load_scores(v, g, err)) || (s = load_types(v, g, err)) ||
@@ -273,7 +273,7 @@ ggtok_status ggtok_vocab_load_tokens(vocab *v, vocab_keys *k, const ggtok_load_o
     return GGTOK_OK;
 }
 
-/* ---- summing up ---- */
+/* ---- summary ---- */
 
 ggtok_status ggtok_vocab_summarize(const gguf *g, bool whole, ggtok_summary *out,
                                    ggtok_error *err) {
@@ -313,7 +313,7 @@ ggtok_status ggtok_vocab_summarize(const gguf *g, bool whole, ggtok_summary *out
     return GGTOK_OK;
 }
 
-/* ---- looking up ---- */
+/* ---- look-up ---- */
 
 int32_t ggtok_vocab_find(const vocab *v, const void *text, size_t n) {
     return v->n_tokens ? ggtok_token_map_find(&v->by_text, text, n) : GGTOK_NO_TOKEN;
@@ -324,10 +324,10 @@ int32_t ggtok_vocab_byte_token(const vocab *v, uint8_t byte) {
     char name[6] = {'<', '0', 'x', hex[byte >> 4], hex[byte & 15], '>'};
     int32_t id = ggtok_vocab_find(v, name, sizeof name);
     if (id >= 0 || v->type == GGTOK_VOCAB_PLAMO2 || v->type == GGTOK_VOCAB_PLAMO3) return id;
-    return byte ? ggtok_vocab_find(v, &byte, 1) : GGTOK_NO_TOKEN; /* no text holds a NUL */
+    return byte ? ggtok_vocab_find(v, &byte, 1) : GGTOK_NO_TOKEN; /* no text contains a NUL */
 }
 
-/* strtol(two characters, 16) as a byte: leading space, a sign or "0x" included. */
+/* strtol(two characters, 16) as a byte; accepts leading spaces, a sign and "0x". */
 static int hex_pair(const uint8_t *p, size_t n) {
     int value = 0, sign = 1;
     while (n && (*p == ' ' || (*p >= '\t' && *p <= '\r'))) p++, n--;

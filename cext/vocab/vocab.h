@@ -1,7 +1,7 @@
 /*
  * The vocabulary: what a GGUF file says about tokens, after llama.cpp's
- * defaults, overrides and corrections. This is the only place where those live;
- * everything downstream reads plain facts. Immutable once loaded.
+ * defaults, overrides and corrections, which live only here. Everything
+ * downstream uses the result. Immutable once loaded.
  */
 #ifndef GGTOK_VOCAB_H
 #define GGTOK_VOCAB_H
@@ -12,20 +12,21 @@
 #include "pretok/pretok.h"
 #include "vocab/keys.h"
 
-/* Beside the ggtok_attr bits, for this library alone: the token structures a conversation, so
- * it may come from a chat template's text but never from a message's (models/guard.h). It is
- * CONTROL, UNKNOWN or EOG, or it was CONTROL in the file: llama.cpp makes user-defined tokens
- * of gpt-oss's <|start|>, <|end|>, <|message|> and others, which are parsed everywhere. A plain
- * token that is EOG by llama.cpp's default alone is not (vocab/special.c). */
+/* An attribute in addition to the ggtok_attr bits, private to this library. A reserved token
+ * structures a conversation: it may come from the text of a chat template but never from a message
+ * (models/guard.h). It is CONTROL, UNKNOWN or EOG, or it was CONTROL in the file: llama.cpp makes
+ * gpt-oss's <|start|>, <|end|>, <|message|> and others user-defined, so that they are parsed
+ * everywhere. A plain token that is EOG only by llama.cpp's default isn't reserved
+ * (vocab/special.c). */
 #define VOCAB_RESERVED (1u << 31)
 
-typedef struct vocab_range { /* of ids */
+typedef struct vocab_range { /* a range of ids */
     uint32_t first, n;
 } vocab_range;
 
 typedef struct vocab {
     ggtok_vocab_type type;
-    const char *model;     /* tokenizer.ggml.model: one of a fixed set */
+    const char *model;     /* tokenizer.ggml.model: one of a fixed set of strings */
     const pretok_row *pre; /* BPE only, else NULL */
 
     uint32_t n_tokens;
@@ -33,21 +34,21 @@ typedef struct vocab {
     uint32_t *text_off; /* n_tokens + 1 offsets into text */
     float *score;
     uint32_t *attr;        /* ggtok_attr bits and VOCAB_RESERVED */
-    vocab_range marked[2]; /* all ids that are reserved or user-defined, and some others: they are
-                              the first or last ones of most vocabularies */
+    vocab_range marked[2]; /* these cover all reserved or user-defined ids, and some others: in most
+                              vocabularies they are the first and last ids */
     token_map by_text;
-    uint32_t kmer_from; /* hybriddna: from this id on, a trailing U+E000 belongs to the
-                               look-up key but not to the text; n_tokens when there is none */
+    uint32_t kmer_from; /* hybriddna: from this id on, a trailing U+E000 is part of the key
+                           but not of the text; n_tokens if there are no k-mers */
 
     int32_t special[GGTOK_N_SPECIAL];
-    int32_t default_eos; /* EOS, if no key of the file names it, or GGTOK_NO_TOKEN */
+    int32_t default_eos; /* EOS if it is llama.cpp's default; GGTOK_NO_TOKEN if a key names it */
     bool flag[GGTOK_N_FLAGS];
     idbuf eog; /* ascending */
     idbuf suppress;
     bytebuf warnings; /* see base/error.h */
 } vocab;
 
-/* A token's text (what llama_vocab_get_text gives) and the key it is found by. */
+/* A token's look-up key, and its text (as from llama_vocab_get_text). */
 static inline gguf_view vocab_key(const vocab *v, uint32_t id) {
     return (gguf_view){v->text + v->text_off[id], v->text_off[id + 1] - v->text_off[id]};
 }
@@ -59,25 +60,25 @@ static inline gguf_view vocab_text(const vocab *v, uint32_t id) {
 
 int32_t ggtok_vocab_find(const vocab *v, const void *text, size_t n); /* -1: none */
 
-/* Id of the token for one byte in SPM, UGM and PLaMo: <0xXX>, else (not PLaMo)
- * the one-byte text; -1 if there is neither. llama_vocab::byte_to_token. */
+/* The id of the token for one byte in SPM, UGM and PLaMo: <0xXX>, else (except PLaMo) the token
+ * whose text is that byte; -1 if there is neither. llama_vocab::byte_to_token. */
 int32_t ggtok_vocab_byte_token(const vocab *v, uint8_t byte);
 
-/* The same for a token whose attribute is BYTE: the byte it stands for, from its
- * text; -1 if that is too short. llama_vocab::token_to_byte. */
+/* The byte of a token with attribute BYTE, read from its text; -1 if the text is too short.
+ * llama_vocab::token_to_byte. */
 int ggtok_vocab_token_byte(const vocab *v, uint32_t id);
 
-/* What ggtok_vocab_load_special will find wrong with the keys, before anything is built. */
+/* Checks the keys for all that ggtok_vocab_load_special rejects, before anything is built. */
 ggtok_status ggtok_vocab_check_special(const vocab *v, const vocab_keys *k, ggtok_error *err);
 
-/* Loading, in llama.cpp's order; the model is built (and the newline tokenized)
- * between the two, before special ids are known. */
+/* Loading, in llama.cpp's order. Between the two calls the model is built and the newline is
+ * tokenized, before special ids are known. */
 ggtok_status ggtok_vocab_load_tokens(vocab *v, vocab_keys *k, const ggtok_load_options *options,
                                      ggtok_error *err);
 ggtok_status ggtok_vocab_load_special(vocab *v, vocab_keys *k, ggtok_error *err);
 
-/* Fills *out but for its size, or leaves `known` false where a file's beginning
- * (`whole`: all its metadata) tells too little. ggtok_peek. */
+/* Fills *out except its size; leaves `known` false if the file's beginning (`whole`: its whole
+ * metadata) doesn't say enough. See ggtok_peek. */
 ggtok_status ggtok_vocab_summarize(const gguf *g, bool whole, ggtok_summary *out, ggtok_error *err);
 void ggtok_vocab_free(vocab *v);
 

@@ -1,4 +1,4 @@
-"""The pre-tokenizers: names, what they set besides, and their expressions.
+"""The pre-tokenizers: names, the flags that they set, and their expressions.
 
 DO NOT EDIT: written by cext/gen/pretok_python.py from cext/pretok/names.c and
 cext/gen/pretok_patterns.py.
@@ -6,7 +6,7 @@ cext/gen/pretok_patterns.py.
 
 # ruff: noqa
 # fmt: off
-# Name: the chain of scanners, each of which cuts the pieces of the one before; flags.
+# Name: the chain of scanners, each of which cuts the pieces of the previous one; flags.
 PRE: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
     "default": (("default_punctuation", "gpt2", "numbers", "digits_3",), frozenset()),
     "mpt": (("gpt2",), frozenset()),

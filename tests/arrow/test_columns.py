@@ -265,7 +265,7 @@ MALFORMED = {
     "no sizes": (lambda: Column(b"vu", 1, [None, view(20), b"a" * 20, None]), "no sizes"),
     "nulls nowhere": (
         lambda: Column(b"u", 2, [None, NUMBERS, b"ab"], null_count=1),
-        "no bits say where",
+        "no validity buffer",
     ),
     "too many nulls": (
         lambda: Column(b"u", 2, [b"\0", NUMBERS, b"ab"], null_count=3),
@@ -322,7 +322,7 @@ MALFORMED = {
     ),
     "indices of no integers": (
         lambda: Column(b"f", 2, [None, NUMBERS], dictionary=strings(b"u", [b"a"])),
-        "no integers",
+        "are not integers",
     ),
     "a dictionary in the schema only": (lambda: unlike(of_ids(), no_dictionary), "differ"),
     "a malformed dictionary": (
@@ -348,7 +348,7 @@ MALFORMED = {
     ),
     "a struct's nulls": (
         lambda: in_struct(1, strings(b"u", [b"a"]), null_count=1),
-        "no bits say where",
+        "no validity buffer",
     ),
 }
 

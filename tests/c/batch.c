@@ -27,17 +27,17 @@ ggtok_status ggtok_spans(ggtok_context *ctx, ggtok_span *spans, ggtok_error *err
     (void)ctx, (void)spans, (void)err;
     abort();
 }
-ggtok_context *ggtok_pool_take(ggtok_pool *pool, ggtok_error *err) {
+ggtok_context *ggtok_pool_acquire(ggtok_pool *pool, ggtok_error *err) {
     (void)pool, (void)err;
     abort();
 }
-void ggtok_pool_give(ggtok_pool *pool, ggtok_context *ctx) {
+void ggtok_pool_release(ggtok_pool *pool, ggtok_context *ctx) {
     (void)pool, (void)ctx;
 }
-void ggtok_context_set_go_on(ggtok_context *ctx, ggtok_interrupt_fn go_on, void *user) {
-    (void)ctx, (void)go_on, (void)user;
+void ggtok_context_set_interrupt(ggtok_context *ctx, ggtok_interrupt_fn keep_going, void *user) {
+    (void)ctx, (void)keep_going, (void)user;
 }
-void ggtok_context_set_choice(ggtok_context *ctx, const ggtok_special_choice *choice) {
+void ggtok_context_set_special_choice(ggtok_context *ctx, const ggtok_special_choice *choice) {
     (void)ctx, (void)choice;
 }
 
@@ -92,7 +92,7 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
             if (encoded[i] < encoded[t]) t = i;
         }
         if (at[t]) {
-            place(&j, at[t]);
+            append_in_turn(&j, at[t]);
             at[t] = NULL;
             done++;
             continue;
@@ -114,7 +114,7 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
         CHECK(next < THREADS);
         encoded[t] = encoded[next] + 1;
     }
-    CHECK(taken == j.n_chunks && j.placed == j.n_chunks && !j.waiting);
+    CHECK(taken == j.n_chunks && j.n_appended == j.n_chunks && !j.waiting);
     /* The threads share the work, but for what can't be shared. */
     size_t most = 0;
     for (unsigned i = 0; i < j.threads; i++) most = most < encoded[i] ? encoded[i] : most;

@@ -112,10 +112,11 @@ static void check_spans(const ggtok_tokenizer *tok) {
     CHECK(ids.n == n_added - (bos >= 0 && ggtok_flag(tok, GGTOK_FLAG_ADD_BOS)));
 
     ggtok_special_choice *choice;
-    CHECK(ggtok_choice_new(tok, &letter, 1, &choice, &err) == GGTOK_ERR_ARGUMENT && !choice);
-    CHECK(ggtok_choice_new(tok, &(int32_t){-1}, 1, &choice, NULL) == GGTOK_ERR_ARGUMENT);
-    CHECK(!ggtok_choice_new(tok, &bos, bos >= 0, &choice, &err));
-    ggtok_context_set_choice(ctx, choice);
+    CHECK(ggtok_special_choice_new(tok, &letter, 1, &choice, &err) == GGTOK_ERR_ARGUMENT &&
+          !choice);
+    CHECK(ggtok_special_choice_new(tok, &(int32_t){-1}, 1, &choice, NULL) == GGTOK_ERR_ARGUMENT);
+    CHECK(!ggtok_special_choice_new(tok, &bos, bos >= 0, &choice, &err));
+    ggtok_context_set_special_choice(ctx, choice);
     int32_t eot = ggtok_special_id(tok, GGTOK_EOT);
     ggtok_bytes name;
     if (bos >= 0 && eot >= 0 && bos != eot) {
@@ -138,8 +139,8 @@ static void check_spans(const ggtok_tokenizer *tok) {
     CHECK(ggtok_batch_spans(batch)[ggtok_batch_n_ids(batch) - 1].end == 5);
     ggtok_batch_free(batch);
     ggtok_pool_free(pool);
-    ggtok_choice_free(choice);
-    ggtok_choice_free(NULL);
+    ggtok_special_choice_free(choice);
+    ggtok_special_choice_free(NULL);
 }
 
 static bool never(void *user) {
@@ -167,7 +168,7 @@ static void check_batch(const ggtok_tokenizer *tok) {
         const int32_t *ids = ggtok_batch_ids(batch);
         const int64_t *offsets = ggtok_batch_offsets(batch);
         CHECK(offsets[0] == 0 && (size_t)offsets[N] == n_ids);
-        ggtok_context *ctx = ggtok_pool_take(pool, &err);
+        ggtok_context *ctx = ggtok_pool_acquire(pool, &err);
         for (size_t i = 0; i < N; i++) {
             ggtok_ids own;
             CHECK(!ggtok_encode(ctx, texts[i].data, texts[i].n, GGTOK_ADD_SPECIAL, &own, &err));
@@ -175,7 +176,7 @@ static void check_batch(const ggtok_tokenizer *tok) {
             CHECK(!own.n || !memcmp(ids + offsets[i], own.data, own.n * sizeof *ids));
         }
         if (threads == 2) ggtok_pool_clear(pool); /* one context is out */
-        ggtok_pool_give(pool, ctx);
+        ggtok_pool_release(pool, ctx);
         ggtok_batch_free(batch);
     }
 

@@ -24,8 +24,8 @@ static ggtok_counts *counts;
 static atomic_bool stop;
 
 static bool use_pool(void) {
-    ggtok_context *ctx = ggtok_pool_take(pool, NULL);
-    if (ctx) ggtok_pool_give(pool, ctx);
+    ggtok_context *ctx = ggtok_pool_acquire(pool, NULL);
+    if (ctx) ggtok_pool_release(pool, ctx);
     return ctx != NULL;
 }
 

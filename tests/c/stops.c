@@ -55,10 +55,10 @@ static ggtok_status encode(ggtok_context *ctx, const char *text, size_t last, as
                            unsigned long long *sum, ggtok_error *err) {
     ggtok_ids ids;
     *a = (asker){.last = last};
-    ggtok_context_set_go_on(ctx, answer, a);
+    ggtok_context_set_interrupt(ctx, answer, a);
     ggtok_status s = ggtok_encode(ctx, text, SIZE, GGTOK_PARSE_SPECIAL, &ids, err);
     *sum = sum_of(&ids);
-    ggtok_context_set_go_on(ctx, NULL, NULL);
+    ggtok_context_set_interrupt(ctx, NULL, NULL);
     return s;
 }
 
@@ -102,11 +102,11 @@ static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const cha
 /* Likewise where a text may be cut: a search through all of it asks, and none goes on. */
 static bool check_cut(ggtok_context *ctx, const char *text) {
     asker all = {0}, first = {.last = 1};
-    ggtok_context_set_go_on(ctx, answer, &all);
+    ggtok_context_set_interrupt(ctx, answer, &all);
     size_t at = ggtok_safe_cut(ctx, text, SIZE, 0);
-    ggtok_context_set_go_on(ctx, answer, &first);
+    ggtok_context_set_interrupt(ctx, answer, &first);
     size_t stopped = ggtok_safe_cut(ctx, text, SIZE, 0);
-    ggtok_context_set_go_on(ctx, NULL, NULL);
+    ggtok_context_set_interrupt(ctx, NULL, NULL);
     if ((at || all.asked >= SIZE / BETWEEN) && stopped == (all.asked ? 0 : at) &&
         first.asked == !!all.asked && ggtok_safe_cut(ctx, text, SIZE, 0) == at) {
         return true;
@@ -160,12 +160,12 @@ static bool check_pool(const char *path, char *text) {
     ggtok_status s = ggtok_encode_batch(pool, texts, 1, 0, 2, never, &asked, &batch, &failed, &err);
     bool fine = s == GGTOK_ERR_STOPPED && !batch && failed == 1 && asked == 2; /* and after it */
     asked = 0;
-    ggtok_context *ctx = ggtok_pool_take(pool, &err);
-    ggtok_context_set_go_on(ctx, never, &asked);
-    ggtok_pool_give(pool, ctx);
-    fine &= ggtok_pool_take(pool, &err) == ctx;
+    ggtok_context *ctx = ggtok_pool_acquire(pool, &err);
+    ggtok_context_set_interrupt(ctx, never, &asked);
+    ggtok_pool_release(pool, ctx);
+    fine &= ggtok_pool_acquire(pool, &err) == ctx;
     fine &= !ggtok_encode(ctx, text, SIZE, 0, &ids, &err) && !asked;
-    ggtok_pool_give(pool, ctx);
+    ggtok_pool_release(pool, ctx);
     ggtok_pool_free(pool);
     ggtok_free(tok);
     if (!fine) printf("%s: batch: status %d, %zu questions\n", path, s, asked);

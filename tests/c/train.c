@@ -118,7 +118,7 @@ static ggtok_status count_all(ggtok_counts *counts, bool lines, bool threads) {
     return GGTOK_OK;
 }
 
-static bool go_on(void *user, const ggtok_merge_progress *progress) {
+static bool keep_going(void *user, const ggtok_merge_progress *progress) {
     (void)progress;
     return !user;
 }
@@ -163,7 +163,7 @@ static ggtok_status merge(const kind *k, const ggtok_counts *counts, bool print)
         .max_length = k->max_length,
         .reserved = reserved,
         .n_reserved = k->reserved ? 2 : 0,
-        .progress = go_on,
+        .progress = keep_going,
     };
     s = ggtok_merge(counts, &options, &merges, NULL);
     if (s) return s;

@@ -293,7 +293,7 @@ def test_text_without_another_token_is_refused() -> None:
     tok = load(gguf.dump())
     template = "A, {{ messages[0].content }}"
     assert comma in tok.encode_chat(HI, template=template)
-    with pytest.raises(ggtok.InvalidValueError, match="only with the control token"):
+    with pytest.raises(ggtok.InvalidValueError, match="only by the control token"):
         tok.encode_chat([user("Hi, you")], template=template)
     assert tok.encode_chat([user("Hi, you")], template=template, trusted=True).count(comma) == 2
 

@@ -184,13 +184,13 @@ def test_text_without_another_token_is_refused() -> None:
     tok = ggtok.load(gguf.dump())
     template = "A, {{ messages[0].content }}"
     assert comma in tok.encode_chat(says("Hi"), template=template)
-    with pytest.raises(ggtok.InvalidValueError, match="only with the control token"):
+    with pytest.raises(ggtok.InvalidValueError, match="only by the control token"):
         tok.encode_chat(says("Hi, you"), template=template)
     merges = gguf.array("tokenizer.ggml.merges")
     gguf.set("tokenizer.ggml.merges", [b", ,", *merges], "str")  # what it makes is no token
     tok = ggtok.load(gguf.dump())
     assert tok.encode(",,", add_special=False) == [comma, comma]
-    with pytest.raises(ggtok.InvalidValueError, match="only with the control token"):
+    with pytest.raises(ggtok.InvalidValueError, match="only by the control token"):
         tok.encode_chat(says(",,"), template=template)
     gguf = GGUF.read(fixture("bpe-gpt2"))
     types = gguf.array("tokenizer.ggml.token_type")
@@ -198,7 +198,7 @@ def test_text_without_another_token_is_refused() -> None:
     gguf.set("tokenizer.ggml.token_type", types, "i32")
     tok = ggtok.load(gguf.dump())
     assert tok.encode_chat(says("~"), template=template)
-    with pytest.raises(ggtok.InvalidValueError, match="only with the user-defined token"):
+    with pytest.raises(ggtok.InvalidValueError, match="only by the user-defined token"):
         tok.encode_chat(says("~"), template=template, user_defined="plain")
 
 

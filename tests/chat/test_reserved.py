@@ -203,7 +203,7 @@ def test_not_if_a_key_names_it(key: str) -> None:
     gguf.set(key, eos, "u32")
     tok, same, _ = default_eos(gguf)
     assert same == eos and eos in tok.special_ids
-    with pytest.raises(ggtok.InvalidValueError, match="only with the control token"):
+    with pytest.raises(ggtok.InvalidValueError, match="only by the control token"):
         chat(tok, piece)
 
 

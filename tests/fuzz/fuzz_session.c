@@ -157,7 +157,7 @@ static void check_batch(build_pair *t, ggtok_pool *pool, const made *m, size_t e
 
 static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const made *m) {
     unsigned flags = s->what >> 6;
-    CHECK((t->ctx = ggtok_pool_take(pool, NULL)) != NULL);
+    CHECK((t->ctx = ggtok_pool_acquire(pool, NULL)) != NULL);
     switch (s->what & 7) {
     case 0: ggtok_pool_clear(pool); break; /* this context is freed when it is given back */
     case 1:
@@ -170,7 +170,7 @@ static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const made
         /* fall through */
     default: check_text(t, words_of(m, 0, m->n_words), flags);
     }
-    ggtok_pool_give(pool, t->ctx);
+    ggtok_pool_release(pool, t->ctx);
     if ((s->what & 7) == 2) check_batch(t, pool, m, 1 + s->seed % 40u, flags);
 }
 

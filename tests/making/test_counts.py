@@ -454,7 +454,7 @@ def test_counts_that_cannot_be_read_or_written(tmp_path: Path) -> None:
 
 def test_words_of_the_caller_alone() -> None:
     counts = native.Counts()
-    with pytest.raises(ggtok.InvalidValueError, match="cut already"):
+    with pytest.raises(ggtok.InvalidValueError, match="accept only words"):
         native.Counter(counts).add(b"a", False)
 
 

@@ -116,7 +116,7 @@ def test_parts_continue(load_fixture: Load) -> None:
 @pytest.mark.parametrize("name", [*CANT, WPM, UGM])
 def test_vocabularies_that_cant(name: str) -> None:
     tok = quietly(real(name) if name in (WPM, UGM) else fixture(name))
-    why = "first word" if tok.vocab_type == "WPM" else "white space is removed"
+    why = "begins with a new word" if tok.vocab_type == "WPM" else "white space is removed"
     calls: list[Callable[[], object]] = [
         lambda: tok.encode("a", continuation=True),
         lambda: tok.encode_array("a", continuation=True),

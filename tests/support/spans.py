@@ -1,6 +1,6 @@
 """Where tokens come from, found explain_parse_error: an oracle for encode_with_offsets.
 
-The text is partitioned and normalized by the plain implementation (ggtok/explaining), into bytes
+The text is partitioned and normalized by the plain implementation (ggtok/explain), into bytes
 that know their source, and the ids are laid along these bytes in every way that their texts
 allow. Mostly there is one way.
 """

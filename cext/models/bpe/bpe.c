@@ -1,8 +1,8 @@
 /*
- * BPE: text -> words (pretok) -> ids (merges), each word on its own.
+ * BPE: text -> words (pretok) -> ids (merges), each word by itself.
  *
- * A word's ids depend on its bytes alone, so those of words seen before come from a cache, and
- * words that it lacks are encoded many at a time (models/bpe/misses.h).
+ * A word's ids depend only on its bytes. So a cache holds the ids of words, and the words that it
+ * misses are encoded many at a time (models/bpe/misses.h).
  */
 #include "models/bpe/misses.h"
 
@@ -129,7 +129,7 @@ static ggtok_status encode(const model_call *call, const uint8_t *text, size_t n
 
 /* ---- guarded ---- */
 
-/* The text as encode makes it, into the guard's. */
+/* Writes the text as encode would transform it to the guard's text. */
 static bool guarded_text(const model_call *call, const uint8_t *text, size_t n) {
     const bpe_model *m = call->model;
     text_guard *g = call->guard;
@@ -175,7 +175,7 @@ static ggtok_status encode_words_guarded(const model_call *call, size_t from, co
     return st;
 }
 
-/* Word by word, without the caches. */
+/* Encodes word by word, without the caches. */
 static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, size_t n) {
     const bpe_model *m = call->model;
     bpe_state *s = call->scratch;
@@ -199,7 +199,7 @@ static ggtok_status encode_guarded(const model_call *call, const uint8_t *text, 
 
 /* ---- spans ---- */
 
-/* How many bytes a token's text spells in GPT-2's characters. */
+/* The number of bytes that a token's text spells in GPT-2's characters. */
 static tile_length spelled_length(gguf_view text) {
     size_t n = 0;
     const uint8_t *p = text.p, *end = p + text.n;
@@ -222,7 +222,7 @@ static bool measure(const vocab *v, const bpe_model *m, tiles *t) {
         int32_t id = m->table.fallback[b][0];
         if (id >= 0 && vocab_text(v, (uint32_t)id).n > 1) t->len[id] = 1;
     }
-    /* No space falls back to bytes: one is a token, and what merges make of others, too. */
+    /* Spaces never fall back to bytes if U+2581 is a token and no other symbol contains it. */
     t->clean =
         !escape || (ggtok_vocab_find(v, SPACE_MARK, SPACE_MARK_BYTES) >= 0 &&
                     !ggtok_tile_holds_mark(m->table.extras.text.data, m->table.extras.text.n));
@@ -242,14 +242,14 @@ static bool place(const model_call *call, const model_source *source) {
            ggtok_tile_walk(call, &s->tiles, source, kind);
 }
 
-/* Words may be longer than the text that is known: a place inside one will do, too, if no
- * merge joins there and words aren't looked up whole. */
+/* The word at the position may continue beyond the known text. A text can also be cut inside a word, if
+ * no merge joins there and words aren't looked up whole. */
 static bool may_cut(const vocab *v, const void *model, void *scratch, const model_place *place) {
     const bpe_model *m = model;
     bpe_state *s = scratch;
     uint32_t before = place->before, after = place->after;
     if (m->split || (!s->places && !(s->places = ggtok_pretok_places_new(v->pre)))) return false;
-    /* A text begins as a line does: with a mark that the place must have, too. */
+    /* A text begins like a line, with a mark; so the position must be followed by one. */
     bool marks = m->pre_flags & PRETOK_MARK_LINES && v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES];
     if (marks && before == '\n') return after != '\n';
     if (marks && after != ' ' && after != MARK) return false;

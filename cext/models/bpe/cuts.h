@@ -1,14 +1,14 @@
 /*
- * Where a word may be cut without changing its merges: between two characters
- * that no merge joins. (RWKV has no merges, but tokens, which join what is on the
- * two sides of each place in them.)
+ * Where a word can be cut without changing its merges: between two characters that no
+ * merge joins. (RWKV has tokens instead of merges; a token joins the bytes on the two
+ * sides of each position in it.)
  *
- * A merge (left, right) joins at the place between left's last and right's first
- * byte. Where that is a place between two characters of the text, left ends with
- * the whole first character, or is the last bytes of it; right begins with the
- * whole second one, or is the first bytes of it. All such pairs, with whole and
- * partial characters, are in the set; a pair that isn't never merges, so what is
- * on its two sides is merged independently.
+ * A merge (left, right) joins left's last byte and right's first byte. If there is a
+ * character boundary of the text between them, left ends with the whole first character
+ * or consists of its last bytes, and right begins with the whole second character or
+ * consists of its first bytes. The set holds all such pairs, with whole and partial
+ * characters. At a pair that isn't in the set nothing ever merges, so the parts of the
+ * word on its two sides merge independently.
  */
 #ifndef GGTOK_BPE_CUTS_H
 #define GGTOK_BPE_CUTS_H
@@ -18,27 +18,27 @@
 typedef struct bpe_cuts {
     adjacency set;
     /* Bit b of row a: in some pair with a partial character, left's last byte is a and
-     * right's first is b. Few are, so most places need no second look. */
+     * right's first is b. Such pairs are few, so most positions need no second look. */
     uint64_t partial[256][4];
 } bpe_cuts;
 
-/* Notes a merge, given left's last bytes (4, or all of them) and right's first. */
+/* Adds a merge, given the last bytes of left (4, or all of them) and the first of right. */
 void ggtok_bpe_cuts_add(bpe_cuts *c, const uint8_t *left, size_t n_left, const uint8_t *right,
                         size_t n_right);
 
-/* May there be a pair with a partial character at this place? */
+/* Can there be a pair with a partial character at this position? */
 static inline bool bpe_cuts_partial(const bpe_cuts *c, uint8_t last, uint8_t first) {
     return c->partial[last][first >> 6] >> (first & 63) & 1;
 }
 
-/* Is there one that joins a to b, two whole characters? */
+/* Does a pair with a partial character join a and b, two whole characters? */
 bool ggtok_bpe_cuts_joins_partial(const bpe_cuts *c, uint32_t a, uint32_t b);
 
-/* Does perhaps a merge join the character text[start..at), whole, to the one at text + at? */
+/* May a merge join the character text[start..at), which is whole, to the one at text + at? */
 bool ggtok_bpe_cuts_joined(const bpe_cuts *c, const uint8_t *text, size_t start, size_t at);
 
-/* Writes where the pieces of word[from..n), which is well-formed, end: at most `max` (> 8)
- * of them, the last one at n if there are fewer. `from` < n begins one. */
+/* Writes the ends of the pieces of word[from..n), which is well-formed: at most `max` (> 8) of them,
+ * the last being n if there are fewer. `from` < n begins a piece. */
 size_t ggtok_bpe_cuts_find(const bpe_cuts *c, const uint8_t *word, size_t n, size_t from,
                            size_t *ends, size_t max);
 

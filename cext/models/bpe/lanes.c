@@ -1,4 +1,4 @@
-/* What is done to a word here is what merge_short does in models/bpe/merge.c. */
+/* Does for each word what merge_short does in models/bpe/merge.c. */
 #include "models/bpe/lanes.h"
 
 #include "base/bits.h"
@@ -6,43 +6,43 @@
 
 enum { PLACE_BITS = 5, RANK_BITS = 32 - PLACE_BITS, PLACES = BPE_TASK_MAX + 2 };
 
-/* Places are counted from 1 here, so that each symbol has one before it. */
+/* Positions count from 1 here, so that each symbol has a position before it. */
 typedef struct lane {
     bpe_task *task;
-    uint64_t begins; /* the places where symbols begin; and 0, and the one after the word */
+    uint64_t begins; /* bits of the positions where symbols begin, of 0, and of the word's end */
     uint32_t at;     /* the symbol that was merged last, */
     uint32_t before; /* and the one before it */
-    struct {         /* the pairs that it is now part of, and their slots, which were fetched */
+    struct {         /* the pairs that it is now part of, and their prefetched slots */
         uint64_t key;
         size_t slot;
     } left, right;
-    /* Of each pair: its rank and, in the last bits, its place - 1; so the least of them is
-     * the leftmost of those of lowest rank. [0] is not read. */
+    /* For each pair: its rank and, in the low bits, its position - 1. The least of these numbers is
+     * the leftmost pair of lowest rank. [0] is never read. */
     uint32_t order[PLACES];
     uint32_t symbol[PLACES];
 } lane;
 
-static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* or more: no merge */
+static const uint32_t no_order = BPE_NO_RANK << PLACE_BITS; /* this or greater: no merge */
 
 bool ggtok_bpe_has_lanes(const bpe_table *t) {
-    return !PLAIN && !t->raw_utf8 && !t->merged && t->symbol_bits + t->again_bits < RANK_BITS;
+    return !PLAIN && !t->raw_utf8 && !t->merged && t->symbol_bits + t->repeat_bits < RANK_BITS;
 }
 
-/* What of the table is needed here, by value: of what lies elsewhere, compilers have to
- * think that it changes with each byte that is written. */
+/* The fields of the table that are needed here, by value: compilers must assume that every write of
+ * a byte changes what pointers refer to. */
 typedef struct pairs {
     const uint64_t *slots;
     size_t mask, reach;
     uint64_t factor;
-    unsigned shift, symbol_bits, rank_bits, again_bits;
+    unsigned shift, symbol_bits, rank_bits, repeat_bits;
 } pairs;
 
 ALWAYS_INLINE size_t slot_of(pairs t, uint64_t key) {
     return (size_t)(((key ^ key >> 15) * t.factor) >> t.shift);
 }
 
-/* The pair of two places' symbols, or a key that no pair has: that is looked for like any
- * other, as where in a word something is merged can't be predicted. */
+/* The pair of the symbols at two positions, or a key that no pair has. The latter is looked up like
+ * any other, since the position of a merge in a word is unpredictable. */
 ALWAYS_INLINE uint64_t pair_of(pairs t, const lane *m, size_t left, size_t right, bool is_one) {
     uint64_t key = (uint64_t)m->symbol[left] << t.symbol_bits | m->symbol[right];
     return key | ((uint64_t)is_one - 1);
@@ -51,7 +51,7 @@ ALWAYS_INLINE uint64_t pair_of(pairs t, const lane *m, size_t left, size_t right
 #ifdef CPU_DISPATCH
 #include <immintrin.h>
 
-/* bpe_rank, given the pair's slot, whose bucket nearly always tells. */
+/* bpe_rank, given the pair's slot; its bucket nearly always decides. */
 static TARGET_AVX2 inline uint32_t rank_at_avx2(pairs t, size_t own, uint64_t key) {
     const __m128i shift = _mm_cvtsi32_si128((int)t.rank_bits);
     const __m256i keys = _mm256_set1_epi64x((int64_t)key);
@@ -62,7 +62,7 @@ static TARGET_AVX2 inline uint32_t rank_at_avx2(pairs t, size_t own, uint64_t ke
         __m256i is_free = _mm256_cmpeq_epi64(slots, _mm256_setzero_si256());
         __m256i ends = _mm256_or_si256(found, is_free);
         if (_mm256_testz_si256(ends, ends) && steps <= t.reach) continue;
-        __m256i slot = _mm256_and_si256(slots, found); /* of one at most */
+        __m256i slot = _mm256_and_si256(slots, found); /* at most one slot matches */
         __m128i half =
             _mm_or_si128(_mm256_castsi256_si128(slot), _mm256_extracti128_si256(slot, 1));
         half = _mm_or_si128(half, _mm_unpackhi_epi64(half, half));
@@ -89,26 +89,26 @@ ALWAYS_INLINE uint32_t order_of(uint32_t rank, size_t place) {
     return rank << PLACE_BITS | (uint32_t)(place - 1);
 }
 
-/* The least order. What was written just now would have to be waited for, since all are
- * read at once: it is not among them. */
+/* The least order. It must not include what was written just now: all are read at once, and would
+ * have to wait for the write. */
 ALWAYS_INLINE uint32_t least_order(const lane *m) {
     uint32_t least = no_order;
     for (size_t k = 1; k <= BPE_TASK_MAX; k++) least = m->order[k] < least ? m->order[k] : least;
     return least;
 }
 
-/* The last place before `place` where a symbol begins. */
+/* The last position before `place` where a symbol begins. */
 ALWAYS_INLINE size_t begin_before(uint64_t begins, size_t place) {
     return bits_highest(begins & (((uint64_t)1 << place) - 1));
 }
 
-/* Merges the pair of that order and asks for those that it is now part of. */
+/* Merges the pair of that order and prefetches the pairs that it is now part of. */
 ALWAYS_INLINE void merge_pair(pairs t, lane *m, uint32_t order) {
     size_t at = order % BPE_TASK_MAX + 1, before = begin_before(m->begins, at);
     uint64_t after_at = m->begins & (UINT64_MAX - 1) << at;
     size_t gone = bits_lowest(after_at), after = bits_lowest(after_at & (after_at - 1));
     m->begins ^= (uint64_t)1 << gone;
-    m->symbol[at] = (order >> PLACE_BITS) >> t.again_bits;
+    m->symbol[at] = (order >> PLACE_BITS) >> t.repeat_bits;
     m->order[at] = m->order[gone] = m->order[before] = no_order;
     m->at = (uint32_t)at;
     m->before = (uint32_t)before;
@@ -120,7 +120,7 @@ ALWAYS_INLINE void merge_pair(pairs t, lane *m, uint32_t order) {
     PREFETCH(&t.slots[m->right.slot]);
 }
 
-/* False: nothing is merged. */
+/* Starts a word. False: nothing merges. */
 ALWAYS_INLINE bool lane_begin(const bpe_table *table, pairs t, lane *m, bpe_task *task) {
     const uint8_t *word = task->word;
     uint32_t least = no_order;
@@ -140,8 +140,8 @@ ALWAYS_INLINE bool lane_begin(const bpe_table *table, pairs t, lane *m, bpe_task
     return true;
 }
 
-/* Looks up the pairs beside the symbol that was merged last, and merges the next one. False:
- * there is none. */
+/* Looks up the pairs beside the symbol that was merged last, and merges the next pair. False: none is
+ * left. */
 ALWAYS_INLINE bool lane_step(pairs t, lane *m, bool avx2) {
     size_t at = m->at, before = m->before;
     uint32_t least = least_order(m);
@@ -174,7 +174,7 @@ static void lane_end(const bpe_table *t, const lane *m) {
     task->n_ids = (uint32_t)out.n;
 }
 
-/* Begins the next task in which something is merged. False: there is none. */
+/* Starts the next task in which something merges. False: there is none. */
 ALWAYS_INLINE bool begin_next(const bpe_table *table, pairs t, lane *m, bpe_task *tasks, size_t n,
                               size_t *begun) {
     while (*begun < n) {
@@ -187,7 +187,7 @@ ALWAYS_INLINE bool begin_next(const bpe_table *table, pairs t, lane *m, bpe_task
 ALWAYS_INLINE void run_lanes(const bpe_table *table, bpe_task *tasks, size_t n, bool avx2) {
     enum { LANES = 16 };
     const pairs t = {table->pairs,      table->pair_mask,   table->pair_reach, table->pair_factor,
-                     table->pair_shift, table->symbol_bits, table->rank_bits,  table->again_bits};
+                     table->pair_shift, table->symbol_bits, table->rank_bits,  table->repeat_bits};
     lane lanes[LANES];
     size_t begun = 0, n_lanes = 0;
     while (n_lanes < LANES && begin_next(table, t, &lanes[n_lanes], tasks, n, &begun)) n_lanes++;

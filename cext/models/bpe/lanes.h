@@ -1,9 +1,9 @@
 /*
- * Merging many short words side by side.
+ * Merges many short words side by side.
  *
- * Each merge asks for two pairs in a table larger than the processor's caches, so most of its
- * time is spent waiting for memory. Sixteen words take turns: a lane asks for its two pairs,
- * then waits while the other lanes go on.
+ * Each merge looks up two pairs in a table larger than the processor's caches, so most of its
+ * time is spent waiting for memory. Sixteen words take turns: a lane prefetches its two pairs,
+ * then waits while the other lanes continue.
  *
  *     lane 0   merge a pair, prefetch ->  ...  the ranks are here: merge the next pair, ...
  *     lane 1       merge a pair, prefetch ->  ...  the ranks are here: ...
@@ -14,7 +14,7 @@
 
 #include "models/bpe/merge.h"
 
-/* A word of at most BPE_TASK_MAX bytes, and the ids that it becomes. */
+/* A word of at most BPE_TASK_MAX bytes, and its ids. */
 enum { BPE_TASK_MAX = 32, BPE_TASK_IDS = 2 * BPE_TASK_MAX };
 
 typedef struct bpe_task {
@@ -23,10 +23,10 @@ typedef struct bpe_task {
     int32_t ids[BPE_TASK_IDS];
 } bpe_task;
 
-/* Can lanes be used with this table? */
+/* Does this table support lanes? */
 bool ggtok_bpe_has_lanes(const bpe_table *t);
 
-/* The same ids as ggtok_bpe_merge_word's, for each of the words. */
+/* Finds the same ids as ggtok_bpe_merge_word, for each of the words. */
 void ggtok_bpe_merge_tasks(const bpe_table *t, bpe_task *tasks, size_t n);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Merging one word: few symbols by looking through their ranks, many by a heap.
+ * Merges one word: with few symbols by searching their ranks, with many by a heap.
  *
- * Positions: the word's first symbols are numbered from left to right, and a merged symbol keeps
- * the position of its leftmost part. rank[i] is that of the pair that begins at position i,
- * BPE_NO_RANK if it does not merge or i is gone.
+ * The word's first symbols are numbered from left to right; these are the positions. A merged symbol
+ * keeps the position of its leftmost part. rank[i] is the rank of the pair that begins at position i,
+ * or BPE_NO_RANK if the pair doesn't merge or the symbol at i is gone.
  */
 #include "models/bpe/merge.h"
 
@@ -26,9 +26,9 @@ void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf 
     }
 }
 
-/* First symbols of a word; start[i] is where the i-th begins (start[count] == n).
- * Byte for byte, so start[i] == i, unless the symbols are characters. Returns how many they
- * are, 0 if interrupted. */
+/* Finds the first symbols of a word; the i-th begins at start[i] (start[count] == n). Symbols are
+ * bytes, so start[i] == i, unless the vocabulary's are characters. Returns their number, 0 if
+ * interrupted. */
 static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word, size_t n,
                          uint32_t *symbol, uint32_t *start, interrupt *in) {
     size_t count = 0;
@@ -53,7 +53,7 @@ static size_t split_word(const bpe_table *t, const vocab *v, const uint8_t *word
     return count;
 }
 
-/* What the pair becomes is fetched, since it is likely asked for next. */
+/* Prefetches what the pair becomes, since it is likely needed next. */
 static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right) {
     if (left == BPE_NO_SYMBOL || right == BPE_NO_SYMBOL) return BPE_NO_RANK;
     uint32_t rank = bpe_rank(t, left, right);
@@ -61,14 +61,14 @@ static inline uint32_t rank_of(const bpe_table *t, uint32_t left, uint32_t right
     return rank;
 }
 
-/* The same for the word's i-th and next first symbol. */
+/* The same for the word's i-th and (i + 1)-th first symbol. */
 static inline uint32_t first_rank(const bpe_table *t, const uint8_t *word, const uint32_t *symbol,
                                   size_t i) {
     return t->raw_utf8 || PLAIN ? rank_of(t, symbol[i], symbol[i + 1])
                                 : t->byte_rank[word[i]][word[i + 1]];
 }
 
-/* Few symbols: look through all ranks for the least each time. */
+/* Few symbols: searches all ranks for the least each time. */
 static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, uint32_t *symbol,
                         const uint32_t *start, idbuf *out) {
     uint32_t rank[SHORT];
@@ -105,7 +105,7 @@ static void merge_short(const bpe_table *t, const uint8_t *word, size_t count, u
     }
 }
 
-/* ---- many symbols: a heap of (rank, position), out-of-date entries skipped ---- */
+/* ---- many symbols: a heap of (rank, position), stale entries skipped ---- */
 
 static bool reserve(bpe_scratch *s, size_t n) {
     if (n <= s->cap) return true;
@@ -132,10 +132,10 @@ static bool push(bpe_scratch *s, size_t *n, uint32_t rank, size_t pos) {
     return true;
 }
 
-/* A word of the guard's text, NULL where there is none. */
+/* A word of the guard's text; g is NULL if there is no guard. */
 typedef struct guarded {
     text_guard *g;
-    size_t at; /* where it begins there */
+    size_t at; /* its offset in that text */
 } guarded;
 
 /* The rank of a merge that makes word[from..to) a symbol, if the guard allows it. */
@@ -148,8 +148,8 @@ static inline uint32_t allowed(const bpe_table *t, guarded w, uint32_t rank, siz
                                                                                    : rank;
 }
 
-/* Bytes p[0..n) that the guard forbids to be the token `symbol`, as all that merges left. Each
- * needs a token of its own: GPT-2's characters have no other than this one. */
+/* Emits the bytes p[0..n) of `symbol`, a token that the guard forbids and merging left. Each byte needs
+ * a token of its own; with GPT-2's characters it has only this one. */
 static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const uint8_t *p,
                            size_t n, size_t at, idbuf *out) {
     for (size_t i = 0; i < n; i++) {
@@ -164,14 +164,14 @@ static void emit_forbidden(const bpe_table *t, guarded w, uint32_t symbol, const
     }
 }
 
-/* What the bytes of no token fell back to, the ids from `before` on. */
+/* Refuses the ids from `before` on, fallbacks of bytes without a token, that the guard forbids. */
 static void check_bytes(guarded w, size_t at, size_t n, const idbuf *out, size_t before) {
     for (size_t k = before; w.g && k < out->n; k++) {
         if (!guard_allows(w.g, out->data[k], w.at + at, n)) guard_refuse(w.g, out->data[k]);
     }
 }
 
-/* Notes which byte each id is of that ggtok_bpe_emit_bytes gives for p[0..n). */
+/* Records the source byte of each id that ggtok_bpe_emit_bytes writes for p[0..n). */
 static bool note_bytes(const bpe_table *t, guarded w, const uint8_t *p, size_t n, size_t at) {
     for (size_t i = 0; w.g && w.g->spans && i < n; i++) {
         bool space = p[i] == ' ' && t->escapes;
@@ -186,7 +186,7 @@ static bool note_bytes(const bpe_table *t, guarded w, const uint8_t *p, size_t n
 
 static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, size_t count,
                        guarded w, idbuf *out) {
-    enum { STEP = 8 }; /* bytes that are as much work */
+    enum { STEP = 8 }; /* one merge is as much work as this many bytes */
     const uint32_t *start = s->start;
     uint32_t *symbol = s->symbol, *next = s->next, *prev = s->prev, *rank = s->rank;
     size_t n_heap = 0;
@@ -205,7 +205,7 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
         size_t i = (uint32_t)s->heap[0];
         s->heap[0] = s->heap[--n_heap];
         heap_down(s->heap, n_heap, 0);
-        /* A rank names its pair, so an equal rank means the pair is still there. */
+        /* A rank identifies its pair, so if the rank is equal, the pair is still there. */
         if (rank[i] != top) continue;
         size_t gone = next[i], after = next[gone];
         symbol[i] = bpe_merged(t, top);
@@ -240,13 +240,13 @@ static bool merge_long(const bpe_table *t, bpe_scratch *s, const uint8_t *word, 
     return true;
 }
 
-/* A word of any length; there is room for its ids. */
+/* Merges a word of any length; there is room for its ids. */
 static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
                                const uint8_t *word, size_t n, guarded w, idbuf *out,
                                ggtok_error *err) {
     if (n >= UINT32_MAX) {
         return ggtok_error_set(err, GGTOK_ERR_ARGUMENT,
-                               "the text holds a single word of %llu bytes; "
+                               "the text contains a single word of %llu bytes; "
                                "words are limited to 4 GiB",
                                (unsigned long long)n);
     }
@@ -257,7 +257,7 @@ static ggtok_status merge_word(const bpe_table *t, const vocab *v, bpe_scratch *
 
 ggtok_status ggtok_bpe_merge_word(const bpe_table *t, const vocab *v, bpe_scratch *s,
                                   const uint8_t *word, size_t n, idbuf *out, ggtok_error *err) {
-    /* By bytes, a space's mark has three. */
+    /* As bytes, the mark for a space needs three ids. */
     if (!idbuf_reserve(out, mem_mul(n, t->escapes ? 3 : 2))) return ggtok_error_memory(err);
     if (n <= SHORT && !PLAIN) {
         uint32_t symbol[SHORT], start[SHORT + 1];

@@ -1,5 +1,5 @@
-/* Merging one word: its symbols, always the pair of lowest rank first, leftmost
- * among equals, until no pair merges. */
+/* Merges one word: always the pair of lowest rank first, the leftmost of equals, until no pair
+ * merges. */
 #ifndef GGTOK_BPE_MERGE_H
 #define GGTOK_BPE_MERGE_H
 
@@ -7,12 +7,12 @@
 #include "models/bpe/table.h"
 #include "models/guard.h"
 
-/* A thread's arrays for words too long for the stack. */
+/* One thread's arrays for words too long for the stack. */
 typedef struct bpe_scratch {
     uint32_t *symbol, *start, *next, *prev, *rank; /* by position, cap + 1 each */
     uint64_t *heap;
     size_t cap, heap_cap;
-    interrupt *interrupt; /* of the call that merges */
+    interrupt *interrupt; /* the current call's */
 } bpe_scratch;
 
 /* Appends the ids of word[0..n), n >= 1. Words are limited to 4 GiB. */
@@ -23,7 +23,7 @@ ggtok_status ggtok_bpe_merge_guarded(const bpe_table *t, bpe_scratch *s, text_gu
                                      size_t n, idbuf *out, ggtok_error *err);
 void ggtok_bpe_scratch_free(bpe_scratch *s);
 
-/* Appends the tokens that a symbol which is none falls back to, given its bytes; `out` has room
+/* Appends the tokens to which a symbol that isn't a token falls back, given its bytes. `out` has room
  * for 3 * n ids. */
 void ggtok_bpe_emit_bytes(const bpe_table *t, const uint8_t *p, size_t n, idbuf *out);
 

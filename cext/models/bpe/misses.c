@@ -12,8 +12,8 @@ static bool can_defer(const bpe_misses *m, size_t n, const idbuf *out) {
     return m->n < BPE_BATCH && n <= LONG_MAX_BYTES && out->n - m->out_from <= UINT32_MAX;
 }
 
-/* The miss that miss i is a duplicate of, or i. Most misses wait in the cache, where the next one
- * of the same bytes finds them. Of the others the last one of each hash is remembered. */
+/* The miss of which miss i is a duplicate, or i. Most misses are pending in the cache, where the next
+ * miss of the same bytes finds them. Of the others, the last miss of each hash is remembered. */
 static uint16_t first_of_duplicates(bpe_state *s, uint16_t i) {
     bpe_misses *m = s->misses;
     bpe_miss *w = &m->miss[i];
@@ -54,8 +54,8 @@ static ggtok_status defer_piece(const model_call *call, const uint8_t *piece, si
     return GGTOK_OK;
 }
 
-/* A word that is cut into pieces is stored when it is seen for the second time; until then, only
- * its pieces are. */
+/* A word that is cut into pieces is stored when it occurs for the second time; until then, only its
+ * pieces are stored. */
 static ggtok_status defer_word(const model_call *call, const uint8_t *word, size_t n, size_t room) {
     bpe_state *s = call->scratch;
     if (!can_defer(s->misses, n, call->out)) return ggtok_bpe_encode_word(call, word, n, room);
@@ -72,13 +72,13 @@ static ggtok_status defer_word(const model_call *call, const uint8_t *word, size
     return GGTOK_OK;
 }
 
-/* The word is no longer pending: its place is free. */
+/* Makes the word no longer pending and frees its entry. */
 static void forget(bpe_state *s, bpe_miss *w) {
     if (w->pending) ggtok_word_cache_drop(cache_of(s, w), w->pending);
     w->pending = NULL;
 }
 
-/* Failing costs time only: the word is then encoded by itself. */
+/* Stores the ids. A failure only costs time: the word is then encoded by itself. */
 static void store_ids(bpe_state *s, bpe_miss *w, const int32_t *ids, size_t n) {
     idbuf *to = &s->misses->ids;
     if (w->pending) {
@@ -97,18 +97,20 @@ static void store_ids(bpe_state *s, bpe_miss *w, const int32_t *ids, size_t n) {
 /* ---- 1. misses that are tokens ---- */
 
 enum { LOOKUPS = 32 };
-enum { SPELLED_MAX = 2 * PIECE_MAX + 16 }; /* words that are deferred whole have no more bytes */
+enum {
+    SPELLED_MAX = 2 * PIECE_MAX + 16
+}; /* maximum spelled size of a word that is deferred whole */
 
 typedef struct lookup {
     bpe_miss *word;
     uint64_t hash;
     size_t n;
-    int32_t id; /* the likely one */
+    int32_t id; /* the likely id */
     uint8_t text[SPELLED_MAX];
 } lookup;
 
-/* Spells up to LOOKUPS of the words, from *at on, and prefetches where the vocabulary has them.
- * Those that no token can spell are kept in `words`. Returns how many are looked up. */
+/* Spells up to LOOKUPS of the words, from *at on, and prefetches their slots in the vocabulary. Words
+ * that can't be tokens are kept in `words`. Returns the number of look-ups. */
 static size_t begin_lookups(const model_call *call, bpe_miss **words, size_t n_words, size_t *at,
                             size_t *kept, lookup *batch) {
     const bpe_model *m = call->model;
@@ -129,8 +131,8 @@ static size_t begin_lookups(const model_call *call, bpe_miss **words, size_t n_w
     return n;
 }
 
-/* Stores those words that are tokens; returns how many others it kept in `words`. Each stage
- * prefetches what the next one reads. */
+/* Stores the words that are tokens; returns the number of others, which it keeps in `words`. Each
+ * stage prefetches what the next one reads. */
 static size_t find_tokens(const model_call *call, bpe_miss **words, size_t n_words) {
     const token_map *map = &call->v->by_text;
     lookup batch[LOOKUPS];
@@ -205,7 +207,7 @@ static ggtok_status encode_rest(const model_call *call) {
         bpe_miss *w = &m->miss[i];
         if (w->encoded || w->same_as != i) continue;
         w->first = (uint32_t)own.out->n;
-        forget(s, w); /* what encodes it stores it */
+        forget(s, w); /* the function that encodes it stores it */
         if (!idbuf_reserve(own.out, LONG_MAX_IDS)) return ggtok_error_memory(call->err);
         if (!ggtok_word_cache_get(cache_of(s, w), w->p, w->n, w->room, own.out)) {
             word_fn encode = w->is_piece ? ggtok_bpe_encode_piece : ggtok_bpe_encode_word;
@@ -221,14 +223,14 @@ static ggtok_status encode_rest(const model_call *call) {
 
 enum { STEP = 8 }; /* ids */
 
-/* Copies n ids, and up to STEP - 1 that are after them; there are STEP between `to` and `from`, or
- * the two are apart. */
+/* Copies n ids, and up to STEP - 1 elements after them. There are STEP elements between `to` and
+ * `from`, or the two don't overlap. */
 ALWAYS_INLINE void copy_ids(int32_t *to, const int32_t *from, size_t n) {
     for (size_t i = 0; i < n; i += STEP) memcpy(to + i, from + i, STEP * sizeof *to);
 }
 
-/* Moves the ids of the hits that are after the first miss out of the way, and back, with those of
- * the misses between them. False: out of memory. */
+/* Moves the hits' ids after the first miss out of the way, and back again, interleaved with the ids of
+ * the misses. False: out of memory. */
 static bool insert_ids(bpe_misses *m, idbuf *out) {
     size_t n_ids = 0;
     for (size_t i = 0; i < m->n; i++) n_ids += m->miss[m->miss[i].same_as].n_ids;

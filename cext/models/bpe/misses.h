@@ -2,23 +2,23 @@
  * Misses: the words of a batch that the caches lack.
  *
  * A miss costs a look-up in the vocabulary and some merges, all of them in tables larger than
- * the processor's caches: it does little and waits a lot. So a miss is deferred, the batch goes
- * on, and all misses of the batch are encoded together.
+ * the processor's caches: it computes little and waits a lot. So a miss is deferred, the batch
+ * continues, and all misses of the batch are encoded together.
  *
  *     words    the  quux  runs  zyxt  quux  .        a batch
  *     caches   hit  miss  hit   miss  miss  hit
  *     out      17         42               9         ids of the hits, as if there were no misses
  *
  *     misses   {quux, at 1, first}  {zyxt, at 2, first}  {quux, at 2, duplicate of 0}
- *              1. those that are tokens: found in the vocabulary, in stages (find_tokens)
- *              2. the others: merged side by side in lanes (merge_in_lanes; models/bpe/lanes.h)
- *              3. what neither could do, and all of up to four misses: one by one (encode_rest)
- *     ids      quux = 5 6, zyxt = 7                  stored in the caches, too
+ *              1. misses that are tokens: looked up in the vocabulary, in stages (find_tokens)
+ *              2. others: merged side by side in lanes (merge_in_lanes; models/bpe/lanes.h)
+ *              3. the rest, and batches of up to four misses: one by one (encode_rest)
+ *     ids      quux = 5 6, zyxt = 7                  also stored in the caches
  *
- *     out      17  5 6  42  7  5 6  9                the ids move apart
+ *     out      17  5 6  42  7  5 6  9                the misses' ids are inserted
  *
- * Which functions see a repeated word: `defer` finds the duplicate within a batch, mostly by the
- * place that the first one has taken in the cache; store_ids puts its ids there; words_at
+ * Which functions handle a repeated word: `defer` finds the duplicate within a batch, mostly by the
+ * pending entry of the first one in the cache; store_ids puts its ids there; words_at
  * (models/words.c) hits it from the next batch on. The page docs/design/misses.md says which
  * function to suspect.
  */
@@ -31,11 +31,11 @@ enum { BPE_BATCH = 1024, BPE_RECENT_LOG2 = 10 }; /* words */
 
 typedef struct bpe_miss {
     const uint8_t *p;
-    word_short *pending; /* its place in its cache, until it is stored; NULL: it has none */
-    uint32_t at;         /* where its ids go: after so many of the batch's hits */
-    uint32_t first;      /* they are ids.data[first..first + n_ids), once it is encoded */
+    word_short *pending; /* its pending entry in the cache; NULL: it has none */
+    uint32_t at;         /* its ids go after this many ids of the batch's hits */
+    uint32_t first;      /* once it is encoded, its ids are ids.data[first..first + n_ids) */
     uint16_t n_ids;
-    uint16_t n, room; /* bytes of it, and of those that may be read at p (or fewer) */
+    uint16_t n, room; /* its bytes; bytes readable at p (at least this many) */
     uint16_t same_as; /* the miss that has its ids: itself, or the first of its duplicates */
     bool is_piece, encoded;
 } bpe_miss;
@@ -43,13 +43,13 @@ typedef struct bpe_miss {
 typedef struct bpe_misses {
     bpe_miss miss[BPE_BATCH];
     size_t n;
-    size_t out_from;                       /* where the batch's ids begin */
-    uint16_t recent[1 << BPE_RECENT_LOG2]; /* by hash: the last such miss, or any number */
-    idbuf ids;                             /* of the misses, in any order */
+    size_t out_from;                       /* index of the batch's first id */
+    uint16_t recent[1 << BPE_RECENT_LOG2]; /* by hash: the last such miss, or garbage */
+    idbuf ids;                             /* ids of the misses, in any order */
 } bpe_misses;
 
-/* Words text[from..ends[0]), text[ends[0]..ends[1]), ..., at most BPE_BATCH of them; `room` bytes
- * of the text may be read. */
+/* Encodes the words text[from..ends[0]), text[ends[0]..ends[1]), ..., at most BPE_BATCH of them;
+ * `room` bytes of the text are readable. */
 ggtok_status ggtok_bpe_encode_batch(const model_call *call, const uint8_t *text, size_t room,
                                     size_t from, const size_t *ends, size_t count);
 

@@ -14,7 +14,7 @@ static const uint8_t *extra_text(const void *extras, uint32_t i, size_t *n) {
     return x->text.data + x->off[i];
 }
 
-/* Appends a text that isn't there yet. False: out of memory. */
+/* Appends a text that isn't in the set yet. False: out of memory. */
 static bool add_extra(bpe_extras *x, const uint8_t *p, size_t n) {
     uint32_t i = x->set.n;
     if (i + 1 >= x->cap) {
@@ -37,7 +37,7 @@ uint32_t ggtok_bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, 
     return i == TEXTSET_NONE ? BPE_NO_SYMBOL : t->n_tokens + i;
 }
 
-/* The symbol of a string, made if need be. False: out of memory. */
+/* Finds or creates the symbol of a string. False: out of memory. */
 static bool intern(bpe_table *t, const vocab *v, const uint8_t *p, size_t n, uint32_t *symbol) {
     *symbol = ggtok_bpe_symbol(t, v, p, n);
     if (*symbol != BPE_NO_SYMBOL) return true;
@@ -48,9 +48,9 @@ static bool intern(bpe_table *t, const vocab *v, const uint8_t *p, size_t n, uin
 /* ---- merges ---- */
 
 /*
- * Merges are loaded in batches, in stages: what one stage will touch is
- * prefetched by the stage before it, for the whole batch. Their time is nearly
- * all cache misses, which then overlap.
+ * Merges are loaded in batches, in stages: each stage prefetches, for the whole batch,
+ * what the next one reads. Nearly all the time is spent in cache misses, which then
+ * overlap.
  */
 enum { BATCH = 64 };
 
@@ -61,12 +61,12 @@ typedef struct merge {
     uint32_t left_symbol, right_symbol, rank;
 } merge;
 
-/* Bytes of the file from p on. */
+/* The number of bytes of the file from p on. */
 static size_t room_at(const gguf *g, const uint8_t *p) {
     return g->size - (size_t)(p - g->data);
 }
 
-/* The first space or NUL in p[i..n), or n; `room` (>= n) bytes may be read. */
+/* The first space or NUL in p[i..n), or n; `room` (>= n) bytes are readable. */
 static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
@@ -74,7 +74,7 @@ static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
         uint64_t x, y;
         memcpy(&x, p + i, 8);
         y = x ^ ' ' * ones;
-        /* the lowest bit set is right; a borrow may set wrong ones above it */
+        /* The lowest bit set is right; a borrow may set wrong bits above it. */
         uint64_t found = (((x - ones) & ~x) | ((y - ones) & ~y)) & high;
         if (!found) continue;
         i += bits_lowest(found) / 8;
@@ -85,9 +85,9 @@ static size_t find_space(const uint8_t *p, size_t i, size_t n, size_t room) {
     return i < n ? i : n;
 }
 
-/* A merge is split at its first space that isn't its first character. Without
- * one it is two empty strings, which no text ever asks for; like any merge with
- * an empty half it is skipped. `room` bytes may be read. */
+/* Splits a merge at its first space that isn't its first character. A merge without one
+ * is two empty strings, which no text ever looks up; like any merge with an empty half it
+ * is skipped. `room` bytes are readable. */
 static bool split_merge(gguf_view text, size_t room, merge *m) {
     if (!text.n || !text.p[0]) return false;
     size_t space = find_space(text.p, 1, text.n, room), end = space + 1;
@@ -108,9 +108,8 @@ static bool is_token(const vocab *v, uint32_t id, gguf_view a, gguf_view b) {
     return t.n == a.n + b.n && mem_equal(t.p, a.p, a.n) && mem_equal(t.p + a.n, b.p, b.n);
 }
 
-/* The symbol that a merge makes. Trainers number results in the order of their
- * merges, and converters list all ways to make one result together: so it is
- * likely *last, or the one after it. */
+/* Finds the symbol that a merge makes. Trainers number results in the order of their merges, and
+ * converters list all ways to make one result together. So it is likely *last or the next one. */
 static bool find_merged(bpe_table *t, const vocab *v, const merge *m, bytebuf *joined,
                         uint32_t *last) {
     uint32_t *merged = &t->merged[m->rank];
@@ -130,8 +129,8 @@ static bool find_merged(bpe_table *t, const vocab *v, const merge *m, bytebuf *j
     return true;
 }
 
-/* The bytes that the last (or first) at most 4 characters of a symbol's text
- * stand for. False: it has one that stands for no byte, so no text holds it. */
+/* Writes the bytes that the last (or first) at most 4 characters of a symbol's text
+ * represent. False: one of them represents no byte, so no text contains the symbol. */
 static bool edge_bytes(const bpe_table *t, gguf_view text, bool last, uint8_t out[4], size_t *n) {
     if (t->raw_utf8) {
         *n = text.n < 4 ? text.n : 4;
@@ -150,12 +149,12 @@ static bool edge_bytes(const bpe_table *t, gguf_view text, bool last, uint8_t ou
         p += len;
         if (byte < 0) return false;
         out[*n] = (uint8_t)byte;
-        if (byte < 0x80 && !last) return ++*n, true; /* no need to see more */
+        if (byte < 0x80 && !last) return ++*n, true; /* no more are needed */
     }
     return true;
 }
 
-/* The ASCII character that a symbol's text begins or ends with, or -1. */
+/* The ASCII character with which a symbol's text begins or ends, or -1. */
 static int ascii_edge(const bpe_table *t, gguf_view text, bool last) {
     const uint8_t *p = last ? text.p + text.n - 1 : text.p;
     if (*p < 0x80) return t->raw_utf8 || (*p > 0x20 && *p < 0x7F) ? *p : -1;
@@ -178,8 +177,8 @@ static void note_cut(bpe_table *t, const merge *m) {
     }
 }
 
-/* The byte that a single character stands for, or -1: of two merges of such the first
- * is the one that counts. */
+/* The byte that a single character represents, or -1. Of two merges of the same bytes the first
+ * counts. */
 static int only_byte(gguf_view text) {
     uint32_t cpt;
     size_t n;
@@ -193,7 +192,7 @@ static void note_bytes(bpe_table *t, const merge *m) {
     if (a >= 0 && b >= 0 && t->byte_rank[a][b] == BPE_NO_RANK) t->byte_rank[a][b] = m->rank;
 }
 
-/* Halves and results of one batch of merges, interned. */
+/* Interns the halves and results of one batch of merges. */
 static bool intern_batch(bpe_table *t, const vocab *v, const gguf *g, merge *batch, size_t n,
                          bytebuf *joined, uint32_t *last) {
     uint64_t seed = v->by_text.seed;
@@ -235,58 +234,58 @@ static bool intern_batch(bpe_table *t, const vocab *v, const gguf *g, merge *bat
     return true;
 }
 
-/* Symbols are 32-bit numbers while they are being made; how many bits the slots
- * need is known when all are. Until then a pair waits in `halves`, by rank. */
+/* The halves of a merge, as 32-bit numbers, by rank. The slots can be filled only when the number of
+ * symbols, and so of their bits, is known. */
 typedef struct halves {
     uint32_t left, right; /* left == BPE_NO_SYMBOL: no merge has this rank */
 } halves;
 
-/* ---- ranks that tell what pairs become ---- */
+/* ---- ranks that include what pairs become ---- */
 
-static unsigned bits_for(uint64_t n) { /* to count from 0 to n - 1 */
+static unsigned bits_for(uint64_t n) { /* bits to count from 0 to n - 1 */
     unsigned bits = 1;
     while (bits < 63 && (uint64_t)1 << bits < n) bits++;
     return bits;
 }
 
-/* The most merges that make one symbol, or 0: the symbols that they make descend. */
-static uint64_t most_again(const uint32_t *merged, const halves *pairs, size_t n) {
-    uint64_t again = 0, most = 1;
+/* The greatest number of merges that make one symbol; 0 if the symbols made ever descend. */
+static uint64_t most_repeats(const uint32_t *merged, const halves *pairs, size_t n) {
+    uint64_t repeats = 0, most = 1;
     uint32_t last = 0;
     for (size_t i = 0; i < n; i++) {
         if (pairs[i].left == BPE_NO_SYMBOL) continue;
         if (merged[i] < last) return 0;
-        again = merged[i] == last ? again + 1 : 1;
-        if (again > most) most = again;
+        repeats = merged[i] == last ? repeats + 1 : 1;
+        if (repeats > most) most = repeats;
         last = merged[i];
     }
     return most;
 }
 
-/* Puts the ranks into t->merged that tell what pairs become, if there can be such. */
+/* Replaces the ranks in t->merged by ranks that include what pairs become. False: impossible. */
 static bool make_ranks(bpe_table *t, const halves *pairs, size_t n) {
-    uint64_t most = PLAIN ? 0 : most_again(t->merged, pairs, n);
-    unsigned again_bits = most > 1 ? bits_for(most) : 0;
-    if (!most || 3 * t->symbol_bits + again_bits >= 64 || t->symbol_bits + again_bits >= 32) {
+    uint64_t most = PLAIN ? 0 : most_repeats(t->merged, pairs, n);
+    unsigned repeat_bits = most > 1 ? bits_for(most) : 0;
+    if (!most || 3 * t->symbol_bits + repeat_bits >= 64 || t->symbol_bits + repeat_bits >= 32) {
         return false;
     }
-    uint32_t last = BPE_NO_SYMBOL, again = 0;
+    uint32_t last = BPE_NO_SYMBOL, repeats = 0;
     for (size_t i = 0; i < n; i++) {
         if (pairs[i].left == BPE_NO_SYMBOL) continue;
-        again = t->merged[i] == last ? again + 1 : 0;
+        repeats = t->merged[i] == last ? repeats + 1 : 0;
         last = t->merged[i];
-        t->merged[i] = last << again_bits | again;
+        t->merged[i] = last << repeat_bits | repeats;
     }
     for (size_t i = 0; i < 256 * 256; i++) {
         uint32_t *rank = &t->byte_rank[i >> 8][i & 255];
         if (*rank != BPE_NO_RANK) *rank = t->merged[*rank];
     }
-    t->again_bits = again_bits;
+    t->repeat_bits = repeat_bits;
     return true;
 }
 
-/* Fills the empty table. `rank`: of each pair, or NULL if that is its place in `pairs`.
- * False: a pair lies further than `most` slots from its own. */
+/* Fills the empty table. `rank` has the rank of each pair; NULL: its index in `pairs`. False: a pair
+ * is further than `most` slots from its home slot. */
 static bool add_pairs(bpe_table *t, const halves *pairs, const uint32_t *rank, size_t n,
                       size_t most) {
     t->pair_reach = 0;
@@ -321,7 +320,7 @@ static ggtok_status build_pairs(bpe_table *t, const halves *pairs, size_t n, ggt
     if (2 * t->symbol_bits + bits_for((uint64_t)n + 2) > 64) {
         return ggtok_error_set_at(
             err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
-            "key '%s' has %llu merges of %llu strings: more than fit", KEY_MERGES,
+            "key '%s' has %llu merges of %llu strings: too many to represent", KEY_MERGES,
             (unsigned long long)n, (unsigned long long)t->n_tokens + t->extras.set.n);
     }
     t->pair_shift = 64 - bits;
@@ -371,7 +370,7 @@ static ggtok_status load_merges(bpe_table *t, const vocab *v, const gguf *g, ggt
         ggtok_vocab_array_of(g, KEY_MERGES, 1u << GGTOK_STRING, "array of string", &kv, err);
     if (s) return s;
     if (!kv) {
-        /* llama.cpp lets one model do without */
+        /* llama.cpp requires no merges for this model. */
         if (!strcmp(ggtok_pretok_name(v->pre), "kimi-k2")) return build_pairs(t, NULL, 0, err);
         return ggtok_error_set_at(
             err, GGTOK_ERR_VOCAB, KEY_MERGES, strlen(KEY_MERGES), GGTOK_NO_OFFSET,
@@ -417,19 +416,19 @@ ggtok_status ggtok_bpe_table_build(bpe_table *t, const vocab *v, const gguf *g, 
                  v->flag[GGTOK_FLAG_ESCAPE_WHITESPACES] && !v->flag[GGTOK_FLAG_IGNORE_MERGES];
     memset(t->byte_rank, 0xFF, sizeof t->byte_rank); /* BPE_NO_RANK */
     if (!ggtok_adjacency_init(&t->cuts.set, v->n_tokens)) return ggtok_error_memory(err);
-    /* bytes first: they may add symbols, whose number the pairs' layout depends on */
+    /* Bytes first: they may add symbols, whose number determines the layout of the pairs. */
     return load_bytes(t, v) ? load_merges(t, v, g, err) : ggtok_error_memory(err);
 }
 
-/* The same merges of the same tokens take the same steps, so that the tables are equal as they
- * lie in memory. */
+/* The same merges of the same tokens are inserted in the same steps, so the tables are equal byte by
+ * byte. */
 bool ggtok_bpe_table_same(const bpe_table *a, const bpe_table *b) {
     size_t bytes = (a->pair_mask + 1) * sizeof *a->pairs;
     return a->raw_utf8 == b->raw_utf8 && a->escapes == b->escapes &&
            a->extras.set.n == b->extras.set.n && a->extras.text.n == b->extras.text.n &&
            a->pair_mask == b->pair_mask && a->pair_factor == b->pair_factor &&
            a->symbol_bits == b->symbol_bits && a->rank_bits == b->rank_bits &&
-           a->again_bits == b->again_bits && !a->merged == !b->merged &&
+           a->repeat_bits == b->repeat_bits && !a->merged == !b->merged &&
            (!a->extras.set.n ||
             (!memcmp(a->extras.off, b->extras.off, (a->extras.set.n + 1) * sizeof *a->extras.off) &&
              !memcmp(a->extras.text.data, b->extras.text.data, a->extras.text.n))) &&

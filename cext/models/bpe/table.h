@@ -1,11 +1,11 @@
 /*
- * What a BPE vocabulary's merges come to, on symbols.
+ * The merges of a BPE vocabulary, as a table over symbols.
  *
- * A symbol is a string that can stand between merges: a single character to
- * start with, or the result of a merge. Symbols that are tokens have the token's
- * id; the others (a merge may well give a string that is no token) are numbered
- * from n_tokens on. All strings are interned at load, so that merging is integer
- * work; a pair of symbols maps to its rank and the symbol it becomes.
+ * A symbol is a string that can occur between merges: at first a single character, later
+ * the result of a merge. Symbols that are tokens have the token's id; the others (the
+ * result of a merge needn't be a token) are numbered from n_tokens on. All strings are
+ * interned at load, so merging only handles integers; a pair of symbols maps to its rank
+ * and the symbol it becomes.
  */
 #ifndef GGTOK_BPE_TABLE_H
 #define GGTOK_BPE_TABLE_H
@@ -16,9 +16,9 @@
 
 #define BPE_NO_RANK UINT32_MAX
 #define BPE_PAIR_FACTOR 0x9E3779B97F4A7C15u
-#define BPE_NO_SYMBOL UINT32_MAX /* a character that no merge and no token mentions */
+#define BPE_NO_SYMBOL UINT32_MAX /* a character that occurs in no merge and no token */
 
-/* Strings that are symbols but no tokens. */
+/* Strings that are symbols but not tokens. */
 typedef struct bpe_extras {
     bytebuf text;
     uint32_t *off; /* n + 1 */
@@ -28,31 +28,31 @@ typedef struct bpe_extras {
 
 typedef struct bpe_table {
     uint32_t n_tokens;
-    bool raw_utf8; /* symbols are characters as they are, not GPT-2-mapped bytes */
+    bool raw_utf8; /* symbols are UTF-8 characters, not GPT-2-mapped bytes */
     bool escapes;  /* a space in a word is a U+2581 */
     bpe_extras extras;
     /* Pair -> rank, open addressing, at most 0.6 full. A slot is
      *     left : symbol_bits | right : symbol_bits | rank + 1 : rank_bits
-     * and 0 when free: 8 bytes, so that a look-up is one cache line.
+     * and 0 when free: 8 bytes, so that a look-up takes one cache line.
      *
-     * Ranks need not be the numbers of the merges, as long as they have their order. If
-     * the symbols that merges make never descend (trainers number them so), a rank is
-     *     symbol | which of the merges that make it : again_bits
-     * and tells what the pair becomes, without another look-up. */
+     * Ranks need only have the order of the merges, not their numbers. If the symbols that
+     * merges make never descend (trainers number them so), a rank is
+     *     symbol | index among the merges that make it : repeat_bits
+     * and includes what the pair becomes, which saves another look-up. */
     uint64_t *pairs; /* in buckets, see bpe_pair_at */
     void *pair_block;
     size_t pair_mask;
     size_t pair_reach;    /* see base/hash.h */
     uint64_t pair_factor; /* BPE_PAIR_FACTOR, unless pairs were made to collide */
-    unsigned pair_shift, symbol_bits, rank_bits, again_bits;
-    uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL if ranks tell it */
-    /* The rank of the merge of two bytes, which a word begins with: for few of them the
-     * pairs need be looked at. Exact where `raw_utf8` isn't set, and not used where it is. */
+    unsigned pair_shift, symbol_bits, rank_bits, repeat_bits;
+    uint32_t *merged; /* by rank: the symbol that the pair becomes; NULL if ranks include it */
+    /* The rank of the merge of two bytes, for the first symbols of a word: few of them need a look-up
+     * of the pair. Exact unless `raw_utf8`, which doesn't use it. */
     uint32_t byte_rank[256][256];
     bpe_cuts cuts;
     uint8_t byte_char[256][2]; /* GPT-2's character for each byte, in UTF-8; [1] == 0: one byte */
-    uint32_t byte_symbol[256]; /* first symbol of a byte (raw_utf8: of an ASCII character) */
-    /* What a byte that ended in no token falls back to: its <0xXX> token (raw_utf8), or
+    uint32_t byte_symbol[256]; /* initial symbol of a byte (raw_utf8: of an ASCII character) */
+    /* What a byte that is part of no token falls back to: its <0xXX> token (raw_utf8), or
      * the one-byte tokens of the one or two bytes of its GPT-2 character; -1: nothing. */
     int32_t fallback[256][2];
 } bpe_table;
@@ -63,7 +63,7 @@ void ggtok_bpe_table_free(bpe_table *t);
 /* Were two tables, of the same tokens, built from the same merges? */
 bool ggtok_bpe_table_same(const bpe_table *a, const bpe_table *b);
 
-/* Symbol of one character's bytes, or BPE_NO_SYMBOL. */
+/* The symbol of one character's bytes, or BPE_NO_SYMBOL. */
 uint32_t ggtok_bpe_symbol(const bpe_table *t, const vocab *v, const uint8_t *p, size_t n);
 
 static inline uint64_t bpe_pair_key(const bpe_table *t, uint32_t left, uint32_t right) {
@@ -74,20 +74,20 @@ static inline size_t bpe_pair_slot(const bpe_table *t, uint64_t key) {
     return (size_t)(((key ^ key >> 15) * t->pair_factor) >> t->pair_shift);
 }
 
-/* Where a pair is that isn't in its own slot nor in those of fewer steps: in the others of
- * the bucket first, then in the next bucket. So a bucket that isn't full tells all. */
+/* The slot after `steps` steps of a pair's search: first the other slots of the home bucket, then the
+ * next bucket. So a bucket that isn't full ends the search. */
 enum { BPE_BUCKET = 4 };
 static inline size_t bpe_pair_at(size_t own, size_t steps, size_t mask) {
     return ((own + steps / BPE_BUCKET * BPE_BUCKET) & mask) ^ steps % BPE_BUCKET;
 }
 
-/* Rank of the merge of two symbols, or BPE_NO_RANK. */
+/* The rank of the merge of two symbols, or BPE_NO_RANK. */
 static inline uint32_t bpe_rank(const bpe_table *t, uint32_t left, uint32_t right) {
     uint64_t key = bpe_pair_key(t, left, right), mask = ((uint64_t)1 << t->rank_bits) - 1;
     size_t own = bpe_pair_slot(t, key);
     for (size_t steps = 0;; steps++) {
         uint64_t slot = t->pairs[bpe_pair_at(own, steps, t->pair_mask)];
-        /* a free slot's rank is BPE_NO_RANK */
+        /* For a free slot this is BPE_NO_RANK. */
         if ((slot >> t->rank_bits == key) | !slot) return (uint32_t)(slot & mask) - 1;
         if (steps == t->pair_reach) return BPE_NO_RANK;
     }
@@ -95,7 +95,7 @@ static inline uint32_t bpe_rank(const bpe_table *t, uint32_t left, uint32_t righ
 
 /* The symbol that the pair of this rank becomes. */
 static inline uint32_t bpe_merged(const bpe_table *t, uint32_t rank) {
-    return t->merged ? t->merged[rank] : rank >> t->again_bits;
+    return t->merged ? t->merged[rank] : rank >> t->repeat_bits;
 }
 
 #endif

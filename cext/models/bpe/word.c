@@ -3,9 +3,9 @@
 #include "unicode/utf8.h"
 #include "vocab/byte_map.h"
 
-/* The first three bytes of the word that a token's text spells, and how long it is. False: it
- * spells none. A text has one character for each byte of the word, or is the word; the
- * length of one that goes on with other characters only makes a bound less sharp. */
+/* The first three bytes of the word that a token's text spells, and its length, at most *n. False: it
+ * spells no word. The text has one character for each byte of the word, or is the word; if other
+ * characters follow, the bound is only less sharp. */
 static bool spelled(const bpe_model *m, gguf_view text, uint8_t start[3], uint32_t *n) {
     *n = (uint32_t)text.n;
     if (m->table.raw_utf8) {

@@ -1,6 +1,6 @@
 /*
- * One word to ids: the token that it is, or its merges. Also what a BPE model holds, and what a
- * context keeps for it.
+ * Encodes one word: the token that it is, or its merges. Also defines the BPE model, and the state
+ * that a context keeps for it.
  */
 #ifndef GGTOK_BPE_WORD_H
 #define GGTOK_BPE_WORD_H
@@ -20,21 +20,21 @@ typedef struct bpe_model {
     /* The same by bpe_start(word), for words that begin with three bytes from 0x80 on: a
      * sentence in Chinese is one word, and seldom begins like a token of its length. */
     uint32_t longest_high[4096];
-    ggtok_split_fn split; /* the caller's own words, instead of the pre-tokenizer's */
+    ggtok_split_fn split; /* the caller's splitter, in place of the pre-tokenizer */
     void *split_user;
 } bpe_model;
 
-/* The caches and scratch that encoding single words needs; models/bpe/misses.h has the rest. */
+/* The caches and scratch memory for encoding single words; models/bpe/misses.h has the rest. */
 typedef struct bpe_state {
     word_cache words;
-    word_cache pieces; /* parts of words: never looked up whole in the vocabulary */
+    word_cache pieces; /* parts of words, which are never looked up in the vocabulary */
     bpe_scratch merge;
     bytebuf mapped;  /* a word in GPT-2's characters */
     bytebuf text;    /* the fragment, made well-formed */
     bytebuf spaced;  /* the same with spaces escaped */
-    split_ends ends; /* words of the caller's splitter */
+    split_ends ends; /* the ends of the caller's words */
     struct bpe_misses *misses;
-    pretok_places *places; /* once asked for */
+    pretok_places *places; /* created lazily */
     tiles tiles;
 } bpe_state;
 
@@ -43,33 +43,33 @@ static inline uint32_t bpe_start(const uint8_t *word) {
     return three * 0x9E3779B1u >> 20;
 }
 
-/* Is a word not worth cutting into pieces that merges don't join? Where characters have
- * three bytes, as in Chinese, pieces are few and come again and again. */
+/* Is it not worth cutting the word into pieces that merges don't join? Where characters have three
+ * bytes, as in Chinese, pieces are few and recur. */
 static inline bool bpe_is_whole(const uint8_t *word, size_t n) {
     enum { WHOLE = 31, WHOLE_WIDE = 15, WIDE = 0xE0 };
     return n <= WHOLE_WIDE || (n <= WHOLE && word[0] < WIDE && word[1] < WIDE);
 }
 
-/* Finds `longest` and `longest_high`. */
+/* Computes `longest` and `longest_high`. */
 void ggtok_bpe_find_longest(bpe_model *m, const vocab *v);
 
-/* Is the word looked for in the vocabulary before it is merged, and not too long? */
+/* Must the word be looked up in the vocabulary before it is merged, and is it short enough? */
 bool ggtok_bpe_may_be_token(const bpe_model *m, const vocab *v, const uint8_t *word, size_t n);
 
-/* Writes the word as the vocabulary spells it, by GPT-2's byte map, to `out`, which has
- * room for 2 * n bytes. Returns how many they are. */
+/* Writes the word as the vocabulary spells it, by GPT-2's byte map, to `out`, which has room for
+ * 2 * n bytes. Returns the number of bytes. */
 static inline size_t bpe_spell(const bpe_table *t, const uint8_t *word, size_t n, uint8_t *out) {
     uint8_t *w = out;
-    for (size_t i = 0; i < n; i++) { /* always two bytes, of which one may be overwritten */
+    for (size_t i = 0; i < n; i++) { /* always writes two bytes; the second may be overwritten */
         memcpy(w, t->byte_char[word[i]], 2);
         w += 1 + (w[1] != 0);
     }
     return (size_t)(w - out);
 }
 
-/* The same, where `room` bytes (>= n) may be read at `word`, and `out` has room for 16 bytes
- * more: for a short word whose characters, but for the first, stand for themselves, as nearly
- * all do where letters are ASCII, without a loop whose end can't be predicted. */
+/* The same if `room` bytes (>= n) are readable at `word` and `out` has room for 16 bytes more. Has no
+ * loop, whose end would be unpredictable, for a short word whose characters, except the first,
+ * represent themselves, as in nearly all words of ASCII letters. */
 static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, size_t n,
                                       size_t room, uint8_t *out) {
     if (n <= 16 && room > 16 && byte_map_is_plain(word + 1, n - 1)) {
@@ -81,17 +81,17 @@ static inline size_t bpe_spell_within(const bpe_table *t, const uint8_t *word, s
     return bpe_spell(t, word, n, out);
 }
 
-/* Sets *id to the token whose text is the word as the vocabulary spells it, or to -1. False: out
- * of memory. */
+/* Sets *id to the token whose text is the word as the vocabulary spells it, or to -1. False: out of
+ * memory. */
 bool ggtok_bpe_find_token(const bpe_model *m, bpe_state *s, const vocab *v, const uint8_t *word,
                           size_t n, int32_t *id);
 
-/* The pieces of a word that merges don't join, each from the cache or by `encode`; a word that
+/* Encodes the pieces of a word that merges don't join, each from the cache or by `encode`; a word that
  * isn't worth cutting is merged whole. */
 ggtok_status ggtok_bpe_encode_pieces(const model_call *call, word_fn encode, const uint8_t *word,
                                      size_t n, size_t room);
 
-/* Appends the ids of a piece, or of a word, which its cache doesn't hold, and stores them. */
+/* Encodes a piece, or a word, that its cache lacks: appends its ids and stores them. */
 ggtok_status ggtok_bpe_encode_piece(const model_call *call, const uint8_t *piece, size_t n,
                                     size_t room);
 ggtok_status ggtok_bpe_encode_word(const model_call *call, const uint8_t *word, size_t n,

@@ -1,9 +1,9 @@
-/* What tokens in broken UTF-8 put into PLaMo's table: see docs/design/plamo.md. */
+/* What tokens in malformed UTF-8 add to PLaMo's table: see docs/design/plamo.md. */
 #include "models/plamo2/plamo2.h"
 
 #include <stdlib.h>
 
-/* The odd link from a state over a character, or NULL. */
+/* The odd link from a state for a character, or NULL. */
 static const odd_link *find_odd(const plamo2_model *m, uint32_t from, uint32_t cpt) {
     size_t low = 0, high = m->n_odd;
     while (low < high) {
@@ -31,7 +31,7 @@ uint32_t ggtok_plamo2_advance_odd(const plamo2_model *m, uint32_t s, const uint8
     }
 }
 
-/* The state for all of text[0..n), read from its end: its longest prefix that is one. */
+/* The state after reading all of text[0..n) from its end: its longest prefix that is a state. */
 static uint32_t run_over(const plamo2_model *m, const uint8_t *text, size_t n) {
     uint32_t s = 0;
     while (n) {
@@ -52,10 +52,10 @@ static bool reversed_less(const uint8_t *a, size_t a_n, const uint8_t *b, size_t
     return a_n < b_n;
 }
 
-typedef struct odd_token { /* a token that may make an odd link */
+typedef struct odd_token { /* a token that may add an odd link */
     odd_link link;
     gguf_view text;
-    size_t i; /* its number */
+    size_t i; /* its index in b->odd */
 } odd_token;
 
 static int by_link(const void *a, const void *b) {
@@ -66,11 +66,11 @@ static int by_link(const void *a, const void *b) {
 }
 
 /*
- * A token r in broken UTF-8 links, over its first character c, from the state of
- * its (repaired) rest to that of the longest prefix of the repaired r. But where r
- * comes before its own rest in the order of reversed bytes, llama.cpp has not
- * numbered the rest yet and links from the root. Of several links from one state
- * over one character the last counts, and c itself, if it is a state, is one too.
+ * A token r in malformed UTF-8 links, for its first character c, the state of its (repaired)
+ * rest to that of the longest prefix of the repaired r. But if r comes before its own rest in
+ * the order of reversed bytes, llama.cpp has not yet numbered the rest and links from the
+ * root. Of several links from one state for one character the last wins; c itself, if it is a
+ * state, also counts as one.
  */
 bool ggtok_plamo2_link_odd(plamo2_build *b) {
     plamo2_model *m = b->m;
@@ -88,7 +88,7 @@ bool ggtok_plamo2_link_odd(plamo2_build *b) {
         size_t c_n = ggtok_utf8_encode(cpt, c), rest_n = fixed.n - c_n;
         const uint8_t *rest = fixed.data + c_n;
         bool early = rest_n && reversed_less(r.p, r.n, rest, rest_n);
-        uint32_t from = early ? 0 : run_over(m, rest, rest_n); /* the rest is a state itself */
+        uint32_t from = early ? 0 : run_over(m, rest, rest_n); /* the rest is itself a state */
         uint32_t to = run_over(m, fixed.data, fixed.n);
         uint32_t plain = plamo2_step(&m->t, from, fixed.data, c_n);
         if (plain && (from || reversed_less(r.p, r.n, c, c_n))) continue;
@@ -112,7 +112,7 @@ bool ggtok_plamo2_link_odd(plamo2_build *b) {
 
 /* ---- skips ---- */
 
-/* A character over which a state leads on: to another, or along an odd link. */
+/* A character with which a state continues: to another state, or by an odd link. */
 typedef struct way {
     uint32_t state, cpt;
 } way;
@@ -144,16 +144,16 @@ static way *list_ways(const plamo2_build *b, uint32_t *first) {
     return sorted;
 }
 
-/* Does state s lead on over a character, by itself? */
+/* Does state s itself continue with this character? */
 static bool leads_over(const plamo2_model *m, uint32_t s, uint32_t cpt) {
     uint8_t c[4];
     return find_odd(m, s, cpt) || plamo2_step(&m->t, s, c, ggtok_utf8_encode(cpt, c));
 }
 
 /*
- * Odd links may lead to a state of any length at each character, so that the failure links
- * after it, as many as it has characters, would be followed again and again. But a walk
- * that finds no way on at a state need not ask those after it which have no others.
+ * After an odd link, which may lead to a state of any length, a walk could follow as many
+ * failure links as the state has characters, and this at each character. But a walk that
+ * finds no way from a state can skip the following states that have no other ways.
  */
 bool ggtok_plamo2_find_skips(plamo2_build *b) {
     plamo2_model *m = b->m;
@@ -164,7 +164,7 @@ bool ggtok_plamo2_find_skips(plamo2_build *b) {
     for (size_t i = 0; ways && i < b->n_states; i++) {
         uint32_t s = b->states[i].unit, fail = m->state[s].fail;
         if (!fail || fail == PLAMO2_NOWHERE) continue;
-        /* No more are asked than s has: as many in all as there are ways. */
+        /* Checks at most as many ways as s has: in total as many as there are ways. */
         bool same = first[fail + 1] - first[fail] <= first[s + 1] - first[s];
         for (uint32_t w = first[fail]; same && w < first[fail + 1]; w++) {
             same = leads_over(m, s, ways[w].cpt);

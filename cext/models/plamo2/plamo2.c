@@ -1,16 +1,16 @@
 /*
- * PLaMo2 and PLaMo3: tokens with the greatest sum of integer scores, found from the text's
- * end; a character that no token covers falls back to byte tokens.
+ * PLaMo2 and PLaMo3: tokens with the greatest sum of integer scores, found from the end of the
+ * text; a character that no token covers falls back to byte tokens.
  *
- * llama.cpp flattens all suffixes of all tokens, each with all its prefixes, into
- * one table. That table is the automaton of Aho and Corasick for the reversed
- * tokens: a state is the longest suffix-of-a-token that is a prefix of the text read so
- * far (from the end), and its rows are the state and its failure links. Here it
- * is built as such, in time linear in the tokens. docs/design/plamo.md has the proof,
- * and what happens to it in vocabularies that no trainer makes.
+ * llama.cpp flattens all suffixes of all tokens, each with all its prefixes, into one table.
+ * That table is the Aho-Corasick automaton of the reversed tokens: a state is the longest
+ * suffix of a token that is a prefix of the text read so far (from the end), and its rows are
+ * the state and its failure links. Here the automaton is built directly, in time linear in the
+ * tokens. docs/design/plamo.md has the proof, and says what happens in vocabularies that no
+ * trainer makes.
  *
- * PLaMo3 does this for parts of the text: its tags, runs of one character, and
- * what lies between them.
+ * PLaMo3 does this for each part of the text: its tags, runs of one character, and the text
+ * between them.
  */
 #include "models/plamo2/plamo2.h"
 #include "cache/piece_cache.h"
@@ -19,15 +19,16 @@
 #include "unicode/utf8_valid.h"
 #include "vocab/keys.h"
 
-/* llama.cpp's scores, 1e4 to the unit. One that is INVALID or less is never used. */
+/* llama.cpp's scores, in units of 1e-4. A score of INVALID or less is never used. */
 enum { SCORE_INVALID = -20000000, SCORE_UNKNOWN = -10000000 };
 
 typedef struct plamo2_scratch {
-    bytebuf text;    /* a text that had to be repaired, or one padded for the cache */
-    int64_t *sum;    /* for each character of a piece, and its end: the least cost */
-    uint32_t *taken; /* the row taken there; no place is stored, so pieces may have any length */
+    bytebuf text; /* a text that had to be repaired, or one padded for the cache */
+    int64_t *sum; /* for each character of a piece, and its end: the least cost */
+    uint32_t
+        *taken; /* the row taken there; no positions are stored, so pieces may have any length */
     size_t cap;
-    idbuf ids; /* of one piece */
+    idbuf ids; /* ids of one piece */
     piece_cache cache;
     tiles tiles;
 } plamo2_scratch;
@@ -53,8 +54,8 @@ static int hex_value(uint8_t c) {
                                   : -1;
 }
 
-/* The score as llama.cpp's table holds it. What does not fit 32 bits becomes the
- * least of them on its machines; that or INVALID: never used. */
+/* The score as in llama.cpp's table. A value that doesn't fit in 32 bits becomes the least of
+ * them on its machines; that or INVALID means never used. */
 static int32_t table_score(float score) {
     double x = (double)score * 1e4;
     if (!(x > SCORE_INVALID - 1.0 && x < 2147483647.5)) return SCORE_INVALID;
@@ -64,8 +65,8 @@ static int32_t table_score(float score) {
     return whole > INT32_MAX || whole < SCORE_INVALID ? SCORE_INVALID : (int32_t)whole;
 }
 
-/* Byte tokens into the table; whether all are there. Id 0 counts as missing, there
- * as here. */
+/* Reads the byte tokens into the table and checks that all exist. As in llama.cpp, id 0 counts as
+ * missing. */
 static ggtok_status read_byte_tokens(plamo2_build *b) {
     for (uint32_t id = 0; id < b->v->n_tokens; id++) {
         gguf_view t = vocab_text(b->v, id);
@@ -85,8 +86,8 @@ static ggtok_status read_byte_tokens(plamo2_build *b) {
     return GGTOK_OK;
 }
 
-/* Adds the key of token id if it is of the kind wanted now. Of a token in broken
- * UTF-8 only what follows its first character counts, repaired. */
+/* Adds the key of token id if it is of the kind wanted. Of a token in malformed UTF-8 only the text
+ * after its first character counts, repaired. */
 static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
     gguf_view t = vocab_text(b->v, id);
     bool odd = ggtok_utf8_valid_prefix(t.p, t.n) != t.n;
@@ -114,14 +115,14 @@ static ggtok_status add_key(plamo2_build *b, uint32_t id, bool want_odd) {
     return GGTOK_OK;
 }
 
-/* The keys: all tokens but the byte tokens. */
+/* Gathers the keys: all tokens except the byte tokens. */
 static ggtok_status gather_keys(plamo2_build *b) {
     const vocab *v = b->v;
     b->off = ggtok_mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *b->off));
     b->token = ggtok_mem_alloc(mem_mul((size_t)v->n_tokens + 1, sizeof *b->token));
     if (!b->off || !b->token) return ggtok_error_memory(b->err);
     b->off[0] = 0;
-    /* Broken ones first: of equal keys the last one counts, and must be the token. */
+    /* Malformed ones first: of equal keys the last one wins, which must be the token. */
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t id = 0; id < v->n_tokens; id++) {
             if (v->attr[id] & GGTOK_ATTR_BYTE) continue;
@@ -151,8 +152,8 @@ static bool build_trie(plamo2_build *b) {
     return ok && m->state;
 }
 
-/* All states but the root, shorter ones first; *n of them. Two walks, one to count and one to
- * place them: files can make this table large. NULL: out of memory. */
+/* All states except the root, sorted by depth; *n is their number. It takes two walks, one to count
+ * and one to place the states, since files can make this table large. NULL: out of memory. */
 static plamo2_state *list_states(plamo2_build *b, size_t *n) {
     plamo2_model *m = b->m;
     plamo2_state *sorted = NULL;
@@ -174,7 +175,7 @@ static plamo2_state *list_states(plamo2_build *b, size_t *n) {
                 s = plamo2_step(&m->t, s, text + left, len);
                 uint32_t *counted = &m->state[s].fail;
                 if (placing && *counted == 0) {
-                    *counted = PLAMO2_NOWHERE; /* once: other keys lead here too */
+                    *counted = PLAMO2_NOWHERE; /* only once: other keys lead here, too */
                     sorted[place[depth]++] = (plamo2_state){s, parent, text + left, len, depth};
                 } else if (!placing && *counted) {
                     *counted = 0;
@@ -191,9 +192,9 @@ static plamo2_state *list_states(plamo2_build *b, size_t *n) {
     return sorted;
 }
 
-/* Failure links, then rows. A token whose score equals that of the unknown
- * character ends llama.cpp's walks: no shorter token and no failure link counts
- * after it. Such links can only be cut when all are known. */
+/* Builds failure links, then rows. A token with the score of the unknown character ends llama.cpp's
+ * walks: no shorter token and no failure link counts after it. These links can be cut only when all
+ * are known. */
 static bool link_states(plamo2_build *b) {
     plamo2_model *m = b->m;
     size_t n_rows = 1;
@@ -204,7 +205,7 @@ static bool link_states(plamo2_build *b) {
     m->row[0] = (row){SCORE_UNKNOWN, -1, 1, PLAMO2_NOWHERE};
     for (size_t i = 0; i < b->n_states; i++) {
         plamo2_state l = b->states[i];
-        /* The prefixes of c s are c x for the prefixes x of s: its failure links. */
+        /* The prefixes of c s are c x for the prefixes x of s, which are its failure links. */
         uint32_t fail = l.parent ? plamo2_advance(m, m->state[l.parent].fail, l.p, l.len) : 0;
         m->state[l.unit] = (state){fail, m->state[fail].row};
         int32_t key = m->t.unit[l.unit].link & TRIE_VALUE ? m->t.value[l.unit] : -1;
@@ -224,13 +225,13 @@ static bool link_states(plamo2_build *b) {
     return true;
 }
 
-/* The failure links after tokens that end a walk (see link_states). */
+/* Cuts the failure links after tokens that end a walk (see link_states). */
 static void cut_links(plamo2_model *m) {
     for (size_t i = 0; m->whole && i < m->t.n_units; i++) {
         uint32_t r = m->state[i].row;
         if (r && r != PLAMO2_NOWHERE && m->row[r].next == PLAMO2_NOWHERE &&
             (m->t.unit[i].link & TRIE_VALUE)) {
-            /* Its own row, not one that it inherits from a shorter prefix. */
+            /* Its own row, not one inherited from a shorter prefix. */
             uint32_t f = m->state[i].fail;
             if (f == PLAMO2_NOWHERE || m->state[f].row != r) m->state[i].fail = PLAMO2_NOWHERE;
         }
@@ -319,12 +320,12 @@ static bool is_forbidden(const model_call *call, const row *r, const uint8_t *p,
     const plamo2_model *m = call->model;
     const text_guard *g = call->guard;
     if (!g || r->id < 0) return false;
-    /* After an odd link the token's text need not be what stands there. */
+    /* After an odd link the token's text may differ from the text at p. */
     size_t n = m->n_odd ? left : vocab_text(call->v, (uint32_t)r->id).n;
     return !guard_allows(g, r->id, (size_t)(p - g->text.data), n);
 }
 
-/* The ids of text[0..n), in shortest forms, into s->ids. */
+/* Finds the ids of text[0..n), which is in shortest forms, and writes them to s->ids. */
 static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     const plamo2_model *m = call->model;
     plamo2_scratch *s = call->scratch;
@@ -341,18 +342,18 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
         for (p--; utf8_continues(*p); p--) len++;
         if (interrupted(call->interrupt, len)) return false;
         at = odd ? ggtok_plamo2_advance_odd(m, at, p, len) : plamo2_advance(m, at, p, len);
-        /* Longest first, and the first of equals stays. */
+        /* Longest first; the first of equals wins. */
         int64_t least = INT64_MAX;
         uint32_t taken = 0;
         for (uint32_t r = m->state[at].row; r != PLAMO2_NOWHERE; r = m->row[r].next) {
-            /* An odd link may lead to tokens that the text does not hold and that reach
-             * beyond its end, where llama.cpp reads what lies in memory. */
+            /* An odd link may lead to tokens that the text doesn't contain and that extend beyond
+             * its end, where llama.cpp reads adjacent memory. */
             if (odd && m->row[r].length > chars - i) continue;
             if (is_forbidden(call, &m->row[r], p, (size_t)(text + n - p))) continue;
             int64_t sum = s->sum[i + m->row[r].length] - m->row[r].score;
             if (sum < least) least = sum, taken = r;
         }
-        if (least == INT64_MAX) least = s->sum[i + 1] - SCORE_UNKNOWN; /* all reach too far */
+        if (least == INT64_MAX) least = s->sum[i + 1] - SCORE_UNKNOWN; /* all are too long */
         s->sum[i] = least;
         s->taken[i] = taken;
     }
@@ -377,7 +378,7 @@ static bool find_path(const model_call *call, const uint8_t *text, size_t n) {
     return true;
 }
 
-/* Ids of one piece; 32 bytes at `text` must be readable if it is to be remembered. */
+/* Appends the ids of one piece; to cache it, 32 bytes at `text` must be readable. */
 static bool push_piece(const model_call *call, const uint8_t *text, size_t n, bool remember) {
     plamo2_scratch *s = call->scratch;
     idbuf *out = call->out;
@@ -422,15 +423,15 @@ static bool push_part(const model_call *call, const uint8_t *text, size_t n, siz
         }
         c = next;
     }
-    /* Without room after it the last piece can't be read as a key. */
+    /* Without room after it, the last piece can't be read as a key. */
     return push_piece(call, text + start, n - start, room - start > PIECE_MAX);
 }
 
 /* ---- PLaMo3's parts ---- */
 
-/* Bytes of the tag <|plamo:NAME|> at p, or 0. A name has at most 64 characters,
- * none of them '|' or white space (to Python, so U+001C to U+001F too). Hence a tag
- * never begins inside another. */
+/* The length of the tag <|plamo:NAME|> at p, or 0. A name has at most 64 characters, none of them
+ * '|' or white space (as in Python, which includes U+001C to U+001F). So a tag never begins inside
+ * another. */
 static size_t tag_at(const uint8_t *p, const uint8_t *end) {
     enum { OPEN = 8, MAX_NAME = 64 };
     if (end - p < OPEN || memcmp(p, "<|plamo:", OPEN)) return 0;
@@ -448,10 +449,10 @@ static size_t tag_at(const uint8_t *p, const uint8_t *end) {
 #define BOM 0xFEFFu   /* dropped by PLaMo2 where a text begins */
 
 /*
- * The end of the part that starts at `from`: its first place after `from` where a tag
- * or a long run (two spaces, or four of anything but newlines) begins or ends, or
- * beside a BREAK. Runs don't reach across the ends of tags. *tag: the end of the
- * last tag that was met, for the next call.
+ * The end of the part that starts at `from`: the first position after it where a tag or a
+ * long run (two spaces, or four of any other character except newlines) begins or ends, or
+ * beside a BREAK. Runs don't cross the ends of tags. *tag: the end of the last tag seen, for
+ * the next call.
  */
 static const uint8_t *part_end(const uint8_t *from, const uint8_t *end, const uint8_t **tag) {
     for (const uint8_t *p = from, *next; p < end; p = next) {
@@ -481,7 +482,7 @@ static bool push_parts(const model_call *call, const uint8_t *text, const uint8_
     return true;
 }
 
-/* The ids of text[0..n), in shortest forms. */
+/* Encodes text[0..n), which is in shortest forms. */
 static ggtok_status encode_text(const model_call *call, const uint8_t *text, size_t n) {
     const plamo2_model *m = call->model;
     if (m->parts)
@@ -518,7 +519,7 @@ static ggtok_status plamo2_encode_guarded(const model_call *call, const uint8_t 
                                : ggtok_error_memory(call->err);
 }
 
-/* Where nothing is dropped, the tokens' texts are the text, and byte tokens are bytes of it. */
+/* If nothing is dropped, the tokens' texts tile the text, and byte tokens are its bytes. */
 static bool plamo2_place(const model_call *call, const model_source *source) {
     const plamo2_model *m = call->model;
     tiles *t = &((plamo2_scratch *)call->scratch)->tiles;
@@ -534,8 +535,8 @@ static bool plamo2_place(const model_call *call, const model_source *source) {
     return ggtok_tile(t, source, false);
 }
 
-/* A tag holds no white space, runs are of one character, and a BREAK is dropped. */
-static bool parts_parts(const model_place *place) {
+/* A tag contains no white space, runs are of one character, and a BREAK is dropped. */
+static bool separates_parts(const model_place *place) {
     uint32_t a = place->before, b = place->after;
     bool tag = a != ' ' && a != '\n' && b != ' ' && b != '\n';
     return a != b && !tag && a != BREAK && b != BREAK;
@@ -545,7 +546,7 @@ static bool plamo2_may_cut(const vocab *v, const void *model, void *scratch,
                            const model_place *place) {
     (void)v, (void)scratch;
     const plamo2_model *m = model;
-    if (m->whole || (m->parts ? !parts_parts(place) : place->after == BOM)) return false;
+    if (m->whole || (m->parts ? !separates_parts(place) : place->after == BOM)) return false;
     size_t len;
     uint32_t a = char_at(place->text + place->start, place->at - place->start, &len);
     return !pair_in(&m->pairs, a, char_at(place->text + place->at, 4, &len));

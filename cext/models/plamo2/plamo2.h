@@ -1,5 +1,5 @@
-/* PLaMo's automaton, for its parts: how it is built and walked (models/plamo2/plamo2.c), and
- * what tokens in broken UTF-8 do to it (models/plamo2/odd.c). */
+/* PLaMo's automaton, shared by the code that builds and walks it (models/plamo2/plamo2.c) and
+ * the code for tokens in malformed UTF-8 (models/plamo2/odd.c). */
 #ifndef GGTOK_MODEL_PLAMO2_H
 #define GGTOK_MODEL_PLAMO2_H
 
@@ -10,18 +10,18 @@
 
 #define PLAMO2_NOWHERE UINT32_MAX
 
-typedef struct state { /* beside each unit of the trie; meaningful at character ends */
+typedef struct state { /* one for each unit of the trie; meaningful at character ends */
     uint32_t fail;     /* the longest proper prefix that is a state; NOWHERE: stop here */
-    uint32_t row;      /* its longest usable prefix: the first row to try */
+    uint32_t row;      /* the first row to try: its longest usable prefix */
 } state;
 
 typedef struct row { /* a usable token; row 0 is the end: one unknown character */
     int32_t score, id;
     uint32_t length; /* in characters */
-    uint32_t next;   /* the next shorter one; NOWHERE: not even the unknown one */
+    uint32_t next;   /* the next shorter one; NOWHERE: none, not even the unknown one */
 } row;
 
-/* A link that a token in broken UTF-8 puts into llama.cpp's table. */
+/* A link that a token in malformed UTF-8 adds to llama.cpp's table. */
 typedef struct odd_link {
     uint32_t from, cpt, to;
 } odd_link;
@@ -33,14 +33,15 @@ typedef struct plamo2_model {
     size_t n_rows;
     odd_link *odd; /* in ascending order of `from`, then of `cpt` */
     size_t n_odd;
-    uint32_t *skip; /* by state, if there are any: the failure link, as far as it leads on */
+    uint32_t *
+        skip; /* by state, if there are odd links: the next state on the failure path with other ways */
     adjacency pairs;
-    bool whole; /* no cutting into pieces */
+    bool whole; /* texts must not be cut into pieces */
     bool parts; /* PLaMo3 */
     int32_t byte_id[256];
 } plamo2_model;
 
-typedef struct plamo2_state { /* a state to be given its failure link */
+typedef struct plamo2_state { /* a state that needs a failure link */
     uint32_t unit, parent;
     const uint8_t *p; /* the character that leads from parent to unit */
     uint32_t len, depth;
@@ -50,26 +51,26 @@ typedef struct plamo2_build {
     plamo2_model *m;
     const vocab *v;
     ggtok_error *err;
-    bytebuf text;    /* keys, in the order of reading: reversed token texts are key bytes */
+    bytebuf text;    /* keys in reading order; their bytes are those of token texts, reversed */
     uint32_t *off;   /* n + 1: key i is reversed text[off[i] .. off[i + 1]) */
     uint32_t *token; /* id of key i, or NOWHERE: only its suffixes count */
     size_t n;
-    idbuf odd;            /* ids of tokens in broken UTF-8 */
-    plamo2_state *states; /* all but the root, shorter ones first */
+    idbuf odd;            /* ids of tokens in malformed UTF-8 */
+    plamo2_state *states; /* all except the root, sorted by depth */
     size_t n_states;
 } plamo2_build;
 
-/* ggtok_utf8_encode, and four bytes for what is above U+10FFFF (up to 1FFFFF). */
+/* ggtok_utf8_encode, with four bytes for values above U+10FFFF (up to 1FFFFF). */
 size_t ggtok_plamo2_encode(uint32_t c, uint8_t out[4]);
 
-/* Decodes one character as unicode_cpt_from_utf8 does, above U+10FFFF too (PLaMo2
- * never encodes them again); U+FFFD and one byte for what is none. */
+/* Decodes one character as unicode_cpt_from_utf8 does, including those above U+10FFFF (which PLaMo2
+ * never encodes again). A malformed byte is U+FFFD, of length one. */
 size_t ggtok_plamo2_decode(const uint8_t *p, size_t n, uint32_t *cpt);
 
-/* Appends the shortest forms of all characters; false: out of memory, or interrupted. */
+/* Appends the shortest forms of all characters. False: out of memory, or interrupted. */
 bool ggtok_plamo2_repair(bytebuf *out, const uint8_t *p, size_t n, interrupt *in);
 
-/* From unit s over the character p[0..len), last byte first; 0: no such way. */
+/* From unit s over the character p[0..len), last byte first; 0: there is no such unit. */
 static inline uint32_t plamo2_step(const trie *t, uint32_t s, const uint8_t *p, size_t len) {
     do {
         s = trie_child(t, s, p[--len]);
@@ -77,7 +78,7 @@ static inline uint32_t plamo2_step(const trie *t, uint32_t s, const uint8_t *p, 
     return s;
 }
 
-/* From state s over one more character, with failure links; 0 (the root): none. */
+/* From state s over one more character, following failure links; 0: the root. */
 static inline uint32_t plamo2_advance(const plamo2_model *m, uint32_t s, const uint8_t *p,
                                       size_t len) {
     for (;;) {
@@ -88,11 +89,11 @@ static inline uint32_t plamo2_advance(const plamo2_model *m, uint32_t s, const u
     }
 }
 
-/* The same where there are odd links. */
+/* The same for a model with odd links. */
 uint32_t ggtok_plamo2_advance_odd(const plamo2_model *m, uint32_t s, const uint8_t *p, size_t len);
 
-/* Adds the odd links of b->odd to the automaton, whose failure links are all there, and,
- * when these are final, what walks over them need. False: out of memory. */
+/* Adds the odd links of b->odd to the automaton, whose failure links are complete. When these are
+ * final, the second function computes what walks over them need. False: out of memory. */
 bool ggtok_plamo2_link_odd(plamo2_build *b);
 bool ggtok_plamo2_find_skips(plamo2_build *b);
 

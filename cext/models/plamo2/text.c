@@ -2,8 +2,7 @@
 #include "models/plamo2/plamo2.h"
 #include "unicode/utf8.h"
 
-/* Decodes one character as unicode_cpt_from_utf8 does, above U+10FFFF too (PLaMo2
- * never encodes them again); U+FFFD and one byte for what is none. */
+/* See plamo2.h. */
 size_t ggtok_plamo2_decode(const uint8_t *p, size_t n, uint32_t *cpt) {
     static const uint8_t mask[5] = {0, 0x7F, 0x1F, 0x0F, 0x07};
     size_t len = utf8_lead_len(*p);
@@ -25,7 +24,6 @@ size_t ggtok_plamo2_encode(uint32_t c, uint8_t out[4]) {
     return 4;
 }
 
-/* Appends the shortest forms of all characters; false: out of memory, or interrupted. */
 bool ggtok_plamo2_repair(bytebuf *out, const uint8_t *p, size_t n, interrupt *in) {
     for (size_t i = 0; i < n;) {
         uint32_t cpt;

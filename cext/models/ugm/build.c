@@ -1,4 +1,4 @@
-/* Building a UGM model: tries, pairs of characters, and up to which length sums are exact. */
+/* Builds a UGM model: tries, pairs of characters, and the text length up to which sums are exact. */
 #include "base/bits.h"
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
@@ -22,7 +22,7 @@ ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err) {
                               GGTOK_NO_OFFSET, "key '%s': %s", KEY_CHARSMAP, fault);
 }
 
-/* Exponent of the lowest set bit of a finite score that is not 0: it is a
+/* The exponent of the lowest set bit of a finite score other than 0: the score is a
  * multiple of 2 to that power. */
 static int lowest_bit(float score) {
     uint32_t bits;
@@ -40,7 +40,7 @@ static double power_of_two(int e) {
     return r;
 }
 
-/* What all scores have in common; see exact_length. */
+/* Bounds of all scores; see exact_length. */
 typedef struct score_range {
     int low_bit;
     float greatest; /* absolute value of any score */
@@ -62,13 +62,13 @@ static void widen(score_range *r, float score, bool one_char) {
 }
 
 /*
- * How long a text may be for all sums of its tokens' scores to be exact.
+ * The length up to which all sums of a text's scores are exact.
  *
- * All scores are multiples of g = 2^low_bit. The best sum falls by at most
- * per_char with each character, for a token of that one character or the unknown
- * one is always there to be taken, and rises by no more. So every sum that is
- * formed over n bytes is a multiple of g of size <= n per_char + greatest, and a
- * double holds it exactly while that is <= 2^53 g.
+ * All scores are multiples of g = 2^low_bit. The best sum falls by at most per_char with
+ * each character, since a token of that character or the unknown token can always be
+ * taken, and rises by no more. So every sum over n bytes is a multiple of g whose absolute
+ * value is at most n per_char + greatest; a double holds it exactly if that is at most
+ * 2^53 g.
  */
 static double exact_length(const score_range *r) {
     if (!r->finite) return 0;
@@ -77,7 +77,7 @@ static double exact_length(const score_range *r) {
     return room <= 0 ? 0 : r->per_char == 0 ? DBL_MAX : room / r->per_char;
 }
 
-/* Is there a U+2581 after the first character? */
+/* Does U+2581 occur after the first character? */
 static bool holds_space(const uint8_t *p, size_t n) {
     for (size_t i = 1; i + 3 <= n; i++) {
         if (!memcmp(p + i, SPACE_MARK, SPACE_MARK_BYTES)) return true;
@@ -93,8 +93,8 @@ static bool build_tries(const vocab *v, ugm_model *m) {
         return false;
     }
     score_range range = {INT32_MAX, 0, 0, true};
-    float lowest = FLT_MAX;                /* what llama.cpp has where no token is NORMAL */
-    bool whole = true, space_first = true; /* no token holds a U+2581 after its first character */
+    float lowest = FLT_MAX;                /* llama.cpp's value if no token is NORMAL */
+    bool whole = true, space_first = true; /* no token contains U+2581 after its first character */
     size_t n = 0;
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         if (!(v->attr[id] & MATCHED)) continue;
@@ -105,7 +105,7 @@ static bool build_tries(const vocab *v, ugm_model *m) {
         widen(&range, v->score[id], text.n && text.n == utf8_lead_len(text.p[0]));
         if ((v->attr[id] & GGTOK_ATTR_NORMAL) && v->score[id] < lowest) lowest = v->score[id];
     }
-    float unknown = lowest - 10.0f; /* in single precision, as there */
+    float unknown = lowest - 10.0f; /* in single precision, as in llama.cpp */
     widen(&range, unknown, true);
     m->unknown = unknown;
     m->exact_len = whole ? exact_length(&range) : 0;
@@ -121,24 +121,24 @@ static bool build_tries(const vocab *v, ugm_model *m) {
     return ok;
 }
 
-/* Is this byte one space, whatever stands around it, to normalizing? */
-static bool parts_words(const vocab *v, const ugm_model *m, uint8_t c) {
+/* Does normalization treat this byte as one space, whatever its context? */
+static bool separates_words(const vocab *v, const ugm_model *m, uint8_t c) {
     for (uint32_t id = 0; id < v->n_tokens; id++) {
-        if (!(v->attr[id] & GGTOK_ATTR_USER_DEFINED)) continue; /* most of 250,000 */
+        if (!(v->attr[id] & GGTOK_ATTR_USER_DEFINED)) continue; /* true for most of 250,000 */
         gguf_view text = vocab_text(v, id);
         if (text.n && memchr(text.p, c, text.n)) return false;
     }
     return ggtok_charsmap_is_space(&m->map, c);
 }
 
-/* Loading encodes a newline: it is refused for that before the tries are built. */
+/* Loading encodes a newline: reports an error in that before the tries are built. */
 static ggtok_status check_newline(const vocab *v, const ugm_model *m, ggtok_error *err) {
     const char *fault = NULL;
     const uint8_t *with;
     size_t with_n;
     ggtok_charsmap_match(&m->map, (const uint8_t *)"\n", 1, &with, &with_n, &fault);
     for (uint32_t id = 0; fault && id < v->n_tokens; id++) {
-        gguf_view text = vocab_text(v, id); /* user-defined tokens don't get to the charsmap */
+        gguf_view text = vocab_text(v, id); /* user-defined tokens bypass the charsmap */
         if (v->attr[id] & GGTOK_ATTR_USER_DEFINED && text.n && *text.p == '\n') fault = NULL;
     }
     return fault ? ggtok_ugm_charsmap_fault(fault, err) : GGTOK_OK;
@@ -163,8 +163,9 @@ ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_opt
     m->all_plain = true;
     for (unsigned c = 0x20; c < 0x7F; c++) m->all_plain &= m->plain[c];
     for (unsigned c = 0xC0; c < 0x100; c++) m->opens |= trie_child(&m->user, 0, (uint8_t)c) != 0;
-    m->words = m->words && parts_words(v, m, ' ');
-    m->newlines = parts_words(v, m, '\t') && parts_words(v, m, '\n') && parts_words(v, m, '\r');
+    m->words = m->words && separates_words(v, m, ' ');
+    m->newlines =
+        separates_words(v, m, '\t') && separates_words(v, m, '\n') && separates_words(v, m, '\r');
     *model = m;
     return GGTOK_OK;
 }

@@ -13,7 +13,7 @@ static bool reserve_best(ugm_scratch *s, size_t n) {
     return true;
 }
 
-/* A way to the place `to`, over a token of `len` bytes. */
+/* Offers a path to the position `to`, with a last token of `len` bytes. */
 static inline void offer(best *to, double sum, int32_t id, size_t len) {
     if (sum > to->score) *to = (best){sum, id, (uint32_t)len};
 }
@@ -24,7 +24,7 @@ static inline double sum_with(const ugm_run *r, double here, int32_t id) {
     return here + (user ? 0.0 : v->score[id]);
 }
 
-/* Offers all tokens that text[i..n) begins with; is one of them the character of `len` bytes? */
+/* Offers all tokens with which text[i..n) begins; is one of them the character of `len` bytes? */
 static inline bool offer_tokens(const ugm_run *r, const int32_t *hits, const uint8_t *text,
                                 size_t i, size_t n, size_t len) {
     const trie *t = &r->m->tokens;
@@ -62,10 +62,10 @@ static inline bool offer_tokens(const ugm_run *r, const int32_t *hits, const uin
 }
 
 /*
- * The ids of text[0..n) into s->ids, last to first, unknowns fused.
+ * Finds the ids of text[0..n) and writes them to s->ids, last to first, unknowns fused.
  *
- * Ties: of equal sums the one found first stays, that is the one whose last
- * token begins first (and a token before the unknown character of same extent).
+ * Ties: of equal sums the first one found wins, which is the one whose last token begins
+ * first (and a token wins over the unknown character of the same extent).
  */
 static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
     const trie_long *longs = &r->m->longs;
@@ -100,9 +100,10 @@ static bool find_path(const ugm_run *r, const uint8_t *text, size_t n) {
             if (!idbuf_push(ids, at[i].id)) return false;
             end = i;
         } else if (g) {
-            g->n_made -= g->spans; /* it is fused with the one after it */
+            g->n_made -= g->spans; /* fused with the unknown token after it */
         }
-        bool done = at[i].len == i || !at[i].len; /* 0: no sum led there, all being NaN */
+        bool done =
+            at[i].len == i || !at[i].len; /* 0: no path leads there, since all sums are NaN */
         size_t from = done ? 0 : i - at[i].len;
         if (g && !ggtok_guard_made(g, from, end - from)) return false;
         if (done) break;
@@ -121,7 +122,7 @@ static ggtok_status push_path(const ugm_run *r, const uint8_t *text, size_t n) {
     return GGTOK_OK;
 }
 
-/* A piece that the cache doesn't know. */
+/* Encodes a piece that the cache lacks. */
 static ggtok_status encode_piece(const model_call *call, const uint8_t *text, size_t n,
                                  size_t room) {
     const ugm_run r = {.call = call, .m = call->model, .s = call->scratch};
@@ -133,7 +134,7 @@ static ggtok_status encode_piece(const model_call *call, const uint8_t *text, si
     return status;
 }
 
-/* Appends the ids of pieces of s->norm, the first from *start on, and moves that. */
+/* Appends the ids of pieces of s->norm, the first at *start, and advances *start. */
 static ggtok_status push_pieces(ugm_run *r, size_t room, size_t *start, const size_t *ends,
                                 size_t *count) {
     size_t from = *start, n = *count;
@@ -144,7 +145,7 @@ static ggtok_status push_pieces(ugm_run *r, size_t room, size_t *start, const si
                               ends, n);
 }
 
-/* A cut lies between two characters that no token holds side by side. */
+/* Cuts between two characters that no token contains side by side. */
 ggtok_status ggtok_ugm_drain(ugm_run *r, bool all) {
     enum { ENDS = 256, ROOM = PIECE_MAX + 1 };
     bytebuf *norm = &r->s->norm;
@@ -155,7 +156,7 @@ ggtok_status ggtok_ugm_drain(ugm_run *r, bool all) {
     if (r->cut && n) {
         uint32_t c = char_at(p, n, &len);
         for (i = len; !status && i < n; i += len) {
-            /* The last characters may not all be there yet. */
+            /* The last characters may be incomplete. */
             if (!all && n - i < 4) break;
             uint32_t next = p[i];
             if (next < 0x80)

@@ -1,6 +1,6 @@
 /*
- * Spans of UGM's ids, where the text may be cut into spans (words_apart in ugm.c), which are called
- * words here: each is normalized to words that begin with U+2581, and its ids' texts are that.
+ * Assigns spans to UGM's ids where the text can be cut into spans (words_apart in ugm.c), called words
+ * here: each is normalized to words that begin with U+2581, whose texts the ids tile.
  */
 #include "models/tile.h"
 #include "models/ugm/ugm.h"
@@ -10,12 +10,12 @@
 typedef struct placing {
     const model_call *call;
     const model_source *source;
-    size_t k;     /* the next id */
-    size_t white; /* where the white space before the next word begins */
+    size_t k;     /* index of the next id */
+    size_t white; /* start of the white space before the next word */
     changes changes;
 } placing;
 
-/* How many of text[start..end), part of a word, surely stay the same. */
+/* How many bytes of text[start..end), part of a word, are known to be kept. */
 static size_t plain_run(const placing *p, size_t start, size_t end) {
     const model_source *s = p->source;
     return ggtok_ugm_plain(p->call->model, p->call->scratch, s->text + start, end - start,
@@ -28,23 +28,23 @@ static void put_span(placing *p, size_t begin, size_t end) {
 }
 
 /*
- * A walk over what text[at..end) is normalized to, by runs: `left` bytes more of one, which come
- * from text[from..to) together or, if `own`, each from its own.
+ * A walk over what text[at..end) is normalized to, run by run. `left` bytes of the current run remain.
+ * Their source is text[from..to) or, if `own`, each byte is its own source.
  */
 typedef struct walk {
     const placing *placing;
     const uint8_t *text;
     size_t at, end;
-    size_t plain; /* bytes from `at` on that are known to stay as they are */
+    size_t plain; /* bytes from `at` on that are known to be kept */
     size_t left, from, to;
-    const uint8_t *bytes; /* the run's next */
+    const uint8_t *bytes; /* the next bytes of the run */
     bool own;
-    const uint8_t *with; /* what is still to come of a replacement, */
+    const uint8_t *with; /* the rest of a replacement, */
     size_t with_n;
-    size_t with_from, with_to; /* and what it replaces */
+    size_t with_from, with_to; /* and its source */
     bool with_own;
     bool in_word;
-    bool is_white; /* text[white_from..white_to) is to become the next word's U+2581 */
+    bool is_white; /* text[white_from..white_to) becomes the next word's U+2581 */
     size_t white_from, white_to;
 } walk;
 
@@ -60,7 +60,7 @@ static bool set_run(walk *w, const uint8_t *bytes, size_t n, size_t from, size_t
     return true;
 }
 
-/* The U+2581 before the word that begins at `from`. */
+/* Starts the run of the U+2581 before the word that begins at `from`. */
 static bool begin_word(walk *w, size_t from) {
     w->in_word = true;
     bool white = w->is_white;
@@ -69,7 +69,7 @@ static bool begin_word(walk *w, size_t from) {
                    white ? w->white_to : from, false);
 }
 
-/* The next run of a replacement; false: the rest of it is white space. */
+/* Starts the next run of a replacement; false: the rest of it is white space. */
 static bool next_of_replacement(walk *w) {
     while (w->with_n) {
         size_t from = w->with_from, to = w->with_own ? from + 1 : w->with_to, n = 0;
@@ -90,7 +90,7 @@ static bool next_of_replacement(walk *w) {
     return false;
 }
 
-/* The next run; false: there is none, or *fault. */
+/* Starts the next run; false: there is none, or *fault. */
 static bool next_run(walk *w, bool *fault) {
     const ugm_model *m = w->placing->call->model;
     for (;;) {
@@ -116,7 +116,7 @@ static bool next_run(walk *w, bool *fault) {
     }
 }
 
-/* Takes n bytes into *span. */
+/* Takes n bytes and sets *span to their source. */
 static bool take(walk *w, size_t n, ggtok_range *span) {
     bool fault = false;
     for (bool first = true; n; first = false) {
@@ -132,7 +132,7 @@ static bool take(walk *w, size_t n, ggtok_range *span) {
     return true;
 }
 
-/* Is the character that p[0..n) begins with a token? */
+/* Is the character at p[0..n) a token? */
 static bool is_token(const ugm_model *m, const uint8_t *p, size_t n) {
     int32_t id;
     size_t len = n ? utf8_lead_len(*p) : 0;
@@ -140,8 +140,8 @@ static bool is_token(const ugm_model *m, const uint8_t *p, size_t n) {
 }
 
 /*
- * Takes what an unknown token stands for: characters that are no tokens themselves, of which no
- * other may follow. So the token that comes next must begin with one that is.
+ * Takes the characters that an unknown token represents: all up to the next character that is a
+ * token itself, with which the next token must begin.
  */
 static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
     const ugm_model *m = w->placing->call->model;
@@ -160,7 +160,7 @@ static bool take_unknown(walk *w, const placing *p, ggtok_range *span) {
     return is_token(m, text.p, text.n);
 }
 
-/* Lays ids along a word by their lengths. False: these don't tell. */
+/* Assigns spans along a word by the lengths of its ids' texts. False: these don't decide. */
 static bool place_lengths(placing *p, size_t start, size_t end) {
     const model_source *s = p->source;
     const vocab *v = p->call->v;
@@ -188,7 +188,7 @@ static bool place_lengths(placing *p, size_t start, size_t end) {
     return true;
 }
 
-/* Takes the spans of the path that is found for it anew. */
+/* Takes the spans of a path that was found again. */
 static bool place_path(placing *p, ugm_run *r, const text_guard *g, size_t base) {
     idbuf *ids = r->call->out;
     if (ggtok_ugm_drain(r, true) || g->n_made != ids->n) return false;
@@ -200,7 +200,7 @@ static bool place_path(placing *p, ugm_run *r, const text_guard *g, size_t base)
     return true;
 }
 
-/* Any other word, that is what stands from p->white on: its path is searched for once more. */
+/* Assigns the spans of any other word, the text from p->white to `end`: finds its path again. */
 static bool place_changed(placing *p, size_t end) {
     ugm_scratch *s = p->call->scratch;
     text_guard *g = &s->guard;
@@ -223,8 +223,8 @@ static bool place_changed(placing *p, size_t end) {
 }
 
 /*
- * Lays ids along text[at..stop): words after white space of one byte each. Returns how far that
- * worked; if not up to `stop`, only the words before that count. Claim offsets.6.
+ * Assigns spans along text[at..stop), words after white space of one byte each. Returns how far this
+ * worked; if not to `stop`, only the words before that position count. Claim offsets.6.
  */
 static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     const ugm_scratch *s = p->call->scratch;
@@ -261,7 +261,7 @@ static int64_t place_stretch(placing *p, int64_t at, int64_t stop) {
     return place.at;
 }
 
-/* Where the words from i on end that have white space of one byte each between them. */
+/* The end of the words from i on with white space of one byte between them. */
 static size_t stretch_end(const ugm_spans *f, size_t i) {
     enum { STEP = 8 };
     for (; i + STEP < f->n; i += STEP) {
@@ -273,8 +273,8 @@ static size_t stretch_end(const ugm_spans *f, size_t i) {
     return i;
 }
 
-/* Lays the ids that a batch of words has become along them: of most words by lengths, a stretch at
- * a time, of others one by one. */
+/* Assigns spans to the ids of a batch of words: for most words by lengths, a stretch at a time, for
+ * others one by one. */
 static bool place_words(placing *p, const ugm_spans *f) {
     const int64_t base = p->source->base;
     for (size_t i = 0, even = 0; i < f->n;) {
@@ -285,7 +285,7 @@ static bool place_words(placing *p, const ugm_spans *f) {
         if (at == stop) i = even;
         while (i < even && (int64_t)f->end[i] <= at) i++;
         const size_t end = i > from ? f->end[i - 1] : p->white;
-        if (i < even) { /* back to the word that isn't complete */
+        if (i < even) { /* back to the incomplete word */
             while (p->k > first &&
                    (i == from || p->source->spans[p->k - 1].begin >= base + (int64_t)end))
                 p->k--;

@@ -10,11 +10,11 @@ void ggtok_ugm_spans_begin(ugm_spans *s, bool newlines) {
     s->open = false;
 }
 
-/* Takes the window at p, 64 bytes of text[s->at..]. */
+/* Adds the spans in the window at p, 64 bytes of text[s->at..]. */
 ALWAYS_INLINE void add(ugm_spans *s, const uint8_t *p) {
     uint64_t white = window_range(p, ' ', 1);
     if (s->newlines) white |= window_range(p, '\t', 2) | window_range(p, '\r', 1);
-    uint64_t after = ~white << 1 | s->open; /* what lies after a byte of a span */
+    uint64_t after = ~white << 1 | s->open; /* bytes after a byte of a span */
     uint64_t starts = ~white & ~after, ends = white & after;
     unsigned n = bits_count(ends);
     window_places(starts, bits_count(starts), s->at, s->start + s->n + s->open);

@@ -1,13 +1,13 @@
 /*
- * UGM: the text is normalized, then cut into the tokens with the greatest sum of
+ * UGM: the text is normalized, then divided into the tokens with the greatest sum of
  * scores (unigram language model, Viterbi).
  *
- *   text -> spans between spaces, remembered
+ *   text -> spans between spaces, cached
  *        -> normalize (user-defined tokens, charsmap, white space) -> pieces
- *        -> best path of each piece, remembered -> ids, runs of unknowns fused
+ *        -> best path of each piece, cached -> ids, runs of unknowns fused
  *
- * Cutting into spans and pieces is exact when sums of scores are (docs/design/ugm.md); a
- * vocabulary or a text for which that can't be shown is one piece.
+ * Cutting into spans and pieces is exact if sums of scores are (docs/design/ugm.md). If that
+ * can't be shown for a vocabulary or a text, the text is one piece.
  */
 #include "models/ugm/ugm.h"
 #include "unicode/space_mark.h"
@@ -15,7 +15,7 @@
 
 #include <float.h>
 
-enum { SPAN_MORE = 3 }; /* bytes by which a span that is stored may grow: its U+2581 */
+enum { SPAN_MORE = 3 }; /* bytes by which a cached span may grow: its U+2581 */
 
 static void ugm_scratch_free(void *scratch) {
     ugm_scratch *s = scratch;
@@ -40,10 +40,10 @@ static size_t ugm_cache_bytes(const void *scratch) {
 }
 
 /*
- * May the text be cut into spans? Each is normalized to words that begin with U+2581, and
- * no token holds that after its first character: so there is a cut before each. And
- * no span begins with the unknown id, so that runs of it end with their span: U+2581 is a
- * token, and what else begins like it isn't the unknown one.
+ * Can the text be cut into spans? Each is normalized to words that begin with U+2581, which no
+ * token contains after its first character; so there is a cut before each span. And no span
+ * begins with the unknown id, so runs of it end with their span: U+2581 is a token, and other
+ * tokens that begin like it aren't the unknown one.
  */
 static bool words_apart(const vocab *v, const ugm_model *m) {
     const uint8_t *mark = (const uint8_t *)SPACE_MARK;
@@ -73,7 +73,7 @@ static void *ugm_scratch_new(const vocab *v, const void *model) {
     return s;
 }
 
-/* Of neighbours among the ids from `first` on that are the unknown one, one stays. */
+/* Of adjacent unknown ids, from index `first` on, keeps only one. */
 static void fuse_unknown(const model_call *call, size_t first) {
     idbuf *out = call->out;
     int32_t unk = call->v->special[GGTOK_UNK];
@@ -88,7 +88,7 @@ static void fuse_unknown(const model_call *call, size_t first) {
     out->n = n;
 }
 
-/* A span that the cache doesn't know. */
+/* Encodes a span that the cache lacks. */
 static ggtok_status encode_span(const model_call *call, const uint8_t *span, size_t n,
                                 size_t room) {
     ugm_scratch *s = call->scratch;
@@ -102,15 +102,15 @@ static ggtok_status encode_span(const model_call *call, const uint8_t *span, siz
     s->is_open |= r.is_open;
     double more = exact ? r.drained - (double)(n + SPAN_MORE) : DBL_MAX;
     if (more > 0 || r.is_open) {
-        s->excess += more; /* each time it comes: it isn't kept */
+        s->excess += more; /* at each occurrence, since it isn't cached */
     } else {
         ggtok_word_cache_put(&s->spans, span, n, room, out->data + before, out->n - before);
     }
     return GGTOK_OK;
 }
 
-/* The ids of all spans of the text, unless one of them turns out to end inside a character; *exact becomes false if it turned out, or may be, longer
- * than cutting allows. */
+/* Appends the ids of all spans of the text, unless a span ends inside a character. *exact becomes
+ * false if the normalized text is, or may be, longer than cutting allows. */
 static ggtok_status encode_spans(const model_call *call, const uint8_t *text, size_t n,
                                  bool *exact) {
     const ugm_model *m = call->model;
@@ -140,7 +140,7 @@ static ggtok_status encode_spans(const model_call *call, const uint8_t *text, si
     return status;
 }
 
-/* The text as a whole, or cut into pieces after normalizing. */
+/* Encodes the text as a whole, or cut into pieces after normalization. */
 static ggtok_status encode_text(const model_call *call, const uint8_t *text, size_t n, bool cut,
                                 bool *exact) {
     ugm_run r = {call, call->model, call->scratch, .cut = cut, .prefixed = !call->after_special};
@@ -154,7 +154,7 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
     const ugm_model *m = call->model;
     ggtok_error unwanted;
     model_call own = *call;
-    if (!own.err) own.err = &unwanted; /* ggtok_ugm_run_text needs the status that is in it */
+    if (!own.err) own.err = &unwanted; /* ggtok_ugm_run_text needs its status */
     size_t before = call->out->n;
     ugm_scratch *s = call->scratch;
     if (!s->kind && !(s->kind = ggtok_mem_zalloc(N_KINDS))) return ggtok_error_memory(call->err);
@@ -165,7 +165,7 @@ static ggtok_status ugm_encode(const model_call *call, const uint8_t *text, size
         status = encode_text(&own, text, n, cut, &exact);
     }
     if (!status && cut && !exact) {
-        /* Too long for sums to be exact (70 MB, for a usual vocabulary): once more, whole. */
+        /* Too long for exact sums (70 MB with a usual vocabulary): encode again as one piece. */
         call->out->n = before;
         status = encode_text(&own, text, n, false, &exact);
     }
@@ -182,13 +182,13 @@ static ggtok_status ugm_encode_guarded(const model_call *call, const uint8_t *te
 }
 
 /* Is the character a space that ends spans? */
-static bool parts_spans(const ugm_model *m, uint32_t cpt) {
+static bool ends_spans(const ugm_model *m, uint32_t cpt) {
     return cpt == ' ' || (m->newlines && (cpt == '\t' || cpt == '\n' || cpt == '\r'));
 }
 
-/* Does text[0..at), once it is normalized, surely end with a character (ggtok_ugm_ends_open)? Its last
- * three bytes tell, of which some may come from far before: white space collapses, and the charsmap
- * drops characters. At least three bytes follow the text. */
+/* Is it certain that text[0..at), once normalized, ends with a whole character
+ * (ggtok_ugm_ends_open)? Its last three bytes decide. Some of them may come from far before, since
+ * white space collapses and the charsmap drops characters. At least three bytes follow the text. */
 static bool is_closed(const ugm_model *m, ugm_scratch *s, const uint8_t *text, size_t at) {
     enum { FAR = 32 }; /* characters */
     size_t stay = 0;
@@ -210,8 +210,8 @@ static bool ugm_may_cut(const vocab *v, const void *model, void *scratch,
     const ugm_model *m = model;
     ugm_scratch *s = scratch;
     if (!s->by_span) return false;
-    if (parts_spans(m, place->before)) return is_closed(m, s, place->text, place->start);
-    return parts_spans(m, place->after) && is_closed(m, s, place->text, place->at);
+    if (ends_spans(m, place->before)) return is_closed(m, s, place->text, place->start);
+    return ends_spans(m, place->after) && is_closed(m, s, place->text, place->at);
 }
 
 static bool ugm_same(const void *a, const void *b) {

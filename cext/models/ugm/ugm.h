@@ -1,11 +1,11 @@
 /*
- * What the parts of UGM share: the model, a context's scratch memory, and one run over a text.
+ * Shared by the files of UGM: the model, a context's scratch memory, and a run over one text.
  *
- *   build.c      tokens, charsmap and scores to a model
- *   normalize.c  text to normalized bytes, gathered in blocks
- *   path.c       normalized bytes to pieces, pieces to ids by the best path
- *   ugm.c        the text to spans, spans to ids, through the caches
- *   place.c      where ids come from
+ *   build.c      tokens, charsmap and scores -> model
+ *   normalize.c  text -> normalized bytes, in blocks
+ *   path.c       normalized bytes -> pieces -> ids, by the best path
+ *   ugm.c        text -> spans -> ids, through the caches
+ *   place.c      spans of ids in the text
  */
 #ifndef GGTOK_UGM_H
 #define GGTOK_UGM_H
@@ -21,72 +21,72 @@
 
 typedef struct ugm_model {
     trie tokens;
-    trie_long longs; /* of them */
+    trie_long longs; /* the long ones of `tokens` */
     trie user;       /* user-defined tokens, no tails: see user_prefix */
     charsmap map;
     adjacency pairs;
     double unknown;   /* score of an unknown character */
     double exact_len; /* texts up to this many bytes have exact sums; 0: none */
-    bool plain[256];  /* an ASCII byte that stays itself if another follows */
-    bool all_plain;   /* all from 20 to 7E are */
-    bool words;       /* a text may be cut at spaces: see words_apart */
-    bool newlines;    /* and at tabs and ends of lines, too */
-    bool opens;       /* text may end inside a character once it is normalized: see ugm_ends_open */
+    bool plain[256];  /* ASCII bytes that are kept if another ASCII byte follows */
+    bool all_plain;   /* all from 20 to 7E are plain */
+    bool words;       /* texts can be cut at spaces: see words_apart */
+    bool newlines;    /* ... and at tabs and newlines */
+    bool opens;       /* normalized text may end inside a character: see ggtok_ugm_ends_open */
 } ugm_model;
 
-typedef struct best { /* the best way to a place in the piece */
+typedef struct best { /* the best path to a position in the piece */
     double score;
     int32_t id;   /* its last token */
-    uint32_t len; /* of that, in bytes; 0: no way leads there */
+    uint32_t len; /* its length in bytes; 0: no path leads there */
 } best;
 
 typedef struct ugm_scratch {
     bytebuf norm;
     best *best;
     size_t best_cap;
-    idbuf ids;         /* of one piece, last to first */
-    idbuf hits;        /* of ggtok_trie_long_find */
-    word_cache spans;  /* as they stand in the text */
-    word_cache pieces; /* normalized */
+    idbuf ids;         /* ids of one piece, last to first */
+    idbuf hits;        /* from ggtok_trie_long_find */
+    word_cache spans;  /* keys: spans of the text, not normalized */
+    word_cache pieces; /* keys: normalized pieces */
     ugm_spans found;
-    bytebuf padded;     /* a short text */
-    double excess;      /* by which spans were longer, normalized, than SPAN_MORE allows */
+    bytebuf padded;     /* a copy of a short text */
+    double excess;      /* normalized bytes of spans beyond what SPAN_MORE allows */
     bool is_open;       /* a span ended inside a character */
-    uint8_t *kind;      /* of each character below U+10000, once met: see plain_char */
-    change_leads leads; /* of characters that aren't known to stay themselves */
-    bool asked[256];    /* of first bytes: could that be known? */
+    uint8_t *kind;      /* for each character below U+10000, computed lazily: see plain_char */
+    change_leads leads; /* which characters aren't known to be kept */
+    bool asked[256];    /* by first byte: was that computed? */
     bool by_span;       /* see words_apart */
     tiles tiles;
-    text_guard guard; /* of a word that is placed */
+    text_guard guard; /* for a word whose path is found again */
     idbuf reencoded;  /* its ids */
-    bool any_user;    /* some token is user-defined, now that types are final */
+    bool any_user;    /* some token is user-defined, after all corrections of types */
 } ugm_scratch;
 
-/* One text, or one span of it. */
+/* A run over one text, or one span of it. */
 typedef struct ugm_run {
     const model_call *call;
     const ugm_model *m;
     ugm_scratch *s;
-    bool cut;            /* pieces, not the whole text */
-    bool keep;           /* s->norm stays: nothing is tokenized */
-    bool in_word;        /* the last byte was no space */
-    bool prefixed;       /* a space has been put before a word, or none is wanted */
-    const uint8_t *text; /* all of it, for the text_guard */
-    /* Its white space text[white_begin..white_end) is to become one space, for the guard. */
+    bool cut;            /* cut into pieces; otherwise the text is one piece */
+    bool keep;           /* only normalize into s->norm, don't tokenize */
+    bool in_word;        /* the last byte was not a space */
+    bool prefixed;       /* the space prefix was added, or none is wanted */
+    const uint8_t *text; /* the whole text, for the guard */
+    /* For the guard: white space text[white_begin..white_end) that becomes one space. */
     size_t white_begin, white_end;
     double drained; /* normalized bytes tokenized so far */
     bool is_open;   /* the normalized text ends inside a character: see ggtok_ugm_ends_open */
 } ugm_run;
 
-/* What becomes of a character below U+10000, if no combining mark of U+0300 to U+037F follows;
- * nothing is known at first. */
+/* What a character below U+10000 becomes if no combining mark of U+0300 to U+037F follows. Computed
+ * lazily. */
 enum {
     KIND_UNKNOWN,
-    KIND_PLAIN, /* it stays itself */
-    KIND_MARK,  /* likewise; it is a U+2581, or one that may change what stands before it */
-    KIND_APART, /* it stays itself if nothing that charsmap_joins follows, */
+    KIND_PLAIN, /* it is kept */
+    KIND_MARK,  /* it is kept; it is U+2581, or may change the character before it */
+    KIND_APART, /* it is kept if no mark of charsmap_joins follows */
     KIND_OTHER,
-    KIND_BECOMES, /* and KIND_BECOMES + n, n bytes without white space and U+2581, likewise */
+    KIND_BECOMES, /* KIND_BECOMES + n: if no such mark follows, it becomes n bytes, no white space or U+2581 */
     N_KINDS = 0x10000
 };
 
@@ -94,18 +94,18 @@ ggtok_status ggtok_ugm_build(const vocab *v, const gguf *g, const ggtok_load_opt
                              void **model, ggtok_error *err);
 void ggtok_ugm_free(void *model);
 
-/* Fills *err with what is wrong with the charsmap; returns its status. */
+/* Fills *err with a fault of the charsmap; returns its status. */
 ggtok_status ggtok_ugm_charsmap_fault(const char *fault, ggtok_error *err);
 
-/* Normalizes and tokenizes the text; *exact becomes false if it turned out longer than cutting
- * allows. */
+/* Normalizes and tokenizes the text. *exact becomes false if the normalized text is longer than
+ * cutting allows. */
 ggtok_status ggtok_ugm_run_text(ugm_run *r, const uint8_t *text, size_t n, bool *exact);
 
-/* How many of the bytes p[0..n), after which `room` - n bytes of the text follow, surely stay the
- * same when they are normalized, none of them a space. */
+/* The number of bytes at the start of p[0..n) that are known to be kept by normalization and contain
+ * no space. `room` bytes of the text are readable at p. */
 size_t ggtok_ugm_plain(const ugm_model *m, ugm_scratch *s, const uint8_t *p, size_t n, size_t room);
 
-/* Characters of a text cut into spans that don't stay themselves, for `changes`. */
+/* For `changes`: finds the characters that aren't kept, in a text that is cut into spans. */
 typedef struct ugm_finder {
     const ugm_model *m;
     ugm_scratch *s;
@@ -114,15 +114,15 @@ typedef struct ugm_finder {
 void ggtok_ugm_changes_init(const ugm_model *m, ugm_scratch *s);
 void ggtok_ugm_find_changes(changes *c);
 
-/* What the beginning of p[0..n) becomes, white space as spaces: with[0..with_n). Returns how many
- * bytes that takes, or 0 and what is wrong with the charsmap. */
+/* Normalizes the beginning of p[0..n) to with[0..with_n), white space as spaces. Returns the number
+ * of bytes used, or 0 and a fault of the charsmap. */
 size_t ggtok_ugm_match(const ugm_model *m, const uint8_t *p, size_t n, const uint8_t **with,
                        size_t *with_n, const char **fault);
 
 /*
- * Does p[0..n) end inside a character? To the path that reaches into what follows, white space too.
- * Normalized text ends so after bad bytes that begin a user-defined token, which are taken as they
- * are.
+ * Does p[0..n) end inside a character, in the view of the path, whose last character would then
+ * include what follows, even white space? Normalized text ends so after malformed bytes that
+ * begin a user-defined token, which are kept unchanged.
  */
 static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
     for (size_t k = 1; k <= 3 && k <= n; k++) {
@@ -131,16 +131,16 @@ static inline bool ggtok_ugm_ends_open(const uint8_t *p, size_t n) {
     return false;
 }
 
-/* Are spans asked for, and may spans be assigned from the words of a text cut into spans? */
+/* Are spans wanted, and can they be assigned from the words of a text cut into spans? */
 bool ggtok_ugm_can_place(const model_call *call);
 
-/* Assigns spans to the ids from `first` on, which the words in s->found have become. The white space
- * before the first begins at *white, which is moved. False: that isn't possible. */
+/* Assigns spans to the ids from `first` on, those of the words in s->found. The white space before
+ * the first word begins at *white, which is advanced. False: impossible. */
 bool ggtok_ugm_place(const model_call *call, const uint8_t *text, size_t n, size_t first,
                      size_t *white);
 
-/* Tokenizes the pieces of s->norm that are complete, all of it if `all`, and moves the rest to
- * the front. */
+/* Tokenizes the complete pieces of s->norm (`all`: the whole of it), and moves the rest to the
+ * front. */
 ggtok_status ggtok_ugm_drain(ugm_run *r, bool all);
 
 #endif

@@ -10,7 +10,7 @@ static bool is_chinese(uint32_t c) {
     return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
            (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
            (c >= 0x2B740 && c <= 0x2B81F) ||
-           (c >= 0x2B920 && c <= 0x2CEAF) || /* from 2B920, not 2B820, as in the original */
+           (c >= 0x2B920 && c <= 0x2CEAF) || /* from 2B920, not 2B820, as in llama.cpp */
            (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
@@ -25,7 +25,7 @@ static wpm_char normalize(const vocab *v, uint32_t cpt) {
                (strip && (flags & UNICODE_MARK))) {
         c.kind = CHAR_DROP;
     } else {
-        /* Everything is decided before the letter changes case. */
+        /* The kind is determined before the letter changes case. */
         if ((flags & UNICODE_PUNCTUATION) || (cpt < 0x7F && (flags & UNICODE_SYMBOL)) ||
             is_chinese(cpt)) {
             c.kind = CHAR_ALONE;
@@ -73,15 +73,15 @@ void ggtok_wpm_text_free(wpm_text *t) {
 
 /* ---- words, 64 bytes at a time ---- */
 
-/* Bytes of the window: white space, characters that stand alone (all of each, the first
- * byte, the last byte); the others are parts of words. */
+/* Masks of a window: white space, characters that are words by themselves (all their bytes, the first
+ * byte, the last byte). The other bytes are parts of words. */
 typedef struct kinds {
     uint64_t space, alone, first, last;
-    unsigned known; /* bytes; what comes then is a character that the window cuts */
+    unsigned known; /* number of bytes; the next character is cut by the window */
 } kinds;
 
-/* Takes those characters out of `leads` that are parts of words as all are that have
- * their lead byte, of which a window has few. */
+/* Removes from `leads` the characters whose lead byte begins only parts of words. One step for each
+ * distinct lead; a window has few. */
 ALWAYS_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint64_t leads,
                                        uint64_t two) {
     for (two &= leads; two;) {
@@ -93,8 +93,8 @@ ALWAYS_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint
     return leads;
 }
 
-/* Adds the characters beyond ASCII. Bytes that decode to none are dropped, one by one,
- * and so parts of words. False: out of memory. */
+/* Adds the characters beyond ASCII. Malformed bytes are dropped, one by one, and so are parts of
+ * words. False: out of memory. */
 ALWAYS_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
     uint64_t inner = window_range(p, 0x80, 0x40);
     uint64_t two = window_range(p, 0xC0, 0x20), three = window_range(p, 0xE0, 0x10);
@@ -115,7 +115,7 @@ ALWAYS_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds
         unsigned at = bits_lowest(leads);
         const uint8_t *q = p + at;
         uint32_t cpt = utf8_next(&q);
-        if (cpt > 0x10FFFF) continue; /* bytes that decode to nothing */
+        if (cpt > 0x10FFFF) continue; /* malformed bytes */
         const wpm_char *c = wpm_char_of(t, v, cpt);
         if (!c) return false;
         unsigned n = (unsigned)(q - p) - at;
@@ -129,7 +129,7 @@ ALWAYS_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds
     return true;
 }
 
-/* ASCII's kinds are the same for all vocabularies. */
+/* The kinds of ASCII characters are the same for all vocabularies. */
 ALWAYS_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
     uint64_t graphic = window_range(p, '!', '~' - '!' + 1);
     uint64_t letter = window_range(p, 'a', 26) | window_range(p, 'A', 26);
@@ -140,9 +140,9 @@ ALWAYS_INLINE bool classify(wpm_text *t, const vocab *v, const uint8_t *p, kinds
 }
 
 /*
- * Appends the words of the window at p, which begins where no word has, as far as their
- * ends are in sight. Returns where the next window begins, 0 if this one tells nothing
- * as its first word is too long for it; SIZE_MAX: out of memory.
+ * Appends those words of the window at p that end in it; no word has begun before. Returns the
+ * start of the next window; 0 if this one decides nothing, as its first word is too long for it;
+ * SIZE_MAX: out of memory.
  */
 ALWAYS_INLINE size_t add_words(wpm_text *t, const vocab *v, const uint8_t *p, size_t at,
                                wpm_spans *spans) {
@@ -186,7 +186,7 @@ static bool add_word(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
 ALWAYS_INLINE bool find_words(wpm_text *t, const vocab *v, const uint8_t *text, size_t n,
                               size_t *at, wpm_spans *spans) {
     enum { STRETCH = INTERRUPT_EVERY };
-    size_t stop = n - *at < STRETCH ? n : *at + STRETCH; /* white space has no words */
+    size_t stop = n - *at < STRETCH ? n : *at + STRETCH; /* long white space has no words */
     spans->n = 0;
     while (*at < stop && spans->n <= WPM_SPANS - WINDOW) {
         uint8_t padded[WINDOW];

@@ -1,8 +1,8 @@
 /*
- * WPM: words, normalized, then the longest token again and again within each.
+ * WPM: splits the text into words, normalizes them, then repeatedly takes the longest token in each.
  *
- * The result depends on words alone, so a word seen before is a look-up, by its bytes
- * as they stand in the text: only a new one is normalized.
+ * The result depends only on the words, so words are cached by their bytes in the text; only a
+ * miss is normalized.
  */
 #include "index/trie_long.h"
 #include "models/changes.h"
@@ -23,11 +23,11 @@ typedef struct wpm_model {
 typedef struct wpm_scratch {
     wpm_text text;
     wpm_spans spans;
-    bytebuf padded;   /* a short text */
+    bytebuf padded;   /* a copy of a short text */
     bytebuf word;     /* PHANTOM bytes, then the word, normalized */
-    idbuf ids;        /* of one word */
-    idbuf hits;       /* of ggtok_trie_long_find */
-    word_cache words; /* as they stand in the text */
+    idbuf ids;        /* ids of one word */
+    idbuf hits;       /* from ggtok_trie_long_find */
+    word_cache words; /* keys: words of the text, not normalized */
     tiles tiles;
 } wpm_scratch;
 
@@ -46,7 +46,7 @@ static ggtok_status wpm_build(const vocab *v, const gguf *g, const ggtok_load_op
     uint32_t *ids = ggtok_mem_alloc(mem_mul(v->n_tokens, sizeof *ids));
     bool ok = m && ids;
     for (uint32_t id = 0; ok && id < v->n_tokens; id++) ids[id] = id;
-    /* All tokens, whatever their type: text_to_token makes no difference. */
+    /* All tokens, whatever their type: text_to_token makes no difference between them. */
     ok = ok && ggtok_trie_build(&m->t, v->text, v->text_off, ids, v->n_tokens, true) &&
          ggtok_trie_long_build(&m->longs, v->text, v->text_off, ids, v->n_tokens);
     ggtok_mem_free(ids);
@@ -90,11 +90,11 @@ static void *wpm_scratch_new(const vocab *v, const void *model) {
 }
 
 /*
- * Ids of the word in s->word, phantom included: the longest token at each place,
- * on bytes. If some place has none, the word as a whole is unknown.
+ * Finds the ids of the word in s->word, phantom included: the longest token at each position,
+ * over bytes. If there is none at some position, the word as a whole is unknown.
  *
- * Cost: each place walks no further than TRIE_WALK, or than the longest token that
- * the vocabulary has, and a walk that finds nothing ends the word.
+ * Cost: the walk at each position is at most TRIE_WALK long, or as long as the vocabulary's
+ * longest token, and a walk that finds nothing ends the word.
  */
 static bool split_word(const model_call *call, wpm_scratch *s) {
     const wpm_model *m = call->model;
@@ -119,7 +119,7 @@ static bool split_word(const model_call *call, wpm_scratch *s) {
     return s->ids.n || idbuf_push(&s->ids, call->v->special[GGTOK_UNK]);
 }
 
-/* Puts a word of the text into s->word. */
+/* Normalizes a word of the text into s->word. */
 static bool normalize_word(const model_call *call, wpm_scratch *s, const uint8_t *word, size_t n) {
     s->word.n = PHANTOM;
     for (size_t i = 0; i < n;) {
@@ -134,14 +134,14 @@ static bool normalize_word(const model_call *call, wpm_scratch *s, const uint8_t
     return true;
 }
 
-/* A word that the cache doesn't know. */
+/* Encodes a word that the cache lacks. */
 static ggtok_status encode_word(const model_call *call, const uint8_t *word, size_t n,
                                 size_t room) {
     wpm_scratch *s = call->scratch;
     idbuf *out = call->out;
     s->ids.n = 0;
     if (!normalize_word(call, s, word, n)) return ggtok_error_memory(call->err);
-    /* A word of nothing but dropped characters is none. */
+    /* A word of dropped characters only has no ids. */
     if (s->word.n > PHANTOM && !split_word(call, s)) return ggtok_error_memory(call->err);
     if (!idbuf_reserve(out, s->ids.n)) return ggtok_error_memory(call->err);
     if (s->ids.n) memcpy(out->data + out->n, s->ids.data, s->ids.n * sizeof *s->ids.data);
@@ -152,7 +152,7 @@ static ggtok_status encode_word(const model_call *call, const uint8_t *word, siz
 
 /* ---- spans ---- */
 
-/* Characters that become longer or shorter. */
+/* Finds the characters whose length changes. */
 static void find_changes(changes *c) {
     const model_call *call = c->user;
     wpm_scratch *s = call->scratch;
@@ -167,8 +167,8 @@ static void find_changes(changes *c) {
     }
 }
 
-/* Lays the one id of a word along it, which may be the unknown one. `place` is where the word's first
- * character is that isn't dropped. */
+/* Assigns the span of a word's only id, which may be the unknown one. `at` is the word's first
+ * character that isn't dropped. */
 static bool place_one(changes *c, int64_t at, int64_t stop, ggtok_span *span) {
     int64_t from = at;
     *span = (ggtok_span){at, at};
@@ -182,7 +182,7 @@ static bool place_one(changes *c, int64_t at, int64_t stop, ggtok_span *span) {
     return true;
 }
 
-/* Lays ids[k..to) along a word, character by character. */
+/* Assigns the spans of ids[k..to) along a word, character by character. */
 static bool place_changed(const model_call *call, const model_source *source, size_t start,
                           size_t end, size_t k, size_t to) {
     change_place place = {(int64_t)start, 0};
@@ -211,21 +211,21 @@ static bool place_changed(const model_call *call, const model_source *source, si
     return one || (ggtok_changes_drop(&c, &place, stop) && place.at == stop);
 }
 
-/* Is it one character of U+4E00 to U+9FFF, which stay as they are? Its id may be the unknown one. */
+/* Is it one character of U+4E00 to U+9FFF, which are kept? Its id may be the unknown one. */
 static inline bool is_chinese(const uint8_t *p, size_t n) {
     return (uint8_t)(*p - 0xE4) <= 0xE9 - 0xE4 && n == 3 && p[1] >= (*p == 0xE4 ? 0xB8 : 0x80) &&
            utf8_continues(p[1]) && utf8_continues(p[2]);
 }
 
-/* Lays ids[k..to) along a word by their lengths, if its characters keep theirs. No branch tells one
- * id from two: that is unpredictable. */
+/* Assigns the spans of ids[k..to) along a word by their lengths, assuming that its characters keep
+ * theirs. No branch distinguishes one id from two, which is unpredictable. */
 static inline bool place_even(const model_source *source, const tile_length *len, size_t start,
                               size_t end, size_t k, size_t to) {
     const int64_t from = source->base + (int64_t)start, stop = source->base + (int64_t)end;
     const int32_t *ids = source->ids;
     ggtok_span *spans = source->spans;
     if (to == k || end - start >= TILE_ASK - 1) return false;
-    int64_t at = from - 1 + len[ids[k]]; /* a U+2581 counts as one byte */
+    int64_t at = from - 1 + len[ids[k]]; /* U+2581 counts as one byte */
     spans[k] = (ggtok_span){from, at};
     if (to - k <= 2) {
         const size_t second = to - k - 1;
@@ -242,7 +242,7 @@ static inline bool place_even(const model_source *source, const tile_length *len
     return at == stop;
 }
 
-/* The same by the bytes that each character becomes. No character is dropped, and none divided. */
+/* The same, by the bytes that each character becomes. Fails if one is dropped or divided. */
 static bool place_letters(const model_call *call, const model_source *source, size_t start,
                           size_t end, size_t k, size_t to) {
     wpm_text *t = &((wpm_scratch *)call->scratch)->text;
@@ -268,8 +268,8 @@ static bool place_letters(const model_call *call, const model_source *source, si
     return at == end;
 }
 
-/* Lays the ids that a batch of words has become along them. What is dropped at a word's end belongs
- * to its last id. Claim offsets.5. */
+/* Assigns the spans of a batch of words. A character that is dropped at the end of a word belongs to
+ * the word's last id. Claim offsets.5. */
 static bool assign_words(const model_call *call, const uint8_t *text, size_t n, size_t first) {
     wpm_scratch *s = call->scratch;
     const wpm_spans *f = &s->spans;
@@ -310,9 +310,9 @@ static ggtok_status wpm_encode(const model_call *call, const uint8_t *text, size
     return status;
 }
 
-/* ---- guarded ---- */
+/* ---- with a guard ---- */
 
-/* normalize_word into the guard's text. The phantom stands before the first character that
+/* normalize_word into the guard's text. The phantom is added before the first character that
  * isn't dropped. */
 static bool normalize_guarded(const model_call *call, size_t start, const uint8_t *word, size_t n) {
     wpm_scratch *s = call->scratch;
@@ -330,7 +330,7 @@ static bool normalize_guarded(const model_call *call, size_t start, const uint8_
     return ggtok_guard_seal(g);
 }
 
-/* split_word of the guard's text. */
+/* split_word for the guard's text. */
 static bool split_guarded(const model_call *call) {
     const wpm_model *m = call->model;
     wpm_scratch *s = call->scratch;
@@ -379,8 +379,8 @@ static ggtok_status wpm_encode_guarded(const model_call *call, const uint8_t *te
     return GGTOK_OK;
 }
 
-/* Does a word end before the character and after it? */
-static bool parts_words(wpm_text *t, const vocab *v, uint32_t cpt) {
+/* Are there word boundaries before and after the character? */
+static bool separates_words(wpm_text *t, const vocab *v, uint32_t cpt) {
     const wpm_char *c = wpm_char_of(t, v, cpt);
     return c && (c->kind == CHAR_SPACE || c->kind == CHAR_ALONE);
 }
@@ -389,7 +389,8 @@ static bool wpm_may_cut(const vocab *v, const void *model, void *scratch,
                         const model_place *place) {
     (void)model;
     wpm_scratch *s = scratch;
-    return parts_words(&s->text, v, place->before) || parts_words(&s->text, v, place->after);
+    return separates_words(&s->text, v, place->before) ||
+           separates_words(&s->text, v, place->after);
 }
 
 const model_ops ggtok_model_wpm = {

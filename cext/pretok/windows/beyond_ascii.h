@@ -1,6 +1,6 @@
 /*
- * Characters beyond ASCII in a window: which of them are letters to the pattern, and where the
- * first one is that is neither letter nor punctuation.
+ * Characters beyond ASCII in a window: finds the pattern's letters among them, and the first
+ * character that is neither letter nor punctuation.
  */
 #ifndef GGTOK_PRETOK_BEYOND_ASCII_H
 #define GGTOK_PRETOK_BEYOND_ASCII_H
@@ -8,7 +8,7 @@
 #include "pretok/windows/classes.h"
 #include "unicode/utf8.h"
 
-/* Those of `leads` that begin nothing but letters: by byte, of which a window has few. */
+/* The subset of `leads` that begins only letters. One step for each distinct byte; a window has few. */
 ALWAYS_INLINE uint64_t letters_only(const pretok_high *high, const uint8_t *p, uint64_t leads) {
     uint64_t letters = 0;
     while (leads) {
@@ -20,8 +20,8 @@ ALWAYS_INLINE uint64_t letters_only(const pretok_high *high, const uint8_t *p, u
     return letters;
 }
 
-/* Gives the letters beyond ASCII among the window's first `known` bytes their bits.
- * Returns where the first character is that is neither letter nor punctuation, or that the
+/* Adds the non-ASCII letters among the window's first `known` bytes to c->letter. Returns the
+ * position of the first character that is neither letter nor punctuation or that the end of the
  * window cuts. */
 ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, classes *c,
                                 unsigned known, bool has_han, cpu_level on) {
@@ -36,7 +36,7 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
                       : on == CPU_AVX2 ? letters_only_avx2(high, p)
                                        : letters_only(high, p, leads);
     uint64_t two = leads & ~letter & window_range_on(on, p, 0xC0, 0x20);
-    uint64_t four = leads & window_range_on(on, p, 0xF0, 0x10); /* rare: left to the automaton */
+    uint64_t four = leads & window_range_on(on, p, 0xF0, 0x10); /* rare, so left to the automaton */
     uint64_t three = leads & ~letter & ~two & ~four, strange = 0;
     letter &= leads;
     /* No branch depends on what a character is: punctuation can't be predicted. */
@@ -56,7 +56,7 @@ ALWAYS_INLINE unsigned add_high(const pretok_high *high, const uint8_t *p, class
         uint64_t han = letter & strange;
         letter &= ~han;
         strange &= ~han;
-        c->han = han | han << 1 | han << 2; /* they have three bytes */
+        c->han = han | han << 1 | han << 2; /* each has three bytes */
     }
     strange |= four;
     for (int i = 1; i < 4; i++) letter |= letter << 1 & c->inner;

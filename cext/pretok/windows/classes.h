@@ -1,4 +1,4 @@
-/* The classes of a window's bytes, by the code that the processor can run. */
+/* Classifies the bytes of a window, with code for the processor's instruction set. */
 #ifndef GGTOK_PRETOK_CLASSES_H
 #define GGTOK_PRETOK_CLASSES_H
 

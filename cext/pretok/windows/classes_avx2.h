@@ -1,5 +1,5 @@
 /*
- * The bytes that begin nothing but letters, with AVX2; the other classes are SSE2's code,
+ * Finds the bytes that begin only letters, with AVX2. The other classes use the SSE2 code,
  * compiled for AVX2.
  */
 #ifndef GGTOK_PRETOK_CLASSES_AVX2_H
@@ -8,7 +8,7 @@
 #include "base/window.h"
 #include "pretok/scan.h"
 
-/* By looking up both halves of all bytes. */
+/* Looks up both halves of every byte. */
 static TARGET_AVX2 uint64_t letters_only_avx2(const pretok_high *high, const uint8_t *p) {
     const __m256i rows =
         _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)high->leads));

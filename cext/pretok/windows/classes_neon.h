@@ -1,5 +1,5 @@
 /*
- * The classes of a window's bytes with NEON, which every 64-bit ARM processor has.
+ * Classifies the bytes of a window with NEON, which every 64-bit ARM processor has.
  */
 #ifndef GGTOK_PRETOK_CLASSES_NEON_H
 #define GGTOK_PRETOK_CLASSES_NEON_H

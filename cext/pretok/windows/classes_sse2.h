@@ -1,5 +1,5 @@
 /*
- * The classes of a window's bytes with SSE2, which every x86-64 processor has.
+ * Classifies the bytes of a window with SSE2, which every x86-64 processor has.
  */
 #ifndef GGTOK_PRETOK_CLASSES_SSE2_H
 #define GGTOK_PRETOK_CLASSES_SSE2_H
@@ -7,7 +7,7 @@
 #include "base/window.h"
 #include "pretok/windows/shape.h"
 
-/* Bytes of x in [lo, lo + n): a signed comparison after moving the range to -128. */
+/* Bytes of x in [lo, lo + n): a signed comparison after shifting the range to -128. */
 ALWAYS_INLINE __m128i in_range(__m128i x, uint8_t lo, uint8_t n) {
     __m128i moved = _mm_add_epi8(x, _mm_set1_epi8((char)(0x80 - lo)));
     return _mm_cmplt_epi8(moved, _mm_set1_epi8((char)(0x80 + n)));

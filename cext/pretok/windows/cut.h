@@ -1,7 +1,7 @@
 /*
- * Cuts a piece window by window. What a window can't tell, its last word and whatever follows a
- * byte that no class holds, is left to the next one; a window that tells nothing is left to the
- * pattern's automaton.
+ * Cuts a piece window by window. The next window continues with what this one can't decide: its
+ * last word, and everything after a byte that is in no class. If a window decides nothing, the
+ * pattern's automaton takes over.
  */
 #ifndef GGTOK_PRETOK_CUT_H
 #define GGTOK_PRETOK_CUT_H
@@ -9,10 +9,10 @@
 #include "pretok/windows/beyond_ascii.h"
 #include "pretok/windows/starts.h"
 
-/* Where words start in the window at p, of which `left` bytes are text, with spaces after
- * them, as far as it tells; never bit 0. At the text's end a word starts, too. If none
- * does, and what is known ends with a letter, *last_letter is where that begins. If `lines`
- * are texts of their own, each newline ends one. */
+/* The known starts of words in the window at p, never bit 0. `left` bytes of the window are text,
+ * followed by spaces; the end of the text counts as a start. If there is no start and the known
+ * part ends with a letter, *last_letter is where that letter begins. With `lines`, each line is a
+ * separate text, so each newline ends a word. */
 ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, unsigned left,
                                    bool lines, shape s, cpu_level on, unsigned *last_letter) {
     unsigned known = left, done = 0;
@@ -26,9 +26,9 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
     uint64_t starts = s.gaps ? gap_starts(&c, s, known) : run_starts(&c, ends, p, s, &known, &done);
     starts |= ends << 1;
 
-    /* A white run that reaches the end of what is known may go on: of it, only
-     * the start counts. Those that reach the text's end don't: as if there were nothing
-     * but space after it. */
+    /* A run of white space that reaches the end of the known part may continue, so only its start
+     * counts. At the end of the text its other starts don't count either: as if only spaces
+     * followed. */
     const uint64_t white = c.space | c.other_white | c.newline;
     uint64_t in_sight = window_first(known);
     if (known == left && left < WINDOW) {
@@ -40,7 +40,7 @@ ALWAYS_INLINE uint64_t word_starts(const pretok_high *high, const uint8_t *p, un
         in_sight = run < WINDOW ? ((uint64_t)2 << run) - 1 : ~(uint64_t)0;
     }
     starts &= in_sight & ~(uint64_t)1;
-    /* Where a word that began with a mark ends may depend on that. */
+    /* The end of a word that began with a mark may depend on the mark. */
     const bool by_letters = !s.ascii_prefix || ((c.letter | c.han) & 1);
     if (!starts && !done && known && by_letters && (c.letter | c.han) >> (known - 1) & 1) {
         *last_letter = bits_highest(in_sight & ~c.inner);
@@ -53,8 +53,9 @@ ALWAYS_INLINE size_t cut(const pretok_scanner *self, shape s, cpu_level on, cons
     enum { FEW = 2, MANY = 64, LEAST = 2 };
     size_t n = 0, slow = FEW;
     while (st->pos < st->end) {
-        size_t pos = st->pos; /* the next window's: where a word begins, or in its letters */
-        slow = slow < MANY ? 2 * slow : MANY; /* it pays to try seldom what fails often */
+        size_t pos =
+            st->pos; /* start of the next window: where a word begins, or inside its letters */
+        slow = slow < MANY ? 2 * slow : MANY; /* windows that fail often are tried less often */
         while (max - n >= WINDOW && st->end - pos >= LEAST && !st->match_end) {
             const uint8_t *p = text + pos;
             uint8_t last[WINDOW];

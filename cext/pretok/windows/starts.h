@@ -1,5 +1,5 @@
 /*
- * Where words start, as formulas over a window's classes. docs/design/windows.md derives them
+ * Starts of words, as formulas over the classes of a window. docs/design/windows.md derives them
  * from the patterns.
  */
 #ifndef GGTOK_PRETOK_STARTS_H
@@ -8,20 +8,20 @@
 #include "base/window.h"
 #include "pretok/windows/shape.h"
 
-/* The runs of `run` that begin at the bits of `from` (each the first of its run),
- * whole: adding `from` carries through them and nothing else. */
+/* The whole runs of `run` that begin at the bits of `from` (each the first bit of its run): adding
+ * `from` carries through these runs and nothing else. */
 ALWAYS_INLINE uint64_t runs_from(uint64_t run, uint64_t from) {
     return run & ~(run + from);
 }
 
-/* Where those runs end: the first byte after each. */
+/* The ends of those runs: the first byte after each. */
 ALWAYS_INLINE uint64_t runs_end(uint64_t run, uint64_t from) {
     return (run + from) & ~run;
 }
 
 /* ---- contractions ---- */
 
-/* Length of the contraction at p (p[0] is an apostrophe, 3 bytes can be read), or 0. */
+/* The length of the contraction at p (p[0] is an apostrophe, 3 bytes are readable), or 0. */
 ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
     uint8_t a = p[1], b = p[2];
     if (upper) a |= 0x20, b |= 0x20;
@@ -29,8 +29,8 @@ ALWAYS_INLINE unsigned contraction(const uint8_t *p, bool upper) {
     return ((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-/* What the formulas read of a window. Every byte is in exactly one of letter, digit, blank,
- * newline, han and punct; white is blank or newline. */
+/* The classes from which the formulas are built. Every byte is in exactly one of letter, digit,
+ * blank, newline, han and punct; white is blank or newline. */
 typedef struct groups {
     uint64_t letter, digit, blank, newline, white, han, punct;
     uint64_t punct_start; /* the first of each run */
@@ -45,21 +45,21 @@ ALWAYS_INLINE groups group_classes(const classes *c) {
     return g;
 }
 
-/* Starts of words of letters, but for those that their prefix starts. *known ends before a
- * place that can't be told. */
+/* Starts of words of letters, except those that start with a prefix. Lowers *known to a position
+ * that can't be decided. */
 ALWAYS_INLINE uint64_t letter_starts(const classes *c, const groups *g, shape s, unsigned *known) {
     uint64_t starts = g->letter & ~(g->letter << 1);
     if (!s.any_prefix) {
         starts &= ~(c->space << 1);
     } else {
-        uint64_t prefix = g->punct_start & ~(c->space << 1); /* it starts a word itself */
+        uint64_t prefix = g->punct_start & ~(c->space << 1); /* a prefix that starts the word */
         if (s.ascii_prefix) {
             const uint64_t ascii = g->letter & ~c->high;
             uint64_t prefixed = (prefix & ~c->high) << 1 & ascii;
             starts |= runs_end(ascii, prefixed) & g->letter;
             starts &= ~(g->blank << 1 | prefixed);
         } else {
-            if (c->high) { /* all bytes of the prefix */
+            if (c->high) { /* include all bytes of the prefix */
                 for (int i = 1; i < 4; i++) prefix |= prefix << 1 & c->inner & g->punct;
             }
             starts &= ~((g->blank | prefix) << 1);
@@ -82,20 +82,20 @@ ALWAYS_INLINE uint64_t digit_starts(const classes *c, const groups *g, shape s) 
     return starts;
 }
 
-/* Newlines that join the punctuation before them. */
+/* The newlines that join the punctuation before them. */
 ALWAYS_INLINE uint64_t joined_newlines(const groups *g, uint64_t ends, shape s) {
     const uint64_t newline = g->newline & ~ends;
     uint64_t joined = runs_from(newline, g->punct << 1 & newline);
     return s.joined ? joined | (ends & (joined | g->punct) << 1) : 0;
 }
 
-/* Starts of white space where `\s*[\r\n]+` is a word: of each run, after its last newline, and
- * the last blank before something else, which `\s+(?!\S)` doesn't take. */
+/* Starts of white-space words where `\s*[\r\n]+` is a word: the start of each run, the position after
+ * its last newline, and the last blank before something else, which `\s+(?!\S)` excludes. */
 ALWAYS_INLINE uint64_t newline_word_starts(const groups *g, uint64_t joined, uint64_t followed) {
     const uint64_t blank = g->blank, newline = g->newline, white = g->white;
-    uint64_t tail = blank & newline << 1; /* what follows the last newline of a run ... */
+    uint64_t tail = blank & newline << 1; /* blanks after the last newline of a run ... */
     uint64_t inner = tail & ~(joined << 1);
-    uint64_t more = (blank + inner) & ~blank & newline; /* ... unless there is another one */
+    uint64_t more = (blank + inner) & ~blank & newline; /* ... unless another newline follows */
     while (more) {
         unsigned end = bits_lowest(more);
         tail &= ~((uint64_t)2 << bits_highest(~blank & (((uint64_t)1 << end) - 1)));
@@ -104,9 +104,9 @@ ALWAYS_INLINE uint64_t newline_word_starts(const groups *g, uint64_t joined, uin
     return (white & ~(white << 1) & ~joined) | tail | (blank & followed >> 1);
 }
 
-/* Mends `starts` where apostrophes stand that may begin a contraction, or end a word that has
- * one. *known ends before an apostrophe that can't be read in this window; *done is where the
- * last contraction ends. */
+/* Corrects `starts` at apostrophes that may begin a contraction or end a word that contains one.
+ * Lowers *known to an apostrophe that is too close to the end of the window; *done is the end of
+ * the last contraction. */
 ALWAYS_INLINE uint64_t contract(uint64_t starts, const classes *c, const groups *g,
                                 const uint8_t *p, shape s, unsigned *known, unsigned *done) {
     const bool suffix = s.contractions == SUFFIX;
@@ -118,26 +118,27 @@ ALWAYS_INLINE uint64_t contract(uint64_t starts, const classes *c, const groups 
             if (at < *known) *known = at;
             break;
         }
-        if (suffix && *done && at == *done) continue; /* a word has one; this is a prefix */
+        if (suffix && *done && at == *done) continue; /* a word has at most one; this is a prefix */
         if (!(n = contraction(p + at, s.either_case))) continue;
         *done = at + n;
-        uint64_t inside = ((uint64_t)1 << n) - (suffix ? 1 : 2); /* starts at most at `at` */
+        uint64_t inside =
+            ((uint64_t)1 << n) - (suffix ? 1 : 2); /* of which at most `at` is a start */
         starts &= ~(inside << at);
         starts |= g->letter & (uint64_t)1 << *done;
     }
     return starts;
 }
 
-/* Where words start if they are runs of a class with a prefix; at newlines that are `ends` of a
- * text only if they begin a run, and after them not told. *known is cut short before what can't be
- * told; *done is where the last contraction ends. */
+/* Starts of words that are runs of a class with a prefix. A newline in `ends`, which ends a text, is a
+ * start only if it begins a run; starts after it aren't included. Lowers *known to what can't be
+ * decided; *done is the end of the last contraction. */
 ALWAYS_INLINE uint64_t run_starts(const classes *c, uint64_t ends, const uint8_t *p, shape s,
                                   unsigned *known, unsigned *done) {
     const groups g = group_classes(c);
     uint64_t starts = letter_starts(c, &g, s, known);
     starts |= s.punct_apart ? g.punct_start : g.punct_start & ~(c->space << 1);
     starts |= digit_starts(c, &g, s);
-    if (s.prefixed_digits) { /* a run that may go on is in the window's last word */
+    if (s.prefixed_digits) { /* a run that may continue is in the last word of the window */
         const uint64_t first = g.digit & ~(g.digit << 1);
         starts &= ~(first & c->space << 1 & ~(g.digit >> 1 & g.digit >> 2));
     }
@@ -160,8 +161,8 @@ ALWAYS_INLINE uint64_t run_starts(const classes *c, uint64_t ends, const uint8_t
     return s.contractions ? contract(starts, c, &g, p, s, known, done) : starts;
 }
 
-/* Where words start if one white character is the prefix of a word, newlines are words, and what
- * is left between words and numbers are gaps:
+/* Starts of words where one white character is the prefix of a word, each newline is a word, and the
+ * rest between words and numbers are gaps:
  *
  *   CODER   [\r\n] | \s?\p{L}+ | \s?\p{P}+ | \p{N}, symbols being in the gaps
  *   LLM     [\r\n] | \s?[a-z]+ | \s? other letters + | \s? punctuation + | \p{N}+

@@ -1,10 +1,10 @@
 /*
- * The patterns that are cut by windows of 64 bytes, one row each: the same words as the automata
- * of pretok/dfa.c, which tests judge them by. Each row is compiled for every level of base/cpu.h,
- * and the first call's processor decides.
+ * The patterns that windows of 64 bytes implement, one row each. They find the same words as the
+ * automata of pretok/dfa.c, against which they are tested. Each row is compiled for every level of
+ * base/cpu.h, and the first call selects one for the processor.
  *
  * A window begins where a word begins, so nothing before it matters. Each class of ASCII becomes
- * a 64-bit mask, and where words start follows from shifts and sums of masks (starts.h).
+ * a 64-bit mask, and shifts and sums of masks give the starts of words (starts.h).
  */
 #include "pretok/windows/windows.h"
 
@@ -15,8 +15,8 @@
 
 #include "pretok/windows/cut.h"
 
-/* Each row gets code of its own, made for its shape; but where that would only take long to
- * compile, without optimization and under sanitizers, one code for each level reads the shape. */
+/* Each row is compiled into its own code, specialized for its shape. Without optimization and under
+ * sanitizers that only takes long to compile, so there one function for each level reads the shape. */
 #if defined(__GNUC__) && !defined(__OPTIMIZE__)
 #define CUT_CODE static
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -58,7 +58,7 @@ CUT_CODE TARGET_AVX512 LEVEL(avx512, CPU_AVX512)
 #define PATTERN(name, ...) size_t ggtok_pretok_cut_##name CUT(base, __VA_ARGS__)
 #endif
 
-#else /* by the automaton */
+#else /* use the automaton */
 
 #define PATTERN(name, ...) \
     size_t ggtok_pretok_cut_##name(const pretok_scanner *self, TEXT) { \

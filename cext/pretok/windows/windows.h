@@ -1,4 +1,4 @@
-/* Scanners that read 64 bytes at a time: the same cuts as the automata of some patterns. */
+/* Scanners that read 64 bytes at a time and make the same cuts as the automata of their patterns. */
 #ifndef GGTOK_PRETOK_WINDOWS_H
 #define GGTOK_PRETOK_WINDOWS_H
 

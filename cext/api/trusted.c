@@ -1,0 +1,77 @@
+/* Encoding a text that is only partly trusted: see ggtok_encode_trusted and models/guard.h. */
+#include "api/tokenizer.h"
+
+/* Is any of the ids from index `first` on in the vocabulary's ranges of marked ids? Compilers
+ * vectorize this loop. */
+static bool holds_marked(const ggtok_context *ctx, size_t first) {
+    const vocab_range a = ctx->tok->v.marked[0], b = ctx->tok->v.marked[1];
+    const int32_t *ids = ctx->ids.data;
+    const size_t n = ctx->ids.n;
+    uint32_t found = 0;
+    for (size_t k = first; k < n; k++) {
+        uint32_t id = (uint32_t)ids[k];
+        found |= (id - a.first < a.n) | (id - b.first < b.n);
+    }
+    return found;
+}
+
+/* Is any of the ids from index `first` on one that only trusted text may give? */
+static bool holds_reserved(const ggtok_context *ctx, size_t first, uint32_t reserved) {
+    const uint32_t *attr = ctx->tok->v.attr;
+    if (!holds_marked(ctx, first)) return false;
+    for (size_t k = first; k < ctx->ids.n; k++) {
+        int32_t id = ctx->ids.data[k];
+        if (id >= 0 && attr[id] & reserved) return true;
+    }
+    return false;
+}
+
+/* Reports untrusted text that has no ids. */
+static ggtok_status refused(const vocab *v, int32_t id, ggtok_error *err) {
+    gguf_view text = vocab_text(v, (uint32_t)id);
+    return ggtok_error_set(
+        err, GGTOK_ERR_ARGUMENT,
+        "untrusted text contains '%.*s', which this vocabulary can represent only by the %s token "
+        "%ld; remove it from the text",
+        (int)(text.n < 64 ? text.n : 64), (const char *)text.p,
+        v->attr[id] & VOCAB_RESERVED ? "control" : "user-defined", (long)id);
+}
+
+ggtok_status ggtok_encode_guarded(ggtok_context *ctx, const model_call *call, const uint8_t *text,
+                                  const fragment *f, size_t first, const trusted_ranges *trusted) {
+    text_guard *g = &ctx->guard;
+    uint32_t reserved = VOCAB_RESERVED | (trusted->all ? GGTOK_ATTR_USER_DEFINED : 0);
+    if (!holds_reserved(ctx, first, reserved)) return GGTOK_OK;
+    g->v = call->v;
+    g->reserved = reserved;
+    if (!ggtok_guard_begin(g, trusted->data, trusted->n, f->pos, f->n))
+        return ggtok_error_memory(call->err);
+    model_call guarded = *call;
+    guarded.guard = g;
+    ctx->ids.n = first;
+    ggtok_status s = ctx->tok->ops->encode_guarded(&guarded, text + f->pos, f->n);
+    return s || g->refused < 0 ? s : refused(call->v, g->refused, call->err);
+}
+
+ggtok_status ggtok_encode_trusted(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
+                                  const ggtok_range *trusted, size_t n_trusted, ggtok_ids *out,
+                                  ggtok_parts *parts, ggtok_error *err) {
+    *out = (ggtok_ids){NULL, 0};
+    *parts = (ggtok_parts){NULL, 0};
+    for (size_t i = 0, from = 0; i < n_trusted; from = trusted[i++].end + 1) {
+        if (trusted[i].begin >= from && trusted[i].begin < trusted[i].end && trusted[i].end <= n) {
+            continue;
+        }
+        return ggtok_error_set(
+            err, GGTOK_ERR_ARGUMENT,
+            "trusted range %lu is empty, outside the text, or not after the previous range",
+            (unsigned long)i);
+    }
+    const trusted_ranges ranges = {
+        .data = trusted, .n = n_trusted, .all = (flags & GGTOK_PLAIN_USER_DEFINED) != 0};
+    ggtok_status s = ggtok_encode_text(ctx, (const uint8_t *)text, n, flags, &ranges, err);
+    if (s) return s;
+    *out = (ggtok_ids){ctx->ids.data, ctx->ids.n};
+    *parts = (ggtok_parts){ctx->parts, ctx->partition.now.n};
+    return GGTOK_OK;
+}
