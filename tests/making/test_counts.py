@@ -257,14 +257,14 @@ def test_an_interrupt_ends_merging(
     counts = ggtok.count_words("".join(f"{i * 7919:x} " for i in range(100_000)), pre="gpt-2")
     asked = []
 
-    def ask(asker: native._Asker, progress: Any) -> bool:
+    def ask(asker: native._ProgressCaller, progress: Any) -> bool:
         asked.append(progress.n_merges)
         if len(asked) == 2:
             signal.raise_signal(signal.SIGINT)
         return call(asker, progress)
 
-    call = native._Asker.__call__
-    monkeypatch.setattr(native._Asker, "__call__", ask)
+    call = native._ProgressCaller.__call__
+    monkeypatch.setattr(native._ProgressCaller, "__call__", ask)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -276,7 +276,7 @@ def test_an_interrupt_ends_merging(
 
 def test_an_exception_before_the_first_line() -> None:
     """Where a signal comes when Python enters the callback."""
-    asker = native._Asker(None)
+    asker = native._ProgressCaller(None)
     handle = native.ffi.new_handle(asker)
     error = KeyboardInterrupt()
     frame = SimpleNamespace(f_locals={"user": handle})
