@@ -637,10 +637,10 @@ class Tokenizer:
     ) -> str | bytes:
         """Cut a text to at most `n` tokens.
 
-        The result is the longest prefix (or suffix), cut at a token boundary of the text, that
-        splits no code point and encodes to at most `n` tokens. The result itself is encoded to
-        make sure, because the tokens at a cut may differ from those inside the longer text. A
-        text that fits is returned whole. The texts of control tokens are plain text.
+        The result is the longest prefix (or suffix) that consists of at most `n` of the text's
+        tokens, added tokens included, splits no code point, and itself encodes to at most `n`
+        tokens. (At a cut, the tokens may differ from those inside the longer text.) A text that
+        fits is returned whole. The texts of control tokens are plain text.
 
         The time depends on the length of the result, not of the text, if the text has places
         now and then that no token can cross. Nearly all texts do.
