@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 
-from ggtok.errors import VocabError
+from ggtok.errors import VocabError, VocabWarning
+from ggtok.tokenizer import Tokenizer, load
 from ggtok.vocabularies.contents import Contents
 
 # Vocabulary.special_ids' names, and the words that GGUF's keys have for them.
@@ -144,3 +146,10 @@ def _add(writer: object, key: str, value: object) -> None:
         writer.add_array(key, list(value))
     else:
         raise VocabError(f"the value of {key} is a {type(value).__name__}: GGUF has no such type")
+
+
+def tokenizer_of(v: Contents) -> Tokenizer:
+    """What loading its GGUF file gives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VocabWarning)
+        return load(gguf_bytes(v, patterns=True), pre_patterns=v.pre_patterns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from ggtok.vocabularies.newer_characters import limited
@@ -40,3 +41,31 @@ def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     )
     return {"type": "Sequence", "pretokenizers": steps}
+
+
+# ---- runs of newlines, which llama.cpp looks up before it merges ----
+
+
+def unmerged_run(texts: Collection[str], merges: Iterable[tuple[str, str]]) -> str | None:
+    """The shortest token of newlines that merges make no token of, or None."""
+    runs = sorted(len(text) for text in texts if len(text) > 1 and not text.strip("\n"))
+    ranks: dict[tuple[int, int], int] = {}
+    for rank, (left, right) in enumerate(merges):
+        if not (left + right).strip("\n"):
+            ranks.setdefault((len(left), len(right)), rank)
+    return next(("\n" * n for n in runs if _merged(n, ranks) != [n]), None)
+
+
+def _merged(n: int, ranks: dict[tuple[int, int], int]) -> list[int]:
+    """The lengths that n newlines come to."""
+    parts = [1] * n
+    while True:
+        joint = [
+            (ranks[pair], i)
+            for i in range(len(parts) - 1)
+            if (pair := (parts[i], parts[i + 1])) in ranks
+        ]
+        if not joint:
+            return parts
+        _, i = min(joint)
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]

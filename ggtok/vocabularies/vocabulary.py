@@ -12,9 +12,8 @@ from ggtok.native.arguments import truth
 from ggtok.tokenizer import Tokenizer
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Pair
-from ggtok.vocabularies.gguf_writer import gguf_bytes
+from ggtok.vocabularies.gguf_writer import gguf_bytes, tokenizer_of
 from ggtok.vocabularies.report import Report
-from ggtok.vocabularies.tokenizer_of import tokenizer_of
 from ggtok.vocabularies.writers import write
 
 

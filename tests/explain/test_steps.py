@@ -169,7 +169,7 @@ def test_a_file_that_is_gone_or_another(tmp_path: Path) -> None:
     gguf = GGUF.read(path)
     gguf.set("tokenizer.ggml.merges", gguf.array("tokenizer.ggml.merges")[::-1])
     gguf.write(path)
-    with pytest.raises(ggtok.VocabError, match="the steps don't end in encode's ids"):
+    with pytest.raises(ggtok.VocabError, match="the explained ids differ from those of encode"):
         late.explain("the kettle is on the table")
     path.write_bytes(b"GGUF")
     with pytest.raises(ggtok.VocabError, match=r"model\.gguf was changed since it was loaded"):

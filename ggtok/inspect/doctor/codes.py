@@ -1,4 +1,4 @@
-"""The table of findings. A code never changes its meaning."""
+"""The table of findings. Codes never change their meaning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SERIOUS, REMARK = "serious", "remark"
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of the table: how serious such findings are, what they mean, what to do."""
+    """A row of the table: the severity of a finding, its meaning, and advice."""
 
     severity: str
     title: str
@@ -205,17 +205,17 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or surprising in a file's tokenizer.
+    """An error or oddity in a file's tokenizer.
 
     Attributes:
-        code: stable: ``"GGT101"``...; docs/doctor.md has them all.
-        severity: ``"serious"``: ids, or where generations end, are probably not what the model
-            was trained with; ``"remark"``: good to know.
-        title: what was found, in general.
-        detail: what was found here.
-        means: what comes of it.
+        code: a stable code, such as ``"GGT101"``; docs/doctor.md lists all codes.
+        severity: ``"serious"``: the ids, or the ends of generations, probably differ from the
+            model's training; ``"remark"``: good to know.
+        title: a general description.
+        detail: the description of this case.
+        means: the consequences.
         advice: what to do about it.
-        ids: the tokens that it is about, ascending; empty if it is about none.
+        ids: the tokens concerned, ascending; may be empty.
     """
 
     code: str
@@ -227,7 +227,7 @@ class Finding:
     ids: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as a dict, ready for JSON."""
+        """The finding as a dict for JSON."""
         return {**asdict(self), "ids": list(self.ids)}
 
 

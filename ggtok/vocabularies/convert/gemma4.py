@@ -10,8 +10,7 @@ from ggtok.vocabularies.convert.differences import Json
 from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.reading import utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, vocab_of
-from ggtok.vocabularies.newlines import unmerged_run
-from ggtok.vocabularies.pre_tokenizer_json import NEWLINES
+from ggtok.vocabularies.pre_tokenizer_json import NEWLINES, unmerged_run
 from ggtok.vocabularies.report import Difference
 
 

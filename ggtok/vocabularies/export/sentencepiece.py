@@ -6,8 +6,7 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.convert.sentencepiece_model import BPE, UNIGRAM, Model, Piece, write_model
-from ggtok.vocabularies.gguf_writer import CHARSMAP
-from ggtok.vocabularies.tokenizer_of import tokenizer_of
+from ggtok.vocabularies.gguf_writer import CHARSMAP, tokenizer_of
 
 _FORMAT = ".model"
 _MARK = "\u2581".encode()

@@ -9,7 +9,7 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents
 from ggtok.vocabularies.convert.ranks import recovered
 from ggtok.vocabularies.export.special import found_whole
-from ggtok.vocabularies.tokenizer_of import tokenizer_of
+from ggtok.vocabularies.gguf_writer import tokenizer_of
 
 _FORMAT = ".tiktoken"
 

@@ -14,15 +14,14 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.convert.reading import check_splits
 from ggtok.vocabularies.export.special import special_of
-from ggtok.vocabularies.gguf_writer import CHARSMAP
-from ggtok.vocabularies.newlines import unmerged_run
+from ggtok.vocabularies.gguf_writer import CHARSMAP, tokenizer_of
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from ggtok.vocabularies.pre_tokenizer_json import (
     NEWLINES,
     pre_tokenizer_of,
     published_pre_tokenizer_of,
+    unmerged_run,
 )
-from ggtok.vocabularies.tokenizer_of import tokenizer_of
 from ggtok.vocabularies.wordpiece_json import UNLIMITED, replace, wordpiece_steps
 
 Json = dict[str, Any]

@@ -18,12 +18,12 @@ from tokenizers import Tokenizer
 import ggtok
 from ggtok.explain.ugm import Charsmap
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.charsmap import charsmap
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.convert.tiktoken import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, GPT2
 from ggtok.vocabularies.vocabulary import Vocabulary
+from ggtok.vocabularies.wordpiece_json import charsmap
 from tests.making.convert import sources
 from tests.support.beginnings import beginning
 from tests.support.vocabularies import fixture, fixture_names

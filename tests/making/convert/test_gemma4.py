@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 import ggtok
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
-from ggtok.vocabularies.newlines import unmerged_run
+from ggtok.vocabularies.pre_tokenizer_json import unmerged_run
 from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
