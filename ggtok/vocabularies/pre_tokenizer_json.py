@@ -1,4 +1,4 @@
-"""llama.cpp's pre-tokenizers as tokenizer.json writes them."""
+"""llama.cpp's pre-tokenizers in the form of tokenizer.json; Gemma 4's runs of newlines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEWLINES: dict[str, Any] = {
     "behavior": "Isolated",
     "invert": False,
 }
-# tokenizers 1.0 only has the expressions that are published, and these by another name.
+# tokenizers 1.0 supports only published expressions, and these two under another name.
 _DIGITS: dict[str, dict[str, Any]] = {
     r"\p{N}": {"type": "Digits", "individual_digits": True},
     r"\p{N}+": {"type": "Digits", "individual_digits": False},
@@ -27,12 +27,15 @@ def _split(step: str) -> dict[str, Any]:
 
 
 def pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
-    """A pre_tokenizer that cuts text as llama.cpp does."""
+    """A pre_tokenizer that splits text exactly as llama.cpp does."""
     return _sequence([_split(limited(step)) for step in chain.steps])
 
 
 def published_pre_tokenizer_of(chain: Chain) -> dict[str, Any]:
-    """One that differs for characters newer than Unicode 15.1, in texts that are published."""
+    """A pre_tokenizer with the published expressions.
+
+    It differs from llama.cpp's for characters newer than Unicode 15.1.
+    """
     return _sequence([_DIGITS.get(step) or _split(step) for step in chain.written or chain.steps])
 
 
@@ -43,11 +46,11 @@ def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "Sequence", "pretokenizers": steps}
 
 
-# ---- runs of newlines, which llama.cpp looks up before it merges ----
+# ---- runs of newlines, which llama.cpp's gemma4 looks up before it merges ----
 
 
 def unmerged_run(texts: Collection[str], merges: Iterable[tuple[str, str]]) -> str | None:
-    """The shortest token of newlines that merges make no token of, or None."""
+    """The shortest token of newlines that merges don't produce, or None."""
     runs = sorted(len(text) for text in texts if len(text) > 1 and not text.strip("\n"))
     ranks: dict[tuple[int, int], int] = {}
     for rank, (left, right) in enumerate(merges):
@@ -57,7 +60,7 @@ def unmerged_run(texts: Collection[str], merges: Iterable[tuple[str, str]]) -> s
 
 
 def _merged(n: int, ranks: dict[tuple[int, int], int]) -> list[int]:
-    """The lengths that n newlines come to."""
+    """The lengths of the symbols to which n newlines are merged."""
     parts = [1] * n
     while True:
         joint = [

@@ -69,8 +69,8 @@ def test_what_can_not_be_used() -> None:
     pytest.importorskip("llguidance")
     assert masks.usable(adapters.llguidance_tokenizer) == sorted({*fixture_names()} - {*NOT_EXACT})
     for name, reason in (
-        ("wpm", r"this WPM vocabulary: .*b'a' becomes tokens of b' a'; xgrammar and Outlines"),
-        ("ugm", r"this UGM vocabulary: .*b'a' becomes tokens of b' a'"),
+        ("wpm", r"this WPM vocabulary: .*b'a' encodes to tokens of b' a'; xgrammar and Outlines"),
+        ("ugm", r"this UGM vocabulary: .*b'a' encodes to tokens of b' a'"),
         ("bpe-ambiguous", "spell only with the control token 1"),
     ):
         with pytest.raises(ggtok.VocabError, match=reason):

@@ -83,11 +83,11 @@ def _without_parts(ranks: Ranks) -> dict[tuple[str, str], None]:
 def _made(ranks: Ranks) -> tuple[dict[str, tuple[str, str]], bool]:
     """The last merge of each text that merges make, and whether the result is valid.
 
-    It is valid if each merge that applies has a higher rank than the merges that make its parts, as
-    in trained lists. Then the merges of a word occur in the order of their ranks. So the symbol left
-    of the boundary between A and B is a suffix of A, until the merge that makes it a part of a
-    longer suffix; likewise on the right. A merge across the boundary prevents that of A and B if
-    it occurs before its symbols are merged into longer ones. Of equal ranks, the leftmost occurs
+    It is valid if each merge that applies comes after the merges that make its parts, as in
+    trained lists. Then the merges of a word occur in the order of their ranks. So the symbol left
+    of the boundary between A and B is a suffix of A, until a merge makes it a part of a longer
+    suffix; likewise on the right. A merge across the boundary prevents that of A and B if it
+    occurs before its symbols are merged into longer ones. Of equal ranks, the leftmost occurs
     first.
     """
     made: dict[str, tuple[str, str]] = {}

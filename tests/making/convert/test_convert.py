@@ -370,7 +370,7 @@ def test_sentencepiece(kind: str, options: dict[str, Any], tmp_path: Path) -> No
     v = convert(sources.write(tmp_path / "x.model", sources.spm(kind, **options)))
     exact(v)
     assert v.special_ids == {"unk": 0, "bos": 1, "eos": 2}
-    assert "llama.cpp's default holds" in str(v.report)
+    assert "llama.cpp's default applies" in str(v.report)
 
 
 def test_unigram_with_bytes_and_bpe_without(tmp_path: Path) -> None:
@@ -469,10 +469,10 @@ def test_vocab_and_merges(tmp_path: Path) -> None:
     )
     assert ggtok.convert(tmp_path).special_ids["bos"] == 0
     sources.write(tmp_path / "tokenizer_config.json", {"added_tokens_decoder": {"x": {}}})
-    with pytest.raises(ggtok.VocabError, match="'x' is no token id"):
+    with pytest.raises(ggtok.VocabError, match="'x' is not a token id"):
         ggtok.convert(tmp_path)
     (tmp_path / "merges.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"merges\.txt isn't beside it"):
+    with pytest.raises(FileNotFoundError, match=r"merges\.txt is missing in the same folder"):
         ggtok.convert(tmp_path / "vocab.json")
 
 
