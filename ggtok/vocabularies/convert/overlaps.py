@@ -29,7 +29,7 @@ def overlaps(texts: Sequence[str]) -> Difference | None:
 
 
 def _overlapping(texts: Sequence[str]) -> set[str]:
-    """The pairs of texts of which the first ends with the beginning of the second, and isn't longer.
+    """The texts of overlapping pairs whose first text is not the longer one.
 
     Runs of one character, such as newlines, are ignored, since both rules find the longest.
     """
