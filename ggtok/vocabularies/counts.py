@@ -205,7 +205,7 @@ class WordCounts:
         try:
             counts = cls._parsed(data)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-            raise InvalidValueError(f"{name!s}: not a file of ggtok's word counts: {e}") from None
+            raise InvalidValueError(f"{name!s}: not word counts saved by ggtok: {e}") from None
         counts._inputs.append(os.path.abspath(os.fsdecode(name)))
         return counts
 
