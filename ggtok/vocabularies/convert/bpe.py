@@ -144,7 +144,7 @@ def _set_pre(source: Source, draft: Draft) -> None:
 
 
 def _note_chain(draft: Draft, chain: Chain, found: structure.Structure) -> None:
-    same = tuple(map(structure.spelled, chain.steps)) == found.steps
+    same = tuple(map(structure.normal_form, chain.steps)) == found.steps
     if same and not found.newer_characters:
         return
 
