@@ -47,17 +47,17 @@ def trim_chat(
     if isinstance(options.get("tools"), Iterator):  # the prompt is counted several times
         options["tools"] = list(options["tools"])
     budget = index(budget, "budget")
-    given = values.sequence(messages, "messages", "mappings")
-    turns = [i for i, message in enumerate(given) if _is_user(message)]
+    listed = values.sequence(messages, "messages", "mappings")
+    turns = [i for i, message in enumerate(listed) if _is_user(message)]
 
     def kept(dropped: int) -> list[Any]:
-        return [*given[: turns[0]], *given[turns[dropped] :]] if dropped else given
+        return [*listed[: turns[0]], *listed[turns[dropped] :]] if dropped else listed
 
     def count(dropped: int) -> int:
         return tok.count_chat(kept(dropped), **options)
 
     if count(0) <= budget:
-        return given
+        return listed
     # Invariant: dropping `most` turns is enough; dropping fewer than `least` is not.
     least, most = 1, max(0, len(turns) - 1)
     n = count(most)

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801  # as in functools
-    """functools.cached_property without the lock that it has before Python 3.12.
+    """The cached_property of functools without the lock that it has before Python 3.12.
 
     All instances share that lock. If a process forks while another thread computes a property,
     the child waits for the lock forever. Without it, several threads may compute the value at

@@ -26,7 +26,7 @@ _JSON = re.compile(rb'\s*[{\[]\s*["{\[\]}]')
 _KINDS: tuple[tuple[Callable[[bytes], object], str, str], ...] = (
     (
         _LFS.match,
-        "a Git LFS pointer, which stands for the file in a clone",
+        "a Git LFS pointer, a placeholder for the file",
         "run 'git lfs pull' there, or download the file itself",
     ),
     (
@@ -55,7 +55,7 @@ _KINDS: tuple[tuple[Callable[[bytes], object], str, str], ...] = (
         "download the file, not the page about it (on the Hub the address has /resolve/, not "
         "/blob/)",
     ),
-    (_JSON.match, "JSON", "give the GGUF file"),
+    (_JSON.match, "JSON", "pass the GGUF file"),
     (
         lambda head: (
             head[:2] == b"\x1f\x8b"

@@ -97,7 +97,7 @@ def check_input(path: str, inputs: Iterable[str]) -> None:
         except (OSError, ValueError):  # `each` no longer exists, or isn't a path
             continue
         if same:
-            raise InvalidValueError(f"{path} is the source itself: give another name")
+            raise InvalidValueError(f"{path} is the source itself: choose another name")
 
 
 def followed(path: str) -> str:

@@ -97,7 +97,7 @@ def _plain(value: Any, how: int, level: int) -> Any:
         raise
     raise _WrongError(
         InvalidTypeError,
-        f"chats hold str, numbers, bool, None, lists and mappings, not {type(value).__name__}",
+        f"must be str, a number, bool, None, a list or a mapping, not {type(value).__name__}",
     )
 
 

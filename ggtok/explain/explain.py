@@ -50,8 +50,8 @@ def _checked(text: object) -> bytes:
     data = text_bytes(text)
     if len(data) > LONGEST:
         raise InvalidValueError(
-            f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: give "
-            "the part in question"
+            f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: pass "
+            "only the part in question"
         )
     return data
 
@@ -106,8 +106,8 @@ def _added(loaded: Loaded, v: Vocabulary) -> tuple[list[Token], list[Token]]:
         return _one(v, loaded.bos_id, why), _one(v, loaded.special("sep"), why)
     bos, eos = loaded.flags["add_bos"], loaded.flags["add_eos"]
     return (
-        _one(v, loaded.bos_id, "BOS, since the vocabulary's add_bos is on") if bos else [],
-        _one(v, loaded.eos_id, "EOS, since the vocabulary's add_eos is on") if eos else [],
+        _one(v, loaded.bos_id, "BOS, because the vocabulary's add_bos is on") if bos else [],
+        _one(v, loaded.eos_id, "EOS, because the vocabulary's add_eos is on") if eos else [],
     )
 
 
@@ -131,20 +131,18 @@ def _fragments(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> Ite
 def _special(v: Vocabulary, text: bytes, part: Part, id: int) -> Fragment:
     attr = v.attrs[id]
     kind = (
-        "a user-defined token, which is found in all texts"
+        "a user-defined token, which is always parsed"
         if attr & TokenAttr.USER_DEFINED
-        else "a control token, found since parse_special is on"
+        else "a control token, parsed because parse_special is on"
     )
     notes = []
     begin, end = part.span
     if begin < part.begin:
         notes.append(
-            f"LSTRIP: it takes {number(part.begin - begin, 'byte')} of white space before it along"
+            f"LSTRIP: it strips {number(part.begin - begin, 'byte')} of white space before it"
         )
     if part.end < end:
-        notes.append(
-            f"RSTRIP: it takes {number(end - part.end, 'byte')} of white space after it along"
-        )
+        notes.append(f"RSTRIP: it strips {number(end - part.end, 'byte')} of white space after it")
     shown = text_of(text[part.begin : part.end])
     return Fragment(shown, begin, end, v.token(id, "special", why=kind), notes=notes)
 
@@ -183,16 +181,16 @@ def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Itera
         return
     if v.type == "SPM":
         if prefix and v.flags["add_space_prefix"]:
-            yield "add_space_prefix: a space is put before it"
+            yield "add_space_prefix: a space is inserted before it"
         if b" " in text or (prefix and v.flags["add_space_prefix"]):
-            yield "a space is U+2581"
+            yield "spaces become U+2581"
         return
     bad = sum(c is None for *_, c in characters(text))
     if bad:
         become = "is dropped" if v.type == "WPM" else "becomes U+FFFD"
-        yield f"{bad} of its bytes are no UTF-8: each {become}"
+        yield f"{bad} of its bytes aren't UTF-8: each {become}"
     if v.type == "BPE" and v.flags["escape_whitespaces"]:
-        yield "escape_whitespaces: a space is U+2581"
+        yield "escape_whitespaces: spaces become U+2581"
     if v.model == "whitespace":
         yield "white space is dropped"
     if v.model == "whitespace" and v.flags["lowercase"]:
@@ -207,9 +205,12 @@ def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Itera
                 yield f"{flag}: {what}"
     if v.type == "UGM":
         for flag, what in (
-            ("add_space_prefix", "a space is put before it"),
-            ("escape_whitespaces", "a space is U+2581"),
-            ("remove_extra_whitespaces", "spaces in a row are one, and none ends the text"),
+            ("add_space_prefix", "a space is inserted before it"),
+            ("escape_whitespaces", "spaces become U+2581"),
+            (
+                "remove_extra_whitespaces",
+                "repeated spaces become one, and spaces at the end are removed",
+            ),
         ):
             if v.flags[flag] and normalized:
                 yield f"{flag}: {what}"

@@ -180,4 +180,6 @@ def _tokens(v: Vocabulary, tokens: _Tokens, text: bytes, row: _Row) -> Iterator[
         yield v.token(row.id, "best path", score=score, total=-row.cost / _UNIT)
         return
     for byte in text:
-        yield v.token(tokens.bytes[byte], "byte", why="no token holds this character better")
+        yield v.token(
+            tokens.bytes[byte], "byte", why="no token with a better score contains this character"
+        )

@@ -27,7 +27,9 @@ def rwkv_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
     while at < len(text):
         id = longest.find(text, at)
         if id is None:
-            tokens.append(v.token(v.unknown, "unknown", why=f"no token begins {text[at]:02X}"))
+            tokens.append(
+                v.token(v.unknown, "unknown", why=f"no token starts with the byte {text[at]:02X}")
+            )
             at += 1
         else:
             tokens.append(v.token(id, "longest match"))

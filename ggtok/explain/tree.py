@@ -36,15 +36,17 @@ def _bpe(v: Vocabulary, id: int, stored: bytes) -> MergeTree:
     word = bpe.from_stored(v, stored)
     symbols: list[bytes] = []
     if word is None:
-        notes.append("it has a character that stands for no byte, so no text is merged to it")
+        notes.append(
+            "it contains a character that stands for no byte, so merging never produces it"
+        )
     elif bpe.is_raw(v) and not _is_utf8(word):
-        notes.append("it isn't UTF-8, as the characters that merging begins with are")
+        notes.append("it isn't UTF-8, but merging starts from whole characters")
     else:
         symbols = bpe.first_symbols(v, stored)
         cuts = pretok.words(v, word.decode()) if _is_utf8(word) else []
         if len(cuts) > 1:
             pieces = " | ".join(repr(cut.text) for cut in cuts)
-            notes.append(f"where it stands alone, the pre-tokenizer cuts it: {pieces}")
+            notes.append(f"on its own, it is split by the pre-tokenizer: {pieces}")
     merges, left = bpe.merge(v, symbols)
     splits = ((stored[:i], stored[i:]) for i in range(1, len(stored)))
     pairs = [
@@ -107,12 +109,12 @@ def _notes(v: Vocabulary, id: int) -> Iterator[str]:
     """Remarks about other ways to the token."""
     attr = v.attrs[id]
     if attr & TokenAttr.CONTROL:
-        yield "a control token: found before any merge where control tokens are parsed"
+        yield "a control token: parsed before any merge, if control tokens are parsed"
     if attr & TokenAttr.USER_DEFINED:
-        yield "a user-defined token: found in all texts before any merge"
+        yield "a user-defined token: always parsed, before any merge"
     if attr & TokenAttr.UNKNOWN:
         yield "the unknown token"
     if attr & TokenAttr.BYTE:
-        yield "a byte token: given for a byte of text that is part of no other token"
+        yield "a byte token: used for a byte of text that isn't part of another token"
     if v.find(v.text(id)) != id:
-        yield "it is looked up by another text: a k-mer between <dna> and </dna>"
+        yield "it is a k-mer, which is only used between <dna> and </dna>"

@@ -183,7 +183,7 @@ def _path(v: Vocabulary, best: list[_Best]) -> list[Token]:
         unknown = b.id == v.unknown
         if not (was_unknown and unknown):
             score = b.total - best[at - b.size].total
-            why = "neighbours that are unknown are one token" if unknown else ""
+            why = "consecutive unknown characters become one token" if unknown else ""
             how = "unknown" if unknown else "best path"
             tokens.append(v.token(b.id, how, score=score, total=b.total, why=why))
         if b.size in (0, at):

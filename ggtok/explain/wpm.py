@@ -78,7 +78,7 @@ def _tokens(v: Vocabulary, word: bytes) -> list[Token]:
         id = v.keep(LongestMatch, lambda: LongestMatch(v.texts)).find(word, at)
         if id is None:
             rest = text_of(word[at:])
-            why = f"no token begins {rest!r}, so the word is unknown as a whole"
+            why = f"no token matches at {rest!r}, so the whole word is unknown"
             return [v.token(v.unknown, "unknown", why=why)]
         tokens.append(v.token(id, "longest match"))
         at += len(v.text(id))

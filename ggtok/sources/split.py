@@ -39,7 +39,7 @@ def first_shard(path: str) -> str:
     name = first(path)
     if name != path and os.path.exists(path) and not os.path.exists(name):
         raise not_found(
-            f"{shown(path)}: the first file of a split model holds the vocabulary, and "
+            f"{shown(path)}: the first file of a split model has the vocabulary, but "
             f"{shown(name)} is missing"
         )
     return name

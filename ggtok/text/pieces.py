@@ -21,7 +21,7 @@ def vocab_bytes(loaded: Loaded, special: str) -> list[bytes]:
 
 def with_prefix(loaded: Loaded, prefix: object) -> list[int]:
     if isinstance(prefix, str):
-        raise InvalidTypeError("prefix must be bytes, not str: give prefix.encode()")
+        raise InvalidTypeError("prefix must be bytes, not str: pass prefix.encode()")
     begin = byte_view(prefix, "prefix must be bytes").tobytes()
     pieces, ids = _sorted(loaded)
     # The end of the range: the smallest bytes greater than all that begin with the prefix. Drop

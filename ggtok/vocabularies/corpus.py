@@ -160,7 +160,7 @@ def _is_valid(line: bytes) -> bool:
 
 
 def _too_long(name: str, what: str) -> InvalidValueError:
-    return InvalidValueError(f"{name}: {what} more than {MAX_TEXT} bytes: give it in parts")
+    return InvalidValueError(f"{name}: {what} more than {MAX_TEXT} bytes: pass it in parts")
 
 
 def _whole(blocks: Iterable[bytes], name: str) -> Iterator[Text]:

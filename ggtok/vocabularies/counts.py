@@ -219,7 +219,7 @@ class WordCounts:
         if not isinstance(n, int) or not isinstance(size, int) or n < 0:
             raise ValueError("the header's numbers can't be read")
         if len(data) - end != 16 * n + size:
-            raise ValueError("its length isn't what its header says")
+            raise ValueError("its length doesn't match its header")
         if about["model"] not in ("bpe", "spm"):
             raise ValueError(f"its model is {about['model']!r}")
         ends = np.frombuffer(data, "<u8", n, end).astype(np.uint64)

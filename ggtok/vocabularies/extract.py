@@ -89,7 +89,7 @@ def metadata_of(source: str) -> tuple[str | None, bytes]:
 def _check_shards(path: str, out: str) -> None:
     ours, other = shard(os.path.realpath(path)), shard(os.path.realpath(out))
     if ours and other and (ours[0], ours[2]) == (other[0], other[2]):
-        raise InvalidValueError(f"{out} is the source itself: give another name")
+        raise InvalidValueError(f"{out} is the source itself: choose another name")
 
 
 def vocabulary_only(metadata: bytes) -> bytes:

@@ -129,12 +129,12 @@ def test_white_space_that_special_tokens_take(tmp_path: Path) -> None:
     tok = ggtok.load(gguf.write(tmp_path / "strip.gguf"))
     found = tok.explain("a \n<mask> b", add_special=False, parse_special=True)
     assert [(f.begin, f.end) for f in found.fragments] == [(0, 1), (1, 9), (9, 11)]
-    assert "LSTRIP: it takes 2 bytes" in found.fragments[1].notes[0]
+    assert "LSTRIP: it strips 2 bytes" in found.fragments[1].notes[0]
 
 
 def test_notes(load_fixture: Load) -> None:
     (fragment,) = load_fixture("bpe-gpt2").explain(b"a\xff", add_special=False).fragments
-    assert fragment.notes == ["1 of its bytes are no UTF-8: each becomes U+FFFD"]
+    assert fragment.notes == ["1 of its bytes aren't UTF-8: each becomes U+FFFD"]
     assert (fragment.text, fragment.normalized) == ("a\udcff", "a\ufffd")
     assert load_fixture("bpe-gpt2").explain("").fragments == []
 
