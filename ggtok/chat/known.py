@@ -52,29 +52,29 @@ def following(
     if not prompt.text.startswith(beginning.text):
         raise TemplateError(_difference(beginning.text, prompt.text))
     flags = encode.FLAGS[user_defined] & ~ADD_SPECIAL | CONTINUATION
-    said = beginning.said()
-    behind = beginning.rest(said)
-    added, last, end = _closing(loaded, ids, behind, flags)
-    rest = prompt.rest(said + end)
+    said_end = beginning.end_of_conversation()
+    tail = beginning.rest(said_end)
+    added, last, end = _closing(loaded, ids, tail, flags)
+    rest = prompt.rest(said_end + end)
     if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
         rest = rest.rest(len(rest.text) - len(rest.text.lstrip(_SPACES)))
     return added + loaded.native.encode_ranges(rest.text, flags, encode.ranges(rest, trusted))
 
 
 def _closing(
-    loaded: Loaded, ids: list[int], behind: Prompt, flags: int
+    loaded: Loaded, ids: list[int], tail: Prompt, flags: int
 ) -> tuple[list[int], int | None, int]:
     """How the last known message is closed.
 
     Returns the ids to add, the id of the closing token (None: there is none), and the position
-    after it, in characters of `behind`.
+    after it, in characters of `tail`.
 
     A template may write several control tokens after a message. If `ids` end with one of them,
     the message is already closed by it. Otherwise the first of them that ends generation closes
     the message, or else the last one.
     """
-    found, parts = loaded.native.encode_parts(behind.text, flags, list(behind.ranges))
-    data = behind.text.encode()
+    found, parts = loaded.native.encode_parts(tail.text, flags, list(tail.ranges))
+    data = tail.text.encode()
     closing = [
         (found[first], len(data[: pos + n].decode()))
         for pos, n, first, _, special in parts

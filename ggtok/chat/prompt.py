@@ -91,7 +91,7 @@ class Prompt:
         end = _size(text)
         return Prompt(text, _within(self.ranges, 0, end), _within(self.generated, 0, end))
 
-    def said(self) -> int:
+    def end_of_conversation(self) -> int:
         """The number of characters up to the last one that isn't the template's own."""
         data = self.text.encode()
         end = len(data)
