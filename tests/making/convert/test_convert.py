@@ -171,7 +171,7 @@ def test_special_tokens_flags_and_templates(tmp_path: Path) -> None:
     assert (v.types[900], v.types[901]) == (spelling.USER_DEFINED, spelling.UNUSED)
     assert v.texts[901] == b"[PAD901]"
     assert "1 added tokens such as '<tool>' have other ids than the file says" in str(v.report)
-    assert "ids that have no token" in str(v.report)
+    assert "ids without a token" in str(v.report)
     tok = v.tokenizer()
     assert tok.encode("a") == [1, *tok.encode("a", add_special=False), 0]
     sources.write(tmp_path / "chat_template.jinja", "c")
@@ -187,7 +187,7 @@ def test_transformers_classes_go_by_their_configuration(tmp_path: Path) -> None:
     sources.write(tmp_path / "tokenizer_config.json", {**config, "add_bos_token": True})
     v = ggtok.convert(tmp_path)
     assert v.flags["add_bos"] and v.special_ids == {"bos": 1, "eos": 1}
-    assert "LlamaTokenizerFast went by" in str(v.report)
+    assert "LlamaTokenizerFast followed" in str(v.report)
     assert "has no EOS" in str(v.report)
 
 

@@ -52,7 +52,7 @@ JSON: dict[str, tuple[Any, str]] = {
     "no model": ("{}", "model: is null, should be an object"),
     "a model of another kind": (
         changed("model", value={"type": "WordLevel"}),
-        "'WordLevel' is none",
+        "doesn't support 'WordLevel'",
     ),
     "a negative id": (changed("model", "vocab", "a", value=-1), "-1 is not a token id"),
     "a huge id": (changed("model", "vocab", "a", value=1 << 40), "is not a token id"),
@@ -82,7 +82,7 @@ JSON: dict[str, tuple[Any, str]] = {
         changed("model", "unk_token", value=["a"]),
         "model.unk_token: is an array, should be a string",
     ),
-    "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "there twice"),
+    "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "occurs twice"),
     "added without id": (
         changed("added_tokens", 1, "id", value=None),
         "added_tokens[1].id: is null",
@@ -333,7 +333,7 @@ RWKV = {
     "no length": (b"1 'a'\n", "not an id, a literal and a length"),
     "another length": (b"1 'a' 2\n", "has 1 bytes, but the line says 2"),
     "an empty token": (b"1 '' 0\n", "the token is empty"),
-    "an escape": (b"1 '\\xZZ' 1\n", "no literal"),
+    "an escape": (b"1 '\\xZZ' 1\n", "is not a literal"),
     "an id twice": (b"1 'a' 1\n1 'b' 1\n", "the id 1 occurs twice"),
     "not UTF-8": (b"\xff", "not UTF-8 at byte 0"),
 }

@@ -107,7 +107,7 @@ def test_steps_of_tokenizers_own(tmp_path: Path) -> None:
         ggtok.convert(path)
     steps[3]["pattern"] = {"String": "x"}
     sources.write(path, sources.bpe(pre_tokenizer=whole))
-    with pytest.raises(ggtok.UnknownPreTokenizerError, match="has Split: none of"):
+    with pytest.raises(ggtok.UnknownPreTokenizerError, match="has Split: no pre-tokenizer of"):
         ggtok.convert(path)
 
 
