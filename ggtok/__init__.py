@@ -5,8 +5,8 @@
     >>> ids = tok.encode("Hello, world")
     >>> tok.decode(ids)
 
-:func:`load` reads the vocabulary out of a GGUF file; the :class:`Tokenizer` it
-gives turns text into the ids that llama.cpp gives, and back.
+:func:`load` reads the vocabulary of a GGUF file. The :class:`Tokenizer` that it returns encodes
+text to the same ids as llama.cpp, and decodes ids to text.
 """
 
 from ggtok._version import __version__
@@ -33,7 +33,7 @@ from ggtok.text.chunk import Chunk
 from ggtok.text.stream_decoder import StreamDecoder
 from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
-TYPE_CHECKING = False  # importing typing takes longer than all the rest
+TYPE_CHECKING = False  # importing typing takes longer than importing the rest of ggtok
 if TYPE_CHECKING:
     from ggtok.corpora.summary import EncodeProgress, Summary
     from ggtok.inspect.doctor.codes import Finding
@@ -88,8 +88,8 @@ __all__ = [
     "vocabulary",
 ]
 
-# Imported when first used: most programs make no vocabularies and encode no files.
-_LATER = {
+# Imported lazily, because most programs don't use them.
+_LAZY = {
     "ConversionReport": "vocabularies.report",
     "EncodeProgress": "corpora.summary",
     "Finding": "inspect.doctor.codes",
@@ -109,14 +109,14 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module 'ggtok' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"ggtok.{_LATER[name]}"), name)
+    value = getattr(import_module(f"ggtok.{_LAZY[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LAZY})

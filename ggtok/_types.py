@@ -1,8 +1,9 @@
-"""The types that annotations name, each imported when somebody asks for it.
+"""The types used in annotations, imported lazily.
 
-Annotations here are text (``types.Text``): type checkers read it, and
-``typing.get_type_hints`` evaluates it. Importing ``typing`` takes longer than the rest of
-``import ggtok``, and NumPy many times that, so nothing imports either for annotations alone.
+Annotations in this package are strings (``types.Text``), which type checkers read and
+``typing.get_type_hints`` evaluates. Importing ``typing`` takes longer than the rest of
+``import ggtok``, and importing NumPy many times longer, so no module imports either of them for
+annotations alone.
 """
 
 TYPE_CHECKING = False
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
     from ggtok.sources.found import Source as Source
 
     class ArrowStream(Protocol):
-        """What exports a stream of Arrow data: pyarrow, polars, pandas, duckdb and others."""
+        """An object that exports a stream of Arrow data: pyarrow, polars, pandas, duckdb..."""
 
         def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
     class ArrowArray(Protocol):
-        """What exports an array of Arrow data."""
+        """An object that exports an array of Arrow data."""
 
         def __arrow_c_array__(
             self, requested_schema: object | None = None
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     Like: TypeAlias = Literal["llama.cpp", "transformers"]
 
     class Model(Protocol):
-        """A pydantic model, or another object that tells its fields."""
+        """A pydantic model, or another object with ``model_dump``."""
 
         def model_dump(self) -> dict[str, Any]: ...
 
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 else:
 
     class _InstanceOf:
-        """Tells pydantic to check for this class, which it can't do on its own."""
+        """Makes pydantic check with ``isinstance(value, cls)``."""
 
         def __init__(self, cls: type) -> None:
             self.cls = cls

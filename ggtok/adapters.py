@@ -1,9 +1,9 @@
 """Vocabularies for other libraries: constrained decoding, and llama-cpp-python.
 
-llguidance, xgrammar and Outlines tell which tokens a grammar allows next. They need the bytes
-that each token prints, and which ids never stand for text: :attr:`ggtok.Tokenizer.special_ids`,
-the ids that end generation among them. What they allow inside a JSON string, say, is never one of
-those. Each function imports its library when it is called.
+llguidance, xgrammar and Outlines compute which tokens a grammar allows next. They need each
+token's piece (its bytes), and the ids that never stand for text, which include the ids that end
+generation (:attr:`ggtok.Tokenizer.special_ids`). A grammar never allows these as text, for
+example inside a JSON string. Each function imports its library when it is called.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ __all__ = [
     "xgrammar_tokenizer_info",
 ]
 
-# Texts that a vocabulary must be able to spell, or what a grammar forces can't be encoded.
+# A vocabulary that doesn't encode these exactly can't encode text that a grammar forces.
 _PROBES = b"a", b" a", b"a  b", b'{"key": [1, -2.5e3, true, null]}', b"\n\t\n"
 
 
 def llguidance_tokenizer(tok: Tokenizer, *, also_special: Iterable[SupportsIndex] = ()) -> Any:
     """An ``llguidance.LLTokenizer`` of this vocabulary; needs ``ggtok[llguidance]``.
 
-    llguidance encodes text that a grammar forces. It gets the ids that the text has in the
-    midst of others: without BOS and without a space prefix, and none of a special token.
+    llguidance encodes text that a grammar forces. Such text is encoded as in the middle of a
+    longer text: without BOS, without a space prefix, and without special tokens.
 
     Args:
-        tok: the tokenizer, which the result keeps.
-        also_special: more ids that never stand for text, such as user-defined ``<think>``;
-            a grammar names a special token by its text.
+        tok: the tokenizer. The result keeps a reference to it.
+        also_special: more ids that never stand for text, such as the user-defined ``<think>``.
+            A grammar refers to a special token by its text.
 
     Raises:
         MissingExtraError: llguidance isn't installed.
-        VocabError: the vocabulary has no token that ends generation, or can't spell text:
-            WPM, and UGM that changes white space.
-        TokenIdError: ``also_special`` has what is no id.
+        VocabError: the vocabulary has no token that ends generation, or can't encode all text
+            exactly (WPM; UGM that changes white space).
+        TokenIdError: an id of ``also_special`` is outside the vocabulary.
     """
     special = _special(tok, also_special)
     ends = _ends(tok)
@@ -71,51 +71,51 @@ def llguidance_tokenizer(tok: Tokenizer, *, also_special: Iterable[SupportsIndex
 
 
 class _ForLLGuidance:
-    """What llguidance.TokenizerWrapper asks of a tokenizer."""
+    """The interface that llguidance.TokenizerWrapper needs."""
 
     def __init__(self, tok: Tokenizer, end: int, special: frozenset[int]) -> None:
         self.eos_token_id = end
         self.bos_token_id = tok.bos_id
-        # Special ones with their text, by which a grammar names them.
+        # With the texts of special tokens: grammars refer to them by text.
         self.tokens = tok.vocab_bytes("keep")
         self.special_token_ids = sorted(special)
         self._tok = tok
 
     def __call__(self, text: bytes) -> list[int]:
-        """The ids that a text has in the midst of others, none of them special.
+        """The ids of a text inside a longer text, without special tokens.
 
-        User-defined tokens are found in it as anywhere, unless the space prefix of what comes
-        after one (SPM's) would be text that nobody forced.
+        User-defined tokens are parsed, unless SPM would insert a space after one, which the
+        grammar didn't force.
         """
-        spelt = b""
+        decoded = b""
         for flags in (
             NOT_FIRST_BLOCK | NOT_LAST_BLOCK,
             NOT_FIRST_BLOCK | NOT_LAST_BLOCK | PLAIN_USER_DEFINED,
         ):
             ids = self._tok._native.encode_ranges(text, flags, ())
-            spelt = b"".join([self.tokens[id] for id in ids])
-            if spelt == text:
+            decoded = b"".join([self.tokens[id] for id in ids])
+            if decoded == text:
                 return ids
         raise InvalidValueError(
-            f"what a grammar forces must be encoded exactly, but {text!r} becomes tokens of "
-            f"{spelt!r}"
+            f"text that a grammar forces must be encoded exactly, but {text!r} encodes to tokens "
+            f"of {decoded!r}"
         )
 
 
 def xgrammar_tokenizer_info(tok: Tokenizer, *, also_special: Iterable[SupportsIndex] = ()) -> Any:
     """An ``xgrammar.TokenizerInfo`` of this vocabulary; needs ``ggtok[xgrammar]``.
 
-    Special tokens have no bytes there: that alone makes xgrammar never take one for text. Those
-    that end generation are its stop tokens. xgrammar imports torch and transformers.
+    Special tokens get empty pieces, so xgrammar never allows them as text. Tokens that end
+    generation become its stop tokens. xgrammar imports torch and transformers.
 
     Args:
         tok: the tokenizer.
-        also_special: more ids that never stand for text, such as user-defined ``<think>``.
+        also_special: more ids that never stand for text, such as the user-defined ``<think>``.
 
     Raises:
-        MissingExtraError: xgrammar, or what it needs, isn't installed.
+        MissingExtraError: xgrammar, or a package that it needs, isn't installed.
         VocabError: the vocabulary has no token that ends generation.
-        TokenIdError: ``also_special`` has what is no id.
+        TokenIdError: an id of ``also_special`` is outside the vocabulary.
     """
     pieces, ends = _blanked(tok, also_special), _ends(tok)
     xgrammar = _imported("xgrammar", "xgrammar")
@@ -134,17 +134,16 @@ def outlines_vocabulary(
 
     Args:
         tok: the tokenizer.
-        eos_id: the one token that ends generation there: the library knows no more than one.
-            Default: :attr:`ggtok.Tokenizer.eos_id`. A chat model mostly ends its turn by
-            :attr:`ggtok.Tokenizer.eot_id`. The vocabulary's other such tokens are never
-            allowed.
-        also_special: more ids that never stand for text, such as user-defined ``<think>``.
+        eos_id: the token that ends generation; Outlines supports only one. The default is
+            :attr:`ggtok.Tokenizer.eos_id`. Most chat models end their turn with
+            :attr:`ggtok.Tokenizer.eot_id`. Other tokens that end generation are never allowed.
+        also_special: more ids that never stand for text, such as the user-defined ``<think>``.
 
     Raises:
         MissingExtraError: outlines_core isn't installed.
         VocabError: the vocabulary has no token that ends generation.
         InvalidValueError: ``eos_id`` isn't one of :attr:`ggtok.Tokenizer.eog_ids`.
-        TokenIdError: ``also_special`` has what is no id.
+        TokenIdError: an id of ``also_special`` is outside the vocabulary.
     """
     pieces, ends = _blanked(tok, also_special), _ends(tok)
     end = ends[0] if eos_id is None else index(eos_id, "eos_id")
@@ -162,9 +161,9 @@ def outlines_vocabulary(
 class LlamaCppTokenizer:
     """A tokenizer for llama-cpp-python: ``llama_cpp.Llama(..., tokenizer=LlamaCppTokenizer(tok))``.
 
-    The interface of its ``BaseLlamaTokenizer``, as its ``LlamaTokenizer`` fills it. Needs no
-    package; where llama_cpp is imported before, instances count as its tokenizers. Any number of
-    threads may use one.
+    Implements the interface ``BaseLlamaTokenizer`` like llama-cpp-python's ``LlamaTokenizer``.
+    Needs no package. If llama_cpp is already imported, the class is registered as a subclass of
+    that interface. Any number of threads may use an instance.
     """
 
     def __init__(self, tok: Tokenizer) -> None:
@@ -179,8 +178,8 @@ class LlamaCppTokenizer:
 
         Args:
             text: UTF-8, possibly malformed.
-            add_bos: add what the vocabulary's flags ask for: BOS, and also EOS.
-            special: the text of a control token becomes that token.
+            add_bos: add the tokens that the vocabulary's flags ask for, EOS as well as BOS.
+            special: parse the texts of control tokens as those tokens.
         """
         flags = {
             "add_special": truth(add_bos, "add_bos"),
@@ -194,14 +193,14 @@ class LlamaCppTokenizer:
         prev_tokens: Iterable[SupportsIndex] | None = None,
         special: bool = False,
     ) -> bytes:
-        """The pieces of these tokens, without one space at the start if BOS is the first.
+        """The joined pieces of some tokens, without one leading space if the first is BOS.
 
-        Not what :meth:`ggtok.Tokenizer.decode_bytes` gives, which is llama_detokenize.
+        Differs from :meth:`ggtok.Tokenizer.decode_bytes`, which is llama_detokenize.
 
         Args:
             tokens: ids.
-            prev_tokens: ignored, as llama-cpp-python's own ignores it.
-            special: give control tokens as their text; off, they give nothing.
+            prev_tokens: ignored, as in llama-cpp-python's own tokenizer.
+            special: write control tokens as their text. If false, they produce no text.
 
         Raises:
             TokenIdError: an id is outside the vocabulary.
@@ -214,17 +213,17 @@ class LlamaCppTokenizer:
         return text
 
     def encode(self, text: str, add_bos: bool = True, special: bool = True) -> list[int]:
-        """:meth:`tokenize` of a ``str``; what is no UTF-8 in it is dropped."""
+        """:meth:`tokenize` a ``str``. Lone surrogates are dropped."""
         if not isinstance(text, str):
             raise InvalidTypeError(f"text must be str, not {type(text).__name__}")
         return self.tokenize(text.encode("utf-8", "ignore"), add_bos, special)
 
     def decode(self, tokens: Iterable[SupportsIndex]) -> str:
-        """:meth:`detokenize` as a ``str``; what is no UTF-8 is dropped."""
+        """:meth:`detokenize` to a ``str``. Bytes that aren't UTF-8 are dropped."""
         return self.detokenize(tokens).decode("utf-8", "ignore")
 
     def _piece(self, id: int, special: bool) -> bytes:
-        # llama-cpp-python asks for the whole answer again at each token.
+        # Cached, because llama-cpp-python detokenizes the whole answer after each token.
         piece = self._pieces.get((id, special))
         if piece is None:
             piece = self._tok.token_to_piece(id, special=special)
@@ -244,12 +243,12 @@ def _special(tok: Tokenizer, also: Iterable[SupportsIndex]) -> frozenset[int]:
     more = [index(id, "an id of also_special") for id in iterated(also, what)]
     for id in more:
         if not 0 <= id < tok.n_tokens:
-            raise TokenIdError(f"also_special has {id}, but ids are from 0 to {tok.n_tokens - 1}")
+            raise TokenIdError(f"also_special has {id}, but ids are 0 to {tok.n_tokens - 1}")
     return tok.special_ids.union(more)
 
 
 def _blanked(tok: Tokenizer, also: Iterable[SupportsIndex]) -> list[bytes]:
-    """Every token's bytes; a special one's are none."""
+    """The pieces of all tokens; those of special tokens are empty."""
     more = _special(tok, also)
     pieces = tok.vocab_bytes()
     for id in more:

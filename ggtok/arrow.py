@@ -1,4 +1,4 @@
-"""Arrow data in and out, by its PyCapsule interface: no Arrow library is needed."""
+"""Arrow data as input and output, through the PyCapsule interface. Needs no Arrow library."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ __all__ = ["ArrowIds"]
 
 
 class ArrowIds:
-    """What :meth:`ggtok.Tokenizer.encode_batch_arrow` gives: an Arrow array of ids.
+    """An Arrow array of ids, as :meth:`ggtok.Tokenizer.encode_batch_arrow` returns it.
 
-    Its type is ``large_list<int32>``; the ids of a null are null. Whatever takes Arrow data
-    takes it without a copy: ``pyarrow.array(ids)``, ``polars.Series(ids)``,
-    ``nanoarrow.Array(ids)``. It never changes, may be exported any number of times, by any
-    thread, and outlives the tokenizer.
+    Its type is ``large_list<int32>``, and the element of a null text is null. Arrow libraries
+    import it without a copy: ``pyarrow.array(ids)``, ``polars.Series(ids)``,
+    ``nanoarrow.Array(ids)``. It is immutable, can be exported any number of times by any
+    thread, and stays valid after the tokenizer is freed.
     """
 
     __slots__ = ("_ids", "_n", "_null_count")
 
     def __init__(self, ids: object) -> None:
-        # Private: what encode_batch of entry.c gives.
+        # Private: `ids` is the result of encode_batch in entry.c.
         self._ids = ids
         self._n, self._null_count = arrow.sizes(ids)
 
     @property
     def null_count(self) -> int:
-        """How many of the texts are null."""
+        """The number of null texts."""
         return self._null_count
 
     def __len__(self) -> int:
@@ -44,22 +44,24 @@ class ArrowIds:
         )
 
     def __arrow_c_schema__(self) -> object:
-        """The type: a capsule "arrow_schema"."""
+        """The type, in a capsule named "arrow_schema"."""
         return arrow.schema()
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The type and the array: capsules "arrow_schema" and "arrow_array".
+        """The type and the array, in capsules named "arrow_schema" and "arrow_array".
 
         Args:
-            requested_schema: ignored, as the interface allows: there is one type.
+            requested_schema: ignored, as the interface allows, because there is only one type.
         """
         return arrow.schema(), arrow.export(self._ids)
 
 
 class Texts:
-    """The texts of an Arrow column, for one call of the C function that encodes them.
+    """The texts of an Arrow column, for one call of encode_batch in entry.c.
 
-    texts: what encode_batch of entry.c takes; first_null: the first row that is null, or None.
+    Attributes:
+        texts: the argument for encode_batch.
+        first_null: the index of the first null row, or None.
     """
 
     __slots__ = ("first_null", "texts")
@@ -68,7 +70,7 @@ class Texts:
         self.texts, _, self.first_null = arrow.read(first, second)
 
     def without_nulls(self) -> object:
-        """`texts`, or an error that names a null."""
+        """`texts`. Raises InvalidValueError if a row is null."""
         if self.first_null is None:
             return self.texts
         raise InvalidValueError(
@@ -78,10 +80,10 @@ class Texts:
 
 
 def exported(texts: Any) -> Texts | None:
-    """The texts of what exports Arrow data, or None.
+    """The texts of an object that exports Arrow data.
 
-    Something that is iterable and lacks the package that would export it (pandas without
-    pyarrow) is left to be iterated.
+    None: the object can't export because a package is missing (pandas without pyarrow), but it
+    is iterable, so the caller can iterate over it.
     """
     stream = hasattr(texts, "__arrow_c_stream__")
     name = "__arrow_c_stream__" if stream else "__arrow_c_array__"
@@ -100,11 +102,13 @@ def exported(texts: Any) -> Texts | None:
         return Texts(first, second)
     except GGTokError:
         raise
-    except (TypeError, ValueError) as e:  # no such capsule, or of another name
-        raise InvalidTypeError(f"texts: {name} gave no capsule of Arrow data: {e}") from None
+    except (TypeError, ValueError) as e:  # not a capsule, or a capsule with another name
+        raise InvalidTypeError(f"texts: {name} returned no Arrow capsule: {e}") from None
 
 
 def _pair(capsules: object) -> tuple[object, object]:
     if isinstance(capsules, tuple) and len(capsules) == 2 and capsules[1] is not None:
         return capsules
-    raise InvalidTypeError("texts: __arrow_c_array__ must give two capsules, a schema and an array")
+    raise InvalidTypeError(
+        "texts: __arrow_c_array__ must return two capsules, a schema and an array"
+    )

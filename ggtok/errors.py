@@ -1,8 +1,8 @@
 """The exceptions that ggtok raises.
 
-Each is a :class:`GGTokError`, and most are also the built-in exception that a caller
-would expect (``ValueError``, ``IndexError``, ``TypeError``, ``OSError``,
-``MemoryError``), so that either can be caught.
+All are subclasses of :class:`GGTokError`. Most are also subclasses of the matching built-in
+exception (``ValueError``, ``IndexError``, ``TypeError``, ``OSError``, ``MemoryError``), so
+callers can catch either.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class _FileContentsError(GGTokError):
     """An error in a file's contents.
 
     Attributes:
-        key: the GGUF key concerned, or None.
-        offset: where in the file, in bytes from its start, or None.
+        key: the GGUF key that the error is about, or None.
+        offset: the position in the file, in bytes from its start, or None.
     """
 
     def __init__(self, message: str, *, key: str | None = None, offset: int | None = None) -> None:
@@ -65,19 +65,19 @@ def _rebuild(
 
 
 class GGUFError(_FileContentsError):
-    """Not a GGUF file, or one that is malformed or cut off; ``key`` and ``offset`` say where."""
+    """A file isn't GGUF, is malformed or is cut off; ``key`` and ``offset`` say where."""
 
 
 class VocabError(_FileContentsError):
-    """The file is well formed, but its vocabulary is faulty, or can't do what was asked."""
+    """A file's vocabulary is faulty, or doesn't support the operation."""
 
 
 class UnknownPreTokenizerError(VocabError):
     """``tokenizer.ggml.pre``, or the argument ``pre``, is a name that ggtok doesn't know.
 
     Attributes:
-        name: that name, or None.
-        suggestions: the known names that are most like it, the most alike first.
+        name: the unknown name, or None.
+        suggestions: the most similar known names, most similar first.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ArgumentError(GGTokError):
 
 
 class InvalidValueError(ArgumentError, ValueError):
-    """An argument has a value that is not allowed."""
+    """An argument has an invalid value."""
 
 
 class InvalidTypeError(ArgumentError, TypeError):
@@ -114,7 +114,7 @@ class TextEncodeError(ArgumentError, UnicodeEncodeError):
     """A ``str`` can't be encoded as UTF-8: ``start`` is the index of a lone surrogate.
 
     Attributes:
-        name: which argument it is: ``"text"``, or ``"texts[3]"`` of a batch.
+        name: the argument: ``"text"``, or ``"texts[3]"`` in a batch.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class TextEncodeError(ArgumentError, UnicodeEncodeError):
         self.name = name
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), self.args, self.__dict__  # tblib (Dask) trusts no inherited one
+        return type(self), self.args, self.__dict__  # tblib (Dask) ignores inherited __reduce__
 
     def __str__(self) -> str:
         code = ord(self.object[self.start])
@@ -142,17 +142,17 @@ class TextEncodeError(ArgumentError, UnicodeEncodeError):
 
 
 class TextDecodeError(GGTokError, UnicodeDecodeError):
-    """``decode(..., errors="strict")`` found bytes that are not UTF-8."""
+    """The bytes of ids aren't UTF-8, and ``errors="strict"``."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), self.args, self.__dict__  # as TextEncodeError's
+        return type(self), self.args, self.__dict__  # see TextEncodeError
 
 
 class DocumentError(GGTokError, ValueError):
-    """A document of a source is faulty, and ``errors="raise"``.
+    """A document of a source is faulty, and the call has ``errors="raise"``.
 
     Attributes:
-        path: the source.
+        path: the path of the source.
         kind: ``"invalid_utf8"``, ``"empty"``, ``"missing"`` or ``"malformed"``.
     """
 
@@ -166,15 +166,15 @@ class DocumentError(GGTokError, ValueError):
 
 
 class FileError(GGTokError, OSError):
-    """A file can't be opened or read; ``errno`` and ``filename``, where set, say why and which."""
+    """A file can't be opened, read or written; ``errno`` and ``filename`` are set if known."""
 
 
 class UnreachableError(FileError):
-    """A server can't be reached, is too slow, or fails midway."""
+    """A server can't be reached, is too slow, or fails during the transfer."""
 
 
 class _AlsoBuiltin(FileError):
-    """A FileError that is a narrower built-in exception, too. It shows as FileError."""
+    """A FileError that is also a subclass of OSError. Its name is shown as FileError."""
 
     def __init_subclass__(cls) -> None:
         cls.__name__ = cls.__qualname__ = "FileError"
@@ -205,7 +205,7 @@ class _FileIsADirectoryError(_AlsoBuiltin, IsADirectoryError):
 
 
 class MissingExtraError(GGTokError, ImportError):
-    """A package that isn't installed is needed; the message names the extra of ggtok's."""
+    """A required package isn't installed; the message names ggtok's extra that installs it."""
 
 
 class OutOfMemoryError(GGTokError, MemoryError):
@@ -220,7 +220,7 @@ class TemplateError(GGTokError, ValueError):
     """
 
     def __init__(self, message: str, line: int | None = None) -> None:
-        # The template's own words are in it.
+        # The message may contain text that the template wrote.
         super().__init__(shown(message), line)
         self.line = line
 
@@ -230,12 +230,12 @@ class TemplateError(GGTokError, ValueError):
 
 
 class VocabWarning(UserWarning):
-    """Something is odd in a vocabulary, and llama.cpp, too, only warns about it; or a folder of
-    sources holds links that lead nowhere."""
+    """Something in a vocabulary is unusual, but llama.cpp only warns about it, too; or a folder of
+    sources has broken links."""
 
 
 def not_found(message: str) -> FileError:
-    """A FileError that is also a FileNotFoundError, about more than one path."""
+    """A FileError that is also a FileNotFoundError, not about one particular path."""
     return _FileNotFoundError(message)
 
 
@@ -245,6 +245,6 @@ def not_permitted(message: str) -> FileError:
 
 
 def file_error(errno: int, reason: str, filename: str | bytes) -> FileError:
-    """The FileError that is also the OSError subclass which `errno` stands for."""
+    """A FileError that is also the subclass of OSError for `errno`."""
     cls = _ALSO.get(type(OSError(errno, reason)), FileError)
     return cls(errno, reason, filename)

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
         def __set__(self, instance: object, value: NoReturn) -> None: ...
 
 
-# The attributes of a Tokenizer; any others are a subclass's.
+# The instance attributes of Tokenizer. Any others belong to a subclass.
 _OWN = frozenset(("_encode", "_loaded", "_native"))
-_NOT_GIVEN: tuple[str, ...] = ("",)
-_CACHE_MAX = 29 << 20  # bytes, as ggtok.h says
+_MISSING: tuple[str, ...] = ("",)
+_CACHE_MAX = 29 << 20  # bytes; ggtok.h documents the same number
 
 
 if TYPE_CHECKING:
@@ -43,19 +43,22 @@ if TYPE_CHECKING:
         maxsize: int
         currsize: int
 
-else:  # NamedTuple's module takes longer to import than all the rest
+else:  # importing typing for NamedTuple takes longer than importing the rest of ggtok
     CacheInfo = namedtuple("CacheInfo", ("hits", "misses", "maxsize", "currsize"))  # noqa: PYI024
     CacheInfo.__annotations__ = dict.fromkeys(CacheInfo._fields, int)
 
-CacheInfo.__doc__ = """What :meth:`Tokenizer.cache_info` gives, like ``functools.lru_cache``'s.
+CacheInfo.__doc__ = """The result of :meth:`Tokenizer.cache_info`, as in ``functools.lru_cache``.
 
-hits: words, and parts of words, that were found; misses: those that had to be tokenized;
-maxsize: bytes that a thread's cache takes at most; currsize: bytes that all take now.
+Attributes:
+    hits: lookups of words, or parts of words, that the cache answered.
+    misses: lookups that it couldn't answer, so that the word was tokenized.
+    maxsize: the largest size of one thread's cache, in bytes.
+    currsize: the current size of all caches together, in bytes.
 """
 
 
 class _DefaultTrue(int):
-    """True as a default that can be told from a True that the caller passed."""
+    """A default of True that code can distinguish from a True that the caller passed."""
 
     def __repr__(self) -> str:
         return "True"
@@ -73,55 +76,54 @@ def load(
 ) -> Tokenizer:
     """Load the vocabulary of a GGUF file.
 
-    Only the file's metadata is read, never its tensors, so a file with weights
-    loads as fast as one without. Equals ``llama_model_load_from_file`` with
-    ``vocab_only``.
+    Reads only the file's metadata, never its tensors, so a file with weights loads as fast
+    as one without. Equals ``llama_model_load_from_file`` with ``vocab_only``.
 
     Args:
         source: one of
 
-            - a path; of the files of a split model, any (the first is read, which
-              alone holds the vocabulary);
-            - the bytes of a GGUF file, or at least of its metadata, in any bytes-like
-              object. The metadata of ``bytes`` is kept with the tokenizer, so that it can
-              be pickled. Of other memory (a ``bytearray``, an ``mmap``, a NumPy array) the
-              metadata is copied first, at most ``GGTOK_METADATA_LIMIT`` bytes of it, since
-              others may change such memory; nothing refers to it after the call;
-            - a file opened for reading bytes, read from its current position;
-            - a ``str`` that names no file: the name of a model, as ``user/repo[:quant]``,
-              ``hf://user/repo[@revision]/file.gguf``, ``https://...``,
-              ``ollama:name[:tag]`` or ``lmstudio:publisher/model``: see
+            - a path. For a split model, the path of any of its files: the first file,
+              which alone has the vocabulary, is read;
+            - a bytes-like object with a GGUF file, or at least its metadata. A tokenizer
+              loaded from ``bytes`` keeps the metadata, so it can be pickled. From other
+              memory (a ``bytearray``, an ``mmap``, a NumPy array), which others may change,
+              the metadata is copied first, up to ``GGTOK_METADATA_LIMIT`` bytes, and
+              nothing refers to that memory after the call;
+            - a file opened in binary mode, read from its current position;
+            - a ``str`` that isn't a file: the name of a model, such as
+              ``user/repo[:quant]``, ``hf://user/repo[@revision]/file.gguf``,
+              ``https://...``, ``ollama:name[:tag]`` or ``lmstudio:publisher/model``. See
               :mod:`ggtok.sources`.
-        pre: a pre-tokenizer name in place of the file's ``tokenizer.ggml.pre``.
+        pre: a pre-tokenizer name that replaces the file's ``tokenizer.ggml.pre``.
             BPE vocabularies only.
-        pre_patterns: regular expressions (of the ``regex`` package) that cut text
-            into words in place of the pre-tokenizer. The first cuts the text, the
-            second each of the pieces, and so on; what lies between matches is a
-            piece too. BPE vocabularies only.
-        overrides: values for scalar keys, in place of the file's or where it has none,
-            such as ``{"tokenizer.ggml.add_bos_token": False}``: llama.cpp's
-            ``kv_overrides`` (``--override-kv``). Keys and strings have at most 127
-            bytes; a value of another type than the key's is ignored with a warning.
-            :attr:`Tokenizer.metadata` still gives what the file says.
+        pre_patterns: regular expressions (syntax of the ``regex`` package) that split text
+            into words in place of the pre-tokenizer. The first splits the text, the second
+            splits each resulting piece, and so on. Text between matches is a piece, too.
+            BPE vocabularies only.
+        overrides: values that replace, or add, scalar keys of the file, such as
+            ``{"tokenizer.ggml.add_bos_token": False}``: llama.cpp's ``kv_overrides``
+            (``--override-kv``). Keys and string values have at most 127 bytes. A value of
+            another type than the key's is ignored with a warning.
+            :attr:`Tokenizer.metadata` still has the file's values.
 
     Raises:
         FileError: the file can't be read (also an ``OSError``, ``FileNotFoundError``...),
-            or no model of that name can be found or fetched.
+            or the named model can't be found or downloaded.
         MissingExtraError: the source needs a package that isn't installed (also an
             ``ImportError``).
-        GGUFError: not a GGUF file, or a malformed one.
+        GGUFError: the source isn't a GGUF file, or is malformed.
         VocabError: the vocabulary can't work; in particular
             UnknownPreTokenizerError: ggtok doesn't know the pre-tokenizer's name.
-        InvalidTypeError, InvalidValueError: an argument is of a wrong type or value.
+        InvalidTypeError, InvalidValueError: an argument has a wrong type or value.
 
     Warns:
-        VocabWarning: what llama.cpp warns of, too, when it loads the file; overrides of
-            tokenizer keys that nothing reads.
+        VocabWarning: llama.cpp warns about this when it loads the file, too; or an override
+            is for a tokenizer key that nothing reads.
     """
     patterns = None if pre_patterns is None else patterns_tuple(pre_patterns)
     tok = Tokenizer(source, pre, patterns, overrides)
-    for sentence in tok._native.warnings():
-        warnings.warn(sentence, VocabWarning, stacklevel=2)
+    for message in tok._native.warnings():
+        warnings.warn(message, VocabWarning, stacklevel=2)
     return tok
 
 
@@ -149,7 +151,7 @@ def _chat_call(
     add_generation_prompt: bool | None,
     *others: types.Any,
 ) -> tuple[types.Any, types.Any]:
-    """The module that answers chat calls, and their common arguments in the order of Options."""
+    """The chat module, imported lazily, and the arguments common to all chat calls."""
     from ggtok.chat import api, options
 
     generation = None if add_generation_prompt is DEFAULT_TRUE else add_generation_prompt
@@ -157,29 +159,29 @@ def _chat_call(
 
 
 class Tokenizer:
-    """The tokenizer of a GGUF file; :func:`load` makes them.
+    """The tokenizer of a GGUF file, created by :func:`load`.
 
-    It never changes, and any number of threads may use it at the same time. The GIL is
-    released for batches and for texts of 2048 bytes or more; shorter ones take less time
-    than releasing it. Signals are handled during long calls on the main thread, so that
-    Ctrl-C stops them. A tokenizer works after ``os.fork``, except in a signal handler that
-    forks during a batch: the child would wait for threads that it doesn't have.
+    A tokenizer is immutable, and any number of threads may use it at the same time. It
+    releases the GIL for batches and for texts of at least 2048 bytes; for shorter texts,
+    releasing it would take longer than encoding. Long calls on the main thread handle signals,
+    so Ctrl-C stops them. A tokenizer works after ``os.fork``, unless a signal handler forks
+    during a batch: the child would wait for threads that it doesn't have.
 
-    Tokenizers can be pickled, with ``pre``, ``pre_patterns`` and ``overrides``. The pickle of
-    one loaded from a path or by a model's name holds the absolute path or the name, and
-    unpickling loads that file again; of one loaded from ``bytes``, it holds the metadata. One
-    loaded from other memory can't be pickled.
+    Tokenizers can be pickled, including ``pre``, ``pre_patterns`` and ``overrides``. If the
+    tokenizer was loaded from a path or a model name, the pickle holds the absolute path or the
+    name, and unpickling loads the file again. If it was loaded from ``bytes``, the pickle holds
+    the metadata. A tokenizer loaded from other memory can't be pickled.
     """
 
     def __init__(
         self,
         source: object = None,
         pre: str | None = None,
-        patterns: tuple[str, ...] | None = _NOT_GIVEN,
+        patterns: tuple[str, ...] | None = _MISSING,
         overrides: Mapping[str, int | float | bool | str] | None = None,
     ) -> None:
-        # Private: use load(), whose arguments these are.
-        if patterns is _NOT_GIVEN:
+        # Private: call load(), which has the same arguments.
+        if patterns is _MISSING:
             raise InvalidTypeError("tokenizers are made by ggtok.load: ggtok.load(source)")
         self._loaded = Loaded(source, pre, patterns, overrides)
         self._native = self._loaded.native
@@ -195,28 +197,31 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         continuation: bool = False,
     ) -> list[int]:
-        """The ids of a text: ``llama_tokenize``.
+        """Encode a text to ids: ``llama_tokenize``.
 
         Args:
-            text: a ``str``, or a bytes-like object, taken as UTF-8 that may be malformed
-                (each bad byte is treated as llama.cpp treats it).
-            add_special: add the tokens that the vocabulary's flags ask for around
-                the text (BOS, EOS; CLS and SEP).
-            parse_special: where the text holds the text of a control token, such as
-                ``<|im_start|>``, give that token. Off, such text is plain text; only
-                user-defined tokens are found. A collection of texts or ids: only these
-                control (and unknown) tokens are found, and user-defined ones.
-            continuation: the text goes on after other tokens: nothing is added
-                (``add_special`` is ignored), and no space is put before the text. After a
-                special token inside the text a space is put as usual. Equals llama.cpp with
-                ``tokenizer.ggml.add_space_prefix`` false, where no special token is found.
+            text: a ``str``, or a bytes-like object with UTF-8. Malformed bytes are encoded as
+                llama.cpp encodes them.
+            add_special: add the tokens that the vocabulary's flags ask for (BOS, EOS; CLS and
+                SEP).
+            parse_special: if true, parse the texts of control tokens, such as
+                ``<|im_start|>``, as those tokens. If false, such text is plain text, and only
+                user-defined tokens are parsed. If a collection of texts or ids, parse only
+                these control (or unknown) tokens, and user-defined tokens.
+            continuation: the text continues a text that is already tokenized. No tokens are
+                added (``add_special`` is ignored), and no space is put before the text. After
+                a special token inside the text, a space is put as usual. Equals llama.cpp with
+                ``tokenizer.ggml.add_space_prefix`` false, if the text has no special token.
+
+        Returns:
+            The token ids, a list of ``int``.
 
         Raises:
-            TextEncodeError: a ``str`` with a lone surrogate.
+            TextEncodeError: the ``str`` contains a lone surrogate.
             InvalidTypeError: ``text`` is neither ``str`` nor bytes-like.
-            InvalidValueError: ``continuation``, but the vocabulary has no tokens for text that
-                goes on (WPM; UGM that removes white space); an entry of ``parse_special``
-                that is no special token, which the message names.
+            InvalidValueError: ``continuation`` is true, but the vocabulary can't continue a
+                text (WPM; UGM that removes white space); or an entry of ``parse_special``
+                isn't a special token (the message names it).
             VocabError: the vocabulary can't encode.
         """
         parse: object = parse_special
@@ -236,9 +241,10 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         continuation: bool = False,
     ) -> types.Int32Array:
-        """As :meth:`encode`; a NumPy array, int32, shape ``(n_tokens,)``.
+        """:meth:`encode` to a NumPy array, int32, of shape ``(n_tokens,)``.
 
-        Much faster than a list for large texts.
+        Much faster than a list for large texts. Arguments and errors are those of
+        :meth:`encode`.
         """
         encode = self._native.encode_array
         parse: object = parse_special
@@ -258,20 +264,23 @@ class Tokenizer:
         continuation: bool = False,
         threads: int = 0,
     ) -> list[list[int]]:
-        """:meth:`encode` for each text, on several threads.
+        """:meth:`encode` each of many texts, on several threads.
 
         Args:
-            texts: the texts, in an iterable or in a column of Arrow data (what has
-                ``__arrow_c_stream__`` or ``__arrow_c_array__``: see
-                :meth:`encode_batch_arrow`) without nulls. A single ``str`` is refused: it
-                would count as one text for each character.
+            texts: an iterable of texts, or a column of Arrow data without nulls (any object
+                with ``__arrow_c_stream__`` or ``__arrow_c_array__``; see
+                :meth:`encode_batch_arrow`). A single ``str`` is refused, because each of its
+                characters would be a text.
             add_special, parse_special, continuation: as for :meth:`encode`.
-            threads: how many threads to use; 0: one for each processor core that this
-                process may use.
+            threads: the number of threads. 0: one for each processor core that this process
+                may use.
+
+        Returns:
+            One list of ids for each text, in order.
 
         Raises:
             InvalidTypeError, InvalidValueError, TextEncodeError, VocabError: as for
-                :meth:`encode`; the message says which text (``texts[3]``).
+                :meth:`encode`; the message names the text (``texts[3]``).
         """
         flags = add_special, parse_special, continuation
         lists: list[list[int]] = batches.encode(self._native, texts, flags, threads)
@@ -289,8 +298,8 @@ class Tokenizer:
         """:meth:`encode_batch` into two arrays, in the layout of an Arrow list.
 
         Returns:
-            ``(ids, offsets)``: int32 of shape ``(total,)`` and int64 of shape
-            ``(n_texts + 1,)``; the i-th text's ids are
+            ``(ids, offsets)``: NumPy arrays, int32 of shape ``(n_ids,)`` and int64 of shape
+            ``(n_texts + 1,)``. The ids of the i-th text are
             ``ids[offsets[i]:offsets[i + 1]]``.
         """
         flags = add_special, parse_special, continuation
@@ -305,27 +314,28 @@ class Tokenizer:
         continuation: bool = False,
         threads: int = 0,
     ) -> types.ArrowIds:
-        """:meth:`encode_batch` from and to Arrow data, without an object for each text.
+        """:meth:`encode_batch` from and to Arrow data, without a Python object for each text.
 
         Args:
-            texts: what has ``__arrow_c_stream__`` or ``__arrow_c_array__``: arrays, chunked
-                arrays, Series, tables and record batches of one column. The column is of
-                strings or binaries (also large ones and views) or a dictionary of them, with
-                nulls or without. A stream is read to its end first. Or an iterable of texts.
+            texts: an object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: an array, a
+                chunked array, a Series, or a table or record batch of one column. The column
+                holds strings or binaries (also large ones and views), or is a dictionary of
+                them. It may have nulls. A stream is read to its end first. An iterable of
+                texts works, too.
             add_special, parse_special, continuation, threads: as for :meth:`encode_batch`.
 
         Returns:
-            What has ``__arrow_c_array__``: a ``large_list<int32>`` with an element for each
-            text, null for a null. Its consumers share the memory that the ids were written to.
+            An object with ``__arrow_c_array__``: a ``large_list<int32>`` with one element for
+            each text, and null for each null. Its consumers share the memory of the ids.
 
-        The texts are read where they are; each thread copies the one that it encodes, since
-        others may write to memory that isn't Python's. The interface doesn't tell the sizes of
-        an array's buffers, so a library that hands out too short ones can crash the process;
-        what else is malformed is found.
+        The texts aren't copied as a whole: each thread copies the text that it is encoding,
+        because other code may write to that memory. Arrow's interface has no buffer sizes, so
+        a library that exports a buffer that is too short can crash the process. Other
+        malformed data is detected.
 
         Raises:
-            InvalidTypeError: a column of another type, or more than one column.
-            InvalidValueError: malformed data, or the stream's own error.
+            InvalidTypeError: the column has another type, or there is more than one column.
+            InvalidValueError: the data is malformed, or the stream fails.
             TextEncodeError, VocabError: as for :meth:`encode_batch`.
         """
         from ggtok.arrow import ArrowIds
@@ -341,7 +351,10 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         continuation: bool = False,
     ) -> int:
-        """``len(encode(...))``, without making the list."""
+        """The number of ids: ``len(encode(...))`` without the list.
+
+        Arguments and errors are those of :meth:`encode`.
+        """
         parse: object = parse_special
         if parse is not False and parse is not True:
             parse = self._native.parsed(parse)
@@ -360,8 +373,10 @@ class Tokenizer:
         continuation: bool = False,
         threads: int = 0,
     ) -> list[int]:
-        """:meth:`count` for each text, on several threads. Arguments and errors are those of
-        :meth:`encode_batch`."""
+        """:meth:`count` for each of many texts, on several threads.
+
+        Arguments and errors are those of :meth:`encode_batch`.
+        """
         flags = add_special, parse_special, continuation
         return batches.count(self._native, texts, flags, threads)
 
@@ -374,31 +389,36 @@ class Tokenizer:
         continuation: bool = False,
         unit: types.Unit = "byte",
     ) -> tuple[list[int], types.Int64Array]:
-        """:meth:`encode`, and where in the text each token comes from.
+        """:meth:`encode`, with the span of the text that each token comes from.
 
-        A token's span goes from the beginning of the source of its first byte, after
-        normalizing, to the end of that of its last. Tokens made of one source character share
-        its span. A run of white space that becomes one space belongs whole to that space's
-        token; a space that the vocabulary puts before a word has an empty source there; white
-        space that a special token strips belongs to that token; tokens that ``add_special`` adds
-        have empty spans at their end of the text. Where nothing is normalized, the spans tile
-        the text and their bytes are the tokens' pieces.
+        A token's span starts where the source of its first (normalized) byte starts, and ends
+        where the source of its last byte ends:
+
+        - Tokens that come from one source character share its span.
+        - A run of white space that is normalized to one space belongs to that space's token.
+        - A space that the vocabulary inserts before a word has an empty source there.
+        - White space that a special token strips belongs to that token.
+        - Tokens added by ``add_special`` have empty spans at the start or end of the text.
+
+        If nothing is normalized, the spans tile the text, and their bytes are the tokens'
+        pieces.
 
         Args:
             text, add_special, parse_special, continuation: as for :meth:`encode`.
-            unit: what spans count: ``"byte"``, bytes of the text as UTF-8; ``"char"``, code
-                points of a ``str``; ``"utf16"``, UTF-16 code units of a ``str``, as JavaScript
-                and most editors count. A token that holds part of a character has all of it,
-                unless bytes are counted.
+            unit: the unit of the spans. ``"byte"``: bytes of the text as UTF-8. ``"char"``:
+                code points of a ``str``. ``"utf16"``: UTF-16 code units of a ``str``, as in
+                JavaScript and most editors. With ``"char"`` and ``"utf16"``, the span of a
+                token that holds part of a character includes the whole character.
 
         Returns:
-            ``(ids, spans)``: a list, and an int64 array of shape ``(n_tokens, 2)``; the i-th
-            token comes from ``text[spans[i, 0]:spans[i, 1]]`` (of a ``str``'s UTF-8, if the
-            unit is bytes).
+            ``(ids, spans)``: a list, and an int64 array of shape ``(n_tokens, 2)``. The i-th
+            token comes from ``text[spans[i, 0]:spans[i, 1]]`` (for ``"byte"``, of the text as
+            UTF-8).
 
         Raises:
-            InvalidValueError: a unit other than ``"byte"`` for a bytes-like text; another unit;
-                and as for :meth:`encode`, whose other errors this raises, too.
+            InvalidValueError: ``unit`` is unknown, or isn't ``"byte"`` for a bytes-like text.
+            TextEncodeError, InvalidTypeError, InvalidValueError, VocabError: as for
+                :meth:`encode`.
         """
         flags = add_special, parse_special, continuation
         return batches.encode_with_offsets(self._native, text, flags, unit)
@@ -413,10 +433,10 @@ class Tokenizer:
         unit: types.Unit = "byte",
         threads: int = 0,
     ) -> list[tuple[list[int], types.Int64Array]]:
-        """:meth:`encode_with_offsets` for each text, on several threads.
+        """:meth:`encode_with_offsets` for each of many texts, on several threads.
 
-        Args and errors are those of :meth:`encode_with_offsets` and :meth:`encode_batch`. The
-        arrays are parts of one.
+        Arguments and errors are those of :meth:`encode_with_offsets` and :meth:`encode_batch`.
+        The arrays are slices of a single array.
         """
         flags = add_special, parse_special, continuation
         return batches.encode_all_with_offsets(self._native, texts, flags, unit, threads)
@@ -431,36 +451,37 @@ class Tokenizer:
         parse_special: types.ParseSpecial = False,
         progress: Callable[[types.EncodeProgress], object] | None = None,
     ) -> Iterator[tuple[types.Int32Array, types.Int64Array]]:
-        """The ids of texts without end, batch by batch.
+        """Encode a stream of texts, batch by batch: :meth:`encode_batch_arrays` of each batch.
 
-        A thread collects the next batch while one is encoded; at most three exist at a time, so
-        memory is bounded, but for single texts that are larger. Order is kept. Other than that it
-        is :meth:`encode_batch_arrays` of consecutive texts.
+        A background thread collects the next batch while the current one is encoded. At most
+        three batches exist at a time, so memory is bounded unless single texts are larger. The
+        order of the texts is kept.
 
         Args:
-            texts: any iterable of ``str`` or bytes-like texts, a generator too, which is asked
-                from a thread of its own; an open file, whose lines are the texts, or a
-                ``pathlib.Path`` of one (lines keep their newlines, as in Python); an object with
+            texts: an iterable of ``str`` or bytes-like texts, such as a generator (it runs on
+                the background thread); or an open file or a ``pathlib.Path``, whose lines are
+                the texts (lines keep their newlines, as in Python); or an object with
                 ``__arrow_c_stream__``, of strings or of one column of strings, without nulls
-                (by pyarrow).
-            batch_bytes: a batch ends with the text that reaches so many bytes of UTF-8.
-            threads: how many threads encode; 0: one for each processor core.
+                (this needs pyarrow).
+            batch_bytes: the size of a batch, in bytes of UTF-8. A batch ends with the text
+                that reaches it.
+            threads: the number of threads that encode. 0: one for each processor core.
             add_special, parse_special: as for :meth:`encode`.
             progress: called with an :class:`EncodeProgress` after each batch, on the caller's
                 thread.
 
         Yields:
-            ``(ids, offsets)`` as :meth:`encode_batch_arrays` returns them, for each batch.
+            ``(ids, offsets)`` for each batch, as :meth:`encode_batch_arrays` returns them.
 
         Raises:
-            InvalidTypeError, TextEncodeError, VocabError: as for :meth:`encode`; the message says
-                which text, counted from the first of all (``texts[3]``), and the texts before it
-                have been yielded.
-            MissingExtraError: an Arrow stream, without pyarrow.
+            InvalidTypeError, TextEncodeError, VocabError: as for :meth:`encode`. The message
+                names the text by its index in the whole stream (``texts[3]``). All texts before
+                it have been yielded.
+            MissingExtraError: ``texts`` is an Arrow stream, and pyarrow isn't installed.
             FileError: a file can't be read.
 
-        What the iterable raises, the iterator raises. Threads may use a tokenizer's iterators at
-        the same time, each its own.
+        The iterator passes on exceptions that the iterable raises. Several threads may each use
+        an iterator of the same tokenizer.
         """
         from ggtok.corpora import iterate
 
@@ -495,67 +516,69 @@ class Tokenizer:
         force: bool = False,
         progress: Callable[[types.EncodeProgress], object] | None = None,
     ) -> types.Summary:
-        """Encode files to a file of ids, for training: docs/files.md has examples.
+        """Encode files to a file of ids, for training; docs/files.md has examples.
 
-        Reading, encoding and writing overlap. Memory is bounded, whatever the files' size: a
-        document in a text file comes in parts if it is long. In memory in one piece must lie a
-        JSON line, a table's row, a document for ``format="arrow"``, and one of a vocabulary that
-        can't cut; they may have 1 GiB.
+        Reading, encoding and writing overlap. Memory is bounded, whatever the size of the
+        files, because long documents of a text file are encoded in parts. These must fit in
+        memory whole, at up to 1 GiB each: a JSON line, a table row, a document for
+        ``format="arrow"``, and a document for a vocabulary that can't encode in parts.
 
-        Each 64 MB of ids is a checkpoint: what was written is on the disk, and ``OUT.journal``
-        says how far it goes. A call with the same arguments goes on from the last checkpoint, and
-        the output is the same to the bit as that of a run without interruption; if the output is
-        finished already, nothing is done. ``OUT`` gets its name when it is complete.
+        Each 64 MB of ids ends with a checkpoint: the output is flushed to disk, and
+        ``OUT.journal`` records its length. A call with the same arguments resumes from the last
+        checkpoint, and its output is identical to that of an uninterrupted run. If the output is
+        complete, the call does nothing. The output is renamed to ``OUT`` when it is complete.
 
         Args:
-            sources: a path or several: files, folders (with what is below, sorted, without hidden
-                files), globs (``**`` too). Each file is read once, by its real path.
+            sources: one or more paths: files, folders (recursively, sorted, without hidden
+                files) or globs (also ``**``). Each file is read once, by its real path.
             out: the file to write.
-            format: None: by the extension of `out` (``.npy``, ``.arrow``), else ``"raw"``, which is
-                ids, and ``OUT.offsets`` (int64), where documents begin and the
-                last ends; ``"npy"``: the same as NumPy files, ``NAME.npy`` and
-                ``NAME.offsets.npy``; ``"megatron"``: Megatron's ``NAME.bin`` and ``NAME.idx``;
-                ``"arrow"``: an Arrow IPC file with a column ``ids`` of lists (needs pyarrow). All
-                are little-endian. ``OUT.manifest.json`` names sources, counts, vocabulary and
-                versions.
-            dtype: of the ids. ``"auto"``: uint16 if the vocabulary fits, else uint32; as Megatron
-                chooses (uint16, int32) for its format, which has no uint32.
-            include, exclude: globs of files that are meant, and of files and folders that aren't,
-                among those that no path names itself. A glob without ``/`` is matched with names,
-                else with paths from the folder that is a source.
-            kind: of all sources: ``"text"``, ``"jsonl"``, ``"parquet"`` or ``"arrow"``. None: by
-                the extension, before ``.gz``, ``.bz2``, ``.xz`` or ``.zst``: JSON lines
-                (``.jsonl``, ``.ndjson``, and ``.json`` if its beginning is), a table
-                (``.parquet``, ``.arrow``, ``.feather``, ``.ipc``) or, with any other, text.
-            separator: what stands between two documents of a text file; None: each file is one.
-                After the last separator there is no document if nothing follows.
-            field: what holds the document in a JSON object or a table; ``"text"`` by default.
-                ``"meta.text"`` is a field of an object in a field; the texts of several fields are
-                joined by a blank line.
-            add_special: as for :meth:`encode`; ``parse_special`` is off.
-            eos: end each document with EOS, once, also if the vocabulary adds it.
-            errors: what to do about documents that aren't valid UTF-8 or are empty, and records
-                that lack the field or are malformed. ``"raise"``; ``"replace"``: put U+FFFD in
-                place of what is invalid, as ``bytes.decode`` does, and keep what is empty or
-                lacking as empty documents; ``"skip"``: drop them. The Summary has their counts.
-            threads: how many encode; 0: one for each processor core.
-            shards: so many outputs instead of one, ``NAME-00000-of-00004.bin`` and so on, each with
-                its own manifest, of consecutive sources of about the same size.
-            resume: go on with an interrupted run. False: begin again, and replace what a run for
-                the same `out` has written.
-            force: also replace files that no such run has written, but never a source.
+            format: the output format; all are little-endian. None: selected by the extension of
+                `out` (``.npy``, ``.arrow``), else ``"raw"``. ``"raw"``: the ids, and
+                ``OUT.offsets`` (int64) with the start of each document and the end of the last.
+                ``"npy"``: the same as NumPy files, ``NAME.npy`` and ``NAME.offsets.npy``.
+                ``"megatron"``: Megatron's ``NAME.bin`` and ``NAME.idx``. ``"arrow"``: an Arrow
+                IPC file with a column ``ids`` of lists (needs pyarrow). ``OUT.manifest.json``
+                records the sources, counts, vocabulary and versions.
+            dtype: the type of the ids. ``"auto"``: uint16 if the vocabulary fits, else uint32;
+                for Megatron, which has no uint32, uint16 or int32 as Megatron chooses.
+            include, exclude: globs of files to read, and of files and folders to skip. They apply
+                to files that no path names itself. A glob without ``/`` is matched against names,
+                others against paths relative to the source folder.
+            kind: the format of all sources: ``"text"``, ``"jsonl"``, ``"parquet"`` or
+                ``"arrow"``. None: selected by the file extension, before ``.gz``, ``.bz2``,
+                ``.xz`` or ``.zst``: JSON lines (``.jsonl``, ``.ndjson``, and ``.json`` if it
+                begins like JSON lines), a table (``.parquet``, ``.arrow``, ``.feather``,
+                ``.ipc``) or, for any other, text.
+            separator: the text between two documents of a text file. None: each file is one
+                document. A separator at the end of the file doesn't start another document.
+            field: the name of the JSON member or table column that holds the document;
+                ``"text"`` by default. ``"meta.text"`` names a member of a nested object. The
+                texts of several fields are joined with a blank line.
+            add_special: as for :meth:`encode`. ``parse_special`` is off.
+            eos: end each document with one EOS, even if the vocabulary adds it, too.
+            errors: what to do about documents that are empty or aren't valid UTF-8, and about
+                records that lack the field or are malformed. ``"raise"``: raise a
+                DocumentError. ``"replace"``: replace invalid bytes with U+FFFD, as
+                ``bytes.decode`` does, and keep empty or missing documents as empty ones.
+                ``"skip"``: drop the documents. The Summary has the counts.
+            threads: the number of threads that encode. 0: one for each processor core.
+            shards: the number of outputs to write instead of one: ``NAME-00000-of-00004.bin`` and
+                so on, each with its own manifest, of consecutive sources of about equal size.
+            resume: continue an interrupted run. If false, start again, and replace what an
+                earlier run for the same `out` wrote.
+            force: also replace files that no earlier run wrote, but never a source.
             progress: called with an :class:`EncodeProgress` after each batch.
 
         Raises:
-            DocumentError: a document is faulty, with ``errors="raise"``.
-            FileError: a file can't be read or written, or changed meanwhile; another run writes
-                the same output.
-            InvalidValueError: an argument has a wrong value; the vocabulary has no EOS; the
-                output exists or was begun with other sources, options or another model.
-            MissingExtraError: a kind of file needs a package that isn't installed.
+            DocumentError: a document is faulty, and ``errors="raise"``.
+            FileError: a file can't be read or written, or changed during the run; or another run
+                is writing the same output.
+            InvalidValueError: an argument has a wrong value; the vocabulary has no EOS; or the
+                output exists, or was started with other sources, options or another model.
+            MissingExtraError: a file format needs a package that isn't installed.
 
-        Ctrl-C stops at once; the next call goes on from the last checkpoint. Threads may call it
-        at the same time, with different outputs.
+        Ctrl-C stops the run at once, and the next call resumes from the last checkpoint.
+        Several threads may call this method at the same time, with different outputs.
         """
         from ggtok.corpora.shards import encode_files
 
@@ -580,7 +603,7 @@ class Tokenizer:
             shards=None if shards is None else index(shards, "shards"),
         )
 
-    # ---- texts cut to a number of tokens ----
+    # ---- texts cut to a token limit ----
 
     if TYPE_CHECKING:
 
@@ -612,29 +635,28 @@ class Tokenizer:
         side: types.Side = "right",
         add_special: bool = True,
     ) -> str | bytes:
-        """The beginning, or the end, of a text that has at most `n` tokens.
+        """Cut a text to at most `n` tokens.
 
-        That is the text up to the end of the greatest number of its first tokens, at most `n`
-        with those that are added, that cuts no code point and whose text, encoded, has at most
-        `n` tokens. (Text that is cut may have other tokens at its end than inside a longer one;
-        this makes sure.) The whole text, if it fits. Control tokens' texts are plain text.
+        The result is the longest prefix (or suffix) that consists of at most `n` of the text's
+        tokens, added tokens included, splits no code point, and itself encodes to at most `n`
+        tokens. (At a cut, the tokens may differ from those inside the longer text.) A text that
+        fits is returned whole. The texts of control tokens are plain text.
 
-        Costs as much as what is returned, not as the whole text, where the text has places that
-        no token can cross every now and then, as nearly all texts have.
+        The time depends on the length of the result, not of the text, if the text has places
+        now and then that no token can cross. Nearly all texts do.
 
         Args:
             text: the text.
-            n: how many tokens it may have.
-            side: where to cut: ``"right"`` keeps the beginning, ``"left"`` the end (from the
-                start of its last tokens).
+            n: the largest number of tokens.
+            side: the side to cut off. ``"right"`` keeps the beginning, ``"left"`` the end.
             add_special: count the tokens that :meth:`encode` adds.
 
         Returns:
             A ``str`` for a ``str``, else ``bytes``.
 
         Raises:
-            InvalidValueError: ``n`` is less than the number of tokens that are added; ``side``
-                is something else.
+            InvalidValueError: ``n`` is less than the number of added tokens, or ``side`` is
+                unknown.
         """
         from ggtok.text.truncate import truncate
 
@@ -651,33 +673,35 @@ class Tokenizer:
         add_special: bool = True,
         at: Iterable[types.Text] | None = None,
     ) -> list[Chunk]:
-        """A text cut into chunks of at most `n` tokens each, for an embedder, say.
+        """Split a text into chunks of at most `n` tokens each, for example for embeddings.
 
-        Each is a ``Chunk(start, end, n_tokens)``, with
-        ``n_tokens == len(tok.encode(prefix + text[start:end])) <= n``. No chunk but the last
-        could take one more token of the text (unless `at` ends it). Together they are the whole
-        text. They end where one of the text's tokens does, if a token fits, and never inside a
-        code point. Takes time in proportion to the sum of the chunks.
+        Each chunk is a ``Chunk(start, end, n_tokens)``, and
+        ``n_tokens == len(tok.encode(prefix + text[start:end])) <= n``. The chunks cover the
+        whole text. A chunk is as long as possible: only the last one, or one that ends at a text
+        of `at`, has room for another token. Chunks end at token boundaries of the text if at
+        least one token fits, and never inside a code point. The time is proportional to the
+        total length of the chunks.
 
         Args:
-            text: the text. ``""`` gives ``[]``.
-            n: how many tokens a chunk may have, with those that are added.
-            overlap: how many tokens a chunk shares with the one before: its last `overlap`
-                tokens (added ones aside) lie in the next chunk, too.
-            prefix: what is put before each chunk when it is encoded, such as ``"passage: "``.
+            text: the text. For ``""``, the result is ``[]``.
+            n: the largest number of tokens of a chunk, including added tokens.
+            overlap: the number of tokens that consecutive chunks share: the last `overlap`
+                tokens of a chunk (except added ones) are also in the next one.
+            prefix: the text put before each chunk when it is encoded, such as ``"passage: "``.
             add_special: count the tokens that :meth:`encode` adds.
-            at: where a chunk may rather end, such as ``("\\n\\n", "\\n", ". ")``: behind the
-                last occurrence of the first of these texts that ends in the chunk's last
-                quarter. If none does, where `n` ends it.
+            at: texts after which a chunk should end, most preferred first, such as
+                ``("\\n\\n", "\\n", ". ")``. A chunk ends after the last occurrence of the first
+                of these that ends in the last quarter of the chunk. If there is none, the chunk
+                ends where `n` is reached.
 
         Returns:
-            The chunks in order. ``start`` and ``end`` are in code points for a ``str``, in
-            bytes for others.
+            The chunks in order. ``start`` and ``end`` are in code points for a ``str``, in bytes
+            for a bytes-like text.
 
         Raises:
-            InvalidValueError: one character doesn't fit beside the prefix and the added tokens,
-                or the chunks don't get on because of the overlap; the message says which `n`
-                would do.
+            InvalidValueError: a single character doesn't fit together with the prefix and the
+                added tokens, or the overlap leaves no room for new text. The message names an
+                `n` that is large enough.
             InvalidTypeError: ``at`` is a single ``str``.
         """
         from ggtok.text.chunks import chunks
@@ -687,12 +711,12 @@ class Tokenizer:
     def is_canonical(self, ids: types.Ids) -> bool:
         """Whether some text encodes to exactly these ids.
 
-        Ids that a model generates may spell a text in another way than :meth:`encode` does;
-        encoded again, they become others. Special tokens (CONTROL and UNKNOWN) stand for
-        themselves; the text between them is encoded with ``parse_special`` off, as it is at
-        that place. Ids that `add_special` adds may be there or not.
+        A model may generate other ids for a text than :meth:`encode` produces; such ids change
+        when their text is encoded again. Special tokens (CONTROL and UNKNOWN) stand for
+        themselves. The text between them is encoded with ``parse_special`` off, as it would be
+        encoded at that place. Tokens that ``add_special`` adds may be present or absent.
 
-        False for ids outside the vocabulary.
+        The result is False if an id is outside the vocabulary.
 
         Raises:
             InvalidTypeError: ``ids`` aren't integers.
@@ -712,22 +736,22 @@ class Tokenizer:
         clean_spaces: bool | None = None,
         errors: str = "replace",
     ) -> str:
-        """The text of some ids: ``llama_detokenize``, decoded from UTF-8.
+        """Decode ids to text: ``llama_detokenize``, then UTF-8 decoding.
 
         Args:
             ids: an iterable of integers, or an integer array (int32 is fastest).
-            remove_special: drop a BOS at the start and an EOS at the end, if the
-                vocabulary adds them.
-            unparse_special: give control and unknown tokens as their text; if false,
-                they give nothing.
-            clean_spaces: None: as ``llama_detokenize``, which removes spaces before punctuation
-                (``"ok !"`` becomes ``"ok!"``) if the vocabulary asks for it, as WPM and many
-                BPE vocabularies do, and one space at the start if the vocabulary puts one
-                there. False: keep all spaces; the text is the tokens' pieces, joined, as
-                llama-server's ``/detokenize`` gives it. True: as None, but remove spaces before
-                punctuation whatever the vocabulary asks for.
-            errors: what to do about bytes that aren't UTF-8 (a token may end inside
-                a character), as in ``bytes.decode``.
+            remove_special: drop BOS at the start and EOS at the end, if the vocabulary adds
+                them.
+            unparse_special: write control and unknown tokens as their text. If false, they
+                produce no text.
+            clean_spaces: None: as ``llama_detokenize``: remove spaces before punctuation
+                (``"ok !"`` becomes ``"ok!"``) if the vocabulary asks for it (WPM and many BPE
+                vocabularies do), and remove one space at the start if the vocabulary puts one
+                there. False: keep all spaces; the text is the tokens' pieces, joined, as in
+                llama-server's ``/detokenize``. True: as None, but always remove spaces before
+                punctuation.
+            errors: how to handle bytes that aren't UTF-8 (a token may end inside a character),
+                as in ``bytes.decode``.
 
         Raises:
             TokenIdError: an id is outside the vocabulary.
@@ -749,7 +773,7 @@ class Tokenizer:
         unparse_special: bool = True,
         clean_spaces: bool | None = None,
     ) -> bytes:
-        """The bytes of some ids: ``llama_detokenize``. Arguments as for :meth:`decode`."""
+        """Decode ids to bytes: ``llama_detokenize``. Arguments are those of :meth:`decode`."""
         flags = remove_special, unparse_special, clean_spaces
         return decoding.decode(self._native, ids, flags)
 
@@ -762,15 +786,15 @@ class Tokenizer:
         clean_spaces: bool | None = None,
         errors: str = "replace",
     ) -> list[str]:
-        """:meth:`decode` for each of many lists of ids.
+        """:meth:`decode` each of many lists of ids.
 
         Args:
-            lists: an iterable of what :meth:`decode` takes.
+            lists: an iterable; each item is what :meth:`decode` takes.
             remove_special, unparse_special, clean_spaces, errors: as for :meth:`decode`.
 
         Raises:
-            TokenIdError, TextDecodeError: as for :meth:`decode`; the message, or a note (from
-                Python 3.11 on), says which list (``lists[3]``).
+            TokenIdError, TextDecodeError: as for :meth:`decode`; the message or, from Python
+                3.11 on, a note names the list (``lists[3]``).
         """
         flags = remove_special, unparse_special, clean_spaces
         return decoding.decode_batch(self._native, lists, flags, errors)
@@ -787,37 +811,39 @@ class Tokenizer:
         stop_ids: types.Ids = (),
         stop_at_eog: bool = False,
     ) -> StreamDecoder:
-        """A decoder for ids that come one by one, such as those that a model generates.
+        """A decoder for ids that arrive one by one, such as those that a model generates.
 
-        ``feed(id or ids)`` and at last ``finish()`` return text. Joined, it is what
-        ``decode(prompt_ids + ids)`` with the same options has after its longest common prefix
-        with ``decode(prompt_ids)``. By default that is the text which llama-server streams: the
-        tokens' pieces, joined. (The server leaves out control tokens, unless it is told to show
-        them: ``unparse_special=False``, and stops at a token that ends generation:
-        ``stop_at_eog=True``.)
+        ``feed(id or ids)`` and finally ``finish()`` return text. Joined, these texts are what
+        ``decode(prompt_ids + ids)``, with the same options, has after its longest common prefix
+        with ``decode(prompt_ids)``. By default, that is the text that llama-server streams: the
+        tokens' pieces, joined. (Unless configured otherwise, the server omits control tokens,
+        as ``unparse_special=False`` does, and stops at a token that ends generation, as
+        ``stop_at_eog=True`` does.)
 
-        Text is returned as soon as no further id can change it. The decoder holds back a
-        character that isn't complete, what may become a stop string, an EOS that may be the last
+        The decoder returns text as soon as no further id can change it. It holds back an
+        incomplete character, a possible beginning of a stop string, an EOS that may be the last
         id (``remove_special``), and white space that may still be removed (``clean_spaces``).
 
         Args:
-            prompt_ids: the ids before, whose text isn't returned.
+            prompt_ids: the ids before the first one that is fed. Their text isn't returned.
             remove_special, unparse_special, clean_spaces, errors: as for :meth:`decode`, but
                 spaces are kept by default.
-            stop: strings at which the text ends. The first to be complete counts, and of several
-                that end at the same place the longest. It isn't returned; ``stopped`` names it,
-                and later feeds return ``""``. The prompt's text is no part of it. With
-                ``unparse_special=False`` a control token prints nothing, so a string that is the
-                text of one stands for that token.
-            stop_ids: ids at which the text ends, like ``stop``: their text isn't returned, and
-                ``stopped`` is the id.
-            stop_at_eog: stop at each id of :attr:`eog_ids`, too.
+            stop: strings at which the text ends. The string that is complete first counts; of
+                several that end at the same place, the longest. It isn't returned, ``stopped``
+                is set to it, and later calls of ``feed`` return ``""``. A stop string can't
+                start in the prompt's text. With ``unparse_special=False``, control tokens
+                produce no text, and a stop string that is the text of a control token stands
+                for that token.
+            stop_ids: ids at which the text ends. Their text isn't returned, and ``stopped`` is
+                set to the id.
+            stop_at_eog: also stop at each id of :attr:`eog_ids`.
 
         Raises:
             TokenIdError: an id of the prompt, or of ``stop_ids``, is outside the vocabulary.
             TextDecodeError: the prompt isn't UTF-8, with ``errors="strict"``. (It may end
                 inside a character.)
-            InvalidTypeError, InvalidValueError: ``stop`` is a single str, or holds an empty one.
+            InvalidTypeError: ``stop`` is a single ``str``.
+            InvalidValueError: ``stop`` contains an empty string.
         """
         flags = remove_special, unparse_special, clean_spaces
         ends = self.eog_ids if truth(stop_at_eog, "stop_at_eog") else ()
@@ -844,62 +870,67 @@ class Tokenizer:
         clock: Callable[[], types.datetime] | None = None,
         **variables: types.Any,
     ) -> str:
-        """Chat messages as the text that a model is prompted with.
+        """Render chat messages to the prompt text of a model.
 
-        By default that is the text which llama.cpp's ``llama-server`` (build b11549) makes of
-        a request with these fields, its ``/apply-template``; with ``like="transformers"`` that
-        of ``transformers``' method of this name. To get ids, use :meth:`encode_chat`: it keeps
-        control tokens that a message holds from being parsed.
+        By default, the text is what llama.cpp's ``llama-server`` (build b11549) makes of a
+        request with these fields (its ``/apply-template``). With ``like="transformers"``, it is
+        the text of the method of this name in ``transformers``. To get ids, call
+        :meth:`encode_chat`, which doesn't parse control tokens inside messages.
 
-        None stands for a field that the request doesn't have.
+        None means that the request doesn't have the field.
 
         Args:
             messages: mappings with ``"role"``, ``"content"`` (str, None or a list of parts
                 ``{"type": "text", "text": ...}``), ``"tool_calls"``, ``"reasoning_content"``
-                and so on, of plain data: str, numbers, bool, None, lists and mappings. An
-                object with ``model_dump()``, as pydantic's models have, is what that gives,
-                without the fields that are None (but for the content).
-            tools: JSON schemas of the functions that the model may call. Python functions
-                aren't taken; ``transformers.utils.get_json_schema`` makes a schema of one.
-            like: whose text.
-            add_generation_prompt: end with the beginning of the assistant's next message. True
-                by default, as in llama-server, but under ``like="transformers"`` False, as there.
-            continue_final_message: end inside the last message instead, for the model to go
-                on with it: in its content, or where a str says (``"content"``,
-                ``"reasoning_content"``). Requires ``add_generation_prompt=False``. By default
-                llama-server goes on with a last message that is the assistant's; False closes
-                it, as the server does with ``--no-prefill-assistant``.
-            template: the name of one of :attr:`chat_templates`, or a template. By default it is
-                ``"tool_use"`` if there are tools and such a template, else ``"default"``;
-                a file without any is served with ChatML, with a warning.
-            enable_thinking: a variable of many templates; llama-server's default is whether it
-                finds that the template has reasoning.
-            tool_choice: ``"auto"``, ``"none"`` or ``"required"``. This one and the next change no
-                prompt; they are checked.
-            parallel_tool_calls: whether several calls at once are allowed.
-            response_format: as in OpenAI's API; a few templates show the schema.
-            reasoning_format: checked, and without influence on the prompt.
-            reasoning_effort: for templates that know efforts; ``"none"`` turns thinking off.
-            chat_template_kwargs: more variables for the template, by any name.
-            clock: what tells the local time to templates that ask for it; ``datetime.now`` by
-                default.
-            **variables: more variables for the template (``documents``, ...), by names that it
-                reads. ``bos_token`` and its like come from the vocabulary.
+                and so on. All values are plain data: str, numbers, bool, None, lists and
+                mappings. An object with ``model_dump()``, such as a pydantic model, stands for
+                the result of that method without the fields that are None (except the
+                content).
+            tools: JSON schemas of the functions that the model may call. Python functions are
+                refused; ``transformers.utils.get_json_schema`` makes a schema of a function.
+            like: the program whose text to render: ``"llama.cpp"`` or ``"transformers"``.
+            add_generation_prompt: end with the beginning of the assistant's next message. The
+                default is that of the program: True for llama-server, False for
+                ``like="transformers"``.
+            continue_final_message: end inside the last message, so that the model continues
+                it. True: continue its content. A str: continue that field (``"content"`` or
+                ``"reasoning_content"``). Requires ``add_generation_prompt=False``. By default,
+                llama-server continues a last message of the assistant; False closes that
+                message, as the server does with ``--no-prefill-assistant``.
+            template: the name of one of :attr:`chat_templates`, or the source of a template.
+                The default is ``"tool_use"`` if there are tools and the file has such a
+                template, else ``"default"``. For a file without templates, it is ChatML, with
+                a warning.
+            enable_thinking: a variable of many templates. The default, as in llama-server,
+                is whether the template is found to support reasoning.
+            tool_choice: ``"auto"``, ``"none"`` or ``"required"``. It is checked, and doesn't
+                change the prompt.
+            parallel_tool_calls: whether several calls at once are allowed. It is checked, and
+                doesn't change the prompt.
+            response_format: as in OpenAI's API. A few templates show the schema.
+            reasoning_format: It is checked, and doesn't change the prompt.
+            reasoning_effort: a variable of some templates. ``"none"`` turns thinking off.
+            chat_template_kwargs: more variables for the template. Any name is allowed.
+            clock: a function that returns the local time, for templates that ask for it;
+                ``datetime.now`` by default.
+            **variables: more variables for the template (``documents``, ...). Only names that
+                the template reads are allowed. ``bos_token`` and the like come from the
+                vocabulary.
 
         Raises:
             TemplateError: the template can't be compiled, refuses the messages, fails, or
-                exceeds its budget of time or memory; or llama-server doesn't start with it.
-            InvalidValueError, InvalidTypeError: the request is one that llama-server refuses;
-                an argument makes no sense; there is no such template; a keyword is none of
-                these, and the template doesn't read it.
+                exceeds its limit of time or memory; or llama-server doesn't start with it.
+            InvalidValueError, InvalidTypeError: llama-server refuses the request; an argument
+                has a wrong value or type; there is no such template; or a keyword is unknown
+                here and to the template.
 
         Warns:
-            VocabWarning: the file has no chat template, so ChatML takes its place, on which the
-                model was not trained. Once for each tokenizer.
+            VocabWarning: the file has no chat template, so ChatML is used, on which the model
+                was not trained. Once per tokenizer.
 
-        Any number of threads may call this at a time.
+        Any number of threads may call this at the same time.
         """
-        api, given = _chat_call(
+        api, options = _chat_call(
             tools,
             like,
             add_generation_prompt,
@@ -915,7 +946,7 @@ class Tokenizer:
             chat_template_kwargs,
             variables,
         )
-        text: str = api.text(self._loaded, messages, given)
+        text: str = api.text(self._loaded, messages, options)
         return text
 
     if TYPE_CHECKING:
@@ -1014,44 +1045,47 @@ class Tokenizer:
         known: types.Known | None = None,
         **variables: types.Any,
     ) -> list[int] | tuple[list[int], list[bool]]:
-        """The ids of chat messages, as llama.cpp's server would tokenize their prompt.
+        """Encode chat messages to ids, as llama-server tokenizes their prompt.
 
-        Control tokens are parsed where the template wrote them, and nowhere else: a message,
-        a tool or a variable that holds ``<|im_end|>`` gives that text's plain tokens. Without
-        such texts the ids are the server's. BOS and EOS are added as the vocabulary's flags
-        ask for; the template's own is then dropped.
+        Control tokens are parsed only in the template's own text: ``<|im_end|>`` in a message,
+        a tool or a variable is encoded as plain text. If the request contains no such text, the
+        ids are the server's. BOS and EOS are added if the vocabulary's flags ask for them; a BOS
+        or EOS that the template writes there is then dropped.
 
         Args:
-            trusted: parse control tokens everywhere, in messages, too: always the server's ids.
-            user_defined: ``"plain"``: user-defined tokens (``<tool_call>``) aren't parsed
-                outside the template's text either, which llama.cpp does.
-            return_assistant_mask: give ``(ids, mask)``; the mask has a bool for each id: does
-                a byte of it lie inside the template's ``{% generation %}`` blocks? Where such
-                a block begins within raw text, the tokens there must spell that text: WPM and
-                UGM tokens may not, an InvalidValueError. A last message of the assistant's is
-                closed unless ``continue_final_message`` says otherwise.
-
-            known: ``(n, ids)``: the first n messages have these ids already, such as a prompt's
-                and those that a model generated: they stay, whatever their text would encode
-                to. After them comes the control token that closes the n-th message, if they
-                don't end with it, and what the template writes behind it, encoded as a
+            trusted: parse control tokens everywhere, in messages, too. The ids are always the
+                server's.
+            user_defined: ``"parse"``, as llama.cpp: parse user-defined tokens
+                (``<tool_call>``) everywhere. ``"plain"``: parse them only in the template's own
+                text.
+            return_assistant_mask: return ``(ids, mask)``. The mask has one bool for each id:
+                whether any of its bytes is inside a ``{% generation %}`` block of the template.
+                If such a block begins inside raw text, the tokens' pieces must spell that text;
+                WPM and UGM tokens may not, which raises InvalidValueError. A last message of
+                the assistant is closed unless ``continue_final_message`` says otherwise.
+            known: ``(n, ids)``: the ids of the first n messages, for example those of a prompt
+                and of a generated answer. They are kept, whatever their text would encode to.
+                They are followed by the control token that closes the n-th message, unless they
+                end with it, and by the text that the template writes after it, encoded as a
                 continuation (see :meth:`encode`). The template must write the first n messages
-                alike with and without those after them.
+                in the same way whether or not others follow.
 
-        The other arguments and errors are those of :meth:`apply_chat_template`, and also
+        The other arguments are those of :meth:`apply_chat_template`, which also lists more
+        errors.
 
         Raises:
-            TemplateError: ``known``, but the template writes the first messages otherwise once
-                others follow: the message shows both. (Qwen3's drops earlier reasoning.)
-            InvalidValueError: a message holds a control token's text and the vocabulary (RWKV,
-                PLaMo-2, PLaMo-3) makes that token of plain text.
+            TemplateError: ``known`` is set, but the template writes the first messages
+                differently if others follow. The message shows both texts. (Qwen3's template
+                drops earlier reasoning.)
+            InvalidValueError: a message contains the text of a control token, and the
+                vocabulary (RWKV, PLaMo-2, PLaMo-3) parses that token in plain text.
             TextEncodeError, VocabError: as for :meth:`encode`.
 
-        Any number of threads may call this at a time.
+        Any number of threads may call this at the same time.
         """
         if truth(return_assistant_mask, "return_assistant_mask") and continue_final_message is None:
             continue_final_message = False
-        api, given = _chat_call(
+        api, options = _chat_call(
             tools,
             like,
             add_generation_prompt,
@@ -1071,13 +1105,13 @@ class Tokenizer:
             if known is not None:
                 raise InvalidValueError("known= and return_assistant_mask= don't go together")
             return api.ids_and_mask(  # type: ignore[no-any-return]
-                self._loaded, messages, given, trusted=trusted, user_defined=user_defined
+                self._loaded, messages, options, trusted=trusted, user_defined=user_defined
             )
         if known is not None:
             return api.ids_after(  # type: ignore[no-any-return]
-                self._loaded, messages, given, trusted, user_defined, known
+                self._loaded, messages, options, trusted, user_defined, known
             )
-        return api.ids(self._loaded, messages, given, trusted, user_defined)  # type: ignore[no-any-return]
+        return api.ids(self._loaded, messages, options, trusted, user_defined)  # type: ignore[no-any-return]
 
     def count_chat(
         self,
@@ -1101,9 +1135,11 @@ class Tokenizer:
         known: types.Known | None = None,
         **variables: types.Any,
     ) -> int:
-        """How many ids :meth:`encode_chat` gives; llama-server's
-        ``/v1/chat/completions/input_tokens``."""
-        api, given = _chat_call(
+        """The number of ids that :meth:`encode_chat` returns.
+
+        Equals llama-server's ``/v1/chat/completions/input_tokens``.
+        """
+        api, options = _chat_call(
             tools,
             like,
             add_generation_prompt,
@@ -1120,9 +1156,9 @@ class Tokenizer:
             variables,
         )
         if known is not None:
-            return len(api.ids_after(self._loaded, messages, given, trusted, user_defined, known))
+            return len(api.ids_after(self._loaded, messages, options, trusted, user_defined, known))
         return api.count(  # type: ignore[no-any-return]
-            self._loaded, messages, given, trusted, user_defined
+            self._loaded, messages, options, trusted, user_defined
         )
 
     def encode_chat_batch(
@@ -1147,14 +1183,16 @@ class Tokenizer:
         threads: int = 0,
         **variables: types.Any,
     ) -> list[list[int]]:
-        """:meth:`encode_chat` for each of many conversations.
+        """:meth:`encode_chat` each of many conversations, on several threads.
 
         Args:
-            threads: how many to use; 0 for one a processor.
+            conversations: an iterable; each item is the ``messages`` of one conversation.
+            threads: the number of threads. 0: one for each processor core.
 
-        An error is that of the first conversation that has one, and its note says which.
+        The other arguments and the errors are those of :meth:`encode_chat`. If several
+        conversations fail, the error of the first is raised, and a note names it.
         """
-        api, given = _chat_call(
+        api, options = _chat_call(
             tools,
             like,
             add_generation_prompt,
@@ -1171,10 +1209,10 @@ class Tokenizer:
             variables,
         )
         return api.encode_batch(  # type: ignore[no-any-return]
-            self._loaded, conversations, given, trusted, user_defined, threads
+            self._loaded, conversations, options, trusted, user_defined, threads
         )
 
-    # ---- how ids come about ----
+    # ---- explanations ----
 
     def explain(
         self,
@@ -1183,24 +1221,24 @@ class Tokenizer:
         add_special: bool = True,
         parse_special: types.ParseSpecial = False,
     ) -> types.Explanation:
-        """How the ids of a text come about, step by step.
+        """Explain step by step how a text is encoded.
 
-        The steps are done once more, by a plain implementation in Python, and end in
-        :meth:`encode`'s ids. For texts to look at: at most 16 KiB.
+        A plain implementation in Python repeats the steps, and its ids are those of
+        :meth:`encode`. The text may have at most 16 KiB.
 
         Args:
             text, add_special, parse_special: as for :meth:`encode`.
 
         Returns:
-            An :class:`ggtok.explain.steps.Explanation`: the tokens that were added, special
-            tokens, words, merges, scores. ``dataclasses.asdict`` makes it ready for JSON.
+            An :class:`ggtok.explain.steps.Explanation`: added tokens, special tokens, words,
+            merges and scores. ``dataclasses.asdict`` converts it for JSON.
 
         Raises:
-            InvalidValueError: the text is longer.
-            InvalidTypeError: the tokenizer was loaded from memory other than bytes, and is of
-                a type (BPE, UGM) for which the file has to be read again.
-            VocabError: the file was changed since it was loaded; a PLaMo vocabulary with a score
-                of -1000 or a token that isn't UTF-8.
+            InvalidValueError: the text has more than 16 KiB.
+            InvalidTypeError: the tokenizer was loaded from memory other than ``bytes``, and its
+                type (BPE, UGM) requires reading the file again.
+            VocabError: the file has changed since it was loaded; or a PLaMo vocabulary has a
+                score of -1000 or a token that isn't UTF-8.
             TextEncodeError, InvalidTypeError, InvalidValueError: as for :meth:`encode`.
         """
         from ggtok.explain.explain import explain
@@ -1209,15 +1247,15 @@ class Tokenizer:
         return explanation
 
     def merge_tree(self, id: types.SupportsIndex) -> types.MergeTree:
-        """Which merges make a token of its own bytes (BPE), or characters (SPM), if they do.
+        """The merges that build a token from its bytes (BPE) or characters (SPM), if any do.
 
         Returns:
-            An :class:`ggtok.explain.steps.MergeTree`. ``dataclasses.asdict`` makes it ready
-            for JSON.
+            An :class:`ggtok.explain.steps.MergeTree`. ``dataclasses.asdict`` converts it for
+            JSON.
 
         Raises:
             TokenIdError: ``id`` is outside the vocabulary.
-            VocabError: a vocabulary of another type, which has no merges; the file was changed
+            VocabError: the vocabulary has another type, without merges; or the file has changed
                 since it was loaded.
             InvalidValueError: the token has more than 16 KiB.
             InvalidTypeError: as for :meth:`explain`.
@@ -1231,12 +1269,12 @@ class Tokenizer:
     def token_to_piece(
         self, id: types.SupportsIndex, *, lstrip: int = 0, special: bool = True
     ) -> bytes:
-        """What one token prints: ``llama_token_to_piece``.
+        """The piece of a token, the bytes that it decodes to: ``llama_token_to_piece``.
 
         Args:
             id: a token id.
-            lstrip: how many leading spaces to drop at most.
-            special: give control and unknown tokens as their text; if false, they give
+            lstrip: the largest number of leading spaces to drop.
+            special: return the text of control and unknown tokens. If false, their piece is
                 ``b""``.
 
         Raises:
@@ -1250,11 +1288,14 @@ class Tokenizer:
         )
 
     def text_to_token(self, text: types.Text) -> int | None:
-        """The id of the token with exactly this text, as stored in the vocabulary, or None."""
+        """The id of the token whose text in the vocabulary is exactly this, or None."""
         return self._native.find(text)
 
     def token_text(self, id: types.SupportsIndex) -> bytes:
-        """A token's text as stored (not what it prints): ``llama_vocab_get_text``."""
+        """A token's text as stored in the vocabulary: ``llama_vocab_get_text``.
+
+        It may differ from the token's piece (:meth:`token_to_piece`).
+        """
         return self._native.text(index(id, "id"))
 
     def token_score(self, id: types.SupportsIndex) -> float:
@@ -1280,13 +1321,14 @@ class Tokenizer:
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """Ids of tokens that structure text rather than stand for some.
+        """The ids of tokens that structure text rather than stand for text.
 
-        Those that are CONTROL, UNKNOWN, UNUSED or end generation, and those that are CONTROL in
-        the file but not to llama.cpp: it makes gpt-oss's ``<|start|>``, ``<|end|>``,
-        ``<|message|>`` and others user-defined tokens, which are parsed everywhere. From chat
-        messages come none of them, but for plain text, such as ``,``, that is EOS only by
-        llama.cpp's default for files that name none.
+        These are the tokens that are CONTROL, UNKNOWN or UNUSED, that end generation, or that
+        are CONTROL in the file but not in llama.cpp. (It turns gpt-oss's ``<|start|>``,
+        ``<|end|>``, ``<|message|>`` and others into user-defined tokens, which are parsed
+        everywhere.) :meth:`encode_chat` never produces them from a message. The exception is
+        plain text, such as ``,``, that is EOS only by llama.cpp's default for files that don't
+        name an EOS.
         """
         return self._loaded.special_ids
 
@@ -1296,24 +1338,24 @@ class Tokenizer:
         return self._native.suppress_tokens()
 
     def vocab_bytes(self, special: types.Special = "blank") -> list[bytes]:
-        """Every token's bytes, by id: its :meth:`token_to_piece`.
+        """The pieces of all tokens (:meth:`token_to_piece`), by id.
 
         Args:
-            special: ``"blank"``: the tokens of :attr:`special_ids` have none, as libraries for
-                constrained decoding want it, so that no text allows them. ``"keep"``: they have
-                their text.
+            special: ``"blank"``: the piece of each of :attr:`special_ids` is ``b""``. Libraries
+                for constrained decoding expect this, so that no text allows these tokens.
+                ``"keep"``: they have their text.
 
         Raises:
-            InvalidValueError: ``special`` is something else.
+            InvalidValueError: ``special`` is neither of these.
         """
         return pieces.vocab_bytes(self._loaded, special)
 
     def tokens_with_prefix(self, prefix: types.Buffer) -> list[int]:
-        """The ids of the tokens whose bytes begin with `prefix`, ascending.
+        """The ids of the tokens whose pieces begin with `prefix`, ascending.
 
-        The bytes are those of :meth:`vocab_bytes`, so that none of :attr:`special_ids` is among
-        them, nor another token without bytes. ``b""`` gives all that have some. The first call
-        sorts the vocabulary, and the tokenizer keeps that.
+        The pieces are those of :meth:`vocab_bytes`, and empty pieces don't count, so the result
+        has none of :attr:`special_ids`. ``b""`` selects every token with a piece. The first call
+        sorts the vocabulary, and the tokenizer caches the result.
 
         Raises:
             InvalidTypeError: ``prefix`` isn't bytes-like.
@@ -1321,16 +1363,16 @@ class Tokenizer:
         return pieces.with_prefix(self._loaded, prefix)
 
     def heal(self, ids: types.Ids) -> tuple[list[int], bytes]:
-        """Ids without the last one, where a prompt that ends there would cut a token in two.
+        """Remove a prompt's last token if a longer token begins with its text (token healing).
 
-        The model has seldom seen the last token where its text goes on: after ``"http:"`` it
-        expects anything but ``"//"``, since ``"://"`` is a token. Take it off, and let the model
-        begin with a token whose bytes begin with the prefix (:meth:`tokens_with_prefix`) or are
-        a beginning of it.
+        A model has seldom seen such a token followed by the rest of the longer one: after
+        ``"http:"`` it expects anything but ``"//"``, because ``"://"`` is a token. Remove the
+        last token, and make the model start with a token that begins with the returned bytes
+        (:meth:`tokens_with_prefix`), or whose bytes are a prefix of them.
 
         Returns:
-            The ids without the last one, and its bytes, if it isn't one of
-            :attr:`special_ids` and a longer token begins with its bytes. Else ``(ids, b"")``.
+            The ids without the last one, and its piece, if it isn't one of
+            :attr:`special_ids` and a longer token's piece begins with it. Else ``(ids, b"")``.
 
         Raises:
             TokenIdError: an id is outside the vocabulary.
@@ -1355,7 +1397,7 @@ class Tokenizer:
     fim_rep_id = _special_id("fim_rep", "Fill-in-the-middle repository name")
     fim_sep_id = _special_id("fim_sep", "Fill-in-the-middle file separator")
 
-    # ---- what add_special and encoding do ----
+    # ---- flags for encoding ----
 
     add_bos = _flag("add_bos", "``add_special`` puts BOS first")
     add_eos = _flag("add_eos", "``add_special`` puts EOS last")
@@ -1368,13 +1410,19 @@ class Tokenizer:
 
     @property
     def n_tokens(self) -> int:
-        """The number of tokens: ids are 0 to ``n_tokens - 1``. Also ``len(tok)``."""
+        """The number of tokens, also ``len(tok)``: ``llama_vocab_n_tokens``.
+
+        Ids are 0 to ``n_tokens - 1``.
+        """
         return self._loaded.n_tokens
 
     @property
     def vocab_type(self) -> str:
-        """``"SPM"``, ``"BPE"``, ``"WPM"``, ``"UGM"``, ``"RWKV"``, ``"PLAMO2"``, ``"PLAMO3"``,
-        ``"TEST"`` or ``"NONE"``: ``llama_vocab_type``."""
+        """The type of the vocabulary: ``llama_vocab_type``.
+
+        ``"SPM"``, ``"BPE"``, ``"WPM"``, ``"UGM"``, ``"RWKV"``, ``"PLAMO2"``, ``"PLAMO3"``,
+        ``"TEST"`` or ``"NONE"``.
+        """
         return self._loaded.vocab_type
 
     @property
@@ -1389,9 +1437,9 @@ class Tokenizer:
 
     @property
     def metadata(self) -> Mapping[str, str | int | float | bool]:
-        """The file's scalar key/values, in its order, without arrays.
+        """The file's scalar key/value pairs, in the file's order, without arrays.
 
-        Bytes that aren't UTF-8 are kept as lone surrogates (``surrogateescape``).
+        Bytes that aren't UTF-8 are lone surrogates (``surrogateescape``).
         """
         return self._loaded.metadata
 
@@ -1407,23 +1455,24 @@ class Tokenizer:
 
     @property
     def source(self) -> types.Source | None:
-        """Where the vocabulary came from (:class:`ggtok.sources.Source`); None: from memory."""
+        """The source of the vocabulary (:class:`ggtok.sources.Source`); None if from memory."""
         return self._loaded.source
 
     # ---- the cache ----
 
     def cache_info(self) -> CacheInfo:
-        """What is remembered of the texts encoded so far, to encode similar texts faster.
+        """Statistics of the word caches, which make similar texts faster to encode.
 
-        Threads that encode at the same time have a cache each. Caches in use at the moment
-        aren't counted, nor the memory that each thread keeps for results (4 MB at most) and
-        for a copy of its largest text, which many vocabularies need.
+        Threads that encode at the same time have one cache each. The sizes don't include
+        caches that are in use during the call. Nor do they include the memory that each
+        thread keeps for results (at most 4 MB) and, for many vocabularies, for a copy of its
+        largest text.
         """
         hits, misses, size = self._native.cache_info()
         return CacheInfo(hits, misses, _CACHE_MAX, size)
 
     def cache_clear(self) -> None:
-        """Forget all texts and free the memory that they take. Ids never depend on it."""
+        """Empty the word caches and free their memory. This never changes any ids."""
         self._native.clear()
 
     # ---- Python ----
@@ -1441,8 +1490,8 @@ class Tokenizer:
         return f"<ggtok.Tokenizer{source} {self.vocab_type}{pre} n_tokens={self.n_tokens}>"
 
     def __eq__(self, other: object) -> bool:
-        """Whether two have the same vocabulary, chat templates and options (`pre`,
-        `pre_patterns`, `overrides`), wherever they were loaded from."""
+        """Whether two tokenizers have the same vocabulary, chat templates and options (`pre`,
+        `pre_patterns`, `overrides`). It doesn't matter where they were loaded from."""
         if type(other) is not type(self) or not isinstance(other, Tokenizer):
             return NotImplemented
         return self is other or self._loaded.is_same(other._loaded)
@@ -1465,7 +1514,7 @@ class Tokenizer:
 
 
 def _restore(cls: type[Tokenizer], *args: types.Any) -> Tokenizer:
-    """A subclass's instance from its pickle, whatever its own __init__ takes."""
+    """Unpickle an instance of a subclass without calling the subclass's __init__."""
     tok = cls.__new__(cls)
     Tokenizer.__init__(tok, *args)
     return tok

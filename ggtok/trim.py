@@ -1,4 +1,4 @@
-"""Chats cut to a number of tokens, turn by turn."""
+"""Trim a chat to a token limit by dropping its oldest turns."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from ggtok.tokenizer import Tokenizer
 def trim_chat(
     tok: Tokenizer, messages: types.Messages, budget: types.SupportsIndex, **options: Any
 ) -> list[Any]:
-    """The messages without their oldest turns, so that the prompt has at most `budget` tokens.
+    """Drop the oldest turns of a chat until the prompt has at most `budget` tokens.
 
-    A turn is a message of the user's and all that follows up to the next one: answers, calls of
-    tools and their results. Turns are dropped whole, the oldest first, and no more than needed:
-    with one turn more the prompt would not fit. What comes before the first turn, such as a
-    system message, always stays, and so does the last turn.
+    A turn is a message of the user and all messages up to the next one: answers, tool calls and
+    their results. Whole turns are dropped, oldest first, and as few as possible. The messages
+    before the first turn, such as a system message, and the last turn are always kept.
 
-    The prompt is counted, as :meth:`Tokenizer.count_chat` does, with what the template writes
-    around messages and the beginning of the answer. Leave room for the answer itself.
+    The size of the prompt is :meth:`Tokenizer.count_chat`: it includes the text that the
+    template writes around messages and the beginning of the answer. Leave room for the answer
+    itself.
 
     Args:
         tok: the tokenizer.
         messages: as for :meth:`Tokenizer.count_chat`.
-        budget: how many tokens the prompt may have.
-        **options: as for :meth:`Tokenizer.count_chat`, but for ``known``, whose messages might
-            be dropped.
+        budget: the largest number of tokens of the prompt.
+        **options: as for :meth:`Tokenizer.count_chat`, except ``known``, because the known
+            messages might be dropped.
 
     Returns:
-        A new list of the same messages.
+        A new list of the messages that are kept.
 
     Raises:
-        InvalidValueError: what always stays has more tokens than `budget`; the message says how
-            many.
+        InvalidValueError: the messages that are always kept have more tokens than `budget`; the
+            error message has their number.
         TemplateError, InvalidTypeError, InvalidValueError: as for :meth:`Tokenizer.count_chat`.
     """
     if not isinstance(tok, Tokenizer):
@@ -47,24 +47,24 @@ def trim_chat(
     if isinstance(options.get("tools"), Iterator):  # the prompt is counted several times
         options["tools"] = list(options["tools"])
     budget = index(budget, "budget")
-    given = values.sequence(messages, "messages", "mappings")
-    turns = [i for i, message in enumerate(given) if _is_user(message)]
+    listed = values.sequence(messages, "messages", "mappings")
+    turns = [i for i, message in enumerate(listed) if _is_user(message)]
 
     def kept(dropped: int) -> list[Any]:
-        return [*given[: turns[0]], *given[turns[dropped] :]] if dropped else given
+        return [*listed[: turns[0]], *listed[turns[dropped] :]] if dropped else listed
 
     def count(dropped: int) -> int:
         return tok.count_chat(kept(dropped), **options)
 
     if count(0) <= budget:
-        return given
-    # Dropping `most` turns is enough, and dropping fewer than `least` is not.
+        return listed
+    # Invariant: dropping `most` turns is enough; dropping fewer than `least` is not.
     least, most = 1, max(0, len(turns) - 1)
     n = count(most)
     if n > budget:
         raise InvalidValueError(
-            f"the last turn and what comes before the first one, which always stay, have {n} "
-            f"tokens: more than the budget of {budget}"
+            f"the last turn and the messages before the first turn, which are always kept, have "
+            f"{n} tokens: more than the budget of {budget}"
         )
     while least < most:
         middle = (least + most) // 2

@@ -1,1 +1,1 @@
-"""What every room uses: text for messages, files to read and write, waiting between threads."""
+"""Helpers for all other packages: escaped text, reading and writing files, thread channels."""

@@ -1,4 +1,4 @@
-"""Properties that are computed once."""
+"""Cached properties."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801  # as in functools
-    """The `cached_property` of functools without the lock that it has before Python 3.12.
+    """The cached_property of functools without the lock that it has before Python 3.12.
 
-    That lock is one for all instances, and a child process that is forked while another thread
-    computes a property would wait for it for ever. Threads that ask at once may each compute the
-    value; all get the same one.
+    All instances share that lock. If a process forks while another thread computes a property,
+    the child waits for the lock forever. Without it, several threads may compute the value at
+    the same time, but all get the same object.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:

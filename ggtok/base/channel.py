@@ -1,4 +1,4 @@
-"""What one thread hands to others, a few items at a time."""
+"""A bounded queue from one thread to others."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ _POLL = 0.05  # seconds; Windows handles Ctrl-C only between calls
 
 
 class Channel(Generic[T]):
-    """Items from one thread to others, of which at most `room` wait.
+    """A queue of at most `room` items from one thread to others.
 
-    What `queue.Queue` is for, but safe where a signal's handler raises: the lock of that one can
-    stay held then, and everybody waits for it. Each operation of a `SimpleQueue` is done or not.
+    Unlike `queue.Queue`, it is safe if a signal handler raises an exception, which can leave the
+    lock of a `queue.Queue` held forever. Operations of a `SimpleQueue` are atomic.
     """
 
     def __init__(self, room: int) -> None:
-        self._items: queue.SimpleQueue[T | None] = queue.SimpleQueue()  # None: that was all
+        self._items: queue.SimpleQueue[T | None] = queue.SimpleQueue()  # None: no more items
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(room):
             self._room.put(None)
         self.closed = False
 
     def put(self, item: T) -> bool:
-        """Waits for room; False: the channel is closed."""
+        """Waits for room and adds an item. False: the channel is closed."""
         while not self.closed:
             try:
                 self._room.get(timeout=_POLL)
@@ -35,11 +35,11 @@ class Channel(Generic[T]):
         return False
 
     def end(self) -> None:
-        """No more will be put."""
+        """Marks the end of the items."""
         self._items.put(None)
 
     def close(self) -> None:
-        """Nobody wants what waits: all that wait return."""
+        """Discards waiting items; all threads that wait in `put` or `get` return."""
         self.closed = True
         self._items.put(None)
 
@@ -54,5 +54,5 @@ class Channel(Generic[T]):
                 break
             self._room.put(None)
             return item
-        self._items.put(None)  # for the others that wait
+        self._items.put(None)  # wakes the next waiting thread
         return None

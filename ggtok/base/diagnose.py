@@ -1,7 +1,6 @@
-"""What a file is that was taken for a GGUF file, and what to do about it.
+"""Explains why a file isn't a valid GGUF file, and what to do about it.
 
-Called once a file has failed to parse, never before: what parses is a GGUF file
-whatever it looks like.
+Called only after parsing has failed: a file that parses is a GGUF file, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from collections.abc import Callable
 
 from ggtok.base.reading import open_regular, read_up_to
 
-# Bytes from the start that tell the kinds apart.
+# Bytes at the start of a file that identify its format.
 _HEAD = 1024
-# Bytes of a file that are read again to see whether it is cut off. Metadata is smaller.
+# Bytes of a file that are read again to check whether it is cut off. Metadata is smaller.
 _MOST = 64 << 20
 
 _CONVERT = "convert it to GGUF first, with llama.cpp's convert_hf_to_gguf.py"
@@ -23,11 +22,11 @@ _LFS = re.compile(rb"version https://git-lfs\.github\.com/spec/")
 _HTML = re.compile(rb"\s*<(!doctype html|html|head|\?xml)", re.IGNORECASE)
 _JSON = re.compile(rb'\s*[{\[]\s*["{\[\]}]')
 
-# What a file begins with, what it is then, and what to do. The first that fits counts.
+# Tests of a file's first bytes, the format, and advice. The first test that matches counts.
 _KINDS: tuple[tuple[Callable[[bytes], object], str, str], ...] = (
     (
         _LFS.match,
-        "a Git LFS pointer, which stands for the file in a clone",
+        "a Git LFS pointer, a placeholder for the file",
         "run 'git lfs pull' there, or download the file itself",
     ),
     (
@@ -56,7 +55,7 @@ _KINDS: tuple[tuple[Callable[[bytes], object], str, str], ...] = (
         "download the file, not the page about it (on the Hub the address has /resolve/, not "
         "/blob/)",
     ),
-    (_JSON.match, "JSON", "give the GGUF file"),
+    (_JSON.match, "JSON", "pass the GGUF file"),
     (
         lambda head: (
             head[:2] == b"\x1f\x8b"
@@ -81,12 +80,12 @@ def explain_parse_error(
     file_size: int | None,
     parses_further: Callable[[bytes], bool],
 ) -> str:
-    """What is wrong with a file about which the parser says `message`.
+    """A message about a file for which the parser failed with `message`.
 
     Args:
-        data: the file's first bytes; None: they are read from `path`.
-        file_size: None: as many as `data` or the file has.
-        parses_further: whether a file that begins so would be no error if it were longer.
+        data: the file's first bytes. None: read them from `path`.
+        file_size: in bytes. None: the size of `data` or of the file.
+        parses_further: whether a longer file with these first bytes could be valid.
     """
     if data is None:
         head, size = _read(path)
@@ -109,9 +108,9 @@ def explain_parse_error(
 
 
 def _read(path: str | bytes | None) -> tuple[bytes, int | None]:
-    """A file's first bytes and its size; nothing if it can't be read any more."""
+    """A file's first bytes and its size; empty if the file can no longer be read."""
     try:
-        with open_regular(path or "") as f:  # by now it may be a pipe
+        with open_regular(path or "") as f:  # it may have become a pipe since
             size = os.fstat(f.fileno()).st_size
             return read_up_to(f, _MOST if size <= _MOST else _HEAD), size
     except OSError:

@@ -1,21 +1,21 @@
-"""What comes from outside, for people to read.
+"""Escapes untrusted text for messages and terminals.
 
-Names and texts of files, templates, manifests and servers end up in messages and on
-terminals, which obey control sequences (they move the cursor, set the title, answer
-back) and reorder text at Unicode's direction marks. Every such text passes through
-:func:`shown` where it is put in a message or printed.
+Names and texts from files, templates, manifests and servers end up in messages. Terminals obey
+control sequences in them (which move the cursor, set the title or send replies) and reorder text
+at Unicode's direction marks. Pass every such text through :func:`shown` before it is printed or
+put into a message.
 """
 
 from __future__ import annotations
 
 
 def shown(text: str | bytes, most: int | None = None) -> str:
-    r"""`text` with all that is not printable as Python's escapes: ``\x1b``, ``\n``, ``\u202e``.
+    r"""`text` with Python's escapes for unprintable characters: ``\x1b``, ``\n``, ``\u202e``.
 
-    Bytes that are not UTF-8, in `bytes` or as the surrogates that stand for them in file
-    names, become ``\xff``. Of a text longer than `most` (bytes of `bytes`, code points of
-    `str`) only the beginning is shown, then ``...``. Printable text stays as it is,
-    backslashes too: the result is for reading, not for reading back.
+    Bytes that aren't UTF-8, in `bytes` or as surrogates in file names, become ``\xff``. A text
+    longer than `most` (in bytes for `bytes`, code points for `str`) is cut, and ``...`` is
+    added. Printable text, backslashes included, is unchanged, so the result can't be parsed
+    back.
     """
     if most is not None and len(text) > most:
         return shown(text[:most]) + "..."

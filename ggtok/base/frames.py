@@ -1,4 +1,4 @@
-"""Messages between a process and its child, through pipes."""
+"""Messages between a process and its child through pipes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_frame(pipe: IO[bytes]) -> Any:
     """The next message.
 
     Raises:
-        EOFError: there is none, or not all of it.
+        EOFError: the pipe ended before a complete message.
     """
     size = pipe.read(8)
     if len(size) < 8:

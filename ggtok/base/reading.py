@@ -1,8 +1,8 @@
-"""Files that no caller named: entries of stores, caches and folders, files beside another.
+"""Opens files that no caller named: entries of stores, caches and folders, and sibling files.
 
-Such a name may stand for anything by the time that it is opened: a FIFO without a writer, a
-device without an end, a link to either. The functions here open regular files only and never
-wait. A path that the caller gave may be any of these, and is opened by ``open``.
+By the time that such a file is opened, it may be a FIFO without a writer, an endless device, or
+a link to either. The functions here open only regular files, and never block. A path from the
+caller may be any kind of file, and is opened with ``open``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from ggtok.errors import FileError, file_error
 
-SNIFFED = 8000  # bytes among which a NUL tells a binary file, as for git
+SNIFFED = 8000  # a NUL among these first bytes marks a binary file, as in git
 
-# Windows has O_BINARY, and lacks the others. Without O_NONBLOCK, a FIFO would be waited for.
+# Windows has only O_BINARY. Without O_NONBLOCK, opening a FIFO blocks.
 _FLAGS = 0
 for _name in ("O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"):
     _FLAGS |= getattr(os, _name, 0)
@@ -24,13 +24,13 @@ _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 
 
 def open_regular(path: str | bytes | os.PathLike[str], *, follow: bool = True) -> BinaryIO:
-    """A regular file, opened for reading, without a buffer.
+    """Opens a regular file for reading, unbuffered.
 
     Args:
         follow: whether `path` may be a symbolic link.
 
     Raises:
-        FileError: it can't be opened, or isn't a regular file.
+        FileError: the file can't be opened, or isn't a regular file.
     """
     name = os.fsdecode(path)
     try:
@@ -43,11 +43,12 @@ def open_regular(path: str | bytes | os.PathLike[str], *, follow: bool = True) -
 
 
 def open_own(path: str, flags: int) -> int:
-    """A handle of a file that ggtok keeps for itself beside an output: a regular file, and no
-    symbolic link to one.
+    """Opens a private file of ggtok next to an output, and returns its file descriptor.
+
+    It must be a regular file, not a symbolic link.
 
     Raises:
-        OSError: as of ``os.open``.
+        OSError: ``os.open`` failed.
         FileError: it is another kind of file.
     """
     return _opened(path, flags, follow=False)
@@ -66,7 +67,7 @@ def _opened(path: str, flags: int, follow: bool) -> int:
 
 
 def check_regular(status: os.stat_result, name: str | bytes) -> None:
-    """Refuses what isn't a regular file."""
+    """Raises FileError unless `status` is that of a regular file."""
     if stat.S_ISDIR(status.st_mode):
         raise file_error(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(status.st_mode):
@@ -74,7 +75,7 @@ def check_regular(status: os.stat_result, name: str | bytes) -> None:
 
 
 def read_regular(path: str | bytes | os.PathLike[str], most: int) -> bytes:
-    """The first `most` bytes of a regular file, or all if it has fewer."""
+    """At most the first `most` bytes of a regular file."""
     with open_regular(path) as file:
         try:
             return read_up_to(file, most)
@@ -83,7 +84,7 @@ def read_regular(path: str | bytes | os.PathLike[str], most: int) -> bytes:
 
 
 def read_up_to(file: BinaryIO, most: int) -> bytes:
-    """The next `most` bytes of an open file, or all if there are fewer."""
+    """At most the next `most` bytes of an open file."""
     parts: list[bytes] = []
     while most and (part := file.read(min(most, _BLOCK))):
         parts.append(part)
@@ -91,4 +92,4 @@ def read_up_to(file: BinaryIO, most: int) -> bytes:
     return b"".join(parts)
 
 
-_BLOCK = 1 << 20  # bytes that a call asks for, all of which it allocates
+_BLOCK = 1 << 20  # bytes per call of read(), which allocates that many

@@ -1,8 +1,9 @@
-"""Every file that ggtok writes for its caller gets its contents, or its name, here.
+"""Writes or renames every file that ggtok produces for its caller.
 
-What was there before is somebody's. A symbolic link is followed; a device or FIFO is written to
-where the format allows that, and never replaced; the source of what is written is refused, and
-so is a file of another format unless the caller insists. What is replaced keeps its mode.
+An existing file belongs to the user. So symbolic links are followed; devices and FIFOs are
+written to if the format allows it, but never replaced; a source of the output is never
+overwritten, nor is a file of another format unless the caller passes `force`. A file that is
+replaced keeps its mode.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import NamedTuple
 from ggtok.base.reading import read_regular
 from ggtok.errors import InvalidValueError, file_error, not_found
 
-_HEAD = 4096  # bytes of a file that tell its format
+_HEAD = 4096  # bytes of a file that identify its format
 
 
 class Kind(NamedTuple):
-    """A format of files that are written in one step.
+    """A file format, for files that are written in one step.
 
     Attributes:
-        name: with its article, for messages.
-        begins: whether a file with these first bytes has the format.
+        name: its name for messages, with an article.
+        begins: whether a file with these first bytes has this format.
     """
 
     name: str
@@ -36,11 +37,11 @@ class Kind(NamedTuple):
 def write(
     path: str, data: bytes, kind: Kind, *, inputs: Iterable[str] = (), force: bool = False
 ) -> None:
-    """Writes a file whole or not at all.
+    """Writes a file completely or not at all.
 
     Raises:
-        InvalidValueError: `path` is one of `inputs`, or holds another format and not `force`.
-        FileError: it can't be written.
+        InvalidValueError: `path` is one of `inputs`, or has another format and `force` is false.
+        FileError: the file can't be written.
     """
     status = check(path, kind, inputs=inputs, force=force)
     try:
@@ -55,7 +56,7 @@ def write(
 def check(
     path: str, kind: Kind, *, inputs: Iterable[str] = (), force: bool = False
 ) -> os.stat_result | None:
-    """Refuses what :func:`write` would refuse; the status of what is there, if anything is."""
+    """Raises the errors of :func:`write` in advance. Returns the status of an existing file."""
     status = existing(path)
     if status is None:
         return None
@@ -74,7 +75,7 @@ def check(
 
 
 def existing(path: str) -> os.stat_result | None:
-    """The status of what a path leads to; None: nothing yet, and a file can be made there."""
+    """The status of the file at a path; None: there is none, but it can be created."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -89,23 +90,23 @@ def existing(path: str) -> os.stat_result | None:
 
 
 def check_input(path: str, inputs: Iterable[str]) -> None:
-    """Refuses an output that is one of the files it is made from."""
+    """Raises InvalidValueError if the output is one of the input files."""
     for each in inputs:
         try:
             same = os.path.samefile(each, path)
-        except (OSError, ValueError):  # it is gone, or no path
+        except (OSError, ValueError):  # `each` no longer exists, or isn't a path
             continue
         if same:
-            raise InvalidValueError(f"{path} is the source itself: give another name")
+            raise InvalidValueError(f"{path} is the source itself: choose another name")
 
 
 def followed(path: str) -> str:
-    """The path of the file that a symbolic link leads to; of any other, the path itself."""
+    """The target of a symbolic link; any other path itself."""
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def give_name(written: str, path: str) -> None:
-    """Renames a finished file, which gets the mode and owner of the one that it replaces."""
+    """Renames a finished file, and gives it the mode and owner of the file it replaces."""
     with contextlib.suppress(FileNotFoundError):
         _keep(written, os.stat(path))
     os.replace(written, path)
@@ -115,7 +116,7 @@ def _replace(path: str, data: bytes, status: os.stat_result | None) -> None:
     target = followed(path)
     written = os.path.join(os.path.dirname(target), f".ggtok-{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # Until it has the mode of the file that it replaces, nobody else may read it.
+    # Private until it gets the mode of the file that it replaces.
     handle = os.open(written, flags, 0o666 if status is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -129,13 +130,13 @@ def _replace(path: str, data: bytes, status: os.stat_result | None) -> None:
 
 def _keep(path: str, status: os.stat_result) -> None:
     if hasattr(os, "chown"):
-        with contextlib.suppress(OSError):  # another user's, which only root may give
+        with contextlib.suppress(OSError):  # only root may change the owner
             os.chown(path, status.st_uid, status.st_gid)
     os.chmod(path, stat.S_IMODE(status.st_mode))
 
 
 def _stream(path: str, data: bytes) -> None:
-    # Not created and not truncated, should it have become a regular file meanwhile.
+    # Without O_CREAT and O_TRUNC, in case it has become a regular file since.
     with open(os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0)), "wb", buffering=0) as file:
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise file_error(errno.EAGAIN, "changed while it was opened; not written to", path)

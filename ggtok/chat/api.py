@@ -1,4 +1,4 @@
-"""Chat for a tokenizer: arguments, which template, which renderer."""
+"""Implements the chat methods of the Tokenizer: arguments, templates, renderers."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from ggtok.native.arguments import thread_count, truth_or_none
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
 
-_CHATS = 64  # templates whose capabilities are kept
-_PLANS = 64  # plans that a tokenizer keeps
-_UNKNOWN: Any = object()  # None is a plan, too
-_RUN = 64  # conversations that a thread takes at a time
-_LONG = 1000  # characters: a plan isn't kept for a longer variable, which it would hold
+_CHATS = 64  # templates in the cache of capabilities
+_PLANS = 64  # plans that a tokenizer caches
+_UNKNOWN: Any = object()  # not in the cache (None is a valid entry)
+_RUN = 64  # conversations per task of a thread
+_LONG = 1000  # characters; plans with longer variables aren't cached
 _SIMPLE = frozenset((str, bool, int, type(None)))  # types of values in a plan's key
 _MESSAGES = "messages", "mappings"
 _LIKES = ("llama.cpp", "transformers")
@@ -95,7 +95,7 @@ def _in_python(
     trusted: bool,
     user_defined: str,
 ) -> Any:
-    """What is wanted, through Python."""
+    """The result, rendered without a plan."""
     prompt = prompt_of(messages)
     if want == plan.TEXT:
         return prompt.text
@@ -104,12 +104,12 @@ def _in_python(
 
 
 def _run(loaded: Loaded, quick: Plan, conversations: list[Any], *args: Any) -> list[Any]:
-    empty = [not one for one in conversations]  # now: they may change meanwhile
+    empty = [not one for one in conversations]  # tested before the call, which may change them
     try:
         found = quick.run(loaded, conversations, *args)
     except MemoryError as e:
         loaded.native.raise_for(e)
-    # Without messages, the way through Python says what is missing.
+    # For empty conversations, _in_python raises the right error.
     return [None if none else one for one, none in zip(found, empty, strict=True)]
 
 
@@ -129,7 +129,7 @@ def ids_after(
     user_defined: str,
     known: object,
 ) -> list[int]:
-    """The ids of a conversation of whose first messages they are known."""
+    """The ids of a conversation, given those of its first messages."""
     encode.check(trusted, user_defined)
     given = values.sequence(messages, *_MESSAGES)
     n, ids = known_ids.check(loaded, known, len(given))
@@ -137,7 +137,7 @@ def ids_after(
     closed = replace(options, add_generation_prompt=False, continue_final_message=False)
     if options.like == "transformers":
         closed.continue_final_message = None
-    now = options.now()  # one moment for both: templates may show it
+    now = options.now()  # the same time for both renderings, which may contain it
     options.clock = closed.clock = lambda: now
     beginning = renderer(loaded, closed, whole=True)(given[:n])
     prompt = renderer(loaded, options, whole=True)(given)
@@ -149,13 +149,13 @@ def render(loaded: Loaded, messages: Messages, options: Options) -> Prompt:
 
 
 def renderer(loaded: Loaded, options: Options, whole: bool = False) -> Render:
-    """What makes prompts of conversations under the same options.
+    """A function that renders conversations with the same options.
 
-    `whole`: with an EOS that the template writes at the end, even if the vocabulary adds one.
+    `whole`: keep an EOS that the template writes at the end, even if the vocabulary adds one.
     """
     _check(options)
     if options.like == "transformers":
-        given = transformers.Given(loaded, options)
+        given = transformers.Renderer(loaded, options)
         return given.render_any if whole else given.render
     tokens = files.of(loaded).tokens
     chat, thinks = _chat(loaded, options)
@@ -178,17 +178,17 @@ def _check_names(options: Options, chat: Chat) -> None:
 
 
 def _prefills(options: Options) -> bool:
-    """Whether a last message of the assistant's is the beginning of the answer."""
+    """Whether a last message of the assistant is continued."""
     return options.continue_final_message is not False
 
 
-# ---- the quick way ----
+# ---- plans ----
 
 
 def _planned(
     loaded: Loaded, options: Options, trusted: bool, user_defined: str
 ) -> tuple[Plan | None, list[Any] | None]:
-    """What to do with conversations, found out once for the same options; and the tools."""
+    """The plan for these options, cached, or None if C can't render them; and the tools."""
     encode.check(trusted, user_defined)
     usual = _is_usual(options)
     memo = loaded.memo
@@ -211,7 +211,7 @@ def _planned(
 
 
 def _is_usual(options: Options) -> bool:
-    """Whether only fields are given that `_compared` has."""
+    """Whether only fields that `_compared` compares are set."""
     return (
         options.tools is None
         and not options.variables
@@ -243,7 +243,7 @@ def _is_like(
     thinking: object,
     effort: object,
 ) -> bool:
-    """Whether usual options are the same objects, which takes a tenth of the time of a key."""
+    """Whether the options are the same objects, which is ten times as fast as making a key."""
     return (
         o.template is template
         and o.like is like
@@ -255,7 +255,7 @@ def _is_like(
 
 
 def _listed(options: Options) -> list[Any] | None:
-    """The tools, which may come from an iterator, as a list from now on."""
+    """The tools as a list. Replaces an iterator in `options` by the list."""
     given = options.tools
     if given is None or type(given) is list:
         return given
@@ -274,7 +274,7 @@ def _read_tools(options: Options, tools: list[Any] | None) -> list[Any] | None:
 
 
 def _key(options: Options, tools: list[Any] | None) -> object:
-    """What the plan depends on; None if that can't be a key."""
+    """The key of the plan in the cache; None if the plan can't be cached."""
     if (
         options.response_format is not None
         or options.tool_choice is not None
@@ -299,7 +299,7 @@ def _key(options: Options, tools: list[Any] | None) -> object:
         if any(type(value) is str and len(value) > _LONG for value in given):
             return None
         values = *values, len(unchecked), *unchecked, *checked, *given
-    # True, 1 and 1.0 are equal.
+    # The types are needed because True, 1 and 1.0 are equal.
     kinds = tuple(map(type, values))
     return (kinds, values) if _SIMPLE.issuperset(kinds) else None
 
@@ -307,13 +307,13 @@ def _key(options: Options, tools: list[Any] | None) -> object:
 def _plan(loaded: Loaded, options: Options) -> Plan | None:
     _check(options)
     if options.like == "transformers":
-        return transformers.Given(loaded, options).plan(loaded)
+        return transformers.Renderer(loaded, options).plan(loaded)
     chat, thinks = _chat(loaded, options)
     _check_names(options, chat)
     fields = {**_fields(options), "messages": [], "tools": None}
     prefill = _prefills(options)
     understood = request.read(fields, prefill)
-    return plan.served(chat, thinks, understood, files.of(loaded).tokens, prefill)
+    return plan.for_server(chat, thinks, understood, files.of(loaded).tokens, prefill)
 
 
 def render_body(
@@ -323,7 +323,7 @@ def render_body(
     template: str | None = None,
     clock: Clock | None = None,
 ) -> Prompt:
-    """The prompt that /apply-template gives for a whole body."""
+    """The prompt that /apply-template returns for a request's body."""
     if not isinstance(body, Mapping):
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
     understood = request.read(body)
@@ -333,14 +333,14 @@ def render_body(
 
 
 def chat_of(loaded: Loaded, template: str | None = None) -> Chat:
-    """What is known of a template as llama-server would use it."""
+    """The compiled template that llama-server would use, with its capabilities."""
     return _chat(loaded, Options(template=template))[0]
 
 
 def ids_and_mask(
     loaded: Loaded, messages: Messages, options: Options, *, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
-    """The ids, and for each whether it is the answer's."""
+    """The ids, and for each whether it is in a {% generation %} block."""
     encode.check(trusted, user_defined)
     transformers.check_generation(source_of(loaded, options))
     prompt = to_encode(loaded, render(loaded, messages, options), options.like)
@@ -348,14 +348,14 @@ def ids_and_mask(
 
 
 def to_encode(loaded: Loaded, prompt: Prompt, like: str) -> Prompt:
-    """transformers' text keeps BOS and EOS; the server's has lost those that are added."""
+    """The prompt without a BOS and EOS that encoding adds. llama-server's has none already."""
     if like == "transformers":
         return transformers.without_added(prompt, loaded)
     return prompt
 
 
 def source_of(loaded: Loaded, options: Options) -> str:
-    """The template that the options mean."""
+    """The source of the template that the options select."""
     if options.like == "transformers":
         return transformers.find_source(loaded.chat_templates, options)
     return _chat(loaded, options)[0].source
@@ -412,7 +412,7 @@ def _sequence(messages: Any, index: int) -> list[Any]:
 
 @contextmanager
 def _numbered(index: int) -> Iterator[None]:
-    """Errors say which conversation they are about."""
+    """Adds the index of the conversation to errors."""
     try:
         yield
     except GGTokError as e:
@@ -443,7 +443,7 @@ def _check(options: Options) -> None:
 
 
 def _fields(options: Options) -> dict[str, Any]:
-    """The body of the request without its messages; what is None isn't in it."""
+    """The fields of the request without the messages and without None."""
     fields = {
         "tools": _listed(options),
         "add_generation_prompt": options.add_generation_prompt,
@@ -464,7 +464,7 @@ def _fields(options: Options) -> dict[str, Any]:
 
 
 def _chat(loaded: Loaded, options: Options) -> tuple[Chat, bool]:
-    """The template to use, and whether the server would think by default."""
+    """The template to use, and the server's default for enable_thinking."""
     templates, tokens = files.of(loaded).templates, files.of(loaded).tokens
     wanted = options.template
     default = templates.get("default", "")
@@ -480,7 +480,7 @@ def _chat(loaded: Loaded, options: Options) -> tuple[Chat, bool]:
         try:
             return _known(templates["tool_use"], tokens), chat.thinks
         except TemplateError:
-            pass  # as the server: the default template does it, then
+            pass  # fall back to the default template, as the server does
     return chat, chat.thinks
 
 
@@ -493,7 +493,7 @@ def _known(source: str, tokens: Tokens) -> Chat:
 
 @lru_cache(_CHATS)
 def _found(source: str, tokens: Tokens) -> Chat | TemplateError:
-    """Failures are kept, too: it takes time to find out that a template fails."""
+    """Compiles a template. Errors are cached, too, because finding them takes time."""
     try:
         return Chat(source, engine.compile_llama, tokens)
     except TemplateError as e:

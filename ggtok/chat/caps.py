@@ -1,7 +1,7 @@
-"""What a template can do with messages, found out by rendering conversations made for it.
+"""Detects the capabilities of a template by rendering test conversations.
 
-As llama-server does once for each template: what the template did with the values tells, and
-decides how messages are written for it (`messages.write`).
+Like llama-server, it observes how the template uses the values. The capabilities decide how
+messages are written for the template (`messages.write`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Caps:
-    """The names are those of `chat_template_caps` in llama-server's /props, but for supports_."""
+    """Names as in `chat_template_caps` in llama-server's /props, without ``supports_``."""
 
     string_content: bool = True
     typed_content: bool = False
@@ -31,19 +31,19 @@ class Caps:
 
     @property
     def only_string(self) -> bool:
-        """Contents in parts are joined."""
+        """Contents in parts must be joined."""
         return self.string_content and not self.typed_content
 
     @property
     def only_typed(self) -> bool:
-        """Contents that are text become a list of one part."""
+        """Contents that are text must become a list of one part."""
         return self.typed_content and not self.string_content
 
     def reported(self) -> dict[str, bool]:
         return {f"supports_{f.name}": getattr(self, f.name) for f in fields(self)}
 
 
-# Variables that say whether earlier reasoning is kept, and whether true says so.
+# Variables that decide whether earlier reasoning is kept, and the value that keeps it.
 PRESERVING = {
     "preserve_thinking": True,
     "clear_thinking": False,
@@ -139,7 +139,7 @@ def _calling(arguments: object, ids: Sequence[str]) -> list[Json]:
 
 
 def _find_tools(template: Template, caps: Caps) -> None:
-    """Tools and calls, first with arguments as an object, then as text."""
+    """Tests tools and calls, with arguments first as an object, then as text."""
     argument: Path = (*_CALLS, 0, "function", "arguments", "arg")
     messages = _calling(_OBJECT, ["call00001"])
     text, uses = _probe(template, messages, [_TOOL_NAME, _CALLS, argument], _TOOLS)
@@ -152,7 +152,7 @@ def _find_tools(template: Template, caps: Caps) -> None:
         return
     messages = _calling(_TEXT, ["call00001"])
     text, (name, calls) = _probe(template, messages, [_TOOL_NAME, _CALLS], _TOOLS)
-    # What was found missing with an object stays missing.
+    # A capability that failed with an object stays false.
     caps.tools = caps.tools and text is not None and name.used
     caps.tool_calls = caps.tool_calls and text is not None and calls.used
 

@@ -1,4 +1,4 @@
-"""From a prompt to ids: control tokens where the template wrote them, and masks."""
+"""Encodes prompts, parsing control tokens only in the template's own text; makes masks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PARSE = ADD_SPECIAL | PARSE_SPECIAL
 FLAGS = {"parse": _PARSE, "plain": _PARSE | PLAIN_USER_DEFINED}
-_CHOICES = tuple(FLAGS)  # where one that can't be hashed is looked for, too
+_CHOICES = tuple(FLAGS)  # a tuple, so that `in` works for unhashable values
 
 
 def check(trusted: bool, user_defined: str) -> None:
@@ -32,14 +32,14 @@ def ids(loaded: Loaded, prompt: Prompt, trusted: bool, user_defined: str) -> lis
 def ids_and_mask(
     loaded: Loaded, prompt: Prompt, trusted: bool, user_defined: str
 ) -> tuple[list[int], list[bool]]:
-    """And for each id whether a byte of it was generated."""
+    """The ids, and for each whether any of its bytes is in a {% generation %} block."""
     parsed = list(ranges(prompt, trusted))
     ids, parts = loaded.native.encode_parts(prompt.text, FLAGS[user_defined], parsed)
     return ids, _mask(loaded, prompt.text.encode(), ids, parts, prompt.generated)
 
 
 def ranges(prompt: Prompt, trusted: bool) -> Ranges:
-    """Where control tokens are parsed."""
+    """The ranges in which control tokens are parsed."""
     if trusted:
         return ((0, len(prompt.text.encode())),) if prompt.text else ()
     return prompt.ranges
@@ -48,10 +48,10 @@ def ranges(prompt: Prompt, trusted: bool) -> Ranges:
 def _mask(
     loaded: Loaded, data: bytes, ids: list[int], parts: list[Part], ranges: Ranges
 ) -> list[bool]:
-    """For each id whether one of its bytes lies in a range.
+    """For each id, whether any of its bytes is in a range.
 
-    A part that lies in one range, or touches none, is all or nothing. In others the pieces of
-    the tokens must be the part's bytes, perhaps after the space that SPM puts before them.
+    If a part is inside one range, or outside all, the same holds for all of its ids. Otherwise
+    the tokens' pieces must be the bytes of the part, possibly after SPM's space prefix.
     """
     mask = [False] * len(ids)
     k = 0
@@ -68,8 +68,8 @@ def _mask(
         shown, raw = b"".join(pieces), data[pos:end]
         if shown not in (raw, b" " + raw):
             raise InvalidValueError(
-                f"return_assistant_mask: {loaded.vocab_type} tokens don't spell out the text "
-                "that they stand for, so their places in it are unknown"
+                f"return_assistant_mask: the pieces of {loaded.vocab_type} tokens don't spell "
+                "the text that they encode, so their positions in it are unknown"
             )
         at = end - len(shown)
         j = k

@@ -1,4 +1,4 @@
-"""Templates as this package uses them: the engine's, with prompts for what it gives."""
+"""Wraps compiled templates: renders to `Prompt`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ggtok.chat.prompt import Prompt
 from ggtok.errors import TemplateError
 from ggtok.native import jinja
 
-# What C gives for a conversation instead of ids, and the error that this means.
+# C's result for a conversation that fails, and its conversion to a public error.
 Failed, error_of = jinja.FailedError, jinja.error_of
 Dialect = Literal["llama.cpp", "transformers"]
 Path = tuple[str | int, ...]  # to a value inside the variables
 
 
 class Use(Protocol):
-    """What a rendering did with a value that was given to it."""
+    """How a rendering used a value."""
 
     @property
     def used(self) -> bool: ...
 
     @property
     def operations(self) -> frozenset[str]:
-        """Of array_access, object_access, test_is_string and selectattr."""
+        """Some of array_access, object_access, test_is_string and selectattr."""
         ...
 
 
@@ -38,24 +38,24 @@ class Template:
 
     @property
     def variables(self) -> frozenset[str]:
-        """Names that it reads."""
+        """The variables that the template reads."""
         return self._template.variables
 
     @property
     def compiled(self) -> object:
-        """What C takes."""
+        """The object for C."""
         return self._template.compiled
 
     def render(self, variables: Mapping[str, Any], now: datetime | None = None) -> Prompt:
         text, ranges, generated = self._template.render(variables, now)
         if isinstance(text, bytes):
-            raise TemplateError("the template cuts a character in two")
+            raise TemplateError("the template splits a character")
         return Prompt(text, ranges, generated)
 
     def probe(
         self, variables: Mapping[str, Any], paths: Sequence[Path]
     ) -> tuple[str | None, Sequence[Use]]:
-        """The text, or None if it failed, and what was done with the values at `paths`."""
+        """The text, or None if rendering failed, and how the values at `paths` were used."""
         return self._template.probe(variables, paths)
 
 
@@ -65,5 +65,5 @@ def compile_llama(source: str) -> Template:
 
 
 def compile_transformers(source: str) -> Template:
-    """A template in jinja2's dialect, as transformers sets it up."""
+    """A template in jinja2's dialect, as transformers configures it."""
     return Template(source, "transformers")

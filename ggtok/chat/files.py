@@ -1,4 +1,4 @@
-"""What a tokenizer's file says of its chats: templates and the texts of special tokens."""
+"""The chat templates and special tokens of a tokenizer's file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def warn_of_no_template(loaded: Loaded) -> None:
-    """Once for each tokenizer, on the line outside of ggtok that calls it."""
+    """Warns once per tokenizer, at the caller's line outside of ggtok."""
     if loaded.memo.get("warned of no template"):
         return
     name = "the file" if loaded.path is None else shown(loaded.path)
@@ -30,7 +30,7 @@ def warn_of_no_template(loaded: Loaded) -> None:
         VocabWarning,
         stacklevel=level,
     )
-    loaded.memo["warned of no template"] = True  # not if the warning was raised
+    loaded.memo["warned of no template"] = True  # not reached if the warning is an error
 
 
 class File:
@@ -54,7 +54,7 @@ def piece(loaded: Loaded, id: int | None) -> str:
 
 
 def find_template(templates: Mapping[str, str], wanted: str) -> str:
-    """One of the file's templates by its name, or the text itself."""
+    """The file's template with the name `wanted`, or `wanted` itself if it is a template."""
     if wanted in templates:
         return templates[wanted]
     if "{" in wanted or "\n" in wanted:

@@ -1,8 +1,8 @@
-"""Digits of doubles by Grisu2 (Loitsch, 2010), as llama-server's JSON library finds them.
+"""Converts doubles to digits with Grisu2 (Loitsch, 2010), as llama-server's JSON library does.
 
-They always read back the same, but one time in a thousand aren't the shortest that do:
-5.972269109151214e+16 becomes 5.9722691091512144e+16. Arguments of calls show them, in templates
-that take arguments as text.
+The digits always parse to the same double, but in one of a thousand cases they aren't the
+shortest: 5.972269109151214e+16 becomes 5.9722691091512144e+16. This shows in the arguments of tool
+calls, in templates that take arguments as text.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from __future__ import annotations
 from functools import cache
 from math import frexp, ldexp
 
-_ALPHA, _GAMMA = -60, -32  # between these a scaled number's exponent lies
+_ALPHA, _GAMMA = -60, -32  # bounds of the exponent of a scaled number
 _BITS = 64
 _PRECISION = 53
 _LEAST_EXPONENT = -1074
 _LOG10_2 = 78913 / (1 << 18)
-_STEP, _FIRST = 8, -300  # of the powers of ten that are kept
+_STEP, _FIRST = 8, -300  # the powers of ten in the library's table
 
 Scaled = tuple[int, int]  # f times 2**e
 
 
 def digits(value: float) -> tuple[str, int]:
-    """Decimal digits and the power of ten to multiply them with, of a positive double."""
+    """The decimal digits of a positive double, and the power of ten to multiply them by."""
     f, e, lower_is_closer = _parts(value)
     plus = _normalized(2 * f + 1, e - 1)
     minus = (4 * f - 1, e - 2) if lower_is_closer else (2 * f - 1, e - 1)
     low = minus[0] << (minus[1] - plus[1])
     power, power_e, k = _power(plus[1])
     w = _times(_normalized(f, e)[0], power)
-    # One unit is given away at both ends, for the product is that inexact.
+    # Shrink the interval by one unit at both ends, the error of the product.
     high = _times(plus[0], power) - 1
     return _generated(_times(low, power) + 1, w, high, plus[1] + power_e + _BITS, k)
 
 
 def _parts(value: float) -> tuple[int, int, bool]:
-    """f, e, and whether the next double below is nearer than the next one above."""
+    """f, e, and whether the next smaller double is nearer than the next larger one."""
     fraction, exponent = frexp(value)
     e = max(exponent - _PRECISION, _LEAST_EXPONENT)
     f = int(ldexp(fraction, exponent - e))
@@ -71,7 +71,10 @@ def _power_of_ten(k: int) -> Scaled:
 
 
 def _power(e: int) -> tuple[int, int, int]:
-    """A kept power of ten that brings a number with this exponent into range; f, e, -k."""
+    """The power of ten in the table that scales a number with this exponent into range.
+
+    Returns f, e, -k.
+    """
     f = _ALPHA - e - 1
     k = int(f * _LOG10_2) + (f > 0)  # rounded towards zero, but up from 0
     index = (-_FIRST + k + _STEP - 1) // _STEP
@@ -80,7 +83,7 @@ def _power(e: int) -> tuple[int, int, int]:
 
 
 def _generated(low: int, w: int, high: int, e: int, k: int) -> tuple[str, int]:
-    """The shortest digits between low and high, brought nearer to w."""
+    """The shortest digits between low and high, adjusted towards w."""
     delta, distance = high - low, high - w
     shift = -e
     one = 1 << shift
@@ -109,7 +112,7 @@ def _generated(low: int, w: int, high: int, e: int, k: int) -> tuple[str, int]:
 
 
 def _nearer(text: str, distance: int, delta: int, rest: int, ten: int) -> str:
-    """The last digit lowered while that brings the number nearer."""
+    """Decrements the last digit as long as that brings the number nearer to w."""
     last = int(text[-1])
     while (
         rest < distance

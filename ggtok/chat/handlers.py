@@ -1,8 +1,9 @@
-"""What llama-server does for families of templates, told apart by texts in their source.
+"""llama-server's special rules for families of templates.
 
-A row says how a family's messages are changed before rendering, what is done with the prompt,
-and how an answer that the request begins is written after it. The first row whose texts are
-in the source counts; templates without a row are continued as `reasoning` finds out.
+A template's family is recognized by texts in its source. A row of `HANDLERS` says how the
+family's messages are changed before rendering, how the prompt is changed after it, and how the
+beginning of an answer is appended. The first row that matches counts. Templates without a row are
+handled by `reasoning`.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ Messages = list[Json]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The beginning of an answer that is to be continued, and what its form depends on."""
+    """The beginning of an answer that is to be continued, and its context."""
 
     message: Message
-    in_content: bool  # and not in the reasoning
+    in_content: bool  # whether the content is continued, not the reasoning
     source: str
-    variables: Json  # what the request gives to the template
+    variables: Json  # the request's variables
     thinking: bool
-    prompt: Prompt  # without it
+    prompt: Prompt  # the prompt before the answer
 
 
-# What stands before the reasoning and what between it and the content.
+# The texts before the reasoning, and between the reasoning and the content.
 Opening = tuple[str, str]
 
 
@@ -46,19 +47,19 @@ class Handler:
     present: tuple[str, ...]
     opening: Callable[[Answer], Opening]
     absent: tuple[str, ...] = ()
-    reasons: bool = True  # the answer's reasoning is written
-    always_content: bool = False  # its content, too, if the reasoning is what goes on
-    # The opening is put after the template's own prompt for the answer.
+    reasons: bool = True  # write the answer's reasoning
+    always_content: bool = False  # write the content even if the reasoning is continued
+    # Write the opening after the template's own generation prompt.
     after_prompt: bool = False
-    # What becomes of the messages, and whether those with neither calls nor reasoning stay.
+    # Changes the messages. keeps_plain: messages without calls and reasoning don't change.
     messages: Callable[[Messages, Json], Messages] | None = None
     keeps_plain: bool = True
-    finish: Callable[[Prompt], Prompt] | None = None  # a prompt without one for the answer
-    # A prompt for the answer that ends with the first text gets the second one, as does one before
-    # an answer that the request begins.
+    finish: Callable[[Prompt], Prompt] | None = None  # changes a prompt without generation prompt
+    # If a prompt with a generation prompt, or before a continued answer, ends with the first
+    # text, the second text is appended.
     turn: tuple[str, str] = ("", "")
-    schema_variable: str = ""  # gets the schema of response_format
-    reads: frozenset[str] = frozenset()  # variables that it reads itself; they must be str
+    schema_variable: str = ""  # the variable for the schema of response_format
+    reads: frozenset[str] = frozenset()  # variables that the handler reads; they must be str
     thinks: Callable[[str], bool] = lambda source: True
 
     def fits(self, source: str) -> bool:
@@ -80,7 +81,7 @@ class Handler:
 
 
 def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
-    """The answer's text, in pieces that are the template's or not."""
+    """The text of the answer, in pieces; each with whether it is the template's own."""
     before, between = handler.opening(answer)
     found = [*answer.prompt.turn(*handler.turn), (before, True)]
     if handler.reasons:
@@ -94,7 +95,7 @@ def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
 
 
 def _thinking(messages: Messages, variables: Json) -> Messages:
-    """Reasoning under the name that the template reads, too."""
+    """Adds the reasoning under the name ``thinking``, which the template reads."""
     return [
         {**m, "thinking": m["reasoning_content"]} if "reasoning_content" in m else m
         for m in messages
@@ -102,7 +103,7 @@ def _thinking(messages: Messages, variables: Json) -> Messages:
 
 
 def _harmony(messages: Messages, variables: Json) -> Messages:
-    """And no content beside reasoning and calls."""
+    """Adds ``thinking``, and drops the content of messages with reasoning and calls."""
     messages = _thinking(messages, variables)
     for message in messages:
         if "thinking" in message and message.get("tool_calls"):
@@ -111,7 +112,7 @@ def _harmony(messages: Messages, variables: Json) -> Messages:
 
 
 def _blocks(messages: Messages, variables: Json) -> Messages:
-    """Ministral's: reasoning and content of system and assistant as parts of one list."""
+    """Ministral: makes reasoning and content of system and assistant parts of one list."""
     changed = []
     for message in messages:
         if message["role"] in ("system", "assistant"):
@@ -140,7 +141,7 @@ def _always_reasoning(messages: Messages, variables: Json) -> Messages:
 
 
 def _translated(messages: Messages, variables: Json) -> Messages:
-    """TranslateGemma's: a user's content as one part that names the languages."""
+    """TranslateGemma: makes a user's content one part that names the languages."""
     codes = ("source_lang_code", "target_lang_code")
     languages = {code: variables.get(code, "en-GB") for code in codes}
     changed = []
@@ -156,7 +157,7 @@ def _translated(messages: Messages, variables: Json) -> Messages:
 
 
 def _in_order_of_calls(messages: Messages, variables: Json) -> Messages:
-    """DeepSeek V4's: results between two answers in the order of the calls."""
+    """DeepSeek V4: sorts the results between two answers in the order of the calls."""
     order: dict[str, int] = {}
     changed = list(messages)
     i = 0
@@ -180,7 +181,7 @@ def _in_order_of_calls(messages: Messages, variables: Json) -> Messages:
 
 
 def _with_responses(messages: Messages, variables: Json) -> Messages:
-    """Older Gemma 4 templates': calls, their results and the answer after them in one message."""
+    """Older Gemma 4 templates: merges calls, results and the following answer."""
     changed: Messages = []
     i = 0
     while i < len(messages):
@@ -211,7 +212,7 @@ def _with_responses(messages: Messages, variables: Json) -> Messages:
 def _response(result: Json, calls: list[Json], index: int) -> Json:
     content = result.get("content")
     if isinstance(content, str):
-        with suppress(InvalidValueError):  # what is no JSON stays text
+        with suppress(InvalidValueError):  # content that isn't JSON stays text
             content = values.parse(content, "the tool's answer")
     name = calls[index]["function"]["name"] if index < len(calls) else ""
     return {"name": name or result.get("tool_call_id", ""), "response": content}
@@ -343,7 +344,7 @@ HANDLERS = (
         _opened("<mm:think>", "</mm:think>"),
         after_prompt=True,
     ),
-    # DeepSeek V3.2, whose block of calls has another name than V4's
+    # DeepSeek V3.2; its block of calls has another name than in V4
     Handler(
         ("dsml_token", "DSML", "function_calls"),
         _opened(_DEEPSEEK + "<think>", "</think>"),
@@ -374,7 +375,7 @@ HANDLERS = (
         reads=frozenset({"source_lang_code", "target_lang_code"}),
         thinks=lambda source: False,
     ),
-    # Qwen3-Coder, Qwen3.5, Nemotron Nano 3, StepFun 3.5: those that think, then the others
+    # Qwen3-Coder, Qwen3.5, Nemotron Nano 3, StepFun 3.5: first with thinking, then without
     Handler(
         ("<tool_call>", "<function=", "<parameter=", "<think>"),
         _opened(_IM_ASSISTANT + "<think>\n", "\n</think>\n\n"),

@@ -1,4 +1,4 @@
-"""The names of keyword arguments: those of templates' variables, and those that are mistaken."""
+"""Checks the names of keyword arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ggtok.errors import InvalidTypeError
 
-# Fields of a request; never wrong, whatever the template reads.
+# Fields of a request, which are valid for every template.
 PARAMETERS = (
     "tools",
     "like",
@@ -24,28 +24,28 @@ PARAMETERS = (
 )
 ENCODING = ("trusted", "user_defined", "return_assistant_mask", "known")
 
-# Names that transformers has, and what to do here instead.
+# Names from transformers, and what to use instead.
 _TRANSFORMERS = {
     "conversation": "the messages are the first argument",
-    "chat_template": "give the template, or its name in the file, with template=",
-    "tokenize": "apply_chat_template gives text, encode_chat gives ids",
+    "chat_template": "pass the template, or its name in the file, with template=",
+    "tokenize": "apply_chat_template returns text, encode_chat returns ids",
     "return_assistant_tokens_mask": "use encode_chat(..., return_assistant_mask=True)",
-    "return_dict": "encode_chat gives a list of ids",
-    "return_tensors": "encode_chat gives a list of ids: make an array of it",
-    "padding": "encode_chat gives the ids of one conversation, without padding",
+    "return_dict": "encode_chat returns a list of ids",
+    "return_tensors": "encode_chat returns a list of ids, which you can convert to an array",
+    "padding": "encode_chat returns the ids of one conversation, without padding",
     "truncation": "encode_chat doesn't truncate: use count_chat, and drop messages",
     "max_length": "encode_chat doesn't truncate: use count_chat, and drop messages",
     "tokenizer_kwargs": "encode_chat takes trusted=, user_defined= and return_assistant_mask=",
     "add_special_tokens": "encode_chat adds BOS and EOS if the vocabulary asks for them",
     "split_special_tokens": "encode_chat(..., trusted=False), the default, keeps messages from "
     "becoming control tokens",
-    "load_audio_from_video": "messages can only hold text",
-    "processor_kwargs": "messages can only hold text",
+    "load_audio_from_video": "messages can only contain text",
+    "processor_kwargs": "messages can only contain text",
 }
 
 
 def check(given: Mapping[str, object], read: Iterable[str], parameters: Iterable[str]) -> None:
-    """InvalidTypeError for a keyword that makes no difference."""
+    """Raises InvalidTypeError for a keyword that the template doesn't read."""
     read = set(read)
     for name in given:
         if name in read:

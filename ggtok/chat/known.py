@@ -1,8 +1,8 @@
-"""Ids that stay: a conversation whose first messages have ids already.
+"""Encodes a conversation whose first messages already have ids.
 
-An agent appends what a model generated. Rendered and encoded anew, that text may get other ids
-than the model gave, and what the model has computed for them is lost. So the ids known stay as
-they are, and only what the template writes after them is encoded.
+An agent appends a model's answers to the conversation. If the whole text were encoded again, it
+might get other ids than the model generated, and the model's cached state would be lost. So the
+known ids are kept, and only the text that the template writes after them is encoded.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ggtok.native.arguments import index, int32_array
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
 
-_SHOWN = 40  # characters of a text before and after a difference
-_SPACES = " \t\n\v\f\r"  # C's
+_SHOWN = 40  # characters shown before and after a difference
+_SPACES = " \t\n\v\f\r"  # as in C's isspace
 
 
 def check(loaded: Loaded, known: object, n_messages: int) -> tuple[int, list[int]]:
     if not isinstance(known, (tuple, list)) or len(known) != 2:
         kind = type(known).__name__
-        raise InvalidTypeError(f"known must be (how many messages, their ids), not {kind}")
+        raise InvalidTypeError(f"known must be (number of messages, their ids), not {kind}")
     n = index(known[0], "known: the number of messages")
     if not 0 <= n <= n_messages:
         raise InvalidValueError(
-            f"known: there are {n_messages} messages, of which {n} can't be known"
+            f"known: the number of known messages is {n}, but there are {n_messages} messages"
         )
     array = int32_array(known[1])
     ids = list(memoryview(array).cast("B").cast("i"))
@@ -48,30 +48,33 @@ def following(
     trusted: bool,
     user_defined: str,
 ) -> list[int]:
-    """The ids after those known, which stand for the text of `beginning`."""
+    """The ids after the known ones, which stand for the text of `beginning`."""
     if not prompt.text.startswith(beginning.text):
         raise TemplateError(_difference(beginning.text, prompt.text))
     flags = encode.FLAGS[user_defined] & ~ADD_SPECIAL | CONTINUATION
-    said = beginning.said()
-    behind = beginning.rest(said)
-    added, last, end = _closing(loaded, ids, behind, flags)
-    rest = prompt.rest(said + end)
+    said_end = beginning.end_of_conversation()
+    tail = beginning.rest(said_end)
+    added, last, end = _closing(loaded, ids, tail, flags)
+    rest = prompt.rest(said_end + end)
     if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
         rest = rest.rest(len(rest.text) - len(rest.text.lstrip(_SPACES)))
     return added + loaded.native.encode_ranges(rest.text, flags, encode.ranges(rest, trusted))
 
 
 def _closing(
-    loaded: Loaded, ids: list[int], behind: Prompt, flags: int
+    loaded: Loaded, ids: list[int], tail: Prompt, flags: int
 ) -> tuple[list[int], int | None, int]:
-    """What closes the last message: the ids missing, the last id, and where it ends in characters.
+    """How the last known message is closed.
 
-    Behind a message a template may write several control tokens. If the ids end with one of
-    them, the message is closed up to there. Else the first that ends a generation closes it, or
-    the last one.
+    Returns the ids to add, the id of the closing token (None: there is none), and the position
+    after it, in characters of `tail`.
+
+    A template may write several control tokens after a message. If `ids` end with one of them,
+    the message is already closed by it. Otherwise the first of them that ends generation closes
+    the message, or else the last one.
     """
-    found, parts = loaded.native.encode_parts(behind.text, flags, list(behind.ranges))
-    data = behind.text.encode()
+    found, parts = loaded.native.encode_parts(tail.text, flags, list(tail.ranges))
+    data = tail.text.encode()
     closing = [
         (found[first], len(data[: pos + n].decode()))
         for pos, n, first, _, special in parts
@@ -92,7 +95,7 @@ def _difference(beginning: str, prompt: str) -> str:
     at = next((i for i, (a, b) in pairs if a != b), min(len(beginning), len(prompt)))
     begin, end = max(0, at - _SHOWN), at + _SHOWN
     return (
-        "known: with more messages the template writes the first ones otherwise: "
+        "known: the template writes the first messages differently if others follow: "
         f"{beginning[begin:end]!r} without them, {prompt[begin:end]!r} with them, first "
-        f"different at character {at}; encode the conversation anew, without known="
+        f"different at character {at}; encode the whole conversation, without known="
     )

@@ -1,8 +1,7 @@
-"""Messages: from a request's to what a template gets, as llama-server passes them on.
+"""Converts messages of a request to messages for a template, as llama-server does.
 
-It reads a message into a structure of fields and writes it anew: keys that it doesn't know are
-dropped, null contents become "", arguments become JSON text, and what has another type than it
-expects is refused.
+The server reads a message into a structure and writes it again. So unknown keys are dropped, null
+contents become "", arguments become JSON text, and values of unexpected types are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _C_SPACES = " \t\n\v\f\r"
 
 @dataclass(slots=True)
 class Call:
-    """A call of a tool. Arguments given as JSON text stay text, others are plain values."""
+    """A tool call. Arguments in JSON text stay text; others are plain values."""
 
     name: str
     arguments: Any
@@ -40,13 +39,13 @@ class Message:
     call_id: str = ""
 
     def __bool__(self) -> bool:
-        """Whether there is anything beside the role."""
+        """Whether there is anything besides the role."""
         return bool(
             self.content or self.parts or self.calls or self.reasoning or self.name or self.call_id
         )
 
     def pieces(self) -> list[tuple[str, bool]]:
-        """The content as one text, parts with a blank line between them."""
+        """The content as one text, in pieces, with a blank line between parts."""
         return separated(self.parts, "\n\n") if self.parts else [(self.content, False)]
 
     def trimmed(self) -> Message:
@@ -59,7 +58,10 @@ class Message:
 
 
 def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
-    """The parts with a separator of the template's after the first that isn't empty, and so on."""
+    """The parts as pieces. From the first non-empty part on, separators follow each part.
+
+    Separators are the template's own text.
+    """
     pieces: list[tuple[str, bool]] = []
     begun = False
     for part in parts:
@@ -74,7 +76,7 @@ def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
 
 
 def read(messages: Any) -> list[Message]:
-    """The messages of a request; errors where the server refuses them."""
+    """The messages of a request. Raises errors where the server refuses them."""
     return [read_one(message, i) for i, message in enumerate(messages)]
 
 
@@ -165,7 +167,7 @@ def _string(holder: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def write(messages: list[Message], caps: Caps) -> list[Json]:
-    """As the template gets them, before what is done for families of templates."""
+    """The messages for the template, before a handler changes them."""
     return [write_one(message, caps, i) for i, message in enumerate(messages)]
 
 
@@ -215,7 +217,7 @@ def _written_call(call: Call, caps: Caps, where: str) -> Json:
 
 
 def renames_developers(source: str) -> bool:
-    """Whether `developer` becomes `system`: gpt-oss's template alone knows both."""
+    """Whether `developer` becomes `system`: only gpt-oss's template supports both."""
     return "<|channel|>" not in source
 
 
@@ -226,7 +228,7 @@ def known_role(message: Json, source: str) -> Json:
 
 
 def as_supported(messages: list[Json], source: str, caps: Caps) -> list[Json]:
-    """With the roles that the template takes: no `developer`, perhaps no `system`."""
+    """The messages with roles that the template supports: no `developer`, maybe no `system`."""
     messages = [known_role(message, source) for message in messages]
     if caps.system_role or not messages or messages[0]["role"] != "system":
         return messages
@@ -236,7 +238,7 @@ def as_supported(messages: list[Json], source: str, caps: Caps) -> list[Json]:
         for content in contents:
             if not isinstance(content, str):
                 raise InvalidTypeError(
-                    "the template takes no system message, and contents in parts can't be merged"
+                    "the template supports no system message, and contents in parts can't be merged"
                 )
         pieces = [(contents[0], False), ("\n", True), (contents[1], False)]
         rest[0] = {**rest[0], "content": joined(pieces)}
@@ -247,7 +249,7 @@ def as_supported(messages: list[Json], source: str, caps: Caps) -> list[Json]:
 
 
 def read_tools(tools: Any) -> list[Json]:
-    """Tools reduced to what the server passes on: name, description and parameters."""
+    """Tools with only the fields that the server uses: name, description and parameters."""
     if tools is None:
         return []
     if not isinstance(tools, (list, tuple)):

@@ -15,7 +15,7 @@ Messages = Sequence[Mapping[str, Any]]
 
 @dataclass(slots=True)
 class Options:
-    """Keyword arguments of the chat calls; the documentation is that of Tokenizer's methods."""
+    """The keyword arguments of the chat methods, documented in Tokenizer."""
 
     tools: Any = None
     like: str = "llama.cpp"
@@ -39,6 +39,6 @@ class Options:
         return now
 
     def given(self) -> dict[str, Any]:
-        """Variables that are keywords; None is as good as none."""
+        """The variables passed as keywords, without those that are None."""
         given = {**(self.variables or {}), "enable_thinking": self.enable_thinking}
         return {name: value for name, value in given.items() if value is not None}

@@ -1,11 +1,10 @@
-"""The quick way: conversations to ids in one call of C.
+"""Plans: conversations to ids in one call of C.
 
-What the fields of a request mean to a tokenizer is found out once, for all conversations
-(`served`, and `transformers.handed`). ``cext/python/chat.c`` then reads, renders and tokenizes
-conversations of regular messages, dicts of str as nearly all are. A message that it doesn't read
-is prepared here; a conversation that needs more (a last message to go on with, a first system
-message where the template takes none) goes the way through Python, which decides what everything
-means.
+A plan is made once from the options of a request (`for_server`, and `transformers.Renderer.plan`)
+and used for all conversations. ``cext/python/chat.c`` then reads, renders and tokenizes
+conversations whose messages are dicts of str, as nearly all are. Messages that it doesn't read are
+prepared here. A conversation that needs more (a last message to continue, or a system message that
+the template doesn't support) is rendered in Python, which defines the behaviour.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ _DATES = frozenset(server.dates(datetime(2000, 1, 1)))
 class Plan:
     """A request without its messages and tools, as C takes it."""
 
-    template: object  # the compiled one
+    template: object  # the compiled template
     variables: Json
-    shape: int  # of the bits above
+    shape: int  # bits from the list above
     ends: Ends
-    text_ends: Ends  # of a prompt that is wanted as text
-    dates: frozenset[str]  # variables that tell the time and the template reads
-    timed: bool  # and whether the template may ask for it by itself
+    text_ends: Ends  # the same if the result is text
+    dates: frozenset[str]  # date variables that the template reads
+    timed: bool  # whether the template may ask for the time itself
     # Prepares a message that C does not read; None: such conversations are rendered in Python.
     prepare: Callable[[Any, int], Json] | None
 
@@ -69,8 +68,8 @@ class Plan:
         tools: list[Json] | None,
         clock: Callable[[], datetime],
     ) -> list[Any]:
-        """For each conversation ids, a number or a text, as wanted; an exception; or None if it
-        has to go through Python."""
+        """For each conversation: ids, their number or the text, as `want` says; an exception; or
+        None if the conversation must be rendered in Python."""
         variables, time = self.variables, None
         if tools is not None:
             variables = {**variables, "tools": tools}
@@ -102,22 +101,22 @@ class Plan:
         try:
             for i in for_python:
                 prepared[i] = (self.prepare(prepared[i], i),)
-        except (GGTokError, IndexError):  # the way through Python says what is wrong
+        except (GGTokError, IndexError):  # rendering in Python raises the right error
             return None
         last = prepared[-1]
-        goes_on = self.shape & PREFILL and type(last) is tuple and last[0]["role"] == "assistant"
-        return None if goes_on else prepared
+        continues = self.shape & PREFILL and type(last) is tuple and last[0]["role"] == "assistant"
+        return None if continues else prepared
 
 
-def served(
+def for_server(
     chat: server.Chat, thinks: bool, request: Request, tokens: server.Tokens, prefill: bool
 ) -> Plan | None:
-    """For llama-server's prompts; None if all conversations go through Python.
+    """The plan for llama-server's prompts; None if all conversations are rendered in Python.
 
     `request` has neither messages nor tools.
     """
     handler, caps = chat.handler, chat.caps
-    if request.goes_on or chat.trims or not {"messages", "tools"}.isdisjoint(request.variables):
+    if request.continues or chat.trims or not {"messages", "tools"}.isdisjoint(request.variables):
         return None
     generation = request.add_generation_prompt
     changes, turn = False, ("", "")
@@ -141,8 +140,8 @@ def served(
         read = _messages.read_one(message, index)
         return _messages.known_role(_messages.write_one(read, caps, index), chat.source)
 
-    # Of what the server adds only what the template reads, as C reads it for each conversation.
-    # What the caller gave may also have the name of a constant or function of the dialect's.
+    # C reads the variables for each conversation, so pass only those that the template reads.
+    # Variables of the caller are always passed: they may hide a function of the dialect.
     read = chat.template.variables
     passed = read | request.variables.keys()
     variables = chat.variables_for(request, tokens, datetime(2000, 1, 1), thinks)

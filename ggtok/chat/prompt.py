@@ -1,10 +1,10 @@
-"""Text that knows who wrote it: the template's author, or the conversation.
+"""Text that records which ranges are the template's own, and which come from the conversation.
 
-Strings that go into a template are the conversation's, but for `Text`, which says of ranges of
-itself that they are the template's: roles, special tokens, what preparation adds. A `Prompt` is
-what comes out: the text, and the same of its ranges. Text that is put into a prompt because of
-other text in it is the template's only if that is: a message that imitates it writes no control
-token. Ranges are half open, in bytes of UTF-8, ascending, and touch nowhere.
+Strings passed to a template are the conversation's. The exception is `Text`, which has ranges that
+are the template's own: roles, special tokens, and text that the preparation adds. A `Prompt` is the
+result: the text and its own ranges. Text that is inserted because of other text in the prompt is
+the template's own only if that other text is, so a message can't imitate it to write a control
+token. Ranges are half-open, in bytes of UTF-8, ascending, and don't touch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 Ranges = tuple[tuple[int, int], ...]
 
-# Roles that count as the template's text, for some templates write '<|' + role + '|>'.
+# Roles that count as the template's own, because some templates write '<|' + role + '|>'.
 ROLES = frozenset(
     "assistant critic developer documents environment function human ipython model observation "
     "system tool tool_call tool_calls tool_response tools user".split()
@@ -22,18 +22,18 @@ ROLES = frozenset(
 
 
 class Text(str):
-    """A string with ranges that are the template's."""
+    """A string with ranges that are the template's own."""
 
     ranges: Ranges
 
 
 def own(text: str) -> Text:
-    """A string that is the template's as a whole."""
+    """A string that is the template's own as a whole."""
     return _made(text, ((0, _size(text)),) if text else ())
 
 
 def joined(pieces: Iterable[tuple[str, bool]]) -> Text:
-    """One string of pieces, each of them the template's or not."""
+    """One string of several pieces, each with whether it is the template's own."""
     texts: list[str] = []
     ranges: list[tuple[int, int]] = []
     at = 0
@@ -71,11 +71,11 @@ class Prompt:
     """A rendered text."""
 
     text: str
-    ranges: Ranges  # the template's
-    generated: Ranges = ()  # between {% generation %} and {% endgeneration %}
+    ranges: Ranges  # the template's own text
+    generated: Ranges = ()  # text between {% generation %} and {% endgeneration %}
 
     def without_ends(self, bos: str, eos: str) -> Prompt:
-        """Without these texts at its begin and end."""
+        """The prompt without `bos` at its start and `eos` at its end."""
         text, cut, end = self.text, 0, _size(self.text)
         if bos and text.startswith(bos):
             text, cut = text[len(bos) :], _size(bos)
@@ -86,13 +86,13 @@ class Prompt:
         return Prompt(text, _within(self.ranges, cut, end), _within(self.generated, cut, end))
 
     def cut(self, at: int) -> Prompt:
-        """The first so many characters."""
+        """The first `at` characters."""
         text = self.text[:at]
         end = _size(text)
         return Prompt(text, _within(self.ranges, 0, end), _within(self.generated, 0, end))
 
-    def said(self) -> int:
-        """How many characters there are up to the last one that isn't the template's."""
+    def end_of_conversation(self) -> int:
+        """The number of characters up to the last one that isn't the template's own."""
         data = self.text.encode()
         end = len(data)
         if self.ranges and self.ranges[-1][1] == end:
@@ -100,18 +100,18 @@ class Prompt:
         return len(data[:end].decode())
 
     def rest(self, at: int) -> Prompt:
-        """Without the first so many characters."""
+        """The prompt without the first `at` characters."""
         begin = _size(self.text[:at])
         end = begin + _size(self.text[at:])
         ranges = _within(self.ranges, begin, end)
         return Prompt(self.text[at:], ranges, _within(self.generated, begin, end))
 
     def covers(self, begin: int, end: int) -> bool:
-        """Whether these bytes are the template's."""
+        """Whether these bytes are the template's own."""
         return begin == end or any(b <= begin and end <= e for b, e in self.ranges)
 
     def after(self, other: Prompt) -> list[tuple[str, bool]]:
-        """What comes after the beginning that it shares with another one, in pieces."""
+        """The text after the common prefix with another prompt, in pieces."""
         shared = 0
         for a, b in zip(self.text, other.text, strict=False):
             if a != b:
@@ -130,7 +130,7 @@ class Prompt:
         return [*pieces, (data[at:].decode(), False)]
 
     def followed_by(self, pieces: Iterable[tuple[str, bool]]) -> Prompt:
-        """With more text, each piece the template's or not."""
+        """The prompt with more text, in pieces."""
         more = joined(pieces)
         at = _size(self.text)
         ranges = list(self.ranges)
@@ -142,14 +142,14 @@ class Prompt:
         return Prompt(self.text + str.__str__(more), tuple(ranges), self.generated)
 
     def turn(self, end: str, begin: str) -> list[tuple[str, bool]]:
-        """What begins a turn after a prompt that ends with the end of one."""
+        """The text `begin`, in pieces, if the prompt ends with `end`; else nothing."""
         if not begin or not self.text.endswith(end):
             return []
         size = _size(self.text)
         return [(begin, self.covers(size - _size(end), size))]
 
     def with_last(self, old: str, new: str) -> Prompt:
-        """With the last occurrence of a text replaced."""
+        """The prompt with the last occurrence of `old` replaced by `new`."""
         at = self.text.rfind(old)
         if at < 0:
             return self
@@ -173,7 +173,7 @@ class Prompt:
 
 
 def _within(ranges: Ranges, begin: int, end: int) -> Ranges:
-    """What lies in [begin, end), moved to begin at 0."""
+    """The parts of the ranges in [begin, end), relative to begin."""
     return tuple(
         (max(b, begin) - begin, min(e, end) - begin) for b, e in ranges if b < end and e > begin
     )

@@ -1,9 +1,9 @@
-"""The tags between which a template puts reasoning, found by comparing renderings.
+"""Finds the tags around reasoning in a template's output by comparing renderings.
 
-llama-server does so for templates that it has no handler for, and continues an answer with what
-it found. Two renderings that differ in one thing are taken apart into markers (``<...>``,
-``[...]``) and text; what they don't share tells. So the server also finds how a template writes
-calls of tools: if they look like JSON and aren't, it doesn't start.
+llama-server does this for templates without a handler, and uses the tags to continue an answer. Two
+renderings that differ in one thing are split into markers (``<...>``, ``[...]``) and text, and the
+segments that they don't share contain the tags. In the same way, the server finds how a template
+writes tool calls. If they look like JSON but aren't valid, the server doesn't start.
 """
 
 from __future__ import annotations
@@ -63,20 +63,20 @@ _REASONED_CALL = {
     "reasoning_content": _THOUGHT,
     "tool_calls": _call("VVVV", "XXXX"),
 }
-# A function's name where JSON has one.
+# The name of a function in JSON.
 _NAMED = re.compile(rf'[{{:][{_SPACES}]*"FFF_FIRST_FUN_F"')
 _ENDED = re.compile(f"{_THOUGHT}{_SPACE}(?P<post>(?:{_MARKER}{_SPACE})?)")
-_ANCHOR = 64  # bytes at the end of a rendering that are looked for in the other
+_ANCHOR = 64  # bytes at the end of a rendering that are searched for in the other
 
 
 @dataclass(slots=True)
 class Tags:
-    """What begins and ends reasoning, white space included; "" for none."""
+    """The texts before and after reasoning, including white space; "" for none."""
 
     start: str = ""
     end: str = ""
     found: bool = False
-    unreadable: str = ""  # what is wrong with the JSON of the template's calls
+    unreadable: str = ""  # the error in the JSON of the template's calls
 
 
 def find(render: Render, source: str, tool_calls: bool) -> Tags:
@@ -96,7 +96,7 @@ def find(render: Render, source: str, tool_calls: bool) -> Tags:
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """Tags of templates that don't show them."""
+    """Tags for templates in which they can't be detected."""
 
     present: tuple[str, ...]
     start: str
@@ -137,7 +137,7 @@ _PATCHES = (
 
 
 def _by_presence(render: Render, tags: Tags) -> None:
-    """An answer with and without reasoning."""
+    """Compares an answer with and without reasoning."""
     without = render([_USER, _SAID], None, False, True)
     with_it = render([_USER, _REASONED], None, False, True)
     if without is None or with_it is None:
@@ -153,7 +153,7 @@ def _by_presence(render: Render, tags: Tags) -> None:
 
 
 def _by_thinking(render: Render, tags: Tags) -> None:
-    """A prompt for the answer with thinking off and on."""
+    """Compares the generation prompts with thinking off and on."""
     off = render([_USER], None, True, False)
     on = render([_USER], None, True, True)
     if off is None or on is None:
@@ -174,7 +174,7 @@ def _by_thinking(render: Render, tags: Tags) -> None:
 
 
 def _by_tail(off: str, on: str, tags: Tags) -> None:
-    """Where the renderings differ all over: two markers after the end of the other one."""
+    """If both renderings have text of their own: finds two markers after the end of the other."""
     for base, longer in ((on, off), (off, on)):
         anchor = base.encode()[-_ANCHOR:]
         at = longer.encode().rfind(anchor)
@@ -190,7 +190,7 @@ def _by_tail(off: str, on: str, tags: Tags) -> None:
 
 
 def _by_scope(render: Render, tags: Tags) -> None:
-    """Reasoning that only shows beside calls."""
+    """Finds reasoning that is only written together with calls."""
     said = render([_USER, _REASONED], _TOOLS, False, True)
     called = render([_USER, _REASONED_CALL], _TOOLS, False, True)
     if said is None or called is None or _THOUGHT in said or _THOUGHT not in called:
@@ -203,7 +203,7 @@ def _by_scope(render: Render, tags: Tags) -> None:
 
 
 def _fault_of_calls(render: Render, tags: Tags) -> str:
-    """What keeps the server from reading the JSON of a call, or ""."""
+    """The error of the server when it parses the JSON of a call, or ""."""
     said = render([_USER, _SAID], _TOOLS, False, True)
     called = render([_USER, _CALLED], _TOOLS, False, True)
     if said is None or called is None:
@@ -222,10 +222,10 @@ def _fault_of_calls(render: Render, tags: Tags) -> str:
 
 
 def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:
-    """The first marker that only white space parts from the thought, and the one after it.
+    """The markers directly before and after the reasoning, with only white space in between.
 
-    `with_space`: the white space before the second one belongs to it. Not one regular
-    expression, for its search would take quadratic time in brackets.
+    `with_space`: the second result includes the white space before the marker. A regular
+    expression would take quadratic time for texts with many brackets.
     """
     last = {opening: text.rfind(closing) for opening, closing in _CLOSING.items()}
     first, found = len(text), None
@@ -243,14 +243,14 @@ def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:
 
 
 def _skipped(text: str, at: int, step: int) -> int:
-    """The position without the white space after it, or before it."""
+    """The position, moved over white space forward (step 1) or backward (step -1)."""
     while 0 < at + (step > 0) <= len(text) and text[at if step > 0 else at - 1] in _SPACES:
         at += step
     return at
 
 
 def _opened(text: str, end: int) -> int:
-    """Where the marker begins that ends there, or -1: before it the same bracket closes none."""
+    """The start of the marker that ends at `end`, or -1 if there is none."""
     for opening, closing in _CLOSING.items():
         if text.endswith(closing, 0, end):
             return text.find(opening, text.rfind(closing, 0, end - 1) + 1, end)
@@ -265,7 +265,7 @@ _OPENING = re.compile(r"[<\[]")
 
 
 def segments(text: str) -> list[Segment]:
-    """Markers and the text between them. From a bracket that is never closed all is text."""
+    """Markers and the text between them. Everything after an unclosed bracket is text."""
     found: list[Segment] = []
     at = 0
     while match := _OPENING.search(text, at):
@@ -288,17 +288,17 @@ def _not_blank(pieces: Iterable[Segment]) -> list[Segment]:
 
 
 def difference(left: str, right: str) -> tuple[str, str]:
-    """What only the left and what only the right text has, between what they share.
+    """The left and the right text without their common prefix and suffix.
 
-    Whole segments are taken from both ends at a time, then characters of text segments. The
-    order of the steps, odd in places, is the server's: it decides where equal segments at both
-    ends go.
+    First whole segments are removed from both ends, then characters of text segments. The order
+    of the steps is the server's, and odd in places. It decides what happens to segments that are
+    equal at both ends.
     """
     a, b = segments(left), segments(right)
     if not a or not b:
         return left, right
-    i, j, m, n = 0, 0, len(a) - 1, len(b) - 1  # first and last of each that are left
-    a_used = b_used = False  # the last one, too
+    i, j, m, n = 0, 0, len(a) - 1, len(b) - 1  # the first and last remaining segment of each
+    a_used = b_used = False  # whether the last segment has been removed, too
     while i != m and j != n:
         same_head = a[i] == b[j]
         if same_head:
@@ -337,7 +337,7 @@ def difference(left: str, right: str) -> tuple[str, str]:
 
 
 def _shared(a: str, b: str) -> int:
-    """The length of the common beginning."""
+    """The length of the common prefix."""
     return next(
         (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
     )

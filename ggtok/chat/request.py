@@ -1,7 +1,6 @@
-"""What a chat request may hold, and what llama-server refuses.
+"""Reads and checks the fields of a chat request, as llama-server does.
 
-Fields of a body, as the server reads them: null is as good as missing, a value of another type
-than expected is mostly ignored, and what remains is checked.
+null counts as missing, values of an unexpected type are mostly ignored, and the others are checked.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ _REASONING_FORMATS = ("none", "auto", "deepseek", "deepseek-legacy")
 
 @dataclass(slots=True)
 class Request:
-    """A body as the server understands it."""
+    """The body of a request, as the server interprets it."""
 
     messages: list[Message]
     tools: list[Json]
-    # Variables for the template, as given.
+    # The request's variables for the template.
     variables: Json
-    schema: Any  # of the answer; None without
+    schema: Any  # the JSON schema of the answer, or None
     add_generation_prompt: bool
-    # Where the last message goes on: "auto", "content", "reasoning_content", or "" for nowhere.
-    goes_on: str
-    # True and False from the request, None for the template's default.
+    # Where the last message is continued: "auto", "content", "reasoning_content", or "": nowhere.
+    continues: str
+    # True or False from the request, None for the template's default.
     thinking: bool | None
 
 
 def read(body: Mapping[str, Any], prefill: bool = True) -> Request:
     """Reads and checks a body.
 
-    `prefill`: a last message of the assistant's is the beginning of the answer, as the server
-    takes it unless it was started with --no-prefill-assistant.
+    `prefill`: continue a last message of the assistant, as the server does unless it was started
+    with --no-prefill-assistant.
     """
     schema = _schema(body)
     if "messages" not in body:
@@ -54,17 +53,17 @@ def read(body: Mapping[str, Any], prefill: bool = True) -> Request:
     _one_of(choice, _TOOL_CHOICES, "tool_choice")
     _check_grammar(body, schema, bool(tools) and choice != "none")
     generation = _typed(body, "add_generation_prompt", bool, True)
-    goes_on = _continuation(body.get("continue_final_message"))
-    if not goes_on and prefill and messages and messages[-1].role == "assistant":
+    continues = _continuation(body.get("continue_final_message"))
+    if not continues and prefill and messages and messages[-1].role == "assistant":
         if len(messages) > 1 and messages[-2].role == "assistant":
-            raise InvalidValueError("messages: the last two are both the assistant's")
-        goes_on, generation = "auto", False
-    if goes_on and generation:
+            raise InvalidValueError("messages: the last two are both from the assistant")
+        continues, generation = "auto", False
+    if continues and generation:
         raise InvalidValueError(
             "continue_final_message can't be combined with a generation prompt: "
             "pass add_generation_prompt=False"
         )
-    if goes_on and messages and messages[-1].role == "assistant" and messages[-1].calls:
+    if continues and messages and messages[-1].role == "assistant" and messages[-1].calls:
         raise InvalidValueError("messages: the last one calls tools, so it can't be continued")
     if "reasoning_format" in body:
         _one_of(body["reasoning_format"], _REASONING_FORMATS, "reasoning_format")
@@ -76,7 +75,7 @@ def read(body: Mapping[str, Any], prefill: bool = True) -> Request:
         variables.pop("reasoning_effort", None)
     elif effort:
         variables["reasoning_effort"] = values.text(effort, "reasoning_effort")
-    return Request(messages, tools, variables, schema, generation, goes_on, thinking)
+    return Request(messages, tools, variables, schema, generation, continues, thinking)
 
 
 def _typed(body: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
@@ -94,7 +93,7 @@ def _one_of(value: object, allowed: tuple[str, ...], name: str) -> None:
 
 
 def _schema(body: Mapping[str, Any]) -> Any:
-    """The JSON schema that the answer is to have."""
+    """The JSON schema of the answer, or None."""
     schema = values.from_python(body.get("json_schema"), "json_schema")
     wanted = _typed(body, "response_format", Mapping, {})
     kind = _typed(wanted, "type", str, "")

@@ -1,4 +1,4 @@
-"""From a request to a prompt, in the order of llama-server."""
+"""Renders a request to a prompt, in the order of llama-server."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ggtok.chat.reasoning import Tags
 from ggtok.chat.request import Request
 from ggtok.errors import TemplateError
 
-# Each request is rendered with and without a prompt for the answer by the server, and fails if
-# either does. Templates that only ask whether to add one, or give it a default, can't fail for
-# want of it.
+# The server renders each request with and without a generation prompt, and fails if either
+# rendering fails. Templates that only test add_generation_prompt, or set its default, can't fail
+# because of it.
 _HARMLESS = re.compile(
     r"if not add_generation_prompt is defined|set add_generation_prompt = [^%]*"
     r"|(?:if|and) add_generation_prompt(?=\s*-?%|\s+and)"
@@ -35,8 +35,8 @@ def _asks_otherwise(source: str) -> bool:
 
 Compile = Callable[[str], Template]
 
-# Texts of templates that are replaced before use: checks that refuse messages which these
-# templates can render. The first text must be there for the second one to be looked for.
+# Texts that the server removes from templates: checks that refuse messages which the templates
+# could render. If the first text is in the source, the second is replaced.
 _PATCHES = (
     (
         "<|channel|>",
@@ -51,7 +51,7 @@ _PATCHES = (
     ),
 )
 _NEVER = "{%- if false %}"
-# What a file without a template is served with.
+# The template for files without one.
 CHATML = """\
 {%- for message in messages -%}
   {{- '<|im_start|>' + message.role + '
@@ -64,7 +64,7 @@ CHATML = """\
 {%- endif -%}"""
 # The months of C's locale.
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-# Trimmed contents: leftover white space makes this family's models repeat themselves.
+# Contents are trimmed for this family, whose models repeat themselves after stray white space.
 _TRIMMED = "You have access to the following functions in JSONSchema format"
 
 
@@ -76,7 +76,7 @@ def patched(source: str) -> str:
 
 
 def as_lexed(source: str) -> str:
-    """The source as the families of templates are told apart by: the lexer's line breaks."""
+    """The source with the lexer's line breaks, by which families of templates are recognized."""
     ends = source.endswith("\n")
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     return source[:-1] if ends else source
@@ -84,7 +84,7 @@ def as_lexed(source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The texts of special tokens, and whether the vocabulary adds them by itself."""
+    """The texts of BOS and EOS, and whether the vocabulary adds them."""
 
     bos: str
     eos: str
@@ -93,7 +93,7 @@ class Tokens:
 
 
 class Chat:
-    """A template with all that is known of it. Immutable; any number of threads may render."""
+    """A template and its capabilities. Immutable; any number of threads may render."""
 
     __slots__ = ("caps", "handler", "render_both", "source", "tags", "template", "thinks", "trims")
 
@@ -108,14 +108,14 @@ class Chat:
             self.thinks = self.tags.found
         else:
             self.thinks = self.handler.thinks(self.source)
-        # A prompt is refused if the other one fails, with or without a prompt for the answer.
+        # Whether the request must be rendered both with and without a generation prompt.
         self.render_both = _asks_otherwise(self.source)
         self.trims = _TRIMMED in self.source
         self._check_served(tokens)
 
     @property
     def variables(self) -> frozenset[str]:
-        """Names that make a difference if a request gives them a value."""
+        """The names of variables that affect the prompt."""
         names = self.template.variables
         if not names.isdisjoint(_caps.PRESERVING):
             names |= {"preserve_reasoning"}
@@ -124,15 +124,15 @@ class Chat:
         return names | self.handler.reads if self.handler else names
 
     def render(self, request: Request, tokens: Tokens, now: datetime, thinks: bool) -> Prompt:
-        """The prompt, as /apply-template gives it.
+        """The prompt, as /apply-template returns it.
 
-        `thinks` is the value of enable_thinking if the request gives none.
+        `thinks`: the value of enable_thinking if the request has none.
         """
         given = request.messages
         if self.trims:
             given = [message.trimmed() for message in given]
         messages = _messages.write(given, self.caps)
-        if request.goes_on:
+        if request.continues:
             messages = messages[:-1]
         messages = _messages.as_supported(messages, self.source, self.caps)
         thinking = thinks if request.thinking is None else request.thinking
@@ -142,7 +142,7 @@ class Chat:
             if handler is not None and handler.messages is not None:
                 messages = handler.messages(messages, request.variables)
             variables["messages"] = messages
-        generation = request.add_generation_prompt and not request.goes_on
+        generation = request.add_generation_prompt and not request.continues
         try:
             prompt = self._rendered(variables, generation, tokens, now)
             if self.render_both:
@@ -151,21 +151,21 @@ class Chat:
             if given:
                 raise
             raise TemplateError(
-                f"there are no messages, which this chat template can't do without: {e.args[0]}",
+                f"there are no messages, but this chat template needs some: {e.args[0]}",
                 e.line,
             ) from None
         if handler is not None:
             prompt = handler.finished(prompt, generation)
-        # The last message in full: trimming and joining don't apply to what goes on.
-        if request.goes_on and request.messages and request.messages[-1]:
+        # Trimming and joining don't apply to the continued message.
+        if request.continues and request.messages and request.messages[-1]:
             prompt = prompt.followed_by(
                 self._continued(request, variables, prompt, thinking, tokens, now)
             )
         return prompt
 
     def variables_for(self, request: Request, tokens: Tokens, now: datetime, thinks: bool) -> Json:
-        """All that the template gets but the messages, and whether to begin an answer."""
-        # The order decides which value a name has that is given twice.
+        """The template's variables except messages and add_generation_prompt."""
+        # The order decides which value a name gets that occurs twice.
         variables: Json = {
             "bos_token": own(tokens.bos),
             "eos_token": own(tokens.eos),
@@ -183,12 +183,15 @@ class Chat:
         return {**_spread(variables), **variables}
 
     def _check_served(self, tokens: Tokens) -> None:
-        """To start, the server reads a call and renders one question, with and without a prompt for
-        the answer."""
+        """Raises TemplateError if llama-server wouldn't start with this template.
+
+        At its start, the server parses a call, and renders one question with and without a
+        generation prompt.
+        """
         if self.tags.unreadable:
             raise TemplateError(
-                "llama-server doesn't start with this chat template, whose tool calls it reads as "
-                f"JSON: {self.tags.unreadable}"
+                "llama-server doesn't start with this chat template, because it parses the tool "
+                f"calls as JSON: {self.tags.unreadable}"
             )
         question = Message(role("user"), "test")
         now = datetime(2000, 1, 1)
@@ -219,10 +222,10 @@ class Chat:
         tokens: Tokens,
         now: datetime,
     ) -> list[tuple[str, bool]]:
-        """What the last message, the beginning of an answer, appends to the prompt."""
+        """The pieces that continuing the last message appends to the prompt."""
         message = request.messages[-1]
-        in_content = request.goes_on == "content" or (
-            request.goes_on == "auto"
+        in_content = request.continues == "content" or (
+            request.continues == "auto"
             and not (message.reasoning and not message.content and not message.parts)
         )
         handler = self.handler
@@ -231,7 +234,7 @@ class Chat:
             pieces = handlers.pieces(handler, answer)
             if not handler.after_prompt:
                 return pieces
-        # What the template itself writes before an answer.
+        # The generation prompt that the template itself writes.
         with_it = self._rendered(variables, True, tokens, now)
         before = with_it.after(prompt)
         if handler is not None:
@@ -263,7 +266,7 @@ class Chat:
         return render
 
     def _typed(self, message: Json) -> Json:
-        """A message of a probe, its content as the template takes it."""
+        """A message of a test rendering, with its content in the form that the template needs."""
         content = message["content"]
         if self.caps.only_typed and isinstance(content, str):
             return {**message, "content": [{"type": "text", "text": content}]}
@@ -271,7 +274,7 @@ class Chat:
 
 
 def dates(now: datetime) -> Json:
-    """The local date as the server's own variables have it."""
+    """The server's variables for the local date."""
     return dict(_dates(now.year, now.month, now.day))
 
 
@@ -282,7 +285,7 @@ def _dates(year: int, month: int, day: int) -> Json:
 
 
 def _spread(variables: Json) -> Json:
-    """Names by which templates know what a request says under one."""
+    """The variables that templates use for a setting that a request has under one name."""
     spread: Json = {}
     preserve = variables.get("preserve_reasoning")
     if isinstance(preserve, bool):
@@ -294,7 +297,7 @@ def _spread(variables: Json) -> Json:
 
 
 def _until(pieces: list[tuple[str, bool]], text: str) -> list[tuple[str, bool]]:
-    """The pieces before the first occurrence of a text, all if it isn't there."""
+    """The pieces before the first occurrence of a text; all pieces if it doesn't occur."""
     at = "".join(piece for piece, _ in pieces).find(text)
     if at < 0:
         return pieces

@@ -1,4 +1,4 @@
-"""Chat as transformers' apply_chat_template does it: messages nearly as they are."""
+"""Renders chats as transformers' apply_chat_template does, with messages nearly unchanged."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-# Variables that a template may have special tokens from, and whose they are.
+# Special tokens whose texts are variables of the template: bos_token and so on.
 _TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")
-# The names that a message's reasoning goes by. Templates read the first two.
+# The keys for a message's reasoning. Templates read the first two.
 _REASONING = ("reasoning_content", "thinking", "reasoning")
-# Fields of a server's request: templates get them as variables.
+# Fields of a server's request, which templates get as variables.
 _FIELDS = (
     "tool_choice",
     "parallel_tool_calls",
@@ -31,8 +31,8 @@ _FIELDS = (
 )
 
 
-class Given:
-    """The arguments without messages, and what they mean."""
+class Renderer:
+    """Renders messages for fixed options."""
 
     __slots__ = ("final", "options", "source", "template", "tools", "variables")
 
@@ -64,18 +64,18 @@ class Given:
         }
 
     def render(self, messages: Messages) -> Prompt:
-        """The prompt. Without messages it is refused, as in transformers."""
+        """The prompt. Raises InvalidValueError if there are no messages, as transformers does."""
         chat = values.sequence(messages, "messages", "mappings")
         if not chat:
             what = "continue_final_message: " if self.final else ""
             raise InvalidValueError(
-                f"{what}there are no messages, of which transformers' apply_chat_template needs "
-                "at least one"
+                f"{what}there are no messages, but transformers' apply_chat_template needs at "
+                "least one"
             )
         return self.render_any(chat)
 
     def render_any(self, messages: Messages) -> Prompt:
-        """The prompt, which may be that of no messages yet."""
+        """The prompt. There may be no messages."""
         chat = _messages(messages)
         ending = _tagged(chat, self.source, self.final) if self.final else ""
         now = self.options.now()
@@ -83,8 +83,7 @@ class Given:
         return _cut_at_tag(prompt, ending) if self.final else prompt
 
     def plan(self, loaded: Loaded) -> Plan | None:
-        """For conversations under these arguments, but for tools; None if all must be rendered
-        here."""
+        """The plan for these options without tools; None if all must be rendered in Python."""
         given = self.options.chat_template_kwargs or {}
         if self.final or not {"messages", "tools"}.isdisjoint(given):
             return None
@@ -108,7 +107,7 @@ class Given:
 
 
 def without_added(prompt: Prompt, loaded: Loaded) -> Prompt:
-    """Without the BOS and EOS of the template's that the tokenizer will put there."""
+    """The prompt without a BOS and EOS of the template that the tokenizer will add itself."""
     texts = token_texts(loaded)
     bos, eos = texts["bos_token"], texts["eos_token"]
     size = len(prompt.text.encode())
@@ -118,7 +117,7 @@ def without_added(prompt: Prompt, loaded: Loaded) -> Prompt:
 
 
 def find_source(templates: Mapping[str, str], options: Options) -> str:
-    """The template's source: one of the file's by name, or `options.template` itself."""
+    """The template's source: a template of the file, by name, or `options.template` itself."""
     if options.template is not None:
         return files.find_template(templates, options.template)
     for name in ("tool_use", "default") if options.tools is not None else ("default",):
@@ -126,14 +125,14 @@ def find_source(templates: Mapping[str, str], options: Options) -> str:
             return templates[name]
     names = ", ".join(map(repr, sorted(templates))) or "none"
     raise InvalidValueError(
-        f"the file has no default chat template (it has: {names}): give one with template="
+        f"the file has no default chat template (it has: {names}): pass one with template="
     )
 
 
 def token_texts(loaded: Loaded) -> dict[str, str]:
     ids = {f"{name}_token": loaded.special(name) for name in _TOKENS}
     texts = {name: files.piece(loaded, id) for name, id in ids.items() if id is not None}
-    # Without the token these are "" in llama.cpp, too.
+    # As in llama.cpp, these are "" if there is no such token.
     return {"bos_token": "", "eos_token": "", **texts}
 
 
@@ -141,7 +140,7 @@ def token_texts(loaded: Loaded) -> dict[str, str]:
 
 
 def _messages(messages: Messages) -> list[Json]:
-    """As transformers hands them to templates: no None, reasoning under both its names."""
+    """The messages as transformers passes them: without None, with reasoning under both names."""
     given = values.sequence(messages, "messages", "mappings")
     return [_message(message, i) for i, message in enumerate(given)]
 
@@ -178,7 +177,7 @@ def read_tools(tools: Any) -> Any:
 
 def _variable(name: str, value: Any, texts: Mapping[str, str]) -> Any:
     plain = values.as_python(value, name)
-    # Who gives bos_token the vocabulary's own text means the token.
+    # If the caller passes the token's own text, for example as bos_token, it means the token.
     owned = isinstance(plain, str) and plain == texts.get(name)
     return texts[name] if owned else plain
 
@@ -186,13 +185,13 @@ def _variable(name: str, value: Any, texts: Mapping[str, str]) -> Any:
 # ---- continuing the last message ----
 
 
-# What transformers writes after the message that goes on. A template that writes the message twice
-# shows it in the first place, there and here.
+# transformers' mark after the continued message. The prompt is cut at its last occurrence, if a
+# template writes the message twice.
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "
 
 
 def _tagged(chat: list[Json], source: str, field: str) -> str:
-    """Puts the tag after the field's text in the last message; gives that text."""
+    """Appends the tag to the field's text in the last message. Returns that text."""
     last = chat[-1]
     fields = [field]
     if field in _REASONING:
@@ -229,7 +228,7 @@ def _cut_at_tag(prompt: Prompt, ending: str) -> Prompt:
         raise TemplateError(
             "continue_final_message: the template drops the end of the last message"
         )
-    # Without the tag's own space after it the template trims: so must we.
+    # If the tag's trailing space is missing, the template trims the message, so trim it here, too.
     if not text.startswith(_TAG, at):
         at = len(text[:at].rstrip())
     return prompt.cut(at)
@@ -243,6 +242,6 @@ _GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 def check_generation(source: str) -> None:
     if not _GENERATION.search(source):
         raise InvalidValueError(
-            "return_assistant_mask: the chat template has no {% generation %} to mark what the "
-            "assistant says"
+            "return_assistant_mask: the chat template has no {% generation %} that marks the "
+            "assistant's text"
         )

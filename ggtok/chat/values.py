@@ -1,8 +1,8 @@
-"""What Python values mean in a chat request: what their JSON means to llama-server.
+"""Converts Python values of a chat request to what their JSON means to llama-server.
 
-The server reads JSON with numbers of three kinds: int64, uint64 and double. An integer beyond
-64 bits is read as a double, and a template sees a uint64 beyond int64 as its two's complement
-(18446744073709551615 is -1). NaN and infinities have no JSON; neither have lone surrogates.
+In the server's JSON, numbers are int64, uint64 or double. An integer of more than 64 bits becomes a
+double, and templates see a uint64 that isn't an int64 as its two's complement
+(18446744073709551615 is -1). NaN, infinities and lone surrogates can't be written as JSON.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any, NoReturn
 from ggtok.chat import grisu
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
 
-MAX_LEVEL = 90  # of nested lists and mappings
-# What becomes of numbers and tuples: integers as templates see them, as JSON writes them, or all
-# as Python has them.
+MAX_LEVEL = 90  # the deepest nesting of lists and mappings
+# Conversion of numbers and tuples: integers as templates see them; as JSON writes them; or
+# everything as in Python.
 _WRAPPED, _WRITTEN, _PYTHON = range(3)
 _SHOWN = 60  # characters of a key, in messages
 _INT_END, _UINT_END = 1 << 63, 1 << 64
-_MAX_BITS = 14_000  # of an integer that a template may write; Python writes 4,300 digits
-_MAX_DIGITS = 310  # of an integer; those with more are beyond every double
+_MAX_BITS = 14_000  # of an integer that a template may write; Python's limit is 4,300 digits
+_MAX_DIGITS = 310  # of an integer; longer ones exceed every double
 
 
 class _WrongError(Exception):
-    """A value that JSON can't have; each level adds its key or index on the way out."""
+    """A value can't be converted. Each level of nesting adds its key or index to `path`."""
 
     def __init__(self, error: type[GGTokError], says: str) -> None:
         self.error, self.says = error, says
@@ -34,15 +34,15 @@ class _WrongError(Exception):
 
 
 def from_python(value: Any, where: str, wrap: bool = True) -> Any:
-    """The value rebuilt of plain data, as the server's JSON reader has it.
+    """A copy of the value as plain data, as the server's JSON parser would read it.
 
-    `wrap`: integers from 2**63 on as templates see them, else as JSON writes them.
+    `wrap`: integers from 2**63 on become what templates see; otherwise they stay as in JSON.
     """
     return _rebuilt(value, where, _WRAPPED if wrap else _WRITTEN)
 
 
 def as_python(value: Any, where: str) -> Any:
-    """The value rebuilt of plain data, of which nothing changes."""
+    """A copy of the value as plain data, with unchanged numbers and tuples."""
     return _rebuilt(value, where, _PYTHON)
 
 
@@ -51,7 +51,7 @@ def _rebuilt(value: Any, where: str, how: int) -> Any:
         return _plain(value, how, 0)
     except _WrongError as e:
         wrong = e
-    # Made here, for a path for each value would take quadratic time.
+    # The path is built only for errors: building it for each value would take quadratic time.
     raise wrong.error(f"{where}{''.join(reversed(wrong.path))}: {wrong.says}")
 
 
@@ -97,14 +97,14 @@ def _plain(value: Any, how: int, level: int) -> Any:
         raise
     raise _WrongError(
         InvalidTypeError,
-        f"chats hold str, numbers, bool, None, lists and mappings, not {type(value).__name__}",
+        f"must be str, a number, bool, None, a list or a mapping, not {type(value).__name__}",
     )
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
-    """A mapping, or an object that model_dump() makes one of, as pydantic's models; else None.
+    """A mapping, or the result of model_dump() for pydantic models and similar objects; else None.
 
-    Such an object has all of its fields. Those that are None say nothing, but for a content.
+    model_dump() returns all fields. Fields that are None are dropped, except the content.
     """
     if isinstance(value, (dict, Mapping)):
         return value
@@ -123,7 +123,7 @@ def sequence(values: Any, what: str, of: str) -> list[Any]:
 
 
 def text(value: str, where: str) -> str:
-    """A str of exactly that type, checked for what JSON can't hold."""
+    """The text as exactly a str. Raises InvalidValueError for lone surrogates."""
     try:
         return _text(value)
     except _WrongError as e:
@@ -138,7 +138,7 @@ def _text(value: str) -> str:
         except UnicodeEncodeError as e:
             raise _WrongError(
                 InvalidValueError,
-                f"character {e.start} is a lone surrogate, which JSON can't hold",
+                f"character {e.start} is a lone surrogate, which JSON can't contain",
             ) from None
     return value if type(value) is str else str.__str__(value)
 
@@ -158,7 +158,7 @@ def _integer(value: int, wrap: bool) -> int | float:
 
 
 def parse(source: str, where: str) -> Any:
-    """The value of a JSON text as a template sees it; InvalidValueError where the server fails."""
+    """The value of a JSON text, as a template sees it. Raises InvalidValueError if invalid."""
     try:
         value = json.loads(
             source.removeprefix("\ufeff"),
@@ -186,11 +186,11 @@ def _parsed_float(digits: str) -> float:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def dump(value: Any) -> str:
-    """Compact JSON as the server writes it: UTF-8 unescaped, doubles in its own form."""
+    """Compact JSON as the server writes it: UTF-8 unescaped, doubles in the server's form."""
     if isinstance(value, float):
         return _double(value)
     if isinstance(value, dict):
@@ -205,17 +205,17 @@ def _quoted(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# Decimal points that aren't written as a power of ten.
+# Positions of the decimal point for which no exponent is written.
 _LEAST_POINT, _MOST_POINT = -4, 15
 
 
 def _double(value: float) -> str:
-    """In the form of the server's JSON library: 1e+15 and 1e-05 where Python has others."""
+    """A double in the form of the server's JSON library, which writes 1e+15 and 1e-05."""
     if value == 0:
         return "-0.0" if str(value).startswith("-") else "0.0"
     sign = "-" if value < 0 else ""
     digits, power = grisu.digits(abs(value))
-    # The value is 0.DIGITS times ten to the power of point.
+    # The value is 0.DIGITS * 10**point.
     n = len(digits)
     point = n + power
     if n <= point <= _MOST_POINT:

@@ -1,16 +1,16 @@
-"""Corpora on many machines: recipes for Ray Data, Dask and Spark.
+"""Encodes corpora on many machines, with Ray Data, Dask or Spark.
 
-Each hands its workers a tokenizer (its metadata's bytes, or the model's name) and gives them
-batches of an Arrow column. A task writes one shard of ids and returns a record of it; when all
-have, one manifest is written. docs/scale.md has examples.
+Each recipe sends its workers a tokenizer (the bytes of its metadata, or the model's name) and
+batches of an Arrow column. A task writes one shard of ids, and returns a record of it. After all
+tasks, one manifest is written. docs/scale.md has examples.
 
     >>> from ggtok import distributed
     >>> distributed.encode_ray(ray.data.read_parquet("s3://..."), tok, "/shared/ids")
 
-**Nothing is lost and nothing is doubled** when a worker dies or a task is run twice: a shard's name
-is the hash of its ids, it appears complete or not at all, and only the shards whose records reached
-the caller are in the manifest, in the order of the data. A framework takes each task's result once,
-however often it was run. Files that the manifest doesn't name don't count.
+**Nothing is lost or duplicated** if a worker dies or a task runs twice. A shard's name is the hash
+of its ids, and a shard is renamed only when it is complete. The manifest has only the shards whose
+records reached the caller, in the order of the data, and frameworks use each task's result once.
+Ignore files that aren't in the manifest.
 """
 
 from ggtok.distributed.job import Job, Shards

@@ -1,4 +1,4 @@
-"""What a worker does: Arrow batches to a shard of ids, and a record of it."""
+"""The work of one task: encode Arrow batches to a shard of ids, and return a record of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COUNTS = [each.name for each in fields(Counts)]
 
 @dataclass(frozen=True)
 class _Payload:
-    """A tokenizer on its way: what :func:`ggtok.load` takes."""
+    """A tokenizer for workers: the arguments of :func:`ggtok.load`."""
 
     source: str | bytes
     pre: str | None
@@ -41,9 +41,9 @@ class _Payload:
     key: str
 
     def load(self) -> ggtok.Tokenizer:
-        """The tokenizer, once a process."""
+        """The tokenizer, loaded once per process."""
         if self.key not in _LOADED:
-            _LOADED.clear()  # a worker has one job at a time
+            _LOADED.clear()  # a worker runs one job at a time
             _LOADED[self.key] = ggtok.load(
                 self.source, pre=self.pre, pre_patterns=self.patterns, overrides=self.overrides
             )
@@ -54,8 +54,11 @@ _LOADED: dict[str, ggtok.Tokenizer] = {}
 
 
 def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
-    """What is sent of a tokenizer: ``"bytes"``, the metadata of its file, or ``"name"``, the path
-    or name that it was loaded by, which workers then look up themselves."""
+    """The payload of a tokenizer.
+
+    `ship`: ``"bytes"`` sends the metadata of its file; ``"name"`` sends the path or name that it
+    was loaded by, and workers load that.
+    """
     if ship not in ("bytes", "name"):
         raise InvalidValueError(f"ship must be 'bytes' or 'name', not {ship!r}")
     loaded = tok._loaded
@@ -75,7 +78,7 @@ def payload(tok: ggtok.Tokenizer, ship: str) -> _Payload:
 
 @dataclass(frozen=True)
 class Job:
-    """What each worker is given; :class:`Shards` makes it."""
+    """The job of the workers, created by :class:`Shards`."""
 
     tokenizer: _Payload
     folder: str
@@ -88,7 +91,7 @@ class Job:
     threads: int
 
     def __call__(self, batches: Iterable[Any]) -> Record:
-        """Writes the shard of some Arrow record batches or tables; its record."""
+        """Encodes Arrow record batches or tables to a shard, and returns its record."""
         shard = _Shard(self)
         try:
             for batch in batches:
@@ -99,7 +102,7 @@ class Job:
 
 
 class _Shard:
-    """A shard that is being written, under a name of its own."""
+    """A shard that is being written under a temporary name."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -115,7 +118,7 @@ class _Shard:
             growing.create()
         self._format.begin()
         self._counts = Counts()
-        # Of the ids, and of where documents end: the same however they come in batches.
+        # Hashes of the ids and of the ends of documents. They don't depend on the batches.
         self._hashes = hashlib.sha256(f"{job.format} {self._dtype}".encode()), hashlib.sha256()
         self._pieces: list[Piece] = []
         self._size = self._row = 0
@@ -156,7 +159,7 @@ class _Shard:
         self._pieces, self._size = [], 0
 
     def finish(self) -> Record:
-        """Gives the files their names, the ids' last."""
+        """Renames the files to their final names, the file of ids last."""
         self._write()
         files = self._format.finish(self._counts.ids, self._counts.documents)
         digest = hashlib.sha256(b"".join(hash.digest() for hash in self._hashes))
@@ -179,26 +182,26 @@ class _Shard:
         }
 
     def close(self) -> None:
-        """Removes what was not finished."""
+        """Removes unfinished files."""
         for growing in self._format.data, self._format.index:
             growing.close()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(growing.partial)
 
 
-#: A record's fields and their types, in Arrow's and Spark's words.
+#: The fields of a record and their types, named as in Arrow and Spark.
 SCHEMA = {"shard": "string", "size": "int64", "crc32": "string", **dict.fromkeys(_COUNTS, "int64")}
 
 
 @dataclass
 class Shards:
-    """The caller's side of a job: what to give workers, and the manifest at the end.
+    """The caller's side of a job: creates the job and writes the manifest.
 
-    For frameworks without a recipe: send :attr:`job` to the workers, call it there with Arrow
-    batches, a task each, and give :meth:`finish` the records that came back, in order.
+    For frameworks without a recipe: send :attr:`job` to the workers, call it there with the Arrow
+    batches of each task, and pass the records that it returns to :meth:`finish`, in order.
 
     Attributes:
-        job: for the workers; it can be pickled, with the tokenizer in it.
+        job: the job for the workers. It can be pickled, and contains the tokenizer.
     """
 
     job: Job = field(init=False)
@@ -222,15 +225,15 @@ class Shards:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
         name = os.path.abspath(os.fsdecode(folder))
         if os.path.lexists(os.path.join(name, _MANIFEST)):
-            raise InvalidValueError(f"{name}: holds a finished job; choose another folder")
+            raise InvalidValueError(f"{name}: contains a finished job; choose another folder")
         _, dtype = formats.find(format, dtype, tok.n_tokens)
-        Encoder(tok._loaded, add_special, eos, 1)  # refuses what workers would refuse
+        Encoder(tok._loaded, add_special, eos, 1)  # raises the errors that workers would raise
         sent = payload(tok, ship)
         self.job = Job(sent, name, field, format, dtype, add_special, eos, errors, threads)
         self._model = vocabulary.description(tok._loaded)
 
     def finish(self, records: Iterable[Record]) -> ggtok.Summary:
-        """Writes ``manifest.json``, which makes the records' shards the job's result."""
+        """Writes ``manifest.json``, which lists the shards of these records as the result."""
         rows = list(self._rows(records))
         counts = Counts()
         for row in rows:

@@ -1,4 +1,4 @@
-"""Ray Data, Dask and Spark. Nothing of theirs is imported: their objects bring what is needed."""
+"""Recipes for Ray Data, Dask and Spark, which use their objects without importing them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from ggtok.distributed.job import SCHEMA, Job, Record, Shards
 def encode_ray(
     dataset: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
 ) -> ggtok.Summary:
-    """The ids of a Ray dataset's column, a shard for each block.
+    """Encode a column of a Ray dataset, with one shard for each block.
 
     Args:
         dataset: a ``ray.data.Dataset`` with a column of strings.
-        tok: the tokenizer; it is put into Ray's object store once.
-        folder: for shards and manifest, at the same path on all nodes.
-        **options: ``field`` (``"text"``), and ``format``, ``dtype``, ``add_special``, ``eos``,
-            ``errors`` as for :meth:`ggtok.Tokenizer.encode_files`; ``threads``: of each task, 1 by
-            default; ``ship``: ``"bytes"`` sends the file's metadata, ``"name"`` the path or name,
-            for workers to look up.
+        tok: the tokenizer. It is put into Ray's object store once.
+        folder: the folder for shards and manifest, with the same path on all nodes.
+        **options: ``field`` (``"text"``): the column; ``format``, ``dtype``, ``add_special``,
+            ``eos``, ``errors``: as for :meth:`ggtok.Tokenizer.encode_files`; ``threads``: the
+            number of threads of each task, 1 by default; ``ship``: ``"bytes"`` sends the file's
+            metadata to workers, ``"name"`` sends the path or name, which workers load.
 
     Raises:
-        InvalidValueError, InvalidTypeError: an option is wrong; the folder holds a finished job.
-        FileError: a shard isn't where the caller looks.
-        What Ray raises; the cause says what was wrong on the worker.
+        InvalidValueError, InvalidTypeError: an option is wrong, or the folder contains a
+            finished job.
+        FileError: a shard is missing in the caller's folder.
+        Exceptions of Ray, whose cause is the error of the worker.
     """
     shards = Shards(tok, folder, **options)
     dataset.context.execution_options.preserve_order = True
@@ -42,7 +43,7 @@ def encode_ray(
 def encode_dask(
     dataframe: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
 ) -> ggtok.Summary:
-    """The ids of a Dask dataframe's column, a shard for each partition.
+    """Encode a column of a Dask dataframe, with one shard for each partition.
 
     Args:
         dataframe: a ``dask.dataframe.DataFrame`` with a column of strings.
@@ -59,7 +60,7 @@ def encode_dask(
 def encode_spark(
     dataframe: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
 ) -> ggtok.Summary:
-    """The ids of a Spark dataframe's column, a shard for each partition.
+    """Encode a column of a Spark dataframe, with one shard for each partition.
 
     Args:
         dataframe: a ``pyspark.sql.DataFrame`` with a column of strings.

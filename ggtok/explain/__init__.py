@@ -1,7 +1,7 @@
-"""How ids come about: tokenizing in plain Python, step by step.
+"""A second tokenizer in plain Python that records its steps, to explain ids.
 
-The implementation is as plain as it can be, without caches, cuts or tables, and keeps what it
-does on the way. The tests compare the library with it for every kind of vocabulary. The order of
-the data: ``partition.py`` finds special tokens; the text between them goes to the module of the
-vocabulary's type, which normalizes and tokenizes it (:mod:`ggtok.explain.explain` knows which).
+The implementation is as simple as possible, without caches, cuts or tables. The tests compare the
+library with it for every type of vocabulary. The flow of data: ``partition.py`` finds special
+tokens. The text between them goes to the module of the vocabulary's type, which normalizes and
+tokenizes it (see the tables in :mod:`ggtok.explain.explain`).
 """

@@ -1,4 +1,4 @@
-"""BPE: words of the pre-tokenizer, merged by rank."""
+"""BPE: merges symbols of the pre-tokenizer's words by rank."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ S = TypeVar("S", str, bytes)
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Bad bytes are U+FFFD; where the vocabulary escapes spaces, they are U+2581, and to mmbert
-    each line begins with one."""
+    """Replaces bad bytes by U+FFFD and, if the vocabulary escapes them, spaces by U+2581.
+
+    For mmbert, inserts a U+2581 at the start of each line.
+    """
     escape = v.flags["escape_whitespaces"]
     marks = escape and "MMBERT" in v.pre_flags
     line = marks
@@ -49,11 +51,11 @@ def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 
 
 def _word(v: Vocabulary, data: bytes, begin: int, end: int, rules: list[Rule]) -> Word:
-    spelled = spell(v, data)
-    if takes_whole(v, data) and (id := v.find(spelled)) is not None:
+    stored = to_stored(v, data)
+    if takes_whole(v, data) and (id := v.find(stored)) is not None:
         token = v.token(id, "whole word", why="a word that is a token isn't merged")
         return Word(text_of(data), begin, end, [token], rules)
-    symbols = first_symbols(v, spelled)
+    symbols = first_symbols(v, stored)
     merges, left = merge(v, symbols)
     tokens = [token for symbol in left for token in tokens_of(v, symbol)]
     shown = [readable(v, symbol) for symbol in symbols]
@@ -61,12 +63,12 @@ def _word(v: Vocabulary, data: bytes, begin: int, end: int, rules: list[Rule]) -
 
 
 def is_raw(v: Vocabulary) -> bool:
-    """Are symbols characters as they are, rather than GPT-2's characters for bytes?"""
+    """Whether symbols are the text's characters, not GPT-2's characters for bytes."""
     return "RAW" in v.pre_flags
 
 
 def takes_whole(v: Vocabulary, word: bytes) -> bool:
-    """Is a word that is a token not merged?"""
+    """Whether a word that is a token is taken whole, without merging."""
     newlines = not v.pre_flags.isdisjoint(("GEMMA4", "MMBERT")) and not word.strip(b"\n")
     return v.flags["ignore_merges"] or newlines
 
@@ -75,7 +77,7 @@ def takes_whole(v: Vocabulary, word: bytes) -> bool:
 
 
 @cache
-def _spelling() -> list[str]:
+def _byte_map() -> list[str]:
     """GPT-2's character for each byte."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = iter(range(256, 512))
@@ -84,7 +86,7 @@ def _spelling() -> list[str]:
 
 @cache
 def _bytes() -> dict[str, int]:
-    return {c: b for b, c in enumerate(_spelling())}
+    return {c: b for b, c in enumerate(_byte_map())}
 
 
 def byte_of(c: str) -> int:
@@ -92,37 +94,37 @@ def byte_of(c: str) -> int:
     return _bytes()[c]
 
 
-def spell(v: Vocabulary, data: bytes) -> bytes:
-    """Bytes as tokens and merges spell them."""
-    return data if is_raw(v) else "".join(map(_spelling().__getitem__, data)).encode()
+def to_stored(v: Vocabulary, data: bytes) -> bytes:
+    """Bytes of text in the form in which tokens and merges store them."""
+    return data if is_raw(v) else "".join(map(_byte_map().__getitem__, data)).encode()
 
 
-def unspelled(v: Vocabulary, spelled: bytes) -> bytes | None:
-    """The bytes that a token's text spells; None: it has a character that spells none."""
+def from_stored(v: Vocabulary, stored: bytes) -> bytes | None:
+    """The bytes that a stored text stands for; None: a character of it stands for no byte."""
     if is_raw(v):
-        return spelled
+        return stored
     try:
-        return bytes(byte_of(c) for c in spelled.decode())
+        return bytes(byte_of(c) for c in stored.decode())
     except (UnicodeDecodeError, KeyError):
         return None
 
 
-def readable(v: Vocabulary, spelled: bytes) -> str:
-    data = unspelled(v, spelled)
-    return text_of(spelled if data is None else data)
+def readable(v: Vocabulary, stored: bytes) -> str:
+    data = from_stored(v, stored)
+    return text_of(stored if data is None else data)
 
 
-def first_symbols(v: Vocabulary, spelled: bytes) -> list[bytes]:
-    """Characters: of GPT-2's, each is a byte of the word."""
+def first_symbols(v: Vocabulary, stored: bytes) -> list[bytes]:
+    """The characters of a stored text. One of GPT-2's characters is one byte of the word."""
     symbols, at = [], 0
-    while at < len(spelled):
-        symbols.append(spelled[at : at + lead_length(spelled[at])])
+    while at < len(stored):
+        symbols.append(stored[at : at + lead_length(stored[at])])
         at += len(symbols[-1])
     return symbols
 
 
 def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]]:
-    """The merges of a word's symbols in their order, and what is left."""
+    """The merges of a word's symbols in order, and the remaining symbols."""
     rows, rest = merges_of(v.ranks, symbols)
     merges = [
         Merge(readable(v, left), readable(v, right), rank=rank, at=at)
@@ -134,10 +136,10 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
 def merges_of(
     ranks: Mapping[tuple[S, S], int], symbols: list[S]
 ) -> tuple[list[tuple[int, int, S, S]], list[S]]:
-    """The merges in their order, the least rank first and the leftmost of equals, as (rank, number
-    of the left symbol, left, right); and what is left.
+    """The merges as (rank, number of the left symbol, left, right), and the remaining symbols.
 
-    A merged symbol keeps the number of its first part, and the others become None.
+    The lowest rank is merged first, and of equal ranks the leftmost. A merged symbol keeps the
+    number of its first part.
     """
     now: list[S | None] = []
     now += symbols
@@ -155,7 +157,7 @@ def merges_of(
         j = after[i]
         left, right = now[i], now[j] if j >= 0 else None
         if left is None or right is None or ranks.get((left, right)) != rank:
-            continue  # one of them has merged since
+            continue  # one of them has been merged since
         merges.append((rank, i, left, right))
         now[i], now[j] = left + right, None
         after[i] = after[j]
@@ -174,11 +176,11 @@ def how_found(symbol: bytes) -> str:
 
 
 def tokens_of(v: Vocabulary, symbol: bytes) -> Iterator[Token]:
-    """A symbol's token; without one, those of its bytes that there are."""
+    """A symbol's token or, if there is none, the tokens of its bytes that exist."""
     if (id := v.find(symbol)) is not None:
         yield v.token(id, how_found(symbol))
         return
     for byte in symbol:
         found = v.byte_token(byte) if is_raw(v) else v.find(bytes([byte]))
         if found is not None:
-            yield v.token(found, "byte", why="what merging left is no token")
+            yield v.token(found, "byte", why="the merged symbol is not a token")

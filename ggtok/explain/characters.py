@@ -1,4 +1,4 @@
-"""Characters as llama.cpp reads them, and bytes that know where they come from."""
+"""Decodes characters as llama.cpp does, and tracks the source of each normalized byte."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ REPLACEMENT = "\ufffd".encode()
 
 
 class Byte(NamedTuple):
-    """One byte of normalized text."""
+    """One byte of normalized text, and the span of its source."""
 
     value: int
-    begin: int  # of its source
+    begin: int
     end: int
-    word: bool = False  # a WPM word begins with it
+    word: bool = False  # whether a WPM word starts with this byte
 
 
 def characters(text: bytes, highest: int = 0x10FFFF) -> Iterator[tuple[int, int, int | None]]:
-    """Begin, end and code point of each; None: a bad byte."""
+    """Start, end and code point of each character; the code point of a bad byte is None."""
     at = 0
     while at < len(text):
         lead = text[at]
@@ -40,12 +40,12 @@ def characters(text: bytes, highest: int = 0x10FFFF) -> Iterator[tuple[int, int,
 
 
 def lead_length(lead: int) -> int:
-    """How long a character is, going by its first byte."""
+    """The length of a character, according to its first byte."""
     return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
 
 
 def utf8(c: int | None) -> bytes:
-    """Its shortest form; of a bad byte U+FFFD."""
+    """The shortest form of a code point; U+FFFD for None (a bad byte)."""
     if c is None:
         return REPLACEMENT
     if c > 0x10FFFF:
@@ -54,17 +54,17 @@ def utf8(c: int | None) -> bytes:
 
 
 def whole(value: bytes, begin: int, end: int) -> Iterator[Byte]:
-    """Each byte comes from all of the source."""
+    """Bytes that each come from the whole source [begin, end)."""
     return (Byte(b, begin, end) for b in value)
 
 
 def each(value: bytes, begin: int) -> Iterator[Byte]:
-    """Each byte comes from its own."""
+    """Bytes that each come from one byte of the source, from `begin` on."""
     return (Byte(b, begin + i, begin + i + 1) for i, b in enumerate(value))
 
 
 def became(text: bytes, begin: int, end: int, value: bytes) -> Iterator[Byte]:
-    """What text[begin:end] became: its own bytes, if they are the same."""
+    """The bytes that text[begin:end] was normalized to: one to one, if it didn't change."""
     return each(value, begin) if value == text[begin:end] else whole(value, begin, end)
 
 
@@ -73,12 +73,12 @@ def value(made: Iterable[Byte]) -> bytes:
 
 
 def span(made: list[Byte]) -> tuple[int, int]:
-    """Where bytes come from; there is at least one."""
+    """The span of the source of these bytes, of which there is at least one."""
     return made[0].begin, made[-1].end
 
 
 def retraced(made: Iterable[Byte], of: list[Byte]) -> list[Byte]:
-    """What was made of bytes that were made themselves, with the source of those."""
+    """Composes two normalizations: `made` from `of`, and `of` from the text."""
     return [
         Byte(b.value, of[min(b.begin, len(of) - 1)].begin, of[max(b.end, 1) - 1].end) for b in made
     ]

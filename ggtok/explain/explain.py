@@ -1,4 +1,4 @@
-"""All the steps of a text, from :meth:`Tokenizer.encode`'s arguments to its ids."""
+"""Explains a text: all steps from the arguments of :meth:`Tokenizer.encode` to its ids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError, VocabError
-from ggtok.explain import bpe, hashed, hybriddna, plamo, rwkv, spm, ugm, whitespace, wpm
+from ggtok.explain import bpe, hybriddna, plamo, simple, spm, ugm, wpm
 from ggtok.explain.characters import Byte, characters, value
 from ggtok.explain.partition import Part, partition
 from ggtok.explain.steps import Explanation, Fragment, Token, Word, text_of
@@ -27,31 +27,31 @@ LONGEST = 16 * 1024  # bytes of text
 Normalize = Callable[[Vocabulary, bytes, bool], Iterator[Byte]]
 
 
-# By type, what normalizes raw text, and what makes words of that.
+# By type: the function that normalizes raw text, and the one that tokenizes the result.
 _KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[Word]]]] = {
     "BPE": (bpe.normalized, bpe.words),
     "SPM": (spm.normalized, spm.words),
     "WPM": (wpm.normalized, wpm.words),
     "UGM": (ugm.normalized, ugm.words),
-    "RWKV": (rwkv.normalized, rwkv.words),
-    "TEST": (hashed.normalized, hashed.words),
+    "RWKV": (simple.unchanged, simple.rwkv_words),
+    "TEST": (simple.unchanged, simple.test_words),
 }
-# The same by type or model for those that cut the text before they normalize it.
+# The same, by type or model, if the text is split before it is normalized.
 _CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Word]]]] = {
     "PLAMO2": (plamo.normalized, plamo.words),
     "PLAMO3": (plamo.normalized, plamo.words),
     "hybriddna": (bpe.normalized, hybriddna.words),
-    "whitespace": (whitespace.normalized, whitespace.words),
+    "whitespace": (simple.whitespace_normalized, simple.whitespace_words),
 }
 
 
 def _checked(text: object) -> bytes:
-    """A text that isn't too long, in UTF-8."""
+    """The text as UTF-8. Raises InvalidValueError if it is too long."""
     data = text_bytes(text)
     if len(data) > LONGEST:
         raise InvalidValueError(
-            f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: give "
-            "the part in question"
+            f"the text has {len(data):,} bytes, and at most {LONGEST:,} can be explained: pass "
+            "only the part in question"
         )
     return data
 
@@ -60,7 +60,7 @@ def explain(
     loaded: Loaded, text: object, add_special: bool, parse_special: ParseSpecial
 ) -> Explanation:
     data = _checked(text)
-    if isinstance(parse_special, Iterator):  # which can be read once
+    if isinstance(parse_special, Iterator):  # it is read twice
         parse_special = tuple(parse_special)
     native, add_special = loaded.native, truth(add_special, "add_special")
     try:
@@ -73,16 +73,15 @@ def explain(
     found = [token.id for token in chain(before, chain.from_iterable(map(_ids, fragments)), after)]
     if found != want:
         raise VocabError(
-            "the steps don't end in encode's ids: if the file wasn't changed since it was "
-            "loaded, please report this text and vocabulary"
+            "the explained ids differ from those of encode: if the file hasn't changed since it "
+            "was loaded, please report this text and vocabulary"
         )
     shown = text_of(data)
     return Explanation(found, shown, v.type, v.model, v.pre, before, after, fragments)
 
 
 def vocabulary_of(loaded: Loaded) -> Vocabulary:
-    """The tokenizer's vocabulary, which it keeps. Two threads may make it at the same time: they
-    are equal."""
+    """The tokenizer's vocabulary, cached. If two threads create it at once, both are equal."""
     found: Vocabulary | None = loaded.memo.get("explain")
     if found is None:
         found = loaded.memo["explain"] = Vocabulary(loaded)
@@ -95,11 +94,11 @@ def _ids(fragment: Fragment) -> Iterable[Token]:
     return chain.from_iterable(word.tokens for word in fragment.words)
 
 
-# ---- what is added ----
+# ---- added tokens ----
 
 
 def _added(loaded: Loaded, v: Vocabulary) -> tuple[list[Token], list[Token]]:
-    """The tokens around the text; `encode` has made sure that they exist."""
+    """The tokens added before and after the text. `encode` has checked that they exist."""
     if v.type in ("RWKV", "TEST", "NONE"):
         return [], []
     if v.type == "WPM":
@@ -107,8 +106,8 @@ def _added(loaded: Loaded, v: Vocabulary) -> tuple[list[Token], list[Token]]:
         return _one(v, loaded.bos_id, why), _one(v, loaded.special("sep"), why)
     bos, eos = loaded.flags["add_bos"], loaded.flags["add_eos"]
     return (
-        _one(v, loaded.bos_id, "BOS, since the vocabulary's add_bos is on") if bos else [],
-        _one(v, loaded.eos_id, "EOS, since the vocabulary's add_eos is on") if eos else [],
+        _one(v, loaded.bos_id, "BOS, because the vocabulary's add_bos is on") if bos else [],
+        _one(v, loaded.eos_id, "EOS, because the vocabulary's add_eos is on") if eos else [],
     )
 
 
@@ -132,20 +131,18 @@ def _fragments(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> Ite
 def _special(v: Vocabulary, text: bytes, part: Part, id: int) -> Fragment:
     attr = v.attrs[id]
     kind = (
-        "a user-defined token, which is found in all texts"
+        "a user-defined token, which is always parsed"
         if attr & TokenAttr.USER_DEFINED
-        else "a control token, found since parse_special is on"
+        else "a control token, parsed because parse_special is on"
     )
     notes = []
     begin, end = part.span
     if begin < part.begin:
         notes.append(
-            f"LSTRIP: it takes {number(part.begin - begin, 'byte')} of white space before it along"
+            f"LSTRIP: it strips {number(part.begin - begin, 'byte')} of white space before it"
         )
     if part.end < end:
-        notes.append(
-            f"RSTRIP: it takes {number(end - part.end, 'byte')} of white space after it along"
-        )
+        notes.append(f"RSTRIP: it strips {number(end - part.end, 'byte')} of white space after it")
     shown = text_of(text[part.begin : part.end])
     return Fragment(shown, begin, end, v.token(id, "special", why=kind), notes=notes)
 
@@ -173,27 +170,27 @@ def _kind(v: Vocabulary) -> str:
 
 
 def normalized_bytes(v: Vocabulary, text: bytes, prefix: bool) -> list[Byte]:
-    """Raw text normalized; `prefix`: it begins the text, or follows a special token."""
+    """Normalized raw text. `prefix`: it starts the whole text, or follows a special token."""
     normalize = (_CUT_FIRST.get(_kind(v)) or _KINDS[v.type])[0]
     return list(normalize(v, text, prefix))
 
 
 def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Iterator[str]:
-    """What was done to raw text."""
+    """Remarks about the normalization of raw text."""
     if v.type in ("RWKV", "TEST"):
         return
     if v.type == "SPM":
         if prefix and v.flags["add_space_prefix"]:
-            yield "add_space_prefix: a space is put before it"
+            yield "add_space_prefix: a space is inserted before it"
         if b" " in text or (prefix and v.flags["add_space_prefix"]):
-            yield "a space is U+2581"
+            yield "spaces become U+2581"
         return
     bad = sum(c is None for *_, c in characters(text))
     if bad:
         become = "is dropped" if v.type == "WPM" else "becomes U+FFFD"
-        yield f"{bad} of its bytes are no UTF-8: each {become}"
+        yield f"{bad} of its bytes aren't UTF-8: each {become}"
     if v.type == "BPE" and v.flags["escape_whitespaces"]:
-        yield "escape_whitespaces: a space is U+2581"
+        yield "escape_whitespaces: spaces become U+2581"
     if v.model == "whitespace":
         yield "white space is dropped"
     if v.model == "whitespace" and v.flags["lowercase"]:
@@ -208,9 +205,12 @@ def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Itera
                 yield f"{flag}: {what}"
     if v.type == "UGM":
         for flag, what in (
-            ("add_space_prefix", "a space is put before it"),
-            ("escape_whitespaces", "a space is U+2581"),
-            ("remove_extra_whitespaces", "spaces in a row are one, and none ends the text"),
+            ("add_space_prefix", "a space is inserted before it"),
+            ("escape_whitespaces", "spaces become U+2581"),
+            (
+                "remove_extra_whitespaces",
+                "repeated spaces become one, and spaces at the end are removed",
+            ),
         ):
             if v.flags[flag] and normalized:
                 yield f"{flag}: {what}"

@@ -1,4 +1,4 @@
-"""The model 'hybriddna': BPE, and six bases to a token between ``<dna>`` and ``</dna>``."""
+"""The model 'hybriddna': BPE, and one token for six bases between ``<dna>`` and ``</dna>``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ggtok.explain.steps import Token, Word, text_of
 from ggtok.explain.vocabulary import Vocabulary
 
 _BASES = 6
-_KEY_END = "\ue000".encode()  # what k-mers are looked up with, which no text spells
+_KEY_END = "\ue000".encode()  # the end of the keys of k-mers, which text can't contain
 
 
 def words(v: Vocabulary, text: bytes) -> Iterator[Word]:
-    """The tags may be ordinary text; without them, or ``<oov>``, all is BPE."""
+    """Everything is BPE unless there are tokens, of any type, for the tags and ``<oov>``."""
     tags = [v.find(tag) for tag in (b"<dna>", b"</dna>", b"<oov>")]
     opens, closes, oov = tags
     if opens is None or closes is None or oov is None:
@@ -55,7 +55,7 @@ def _tag(v: Vocabulary, part: list[Byte], id: int) -> Word:
 
 
 def _kmer(v: Vocabulary, part: list[Byte], oov: int) -> Word:
-    """A token for six bases; the last one is filled up with A."""
+    """The token of six bases. The last part is padded with A."""
     bases = value(part).upper().ljust(_BASES, b"A")
     id = v.find(bases + _KEY_END)
     token: Token

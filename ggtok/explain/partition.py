@@ -1,4 +1,4 @@
-"""Special tokens out of a text: longest token first, each from the left."""
+"""Divides a text at its special tokens: longest token first, each from the left."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Part(NamedTuple):
     begin: int
     end: int
     id: int | None  # None: raw text
-    span: tuple[int, int]  # of a token: with the white space that it takes along
+    span: tuple[int, int]  # of a token: including the white space that it strips
 
 
 def partition(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> list[Part]:
-    """The parts of a text; `parsed` says which control and unknown tokens are parsed."""
+    """The parts of a text. `parsed`: which control and unknown tokens are parsed."""
     parts = [Part(0, len(text), None, (0, len(text)))]
     for special in v.specials(parsed):
         parts = [
@@ -33,7 +33,7 @@ def partition(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> list
 
 
 def _cut(text: bytes, raw: Part, special: Special) -> Iterator[Part]:
-    """Takes a token's occurrences out of raw text."""
+    """Divides raw text at the occurrences of a token."""
     at = raw.begin
     while (found := text.find(special.text, at, raw.end)) >= 0:
         begin, end = found, found + len(special.text)

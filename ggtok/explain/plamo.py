@@ -1,4 +1,4 @@
-"""PLaMo 2 and 3: the tokens with the greatest sum of scores, found from the text's end."""
+"""PLaMo 2 and 3: the tokens with the highest sum of scores, found from the text's end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from ggtok.errors import VocabError
 from ggtok.explain.characters import Byte, became, characters, span, utf8, value
-from ggtok.explain.longest import LongestMatch
 from ggtok.explain.steps import Place, Token, Word, text_of
-from ggtok.explain.vocabulary import Vocabulary
+from ggtok.explain.vocabulary import LongestMatch, Vocabulary
 from ggtok.loading.token_attr import TokenAttr
 from ggtok.native.characters import is_white_space
 
-# llama.cpp's scores, 10,000 to the unit. One that is not greater than NEVER is never used.
+# llama.cpp's integer scores, in units of 1/10,000. Tokens with a score up to NEVER aren't used.
 _UNIT, _NEVER, _UNKNOWN = 10_000, -20_000_000, -10_000_000
 _MOST = 2**31 - 1
 _BREAK = "\uee00"  # ends a part of PLaMo 3 and is dropped
@@ -22,7 +21,10 @@ _BYTE = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Shortest forms, U+FFFD for bad bytes; PLaMo 2 drops a BOM, PLaMo 3 each U+EE00."""
+    """Replaces bad bytes by U+FFFD and overlong forms by the shortest.
+
+    PLaMo 2 drops a BOM at the start, PLaMo 3 every U+EE00.
+    """
     for begin, end, c in characters(text, 0x1FFFFF):
         if v.type == "PLAMO2" and c == 0xFEFF and not begin:
             continue
@@ -32,7 +34,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
 
 
 def words(v: Vocabulary, text: bytes) -> Iterator[Word]:
-    """PLaMo 2: all of the text; PLaMo 3: its parts."""
+    """PLaMo 2: the whole text is one word. PLaMo 3: each part is a word."""
     if v.type == "PLAMO2":
         made = list(normalized(v, text, False))
         return iter([_word(v, made)] if made else [])
@@ -50,11 +52,13 @@ def words(v: Vocabulary, text: bytes) -> Iterator[Word]:
 
 
 def _parts(chars: list[list[Byte]]) -> Iterator[list[list[Byte]]]:
-    """Parts begin and end where tags do, and runs of one character: two spaces or more, four of
-    anything else but newlines. A U+EE00 is a part."""
+    """Divides text at tags, at runs of one character, and at each U+EE00.
+
+    A run has at least two spaces, or four of any other character except newlines.
+    """
     codes = [value(char) for char in chars]
     ends = {len(codes)}
-    tags: set[int] = set()  # where they begin or end
+    tags: set[int] = set()  # starts and ends of tags
     for at, code in enumerate(codes):
         if code == b"<" and (n := _tag(codes, at)):
             tags |= {at, at + n}
@@ -79,7 +83,7 @@ def _parts(chars: list[list[Byte]]) -> Iterator[list[list[Byte]]]:
 
 
 def _tag(codes: list[bytes], at: int) -> int:
-    """How many characters the tag ``<|plamo:NAME|>`` has that begins there, or 0."""
+    """The number of characters of the tag ``<|plamo:NAME|>`` at this position, or 0."""
     if codes[at : at + 8] != [bytes([c]) for c in b"<|plamo:"]:
         return 0
     for i in range(at + 8, min(at + 8 + 65, len(codes))):
@@ -95,7 +99,7 @@ def _tag(codes: list[bytes], at: int) -> int:
 
 
 class _Row(NamedTuple):
-    """The best way from a place to the end."""
+    """The best path from a position to the end."""
 
     cost: int
     id: int  # -1: one unknown character
@@ -110,8 +114,8 @@ class _Tokens:
         odd = [id for id in kept if self.scores[id] == _UNKNOWN or not _is_shortest(texts[id])]
         if odd:
             raise VocabError(
-                f"token {odd[0]} has the score -1000, or isn't UTF-8: what that does in "
-                f"llama.cpp's table for a {v.model} vocabulary isn't explained"
+                f"token {odd[0]} has the score -1000, or isn't UTF-8: its effect in llama.cpp's "
+                f"table for a {v.model} vocabulary can't be explained"
             )
         self.longest = LongestMatch(texts, [id for id in kept if self.scores[id] > _NEVER])
         self.bytes: dict[int, int] = {}
@@ -121,7 +125,7 @@ class _Tokens:
 
 
 def _score(score: float) -> int:
-    """A score as the table holds it: rounded, half away from zero."""
+    """A score in the table's units, rounded half away from zero."""
     scaled = score * 1e4
     if not _NEVER - 1 < scaled < _MOST + 0.5:
         return _NEVER
@@ -143,7 +147,7 @@ def _word(v: Vocabulary, made: list[Byte]) -> Word:
     sizes: dict[int, int] = {}
     for i in reversed(range(len(starts))):
         best: _Row | None = None
-        for id in tokens.longest.all(text, starts[i]):  # the first of equals stays
+        for id in tokens.longest.all(text, starts[i]):  # of equal costs, the longest token wins
             n = sizes.setdefault(id, len(list(characters(v.texts[id]))))
             cost = rows[i + n].cost - tokens.scores[id]
             if best is None or cost < best.cost:
@@ -176,4 +180,6 @@ def _tokens(v: Vocabulary, tokens: _Tokens, text: bytes, row: _Row) -> Iterator[
         yield v.token(row.id, "best path", score=score, total=-row.cost / _UNIT)
         return
     for byte in text:
-        yield v.token(tokens.bytes[byte], "byte", why="no token holds this character better")
+        yield v.token(
+            tokens.bytes[byte], "byte", why="no token with a better score contains this character"
+        )

@@ -1,8 +1,8 @@
-"""Text to words: the pre-tokenizer's expressions, run by ``re`` over a stand-in of the text.
+"""Pre-tokenizes with ``re``, by matching expressions against a stand-in of the text.
 
-llama.cpp matches a text in which white space beyond ASCII is U+000B and, where an expression asks
-for categories, each other character beyond ASCII stands for its category. So does this: a
-character of one category is replaced by one and the same, and ``\\p{L}`` names that.
+Like llama.cpp, this replaces white space beyond ASCII by U+000B. If an expression uses categories,
+every other character beyond ASCII is replaced by one fixed character of its category, and
+``\\p{L}`` matches that character.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ggtok.explain.steps import Rule
 from ggtok.explain.vocabulary import Vocabulary
 from ggtok.native.characters import category, is_han, is_white_space
 
-# What stands for the characters beyond ASCII of a category; by llama.cpp's blocks of Chinese
-# characters, too, which also hold unassigned ones.
+# Stand-ins for characters beyond ASCII, by category. llama.cpp's blocks of Chinese characters have
+# separate ones; they include unassigned code points.
 _STAND_INS = {"L": "\u03bb", "N": "\u0663", "M": "\u0301", "P": "\u00bf", "S": "\u20ac"}
 _OTHER, _HAN, _HAN_UNASSIGNED = "\ue000", "\u6f22", "\ue001"
 _ASCII = {
@@ -30,16 +30,16 @@ _ASCII = {
     "S": r"$+<=>\^`|~",
 }
 _SPACE = r"\t-\r "
-# The scanners that count, as expressions. The second cuts before its matches, which are empty.
+# The counting scanners as expressions. The second cuts at its matches, which are empty.
 _GROUPS_RIGHT = (
-    r"\P{N}*\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"  # what comes before goes with the first group
+    r"\P{N}*\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"  # text before a number joins its first group
 )
 _GROUPS_LEFT = r"(?=(?:[0-9]{3})+(?![0-9]))"
 _COUNTING = {"groups_right": _GROUPS_RIGHT, "groups_left": _GROUPS_LEFT}
 
 
 class Cut(NamedTuple):
-    """A word, and which rule of each scanner found it."""
+    """A word, and the rule of each scanner that found it."""
 
     text: str
     rules: tuple[Rule, ...]
@@ -48,13 +48,13 @@ class Cut(NamedTuple):
 class Scanner(NamedTuple):
     name: str
     pattern: re.Pattern[str]
-    alternatives: tuple[str, ...]  # as written
-    categories: bool  # does it ask for any?
-    kept: frozenset[str]  # characters beyond ASCII that it names beside categories
+    alternatives: tuple[str, ...]  # in the original syntax
+    categories: bool  # whether the expression uses categories
+    kept: frozenset[str]  # characters beyond ASCII that it names, besides categories
 
 
 def words(v: Vocabulary, text: str) -> list[Cut]:
-    """The words of a text that has no bad bytes, spaces escaped if the vocabulary wants that."""
+    """The words of a normalized text."""
     if v.patterns is not None:
         return [Cut(word, ()) for word in _by_patterns(v.patterns)(text)]
     cuts = [Cut(text, ())]
@@ -81,7 +81,7 @@ def _by_patterns(patterns: tuple[str, ...]) -> Callable[[str], list[str]]:
 
 
 def _scan(name: str, text: str) -> Iterator[tuple[str, Rule]]:
-    """The pieces that one scanner cuts a piece into."""
+    """Splits a piece with one scanner."""
     scanner = _scanner(name)
     stand_in = "".join(_stand_in(c, scanner) for c in text)
     if name == "groups_left":
@@ -115,7 +115,7 @@ def _stand_in(c: str, scanner: Scanner) -> str:
     return _STAND_INS.get(letter, _OTHER)
 
 
-# ---- from expressions to Python's ----
+# ---- translation to Python's syntax ----
 
 
 @cache
@@ -135,7 +135,7 @@ _PART = re.compile(r"\\.|\[|\]|\(|\)|\||[^\\\[\]()|]+", re.DOTALL)
 
 
 def _alternatives(expression: str) -> Iterator[str]:
-    """The expression cut at the bars outside of groups and sets."""
+    """The alternatives of an expression: split at bars outside of groups and sets."""
     depth, in_set, begin = 0, False, 0
     for part in _PART.finditer(expression):
         text = part[0]
@@ -155,7 +155,7 @@ _ESCAPE = re.compile(r"\\[pP]\{(\w+)\}|\\([sSd])|\\.|\[\^?|\]|\$|.", re.DOTALL)
 
 
 def _translated(expression: str, kept: frozenset[str]) -> str:
-    """With sets of stand-ins for categories, which Python's ``re`` doesn't know."""
+    """The expression with sets of stand-ins for categories, which ``re`` doesn't support."""
     made, in_set = [], False
     for part in _ESCAPE.finditer(expression):
         text = part[0]
@@ -175,7 +175,7 @@ def _translated(expression: str, kept: frozenset[str]) -> str:
 
 
 def _members(name: str, kept: frozenset[str]) -> str:
-    """The inside of a set for white space or a category, whose subcategories are the same."""
+    """The members of a set for white space or a category. Subcategories count as the category."""
     if name == "s":
         return _SPACE
     if name == "Han":

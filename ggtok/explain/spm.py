@@ -1,4 +1,4 @@
-"""SPM: neighbours whose text is a token's merge, the greatest score first."""
+"""SPM: merges neighbours whose joint text is a token, highest score first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ggtok.explain.vocabulary import Vocabulary
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Spaces are U+2581; one is put before text that begins or follows a special token."""
+    """Replaces spaces by U+2581. `prefix`: puts one before the text if the vocabulary does."""
     if prefix and v.flags["add_space_prefix"]:
         yield from whole(MARK, 0, 0)
     for i, b in enumerate(text):
@@ -20,7 +20,7 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
 
 
 def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
-    """All of the text is one word."""
+    """The whole text is one word."""
     symbols = first_symbols(v, value(made))
     merges, left = merge(v, symbols)
     tokens = [token for symbol in left for token in tokens_of(v, symbol)]
@@ -31,12 +31,12 @@ def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 class _Pair(NamedTuple):
     left: int
     right: int
-    size: int  # bytes of both when it was queued
+    size: int  # bytes of both symbols when the pair was queued
     score: float
 
 
 class _Queue:
-    """libstdc++'s heap: where a score is NaN, its own moves decide."""
+    """libstdc++'s heap, whose exact operations decide the order if a score is NaN."""
 
     def __init__(self) -> None:
         self._heap: list[_Pair] = []
@@ -65,7 +65,7 @@ class _Queue:
         n, hole, child = len(heap), 0, 0
         if not n:
             return top
-        while child < (n - 1) // 2:  # down to a leaf, and the last one up from there
+        while child < (n - 1) // 2:  # sift the hole down to a leaf, then the last pair up
             child = 2 * (child + 1)
             if self._after(heap[child], heap[child - 1]):
                 child -= 1
@@ -79,8 +79,11 @@ class _Queue:
 
 
 def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]]:
-    """The merges in their order, the greatest score first and the leftmost of equals; what is
-    left. A merged symbol keeps the number of its first part, and the others become empty."""
+    """The merges in order, and the remaining symbols.
+
+    The highest score is merged first, and of equal scores the leftmost. A merged symbol keeps the
+    number of its first part.
+    """
     now = [*symbols]
     after = [*range(1, len(symbols)), -1]
     before = [*range(-1, len(symbols) - 1)]
@@ -98,7 +101,7 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
     while queue:
         left, right, size, score = queue.pop()
         if not now[left] or not now[right] or len(now[left]) + len(now[right]) != size:
-            continue  # one of them has merged since
+            continue  # one of them has been merged since
         merges.append(Merge(text_of(now[left]), text_of(now[right]), score=score, at=left))
         now[left] += now[right]
         now[right] = b""
@@ -111,7 +114,7 @@ def merge(v: Vocabulary, symbols: list[bytes]) -> tuple[list[Merge], list[bytes]
 
 
 def tokens_of(v: Vocabulary, symbol: bytes) -> Iterator[Token]:
-    """A symbol's token; without one, those of its bytes, or the unknown one for each."""
+    """A symbol's token or, if there is none, a byte token or the unknown token for each byte."""
     if (id := v.find(symbol)) is not None:
         yield v.token(id, how_found(symbol), score=v.score(id))
         return

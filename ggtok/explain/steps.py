@@ -1,7 +1,7 @@
-"""What an explanation consists of: data classes, which ``dataclasses.asdict`` makes ready for JSON.
+"""The data classes of an explanation. ``dataclasses.asdict`` converts them for JSON.
 
-Texts are ``str``; bytes that are no UTF-8 are lone surrogates in them (``surrogateescape``).
-Places are offsets in bytes of the text that was given.
+Texts are ``str``, in which bytes that aren't UTF-8 are lone surrogates (``surrogateescape``).
+Positions are byte offsets in the input text.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ from dataclasses import dataclass, field
 
 
 def text_of(data: bytes) -> str:
-    """Bytes as these classes hold them."""
+    """Bytes in the form that these classes use."""
     return data.decode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True)
 class Token:
-    """One id, and why.
+    """One id, and how it was produced.
 
     Attributes:
-        id: the id; -1 where llama.cpp gives that for an unknown token that there is none of.
-        text: what the token prints.
-        how: ``"added"``, ``"special"``, ``"whole word"``, ``"merged"``, ``"symbol"`` (one that
-            nothing merged with), ``"byte"`` (byte
-            fallback), ``"longest match"``, ``"best path"``, ``"unknown"``, ``"k-mer"``, ``"tag"``
-            or ``"hash"``.
-        score: its score, where scores decide (SPM, UGM, PLaMo).
-        total: the sum of scores up to and with it (UGM), or from it on (PLaMo).
-        why: a remark for people, perhaps ``""``.
+        id: the id; -1 if llama.cpp returns -1 because there is no unknown token.
+        text: the token's piece.
+        how: ``"added"``, ``"special"``, ``"whole word"``, ``"merged"``, ``"symbol"`` (not
+            merged with anything), ``"byte"`` (byte fallback), ``"longest match"``, ``"best
+            path"``, ``"unknown"``, ``"k-mer"``, ``"tag"`` or ``"hash"``.
+        score: the token's score, if scores decide (SPM, UGM, PLaMo).
+        total: the sum of scores up to and including it (UGM), or from it to the end (PLaMo).
+        why: a remark for the reader, possibly ``""``.
     """
 
     id: int
@@ -40,11 +39,11 @@ class Token:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a scanner of the pre-tokenizer found a word by.
+    """The rule by which a scanner of the pre-tokenizer found a word.
 
     Attributes:
-        scanner: the expression's name.
-        expression: that alternative of it which matched; None: the word lies between its matches.
+        scanner: the name of the expression.
+        expression: the alternative that matched; None: the word is between two matches.
     """
 
     scanner: str
@@ -53,13 +52,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Merge:
-    """Two neighbouring symbols that became one.
+    """A merge of two neighbouring symbols.
 
     Attributes:
         left, right: the symbols.
-        rank: the merge's place in the file's list (BPE): the least goes first.
-        score: the score of the token that they become (SPM): the greatest goes first.
-        at: the first symbol's number among those that the word began with.
+        rank: the merge's index in the file's list (BPE); the lowest is merged first.
+        score: the score of the resulting token (SPM); the highest is merged first.
+        at: the number of the left symbol among the word's initial symbols.
     """
 
     left: str
@@ -71,13 +70,13 @@ class Merge:
 
 @dataclass(frozen=True)
 class Place:
-    """The best way to one place of the lattice (UGM: from the left; PLaMo: from the right).
+    """The best path to one position of the lattice (UGM: from the start; PLaMo: from the end).
 
     Attributes:
-        at: the place, in bytes (UGM) or characters (PLaMo) of the word.
-        id, text: the token that ends there (UGM) or begins there (PLaMo).
-        score: its score.
-        total: the sum of scores of the best way.
+        at: the position, in bytes (UGM) or characters (PLaMo) of the word.
+        id, text: the token that ends (UGM) or starts (PLaMo) at this position.
+        score: the score of that token.
+        total: the sum of scores of the best path.
     """
 
     at: int
@@ -89,16 +88,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Word:
-    """A stretch of text that is tokenized by itself.
+    """A part of a text that is tokenized separately.
 
     Attributes:
-        text: the text, normalized.
-        begin, end: where it comes from.
-        tokens: what became of it.
-        rules: which rule of each scanner of the pre-tokenizer cut it out (BPE).
-        symbols: what merging began with (BPE, SPM).
-        merges: in their order.
-        lattice: the best way to each place (UGM, PLaMo).
+        text: the normalized text.
+        begin, end: the span of its source.
+        tokens: the resulting tokens.
+        rules: for each scanner of the pre-tokenizer, the rule that found the word (BPE).
+        symbols: the initial symbols (BPE, SPM).
+        merges: the merges in order.
+        lattice: the best path to each position (UGM, PLaMo).
     """
 
     text: str
@@ -116,12 +115,12 @@ class Fragment:
     """A special token, or raw text between special tokens.
 
     Attributes:
-        text: the text, as it was given; of a special token, the token's own.
-        begin, end: where it stands; a special token with the white space that it takes along.
+        text: the input text; for a special token, the token's text.
+        begin, end: its span; for a special token, including the white space that it strips.
         special: the special token; None for raw text.
-        normalized: raw text as it is tokenized; None if as it was given.
-        notes: what was done to it, for people.
-        words: of raw text.
+        normalized: the normalized raw text; None if normalization didn't change it.
+        notes: remarks about the normalization.
+        words: the words of raw text.
     """
 
     text: str
@@ -135,14 +134,14 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a text's ids come about.
+    """The explanation of a text's ids.
 
     Attributes:
-        ids: the ids, equal to :meth:`Tokenizer.encode`'s.
+        ids: the ids, equal to those of :meth:`Tokenizer.encode`.
         text: the text.
-        vocab_type, model, pre: the vocabulary's.
-        before, after: the tokens that were added.
-        fragments: what the text consists of, in its order.
+        vocab_type, model, pre: those of the vocabulary.
+        before, after: the tokens added before and after the text.
+        fragments: the special tokens and raw texts of the text, in order.
     """
 
     ids: list[int]
@@ -157,17 +156,18 @@ class Explanation:
 
 @dataclass(frozen=True)
 class MergeTree:
-    """How merges make one token (:meth:`Tokenizer.merge_tree`).
+    """The merges that build one token (:meth:`Tokenizer.merge_tree`).
 
     Attributes:
         id, text: the token.
-        reached: whether merging the token's own bytes, or characters, gives it.
-        whole_word: whether a word that is the token is taken without merging (``ignore_merges``).
-        symbols: what merging begins with.
-        merges: all that happen, in their order.
-        tokens: what they give: the token alone, if it is reached.
-        pairs: all pairs that the token is made of, the one that goes first at the head.
-        notes: what else decides, for people.
+        reached: whether merging the token's own bytes (or characters) results in the token.
+        whole_word: whether a word equal to the token is taken without merging
+            (``ignore_merges``).
+        symbols: the initial symbols.
+        merges: all merges that apply, in order.
+        tokens: the resulting tokens; only the token itself, if it is reached.
+        pairs: all pairs of symbols whose merge is the token, in the order of precedence.
+        notes: remarks about other ways to the token.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""Which merges make one token."""
+"""Explains which merges build a token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ggtok.loading.token_attr import TokenAttr
 
 
 def merge_tree(loaded: Loaded, id: int) -> MergeTree:
-    text = loaded.native.text(id)  # it judges the id
+    text = loaded.native.text(id)  # raises for an invalid id
     check_merges(loaded)
     if len(text) > LONGEST:
         raise InvalidValueError(
@@ -26,27 +26,29 @@ def merge_tree(loaded: Loaded, id: int) -> MergeTree:
 
 
 def check_merges(loaded: Loaded) -> None:
-    """Refuses a vocabulary that merges nothing."""
+    """Raises VocabError for a vocabulary without merges."""
     if loaded.vocab_type not in ("BPE", "SPM"):
         raise VocabError(f"a {loaded.vocab_type} vocabulary has no merges, only BPE and SPM have")
 
 
-def _bpe(v: Vocabulary, id: int, spelled: bytes) -> MergeTree:
+def _bpe(v: Vocabulary, id: int, stored: bytes) -> MergeTree:
     notes = [*_notes(v, id)]
-    word = bpe.unspelled(v, spelled)
+    word = bpe.from_stored(v, stored)
     symbols: list[bytes] = []
     if word is None:
-        notes.append("it has a character that stands for no byte, so no text is merged to it")
+        notes.append(
+            "it contains a character that stands for no byte, so merging never produces it"
+        )
     elif bpe.is_raw(v) and not _is_utf8(word):
-        notes.append("it isn't UTF-8, as the characters that merging begins with are")
+        notes.append("it isn't UTF-8, but merging starts from whole characters")
     else:
-        symbols = bpe.first_symbols(v, spelled)
+        symbols = bpe.first_symbols(v, stored)
         cuts = pretok.words(v, word.decode()) if _is_utf8(word) else []
         if len(cuts) > 1:
             pieces = " | ".join(repr(cut.text) for cut in cuts)
-            notes.append(f"where it stands alone, the pre-tokenizer cuts it: {pieces}")
+            notes.append(f"on its own, it is split by the pre-tokenizer: {pieces}")
     merges, left = bpe.merge(v, symbols)
-    splits = ((spelled[:i], spelled[i:]) for i in range(1, len(spelled)))
+    splits = ((stored[:i], stored[i:]) for i in range(1, len(stored)))
     pairs = [
         Merge(bpe.readable(v, pair[0]), bpe.readable(v, pair[1]), rank=v.ranks[pair])
         for pair in splits
@@ -54,8 +56,8 @@ def _bpe(v: Vocabulary, id: int, spelled: bytes) -> MergeTree:
     ]
     return MergeTree(
         id=id,
-        text=bpe.readable(v, spelled),
-        reached=left == [spelled] and v.find(spelled) == id,
+        text=bpe.readable(v, stored),
+        reached=left == [stored] and v.find(stored) == id,
         whole_word=word is not None and bpe.takes_whole(v, word),
         symbols=[bpe.readable(v, symbol) for symbol in symbols],
         merges=merges,
@@ -91,7 +93,7 @@ def _spm(v: Vocabulary, id: int, text: bytes) -> MergeTree:
 
 
 def _can_be(v: Vocabulary, symbol: bytes) -> bool:
-    """May a merge meet it: a token, or one character?"""
+    """Whether a merge can produce this symbol: it is a token or a single character."""
     return len(symbol) <= lead_length(symbol[0]) or v.find(symbol) is not None
 
 
@@ -104,15 +106,15 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _notes(v: Vocabulary, id: int) -> Iterator[str]:
-    """What else gives the token."""
+    """Remarks about other ways to the token."""
     attr = v.attrs[id]
     if attr & TokenAttr.CONTROL:
-        yield "a control token: found before any merge where control tokens are parsed"
+        yield "a control token: parsed before any merge, if control tokens are parsed"
     if attr & TokenAttr.USER_DEFINED:
-        yield "a user-defined token: found in all texts before any merge"
+        yield "a user-defined token: always parsed, before any merge"
     if attr & TokenAttr.UNKNOWN:
         yield "the unknown token"
     if attr & TokenAttr.BYTE:
-        yield "a byte token: given for a byte of text that is part of no other token"
+        yield "a byte token: used for a byte of text that isn't part of another token"
     if v.find(v.text(id)) != id:
-        yield "it is looked up by another text: a k-mer between <dna> and </dna>"
+        yield "it is a k-mer, which is only used between <dna> and </dna>"

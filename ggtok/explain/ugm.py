@@ -1,4 +1,4 @@
-"""UGM: the text normalized by the charsmap, then the tokens with the greatest sum of scores."""
+"""UGM: normalizes with the charsmap, then finds the tokens with the highest sum of scores."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from ggtok.explain.characters import (
     value,
     whole,
 )
-from ggtok.explain.longest import LongestMatch
 from ggtok.explain.steps import Place, Token, Word, text_of
-from ggtok.explain.vocabulary import Vocabulary
+from ggtok.explain.vocabulary import LongestMatch, Vocabulary
 from ggtok.loading.token_attr import TokenAttr
 
 _FLT_MAX = (2 - 2**-23) * 2.0**127
@@ -28,7 +27,7 @@ _MATCHED = TokenAttr.NORMAL | TokenAttr.USER_DEFINED | TokenAttr.UNUSED
 
 
 class Charsmap:
-    """SentencePiece's precompiled normalizer: a double array (XCDA) of what becomes what."""
+    """SentencePiece's precompiled normalizer: a double array (XCDA) with replacements."""
 
     def __init__(self, data: bytes) -> None:
         n = int.from_bytes(data[:4], "little")
@@ -36,7 +35,7 @@ class Charsmap:
         self._texts = data[4 + n :]
 
     def match(self, text: bytes) -> tuple[int, bytes] | None:
-        """The longest sequence that the text begins with: its length, and what it becomes."""
+        """The longest match at the start of the text: its length, and its replacement."""
         found = None
         unit = self._units[0] if self._units else 0
         at = (unit >> 10) << ((unit & 1 << 9) >> 6)
@@ -56,8 +55,8 @@ class Charsmap:
         return found[0], self._texts[found[1] : self._texts.index(0, found[1])]
 
 
-class _Beginnings:
-    """All beginnings of user-defined tokens, and the charsmap."""
+class _Tables:
+    """All prefixes of user-defined tokens, and the charsmap."""
 
     def __init__(self, v: Vocabulary) -> None:
         self.user = {
@@ -71,13 +70,15 @@ class _Beginnings:
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Any beginning of a user-defined token stays as it is, the rest goes through the charsmap;
-    then white space by the flags."""
-    tables = v.keep(_Beginnings, lambda: _Beginnings(v))
+    """Normalizes with the charsmap, then white space according to the flags.
+
+    Any prefix of a user-defined token stays unchanged.
+    """
+    tables = v.keep(_Tables, lambda: _Tables(v))
     remove = v.flags["remove_extra_whitespaces"]
     space = MARK if v.flags["escape_whitespaces"] else b" "
     prefixed, in_word = not prefix, False
-    white: tuple[int, int] | None = None  # dropped white space, which the next mark stands for
+    white: tuple[int, int] | None = None  # dropped white space, the source of the next mark
     at = 0
     while at < len(text):
         used = 0
@@ -109,15 +110,15 @@ def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
 
 
 class _Best(NamedTuple):
-    """The best way to a place."""
+    """The best path to a position."""
 
     total: float
     id: int
-    size: int  # of its last token
+    size: int  # bytes of its last token
 
 
 def _single(number: float) -> float:
-    """In single precision, which llama.cpp's sum has."""
+    """The number rounded to single precision, as in llama.cpp."""
     single: float = struct.unpack("<f", struct.pack("<f", number))[0]
     return single
 
@@ -128,7 +129,7 @@ class _Tokens:
     def __init__(self, v: Vocabulary) -> None:
         ids = [id for id, attr in enumerate(v.first_attrs) if attr & _MATCHED]
         self.longest = LongestMatch(v.texts, ids)
-        lowest = _FLT_MAX  # what llama.cpp has where no token is NORMAL
+        lowest = _FLT_MAX  # as in llama.cpp, if no token is NORMAL
         for id in ids:
             if v.first_attrs[id] & TokenAttr.NORMAL and v.score(id) < lowest:
                 lowest = v.score(id)
@@ -136,7 +137,7 @@ class _Tokens:
 
 
 def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
-    """All of the text is one word."""
+    """The whole text is one word."""
     text = value(made)
     best = _lattice(v, text)
     lattice = [
@@ -148,7 +149,7 @@ def words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
 
 
 def _lattice(v: Vocabulary, text: bytes) -> list[_Best]:
-    """The best way to each place, of equal ones the first: whose last token begins first."""
+    """The best path to each position; of equal ones, that whose last token starts first."""
     tokens = v.keep(_Tokens, lambda: _Tokens(v))
     best = [_Best(-sys.float_info.max, v.unknown, 0)] * (len(text) + 1)
     best[0] = _Best(0.0, v.unknown, 0)
@@ -174,7 +175,7 @@ def _lattice(v: Vocabulary, text: bytes) -> list[_Best]:
 
 
 def _path(v: Vocabulary, best: list[_Best]) -> list[Token]:
-    """The tokens of the best way; of unknown ones in a row the last stands for all."""
+    """The tokens of the best path. Consecutive unknown tokens become one."""
     tokens: list[Token] = []
     at, was_unknown = len(best) - 1, False
     while True:
@@ -182,7 +183,7 @@ def _path(v: Vocabulary, best: list[_Best]) -> list[Token]:
         unknown = b.id == v.unknown
         if not (was_unknown and unknown):
             score = b.total - best[at - b.size].total
-            why = "neighbours that are unknown are one token" if unknown else ""
+            why = "consecutive unknown characters become one token" if unknown else ""
             how = "unknown" if unknown else "best path"
             tokens.append(v.token(b.id, how, score=score, total=b.total, why=why))
         if b.size in (0, at):

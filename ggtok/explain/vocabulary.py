@@ -1,9 +1,9 @@
-"""What tokenizing reads of a vocabulary."""
+"""The vocabulary for explanations."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ggtok.base.cached import cached_property
@@ -32,8 +32,10 @@ class Special(NamedTuple):
 
 
 class Vocabulary:
-    """A tokenizer's vocabulary. Merges and the charsmap, which the library keeps only as tables,
-    are read from the file again."""
+    """A tokenizer's vocabulary.
+
+    Merges and the charsmap are read from the file again, because the library keeps only tables.
+    """
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
@@ -50,7 +52,7 @@ class Vocabulary:
         self.chain, self.pre_flags = PRE.get(loaded.pre or "", ((), frozenset()))
 
     def keep(self, kind: type[T], make: Callable[[], T]) -> T:
-        """A table that a type's module makes of the vocabulary, once."""
+        """A table that a module derives from the vocabulary, cached by its class."""
         if kind not in self._kept:
             self._kept[kind] = make()
         table: T = self._kept[kind]
@@ -59,7 +61,7 @@ class Vocabulary:
     # ---- tokens ----
 
     def find(self, text: bytes) -> int | None:
-        """The id of the token that is looked up by this text."""
+        """The id of the token with this text in the lookup table, or None."""
         return self._native.find(text)
 
     def byte_token(self, byte: int) -> int | None:
@@ -73,7 +75,7 @@ class Vocabulary:
         return self._native.score(id)
 
     def token(self, id: int, how: str, **more: Any) -> Token:
-        """The step that gives this id."""
+        """A Token for this id."""
         piece = self._native.piece(id, 0, True) if id >= 0 else b""
         return Token(id, text_of(piece), how, **more)
 
@@ -87,7 +89,7 @@ class Vocabulary:
 
     @cached_property
     def pieces(self) -> list[bytes]:
-        """What the tokens print."""
+        """The pieces of all tokens."""
         return self._native.pieces()
 
     # ---- special tokens ----
@@ -104,13 +106,13 @@ class Vocabulary:
         ]
 
     def specials(self, parsed: bool | frozenset[int]) -> list[Special]:
-        """Those that are looked for, in llama.cpp's order: the longest first."""
+        """The special tokens to parse, in llama.cpp's order: the longest first."""
         if parsed is True:
             return self._specials
         chosen = parsed or frozenset()
         return [s for s in self._specials if s.id in chosen or not s.attr & _RESERVED]
 
-    # ---- what the file says ----
+    # ---- the file ----
 
     @cached_property
     def _metadata(self) -> dict[str, Any]:
@@ -118,7 +120,7 @@ class Vocabulary:
         if source is None:
             raise InvalidTypeError(
                 "this tokenizer was loaded from memory other than bytes, which may have changed: "
-                "load it from a path or from bytes to have its ids explained"
+                "to explain its ids, load it from a path or from bytes"
             )
         try:
             return Reader(first_bytes(source, self._native.metadata_bytes())).metadata()
@@ -130,13 +132,16 @@ class Vocabulary:
 
     @cached_property
     def merges(self) -> list[bytes]:
-        """The file's merges, each up to its first NUL, as llama.cpp reads them."""
+        """The file's merges, cut at their first NUL, as llama.cpp reads them."""
         return [merge.split(b"\0")[0] for merge in self._metadata.get(_GGML + "merges", [])]
 
     @cached_property
     def ranks(self) -> dict[tuple[bytes, bytes], int]:
-        """The rank of each pair. A merge is split at its first space that isn't its first
-        character; one without two parts merges nothing; a repeated pair keeps its first rank."""
+        """The rank of each pair.
+
+        A merge is split at its first space after the first character. Merges without two parts
+        are ignored, and a repeated pair keeps its first rank.
+        """
         ranks: dict[tuple[bytes, bytes], int] = {}
         for rank, merge in enumerate(self.merges):
             space = merge.find(b" ", 1)
@@ -146,8 +151,10 @@ class Vocabulary:
 
     @cached_property
     def first_attrs(self) -> list[int]:
-        """Loaded by the file's types, before llama.cpp's corrections of special tokens:
-        UGM's tables are made of these."""
+        """Attributes according to the file's types, before llama.cpp's corrections.
+
+        UGM's tables are built from these.
+        """
         types = self._metadata.get(_GGML + "token_type")
         if types is None:
             return [TokenAttr.NORMAL] * self.n_tokens
@@ -160,3 +167,28 @@ class Vocabulary:
     def charsmap(self) -> bytes | None:
         data = self._metadata.get(_GGML + "precompiled_charsmap")
         return None if data is None else bytes(data)
+
+
+class LongestMatch:
+    """Finds the longest of some texts at a position. Of equal texts, the last id counts."""
+
+    def __init__(self, texts: Sequence[bytes], ids: Sequence[int] | None = None) -> None:
+        chosen = range(len(texts)) if ids is None else ids
+        self._ids = {texts[id]: id for id in chosen if texts[id]}
+        # By first byte, so that one long token doesn't slow down all lookups.
+        self._lengths: dict[int, list[int]] = {}
+        for text in self._ids:
+            self._lengths.setdefault(text[0], []).append(len(text))
+        for first, lengths in self._lengths.items():
+            self._lengths[first] = sorted(set(lengths), reverse=True)
+
+    def all(self, text: bytes, at: int) -> Iterator[int]:
+        """The ids of all texts that text[at:] starts with, longest first."""
+        for n in self._lengths.get(text[at], ()):
+            id = self._ids.get(text[at : at + n]) if at + n <= len(text) else None
+            if id is not None:
+                yield id
+
+    def find(self, text: bytes, at: int) -> int | None:
+        """The id of the longest text that text[at:] starts with, or None."""
+        return next(self.all(text, at), None)

@@ -1,4 +1,4 @@
-"""WPM: words, each the longest tokens from the left, or one unknown token."""
+"""WPM: each word becomes the longest tokens from the left, or one unknown token."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from ggtok.explain.characters import MARK, Byte, became, characters, span, utf8, value, whole
-from ggtok.explain.longest import LongestMatch
 from ggtok.explain.steps import Token, Word, text_of
-from ggtok.explain.vocabulary import Vocabulary
+from ggtok.explain.vocabulary import LongestMatch, Vocabulary
 from ggtok.native.characters import category, first_of_nfd, is_white_space, lower
 
 _CHINESE = (  # from 2B920, not 2B820, as in the original
@@ -19,14 +18,17 @@ _CHINESE_FIRST = [first for first, _ in _CHINESE]
 
 
 def normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
-    """Words without white space, bad bytes, control characters and, by the flags, accents and
-    upper case; a U+2581 before each. What is dropped at a word's end belongs to its last byte."""
+    """Splits text into words, each with U+2581 before it.
+
+    White space, bad bytes and control characters are dropped; accents and upper case, if the
+    flags say so. Characters dropped at a word's end belong to the source of its last byte.
+    """
     word: list[Byte] = []
     end_of_word = 0
     strip = v.flags["strip_accents"]
-    begins = True  # a word, with the next character
+    begins = True  # whether the next character starts a word
     for begin, end, c in characters(text):
-        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped, as bad bytes
+        made = 0 if c is None else first_of_nfd(c) if strip else c  # 0 is dropped later
         if is_white_space(made):
             begins = True
             continue
@@ -49,13 +51,13 @@ def _up_to(word: list[Byte], end: int) -> list[Byte]:
 
 
 def is_dropped(c: int, strip_accents: bool) -> bool:
-    """Is the character, which is no white space, dropped from its word?"""
+    """Whether a character that isn't white space is dropped from its word."""
     letter = category(c)
     return c in (0, 0xFFFD) or letter == "C" or (strip_accents and letter == "M")
 
 
 def stands_alone(c: int) -> bool:
-    """Is the character a word of its own?"""
+    """Whether the character is a word by itself."""
     letter = category(c)
     if letter == "P" or (c < 0x7F and letter == "S"):
         return True
@@ -76,7 +78,7 @@ def _tokens(v: Vocabulary, word: bytes) -> list[Token]:
         id = v.keep(LongestMatch, lambda: LongestMatch(v.texts)).find(word, at)
         if id is None:
             rest = text_of(word[at:])
-            why = f"no token begins {rest!r}, so the word is unknown as a whole"
+            why = f"no token matches at {rest!r}, so the whole word is unknown"
             return [v.token(v.unknown, "unknown", why=why)]
         tokens.append(v.token(id, "longest match"))
         at += len(v.text(id))

@@ -1,1 +1,1 @@
-"""From what :func:`ggtok.load` is given to a loaded vocabulary."""
+"""Loads a vocabulary from the arguments of :func:`ggtok.load`."""

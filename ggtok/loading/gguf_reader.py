@@ -1,4 +1,4 @@
-"""The metadata of GGUF files, read in Python."""
+"""Reads the metadata of GGUF files in Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ggtok.base.reading import read_regular
 
 STRING, ARRAY = 8, 9
-# GGUF's type numbers, as struct has them.
+# struct's format characters for GGUF's type numbers.
 _SCALARS = {
     0: "B",
     1: "b",
@@ -26,7 +26,7 @@ _SCALARS = {
 
 
 def first_bytes(source: str | bytes, size: int) -> bytes:
-    """The metadata of what :func:`ggtok.load` has loaded: a path, a model's name or its bytes."""
+    """The metadata of a source of :func:`ggtok.load`: a path, a model's name, or bytes."""
     from ggtok import sources
     from ggtok.sources.split import first_shard
 
@@ -42,7 +42,7 @@ def first_bytes(source: str | bytes, size: int) -> bytes:
 
 
 class Reader:
-    """Reads metadata that the C library has found well-formed."""
+    """Reads metadata that the C library has already checked."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -50,7 +50,7 @@ class Reader:
         self._order = "<" if struct.unpack_from("<I", data, 4)[0] < 1 << 16 else ">"
 
     def begin(self) -> int:
-        """Reads the header; gives the number of key/values."""
+        """Reads the header. Returns the number of key/value pairs."""
         self.scalars("I", 1)  # version
         n: int = self.scalars("Q", 2)[1]
         return n
@@ -70,7 +70,7 @@ class Reader:
         return values
 
     def little(self, kind: int, n: int) -> bytes:
-        """Scalars as they stand in a little-endian file, bit by bit."""
+        """The bytes of `n` scalars in little-endian order."""
         size = struct.calcsize("<" + _SCALARS[kind])
         raw = self._data[self.at : self.at + n * size]
         self.at += len(raw)
@@ -87,7 +87,7 @@ class Reader:
         return self._data[self.at - n : self.at]
 
     def strings(self, n: int) -> list[bytes]:
-        """Many, as fast as Python can."""
+        """`n` strings; one loop, for speed."""
         data, at, strings = self._data, self.at, []
         length = struct.Struct(self._order + "Q").unpack_from
         for _ in range(n):

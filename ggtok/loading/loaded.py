@@ -1,4 +1,4 @@
-"""A loaded vocabulary: what every room but the Tokenizer itself works with."""
+"""A loaded vocabulary, which the modules behind the Tokenizer take as an argument."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Overrides = Mapping[str, "int | float | bool | str"]
 
 
 class Loaded:
-    """The vocabulary of a GGUF file in C, and what Python asks it more than once.
+    """The vocabulary of a GGUF file, held in C, with cached values for Python.
 
-    Nothing here changes after loading, except what is computed lazily. Threads that compute the
-    same at once store equal values.
+    It is immutable, except for values that are computed lazily. If several threads compute the
+    same value at once, they store equal values.
 
     Attributes:
         native: the tokenizer in C.
         path: the file's path, or the model's name; None: loaded from memory.
-        pickled: what a pickle holds of the source; None: it can't be pickled.
+        pickled: the source in a pickle; None: it can't be pickled.
         pre_option, patterns, overrides: the arguments of :func:`ggtok.load`.
         flags: ``add_bos`` and the like.
-        found: the source that a model's name led to.
-        memo: what a room computes once for each vocabulary, by the room's name.
+        found: the source that a model's name stands for.
+        memo: values that other packages compute once per vocabulary, by package name.
     """
 
     native: Native
@@ -80,8 +80,8 @@ class Loaded:
 
     def special(self, name: str) -> int | None:
         """The id of the special token with this name in llama.cpp, such as ``"bos"``."""
-        # Asked for when needed: telling which of two EOT texts llama.cpp finds first
-        # takes milliseconds (ggtok_special_id).
+        # Computed lazily: finding which of two EOT texts llama.cpp takes needs milliseconds
+        # (ggtok_special_id).
         if name not in self._specials:
             self._specials[name] = self.native.special(name)
         return self._specials[name]
@@ -109,7 +109,7 @@ class Loaded:
 
     @property
     def pre(self) -> str | None:
-        """The pre-tokenizer in effect."""
+        """The name of the pre-tokenizer in effect."""
         return self.native.pre()
 
     @property
@@ -145,8 +145,10 @@ class Loaded:
         return self.found
 
     def identity(self) -> tuple[object, ...]:
-        """What a tokenizer depends on besides tokens and merges. Numbers as text, since NaN
-        doesn't equal itself."""
+        """All that a tokenizer depends on besides tokens and merges.
+
+        Numbers are text, because NaN doesn't equal itself.
+        """
         scalars = {k: repr(v) for k, v in self.metadata.items() if k.startswith("tokenizer.")}
         options = {k: repr(v) for k, v in (self.overrides or {}).items()}
         named = frozenset(scalars.items()), frozenset(options.items())
@@ -166,7 +168,7 @@ class Loaded:
         data = source if type(source) is bytes else metadata(source)
         self.native = Native(data=data, **options)
         if type(source) is bytes:
-            # The same object where it is mostly metadata; else without the weights.
+            # Keep the same object if it is mostly metadata; otherwise drop the weights.
             size = self.native.metadata_bytes()
             self.pickled = source if len(source) <= 2 * size else source[:size]
 
@@ -184,7 +186,7 @@ class Loaded:
             if not may_be_name or os.path.exists(path):
                 raise
             missing = e
-        # Only now, so that a file costs nothing more, and takes precedence over a name.
+        # Imported only here: files take precedence over names, and don't pay for the import.
         from ggtok import sources
 
         found = sources.find(name)
@@ -205,7 +207,7 @@ def patterns_tuple(patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _overrides_dict(overrides: Overrides | None) -> dict[str, int | float | bool | str] | None:
-    """A copy, which does not change while it is read."""
+    """A copy, so that the mapping can't change while it is read."""
     if overrides is None:
         return None
     if not isinstance(overrides, Mapping):
@@ -226,7 +228,7 @@ def _options(
     if pre is not None and not isinstance(pre, str):
         raise InvalidTypeError(f"pre must be str, not {type(pre).__name__}")
     if pre is not None and "\0" in pre:
-        raise InvalidValueError("pre holds a NUL character")
+        raise InvalidValueError("pre contains a NUL character")
     split = None
     if patterns is not None:
         from ggtok.loading.patterns import by_patterns
@@ -240,15 +242,14 @@ def _checked_path(source: str | os.PathLike[str]) -> str | bytes:
     try:
         encoded = os.fsencode(path)
     except UnicodeEncodeError as e:
-        raise InvalidValueError(f"source: no path can hold it ({e})") from None
+        raise InvalidValueError(f"source: not a valid path ({e})") from None
     if b"\0" in encoded:
-        raise InvalidValueError("source: a path with a NUL character")
+        raise InvalidValueError("source: the path contains a NUL character")
     return path
 
 
 def metadata(source: object) -> bytes:
-    """The metadata of an open file, or of memory that may change: the caller's, or a mapped
-    file's, of which no more than the metadata is copied."""
+    """A copy of the metadata of an open file, or of memory that others may change."""
     from ggtok.sources import prefix
 
     if hasattr(source, "read") and not _has_buffer(source):
@@ -258,7 +259,8 @@ def metadata(source: object) -> bytes:
     copied.file_size = len(view)
     while wanted := copied.wanted():
         have = len(copied.data)
-        copied.data += view[have : max(wanted, 2 * have)]  # each step parses from the beginning
+        # Doubling limits the number of steps, each of which parses from the start.
+        copied.data += view[have : max(wanted, 2 * have)]
     return copied.whole()
 
 

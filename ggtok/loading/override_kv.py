@@ -1,4 +1,4 @@
-"""llama.cpp's ``--override-kv KEY=TYPE:VALUE[,...]``, as ``ggtok.load``'s overrides."""
+"""Parses llama.cpp's ``--override-kv KEY=TYPE:VALUE[,...]`` to overrides of ``ggtok.load``."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ggtok.errors import InvalidValueError
 _INT = re.compile(r"[+-]?[0-9]{1,40}")
 _SYNTAX = "KEY=TYPE:VALUE[,KEY=TYPE:VALUE...], where TYPE is int, float, bool or str"
 
-_MOST = 200  # characters of an argument that a message repeats
+_MOST = 200  # characters of an argument that a message quotes
 
 
 def parse(arguments: Iterable[str]) -> dict[str, int | float | bool | str]:
-    """The values by key. Of two with the same key the first counts, as in llama.cpp.
+    """The values by key. If a key occurs twice, the first value counts, as in llama.cpp.
 
-    ``parse_csv_row`` and ``string_parse_kv_override`` there: a part that begins with
-    ``"`` goes on to the next one and may hold commas. Numbers must be numbers here;
-    there, ``int:x`` is 0.
+    Equals llama.cpp's ``parse_csv_row`` and ``string_parse_kv_override``: a part that begins
+    with ``"`` ends at the next ``"`` and may contain commas. Unlike llama.cpp, where ``int:x``
+    is 0, malformed numbers are errors.
 
     Raises:
-        InvalidValueError: it isn't of that form.
+        InvalidValueError: an argument is malformed.
     """
     values: dict[str, int | float | bool | str] = {}
     for argument in arguments:
@@ -42,8 +42,8 @@ def parse(arguments: Iterable[str]) -> dict[str, int | float | bool | str]:
 
 
 def _check_text(part: str) -> None:
-    """Bytes of the command line that are not UTF-8 arrive as surrogates and become bytes again;
-    no other surrogate stands for bytes."""
+    """Raises InvalidValueError for lone surrogates, except those that stand for bytes of the
+    command line that aren't UTF-8."""
     try:
         part.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as e:

@@ -1,4 +1,4 @@
-"""Cutting text into words by regular expressions that a user supplies."""
+"""Splits text into words by the user's regular expressions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ggtok import errors
 
 
 def by_patterns(patterns: Sequence[str]) -> Callable[[bytes], list[int]]:
-    """A function that gives the end offsets, in bytes, of the words of a UTF-8 text.
+    """A function that returns the end offsets, in bytes, of the words of a UTF-8 text.
 
-    The first pattern cuts the text, the second each piece of that, and so on.
-    Matches are pieces, what lies between two matches is one, and empty matches
-    are ignored. A pattern sees its piece alone, as if it were the whole text.
+    The first pattern splits the text, the second splits each resulting piece, and so on. Each
+    match is a piece, and so is the text between two matches. Empty matches are ignored. A
+    pattern is matched against each piece separately, as if it were the whole text.
     """
     import regex
 

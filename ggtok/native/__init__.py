@@ -1,9 +1,8 @@
-"""The one package that touches the C library: a thin, typed view of ggtok.h.
+"""A thin, typed wrapper of ggtok.h. No other package imports ``ggtok._ffi``.
 
-Return codes become exceptions (``failures.py``), C strings become ``bytes`` or ``str``
-(``library.py``), arguments become memory that C may read (``arguments.py``). Encoding and
-decoding don't go through cffi but through the functions of cext/python/entry.c
-(``tokenizer.py``). Nothing else imports ``ggtok._ffi``.
+It converts return codes to exceptions (``failures.py``), C strings to ``bytes`` or ``str``
+(``library.py``), and arguments to memory that C can read (``arguments.py``). Encoding and
+decoding call the functions of cext/python/entry.c (``tokenizer.py``) instead of cffi.
 """
 
 from ggtok.native.arguments import text_bytes

@@ -1,4 +1,4 @@
-"""Arguments of Python's calls: texts and token ids as memory that C reads."""
+"""Checks arguments, and converts texts and token ids to memory that C can read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def text_bytes(text: object, name: str = "text") -> bytes:
-    """A text argument as UTF-8, possibly malformed if it is bytes-like."""
+    """A text argument as UTF-8. Bytes-like text may be malformed."""
     if isinstance(text, str):
         try:
             return str.encode(text)
@@ -30,11 +30,10 @@ def text_bytes(text: object, name: str = "text") -> bytes:
 
 
 def byte_view(data: object, what: str) -> memoryview:
-    """A bytes-like object's memory, in one dimension.
+    """The memory of a bytes-like object, as a one-dimensional view.
 
-    Only exactly ``bytes`` is read in place; of all else C reads a copy. A view may be
-    read-only, and other threads and processes may still write to its memory, since the GIL is
-    released.
+    Callers copy it. C reads only ``bytes`` itself in place: even if a view is read-only, other
+    threads and processes may write to its memory while the GIL is released.
     """
     try:
         view = memoryview(data)  # type: ignore[arg-type]
@@ -48,14 +47,14 @@ def byte_view(data: object, what: str) -> memoryview:
             f"(buffer format {view.format!r})"
         )
     if not view.c_contiguous:
-        raise errors.InvalidTypeError(f"{what} in one piece (C-contiguous)")
+        raise errors.InvalidTypeError(f"{what} and C-contiguous")
     if view.ndim == 1:
         return view
     return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def int32_array(ids: object, name: str = "ids") -> Any:
-    """Token ids in new memory: an array of C ints, or bytes of them."""
+    """A copy of token ids: an array of C ints, or their bytes."""
     if isinstance(ids, (list, tuple)):
         pass
     elif isinstance(ids, (str, bytes, bytearray)):
@@ -77,7 +76,7 @@ def int32_array(ids: object, name: str = "ids") -> Any:
                 raise errors.InvalidValueError(f"{name} must have one dimension, not {view.ndim}")
             if view.format == "i" and view.c_contiguous:
                 return view.tobytes()  # see byte_view
-            # No view.tolist(): memoryview knows fewer formats than numpy and ctypes.
+            # Not view.tolist(): memoryview supports fewer formats than numpy and ctypes.
             ids = ids.tolist() if hasattr(ids, "tolist") else list(ids)  # type: ignore[call-overload]
     try:
         return array("i", ids)  # type: ignore[call-overload]
@@ -86,13 +85,13 @@ def int32_array(ids: object, name: str = "ids") -> Any:
 
 
 def int_list(ids: object, name: str = "ids") -> list[int]:
-    """Token ids as a list of ints, each an int32."""
+    """Token ids as a list of ints in the range of int32."""
     numbers: list[int] = memoryview(int32_array(ids, name)).cast("B").cast("i").tolist()
     return numbers
 
 
 def token_ids(ids: object, n_tokens: int, name: str = "ids") -> list[int]:
-    """Token ids of a vocabulary of so many tokens."""
+    """Token ids as a list, checked against the size of the vocabulary."""
     numbers = int_list(ids, name)
     for i, id in enumerate(numbers):
         if not 0 <= id < n_tokens:
@@ -103,7 +102,7 @@ def token_ids(ids: object, n_tokens: int, name: str = "ids") -> list[int]:
 
 
 def _int32s(ids: Any, name: str) -> Iterator[int]:
-    """The ids one by one, to find which one isn't an id."""
+    """The ids one by one. Raises an error that names the invalid one."""
     for i, id in enumerate(ids):
         try:
             number = operator.index(id)
@@ -117,7 +116,7 @@ def _int32s(ids: Any, name: str) -> Iterator[int]:
 
 
 def iterated(values: Iterable[T], what: str) -> Iterator[T]:
-    """iter(values), or an error that says `what` is wanted."""
+    """iter(values), or an InvalidTypeError that begins with `what`."""
     try:
         return iter(values)
     except TypeError:
@@ -134,7 +133,7 @@ def index(value: SupportsIndex, what: str) -> int:
 
 
 def truth(value: object, name: str) -> bool:
-    """A bool argument: Python's or NumPy's."""
+    """A bool argument, of Python or NumPy."""
     if isinstance(value, bool):
         return value
     if getattr(getattr(value, "dtype", None), "kind", "") == "b" and not getattr(value, "ndim", 1):
@@ -147,7 +146,7 @@ def truth_or_none(value: object, name: str) -> bool | None:
 
 
 def thread_count(threads: SupportsIndex) -> int:
-    """How many threads the caller wants; 0: as many as there are processors."""
+    """The argument `threads`, checked. 0: one for each processor."""
     n = index(threads, "threads")
     if n < 0:
         raise errors.InvalidValueError(f"threads must not be negative, but is {n}")

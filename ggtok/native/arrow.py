@@ -1,4 +1,4 @@
-"""Arrow data, by the functions of cext/python/arrow.c."""
+"""Arrow data, through the functions of cext/python/arrow.c."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _read, _schema, _export, _sizes = _functions
 
 
 def read(first: object, second: object | None) -> tuple[object, int, int | None]:
-    """The texts in a stream's capsule, or in a schema's and an array's.
+    """Reads texts from the capsule of a stream, or from the capsules of a schema and an array.
 
-    What encode_batch takes, how many texts there are, and the first row that is null. The
-    capsules are used up.
+    Returns the argument for encode_batch, the number of texts, and the index of the first null
+    row or None. The capsules are consumed.
     """
     try:
         texts: tuple[object, int, int | None] = _read(first, second, on_main_thread())
@@ -37,16 +37,16 @@ def read(first: object, second: object | None) -> tuple[object, int, int | None]
 
 
 def schema() -> object:
-    """A new capsule: the schema of all ids."""
+    """A new capsule with the schema, which is the same for all ids."""
     return _schema()
 
 
 def export(ids: object) -> object:
-    """A new capsule: an array over the memory of `ids`, which encode_batch gave."""
+    """A new capsule with an array over the memory of `ids`, a result of encode_batch."""
     return _export(ids)
 
 
 def sizes(ids: object) -> tuple[int, int]:
-    """How many texts' ids these are, and how many of the texts are null."""
+    """The number of texts, and the number of null texts."""
     rows, nulls = _sizes(ids)
     return rows, nulls

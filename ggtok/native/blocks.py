@@ -1,4 +1,4 @@
-"""One long text on one context, a part at a time."""
+"""Encodes one long text in parts, with one context."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Blocks:
-    """A context that encodes a text in parts: ggtok_safe_cut, ggtok_encode."""
+    """A borrowed context, for ggtok_safe_cut and ggtok_encode."""
 
     def __init__(
         self,
-        loan: object,  # the context, which it gives back
+        loan: object,  # the context; freeing this object returns it
         encode: Callable[[object, int, int, int], bytes],
         safe_cut: Callable[[object, int, int, int], int],
         reraise: Callable[[Exception], NoReturn],
@@ -25,7 +25,7 @@ class Blocks:
         self._reraise = reraise
 
     def safe_cut(self, text: bytearray, flags: int) -> int:
-        """How many of its bytes may be encoded alone, whatever comes after them."""
+        """The number of leading bytes that can be encoded separately, whatever follows."""
         n: int = self._call(self._safe_cut, text, len(text), flags)
         return n
 
@@ -35,7 +35,7 @@ class Blocks:
         return ids
 
     def _call(self, function: Callable[..., Any], text: bytearray, n: int, flags: int) -> Any:
-        with ffi.from_buffer(text) as view:  # it can't move meanwhile
+        with ffi.from_buffer(text) as view:  # prevents a resize during the call
             try:
                 return function(self._loan, int(ffi.cast("uintptr_t", view)), n, flags)
             except Exception as e:

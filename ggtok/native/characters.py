@@ -1,4 +1,4 @@
-"""What the library knows of code points (Unicode 15.1.0, as llama.cpp), and its orders."""
+"""The C library's properties of code points (Unicode 15.1.0, as in llama.cpp) and its sort."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 from ggtok.native.library import ffi, lib
 
-# unicode/unicode.h's flags: general categories by their first letter ("": unassigned).
+# Flags of unicode/unicode.h: general categories by first letter ("": unassigned).
 _CATEGORIES = ((1, "N"), (2, "L"), (3, "Z"), (4, "M"), (5, "P"), (6, "S"), (7, "C"))
 _WHITE_SPACE, _HAN = 1 << 8, 1 << 9
 
@@ -27,7 +27,7 @@ def is_white_space(c: int) -> bool:
 
 
 def is_han(c: int) -> bool:
-    """Whether it lies in one of llama.cpp's blocks of Chinese characters."""
+    """Whether it is in one of the blocks that llama.cpp treats as Chinese characters."""
     return bool(lib.ggtok_unicode_flags(c) & _HAN)
 
 
@@ -44,8 +44,10 @@ def first_of_nfd(c: int) -> int:
 
 
 def sorted_descending(ids: Sequence[int], keys: Sequence[int]) -> list[int]:
-    """Ids by descending ``keys[id]`` as libstdc++'s std::sort leaves them: equal ones in no
-    particular order, but always the same."""
+    """Ids sorted by descending ``keys[id]``, in the exact order of libstdc++'s std::sort.
+
+    The order of equal keys is deterministic, but has no simple rule.
+    """
     array = ffi.new("int32_t[]", list(ids))
     lib.ggtok_stl_sort_descending(array, len(array), ffi.new("uint32_t[]", list(keys)))
     return list(array)

@@ -1,4 +1,4 @@
-"""``parse_special``: a truth value, or a collection of special tokens' texts or ids."""
+"""The argument ``parse_special``: a bool, or a collection of special tokens' texts or ids."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TYPE_CHECKING = False  # as in library.py
 if TYPE_CHECKING:
     from typing import Any
 
-KEPT = 64  # choices, each with an automaton over its tokens
+KEPT = 64  # cached choices; each has an automaton over its tokens
 _SPECIAL = 1 | 8 | 16  # TokenAttr.UNKNOWN, CONTROL, USER_DEFINED
 
 
 def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> object:
-    """What encode's C function takes for it: a bool, or a choice, which `made` keeps."""
+    """The argument for encode's C function: a bool, or a choice object, cached in `made`."""
     if isinstance(parse_special, (str, bytes, bytearray, memoryview)):
         raise errors.InvalidTypeError(
             "parse_special must be True, False, or a collection of special tokens' texts or ids; "
@@ -30,8 +30,8 @@ def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> 
     try:
         key = frozenset(
             zip(map(type, entries), entries, strict=True)
-        )  # by type, too: 1 and True are equal
-    except TypeError:  # a bytearray, or what is wrong anyway
+        )  # with the types, because 1 == True
+    except TypeError:  # unhashable: a bytearray, or an invalid entry
         return native.choose(_ids(native, entries))
     choice = made.get(key)
     if choice is None:
@@ -56,8 +56,8 @@ def _ids(native: Any, entries: tuple[object, ...]) -> list[int]:
     wrong = [entry for id, entry in ids.items() if not native.attr(id) & _SPECIAL]
     if wrong:
         raise errors.InvalidValueError(
-            "parse_special: only CONTROL and UNKNOWN tokens can be chosen (user-defined ones are "
-            f"always parsed), which {_name(wrong[0])} isn't"
+            f"parse_special: {_name(wrong[0])} isn't a CONTROL or UNKNOWN token; only these can "
+            "be chosen (user-defined tokens are always parsed)"
         )
     return sorted(ids)
 
@@ -71,7 +71,7 @@ def _id(native: Any, entry: object) -> int:
         found = native.find(text_bytes(entry, "parse_special: an entry"))
         if found is None:
             raise errors.InvalidValueError(
-                f"parse_special: {_name(entry)} is no token of this vocabulary"
+                f"parse_special: {_name(entry)} is not a token of this vocabulary"
             ) from None
         return int(found)
     if not 0 <= id < native.n_tokens():

@@ -1,4 +1,4 @@
-"""Return codes to exceptions."""
+"""Converts the C library's errors to exceptions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The message, after the name of the file that it is about."""
+        """The message, with the file's name in front."""
         if self.filename is None:
             return self.message
         import os
@@ -62,7 +62,7 @@ def _pre_error(f: Failure) -> errors.GGTokError:
 
     name = f.pre
     if name is None:
-        # Quotes may be in the name, too.
+        # The name itself may contain quotes.
         quoted = re.search(r"pre-tokenizer '(.*)'(?: \(key '[^']+'\))?$", f.message)
         name = quoted[1] if quoted else None
     near = tuple(difflib.get_close_matches(name or "", pre_names(), n=3, cutoff=0.5))
@@ -70,8 +70,8 @@ def _pre_error(f: Failure) -> errors.GGTokError:
     if near:
         message += " (similar names: " + ", ".join(map(repr, near)) + ")"
     message += (
-        "; ways out: ggtok.load(..., pre=NAME) to use a known one, or "
-        "ggtok.load(..., pre_patterns=[REGEX, ...]) to give its regular expressions"
+        "; call ggtok.load(..., pre=NAME) to use a known one, or "
+        "ggtok.load(..., pre_patterns=[REGEX, ...]) to supply its regular expressions"
     )
     return errors.UnknownPreTokenizerError(
         message, name=name, suggestions=near, key=f.key, offset=f.offset
@@ -88,10 +88,10 @@ def _gguf_error(f: Failure) -> errors.GGTokError:
         )
 
     data = None if f.data is None else memoryview(ffi.buffer(f.data))
-    plain = diagnose.explain_parse_error(f.message, data, f.filename, f.file_size, parses_further)
-    # What the parser got into was a GGUF file, whatever lies there by now.
-    if not (f.offset and plain.startswith("not a GGUF file")):
-        f.message = plain
+    message = diagnose.explain_parse_error(f.message, data, f.filename, f.file_size, parses_further)
+    # If the parser got past the header, it read a GGUF file, even if the file has changed since.
+    if not (f.offset and message.startswith("not a GGUF file")):
+        f.message = message
     return errors.GGUFError(f.text, key=f.key, offset=f.offset)
 
 
@@ -115,9 +115,12 @@ def error(
     data: Any = None,
     file_size: int | None = None,
 ) -> errors.GGTokError:
-    """The exception for a ggtok_error, which may be about a file or, `where`, an argument.
+    """The exception for a ggtok_error.
 
-    `data`: a view of the file's bytes, if it isn't at the path `filename`.
+    Args:
+        filename: the file that the error is about, if any.
+        where: the argument that the error is about, if any.
+        data: a view of the file's bytes, if they don't come from the path `filename`.
     """
     failure = Failure(err, filename, pre, where, data, file_size)
     make = _ERRORS.get(failure.status)

@@ -1,9 +1,9 @@
-"""Chat templates: compiled once, rendered by the C engine in ``cext/jinja``.
+"""Compiles and renders chat templates with the C engine in ``cext/jinja``.
 
-Two dialects: llama.cpp's (``"llama.cpp"``) as its build b11549 runs it, and jinja2's as
-transformers sets it up (``"transformers"``). Values are plain data: str, int, float, bool,
-None, and lists, tuples and dicts of them. A subclass of str may have an attribute ``ranges``,
-a tuple of (begin, end) in bytes of its UTF-8: what lies there counts as the template's own.
+There are two dialects: ``"llama.cpp"``, as in build b11549, and ``"transformers"``, jinja2 as
+transformers configures it. Values are plain data: str, int, float, bool, None, and lists, tuples
+and dicts of these. A subclass of str may have an attribute ``ranges``, a tuple of (begin, end) in
+bytes of its UTF-8: text in these ranges counts as the template's own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OUT_OF_MEMORY = 1
 
 
 class FailedError(Exception):
-    """What the C functions raise: (status, message, line or None, that line)."""
+    """Raised by the C functions: (status, message, line number or None, text of that line)."""
 
 
 _functions: list[Any] = []
@@ -35,11 +35,12 @@ _compile, _variables, _render, _probe = _functions
 
 
 class Rendered(NamedTuple):
-    """A text and half-open ranges of it, in bytes of UTF-8, ascending.
+    """A rendered text. Ranges are half-open, ascending, and in bytes of UTF-8.
 
-    text: ``bytes`` where llama.cpp's dialect has cut a character in two.
-    ranges: what the template itself wrote.
-    generated: what stands inside ``{% generation %}`` blocks.
+    Attributes:
+        text: the text; ``bytes`` if llama.cpp's dialect has split a character.
+        ranges: the template's own text.
+        generated: the text inside ``{% generation %}`` blocks.
     """
 
     text: str | bytes
@@ -49,10 +50,12 @@ class Rendered(NamedTuple):
 
 @dataclass(frozen=True)
 class Use:
-    """What a rendering did with a value that it was given.
+    """How a rendering used a value.
 
-    used: whether it was looked at; operations: some of llama.cpp's names for how:
-    ``array_access``, ``object_access``, ``test_is_string``, ``selectattr``.
+    Attributes:
+        used: whether it was read.
+        operations: how it was used, some of llama.cpp's names ``array_access``,
+            ``object_access``, ``test_is_string`` and ``selectattr``.
     """
 
     used: bool
@@ -67,14 +70,15 @@ class Template:
     def __init__(self, source: str, dialect: Dialect) -> None:
         self.dialect = dialect
         self.compiled: object = _called(_compile, source, _DIALECTS[dialect])
-        #: Names that it reads, but for those that the dialect itself gives a meaning.
+        #: The variables that the template reads, without those that the dialect defines.
         self.variables: frozenset[str] = frozenset(_variables(self.compiled))
 
     def render(self, variables: Mapping[str, Any], now: datetime | None = None) -> Rendered:
-        """The text for these variables; `now` (default: local time) is what strftime_now shows.
+        """The text for these variables. `now` is the time for strftime_now (default: local time).
 
-        Raises TemplateError if the template fails or takes more than its budget; TypeError
-        or ValueError for values that are no plain data.
+        Raises:
+            TemplateError: the template fails, or exceeds its limits.
+            TypeError, ValueError: a value isn't plain data.
         """
         values = variables if type(variables) is dict else dict(variables)
         return Rendered(*_called(_render, self.compiled, values, fields_of(now)))
@@ -82,10 +86,10 @@ class Template:
     def probe(
         self, variables: Mapping[str, Any], paths: Iterable[Path], now: datetime | None = None
     ) -> tuple[str | None, list[Use]]:
-        """The text, or None if the template fails, and what it did with values of `variables`.
+        """The text, or None if the template fails, and how it used the values at `paths`.
 
-        A path is a variable's name and the keys and indices that lead from its value to one
-        inside. A path of a name alone is about the value that the variable has in the end.
+        A path is a variable's name, followed by keys and indices into its value. For a path that
+        is only a name, the use is that of the variable's final value.
         """
         text, notes = _called(_probe, self.compiled, dict(variables), fields_of(now), list(paths))
         return text, [
@@ -95,7 +99,7 @@ class Template:
 
 
 def compile(source: str, dialect: Dialect) -> Template:
-    """The compiled template. Raises TemplateError, which names what the dialect lacks."""
+    """The compiled template. Raises TemplateError, also for features the dialect lacks."""
     return Template(source, dialect)
 
 
@@ -118,7 +122,7 @@ def _error(status: int, message: str, line: int | None, source: str) -> GGTokErr
 
 
 def fields_of(now: datetime | None) -> tuple[Any, ...]:
-    """What C takes for a time; None is now."""
+    """A time as the tuple that C takes; None: the current time."""
     if now is None:
         now = datetime.now().astimezone()
     offset = now.utcoffset()

@@ -1,4 +1,4 @@
-"""The compiled module, its constants by name, and what its small structs hold."""
+"""The compiled module, its constants, and conversions of its small structs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ except ModuleNotFoundError as e:
         "package (run 'pip install -e .' in it, or leave its folder)"
     ) from e
 
-TYPE_CHECKING = False  # known to type checkers; importing typing takes longer than all the rest
+# Type checkers know this name. Importing typing takes longer than importing the rest of ggtok.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -25,7 +26,7 @@ NOT_LAST_BLOCK: int = lib.GGTOK_NOT_LAST_BLOCK
 CONTINUATION: int = lib.GGTOK_CONTINUATION
 SPANS: int = lib.GGTOK_SPANS
 TAIL: int = lib.GGTOK_TAIL
-UNKNOWN_SIZE: int = 2**64 - 1  # of a file
+UNKNOWN_SIZE: int = 2**64 - 1  # a file size that isn't known
 
 VOCAB_TYPES: dict[int, str] = {
     getattr(lib, f"GGTOK_VOCAB_{name}"): name
@@ -71,7 +72,7 @@ def ints_of(view: Any) -> tuple[int, ...]:
 
 
 def pre_names() -> list[str]:
-    """The pre-tokenizer names that the library knows."""
+    """All known pre-tokenizer names."""
     names: list[str] = []
     while (name := lib.ggtok_pre_name(len(names))) != ffi.NULL:
         names.append(string(ffi.string(name)))

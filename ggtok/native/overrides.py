@@ -1,4 +1,4 @@
-"""A mapping of overrides as ggtok_override structs."""
+"""Converts a mapping of overrides to ggtok_override structs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 def overrides_array(values: dict[str, object], keep: list[object]) -> Any:
-    """An array of ggtok_override, whose strings `keep` keeps alive. Nobody else has `values`."""
+    """An array of ggtok_override. `keep` keeps its strings alive. No other code has `values`."""
 
     def string(text: str, what: str) -> Any:
         try:
             data = str.encode(text, "utf-8", "surrogateescape")
         except UnicodeEncodeError:
             raise errors.InvalidValueError(
-                f"overrides: {what} holds a lone surrogate, which has no UTF-8 form: {text!r}"
+                f"overrides: {what} contains a lone surrogate, which has no UTF-8 form: {text!r}"
             ) from None
         if b"\0" in data:
-            raise errors.InvalidValueError(f"overrides: {what} holds a NUL character")
+            raise errors.InvalidValueError(f"overrides: {what} contains a NUL character")
         keep.append(ffi.new("char[]", data))
         return keep[-1]
 

@@ -1,4 +1,4 @@
-"""Parts of a text, wherever they lie in it: their tokens, and where these begin and end."""
+"""Encodes parts of a text: counts, ids and spans of their tokens."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Parts:
-    """A context that encodes parts of texts. Offsets are in bytes."""
+    """A borrowed context that encodes parts of texts. Offsets are in bytes."""
 
     def __init__(self, native: Native) -> None:
         self._native = native
-        self._loan: object = native.take()  # which gives the context back
+        self._loan: object = native.take()  # freeing this object returns the context
         self._last: tuple[bytes, Any, int] = b"", None, 0
 
     def _call(self, function: Callable[..., Any], text: bytes, begin: int, n: int, f: int) -> Any:
@@ -33,7 +33,7 @@ class Parts:
             self._native.reraise(e)
 
     def safe_cut(self, text: bytes, begin: int, end: int, tail: bool = False) -> int:
-        """The last place of text[begin:end] that nothing crosses, or 0: ggtok_safe_cut."""
+        """The last position in text[begin:end] that no token crosses, or 0: ggtok_safe_cut."""
         flags = TAIL if tail else 0
         n: int = self._call(self._native.safe_cut, text, begin, end - begin, flags)
         return begin + n if n else 0
@@ -43,7 +43,7 @@ class Parts:
         return found
 
     def count(self, text: bytes, begin: int, end: int, flags: int) -> int:
-        """How many tokens text[begin:end] has."""
+        """The number of tokens of text[begin:end]."""
         return len(self._encode(text, begin, end, flags)) // 4
 
     def ids(self, text: bytes, begin: int, end: int, flags: int) -> NDArray[np.int32]:
@@ -53,7 +53,7 @@ class Parts:
         return np.frombuffer(self._encode(text, begin, end, flags), np.int32)
 
     def spans(self, text: bytes, begin: int, end: int, continues: bool) -> NDArray[np.int64]:
-        """Where each token of text[begin:end], nothing added, begins and ends: shape (n, 2)."""
+        """The start and end of each token of text[begin:end], without added tokens: (n, 2)."""
         import numpy as np
 
         flags = SPANS | (NOT_FIRST_BLOCK if continues else 0)

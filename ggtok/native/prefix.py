@@ -1,4 +1,4 @@
-"""What the beginning of a file tells."""
+"""Inspects the beginning of a GGUF file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ggtok.native.library import UNKNOWN_SIZE, VOCAB_TYPES, ffi, lib, string
 
 
 def metadata_size(prefix: bytearray, file_size: int | None, name: str) -> int:
-    """ggtok_metadata_size, of a prefix that nobody else writes to."""
+    """ggtok_metadata_size. No other thread may write to `prefix`."""
     size, err = ffi.new("uint64_t *"), ffi.new("ggtok_error *")
     n = UNKNOWN_SIZE if file_size is None else file_size
     with ffi.from_buffer("char[]", prefix) as view:
@@ -18,8 +18,8 @@ def metadata_size(prefix: bytearray, file_size: int | None, name: str) -> int:
 
 
 def peek(prefix: bytearray, file_size: int, name: str) -> tuple[str, str, str | None, int] | int:
-    """ggtok_peek: type, model, pre (None outside BPE) and number of tokens, or else how
-    far the file must be read to tell."""
+    """ggtok_peek: type, model, pre (None outside BPE) and number of tokens; or, if `prefix` is
+    too short for that, the number of bytes that must be read."""
     out, err = ffi.new("ggtok_summary *"), ffi.new("ggtok_error *")
     with ffi.from_buffer("char[]", prefix) as view:
         if lib.ggtok_peek(view, len(view), file_size, out, err):

@@ -1,4 +1,4 @@
-"""Arrays over memory that C wrote to, without a copy."""
+"""NumPy arrays over memory of C, without a copy."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
     from ggtok import _types as types
 
-    # What keeps the memory, and where two arrays lie in it: address and length of each.
+    # The owner of the memory, and the address and length of each of two arrays in it.
     Result = tuple[object, int, int, int, int]
 
 
 @cache
 def _numpy() -> Any:
-    """Imported with the first array, since it takes longer than to load a file."""
+    """NumPy, imported with the first array, because the import takes longer than loading a file."""
     import numpy as np
 
     return np
 
 
 class _Memory:
-    """`n` numbers at `address`; an array made of this keeps it, and so what owns the memory."""
+    """`n` numbers at `address`. An array made from this keeps it, and so the memory, alive."""
 
     __slots__ = ("__array_interface__", "_owner")
 
@@ -40,7 +40,7 @@ class _Memory:
 def id_arrays(
     result: Result,
 ) -> tuple[types.Int32Array, types.Int64Array]:
-    """The ids and the offsets that encode_batch gave."""
+    """The ids and the offsets of a result of encode_batch."""
     owner, ids, n_ids, offsets, n_offsets = result
     asarray = _numpy().asarray
     return (
@@ -52,7 +52,7 @@ def id_arrays(
 def span_arrays(
     result: Result,
 ) -> tuple[types.Int64Array, types.Int64Array]:
-    """The spans, a row each, and the offsets that it gave with lists of ids."""
+    """The spans (one row per token) and the offsets of a result of encode_batch with spans."""
     owner, spans, n_ids, offsets, n_offsets = result
     asarray = _numpy().asarray
     return (

@@ -1,4 +1,4 @@
-"""Word splitting in Python: what the C library calls for ``pre_patterns``."""
+"""Word splitting in Python: the C library's callback for ``pre_patterns``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# A function that cuts a text: the end offsets of its words in bytes.
+# Splits a text into words; returns their end offsets in bytes.
 Split = Callable[[bytes], list[int]]
 
 _SIZE_MAX: int = 2 ** (8 * ffi.sizeof("size_t")) - 1
 
 
 class Splitter:
-    """What ggtok_py_split calls: a `Split`, and what went wrong in it on each thread."""
+    """The target of ggtok_py_split: a `Split`, and the exception it raised on each thread."""
 
     def __init__(self, split: Split) -> None:
         self.split = split
@@ -31,7 +31,7 @@ class Splitter:
         thread = threading.get_ident()
         try:
             data: bytes = ffi.buffer(text, n)[:]
-            # Too little room a moment ago: the same call again, with enough.
+            # C repeats a call with more room if `ends` was too small; use the stored result.
             known, offsets = self.unread.pop(thread, (None, []))
             if known != data:
                 offsets = self.split(data)
@@ -40,7 +40,7 @@ class Splitter:
             else:
                 self.unread[thread] = data, offsets
             return len(offsets)
-        except BaseException as e:  # re-raised by whoever called encode
+        except BaseException as e:  # re-raised by the caller of encode
             self.failed[thread] = e
             return _SIZE_MAX
 
@@ -48,8 +48,10 @@ class Splitter:
         return self.failed.pop(threading.get_ident(), None)
 
     def afresh(self, function: Callable[..., T]) -> Callable[..., T]:
-        """`function`, which encodes, without the remains of an earlier call: one that a signal
-        handler's exception ended didn't take its failure."""
+        """A wrapper of an encoding function that first clears the state of an earlier call.
+
+        A call that a signal handler's exception ended has left its failure behind.
+        """
 
         def call(*args: object) -> T:
             self.unread.pop(threading.get_ident(), None)
@@ -60,8 +62,8 @@ class Splitter:
 
 
 def _outside(kind: type, raised: BaseException, traceback: Any) -> None:
-    """An exception before the first line of ggtok_py_split or Splitter.__call__: a signal
-    handler's."""
+    """Handles an exception raised before the first line of ggtok_py_split or
+    Splitter.__call__. Only a signal handler can raise one there."""
     splitter: Splitter = ffi.from_handle(traceback.tb_frame.f_locals["user"])
     splitter.failed[threading.get_ident()] = raised
 

@@ -1,4 +1,4 @@
-"""A loaded tokenizer: encode and decode by entry.c's functions, the rest through cffi."""
+"""A loaded tokenizer. Encodes and decodes with entry.c's functions; the rest uses cffi."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     # The fields of a ggtok_part.
     Part = tuple[int, int, int, int, bool]
-    # What text/stream_decoder.py keeps of ids that some stream has met.
+    # The caches of text/stream_decoder.py, shared by all streams.
     Streamed = tuple[dict[int, bytes], dict[int, bytes], dict[int, str]]
 
 
 class _Failed(Exception):
-    """What entry.c raises: a ggtok_error's bytes, and which text of a batch or None."""
+    """Raised by entry.c: the bytes of a ggtok_error, and the index of a text in a batch or None."""
 
 
-# What entry.c raises for a text that it can't read. Signal handlers raise these too, whatever
-# the texts: all that it can read, and it is no text's error.
+# Raised by entry.c for an argument that it can't read. A signal handler may raise the same types:
+# if all arguments are readable, the exception is the handler's.
 _UNREADABLE = TypeError, UnicodeEncodeError
 
 
 class Native:
     """A loaded ggtok_tokenizer. Any number of threads may use one."""
 
-    # From entry.c, which says what each takes. They own the C tokenizer.
+    # Functions of entry.c, which documents their arguments. They own the C tokenizer.
     encode: Callable[[object, object, object, object], list[int]]
     encode_spans: Callable[[object, object, object, object, object], tuple[list[int], Any]]
     encode_trusted: Callable[[str | bytes, int, bytes, bool], Any]
@@ -83,7 +83,7 @@ class Native:
         split: Split | None = None,
         overrides: dict[str, object] | None = None,
     ) -> None:
-        # `name` is what errors call the source of `data`.
+        # `name` is the name of `data` in error messages.
         self._splitter: Splitter | None = None
         self._choices: dict[Hashable, object] = {}
         keep: list[object] = []
@@ -100,7 +100,7 @@ class Native:
             cause = self._splitter.take_failure() if self._splitter else None
             raise cause or error(err, filename=path or name, pre=pre, data=view)
         self._tok = out[0]
-        self.silent: list[bytes] | None = None  # _canonical.py's, once it has asked
+        self.silent: list[bytes] | None = None  # computed lazily by text/canonical.py
         self._streamed: dict[tuple[bool, bool], Streamed] = {}
         self._bind()
 
@@ -120,7 +120,7 @@ class Native:
             from ggtok.native.splitting import Splitter
 
             self._splitter = Splitter(split)
-            # The handle must live as long as the tokenizer, which calls back with it.
+            # The handle must live as long as the tokenizer, which passes it to the callback.
             self._handle = ffi.new_handle(self._splitter)
             options.split = lib.ggtok_py_split
             options.split_user = self._handle
@@ -132,7 +132,7 @@ class Native:
         return options
 
     def _bind(self) -> None:
-        """Makes entry.c's functions, which then own the C tokenizer, attributes of this one."""
+        """Sets entry.c's functions as attributes. From then on they own the C tokenizer."""
         functions: dict[str, Callable[..., object]] = {}
         if not lib.entry_bind(self._tok, id(functions), id(_Failed)):
             functions.clear()
@@ -142,24 +142,24 @@ class Native:
             setattr(self, name, self._splitter.afresh(function) if self._splitter else function)
 
     def parsed(self, parse_special: object) -> object:
-        """What encode's C function takes for a parse_special that is neither True nor False."""
+        """The argument for encode's C function, for a parse_special that isn't True or False."""
         try:
             return chosen(self, self._choices, parse_special)
         except (_Failed, MemoryError) as e:
             self.reraise(e)
 
     def streamed(self, unparse_special: bool, clean_spaces: bool) -> Streamed:
-        """What all streams with these options share, and fill."""
+        """The caches that all streams with these options share."""
         return self._streamed.setdefault((unparse_special, clean_spaces), ({}, {}, {}))
 
     @property
     def splits_in_python(self) -> bool:
         return self._splitter is not None
 
-    # When one of entry.c's functions has raised `e`.
+    # ---- after one of entry.c's functions has raised `e` ----
 
     def reraise(self, e: Exception) -> NoReturn:
-        """What `e`, which isn't about an argument, means to the user."""
+        """Raises the public exception for `e`, which isn't about an argument."""
         if isinstance(e, _Failed):
             data, i = e.args
             where = None if i is None else f"texts[{i}]"
@@ -172,7 +172,7 @@ class Native:
         raise e
 
     def raise_for(self, e: Exception) -> NoReturn:
-        """What `chat` raised, or gave instead of ids."""
+        """Raises the public exception for one that `chat` raised, or returned instead of ids."""
         self.reraise(e)
 
     def retry(
@@ -185,13 +185,16 @@ class Native:
         continuation: object,
         *more: object,
     ) -> T:
-        """function(text, ...), which raised `e`, with a text and bools that it can read."""
+        """Repeats function(text, ...), which raised `e`, with converted arguments.
+
+        Raises the public exception for `e` if there was nothing to convert.
+        """
         if not isinstance(e, _UNREADABLE):
             self.reraise(e)
-        given = add_special, continuation
+        unconverted = add_special, continuation
         flags = truth(add_special, "add_special"), truth(continuation, "continuation")
         data = text_bytes(text)
-        if isinstance(text, (str, bytes)) and all(map(operator.is_, given, flags)):
+        if isinstance(text, (str, bytes)) and all(map(operator.is_, unconverted, flags)):
             self.reraise(e)
         try:
             return function(data, flags[0], parse_special, flags[1], *more)
@@ -199,7 +202,7 @@ class Native:
             self.reraise(again)
 
     def retry_batch(self, e: Exception, texts: tuple[object, ...], *args: object) -> Any:
-        """encode_batch(texts, *args), which raised `e`, likewise."""
+        """Repeats encode_batch(texts, *args), which raised `e`, like :meth:`retry`."""
         if not isinstance(e, _UNREADABLE):
             self.reraise(e)
         readable = tuple(text_bytes(text, f"texts[{i}]") for i, text in enumerate(texts))
@@ -211,14 +214,14 @@ class Native:
             self.reraise(again)
 
     def encode_arrow(self, texts: object, *args: object) -> Any:
-        """encode_batch for what native/arrow.py's `read` gave."""
+        """encode_batch of a result of native/arrow.py's `read`."""
         try:
             return self.encode_batch(texts, *args)
         except Exception as e:
             self.reraise(e)
 
     def retry_decode(self, e: Exception, ids: object, *flags: object) -> bytes:
-        """decode(ids, *flags), which raised `e`, likewise, or what is wrong with the ids."""
+        """Repeats decode(ids, *flags), which raised `e`, with converted ids."""
         if not isinstance(e, (TypeError, OverflowError)):
             self._raise_decode(e)
         return self.decode_array(int32_array(ids), *flags)
@@ -226,7 +229,7 @@ class Native:
     def decode_array(
         self, numbers: Any, remove_special: object, unparse_special: object, clean_spaces: object
     ) -> bytes:
-        """decode() of int32_array's result."""
+        """decode() of a result of int32_array."""
         view = ffi.from_buffer("int32_t[]", numbers)
         flags = (
             truth(remove_special, "remove_special"),
@@ -241,21 +244,21 @@ class Native:
     def _raise_decode(self, e: Exception) -> NoReturn:
         if isinstance(e, _Failed):
             err = ffi.from_buffer("ggtok_error *", e.args[0])
-            if err.status == lib.GGTOK_ERR_ARGUMENT:  # the only one is an id
+            if err.status == lib.GGTOK_ERR_ARGUMENT:  # only ids can be wrong
                 raise errors.TokenIdError(Failure(err).message) from None
         self.reraise(e)
 
     def encode_ranges(
         self, text: str | bytes, flags: int, trusted: Sequence[tuple[int, int]]
     ) -> list[int]:
-        """ggtok_encode_trusted: the ids."""
+        """The ids from ggtok_encode_trusted."""
         ids: list[int] = self._encode_ranges(text, flags, trusted, False)
         return ids
 
     def encode_parts(
         self, text: str, flags: int, trusted: Sequence[tuple[int, int]]
     ) -> tuple[list[int], list[Part]]:
-        """The same, and a ggtok_part's fields for each part."""
+        """The ids from ggtok_encode_trusted, and the fields of each ggtok_part."""
         ids_and_parts: tuple[list[int], list[Part]]
         ids_and_parts = self._encode_ranges(text, flags, trusted, True)
         return ids_and_parts
@@ -270,16 +273,16 @@ class Native:
             self.reraise(e)
 
     def blocks(self) -> Blocks:
-        """What encodes one long text, on one thread."""
+        """An encoder of one long text, for one thread."""
         try:
             return Blocks(self.take(), self.encode_part, self.safe_cut, self.reraise)
         except Exception as e:
             self.reraise(e)
 
-    # One token. `id` is any int.
+    # ---- tokens; `id` is any int ----
 
     def _call(self, function: Any, id: int, *args: Any) -> None:
-        """function(tok, id, *args, err), which fails only for an id that is no token."""
+        """Calls function(tok, id, *args, err), which can fail only for an invalid id."""
         err = ffi.new("ggtok_error *")
         if not 0 <= id < self.n_tokens():
             raise errors.TokenIdError(
@@ -315,7 +318,7 @@ class Native:
         id: int = lib.ggtok_text_to_token(self._tok, data, len(data))
         return id if id >= 0 else None
 
-    # The vocabulary.
+    # ---- the vocabulary ----
 
     def n_tokens(self) -> int:
         n: int = lib.ggtok_n_tokens(self._tok)
@@ -347,7 +350,7 @@ class Native:
         return tuple(out)
 
     def pieces(self) -> list[bytes]:
-        """Every token's piece."""
+        """The pieces of all tokens."""
         offsets = ffi.new("uint32_t **")
         data = bytes_of(lib.ggtok_pieces(self._tok, offsets))
         ends = ffi.unpack(offsets[0], self.n_tokens() + 1)
@@ -362,20 +365,20 @@ class Native:
 
     def warnings(self) -> Iterator[str]:
         i = 0
-        while (sentence := lib.ggtok_warning(self._tok, i)) != ffi.NULL:
-            yield shown(ffi.string(sentence))
+        while (message := lib.ggtok_warning(self._tok, i)) != ffi.NULL:
+            yield shown(ffi.string(message))
             i += 1
 
     def metadata_bytes(self) -> int:
         size: int = lib.ggtok_metadata_bytes(self._tok)
         return size
 
-    # Key/values of the file.
+    # ---- key/value pairs of the file ----
 
     def _kvs(self) -> Iterator[Any]:
         kv = ffi.new("ggtok_kv *")
         for i in range(lib.ggtok_n_kv(self._tok)):
-            lib.ggtok_get_kv(self._tok, i, kv, ffi.NULL)  # fails only for a number out of range
+            lib.ggtok_get_kv(self._tok, i, kv, ffi.NULL)  # can only fail if i is out of range
             yield kv
 
     def scalars(self) -> dict[str, str | int | float | bool]:

@@ -1,4 +1,4 @@
-"""ggtok.h's functions for training."""
+"""The training functions of ggtok.h."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Info:
 
 
 class Counts:
-    """A ggtok_counts. Threads add to it through a :class:`Counter` each."""
+    """A ggtok_counts. Each thread adds to it through its own :class:`Counter`."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Counts:
         return Info(*(getattr(info, name) for name in Info.__dataclass_fields__))
 
     def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]:
-        """All words one after the other, their ends, their counts: frequent ones first."""
+        """All words concatenated, their ends, and their counts; most frequent first."""
         info = self.info()
         words = np.empty(info.word_bytes, np.uint8)
         ends, times = np.empty(info.n_words, np.uint64), np.empty(info.n_words, np.uint64)
@@ -110,7 +110,7 @@ class Counts:
         return words, ends, times
 
     def cut_at(self, texts: Sequence[bytes], boundary: bytes) -> Counts:
-        """ggtok_counts_cut_at: these, if no word holds one of the texts."""
+        """ggtok_counts_cut_at. Returns self if no word contains one of the texts."""
         ends = ffi.new("size_t[]", list(accumulate(map(len, texts))))
         cut, found, err = Counts(), ffi.new("bool *"), ffi.new("ggtok_error *")
         if lib.ggtok_counts_cut_at(
@@ -121,7 +121,7 @@ class Counts:
         return cut if found[0] else self
 
     def chars(self) -> list[tuple[int, int]]:
-        """Code points and how often each occurs, frequent ones first."""
+        """Code points and their counts, most frequent first."""
         out, n, err = ffi.new("ggtok_char_count **"), ffi.new("size_t *"), ffi.new("ggtok_error *")
         if lib.ggtok_counts_chars(self._counts, out, n, err):
             raise error(err)
@@ -130,7 +130,7 @@ class Counts:
 
 
 class Counter:
-    """A ggtok_counter: one thread's."""
+    """A ggtok_counter, for one thread."""
 
     def __init__(self, counts: Counts) -> None:
         out, err = ffi.new("ggtok_counter **"), ffi.new("ggtok_error *")
@@ -154,7 +154,7 @@ class Counter:
             self._check(lib.ggtok_counter_add(self._counter, view, len(view), lines, err), err)
 
     def add_words(self, words: object, ends: NDArray[np.uint64], times: NDArray[np.uint64]) -> None:
-        """Adds words that were counted before."""
+        """Adds words with their counts."""
         err = ffi.new("ggtok_error *")
         with (
             ffi.from_buffer("char[]", words) as text,
@@ -173,7 +173,7 @@ class Counter:
 
 # ---- merging ----
 
-# Called with how many merges are done, and the count of the last; False stops.
+# Called with the number of merges so far, and the count of the last one.
 Progress = Callable[[int, int], None]
 
 
@@ -187,8 +187,8 @@ class Symbol:
     kind: int = 0
 
 
-class _Asker:
-    """What ggtok_py_merge calls, and what went wrong in it."""
+class _ProgressCaller:
+    """The target of ggtok_py_merge: `progress`, and the exception that it raised."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
@@ -205,14 +205,17 @@ class _Asker:
 
 
 def _outside(kind: type, raised: BaseException, traceback: Any) -> None:
-    """An exception before the first line of ggtok_py_merge: a signal handler's."""
+    """Handles an exception raised before the first line of ggtok_py_merge.
+
+    Only a signal handler can raise one there.
+    """
     ffi.from_handle(traceback.tb_frame.f_locals["user"]).failed = raised
 
 
 @ffi.def_extern(error=False, onerror=_outside)  # type: ignore[untyped-decorator]
 def ggtok_py_merge(user: Any, progress: Any) -> bool:
-    asker: _Asker = ffi.from_handle(user)
-    return asker(progress)
+    caller: _ProgressCaller = ffi.from_handle(user)
+    return caller(progress)
 
 
 def merge(
@@ -228,9 +231,10 @@ def merge(
     reserved: Sequence[tuple[Sequence[int], int]] = (),
     progress: Progress | None = None,
 ) -> NDArray[Any]:
-    """ggtok_merge. The rows are a structured array: left, right, made, count, replaced.
+    """ggtok_merge. Returns a structured array: left, right, made, count, replaced.
 
-    ``reserved`` are the numbers of a text's initial symbols, and its own.
+    Args:
+        reserved: for each reserved text, the numbers of its initial symbols, and its own number.
     """
     keep: list[Any] = []
     o = ffi.new("ggtok_merge_options *")
@@ -249,13 +253,13 @@ def merge(
     o.reserved, o.n_reserved = texts, len(reserved)
     o.first_new, o.most_new = first_new, most_new
     o.min_count, o.max_length = min_count, max_length
-    asker = _Asker(progress)
-    handle = ffi.new_handle(asker)
+    caller = _ProgressCaller(progress)
+    handle = ffi.new_handle(caller)
     o.progress, o.user = lib.ggtok_py_merge, handle
     out, err = ffi.new("ggtok_merges **"), ffi.new("ggtok_error *")
     status = lib.ggtok_merge(counts._counts, o, out, err)
-    if asker.failed is not None:
-        raise asker.failed
+    if caller.failed is not None:
+        raise caller.failed
     if status:
         raise error(err)
     merges = ffi.gc(out[0], lib.ggtok_merges_free)
@@ -269,7 +273,7 @@ def merge(
 
 
 def spell(texts: list[bytes], rows: NDArray[Any]) -> list[tuple[bytes, bytes]]:
-    """The texts that the rows of merge() merge. Those of new symbols come to ``texts``."""
+    """The pairs of texts that the rows of merge() merge. Appends new symbols to ``texts``."""
     rows = np.ascontiguousarray(rows, _ROW)
     merges: list[tuple[bytes, bytes]] = _spell(texts, rows.ctypes.data, len(rows))
     return merges

@@ -1,21 +1,20 @@
-"""Models by the names that their own tools give them.
+"""Finds models by the names that other tools use.
 
-:func:`ggtok.load` comes here with a ``str`` that isn't the path of a file:
+:func:`ggtok.load` calls :func:`find` with a ``str`` that isn't the path of a file:
 
 ===================================== ====================================================
-``user/repo[:quant]``                 a Hugging Face repository; which of its files is
-                                      llama.cpp's choice (:mod:`ggtok.sources.choose`)
-``hf://user/repo[@revision][:quant]`` the same, of a revision
-``hf://user/repo[@revision]/file``    one of its files
+``user/repo[:quant]``                 a file of a Hugging Face repository, chosen as
+                                      llama.cpp does (:mod:`ggtok.sources.choose`)
+``hf://user/repo[@revision][:quant]`` the same, in a given revision
+``hf://user/repo[@revision]/file``    a given file of a repository
 ``https://...``                       a GGUF file (``http://`` only from this machine)
 ``ollama:name[:tag]``                 a model in Ollama's store
-``lmstudio:publisher/model[:quant]``  one that LM Studio has downloaded
+``lmstudio:publisher/model[:quant]``  a model that LM Studio has downloaded
 ===================================== ====================================================
 
-The address of a model's page, on the Hub (also ``hf.co/user/repo``) or at Ollama, is
-read as the model's name. What is on this machine takes precedence over what is not. Of a
-file that is elsewhere only the metadata is fetched, in growing ranges, and kept
-(:mod:`ggtok.sources.cache`).
+The URL of a model's page, on the Hub (also ``hf.co/user/repo``) or at Ollama, is treated as the
+model's name. Local files take precedence over remote ones. Of a remote file, only the metadata is
+downloaded, in growing ranges, and cached (:mod:`ggtok.sources.cache`).
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ __all__ = ["Found", "Source", "find", "telling"]
 
 
 def find(name: str) -> Found | None:
-    """The model of a name; None: it is not a name but a path, and there is no such file.
+    """The model with this name; None: `name` is a path, not a model's name.
 
     Raises:
-        FileError: it can't be found or read. If something like it is on this machine, the
-            message says so.
-        InvalidValueError: it begins like a name, but is malformed.
-        MissingExtraError: fetching it needs a package that isn't installed.
+        FileError: the model can't be found or read. The message suggests similar models on
+            this machine.
+        InvalidValueError: the name is malformed.
+        MissingExtraError: downloading the model needs a package that isn't installed.
     """
     from ggtok.sources import suggest
 

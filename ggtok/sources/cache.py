@@ -1,12 +1,11 @@
-"""The vocabularies that were fetched, on disk.
+"""The disk cache of downloaded vocabularies.
 
-GGTOK_CACHE, else the platform's cache folder, holds a file for each URL: a line of
-JSON (URL, validator, length and SHA-256 of what follows), then the file's metadata
-as it was read. An entry is written under another name and renamed, so that readers
-see all of it or nothing; one that doesn't match its checksum is removed and fetched
-again. When all together exceed GGTOK_CACHE_SIZE (bytes, 1 GiB by default; 0: nothing
-is kept), the least recently used are removed. A cache that can't be written is
-no error.
+The folder GGTOK_CACHE (by default the platform's cache folder) has one file for each URL: a line
+of JSON (URL, validator, length and SHA-256 of the payload), then the payload, the downloaded
+metadata. An entry is written to a temporary file and then renamed, so readers never see a partial
+one. An entry that doesn't match its checksum is removed and downloaded again. If all entries
+exceed GGTOK_CACHE_SIZE (bytes, 1 GiB by default; 0 disables the cache), the least recently used
+are removed. Failing to write the cache is not an error.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _SUFFIX = ".vocabulary"
 _TEMPORARY = ".writing"
 _SIZE = 1 << 30
 _HEADER_MOST = 1 << 16
-_ABANDONED = 3600  # seconds after which nobody still writes a temporary file
+_ABANDONED = 3600  # age in seconds at which a temporary file is considered abandoned
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file's metadata, and the ETag or date that tells whether the file has changed."""
+    """A file's metadata, with the ETag or date that shows whether the file has changed."""
 
     url: str
     validator: str
@@ -43,8 +42,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stored:
-    """An entry as listed: its URL, its size on disk in bytes, and when it was last used
-    (seconds since 1970)."""
+    """An entry of a listing: URL, size on disk in bytes, and time of last use (Unix time)."""
 
     url: str
     size: int
@@ -71,7 +69,7 @@ def _path(url: str) -> str:
 
 
 def load(url: str) -> Entry | None:
-    """The entry of a URL, or None. One that is damaged is removed."""
+    """The entry of a URL, or None. Removes a damaged entry."""
     path = _path(url)
     try:
         line, _, payload = read_regular(path, _most()).partition(b"\n")
@@ -86,12 +84,12 @@ def load(url: str) -> Entry | None:
         _remove(path)
         return None
     with contextlib.suppress(OSError):
-        os.utime(path)  # used just now
+        os.utime(path)  # the time of last use
     return Entry(url, str(header.get("validator", "")), payload)
 
 
 def _most() -> int:
-    """Bytes of an entry at most."""
+    """The largest size of an entry in bytes."""
     return _HEADER_MOST + number(LIMIT_VARIABLE, LIMIT) + TENSORS
 
 
@@ -104,7 +102,7 @@ def _header(line: bytes) -> dict[str, object] | None:
 
 
 def store(entry: Entry) -> None:
-    """Keeps an entry, instead of an older one of its URL, if it fits."""
+    """Stores an entry, replacing an older one of its URL, if it fits."""
     limit = number("GGTOK_CACHE_SIZE", _SIZE)
     if len(entry.payload) > limit:
         return
@@ -141,7 +139,7 @@ def _files() -> Iterator[os.DirEntry[str]]:
 def _shrink(limit: int) -> None:
     found = []
     for file in _files():
-        # Another process may have removed it meanwhile.
+        # Another process may have removed the file.
         with contextlib.suppress(OSError):
             stat = file.stat()
             if file.name.endswith(_SUFFIX):
@@ -171,7 +169,7 @@ def entries(prefix: str = "") -> list[Stored]:
 
 
 def clear() -> tuple[int, int]:
-    """Removes everything. Gives how many entries and bytes that were."""
+    """Removes all entries. Returns their number and their size in bytes."""
     n = size = 0
     for file in list(_files()):
         if file.name.endswith((_SUFFIX, _TEMPORARY)):

@@ -1,11 +1,11 @@
-"""Which file of a repository is the model: llama.cpp's rule.
+"""Chooses the model file of a repository by llama.cpp's rule.
 
-``find_best_model`` and ``gguf_filename_is_model`` of its ``common/download.cpp``,
-b11549: the first file, in the order of the listing, whose path has the quantization
-and then a ``.`` or ``-``, in any case; with none asked for Q4_K_M, then Q8_0, then
-any file. Of a split model only the first file counts; files that accompany a model
-(projectors, importance matrices, draft heads) don't. llama.cpp takes the quantization
-for a regular expression; here it is plain text.
+Equals ``find_best_model`` and ``gguf_filename_is_model`` in ``common/download.cpp`` of b11549: the
+first file, in the order of the listing, whose path contains the quantization followed by ``.`` or
+``-``, ignoring case. Without a quantization, Q4_K_M is preferred, then Q8_0, then any file. Of a
+split model, only the first file counts. Files that accompany a model (projectors, importance
+matrices, draft heads) don't count. llama.cpp treats the quantization as a regular expression;
+ggtok treats it as plain text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_MODELS = ("mmproj", "imatrix", "mtp-", "eagle3-", "dflash-", "dspark-")
 
 
 def is_model(path: str) -> bool:
-    """Whether a path (with ``/``) is that of a model, or of its first file."""
+    """Whether this is the path (with ``/``) of a model, or of a split model's first file."""
     if not path.endswith(".gguf"):
         return False
     name = path.rpartition("/")[2]
@@ -32,7 +32,7 @@ def is_model(path: str) -> bool:
 
 
 def choose(paths: Iterable[str], quant: str | None) -> str | None:
-    """The model among the paths of a repository, or None."""
+    """The path of the model in a repository, or None."""
     models = [path for path in paths if is_model(path)]
     for wanted in (quant,) if quant else _DEFAULTS:
         pattern = re.compile(re.escape(wanted) + "[.-]", re.IGNORECASE)
@@ -43,7 +43,7 @@ def choose(paths: Iterable[str], quant: str | None) -> str | None:
 
 
 def no_model(name: str, paths: Iterable[str], quant: str | None) -> str:
-    """The message when there is none."""
+    """The error message if there is no such model."""
     models = sorted(path for path in paths if is_model(path))
     what = f"no GGUF model of quantization '{shown(quant)}'" if quant else "no GGUF model"
     if not models:

@@ -1,13 +1,12 @@
-"""Connections to servers that may be hostile: where they lead, and how long they take.
+"""Connections to untrusted servers, with limits on time and on reachable addresses.
 
-Everything that waits for a server passes through :class:`_Stream` or
-:class:`_Backend`, which ask a :class:`Clock` how much longer. So an answer's time is
-bounded whatever the server sends: headers a byte at a time, interim answers without
-end, a body that trickles.
+All waiting for a server happens in :class:`_Stream` and :class:`_Backend`, which ask a
+:class:`Clock` for the remaining time. So the time is bounded whatever the server does: send headers
+one byte at a time, interim responses without end, or a body that trickles.
 
-Where a connection leads is decided by the address that is connected to, after the
-name has been resolved, not by how the name is spelled: ``127.1``, ``[::ffff:7f00:1]``
-and a name in somebody's domain are all this machine if that is what they resolve to.
+Access is checked against the address that is actually connected to, after name resolution, not
+against the name: ``127.1``, ``[::ffff:7f00:1]`` and a public name are all this machine if they
+resolve to it.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ from ggtok.base.escape import shown
 from ggtok.errors import InvalidValueError
 from ggtok.sources.timeouts import CallTimeout, call_with_timeout
 
-# Bytes a second that a body must bring, over every window of the time limit.
+# The minimum transfer rate of a body, in bytes per second, over every window of the time limit.
 SLOWEST = 64 << 10
 
 Address = tuple[Any, ...]  # as the socket module's: host and port come first
 
 
 class Place(IntEnum):
-    """How near an address is. A redirect leads no nearer than where it came from."""
+    """How near an address is. A redirect may not lead to a nearer address than its origin."""
 
     PUBLIC = 0
     PRIVATE = 1  # a private network
-    LOCAL = 2  # this machine; link-local addresses, where clouds keep its credentials
+    LOCAL = 2  # this machine; link-local addresses, where clouds serve credentials
 
 
 class Refused(Exception):
-    """A connection that must not be made."""
+    """The connection isn't allowed."""
 
 
 class Late(Exception):
-    """The server takes longer than it may."""
+    """The server exceeds the time limit."""
 
 
 # ---- places ----
@@ -58,10 +57,10 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 def place(host: str) -> Place:
-    """Where an IP address is; of IPv4 in IPv6, the address inside.
+    """The place of an IP address; of an embedded IPv4 address, that address's place.
 
     Raises:
-        ValueError: it is no IP address.
+        ValueError: `host` isn't an IP address.
     """
     address = ipaddress.ip_address(host)
     if isinstance(address, ipaddress.IPv6Address):
@@ -75,7 +74,7 @@ def place(host: str) -> Place:
 
 
 def place_of_name(host: str) -> Place:
-    """Where a host is for all that its name tells."""
+    """The place of a host, judged only by its name."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return Place.LOCAL
@@ -90,13 +89,15 @@ def place_of_name(host: str) -> Place:
 
 
 def classify(theirs: Address, ours: Address | None = None) -> Place:
-    """Where the address at a connection's other end is. One that is this end's, too, is this
-    machine's, however public it is."""
+    """The place of the remote address of a connection.
+
+    If the local address `ours` is the same, it is this machine, even if the address is public.
+    """
     return Place.LOCAL if ours and ours[0] == theirs[0] else place(theirs[0])
 
 
 def resolve(host: str, port: int) -> list[Address]:
-    """A host's addresses, for as long as the system takes to find them."""
+    """The addresses of a host. Has no time limit."""
     return [found[4] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
@@ -104,11 +105,11 @@ def resolve(host: str, port: int) -> list[Address]:
 
 
 class Clock:
-    """How long the answer to one request may take.
+    """The time limit of one request.
 
-    Up to the headers' end, `seconds`. Of the body, every window of as many seconds must
-    bring SLOWEST bytes for each of them. Nothing goes on after `until`, which every byte
-    received defers by 1 / SLOWEST seconds.
+    The headers must be complete after `seconds`. During the body, the rate must be at least
+    SLOWEST bytes per second over every window of `seconds`. Everything must end by `until`, which
+    moves by 1 / SLOWEST seconds for every byte received.
     """
 
     def __init__(self, seconds: float, until: float = math.inf) -> None:
@@ -116,18 +117,18 @@ class Clock:
         self._until = until
         self._began = time.monotonic()
         self._in_body = False
-        # When how many bytes came: the latest ones that make a window's worth.
+        # [time, number of bytes] of the latest bytes, enough for one window.
         self._came: deque[list[Any]] = deque()
         self._sum = 0
 
     def start_body(self) -> None:
-        """The headers are there, and no redirect follows."""
+        """Called when the headers are complete and the response isn't a redirect."""
         self._in_body = True
         self._began = time.monotonic()
 
     def received(self, n: int) -> None:
         now = time.monotonic()
-        # Bytes that come one by one don't make a list as long as the body.
+        # Merge entries that are close in time, so that the list stays short.
         if self._came and now - self._came[-1][0] < self._seconds / 64:
             self._came[-1][1] += n
         else:
@@ -138,10 +139,10 @@ class Clock:
             self._sum -= self._came.popleft()[1]
 
     def left(self) -> float:
-        """Seconds that remain, more than 0.
+        """The remaining time in seconds, more than 0.
 
         Raises:
-            Late: there are none.
+            Late: the time is over.
         """
         began = self._began
         if self._in_body and self._came and self._sum >= SLOWEST * self._seconds:
@@ -164,7 +165,7 @@ class Clock:
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A connection whose every wait the clock bounds."""
+    """A connection whose operations all obey the clock."""
 
     def __init__(self, stream: httpcore2.NetworkStream, net: Network, where: Place) -> None:
         self._stream = stream
@@ -187,7 +188,7 @@ class _Stream(httpcore2.NetworkStream):
     ) -> httpcore2.NetworkStream:
         try:
             stream = self._bounded(self._stream.start_tls, ssl_context, server_hostname)
-        except ValueError as e:  # names that no certificate can have
+        except ValueError as e:  # the name isn't valid in a certificate
             self.close()
             raise httpcore2.ConnectError(f"{server_hostname}: {e}") from e
         return _Stream(stream, self._net, self.place)
@@ -203,7 +204,7 @@ class _Stream(httpcore2.NetworkStream):
 
 
 class _Backend(httpcore2.NetworkBackend):
-    """Makes the connections of one pool, to the places that it is for."""
+    """Opens the connections of one pool, only to places from `farthest` to `nearest`."""
 
     def __init__(self, net: Network, farthest: Place, nearest: Place) -> None:
         self._net = net
@@ -222,7 +223,7 @@ class _Backend(httpcore2.NetworkBackend):
         addresses = self._addresses(host, port)
         failed: Exception | None = None
         for i, address in enumerate(addresses):
-            # No address takes the time of those after it.
+            # Each address gets an equal share of the time that is left.
             share = clock.left() / (len(addresses) - i)
             try:
                 stream = self._plain.connect_tcp(address[0], address[1], share)
@@ -235,7 +236,7 @@ class _Backend(httpcore2.NetworkBackend):
                 return _Stream(stream, self._net, where)
             stream.close()
             failed = self._refused(host, where)
-        clock.left()  # raises if that is why
+        clock.left()  # raises Late if the time is over
         assert failed is not None
         raise failed
 
@@ -269,11 +270,11 @@ class _Backend(httpcore2.NetworkBackend):
 
 
 class Answer:
-    """What a server answers.
+    """A server's response.
 
     Attributes:
-        status, reason: of the first line.
-        place: where the server is.
+        status, reason: from the status line.
+        place: the place of the server.
     """
 
     def __init__(self, response: httpcore2.Response, where: Place) -> None:
@@ -284,17 +285,17 @@ class Answer:
         self._headers = {k.lower(): v for k, v in reversed(response.headers)}
 
     def header(self, name: str) -> str | None:
-        """The first header of that name; bytes beyond ASCII are Latin-1."""
+        """The first header with that name, decoded as Latin-1."""
         value = self._headers.get(name.lower().encode())
         return None if value is None else value.decode("latin-1")
 
     def blocks(self) -> Iterator[bytes]:
-        """The body, as it comes."""
+        """The body, in blocks as they arrive."""
         yield from self._response.iter_stream()
 
 
 class Network:
-    """Asks servers, one request at a time, and keeps the connections for the next."""
+    """An HTTP client for one request at a time, which reuses connections."""
 
     def __init__(self) -> None:
         self.clock = Clock(0)
@@ -311,13 +312,14 @@ class Network:
     def get(
         self, url: httpx2.URL, headers: Mapping[str, str], clock: Clock, nearest: Place
     ) -> Iterator[Answer]:
-        """The answer to a GET request, from a server no nearer than `nearest`; with http, from
-        this machine alone.
+        """The response to a GET request.
+
+        The server may be no nearer than `nearest`; with http, it must be this machine.
 
         Raises:
-            Late: it takes longer than the clock allows.
-            Refused: the server is nearer.
-            OSError: the connection can't be made, or breaks.
+            Late: the clock's limit is exceeded.
+            Refused: the server's address isn't allowed.
+            OSError: the connection can't be opened, or breaks.
         """
         self.clock = clock
         proxy = _proxy(url)
@@ -336,9 +338,9 @@ class Network:
             raise ConnectionError(_line(e)) from e
 
     def reach(self, url: httpx2.URL, clock: Clock) -> None:
-        """Returns if a server can be connected to; raises as :meth:`get` does.
+        """Returns if a server accepts a connection; raises the errors of :meth:`get` otherwise.
 
-        Through a proxy nothing is tried.
+        If a proxy is configured, returns without a test.
         """
         self.clock = clock
         if _proxy(url) is not None:
@@ -350,7 +352,7 @@ class Network:
             raise ConnectionError(_line(e)) from e
 
     def _pool(self, proxy: str | None, farthest: Place, nearest: Place) -> httpcore2.ConnectionPool:
-        """The connections to some places, which none to others gets into."""
+        """The pool for these places. Pools aren't shared between places."""
         key = proxy, farthest, nearest
         if key not in self._pools:
             self._pools[key] = self._new_pool(proxy, farthest, nearest)
@@ -363,7 +365,7 @@ class Network:
         if proxy is None:
             backend = _Backend(self, farthest, nearest)
             return httpcore2.ConnectionPool(ssl_context=context, network_backend=backend)
-        backend = _Backend(self, Place.PUBLIC, Place.LOCAL)  # of the user's own choice
+        backend = _Backend(self, Place.PUBLIC, Place.LOCAL)  # the user's proxy may be anywhere
         try:
             parsed = httpx2.URL(proxy if "://" in proxy else f"http://{proxy}")
             where = httpcore2.URL(
@@ -377,7 +379,7 @@ class Network:
             return httpcore2.HTTPProxy(where, auth, ssl_context=context, network_backend=backend)
         except (httpx2.InvalidURL, ValueError, RuntimeError) as e:
             raise InvalidValueError(
-                f"the proxy that the environment names can't be used: {shown(str(e))}"
+                f"can't use the proxy that the environment names: {shown(str(e))}"
             ) from e
 
 
@@ -386,13 +388,15 @@ def _line(error: Exception) -> str:
 
 
 def tls_context() -> Any:
-    """The platform's trusted certificates, or those of SSL_CERT_FILE."""
+    """A TLS context with the platform's trusted certificates, or those of SSL_CERT_FILE."""
     return httpx2.create_ssl_context()
 
 
 def _proxy(url: httpx2.URL) -> str | None:
-    """The proxy for a URL, as the environment or the platform's settings say. None reaches
-    this machine through one."""
+    """The proxy for a URL from the environment or the platform's settings, or None.
+
+    This machine is never accessed through a proxy.
+    """
     if place_of_name(url.host) == Place.LOCAL or urllib.request.proxy_bypass(url.host):
         return None
     proxies = urllib.request.getproxies()

@@ -1,4 +1,4 @@
-"""Walking folders. What can't be read counts as missing, but is noted for whoever asks."""
+"""Walks folders. Unreadable folders are treated as missing, and reported on request."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A folder or file that may hold models, and why it can't be read."""
+    """A folder or file that can't be read and may contain models, and the reason."""
 
     path: str
     reason: str
 
 
-# Where `scan` and its callers note what they can't read; None: nobody asks.
+# Collects what `scan` and its callers can't read; None: don't collect.
 Notes = list[Unreadable] | None
 
 
 def note(notes: Notes, path: str, error: OSError) -> None:
-    """What is missing isn't unreadable, and what is below such a folder is not told again."""
+    """Adds a path to `notes`, unless it is missing or inside a path that is already noted."""
     if notes is None or isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return
     if not any(path == known.path or path.startswith(known.path + os.sep) for known in notes):
@@ -28,7 +28,7 @@ def note(notes: Notes, path: str, error: OSError) -> None:
 
 
 def scan(folder: str, notes: Notes = None) -> list[os.DirEntry[str]]:
-    """A folder's entries by name; none if it can't be read."""
+    """The entries of a folder, sorted by name; empty if it can't be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -38,8 +38,10 @@ def scan(folder: str, notes: Notes = None) -> list[os.DirEntry[str]]:
 
 
 def files(folder: str, notes: Notes = None) -> Iterator[str]:
-    """The files in a folder and its subfolders, as paths from there with ``/`` on every
-    platform. Links are followed, to each folder once; one that leads nowhere is no file."""
+    """The files in a folder and its subfolders, as relative paths with ``/`` on all platforms.
+
+    Symbolic links are followed, each folder is visited once, and broken links are skipped.
+    """
     return _files(folder, "", set(), notes)
 
 
@@ -55,7 +57,7 @@ def _files(folder: str, below: str, seen: set[tuple[int, int]], notes: Notes) ->
     for entry in scan(folder, notes):
         try:
             is_folder, is_file = entry.is_dir(), entry.is_file()
-        except OSError:  # links in a circle
+        except OSError:  # a cycle of links
             continue
         if is_folder:
             yield from _files(entry.path, f"{below}{entry.name}/", seen, notes)

@@ -1,26 +1,26 @@
-"""What a name stands for: a source, and what was read of it."""
+"""The result of looking up a model's name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# The end of a message that there is no model of a name: what is on this machine and like it.
+# Returns the end of a "not found" message, which suggests similar names on this machine.
 Hint = Callable[[str], str]
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a vocabulary came from.
+    """The origin of a vocabulary.
 
     Attributes:
-        name: what was asked for.
-        kind: ``"file"``, ``"hf"``, ``"llama.cpp"`` (its own cache), ``"http"``,
+        name: the requested name.
+        kind: ``"file"``, ``"hf"``, ``"llama.cpp"`` (llama.cpp's own cache), ``"http"``,
             ``"ollama"`` or ``"lmstudio"``.
-        path: the file on this machine, or None.
-        url: where the file was fetched from, or None.
-        template: of an Ollama model, the text of its template layer (Go's
-            ``text/template``, not the Jinja of ``Tokenizer.chat_template``), or None.
+        path: the path of a local file, or None.
+        url: the URL from which the file was downloaded, or None.
+        template: the text of an Ollama model's template layer (Go's ``text/template``, unlike
+            ``Tokenizer.chat_template``, which is Jinja), or None.
     """
 
     name: str
@@ -32,8 +32,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Found:
-    """A source, and the file's metadata if it has no path, after which descriptions of tensors
-    may follow, all or some."""
+    """A source; if it has no path, also the metadata, and possibly some tensor descriptions."""
 
     source: Source
     data: bytes | None = None

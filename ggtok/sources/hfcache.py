@@ -1,19 +1,18 @@
-"""Models of Hugging Face repositories that are on this machine already.
+"""Finds models of Hugging Face repositories in the caches of this machine.
 
-Two layouts. That of huggingface_hub's cache, which llama.cpp writes too since it
-dropped its own (huggingface_hub's "Understand caching", llama.cpp's
-``common/hf-cache.cpp``):
+There are two layouts. huggingface_hub's cache, which current versions of llama.cpp use, too
+(huggingface_hub's "Understand caching", llama.cpp's ``common/hf-cache.cpp``):
 
     models--USER--REPO/refs/REVISION            a commit's hash
     models--USER--REPO/snapshots/COMMIT/FILE    a link to ../../blobs/HASH, or a file
 
-and the one that llama.cpp had before (``common_params_handle_model`` of its older versions):
+and the cache of older versions of llama.cpp (``common_params_handle_model``):
 
     USER_REPO_FILE.gguf     each / of the three parts is a _
-    USER_REPO_FILE.gguf.json    {"url": ...}; later .etag, without an address
+    USER_REPO_FILE.gguf.json    {"url": ...}; later .etag, without a URL
 
-Read directly, as llama.cpp does: what is here is found without the extra that fetches
-what is not, and without the time that importing it takes.
+Like llama.cpp, ggtok reads these folders itself. So finding a cached model needs neither the
+package huggingface_hub nor the time to import it.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from ggtok.sources.folders import Notes, files, scan
 from ggtok.sources.split import first
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-# Bytes that are read of a ref, and of what llama.cpp wrote about a file.
+# The largest number of bytes read of a ref, and of llama.cpp's JSON file.
 _REF_MOST = 1 << 10
 _ABOUT_MOST = 1 << 16
 
 
 @dataclass(frozen=True)
 class Repo:
-    """What is asked for: a file of a repository's revision, or its model in a quantization."""
+    """A request: a file in a repository, or the repository's model in some quantization."""
 
     name: str
     id: str  # USER/REPO
@@ -47,7 +46,7 @@ class Repo:
     quant: str | None = None
 
     def pick(self, paths: list[str]) -> str | None:
-        """The file among a repository's."""
+        """The requested file among the paths of a repository, or None."""
         if self.file is None:
             return choose(paths, self.quant)
         return self.file if self.file in paths else None
@@ -55,7 +54,7 @@ class Repo:
 
 @dataclass(frozen=True)
 class Cached:
-    """A file of a repository on this machine."""
+    """A file of a repository in a local cache."""
 
     repo: str
     revision: str
@@ -77,8 +76,10 @@ def _home(*below: str) -> str:
 
 
 def hub_folders() -> list[str]:
-    """The caches in huggingface_hub's layout: llama.cpp's, if LLAMA_CACHE names one, and the
-    Hub's, which the first variable that is set decides."""
+    """The caches in huggingface_hub's layout.
+
+    llama.cpp's, if LLAMA_CACHE is set, and the Hub's, at the first of the variables that is set.
+    """
     hub = (
         _variable("HF_HUB_CACHE")
         or _variable("HUGGINGFACE_HUB_CACHE")
@@ -91,7 +92,7 @@ def hub_folders() -> list[str]:
 
 
 def llamacpp_folder() -> str:
-    """llama.cpp's own cache: ``fs_get_cache_directory``."""
+    """llama.cpp's own cache, as in ``fs_get_cache_directory``."""
     if sys.platform == "win32":
         base = _variable("LOCALAPPDATA", "llama.cpp")
     elif sys.platform == "darwin":
@@ -105,7 +106,7 @@ def llamacpp_folder() -> str:
 
 
 def find(repo: Repo) -> Cached | None:
-    """The file asked for, if a cache has it."""
+    """The requested file, if a cache has it."""
     for folder in hub_folders():
         if cached := _in_hub_cache(folder, repo):
             return cached
@@ -115,8 +116,10 @@ def find(repo: Repo) -> Cached | None:
 
 
 def _commit(repo_folder: str, revision: str | None, notes: Notes = None) -> str | None:
-    """A revision's commit: what the ref says; a hash stands for itself. If none is asked for,
-    that of main, else (llama.cpp's get_cached_ref) of any."""
+    """The commit of a revision, from its ref; a commit's hash stands for itself.
+
+    Without a revision: the commit of main or else of any ref, as in llama.cpp's get_cached_ref.
+    """
     refs = os.path.join(repo_folder, "refs")
     if revision is not None and _COMMIT.fullmatch(revision):
         return revision
@@ -148,7 +151,7 @@ def _in_hub_cache(folder: str, repo: Repo) -> Cached | None:
 
 
 def _any_case(folder: str, name: str) -> str:
-    """A subfolder; the Hub has no two repositories whose names differ in case alone."""
+    """A subfolder, ignoring case: names of repositories on the Hub never differ only in case."""
     path = os.path.join(folder, name)
     if os.path.isdir(path):
         return path
@@ -171,8 +174,7 @@ def _in_llamacpp_cache(folder: str, repo: Repo) -> Cached | None:
 
 
 def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
-    """Whether a file is the repository's, as far as can be known: the repository of USER_A_B
-    may be A, or A_B."""
+    """Whether a file may belong to the repository: USER_A_B may be in repository A or A_B."""
     try:
         url = json.loads(read_regular(entry.path + ".json", _ABOUT_MOST))["url"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -184,7 +186,7 @@ def _is_of(entry: os.DirEntry[str], repo: Repo) -> bool:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
-    """Every file in the caches that may be a model: kind, name to load it by, path."""
+    """Every possible model in the caches: kind, name to load it by, path."""
     for folder in hub_folders():
         for entry in scan(folder, notes):
             if not entry.name.startswith("models--"):
@@ -198,6 +200,6 @@ def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
                 if file == first(file) and file.endswith(".gguf"):
                     yield "hf", f"hf://{id}/{file}", os.path.join(snapshot, *file.split("/"))
     for entry in scan(llamacpp_folder(), notes):
-        # Which _ was a / can't be told.
+        # The name is the path, because it is unknown which _ was a /.
         if entry.name.endswith(".gguf") and entry.name == first(entry.name):
             yield "llama.cpp", entry.path, entry.path

@@ -1,10 +1,9 @@
-"""GGUF metadata over HTTP, in growing ranges.
+"""Downloads GGUF metadata over HTTP, in growing ranges.
 
-A 40 GB model costs the 5 to 15 MB of its vocabulary. What the server says is
-checked (status, Content-Range, lengths, the validator), a connection that breaks is
-resumed where it broke, redirects are resolved once. A server that ignores ranges
-sends the file from its start, and the connection is closed once the metadata is
-complete.
+For a 40 GB model, only the 5 to 15 MB of its vocabulary are downloaded. The server's responses are
+checked (status, Content-Range, lengths, validator). An interrupted transfer is resumed, and
+redirects are resolved once. If a server ignores ranges and sends the whole file, the connection is
+closed as soon as the metadata is complete.
 """
 
 from __future__ import annotations
@@ -40,33 +39,37 @@ _TIMEOUT_VARIABLE = "GGTOK_HTTP_TIMEOUT"
 _TIMEOUT = 30  # seconds: see connect.Clock
 _TIMEOUT_MOST = 86400
 _REDIRECTS = 10
-# Requests in a row that get less than asked for and less than _PROGRESS bytes, before
-# the reader gives up, and the pause after the first that breaks, in seconds.
+# The reader gives up after _ATTEMPTS consecutive requests that each get less than requested and
+# less than _PROGRESS bytes. _PAUSE: seconds to wait after the first; doubles for each.
 _ATTEMPTS = 5
 _PROGRESS = 64 << 10
 _PAUSE = 0.25
-_RETRY_AFTER_MOST = 30.0  # seconds that a server may ask to wait
+_RETRY_AFTER_MOST = 30.0  # the longest wait in seconds that a server may ask for
 _VALIDATOR_MOST = 1024
 
 _REDIRECT = (301, 302, 303, 307, 308)
 _LATER = (408, 425, 429, 500, 502, 503, 504)
-# No file has a size of more than 18 digits.
+# Sizes of files have at most 18 digits.
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _UNSATISFIED_RANGE = re.compile(r"bytes \*/([0-9]{1,18})")
 _LENGTH = re.compile(r"[0-9]{1,18}")
-_SAID_MOST = 200  # characters of what a server says, in messages
+_SAID_MOST = 200  # characters of a server's text that a message quotes
 
 
 def find(url: str) -> Found:
-    """The metadata of a GGUF file by its URL: from the cache if the server says that the
-    file is still the same, can't be reached, or may not be asked; else from the
-    server."""
+    """The metadata of the GGUF file at a URL.
+
+    The cached copy is used if the server confirms that the file is unchanged, if the server
+    can't be reached, or if ggtok is offline.
+    """
     with _reader(url, url, {}) as reader:
         kept = cache.load(url)
         source = Source(url, "http", url=url)
         if offline := offline_reason():
             if kept is None:
-                raise not_found(f"{shown(url)}: not in the cache, and {offline} to fetch the file")
+                raise not_found(
+                    f"{shown(url)}: not in the cache, and {offline} to download the file"
+                )
             return Found(source, kept.payload)
         reader.kept_validator = _sendable(kept.validator) if kept else ""
         try:
@@ -87,13 +90,13 @@ def _reader(name: str, url: str, headers: Mapping[str, str]) -> Reader:
         from ggtok.sources import connect
     except ImportError:
         raise MissingExtraError(
-            f"{shown(name)}: reading over HTTP needs the extra: pip install 'ggtok[http]'"
+            f"{shown(name)}: reading over HTTP needs an extra: pip install 'ggtok[http]'"
         ) from None
     return Reader(connect.Network(), name, url, headers)
 
 
 def _sendable(validator: str) -> str:
-    """A validator that a request can name, or ""."""
+    """The validator if it can be sent in a request, else ""."""
     printable = validator.isascii() and validator.isprintable()
     return validator if printable and len(validator) <= _VALIDATOR_MOST else ""
 
@@ -104,7 +107,7 @@ def timeout() -> int:
 
 
 class _Broken(Exception):
-    """A request that may be worth repeating: what happened, and how long to wait first."""
+    """A request failed and may be repeated after `wait` seconds."""
 
     def __init__(self, what: str, wait: float = 0.0) -> None:
         super().__init__(what)
@@ -112,7 +115,7 @@ class _Broken(Exception):
 
 
 class _Changed(Exception):
-    """The file is no longer the one of the first request."""
+    """The file has changed since the first request."""
 
 
 class Reader:
@@ -120,12 +123,12 @@ class Reader:
 
     Attributes:
         validator: the server's ETag, else Last-Modified, else "".
-        kept_validator: the one that came with what is in the cache, or "".
-        unchanged: whether the server says that this is still the file's.
+        kept_validator: the validator of the cached copy, or "".
+        unchanged: whether the server has confirmed that the cached copy is current.
     """
 
     def __init__(self, net: Network, name: str, url: str, headers: Mapping[str, str]) -> None:
-        """`headers` (a token among them) go to the URL's own server alone."""
+        """`headers` (such as a token) are sent only to the URL's own server."""
         from ggtok.sources import connect
 
         self._net = net
@@ -134,7 +137,7 @@ class Reader:
         self._name = shown(name)
         self._url = self._checked(url)
         self._headers = dict(headers)
-        # Where the URL leads by now, and how near that may be.
+        # The current URL after redirects, and the nearest place it may be at.
         self._anywhere = connect.Place.LOCAL
         self._at, self._nearest = self._url, self._anywhere
         self._prefix = Prefix(self._name)
@@ -151,15 +154,18 @@ class Reader:
         self._net.__exit__()
 
     def read(self) -> bytes:
-        """The metadata and what was read after it; b"" if unchanged. However the server
-        behaves, n bytes take at most twice the time limit and n / connect.SLOWEST seconds."""
+        """The metadata and the bytes read after it; b"" if unchanged.
+
+        Whatever the server does, reading n bytes takes at most twice the time limit plus
+        n / connect.SLOWEST seconds.
+        """
         self._began = time.monotonic()
         with waiting(f"{shown(self._url.host)} ({self._name})"):
             self._read()
         return b"" if self.unchanged else self._prefix.whole(TENSORS)
 
     def _ends(self) -> float:
-        """When reading must end, given what has been read."""
+        """The deadline, given the number of bytes read so far."""
         return self._began + 2 * self._timeout + len(self._prefix.data) / self._slowest
 
     def _read(self) -> None:
@@ -181,7 +187,7 @@ class Reader:
                 failures = 0
             elif not self.unchanged:
                 failures += 1
-                # An attempt needs some time.
+                # Leave enough time for another attempt.
                 until = self._ends() - self._timeout / 2
                 if failures >= _ATTEMPTS or time.monotonic() + wait > until:
                     raise UnreachableError(
@@ -201,7 +207,7 @@ class Reader:
     # ---- requests ----
 
     def _checked(self, url: str) -> httpx2.URL:
-        """A URL as the HTTP library's object: https, or http to this machine."""
+        """The parsed URL, if it is https, or http to this machine."""
         import httpx2
 
         try:
@@ -213,14 +219,14 @@ class Reader:
         return parsed.copy_with(fragment=None)
 
     def _redirected(self, where: str) -> httpx2.URL:
-        """What a Location header leads to."""
+        """The URL of a Location header."""
         import httpx2
 
         try:
             parsed = self._at.join(where)
             why = _unreadable(parsed)
         except (httpx2.InvalidURL, ValueError) as e:
-            # What follows a ? may be a signature.
+            # The query may contain a signature.
             to = shown(where.partition("?")[0], _SAID_MOST)
             raise self._error(
                 f"the server redirects to '{to}', which is not a URL: {shown(str(e), _SAID_MOST)}"
@@ -231,7 +237,7 @@ class Reader:
 
     @contextmanager
     def _open(self, wanted: int) -> Iterator[Answer]:
-        """The answer to a request for what `wanted` lacks, after all redirects."""
+        """The response, after all redirects, to a request for the missing bytes before `wanted`."""
         start = len(self._prefix.data)
         ask = {"Range": f"bytes={start}-{wanted - 1}", **_ALWAYS}
         if self.kept_validator and not start:
@@ -257,7 +263,7 @@ class Reader:
         raise self._error(f"more than {_REDIRECTS} redirects")
 
     def _get(self, wanted: int) -> None:
-        """Reads on, up to `wanted`; from a server without ranges until all is there."""
+        """Reads up to `wanted`; if the server ignores ranges, up to the end of the metadata."""
         with self._open(wanted) as answer:
             status = answer.status
             if status == 304 and self.kept_validator and not self._prefix.data:
@@ -268,8 +274,8 @@ class Reader:
                 coding = answer.header("Content-Encoding") or "identity"
                 if coding != "identity":
                     raise self._error(
-                        f"the server sends it {shown(coding, _SAID_MOST)}-encoded, which it was "
-                        "asked not to do"
+                        f"the server sends it {shown(coding, _SAID_MOST)}-encoded, although the "
+                        "request asks for no encoding"
                     )
                 self._check_validator(answer)
                 self._get_part(answer, wanted) if status == 206 else self._get_all(answer)
@@ -282,7 +288,7 @@ class Reader:
             wait = answer.header("Retry-After") or ""
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
             raise _Broken(said, min(seconds, _RETRY_AFTER_MOST))
-        if self._at != self._url:  # a signed address that has run out
+        if self._at != self._url:  # a signed URL may have expired
             self._at, self._nearest = self._url, self._anywhere
             raise _Broken(said)
         if status in (404, 410):
@@ -292,7 +298,7 @@ class Reader:
         raise self._error(said)
 
     def _get_nothing(self, answer: Answer) -> None:
-        """The range begins after the file's end: there is less than needed."""
+        """Handles status 416: the range begins after the end, so the file is too short."""
         match = _UNSATISFIED_RANGE.fullmatch(answer.header("Content-Range") or "")
         size = int(match[1]) if match else len(self._prefix.data)
         if size > len(self._prefix.data):
@@ -330,12 +336,12 @@ class Reader:
             raise _Broken(f"the connection ended {end - len(data)} bytes early")
 
     def _get_all(self, answer: Answer) -> None:
-        """The answer of a server that ignores ranges: the file from its start."""
+        """Reads the response of a server that ignores ranges and sends the whole file."""
         data = self._prefix.data
         length = answer.header("Content-Length")
         if length is not None:
             if not _LENGTH.fullmatch(length):
-                raise self._error(f"the server says that it has {shown(length, _SAID_MOST)} bytes")
+                raise self._error(f"the server sends a wrong size: {shown(length, _SAID_MOST)}")
             self._set_size(int(length))
         known, at = len(data), 0
         wanted = 0
@@ -349,7 +355,7 @@ class Reader:
                 size = self._prefix.size()
                 if size <= len(data):
                     return
-                # Neither to parse too often nor to read much too far.
+                # A compromise between parsing too often and reading too far.
                 wanted = max(size, len(data) + min(max(len(data) // 8, 1 << 18), STEP))
         if self._prefix.file_size is None:
             self._prefix.file_size = len(data)
@@ -372,12 +378,12 @@ class Reader:
         self._prefix.file_size = total
 
 
-# With every request.
+# Headers of every request.
 _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"ggtok/{__version__}"}
 
 
 def _unreadable(url: httpx2.URL) -> str | None:
-    """Why a URL isn't read, if it isn't."""
+    """The reason why a URL isn't allowed, or None."""
     from ggtok.sources.connect import Place, place_of_name
 
     local = url.scheme == "http" and place_of_name(url.host) == Place.LOCAL
@@ -393,7 +399,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _address(url: httpx2.URL) -> str:
-    """A URL for people, without what may be secret in it: signatures and passwords."""
+    """A URL for messages, without parts that may be secret: signatures and passwords."""
     bare = url.copy_with(query=None, fragment=None, username=None, password=None)
     return shown(str(bare), _SAID_MOST)
 

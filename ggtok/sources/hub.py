@@ -1,8 +1,7 @@
-"""Models of Hugging Face repositories: the caches of this machine, then the Hub.
+"""Finds models of Hugging Face repositories, in the caches of this machine and then on the Hub.
 
-The Hub is asked through huggingface_hub, with its settings: HF_ENDPOINT, HF_TOKEN (or the
-token that ``hf auth login`` saved), HF_HUB_OFFLINE. If it can't be reached, ggtok uses what
-was fetched from it before.
+Requests to the Hub use huggingface_hub and its settings: HF_ENDPOINT, HF_TOKEN (or the token saved
+by ``hf auth login``), HF_HUB_OFFLINE. If the Hub can't be reached, ggtok uses its own cache.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ _SYNTAX = "hf://user/repo[@revision]/file.gguf or hf://user/repo[@revision][:qua
 
 
 def parse(name: str) -> Repo | None:
-    """The repository that a name means, or None if it means none."""
+    """The repository that a name stands for, or None."""
     if not name.startswith("hf://"):
         match = _NAME.fullmatch(name)
         if not match or ".gguf/" in name or match[1].endswith(".gguf"):
-            return None  # models/file.gguf is a path that leads nowhere
+            return None  # models/file.gguf is the path of a missing file
         return Repo(name, match[1], quant=match[2])
     parts = name[len("hf://") :].split("/", 2)
     repo = "/".join(parts[:2])
@@ -77,7 +76,7 @@ def parse(name: str) -> Repo | None:
 
 
 def find(repo: Repo, did_you_mean: Hint) -> Found:
-    """The model on this machine, else the metadata of the one on the Hub."""
+    """The model on this machine, or else its metadata from the Hub."""
     if cached := hfcache.find(repo):
         return Found(Source(repo.name, cached.kind, path=cached.path))
     hub = _Hub(repo, did_you_mean)
@@ -110,10 +109,10 @@ def _huggingface_hub(name: str) -> Any:
 
 
 class _Quiet:
-    """While any thread is inside, huggingface_hub logs nothing but what is critical."""
+    """While any thread is inside, huggingface_hub logs only critical messages."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a signal's handler may fork, or come here, too
+        self._lock = threading.RLock()  # reentrant: a signal handler may fork or enter, too
         self._inside = 0
         self._level = logging.NOTSET
         if hasattr(os, "register_at_fork"):
@@ -124,7 +123,7 @@ class _Quiet:
             )
 
     def _in_child(self) -> None:
-        """The threads that were inside are the parent's."""
+        """Resets the state: the threads that were inside exist only in the parent."""
         if self._inside:
             logging.getLogger("huggingface_hub").setLevel(self._level)
         self._inside = 0
@@ -149,7 +148,7 @@ _quiet = _Quiet()
 
 
 class _Hub:
-    """One look at the Hub for one file."""
+    """A lookup of one file on the Hub."""
 
     def __init__(self, repo: Repo, did_you_mean: Hint) -> None:
         self.repo = repo
@@ -169,7 +168,7 @@ class _Hub:
         return url
 
     def kept(self) -> Found | None:
-        """What was fetched earlier."""
+        """The copy in ggtok's cache, or None."""
         prefix = self._url("x")[:-1]
         kept = {unquote(entry.url[len(prefix) :]): entry for entry in cache.entries(prefix)}
         file = self.repo.pick(sorted(kept))
@@ -179,7 +178,7 @@ class _Hub:
         return Found(Source(self.repo.name, "hf", url=entry.url), entry.payload)
 
     def _reach(self) -> None:
-        """Raises at once if there is no network, before huggingface_hub tries for 20 seconds."""
+        """Raises at once if there is no network; huggingface_hub would try for 20 seconds."""
         if self._reached:
             return
         import httpx2
@@ -233,7 +232,7 @@ class _Hub:
         return data
 
     def _ask(self, request: Callable[[], Any]) -> Any:
-        """request() of huggingface_hub to the Hub, within the time limit."""
+        """Calls request(), a function of huggingface_hub, with the time limit."""
         from ggtok.sources.http import timeout
 
         self._reach()
@@ -250,7 +249,7 @@ class _Hub:
         return self._did_you_mean(self.repo.name)
 
     def _translated(self, request: Callable[[], Any]) -> Any:
-        """request(), with ggtok's errors, and without the log of its attempts."""
+        """Calls request() with logging turned off, and translates its errors to ggtok's."""
         name, errors = self.shown, self.hf.errors
         try:
             with _quiet:
@@ -275,7 +274,7 @@ class _Hub:
         except errors.HFValidationError as e:
             raise InvalidValueError(f"{name}: {_line(e)}") from e
         except Exception as e:
-            # Whatever this release's HTTP library raises.
+            # Exceptions of huggingface_hub's HTTP library, which depend on its version.
             raise self._unreachable(_line(e)) from e
 
 

@@ -1,7 +1,7 @@
-"""The models on this machine: every one that the sources know of, summed up.
+"""Lists the models on this machine.
 
-Of each file, the metadata and the tensors' descriptions are read: they tell the kind of
-vocabulary, the number of tokens and whether the file is cut off. No vocabulary is built.
+Only each file's metadata and tensor descriptions are read. They contain the type of the vocabulary
+and the number of tokens, and show whether the file is cut off. No vocabulary is built.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _FIRST = 64 << 10
 
 @dataclass(frozen=True)
 class Model:
-    """A file, and what is known of its vocabulary (None: it has none, or `error` says why). A
-    file with an `error` can't be loaded, or is cut off.
+    """A model's file and a summary of its vocabulary.
 
     Attributes:
         source: ``"hf"``, ``"llama.cpp"``, ``"ollama"``, ``"lmstudio"`` or ``"file"``.
-        name: what ``ggtok.load`` knows it by.
-        path, size: the file, and its size in bytes (of a split model, the first file's).
-        vocab_type, model, pre, n_tokens: as of a ``Tokenizer``.
+        name: the name for ``ggtok.load``.
+        path, size: the file and its size in bytes (the first file of a split model).
+        vocab_type, model, pre, n_tokens: as for a ``Tokenizer``. None: the file has no such
+            value, or `error` is set.
+        error: why the file can't be loaded, or that it is cut off; else None.
     """
 
     source: str
@@ -47,19 +48,19 @@ class Model:
 
 @dataclass
 class Survey:
-    """Where models were looked for, which :func:`models` fills in on its way.
+    """The folders that :func:`models` has searched.
 
     Attributes:
-        looked: source and folder of each place, whether or not it exists, in the order of
-            the models.
-        unreadable: the folders that could not be read, and why. Models may be missing.
+        looked: source and path of each folder, whether or not it exists, in the order of the
+            models.
+        unreadable: folders that can't be read, with the reasons. They may contain more models.
     """
 
     looked: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
 
     def lines(self, n_models: int) -> list[str]:
-        """For people: where there is none of the `n_models` models, and what was not read."""
+        """Lines for the user: the searched folders if no model was found, and unreadable ones."""
         said = []
         if not n_models:
             said.append("no models found; ggtok looked in these folders:")
@@ -71,7 +72,7 @@ class Survey:
 
 
 def _stores() -> Iterator[tuple[str, str]]:
-    """Where every source keeps its models."""
+    """The folders in which each source stores models."""
     yield from (("hf", folder) for folder in hfcache.hub_folders())
     yield "llama.cpp", hfcache.llamacpp_folder()
     yield from (("ollama", folder) for folder in ollama.stores())
@@ -79,10 +80,9 @@ def _stores() -> Iterator[tuple[str, str]]:
 
 
 def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterator[Model]:
-    """The models in `folders`; if there are none, those of every source.
+    """The models in `folders`; if `folders` is empty, those of every source.
 
-    `survey` is filled in until the iteration ends; then it says where was looked, and what
-    could not be read.
+    `survey` is complete when the iteration ends.
     """
     folders = list(folders)
     survey = survey or Survey()
@@ -109,7 +109,7 @@ def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterato
 
 
 def summed_up(source: str, name: str, path: str) -> Model:
-    """A file's summary; what is wrong with the file is its `error`."""
+    """The summary of a file."""
     size = None
     try:
         with open_regular(path) as f:

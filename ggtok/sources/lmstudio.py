@@ -1,9 +1,8 @@
-"""Models that LM Studio has downloaded: MODELS/PUBLISHER/MODEL/FILE.gguf.
+"""Finds models that LM Studio has downloaded: MODELS/PUBLISHER/MODEL/FILE.gguf.
 
-LM Studio's home is what ``~/.lmstudio-home-pointer`` says, else ``~/.cache/lm-studio``
-(older versions), else ``~/.lmstudio`` (``findLMStudioHome`` of its ``lms`` tool); the
-models are in the folder ``downloadsFolder`` of its ``settings.json``, else in
-``models``.
+LM Studio's home is the path in ``~/.lmstudio-home-pointer``, else ``~/.cache/lm-studio`` (older
+versions), else ``~/.lmstudio`` (``findLMStudioHome`` of its ``lms`` tool). The models are in the
+folder ``downloadsFolder`` of its ``settings.json``, else in ``models``.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from ggtok.sources.folders import Notes, files, scan
 from ggtok.sources.found import Found, Hint, Source
 from ggtok.sources.split import first
 
-# Bytes that are read of LM Studio's own files.
+# The largest number of bytes read of LM Studio's own files.
 _POINTER_MOST = 1 << 13
 _SETTINGS_MOST = 1 << 20
 
 
 def folders() -> list[str]:
-    """The folders of models that there are, the likeliest first."""
+    """The existing folders of models, most likely first."""
     return [place for place in places() if os.path.isdir(place)]
 
 
 def places() -> list[str]:
-    """Where such folders may be."""
+    """The possible folders of models."""
     user = os.path.expanduser("~")
     homes = [os.path.join(user, ".lmstudio"), os.path.join(user, ".cache", "lm-studio")]
     try:
@@ -57,8 +56,11 @@ def _chosen(home: str) -> str | None:
 
 
 def find(name: str, rest: str, did_you_mean: Hint) -> Found:
-    """The model ``publisher/model`` or ``publisher/model/file.gguf``. Of several files the one
-    of the quantization after ``:`` or LM Studio's ``@``, else llama.cpp's choice."""
+    """The model ``publisher/model`` or ``publisher/model/file.gguf``.
+
+    If a model has several files, the quantization after ``:`` (LM Studio: ``@``) selects one;
+    without it, llama.cpp's rule does.
+    """
     parts = rest.split("/", 2)
     if len(parts) < 2 or not all(parts) or ".." in rest.split("/") or "\\" in rest:
         raise InvalidValueError(
@@ -89,7 +91,7 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
 
 
 def _below(folder: str | None, name: str) -> str | None:
-    """A subfolder by its name, in upper or lower case: LM Studio shows names in lower case."""
+    """A subfolder by its name, ignoring case: LM Studio shows names in lower case."""
     if folder is None:
         return None
     entries = [entry for entry in scan(folder) if entry.is_dir()]
@@ -101,7 +103,7 @@ def _below(folder: str | None, name: str) -> str | None:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:
-    """Every file that may be a model: kind, name to load it by, path."""
+    """Every possible model: kind, name to load it by, path."""
     for folder in places():
         for file in files(folder, notes):
             if file.endswith(".gguf") and file == first(file) and file.count("/") >= 2:

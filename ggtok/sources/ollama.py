@@ -1,12 +1,13 @@
-"""Models in Ollama's store.
+"""Finds models in Ollama's store.
 
-Ollama's ``manifest/paths.go``, ``manifest/manifest.go`` and ``types/model/name.go``:
+The layout, from Ollama's ``manifest/paths.go``, ``manifest/manifest.go`` and
+``types/model/name.go``:
 
     manifests/HOST/NAMESPACE/MODEL/TAG      JSON: layers by media type and digest
     manifests-v2/ollama.com/...             newer versions: a link to the manifest's blob
     blobs/sha256-HEX                        a layer (sha256:HEX in the oldest versions)
 
-A newer manifest may be a list of manifests, one for each engine that runs models.
+Newer manifests may be lists of manifests, one for each engine that runs models.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 _MODEL = "application/vnd.ollama.image.model"
 _TEMPLATE = "application/vnd.ollama.image.template"
 _LIST = "application/vnd.ollama.manifest.list.v2+json"
-# Engines whose models are GGUF files, in Ollama's order.
+# Engines that run GGUF files, in Ollama's order.
 _RUNNERS = ("ollama", "llamacpp")
-_SHOWN = 200  # characters of what a manifest says, in messages
+_SHOWN = 200  # characters of a manifest's text that a message quotes
 _MANIFEST_MOST = 1 << 20
 _TEMPLATE_MOST = 1 << 20
 
 
 def stores() -> list[str]:
-    """OLLAMA_MODELS, else the user's store and the system service's."""
+    """The folder OLLAMA_MODELS, else the stores of the user and of the system service."""
     if chosen := os.environ.get("OLLAMA_MODELS"):
         return [os.path.expanduser(chosen)]
     own = os.path.join(os.path.expanduser("~"), ".ollama", "models")
@@ -63,7 +64,7 @@ def _parts(name: str, rest: str) -> tuple[str, str, str, str]:
 
 
 def find(name: str, rest: str, did_you_mean: Hint) -> Found:
-    """The model that Ollama knows as `rest`."""
+    """The model that has the name `rest` in Ollama."""
     parts = _parts(name, rest)
     for store in stores():
         for manifest in _manifests(store, parts):
@@ -80,8 +81,7 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
 
 
 def _forbidden(store: str) -> bool:
-    """Whether a store may hold something that this user can't see: on Linux the service's
-    belongs to another user."""
+    """Whether this user can't read the store: on Linux, the service's store has another owner."""
     try:
         os.listdir(os.path.join(store, "manifests"))
     except PermissionError:
@@ -92,8 +92,10 @@ def _forbidden(store: str) -> bool:
 
 
 def _manifests(store: str, parts: tuple[str, str, str, str]) -> Iterator[str]:
-    """Where the manifest may be, in Ollama's order. Names of folders and files may differ in
-    case from the model's: to Ollama that is the same model."""
+    """The possible paths of the manifest, in Ollama's order.
+
+    Like Ollama, ignores the case of names.
+    """
     host, *below = parts
     public = host.lower() in (_HOST, _V2_HOST)
     yield _any_case(os.path.join(store, "manifests-v2"), [_V2_HOST if public else host, *below])
@@ -121,7 +123,7 @@ def _source(name: str, store: str, path: str) -> Source:
     digests: dict[str, str] = {}
     for layer in layers if isinstance(layers, list) else []:
         if isinstance(layer, dict):
-            # The first of a kind; parameters such as "; name=x" may follow the type.
+            # Keep the first layer of each type. Parameters such as "; name=x" may follow the type.
             kind = str(layer.get("mediaType", "")).partition(";")[0]
             digests.setdefault(kind, str(layer.get("digest", "")))
     if _MODEL not in digests:
@@ -139,7 +141,7 @@ def _source(name: str, store: str, path: str) -> Source:
 
 
 def _runnable(name: str, store: str, manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest itself; of a list the one for an engine that reads GGUF."""
+    """The manifest itself; of a list, the manifest for an engine that runs GGUF files."""
     if manifest.get("mediaType") != _LIST:
         return manifest
     children = manifest.get("manifests")
@@ -189,7 +191,7 @@ def _blob(name: str, store: str, digest: str) -> str:
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str | Exception]]:
-    """Every model in the stores: kind, name to load it by, and its path or what is wrong."""
+    """Every model in the stores: kind, name to load it by, and its path or an error."""
     for store in stores():
         seen = set()
         for root in ("manifests-v2", "manifests"):

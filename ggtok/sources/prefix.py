@@ -1,8 +1,8 @@
-"""The beginning of a GGUF file, read until it holds all the metadata.
+"""Reads the beginning of a GGUF file until the metadata is complete.
 
-How much that is becomes known only on the way: ``ggtok_metadata_size`` says what is needed
-at the least, given what was read. Whoever reads from anywhere but a path (which the C library
-reads itself) appends to `data` until :meth:`Prefix.wanted` gives 0.
+The size of the metadata isn't known in advance. Given the bytes read so far,
+``ggtok_metadata_size`` returns the number of bytes needed at least. Readers of anything but paths
+(which the C library reads itself) append to `data` until :meth:`Prefix.wanted` returns 0.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ggtok.base.escape import shown
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 from ggtok.native import metadata_size
 
-# Bytes of the first read; most of a small vocabulary.
+# Bytes of the first read: most of a small vocabulary.
 FIRST = 1 << 20
-# Bytes by which a read may go beyond what is known to be needed. Together with the
-# parts of requests and answers that aren't the file, less than 2 MB too much.
+# Bytes that a read may get in addition to those known to be needed. Together with the overhead
+# of requests and responses, this is less than 2 MB.
 STEP = 7 << 18
-# Bytes after the metadata that are kept of a file elsewhere: descriptions of its first tensors.
+# Bytes of a remote file that are kept after the metadata: descriptions of its first tensors.
 TENSORS = 64 << 10
 
 LIMIT_VARIABLE = "GGTOK_METADATA_LIMIT"
@@ -43,8 +43,8 @@ class Prefix:
     """The first bytes of a file.
 
     Attributes:
-        data: what was read so far, from the file's start.
-        file_size: the file's, once it is known.
+        data: the bytes read so far, from the file's start.
+        file_size: the size of the file; None: not yet known.
     """
 
     def __init__(self, name: str) -> None:
@@ -54,10 +54,10 @@ class Prefix:
         self._limit = number(LIMIT_VARIABLE, LIMIT)
 
     def size(self) -> int:
-        """The metadata's size if `data` holds all of it, else how far to read at the least.
+        """The size of the metadata if `data` has all of it, else the least size to read.
 
         Raises:
-            GGUFError: it can't be a GGUF file, or the file ends too early.
+            GGUFError: it isn't a GGUF file, or the file ends too early.
             FileError: the metadata is larger than GGTOK_METADATA_LIMIT (default: 256 MiB).
         """
         size = metadata_size(self.data, self.file_size, self.name)
@@ -69,7 +69,7 @@ class Prefix:
         return size
 
     def wanted(self) -> int:
-        """How far to read next; 0: the metadata is whole."""
+        """The size that `data` should have after the next read; 0: the metadata is complete."""
         size = self.size()
         have = len(self.data)
         if size <= have:
@@ -78,17 +78,17 @@ class Prefix:
         return wanted if self.file_size is None else min(wanted, self.file_size)
 
     def whole(self, more: int = 0) -> bytes:
-        """The metadata, and at most `more` bytes after it, as far as they have been read."""
+        """The metadata, and up to `more` bytes after it that have been read."""
         return bytes(memoryview(self.data)[: self.size() + more])
 
 
 def read_file(file: Any, path: str | None = None) -> bytes:
-    """The metadata from an object with ``read(n)``, from where it stands.
+    """The metadata from an object with ``read(n)``, from its current position.
 
-    Up to a few MB after the metadata may be consumed, too.
+    Up to a few MB after the metadata may also be consumed.
 
     Args:
-        path: the file's name in errors, if ``file.name`` isn't it.
+        path: the file's name in errors, if it isn't ``file.name``.
     """
     name = getattr(file, "name", None) if path is None else path
     name = "the open file" if name is None or isinstance(name, int) else shown(str(name))
@@ -99,14 +99,14 @@ def read_file(file: Any, path: str | None = None) -> bytes:
         except OSError as e:
             raise FileError(f"{name}: {e}") from e
         except UnicodeDecodeError:
-            block = ""  # of a text file
-        except ValueError as e:  # a closed one
+            block = ""  # it is open in text mode
+        except ValueError as e:  # it is closed
             raise InvalidValueError(f"{name}: {e}") from None
         if isinstance(block, str):
             raise InvalidTypeError("source: the file must be opened for bytes: open(path, 'rb')")
         if block is None:
             raise FileError(f"{name}: no bytes to read yet: the file must be in blocking mode")
-        if not block:  # the end: what is there is all, and size() says what is wrong with it
+        if not block:  # the end of the file: size() raises if it is too short
             prefix.file_size = len(prefix.data)
         prefix.data += block
     return prefix.whole()

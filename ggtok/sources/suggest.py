@@ -1,7 +1,7 @@
-"""Names that are nearly right: what was meant by them.
+"""Corrects names that are nearly right.
 
-Some can only mean one thing (a model page's address) and are read as that. For others,
-the error names what is on this machine and most like them.
+Names with only one possible meaning (the URL of a model's page) are translated. For others, the
+error message suggests the most similar models on this machine.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ggtok.base.escape import shown
 from ggtok.sources import hfcache, lmstudio, ollama
 from ggtok.sources.folders import scan
 
-# Hosts of the Hub's pages and of Ollama's; a name may begin with them, as with https://.
+# Hosts of the Hub's and Ollama's pages. Names may begin with a host, with or without https://.
 _HUB = ("huggingface.co", "www.huggingface.co", "hf.co")
 _OLLAMA = ("ollama.com", "www.ollama.com", "registry.ollama.ai")
-# Below a repository's page: what the page shows, of which revision, and which file.
+# A repository's page: repository, kind of page, revision, file.
 _PAGE = re.compile(r"([^/]+/[^/]+)(?:/(tree|blob)/([^/]+)(?:/(.+))?)?/?")
 _OTHER_PAGES = ("datasets/", "spaces/", "docs/", "models/", "collections/", "api/")
 _SCHEMES = ("ollama:", "lmstudio:")
 _TAGGED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _MOST = 3  # suggestions
-_ALIKE = 0.7  # as difflib measures, from 0 to 1
+_ALIKE = 0.7  # difflib's ratio, from 0 to 1
 
 
 def read_as(name: str) -> str | None:
-    """The name in ggtok's own form if it is an address of the Hub's or of Ollama's pages, or
-    such an address without ``https://``. None: it is neither.
+    """Translates the URL of a page on the Hub or at Ollama to ggtok's form of the name.
 
-    A file's own address (``/resolve/``) stays what it is.
+    ``https://`` may be missing. None: it isn't such a URL. The URL of a file (``/resolve/``)
+    isn't translated.
     """
     address = name.partition("://")[2] if name.startswith(("https://", "http://")) else name
     host, _, path = address.partition("/")
@@ -56,10 +56,10 @@ def read_as(name: str) -> str | None:
 
 
 def did_you_mean(name: str) -> str:
-    """``"; did you mean ...?"`` for the end of a message that there is no `name`, or ""."""
+    """``"; did you mean ...?"``, the end of a message that `name` isn't found; or ""."""
     meant = _near_files(name) or _near_models(name)
     if not meant and _TAGGED.fullmatch(name) and not name.startswith(_SCHEMES):
-        meant = [f"ollama:{name}"]  # so Ollama's own commands call it
+        meant = [f"ollama:{name}"]  # the form of names in Ollama's own commands
     if not meant:
         return ""
     *others, last = (shown(m, 200) for m in meant)
@@ -67,7 +67,7 @@ def did_you_mean(name: str) -> str:
 
 
 def _near_files(name: str) -> list[str]:
-    """Files beside the one that isn't there."""
+    """Similar files in the folder of the missing one."""
     folder, file = os.path.split(name)
     if not folder and not file.lower().endswith(".gguf"):
         return []
@@ -80,7 +80,7 @@ def _near_files(name: str) -> list[str]:
 
 
 def _near_models(name: str) -> list[str]:
-    """Models on this machine, by the names that load them."""
+    """Similar models on this machine, by the names that load them."""
     bare = _bare(name)
     plain = {known: _bare(known) for known in _known()}
     model = bare.partition(":")[0]
@@ -92,7 +92,7 @@ def _near_models(name: str) -> list[str]:
 
 
 def _nearest(name: str, plain: dict[str, str], alike: float = _ALIKE) -> list[str]:
-    """The keys whose values are most like `name`, the most alike first."""
+    """The keys whose values are most similar to `name`, most similar first."""
     import difflib
 
     by_text: dict[str, str] = {}
@@ -106,12 +106,12 @@ def _known() -> Iterator[str]:
     yield from (known for _, known, found in ollama.models() if isinstance(found, str))
     repos = (known.removeprefix("hf://") for kind, known, _ in hfcache.models() if kind == "hf")
     studios = (known for _, known, _ in lmstudio.models())
-    # Of the repositories and folders in which the models are, not each file.
+    # Repositories and folders, not single files.
     yield from dict.fromkeys("/".join(known.split("/")[:2]) for known in chain(repos, studios))
 
 
 def _bare(name: str) -> str:
-    """A name without what says where it is, to compare."""
+    """A name in lower case without its scheme and default parts, for comparison."""
     name = name.lower()
     for prefix in (*_SCHEMES, "hf://"):
         name = name.removeprefix(prefix)

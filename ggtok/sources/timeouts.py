@@ -1,4 +1,4 @@
-"""Waiting for what may not come: with a limit, and with a notice for whoever asks for one."""
+"""Timeouts for slow calls, and notices about long waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Seconds before a listener hears what is being waited for.
+# Seconds until the listener is called.
 SILENT = 2.0
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
@@ -18,18 +18,18 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 
 @contextmanager
 def telling(listener: Callable[[str], None]) -> Iterator[None]:
-    """Calls `listener` with what ggtok waits for, once a wait takes longer than two seconds.
+    """Calls `listener` with a text when ggtok waits for longer than two seconds.
 
-    The library itself prints nothing. A program that someone is watching wraps its
-    calls, as the command line does::
+    The library itself prints nothing. An interactive program can wrap its calls, as the command
+    line does::
 
         with ggtok.sources.telling(lambda text: print(text, file=sys.stderr)):
             tok = ggtok.load("user/repo")
 
     The text is one line without control characters: ``"waiting for huggingface.co
-    (user/repo) ..."``. It comes from another thread, while the call goes on; what the
-    listener raises is lost. The setting is the current context's (:mod:`contextvars`),
-    so other threads and tasks are not affected.
+    (user/repo) ..."``. The listener is called on another thread while the call continues, and
+    its exceptions are ignored. The setting applies to the current context
+    (:mod:`contextvars`), not to other threads and tasks.
     """
     token = _listener.set(listener)
     try:
@@ -40,7 +40,7 @@ def telling(listener: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """The listener hears of `what` if the block takes long."""
+    """Tells the listener about `what` if the block takes long."""
     listener = _listener.get()
     if listener is None:
         yield
@@ -62,16 +62,16 @@ def waiting(what: str) -> Iterator[None]:
 
 
 class CallTimeout(Exception):
-    """A function did not end in time."""
+    """A function did not return in time."""
 
 
 def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
-    """function(), for calls that take no limit themselves, such as resolving a name.
+    """function(), for calls without a timeout of their own, such as resolving a name.
 
-    They run in a thread of their own, which is left to itself when the time is over.
+    The function runs on a separate thread, which is abandoned when the time is over.
 
     Raises:
-        CallTimeout: it has not ended after so many seconds.
+        CallTimeout: the function hasn't returned after `seconds`.
     """
     results: list[T] = []
     errors: list[BaseException] = []

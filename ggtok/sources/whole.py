@@ -1,5 +1,7 @@
-"""Whether a file has all of its tensors: it may be cut off after the metadata that a vocabulary
-needs, as an interrupted download leaves it."""
+"""Checks that a file contains all of its tensors.
+
+After an interrupted download, a file may have complete metadata but lack tensors.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from ggtok.errors import GGUFError
 from ggtok.native import metadata_size
 from ggtok.sources.prefix import LIMIT, LIMIT_VARIABLE, number
 
-_TENSORS = 4 << 20  # bytes of the tensors' descriptions that are read at most
+_TENSORS = 4 << 20  # the largest number of bytes read of the tensor descriptions
 
 
 def fill(file: BinaryIO, data: bytearray, n: int) -> None:
-    """Reads on until `data` has the file's first n bytes."""
+    """Reads until `data` has the file's first n bytes."""
     while len(data) < n:
         block = file.read(n - len(data))
         if not block:
@@ -23,13 +25,13 @@ def fill(file: BinaryIO, data: bytearray, n: int) -> None:
 
 
 def check(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
-    """Refuses a file that ends before its last tensor begins.
+    """Checks that a file doesn't end before its last tensor begins.
 
     Args:
-        data: the file's first bytes, to which those are added that tell it.
+        data: the file's first bytes. More are appended as needed.
 
     Raises:
-        GGUFError: it is cut off.
+        GGUFError: the file is cut off.
     """
     while (end := metadata_size(data, size, name)) > len(data):
         if end > number(LIMIT_VARIABLE, LIMIT):
@@ -38,7 +40,7 @@ def check(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
     fill(file, data, min(end + _TENSORS, size))
     try:
         cut_off = _last_tensor(data, end) > size
-    except (struct.error, OverflowError):  # there are more descriptions than were read
+    except (struct.error, OverflowError):  # not all descriptions were read
         cut_off = len(data) == size
     if cut_off:
         raise GGUFError(
@@ -48,7 +50,7 @@ def check(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
 
 
 def _last_tensor(data: bytearray, at: int) -> int:
-    """Where the last tensor begins at the least, from the descriptions that begin at `at`."""
+    """A lower bound of the last tensor's start, from the descriptions that begin at `at`."""
     order = "<" if struct.unpack_from("<I", data, 4)[0] < 1 << 16 else ">"
     (n,) = struct.unpack_from(f"{order}Q", data, 8)
     last = 0

@@ -1,1 +1,1 @@
-"""Text to ids and back, and what is cut at tokens: what a tokenizer does with one text."""
+"""Encodes and decodes texts, and cuts them at token boundaries."""

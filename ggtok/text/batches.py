@@ -1,4 +1,4 @@
-"""Many texts to ids, and ids with the spans of text that they come from."""
+"""Encodes batches of texts, and encodes with offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Flags = tuple[bool, types.ParseSpecial, bool]  # add_special, parse_special, continuation
 
-MAX_THREADS = 256  # more are not started
+MAX_THREADS = 256
 _UNITS = ("byte", "char", "utf16")  # in the order of cext/python/state.h
 
 
@@ -32,7 +32,7 @@ def encode_arrays(
 
 
 def encode_arrow(native: Native, texts: types.Texts, flags: Flags, threads: int) -> Any:
-    """What :class:`ggtok.arrow.ArrowIds` is made of."""
+    """The argument of :class:`ggtok.arrow.ArrowIds`."""
     return _batch(native, texts, flags, threads, None)
 
 
@@ -63,13 +63,13 @@ def encode_with_offsets(
 def encode_all_with_offsets(
     native: Native, texts: types.Texts, flags: Flags, unit: str, threads: int
 ) -> list[tuple[list[int], types.Int64Array]]:
-    counted = _unit(unit)
-    if counted:
+    c_unit = _unit(unit)
+    if c_unit:
         texts = _text_tuple(texts) if not is_column(texts) else texts
         for i, text in enumerate(texts if isinstance(texts, tuple) else [texts]):
             if not isinstance(text, str):
                 raise _only_of_str(unit, f"texts[{i}]", text)
-    lists, result = _batch(native, texts, flags, threads, True, counted)
+    lists, result = _batch(native, texts, flags, threads, True, c_unit)
     rows, offsets = results.span_arrays(result)
     parts = itertools.pairwise(offsets.tolist())
     return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
@@ -108,9 +108,9 @@ def _batch(
 
 
 def n_threads(native: Native, threads: int) -> int:
-    """How many threads to start for the argument `threads`."""
+    """The number of threads to start for the argument `threads`."""
     threads = thread_count(threads)
-    # Python cuts words one at a time, whatever the number of threads.
+    # A Python callback that splits words holds the GIL, so more threads don't help.
     return 1 if native.splits_in_python else min(threads or cores(), MAX_THREADS)
 
 
@@ -129,7 +129,7 @@ def _only_of_str(unit: str, name: str, text: object) -> InvalidValueError:
 
 
 def is_column(texts: object) -> bool:
-    """Whether they export Arrow data."""
+    """Whether `texts` exports Arrow data."""
     return hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
 
 
@@ -137,7 +137,7 @@ def _text_tuple(texts: types.Texts) -> tuple[types.Text, ...]:
     what = "texts must be an iterable of texts"
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
         raise InvalidTypeError(f"{what}, not {type(texts).__name__}")
-    return tuple(iterated(texts, what))  # type: ignore[arg-type]  # an error if it's none
+    return tuple(iterated(texts, what))  # type: ignore[arg-type]  # raises if not iterable
 
 
 def cores() -> int:

@@ -1,4 +1,4 @@
-"""Texts of any length: ids in memory that doesn't grow with the text."""
+"""Encodes a text of any length in bounded memory."""
 
 from __future__ import annotations
 
@@ -27,24 +27,23 @@ def encode_blocks(
     parse_special: bool = False,
     block_bytes: int = BLOCK,
 ) -> Iterator[NDArray[np.int32]]:
-    """The ids of one text that is given in blocks, in parts as they become certain.
+    """The ids of one text that arrives in blocks, in parts, as soon as they are final.
 
     The parts, joined, are ``Tokenizer.encode_array`` of all blocks joined: a part ends where
-    ``ggtok_safe_cut`` (ggtok.h) proves that nothing reaches across. About `block_bytes`
-    bytes are held at a time, and twice as many each time that a text proves to have no such
-    place so far. Blocks may end anywhere, inside a character too (bytes-like ones). There is
-    always at least one part, which may be empty.
+    ``ggtok_safe_cut`` (ggtok.h) proves that no token crosses. The buffer holds about
+    `block_bytes` bytes, and doubles whenever it has no such position. Blocks may end anywhere;
+    bytes-like blocks may end inside a character. There is always at least one part, which may
+    be empty.
 
-    Errors are those of ``encode``; what was yielded before stays true. Not to be used by two
-    threads at a time.
+    Errors are those of ``encode``; parts yielded before an error are valid. Not thread-safe.
     """
     import numpy as np
 
     def part(n: int, flags: int) -> NDArray[np.int32]:
-        ids: NDArray[np.int32] = np.frombuffer(lent.encode(text, n, flags), np.int32)
+        ids: NDArray[np.int32] = np.frombuffer(encoder.encode(text, n, flags), np.int32)
         return ids
 
-    lent = native.blocks()
+    encoder = native.blocks()
     flags = add_special * ADD_SPECIAL | parse_special * PARSE_SPECIAL
     text = bytearray()
     enough = block_bytes
@@ -52,7 +51,7 @@ def encode_blocks(
         text += piece
         if len(text) < enough:
             continue
-        n = lent.safe_cut(text, flags)
+        n = encoder.safe_cut(text, flags)
         if not n:
             enough = 2 * len(text)
             continue
@@ -64,7 +63,7 @@ def encode_blocks(
 
 
 def _pieces(blocks: Iterable[Text]) -> Iterator[Any]:
-    """The same text as UTF-8, in pieces of at most BLOCK bytes."""
+    """The text as UTF-8, in pieces of at most BLOCK bytes."""
     for block in blocks:
         data = text_bytes(block)
         for at in range(0, len(data), BLOCK):

@@ -1,17 +1,17 @@
-"""Whether ids are what some text encodes to.
+"""Checks whether some text encodes to exactly these ids.
 
-A text that could is spelled from the ids: between special tokens, which stand for themselves,
-the tokens' own texts. If one exists, it is that text, up to how spaces are written (a space, or
-the U+2581 that stands for one) and what a normalizer makes equal; so it is encoded, and compared.
+The check builds candidate texts from the ids, encodes them, and compares. Special tokens stand
+for themselves. The text between them can only be the tokens' own texts, up to how spaces are
+written (as a space or as U+2581) and what the normalizer treats as equal.
 
-Some vocabularies have no tokens for some characters, and give nothing for them. Such a character
-may stand between any two tokens and keep them apart; and where its first byte alone has no token,
-only the others remain.
+Some vocabularies have no tokens for some characters, which encode to nothing. Such a "silent"
+character may be between any two tokens and keep them from merging. If only the first byte of a
+character has no token, the tokens of its other bytes remain.
 
-The unknown token, and in some vocabularies a control token, also comes from raw text. Then what
-stands beside it was encoded in one piece with it, without a space prefix after it: so each such
-token may be meant in two ways, and the text between two of them is right if it is for one choice
-of theirs (`_reach`: the choices that all text up to a token allows).
+The unknown token, and in some vocabularies control tokens, can also come from raw text. Then the
+neighbouring text was encoded together with it, without a space prefix after it. So each such
+token has two interpretations, and the text between two of them is valid if it fits one
+combination of these (`_reach` tracks the interpretations that the text so far allows).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 1 << 3, 1 << 4, 1 << 5  # ggtok_attr
 SPACE, MARK = b" ", "\u2581".encode()
 # Characters that vocabularies may not know: private use, unassigned, rare scripts.
-PARTS = re.compile(  # of UTF-8: characters, those without their first byte, others
+PARTS = re.compile(  # characters; 4-byte characters without their first byte; other bytes
     rb"[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
     rb"|(?P<three>[\x80-\xbf]{3})|.",
     re.DOTALL,
@@ -55,13 +55,13 @@ class _Check:
         self._native = native
         self._parts = Parts(native)
         self._type = native.vocab_type()
-        # It prints tokens as if they were byte-level, which they aren't.
+        # This model decodes tokens as byte-level text, but encodes them as plain text.
         self._prints_otherwise = native.model() == "whitespace"
         self._spellings: dict[int, tuple[bytes, ...]] = {}
         self._raw: dict[int, list[bytes]] = {}
 
     def without_added(self, ids: list[int]) -> Iterator[list[int]]:
-        """The ids, and those between the tokens that are added, if these are there."""
+        """The ids; and, if they are between the tokens that add_special adds, those inside."""
         yield ids
         whole = self._parts.ids(b"", 0, 0, ADD_SPECIAL).tolist()
         before = self._added_before(whole)
@@ -72,13 +72,13 @@ class _Check:
                 yield ids[before:end]
 
     def _added_before(self, whole: list[int]) -> int:
-        """How many of the added tokens stand before the text."""
+        """The number of added tokens before the text."""
         if len(whole) != 1:
             return len(whole) - len(whole) // 2
         return int(self._parts.ids(b"a", 0, 1, ADD_SPECIAL)[0] == whole[0])
 
     def text(self, ids: list[int]) -> bool:
-        """Does some text encode to these ids, nothing added?"""
+        """Whether some text encodes to these ids, without added tokens."""
         if self._type == "TEST":
             return True
         specials = [i for i, id in enumerate(ids) if self._is_special(id)]
@@ -88,9 +88,10 @@ class _Check:
         return self._reach(stretches, [ids[i] for i in specials])
 
     def _reach(self, stretches: list[list[int]], specials: list[int]) -> bool:
-        """Is there a way to mean each special token, by itself or as raw text?"""
+        """Whether the stretches fit some interpretation of each special token: as itself, or as
+        raw text."""
         itself: list[bytes | None] = [None]
-        before = [itself]  # the ways to mean the special token before a stretch
+        before = [itself]  # possible interpretations of the special token before a stretch
         for i, stretch in enumerate(stretches):
             ways = [itself]
             if i < len(specials) and (raw := self._raw_texts(specials[i])):
@@ -110,7 +111,7 @@ class _Check:
         return bool(self._native.attr(id) & (UNKNOWN | CONTROL))
 
     def _raw_texts(self, id: int) -> list[bytes]:
-        """Raw texts that give this special token at their end, if there are some."""
+        """Raw texts that encode to ids that end with this special token, at most three."""
         if id not in self._raw:
             texts = [self._native.text(id), b"\x80", *(c.encode() for c in RARE)]
             self._raw[id] = [text for text in texts if text and self._ids(text)[-1:] == [id]][:3]
@@ -121,8 +122,10 @@ class _Check:
         return ids
 
     def _encodes(self, ids: list[int], before: bytes | None, after: bytes | None) -> bool:
-        """Are these the ids of text between two special tokens, of which `before` and `after`
-        are raw text?"""
+        """Whether these are the ids of some text between two special tokens.
+
+        `before` and `after` are the raw texts of these tokens; None: the token stands for itself.
+        """
         if not ids and before is None and after is None:
             return True
         want = [*(self._ids(before) if before else ()), *ids]
@@ -157,7 +160,7 @@ class _Check:
                     yield before + mended + after
 
     def _without_prefixes(self, ids: list[int], pieces: list[bytes]) -> Iterator[bytes]:
-        """The pieces without the space that is put before the text after a user-defined token."""
+        """The pieces without the space prefix that is inserted after a user-defined token."""
         after = False
         for id, piece in zip(ids, pieces, strict=True):
             user_defined = bool(self._native.attr(id) & USER_DEFINED)
@@ -165,7 +168,7 @@ class _Check:
             after = user_defined
 
     def _silent(self) -> list[bytes]:
-        """Characters that give no tokens."""
+        """Characters that encode to no tokens, at most four."""
         if self._native.silent is None:
             self._native.silent = [
                 text
@@ -175,8 +178,10 @@ class _Check:
         return self._native.silent
 
     def _spelling(self, id: int, mark: bool) -> tuple[bytes, ...]:
-        """A token's text as raw text has it, and the same for one that is found by its bytes.
-        `mark`: spaces as U+2581."""
+        """A token's text in raw text: decoded (its piece), and as stored in the vocabulary.
+
+        `mark`: write spaces as U+2581.
+        """
         key = 2 * id + mark
         if key not in self._spellings:
             piece = self._native.piece(id, 0, True)
@@ -185,7 +190,7 @@ class _Check:
             is_byte = len(text) == 6 and text[:3] == b"<0x"
             if not piece or is_byte or self._prints_otherwise:
                 other = _byte_of(text) or text.replace(MARK, SPACE)
-            # User-defined tokens are found as they are written.
+            # User-defined tokens are matched literally.
             if mark and not self._native.attr(id) & (BYTE | USER_DEFINED):
                 piece, other = piece.replace(SPACE, MARK), other.replace(SPACE, MARK)
             self._spellings[key] = piece, other
@@ -208,7 +213,10 @@ def _without_space(text: bytes) -> bytes:
 
 
 def _mended(text: bytes, lead: bytes) -> bytes | None:
-    """The text with `lead` before what lacks the first of four bytes, if there is such."""
+    """The text with `lead` before each character that lacks the first of its four bytes.
+
+    None: there is no such character.
+    """
     parts = list(PARTS.finditer(text))
     if not any(part["three"] for part in parts):
         return None

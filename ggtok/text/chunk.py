@@ -1,4 +1,4 @@
-"""The type of what :meth:`ggtok.Tokenizer.chunks` gives."""
+"""The type of the chunks that :meth:`ggtok.Tokenizer.chunks` returns."""
 
 from __future__ import annotations
 
@@ -17,5 +17,9 @@ else:  # as CacheInfo in tokenizer.py
     Chunk = namedtuple("Chunk", ("start", "end", "n_tokens"))  # noqa: PYI024
     Chunk.__annotations__ = dict.fromkeys(Chunk._fields, int)
 
-Chunk.__doc__ = """A part of a text: ``text[start:end]`` has `n_tokens` tokens, with the prefix and
-those that are added. Code points of a ``str``, bytes of others."""
+Chunk.__doc__ = """A part of a text: ``text[start:end]``.
+
+Attributes:
+    start, end: in code points for a ``str``, in bytes for a bytes-like text.
+    n_tokens: the number of tokens, including those of the prefix and added tokens.
+"""

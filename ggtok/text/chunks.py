@@ -1,8 +1,8 @@
-"""A text cut into chunks of at most n tokens.
+"""Splits a text into chunks of at most n tokens.
 
-The text is encoded once, a window at a time (TokenEnds), and a chunk ends where one of its
-tokens does: about n tokens on. What the chunk's own text encodes to is counted (Measure), and
-the end moved until the chunk fits and the next token would not.
+The text is encoded once, one window at a time (TokenEnds). A chunk first ends at the text's token
+boundary n tokens after its start. Then the tokens of the chunk's own text are counted (Measure),
+and the end is moved until the chunk fits and would not fit with one more token.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
         add_special: bool
         separators: list[bytes]
 
-else:  # as in _chunk.py
+else:  # as in chunk.py
     Options = namedtuple(  # noqa: PYI024
         "Options", ("n", "overlap", "prefix", "add_special", "separators")
     )
 
 WINDOW = 1 << 18  # bytes that are encoded at once
-NEAR = 1 << 12  # bytes that are looked at beyond a chunk, at least
+NEAR = 1 << 12  # bytes after a chunk that are examined, at least
 
 
 def chunks(
@@ -65,8 +65,10 @@ def chunks(
     try:
         found = list(_cut(parts, data, options))
     except _StuckError as stuck:
-        would_do = _enough(parts, data, options, stuck)
-        raise InvalidValueError(f"n is {options.n}, but {stuck.why}: {would_do} would do") from None
+        needed = _enough(parts, data, options, stuck)
+        raise InvalidValueError(
+            f"n is {options.n}, but {stuck.reason}: {needed} would do"
+        ) from None
     if not is_str or data.isascii():
         return found
     return list(_in_code_points(data, found))
@@ -85,15 +87,15 @@ def _separators(at: Iterable[types.Text] | None) -> list[bytes]:
 
 
 class _StuckError(Exception):
-    """No chunk can be made at a place."""
+    """No further chunk is possible."""
 
-    def __init__(self, why: str, needed: int) -> None:
-        self.why = why
-        self.needed = needed  # tokens, for this place
+    def __init__(self, reason: str, needed: int) -> None:
+        self.reason = reason
+        self.needed = needed  # an `n` that allows a chunk here
 
 
 class TokenEnds:
-    """Where the text's tokens end, in order, from a place on that only moves forward."""
+    """The ends of the text's tokens, computed lazily; positions only move forward."""
 
     def __init__(self, parts: Parts, data: bytes) -> None:
         import numpy as np
@@ -105,7 +107,7 @@ class TokenEnds:
         self._ends: NDArray[np.int64] = np.empty(0, np.int64)
 
     def _grow(self) -> bool:
-        """Takes another window. False: there is none."""
+        """Encodes the next window. False: the text has ended."""
         data, begin = self._data, self._known
         if begin == len(data):
             return False
@@ -117,20 +119,22 @@ class TokenEnds:
                 break
             size *= 2
         ends = self._parts.spans(data, begin, known, begin > 0)[:, 1]
-        ends = ends[self._np.diff(ends, prepend=begin) > 0]  # of equal ones the first
+        ends = ends[self._np.diff(ends, prepend=begin) > 0]  # without duplicates
         self._ends = self._np.concatenate((self._ends, ends))
         self._known = known
         return True
 
     def drop(self, place: int) -> None:
-        """Forgets what ends before `place`, now and then."""
+        """Frees the ends before `place`, if there are many."""
         before = int(self._ends.searchsorted(place))
         if before > WINDOW // 4:
             self._ends = self._ends[before:].copy()
 
     def after(self, place: int, count: int = 1) -> int:
-        """Where the count-th token after `place` ends, and the character that it ends in; the
-        text's end if there are fewer."""
+        """The end of the count-th token after `place`; the text's end if there are fewer.
+
+        If that is inside a character, the end of the character.
+        """
         while True:
             at = int(self._ends.searchsorted(place, "right")) + count - 1
             if at < len(self._ends):
@@ -139,7 +143,7 @@ class TokenEnds:
                 return len(self._data)
 
     def before(self, place: int, count: int) -> int:
-        """The same before `place`, which is such an end; 0 if there are fewer."""
+        """The end of the count-th token before `place`, a token's end; 0 if there are fewer."""
         at = int(self._ends.searchsorted(place)) - count
         while at >= 0:
             end = whole_end(self._data, int(self._ends[at]))
@@ -157,12 +161,12 @@ def _cut(parts: Parts, data: bytes, options: Options) -> Iterator[Chunk]:
     start = last = 0
     while start < len(data):
         ends.drop(start)
-        own = _Own(parts, data, start, prefix, flags)
-        end, n_tokens = _longest(own, ends, options, max(room, 1))
+        chunk = _ChunkText(parts, data, start, prefix, flags)
+        end, n_tokens = _longest(chunk, ends, options, max(room, 1))
         if options.separators and end < len(data):
-            end, n_tokens = _at_separator(own, end, n_tokens, options)
+            end, n_tokens = _at_separator(chunk, end, n_tokens, options)
         if end <= last and last:
-            needed = own.count(_next(data, last))
+            needed = chunk.count(_next(data, last))
             raise _StuckError(_overlap_takes_all(options.overlap), needed)
         yield Chunk(start, end, n_tokens)
         if end == len(data):
@@ -171,7 +175,7 @@ def _cut(parts: Parts, data: bytes, options: Options) -> Iterator[Chunk]:
         if not options.overlap:
             start = end
             continue
-        shared = own.start_of_last(end, options.overlap)
+        shared = chunk.start_of_last(end, options.overlap)
         if shared <= start:
             needed = max(options.n, room and options.n - room + options.overlap) + 1
             raise _StuckError(_overlap_takes_all(options.overlap), needed)
@@ -182,8 +186,8 @@ def _overlap_takes_all(overlap: int) -> str:
     return f"an overlap of {number(overlap, 'token')} takes all of a chunk"
 
 
-class _Own:
-    """The text of a chunk that begins at `start`, encoded by itself behind the prefix."""
+class _ChunkText:
+    """The text of a chunk that starts at `start`, encoded separately, after the prefix."""
 
     def __init__(self, parts: Parts, data: bytes, start: int, prefix: bytes, flags: int) -> None:
         self._parts = parts
@@ -191,7 +195,7 @@ class _Own:
         self._whole = data
         self._prefix = prefix
         self.start = start
-        self._text = b""  # the prefix, and what comes after it, as far as it was asked for
+        self._text = b""  # the prefix and the text after it, extended on demand
         if not prefix:
             self._text, self._shift = data, 0
             self._begin = start
@@ -202,7 +206,7 @@ class _Own:
             self._reach(start + 4096)
 
     def _reach(self, end: int) -> None:
-        """Makes self._text reach to `end`, and some more."""
+        """Extends self._text at least to `end`."""
         if self._prefix and end + self._shift > len(self._text):
             if end < len(self._whole):
                 end += end - self.start
@@ -214,17 +218,19 @@ class _Own:
         return self._measure.count(end + self._shift)
 
     def fits(self, end: int, n: int) -> int:
-        """The count, or 0 if it is more than n."""
+        """The number of tokens up to `end`, or 0 if it is more than n."""
         count = self.count(end)
         return count if count <= n else 0
 
     def token_end_after(self, end: int) -> int:
-        """Where the next token ends when this text is encoded as far as it goes, if its tokens
-        may be others than the whole text's there; else 0. Not looked for far away."""
+        """The end of the next token after `end` when the text is encoded from the chunk's start.
+
+        0: the tokens there are the same as those of the whole text, or the end isn't near.
+        """
         self._reach(end + max(end - self.start, NEAR))
         text, begin, at = self._text, self._begin, end + self._shift
         if self._parts.safe_cut(text, begin, at, True):
-            return 0  # from there on they are the same
+            return 0  # from here on, the tokens are the same
         to = min(at + max(at - begin, NEAR), len(text))
         if to - self._shift < len(self._whole):
             to = self._parts.safe_cut(text, begin, to)
@@ -236,11 +242,11 @@ class _Own:
         return 0
 
     def start_of_last(self, end: int, count: int) -> int:
-        """Where the last `count` tokens of the chunk begin; no code point is cut there."""
+        """The start of the chunk's last `count` tokens, moved back to a code point boundary."""
         self._reach(end)
         text, to = self._text, end + self._shift
         begin = self._begin
-        for near in (32 * count + 64, 0):  # from a place near the end, or from the beginning
+        for near in (32 * count + 64, 0):  # encode from near the end, else from the start
             if near and to - near <= begin:
                 continue
             cut = near and self._parts.safe_cut(text, begin, to - near)
@@ -253,56 +259,56 @@ class _Own:
         return self.start
 
 
-def _longest(own: _Own, ends: TokenEnds, options: Options, room: int) -> tuple[int, int]:
-    """The end of the chunk, and how many tokens it has."""
+def _longest(chunk: _ChunkText, ends: TokenEnds, options: Options, room: int) -> tuple[int, int]:
+    """The end of the longest chunk, and its number of tokens."""
     n = options.n
-    end = ends.after(own.start, room)
-    count = own.count(end)
+    end = ends.after(chunk.start, room)
+    count = chunk.count(end)
     while count > n:
         shorter = ends.before(end, count - n)
-        if shorter <= own.start:
-            end, count = _few_characters(own, ends.after(own.start), n)
+        if shorter <= chunk.start:
+            end, count = _few_characters(chunk, ends.after(chunk.start), n)
             break
         end = shorter
-        count = own.count(end)
-    while end < len(own._whole):
-        more = own.fits(longer := ends.after(end), n)
+        count = chunk.count(end)
+    while end < len(chunk._whole):
+        more = chunk.fits(longer := ends.after(end), n)
         if not more:
-            longer = own.token_end_after(end)
-            more = own.fits(longer, n) if longer else 0
+            longer = chunk.token_end_after(end)
+            more = chunk.fits(longer, n) if longer else 0
         if not more:
             break
         end, count = longer, more
     return end, count
 
 
-def _few_characters(own: _Own, end: int, n: int) -> tuple[int, int]:
-    """As much of the text before `end` as fits, where a whole token doesn't."""
+def _few_characters(chunk: _ChunkText, end: int, n: int) -> tuple[int, int]:
+    """The longest part before `end` that fits, if not even one token of the text fits."""
     best = 0, 0
-    at = own.start
-    count = own.fits(end, n)
+    at = chunk.start
+    count = chunk.fits(end, n)
     if count:
         return end, count
     for _ in range(64):
-        at = _next(own._whole, at)
+        at = _next(chunk._whole, at)
         if at >= end:
             break
-        if count := own.fits(at, n):
+        if count := chunk.fits(at, n):
             best = at, count
     if not best[0]:
-        first = _next(own._whole, own.start)
-        raise _StuckError("a character doesn't fit into a chunk", own.count(first))
+        first = _next(chunk._whole, chunk.start)
+        raise _StuckError("a character doesn't fit into a chunk", chunk.count(first))
     return best
 
 
 def _next(data: bytes, at: int) -> int:
-    """The next place at which no code point is cut."""
+    """The next code point boundary."""
     return whole_end(data, at + 1)
 
 
-def _at_separator(own: _Own, end: int, n_tokens: int, options: Options) -> tuple[int, int]:
-    """The chunk's end, moved to where a separator ends in its last quarter."""
-    data, start = own._whole, own.start
+def _at_separator(chunk: _ChunkText, end: int, n_tokens: int, options: Options) -> tuple[int, int]:
+    """The chunk's end, moved to the end of a separator in its last quarter if there is one."""
+    data, start = chunk._whole, chunk.start
     length = _code_points(data, start, end)
     for separator in options.separators:
         to = end
@@ -310,7 +316,7 @@ def _at_separator(own: _Own, end: int, n_tokens: int, options: Options) -> tuple
             found = at + len(separator)
             if 4 * (length - _code_points(data, found, end)) <= 3 * length:
                 break
-            if count := own.fits(found, options.n):
+            if count := chunk.fits(found, options.n):
                 return found, count
             to = found - 1
     return end, n_tokens
@@ -322,14 +328,14 @@ def _code_points(data: bytes, begin: int, end: int) -> int:
 
 def _in_code_points(data: bytes, found: list[Chunk]) -> Iterator[Chunk]:
     at = chars = 0
-    for start, end, n_tokens in found:  # each begins after the one before
+    for start, end, n_tokens in found:  # starts ascend
         chars += _code_points(data, at, start)
         at = start
         yield Chunk(chars, chars + _code_points(data, start, end), n_tokens)
 
 
 def _enough(parts: Parts, data: bytes, options: Options, stuck: _StuckError) -> int:
-    """An n with which the text can be cut into chunks. Not always the least."""
+    """An n that is large enough for the whole text, not necessarily the smallest."""
     flags = ADD_SPECIAL * options.add_special
     n = stuck.needed
     for char in set(data.decode("utf-8", "surrogateescape")):

@@ -1,4 +1,4 @@
-"""Ids to text."""
+"""Decodes ids to text."""
 
 from __future__ import annotations
 

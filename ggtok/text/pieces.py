@@ -1,4 +1,4 @@
-"""The vocabulary as bytes: all pieces, tokens by prefix, token healing."""
+"""The pieces of a vocabulary: all pieces, tokens by prefix, token healing."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def vocab_bytes(loaded: Loaded, special: str) -> list[bytes]:
 
 def with_prefix(loaded: Loaded, prefix: object) -> list[int]:
     if isinstance(prefix, str):
-        raise InvalidTypeError("prefix must be bytes, not str: give prefix.encode()")
+        raise InvalidTypeError("prefix must be bytes, not str: pass prefix.encode()")
     begin = byte_view(prefix, "prefix must be bytes").tobytes()
     pieces, ids = _sorted(loaded)
-    # The first bytes after all that begin with the prefix: it without its last byte FF, plus one.
+    # The end of the range: the smallest bytes greater than all that begin with the prefix. Drop
+    # trailing FF bytes, then add one to the last byte.
     stem = begin.rstrip(b"\xff")
     end = bisect_left(pieces, stem[:-1] + bytes([stem[-1] + 1])) if stem else len(ids)
     return sorted(ids[bisect_left(pieces, begin) : end])
@@ -41,7 +42,7 @@ def heal(loaded: Loaded, ids: types.Ids) -> tuple[list[int], bytes]:
 
 
 def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
-    """The non-empty pieces in order, and the id of each."""
+    """The non-empty pieces in sorted order, and the id of each."""
     found: tuple[list[bytes], list[int]] | None = loaded.memo.get("pieces")
     if found is None:
         pieces = vocab_bytes(loaded, "blank")
@@ -53,6 +54,6 @@ def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
 def _begins_longer(loaded: Loaded, piece: bytes) -> bool:
     """Whether a longer piece begins with this one."""
     pieces, _ = _sorted(loaded)
-    # Equal pieces come first; the smallest longer one ends in a NUL.
+    # Skips equal pieces: the smallest longer piece is this one and a NUL.
     at = bisect_left(pieces, piece + b"\0")
     return at < len(pieces) and pieces[at].startswith(piece)

@@ -1,4 +1,4 @@
-"""Ids to text as they come: what :meth:`ggtok.Tokenizer.stream_decoder` makes."""
+"""Decodes a stream of ids: :meth:`ggtok.Tokenizer.stream_decoder`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class StreamDecoder:
-    """Text from ids as they come; :meth:`ggtok.Tokenizer.stream_decoder` makes them.
+    """Decodes ids as they arrive, created by :meth:`ggtok.Tokenizer.stream_decoder`.
 
-    What :meth:`feed` and :meth:`finish` return, joined, is what ``loaded.decode(prompt_ids + ids)``
-    with the same options has after its longest common prefix with ``loaded.decode(prompt_ids)``, up
-    to the first stop string or stop id. Each call takes time in proportion to the ids it is
-    given, however many there were. Streams can be copied and pickled (with the tokenizer). Not to
-    be used by two threads at a time.
+    The results of :meth:`feed` and :meth:`finish`, joined, are the text that
+    ``tok.decode(prompt_ids + ids)``, with the same options, has after its longest common prefix
+    with ``tok.decode(prompt_ids)``, up to the first stop string or stop id. The time of a call is
+    proportional to the number of its ids, not of earlier ones. Streams can be copied and pickled
+    (with the tokenizer). They aren't thread-safe.
     """
 
     def __init__(
@@ -36,20 +36,20 @@ class StreamDecoder:
         stop_ids: types.Ids = (),
         eog_ids: Iterable[int] = (),
     ) -> None:
-        # Private: use Tokenizer.stream_decoder, whose arguments these are.
+        # Private: call Tokenizer.stream_decoder, which has the same arguments.
         if loaded is None or flags is None:
             raise InvalidTypeError(
-                "streams are made by a tokenizer: ggtok.load(source).stream_decoder(prompt_ids)"
+                "StreamDecoder can't be created directly: call tok.stream_decoder(prompt_ids)"
             )
         self.stopped: str | int | None = None
-        """The stop string or the id that ended the text; None as long as none did."""
+        """The stop string or the id that ended the text; None if none has."""
         self._finished = False
-        self._is_plain = False  # see _State.is_plain; nothing else is held either
+        self._is_plain = False  # _State.is_plain, and no other text is held back
         self._ids = _Ids(loaded, *checked(flags))
         self._texts = self._ids.texts
         stops = _stop_strings(stop)
         self._stops = _Stops(stops)
-        # What `stopped` is when the text ends at an id.
+        # The value of `stopped` for each id that ends the text.
         self._ends: dict[int, str | int] = dict(self._ids.silent(stops))
         ends = [*eog_ids, *self._ids.checked(stop_ids, "stop_ids")]
         self._ends.update((id, id) for id in ends if id not in self._ends)
@@ -59,8 +59,8 @@ class StreamDecoder:
             raise InvalidValueError(f"errors: {e}") from None
         start = _State(self._ids, errors)
         self._decoded(start, self._ids.checked(prompt_ids, "prompt_ids"))
-        # What decode(prompt_ids) has beyond that: it may change, and isn't returned if it
-        # doesn't.
+        # The end of decode(prompt_ids) that `start` holds back. Further ids may change it. As
+        # far as they don't, it isn't returned.
         rest = start.copy()
         try:
             self._rest = self._decoded(rest, (), True)
@@ -70,18 +70,18 @@ class StreamDecoder:
         self.reset()
 
     def feed(self, ids: types.SupportsIndex | types.Ids) -> str:
-        """The text that these ids make certain, which may be ``""``.
+        """Add ids, and return the text that is now certain, possibly ``""``.
 
         Args:
             ids: the next id, or several.
 
         Raises:
-            TokenIdError: an id is outside the vocabulary. None of the ids counts then.
+            TokenIdError: an id is outside the vocabulary. Then none of the ids is added.
             TextDecodeError: the bytes aren't UTF-8, with ``errors="strict"``.
-            InvalidValueError: after :meth:`finish`.
+            InvalidValueError: :meth:`finish` has been called.
         """
         if self._is_plain and type(ids) is int and ids not in self._ends:
-            # Nothing is held but a character that isn't complete: most ids of most models.
+            # Fast path for most ids: only an incomplete character can be held back.
             if not self._state.utf8:
                 text = self._texts.get(ids)
                 if text is not None:
@@ -90,7 +90,7 @@ class StreamDecoder:
             if piece is not None:
                 return self._decode(self._state, piece)
         if self._finished:
-            raise InvalidValueError("the stream has been finished: reset() begins another")
+            raise InvalidValueError("the stream is finished: call reset() to begin another")
         checked = self._ids.checked(ids, "ids")
         if self.stopped is not None:
             return ""
@@ -104,10 +104,10 @@ class StreamDecoder:
         return text
 
     def finish(self) -> str:
-        """What was held back, now that no more ids come; ``""`` when called again.
+        """End the stream, and return the text that was held back; ``""`` if called again.
 
         Raises:
-            TextDecodeError: the last character isn't complete, with ``errors="strict"``.
+            TextDecodeError: the last character is incomplete, with ``errors="strict"``.
         """
         if self._finished or self.stopped is not None:
             self._finished = True
@@ -116,7 +116,7 @@ class StreamDecoder:
         return self._next((), True)
 
     def reset(self) -> None:
-        """Begin again after the same prompt."""
+        """Start again after the same prompt."""
         self._state = self._start.copy()
         self._skip = self._rest
         self._finished = self._is_plain = False
@@ -124,7 +124,7 @@ class StreamDecoder:
         self.stopped = None
 
     def copy(self) -> StreamDecoder:
-        """A stream that goes on from here by itself, as each beam of a search needs."""
+        """An independent copy that continues from here, for example for beam search."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         new._state = self._state.copy()  # nothing else changes in place
@@ -158,7 +158,7 @@ class StreamDecoder:
             raise TextDecodeError(*e.args) from None
 
     def _beyond(self, text: str) -> str:
-        """The text without what decode(prompt_ids) has at the same place."""
+        """The text without the prefix that decode(prompt_ids) has, too."""
         if not self._skip:
             return text
         n = min(len(text), len(self._skip))
@@ -167,7 +167,7 @@ class StreamDecoder:
         return text[same:]
 
     def _stop_at(self, text: str, last: bool = False) -> str:
-        """The text, without what may belong to a stop string."""
+        """The text up to a stop string, or up to a possible beginning of one."""
         if not self._stops.any:
             return text
         text = self._held + text
@@ -182,7 +182,7 @@ class StreamDecoder:
 
 
 class _Ids:
-    """Ids to pieces, with what decoding with these options needs to know."""
+    """The pieces of ids, and the flags of the vocabulary, for some decoding options."""
 
     def __init__(
         self,
@@ -191,14 +191,14 @@ class _Ids:
         unparse_special: bool,
         clean_spaces: bool | None,
     ) -> None:
-        self._made_of = loaded, remove_special, unparse_special, clean_spaces
+        self._arguments = loaded, remove_special, unparse_special, clean_spaces
         self._native = native = loaded.native
         flags = native.flags()
         self._unparse = unparse_special
         self.strips = flags["add_space_prefix"] and clean_spaces is not False
         self.clean = flags["clean_spaces"] if clean_spaces is None else clean_spaces
-        # Of the ids that any stream has met; those of them that cleaning doesn't concern; and
-        # of these the ones that are whole characters, as text.
+        # Caches shared by all streams: pieces by id; the pieces that cleaning can't change; and
+        # those of these that are whole characters, as text.
         self._pieces, self.plain, self.texts = native.streamed(self._unparse, self.clean)
         self._n = native.n_tokens()
         self._none = native.vocab_type() == "NONE"
@@ -206,10 +206,10 @@ class _Ids:
         self.eos = native.special("eos") if remove_special and flags["add_eos"] else None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _Ids, self._made_of
+        return _Ids, self._arguments
 
     def silent(self, texts: Iterable[str]) -> Iterable[tuple[int, str]]:
-        """The tokens with these texts that print nothing."""
+        """The tokens with these texts whose pieces are empty, with their texts."""
         for text in () if self._unparse else texts:
             id = self._native.find(text.encode("utf-8", "surrogatepass"))
             if id is not None and not self._native.piece(id, 0, False):
@@ -220,7 +220,7 @@ class _Ids:
             return [ids]
         if hasattr(ids, "__index__") and not getattr(ids, "ndim", 0):
             ids = [ids]
-        # Without a vocabulary every id is empty, as in decode.
+        # Without a vocabulary, every id decodes to nothing, as in decode().
         return int_list(ids, name)[:0] if self._none else token_ids(ids, self._n, name)
 
     def piece(self, id: int) -> bytes:
@@ -235,24 +235,24 @@ class _Ids:
 
 
 def _cleaned(piece: bytes) -> bool:
-    """May cleaning change this piece, or hold some of it back, if nothing is held before it?"""
+    """Whether cleaning may change this piece, or hold a part back, if no text is held before."""
     return piece[-1:] == b" " or any(b" " + bytes([c]) in piece for c in b"?!.,'")
 
 
 class _State:
-    """How far a text has been decoded: llama_detokenize, one id after the other.
+    """The state of llama_detokenize, one id at a time.
 
-    An EOS is held back, since it is dropped if it is the last id, then what the cleaning of
-    spaces may still change, and then the bytes of a character that isn't complete.
+    Three things are held back: an EOS, which is dropped if it is the last id; text that the
+    cleaning of spaces may still change; and the bytes of an incomplete character.
     """
 
     def __init__(self, ids: _Ids, errors: str) -> None:
         self._ids = ids
         self._errors = errors
         self._first = True
-        self._eos = b""  # what an EOS prints that may be the last id
+        self._eos = b""  # the piece of an EOS that may be the last id
         self._cleaning = _Cleaning() if ids.clean else None
-        self.utf8 = b""  # the beginning of a character
+        self.utf8 = b""  # the bytes of an incomplete character
 
     def copy(self) -> _State:
         new = _State(self._ids, self._errors)
@@ -276,7 +276,7 @@ class _State:
 
     @property
     def is_plain(self) -> bool:
-        """Does a further id print its piece, if that isn't cleaned?"""
+        """Whether the next id decodes to just its piece, if cleaning can't change that."""
         if self._first or self._ids.eos is not None:
             return False
         return not self._cleaning or not any(self._cleaning.held)
@@ -300,8 +300,10 @@ class _State:
 
 
 class _Cleaning:
-    """clean_spaces (cext/decode/detok.c): three passes, each of which holds back what the next
-    bytes may change."""
+    """clean_spaces (cext/decode/detok.c) in three passes.
+
+    Each pass holds back the bytes that the next bytes may change.
+    """
 
     def __init__(self) -> None:
         import re
@@ -317,12 +319,12 @@ class _Cleaning:
         return new
 
     def feed(self, data: bytes, last: bool) -> bytes:
-        # " ?": the space goes.
+        # " ?": remove the space.
         data = self.held[0] + data
         certain = len(data) - (not last and data.endswith(b" "))
         self.held[0] = data[certain:]
         data = self._space.sub(b"", data[:certain])
-        # " ' ": both go.
+        # " ' ": remove both spaces.
         data = self.held[1] + data
         *parts, rest = data.split(b" ' ")
         certain = len(rest)
@@ -330,7 +332,7 @@ class _Cleaning:
             certain -= 2 if rest.endswith(b" '") else rest.endswith(b" ")
         self.held[1] = rest[certain:]
         data = b"'".join([*parts, rest[:certain]])
-        # " 's": the space goes.
+        # " 's": remove the space.
         data = self.held[2] + data
         open_ = None if last else self._open.search(data)
         certain = open_.start() if open_ else len(data)
@@ -339,11 +341,11 @@ class _Cleaning:
 
 
 class _Stops:
-    """The automaton of Aho and Corasick: which stop string is complete first."""
+    """An Aho-Corasick automaton that finds the stop string that is complete first."""
 
     def __init__(self, stops: list[str]) -> None:
         self.any = bool(stops)
-        self.depth = [0]  # by state: of the text's end that begins a stop string
+        self.depth = [0]  # by state: length of the text's suffix that begins a stop string
         self._next: list[dict[str, int]] = [{}]
         self._found: list[str | None] = [None]
         for stop in stops:
@@ -359,12 +361,12 @@ class _Stops:
         self._begins = frozenset(self._next[0])
         self._fail = [0] * len(self.depth)
         queue = [0]
-        for at in queue:  # grows: states by depth
+        for at in queue:  # breadth first; the loop appends to `queue`
             for c, child in self._next[at].items():
                 queue.append(child)
                 if at:
                     self._fail[child] = self._step(self._fail[at], c)
-                if self._found[child] is None:  # the longest comes first
+                if self._found[child] is None:  # prefer the longest
                     self._found[child] = self._found[self._fail[child]]
 
     def _step(self, at: int, c: str) -> int:
@@ -373,7 +375,10 @@ class _Stops:
         return self._next[at].get(c, 0)
 
     def find(self, text: str, begin: int, at: int) -> tuple[int, int, str | None]:
-        """Reads text[begin:] from a state: where that ended, in which, and what is complete."""
+        """Scans text[begin:] from state `at` up to the first complete stop string.
+
+        Returns the position, the state, and the stop string or None.
+        """
         if not at and self._begins.isdisjoint(text[begin:]):
             return len(text), 0, None
         for i in range(begin, len(text)):

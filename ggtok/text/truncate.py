@@ -1,7 +1,7 @@
-"""The beginning or the end of a text that has at most n tokens.
+"""Truncates a text to at most n tokens.
 
-Only as much of the text is read as its first (last) tokens take: up to a place that no token
-crosses, whatever comes after it (ggtok_safe_cut), its tokens are those of the whole text.
+Only the part of the text around its first (last) tokens is encoded. Up to a position that no
+token crosses, whatever follows (ggtok_safe_cut), its tokens are those of the whole text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from ggtok.native import Native
 
-USUAL = 6  # characters of a token, and some to spare
-LEAST = 256  # characters that are read at first
+USUAL = 6  # characters per token, generously estimated
+LEAST = 256  # characters of the first attempt, at least
 
 
 def truncate(
@@ -46,8 +46,10 @@ def truncate(
 
 
 def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes | None:
-    """What :func:`truncate` keeps of the beginning of a text that goes on after `head`; None:
-    more of it must be known."""
+    """The result of :func:`truncate` for a text that begins with `head` and is longer.
+
+    None: it depends on the rest of the text.
+    """
     parts = Parts(native)
     flags = ADD_SPECIAL * add_special
     added = _added(parts, n, flags)
@@ -58,12 +60,12 @@ def beginning(native: Native, head: bytes, n: int, add_special: bool) -> bytes |
 
 
 def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
-    """Has any text that begins with `head` a token? For a word may be without end, and have no
-    place that no token crosses.
+    """Whether every text that begins with `head` has at least one token.
 
-    It has if there is a token for one of its ASCII characters by itself. Whatever that is merged
-    to, BPE comes back to it if the result is no token; the others take unknown tokens. Only UGM's
-    rules may make nothing of a longer text.
+    Encoding `head` can't tell, because a long word may have no position that no token crosses.
+    But it is true if one of its ASCII characters alone encodes to a token: if a merge's result
+    is not a token, BPE falls back to that token, and other models emit an unknown token. Only
+    UGM's rules may remove a longer text completely.
     """
     if type == "UGM":
         return False
@@ -72,7 +74,7 @@ def _has_tokens(parts: Parts, head: bytes, type: str) -> bool:
 
 
 def _added(parts: Parts, n: int, flags: int) -> int:
-    """How many tokens are added to any text."""
+    """The number of tokens that are added to any text."""
     added = parts.count(b"", 0, 0, flags)
     if n < added:
         raise InvalidValueError(
@@ -85,7 +87,7 @@ def _added(parts: Parts, n: int, flags: int) -> int:
 def _from_left(
     parts: Parts, text: Any, size: int, whole: bool, n: int, added: int, flags: int
 ) -> Any:
-    """The text's beginning, from its first `size` characters; None: that are too few."""
+    """The truncated text, from its first `size` characters; None: these are too few."""
     head = _utf8(text[:size])
     known = len(head) if whole else parts.safe_cut(head, 0, len(head))
     spans = parts.spans(head, 0, known, False)
@@ -105,7 +107,7 @@ def _from_right(
     begin = 0
     if not whole:
         while begin < 4 and begin < len(tail) and not is_boundary(tail, begin, True):
-            begin += 1  # of a character that is cut
+            begin += 1  # skip the rest of a split character
         tail = tail[begin:]
         begin = parts.safe_cut(tail, 0, len(tail) // 2, True)
         if not begin:
@@ -120,7 +122,7 @@ def _from_right(
 
 
 def _descending(ends: Any) -> Any:
-    """The numbers, which ascend, from the last on, each once."""
+    """Ascending numbers in reverse order, without duplicates."""
     before = None
     for end in reversed(ends.tolist()):
         if end != before:
@@ -137,7 +139,7 @@ def _as_given(text: Any, part: bytes) -> Any:
 
 
 def is_boundary(data: bytes, at: int, strict: bool = False) -> bool:
-    """Is no well-formed character on both sides of the place?"""
+    """Whether position `at` is not inside a well-formed character."""
     if at >= len(data) or not 0x80 <= data[at] < 0xC0:
         return True
     if strict:
@@ -157,16 +159,16 @@ def is_boundary(data: bytes, at: int, strict: bool = False) -> bool:
 
 
 def whole_end(data: bytes, at: int) -> int:
-    """The place, or the end of the character that it cuts."""
+    """Position `at`, moved to the end of the character that it is inside, if any."""
     while not is_boundary(data, at):
         at += 1
     return at
 
 
 class Measure:
-    """Counts the tokens of texts that begin at the same place, and end near each other.
+    """Counts the tokens of texts that start at the same position and end near each other.
 
-    Up to a place that no token crosses whatever comes after it, they are counted once.
+    The tokens up to a position that no token crosses, whatever follows, are counted only once.
     """
 
     NEAR = 256  # bytes
@@ -176,9 +178,9 @@ class Measure:
         self._data = data
         self._begin = begin
         self._flags = flags
-        self.cut = begin  # a place that no token crosses
+        self.cut = begin  # a position that no token crosses
         self._before = 0  # tokens before it
-        self._from = begin  # what ends from here on is counted by the above
+        self._from = begin  # the smallest end for which `cut` can be used
         self._near = self.NEAR
 
     def count(self, end: int) -> int:
@@ -190,7 +192,7 @@ class Measure:
         return self._before + self._parts.count(self._data, self.cut, end, rest)
 
     def _move(self, end: int) -> None:
-        """Another place to count from, near the end."""
+        """Chooses a new `cut` near the end."""
         if end < self._from:
             self._near *= 2
         self._from = max(self._begin, end - self._near)

@@ -1,5 +1,5 @@
-"""Vocabularies made rather than loaded: trained on text, or taken from a file to be written again.
+"""Trains, converts, reads and writes vocabularies.
 
-What is public here is exported by ``ggtok`` itself: :func:`ggtok.train`,
-:func:`ggtok.count_words`, :func:`ggtok.vocabulary`, :class:`ggtok.Vocabulary`.
+``ggtok`` itself exports the public names: :func:`ggtok.train`, :func:`ggtok.count_words`,
+:func:`ggtok.convert`, :func:`ggtok.vocabulary`, :class:`ggtok.Vocabulary`.
 """

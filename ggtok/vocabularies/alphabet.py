@@ -1,4 +1,4 @@
-"""What a vocabulary begins with: special tokens, bytes, characters."""
+"""The initial tokens of a trained vocabulary: special tokens, bytes, characters."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ggtok.vocabularies.scripts import script_of
 _MARK = 0x2581
 _MAX_SPECIAL = 1024  # bytes of a special token's text
 
-# What SentencePiece doesn't see in a text, and its own marks, which its alphabet doesn't have.
+# Characters that SentencePiece ignores, and its own marks, which aren't in its alphabet.
 _UNSEEN = {0, 0x20}
-BOUNDARY = b"\x1f"  # stands for a special token's text
+BOUNDARY = b"\x1f"  # replaces the text of a special token
 _MARKS = {ord(BOUNDARY), 0x2585}
 
 
 @dataclass
 class Beginning:
-    """The tokens that training begins with, in the order of their ids."""
+    """The tokens that training starts with, in the order of their ids."""
 
     texts: list[bytes] = field(default_factory=list)
     types: list[int] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Beginning:
 
 
 def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) -> list[str]:
-    """The texts of special tokens, checked: bos and the like among them or at the end."""
+    """The texts of special tokens, checked. `named`: those of bos and the like."""
     if isinstance(special_tokens, (str, bytes)):
         raise InvalidTypeError("special_tokens must be an iterable of str, not one")
     texts = list(special_tokens)
@@ -53,19 +53,19 @@ def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) 
         try:
             data = text.encode()
         except UnicodeEncodeError:
-            raise InvalidValueError(f"{what} holds a lone surrogate") from None
+            raise InvalidValueError(f"{what} contains a lone surrogate") from None
         if not data or b"\0" in data or len(data) > _MAX_SPECIAL:
             raise InvalidValueError(
                 f"{what} must be a text of 1 to {_MAX_SPECIAL} bytes without NUL characters"
             )
     for i, text in enumerate(texts):
         if text in texts[:i]:
-            raise InvalidValueError(f"special_tokens[{i}] is there twice: {text!r}")
+            raise InvalidValueError(f"special_tokens[{i}] is a duplicate: {text!r}")
     return texts
 
 
 def covered(chars: Iterable[tuple[int, int]], coverage: float) -> list[tuple[int, int]]:
-    """The most frequent characters, up to that share of all: SentencePiece's cut, in float."""
+    """The most frequent characters that cover this share of all, as in SentencePiece (float)."""
     seen = [c for c in chars if c[0] not in _UNSEEN and not 0xD800 <= c[0] < 0xE000]
     total, so_far = sum(count for _, count in seen), 0
     kept = []
@@ -79,7 +79,7 @@ def covered(chars: Iterable[tuple[int, int]], coverage: float) -> list[tuple[int
 
 
 def pieces(chars: Sequence[tuple[int, int]], split_digits: bool) -> list[native.Symbol]:
-    """Characters as SentencePiece's trainer sees them, numbered in their order."""
+    """Characters as symbols of SentencePiece's trainer, numbered in their order."""
     scripts = script_of([code for code, _ in chars])
     symbols = []
     for number, ((code, _), script) in enumerate(zip(chars, scripts, strict=True)):
@@ -102,6 +102,6 @@ def byte_order(rule: str, seen: set[int] | None) -> list[int]:
 
 
 def bytes_of(chars: Iterable[tuple[int, int]]) -> set[int]:
-    """The bytes that some characters have in UTF-8."""
+    """The bytes that occur in the UTF-8 of these characters."""
     text = "".join(chr(code) for code, _ in chars)
     return set(text.encode("utf-8", "surrogatepass"))

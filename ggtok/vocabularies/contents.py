@@ -1,4 +1,4 @@
-"""What a vocabulary file holds."""
+"""The contents of a vocabulary file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Pair = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Differs:
-    """Is told of texts in which another library would give other ids."""
+    """Collects the kinds of texts for which another library gives other ids."""
 
-    allowed: bool  # such files may be written
+    allowed: bool  # whether such files may be written
     reasons: list[str] = field(default_factory=list)
 
     def __call__(self, reason: str) -> None:
@@ -26,8 +26,7 @@ class Differs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contents:
-    """The part of :class:`ggtok.Vocabulary` that is written to files, whose attributes it
-    documents."""
+    """The part of :class:`ggtok.Vocabulary` that is written to files. See its attributes."""
 
     model: str
     texts: Sequence[bytes]
@@ -49,7 +48,9 @@ class Contents:
     def __post_init__(self) -> None:
         n = len(self.texts)
         if len(self.types) != n or (self.scores is not None and len(self.scores) != n):
-            raise InvalidValueError("a vocabulary's texts, types and scores differ in number")
+            raise InvalidValueError(
+                "a vocabulary must have equal numbers of texts, types and scores"
+            )
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -57,9 +58,9 @@ class Contents:
     @cached_property
     def merges(self) -> list[Pair]:
         """The merges in order, each as the decoded bytes of its two tokens."""
-        spelled = spelling.scheme(self.model, self.pre) or "marks"
+        scheme = spelling.scheme(self.model, self.pre) or "marks"
 
         def decoded(text: bytes) -> bytes:
-            return spelling.decoded(text, spelling.NORMAL, spelled)
+            return spelling.decoded(text, spelling.NORMAL, scheme)
 
         return [(decoded(left), decoded(right)) for left, right in self.merge_texts or ()]

@@ -1,7 +1,7 @@
-"""Files to train on: what ``Tokenizer.encode_files`` reads, by the same readers.
+"""Reads files for training, of the same formats as ``Tokenizer.encode_files``.
 
-Text alone is read here: a tokenizer needs to know where its documents may be cut, and the words
-of lines are counted one by one.
+Other formats than text use the readers of ``encode_files``. Text is read here, because training
+counts the words of each line separately.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ggtok.corpora.sources import TABLES, Search, Source, checked_kind
 from ggtok.corpora.streams import Stream, naming
 from ggtok.errors import FileError, InvalidValueError
 
-BLOCK = 1 << 20  # bytes of a pipe that are read at a time: they stay in a cache
-MAX_TEXT = (1 << 32) - 1  # of a line, or of a text that is taken as a whole
+BLOCK = 1 << 20  # bytes per read of a pipe, which fit in the processor's cache
+MAX_TEXT = (1 << 32) - 1  # bytes of a line, or of a text that is a single document
 
 Text = bytes | memoryview
 
@@ -31,10 +31,10 @@ class Reading:
     """How sources are read.
 
     Attributes:
-        lines: whether each line of a text is cut by itself.
-        fields: the fields or columns of JSON lines and tables that are the text.
-        errors: the rule for documents of files that are malformed.
-        kind: of all files; None: by their names.
+        lines: whether each line of a text is a document.
+        fields: the fields of JSON lines, or columns of tables, that contain the text.
+        errors: the rule for malformed documents.
+        kind: the format of all files; None: selected by their names.
     """
 
     lines: bool
@@ -44,7 +44,7 @@ class Reading:
 
     @classmethod
     def checked(cls, lines: bool, field: object, errors: object, kind: object) -> Reading:
-        """The same of a caller's arguments."""
+        """Checks the caller's arguments."""
         fields = Fields.checked(field)
         if errors not in RULES:
             raise InvalidValueError(f"errors must be one of {', '.join(RULES)}, not {errors!r}")
@@ -52,15 +52,16 @@ class Reading:
 
 
 def files_of(path: str, search: Search) -> list[str]:
-    """The files that a path, a folder or a glob names, but for those that were found before."""
+    """The files of a path, a folder or a glob, without those that `search` found before."""
     if _is_pipe(path):
         return [path]
     return [source.path for source in search.find(path)]
 
 
 def texts_of(path: str, reading: Reading) -> Iterator[Text]:
-    """The texts of the files that a path, a folder or a glob names; of parts of files, each of
-    whole lines, where lines are cut by themselves.
+    """The texts of the files of a path, a folder or a glob.
+
+    If lines are documents, a text is a part of a file with whole lines.
 
     Raises:
         FileError: a file can't be read, or isn't text.
@@ -78,7 +79,7 @@ def texts_of(path: str, reading: Reading) -> Iterator[Text]:
 
 
 def _is_pipe(path: str) -> bool:
-    """Whether it is neither a file nor a folder, and can be read once."""
+    """Whether it is neither a file nor a folder, so that it can be read only once."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -102,7 +103,7 @@ def _documents(source: Source, reading: Reading) -> Iterator[Text]:
 
 
 def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
-    """The texts of what comes in blocks from somewhere with a name: a text or JSON lines."""
+    """The texts of a stream of blocks, which is a text or JSON lines."""
     if reading.kind in TABLES:
         raise InvalidValueError(f"{name}: a {reading.kind} file can only be read by its path")
     if reading.kind == "jsonl":
@@ -116,7 +117,7 @@ def stream_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[
 
 
 def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Text]:
-    """A text that comes in blocks: as a whole, or in parts of whole lines."""
+    """A text that arrives in blocks: as a whole, or in parts of whole lines."""
     faults = Faults(reading.errors, name)
     parts = _by_lines if reading.lines else _whole
     at, checked = without_bom(_of_text(blocks, name))
@@ -126,7 +127,7 @@ def text_of(blocks: Iterable[bytes], name: str, reading: Reading) -> Iterator[Te
 
 
 def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """The same blocks, if they aren't those of a binary file."""
+    """The blocks unchanged. Raises FileError for a binary file."""
     left = SNIFFED
     for block in blocks:
         if left > 0 and b"\0" in block[:left]:
@@ -136,7 +137,7 @@ def _of_text(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 def _valid(part: Text, at: int, faults: Faults, lines: bool) -> Iterator[Text]:
-    """A part, `at` so many bytes from the beginning, as the rule for faulty documents has it."""
+    """A part of the text, after applying the rule for invalid UTF-8. `at`: its byte offset."""
     try:
         str(part, "utf-8")
         yield part
@@ -159,7 +160,7 @@ def _is_valid(line: bytes) -> bool:
 
 
 def _too_long(name: str, what: str) -> InvalidValueError:
-    return InvalidValueError(f"{name}: {what} more than {MAX_TEXT} bytes: give it in parts")
+    return InvalidValueError(f"{name}: {what} more than {MAX_TEXT} bytes: pass it in parts")
 
 
 def _whole(blocks: Iterable[bytes], name: str) -> Iterator[Text]:
@@ -174,14 +175,14 @@ def _whole(blocks: Iterable[bytes], name: str) -> Iterator[Text]:
 
 
 def _by_lines(blocks: Iterable[bytes], name: str) -> Iterator[Text]:
-    held: list[bytes] = []  # the beginning of a line that goes on
+    held: list[bytes] = []  # the beginning of an incomplete line
     length = 0
     for block in blocks:
         newline = block.rfind(b"\n") + 1
         if not newline:
             held.append(block)
             length += len(block)
-            if length > MAX_TEXT:  # before an endless one has taken all memory
+            if length > MAX_TEXT:  # checked early, because a line may be endless
                 raise _too_long(name, "a line of")
             continue
         first = block.find(b"\n") + 1 if length else 0

@@ -1,4 +1,4 @@
-"""Counting the words of a corpus, on several threads; keeping the counts."""
+"""Counts the words of a corpus on several threads, and saves the counts."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ if TYPE_CHECKING:
 
 _MAGIC = b"ggtok word counts 1\n"
 KIND = writing.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
-_BATCH = 1 << 20  # bytes of small texts that a thread is given at once
+_BATCH = 1 << 20  # bytes of small texts in one unit of work
 MIN_MAX_WORDS = 1024
 DEFAULT_PRE = "llama-bpe"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training is: what its ``progress`` is called with, several times a second.
+    """The progress of a training, the argument of its ``progress`` function.
 
     Attributes:
         phase: "count" or "merge".
-        bytes: of text that was read so far.
-        tokens: that merges have made so far; of how many is ``of``.
-        count: how often the pair that was merged last occurred.
-        seconds: since the phase began.
+        bytes: bytes of text read so far.
+        tokens: tokens made by merges so far.
+        of: the number of tokens to make.
+        count: the number of occurrences of the pair that was merged last.
+        seconds: seconds since the phase began.
     """
 
     phase: Literal["count", "merge"]
@@ -55,7 +56,7 @@ ProgressFn = Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class Cut:
-    """What cuts texts into words: counts of different cuts can't be put together."""
+    """How texts are split into words. Only counts with the same Cut can be merged."""
 
     model: str
     pre: str | None
@@ -72,50 +73,52 @@ class Cut:
 
 
 class WordCounts:
-    """The words of a corpus, and how often each occurs: all that training depends on.
+    """The words of a corpus and their counts, which determine the result of training.
 
-    :func:`ggtok.count_words` makes them; :func:`ggtok.train` takes them in place of sources. They
-    can be saved, loaded, and merged with others of the same pre-tokenizer, counted elsewhere. A
-    copy or a pickle holds what a saved file does.
-    Merging changes the one that takes the others in; otherwise threads may share them.
+    :func:`ggtok.count_words` creates them, and :func:`ggtok.train` accepts them as its source.
+    They can be saved, loaded, and merged with counts of the same pre-tokenizer from other
+    machines. Copies and pickles have the same contents as a saved file. Threads may share an
+    object unless one of them calls its :meth:`merge`, which changes it.
     """
 
     def __init__(self, cut: Cut | None = None, max_words: int = 0) -> None:
         # Private: use count_words() or load().
         if not isinstance(cut, Cut):
-            raise InvalidTypeError("word counts are made by ggtok.count_words(sources)")
+            raise InvalidTypeError(
+                "WordCounts can't be created directly: call ggtok.count_words(sources)"
+            )
         self._cut = cut
         self._native = cut.counts(max_words)
         self._max_words = max_words
-        self._inputs: list[str] = []  # paths of counts that these were made from
+        self._inputs: list[str] = []  # paths of the files that these counts were loaded from
 
     @property
     def model(self) -> str:
-        """What the words are for: ``"bpe"`` or ``"spm"``."""
+        """The model that the words are for: ``"bpe"`` or ``"spm"``."""
         return self._cut.model
 
     @property
     def pre(self) -> str | None:
-        """The pre-tokenizer that cut the words, or None."""
+        """The pre-tokenizer that split the texts into words, or None."""
         return self._cut.pre
 
     @property
     def pre_patterns(self) -> tuple[str, ...] | None:
-        """The regular expressions that cut the words, or None."""
+        """The regular expressions that split the texts into words, or None."""
         return self._cut.patterns
 
     def __len__(self) -> int:
-        """How many different words there are."""
+        """The number of distinct words."""
         return self._native.info().n_words
 
     @property
     def total(self) -> int:
-        """How many words there are, each with its count."""
+        """The total number of words: the sum of all counts."""
         return self._native.info().total
 
     @property
     def dropped(self) -> tuple[int, int]:
-        """What ``max_words`` dropped: different words, and occurrences of such."""
+        """The number of distinct words that ``max_words`` dropped, and of their occurrences."""
         info = self._native.info()
         return info.dropped_words, info.dropped
 
@@ -124,7 +127,7 @@ class WordCounts:
         return f"<ggtok.WordCounts of {cut}: {len(self)} words>"
 
     def items(self) -> Iterator[tuple[bytes, int]]:
-        """Each word's UTF-8 and its count, frequent ones first."""
+        """The words as UTF-8 and their counts, most frequent first."""
         words, ends, times = self._native.arrays()
         data, start = words.tobytes(), 0
         for end, count in zip(ends.tolist(), times.tolist(), strict=True):
@@ -132,17 +135,17 @@ class WordCounts:
             start = end
 
     def merge(self, *others: WordCounts) -> None:
-        """Add others' counts to these.
+        """Add other counts to these.
 
         Raises:
-            InvalidValueError: the others were cut by another pre-tokenizer, or a count would
-                exceed 64 bits.
+            InvalidValueError: the others have another pre-tokenizer, or a count would exceed 64
+                bits.
         """
         for other in others:
             if not isinstance(other, WordCounts):
                 raise InvalidTypeError(f"counts must be WordCounts, not {type(other).__name__}")
             if other._cut != self._cut:
-                raise InvalidValueError(f"{other!r} and {self!r} differ in how words are cut")
+                raise InvalidValueError(f"{other!r} and {self!r} differ in how words are split")
             self._add(*other._native.arrays())
             self._inputs += other._inputs
 
@@ -154,16 +157,17 @@ class WordCounts:
         counter.flush()
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the counts to a file, whole or not at all.
+        """Write the counts to a file, completely or not at all.
 
         Args:
-            path: the file. Older counts are replaced, but not those that :meth:`load` read these
-                from.
-            force: also write over a file that holds no counts.
+            path: the file. An existing file of counts is replaced, unless :meth:`load` read
+                these counts from it.
+            force: also replace a file that isn't a file of counts.
 
         Raises:
             FileError: the file can't be written.
-            InvalidValueError: the file isn't one of counts, or is one that these were read from.
+            InvalidValueError: the file isn't a file of counts, or these counts were loaded from
+                it.
         """
         name, force = os.fsdecode(os.fspath(path)), truth(force, "force")
         writing.check(name, KIND, inputs=self._inputs, force=force)
@@ -191,7 +195,7 @@ class WordCounts:
 
         Raises:
             FileError: the file can't be read.
-            InvalidValueError: it doesn't hold such counts.
+            InvalidValueError: it isn't a file of counts.
         """
         name = os.fspath(path)
         try:
@@ -202,21 +206,21 @@ class WordCounts:
         try:
             counts = cls._parsed(data)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-            raise InvalidValueError(f"{name!s}: not word counts that ggtok saved: {e}") from None
+            raise InvalidValueError(f"{name!s}: not word counts saved by ggtok: {e}") from None
         counts._inputs.append(os.path.abspath(os.fsdecode(name)))
         return counts
 
     @classmethod
     def _parsed(cls, data: bytes) -> WordCounts:
         if not data.startswith(_MAGIC):
-            raise ValueError("another kind of file")
+            raise ValueError("it has another format")
         end = data.index(b"\n", len(_MAGIC)) + 1
         about = json.loads(data[len(_MAGIC) : end])
         n, size, patterns = about["words"], about["bytes"], about["pre_patterns"]
         if not isinstance(n, int) or not isinstance(size, int) or n < 0:
             raise ValueError("the header's numbers can't be read")
         if len(data) - end != 16 * n + size:
-            raise ValueError("its length isn't what its header says")
+            raise ValueError("its length doesn't match its header")
         if about["model"] not in ("bpe", "spm"):
             raise ValueError(f"its model is {about['model']!r}")
         ends = np.frombuffer(data, "<u8", n, end).astype(np.uint64)
@@ -231,7 +235,7 @@ class WordCounts:
 
 
 def _batches(texts: Iterator[Piece]) -> Iterator[list[Piece]]:
-    """Small texts together, so that threads have something to do."""
+    """Collects small texts into larger units of work."""
     batch: list[Piece] = []
     size = 0
     for piece in texts:
@@ -244,8 +248,8 @@ def _batches(texts: Iterator[Piece]) -> Iterator[list[Piece]]:
         yield batch
 
 
-class _Crew:
-    """Threads that count what they are given."""
+class _Workers:
+    """Threads that count words."""
 
     def __init__(self, counts: native.Counts, threads: int) -> None:
         self._work: Channel[list[Piece]] = Channel(2 * threads)
@@ -274,7 +278,7 @@ class _Crew:
             self._work.close()
 
     def give(self, batch: list[Piece]) -> bool:
-        """Hands out work; False: a thread has failed."""
+        """Queues a unit of work. False: a thread has failed."""
         return self._work.put(batch)
 
     def finish(self, stop: bool) -> None:
@@ -287,14 +291,14 @@ class _Crew:
             raise self._failed[0]
 
 
-def _count_alone(
-    counts: native.Counts, batches: Iterator[list[Piece]], told: Callable[[int], None]
+def _count_on_this_thread(
+    counts: native.Counts, batches: Iterator[list[Piece]], report: Callable[[int], None]
 ) -> None:
     counter = native.Counter(counts)
     for batch in batches:
         for text, lines in batch:
             counter.add(text, lines)
-        told(sum(len(text) for text, _ in batch))
+        report(sum(len(text) for text, _ in batch))
     counter.flush()
 
 
@@ -309,7 +313,7 @@ def fill(
     """Counts the words of all sources."""
     began, read = time.perf_counter(), 0
 
-    def told(n: int) -> None:
+    def report(n: int) -> None:
         nonlocal read
         read += n
         if progress is not None:
@@ -317,25 +321,25 @@ def fill(
 
     batches = _batches(pieces(sources, reading))
     if threads == 1:
-        _count_alone(counts, batches, told)
+        _count_on_this_thread(counts, batches, report)
         return
-    crew = _Crew(counts, threads)
+    workers = _Workers(counts, threads)
     done = False
     try:
         for batch in batches:
-            if not crew.give(batch):
+            if not workers.give(batch):
                 break
-            told(sum(len(text) for text, _ in batch))
+            report(sum(len(text) for text, _ in batch))
         done = True
     finally:
-        crew.finish(stop=not done)
+        workers.finish(stop=not done)
 
 
 # ---- arguments ----
 
 
 def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) -> Cut:
-    """The arguments that say how words are cut, checked."""
+    """Checks the arguments that define how texts are split into words."""
     if model == "spm":
         for name, given in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
             if given:
@@ -350,11 +354,11 @@ def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) ->
     if not isinstance(pre, str):
         raise InvalidTypeError(f"pre must be str, not {type(pre).__name__}")
     if "\0" in pre:
-        raise InvalidValueError("pre holds a NUL character")
+        raise InvalidValueError("pre contains a NUL character")
     if pre == "whitespace":
         raise InvalidValueError(
-            "the pre-tokenizer 'whitespace' drops white space, so no vocabulary "
-            "trained with it could give texts back"
+            "the pre-tokenizer 'whitespace' drops white space, so a vocabulary trained with it "
+            "couldn't decode ids to the original text"
         )
     return Cut("bpe", pre, None)
 
@@ -366,7 +370,7 @@ def check_threads(threads: object, cut: Cut) -> int:
     n = index(threads, "threads")  # type: ignore[arg-type]
     if n < 0:
         raise InvalidValueError(f"threads must not be negative, but is {n}")
-    # Words that Python cuts come one at a time, whatever the number of threads.
+    # Splitting with patterns runs in Python and holds the GIL, so more threads don't help.
     return 1 if cut.patterns is not None else min(n or cores(), MAX_THREADS)
 
 
@@ -400,22 +404,21 @@ def count_words(
     threads: int = 0,
     progress: ProgressFn | None = None,
 ) -> WordCounts:
-    """Count the words of a corpus: the part of :func:`ggtok.train` that reads it.
+    """Count the words of a corpus: the first phase of :func:`ggtok.train`.
 
-    Counts can be saved, merged with those of other machines, and trained from as often as wanted:
-    only vocabularies of the same pre-tokenizer share them.
+    Counts can be saved, merged with those of other machines, and used for any number of trainings
+    with the same pre-tokenizer.
 
     Args:
         sources, model, pre, pre_patterns, documents, kind, field, errors, max_words, threads,
-            progress:
-            as of :func:`ggtok.train`.
+            progress: as for :func:`ggtok.train`.
 
     Raises:
         FileError: a file can't be read, or isn't text.
         DocumentError: a document of a file is malformed.
-        UnknownPreTokenizerError: no pre-tokenizer has that name.
-        TextEncodeError: a ``str`` with a lone surrogate.
-        InvalidTypeError, InvalidValueError: an argument makes no sense.
+        UnknownPreTokenizerError: the pre-tokenizer's name is unknown.
+        TextEncodeError: a ``str`` contains a lone surrogate.
+        InvalidTypeError, InvalidValueError: an argument has a wrong type or value.
     """
     cut = check_cut(model, pre, pre_patterns)
     reading = Reading.checked(check_documents(documents), field, errors, kind)

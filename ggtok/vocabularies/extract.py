@@ -1,4 +1,4 @@
-"""A GGUF file's key/values as a file of their own: the vocabulary without the weights."""
+"""Extracts the vocabulary of a GGUF file to a separate file, without the weights."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from ggtok.sources.split import first_shard, shard
 from ggtok.tokenizer import load
 from ggtok.vocabularies.writers import GGUF
 
-_SPLIT = b"split."  # keys that would make llama.cpp look for the other files
+_SPLIT = b"split."  # keys that make llama.cpp look for the other files of a split model
 
 
 def extract(source: str, out: str, *, force: bool = False) -> int:
-    """Writes the key/values of a model to a GGUF file without tensors, from which ggtok and
-    llama.cpp (``vocab_only``) load the same vocabulary.
+    """Write the key/value pairs of a model to a GGUF file without tensors.
 
-    Keys keep their order, types and values, bit by bit; the file is little-endian and of
-    version 3, and ``split.*`` is dropped. It appears whole or not at all.
+    ggtok and llama.cpp (``vocab_only``) load the same vocabulary from that file. Keys keep their
+    order, types and exact values, except that ``split.*`` is dropped. The file is little-endian
+    and has version 3. It is written completely or not at all.
 
     Args:
-        source: a path or a model's name, as of :func:`ggtok.load`.
-        out: the file to write. A GGUF file that is there is replaced, and keeps its mode;
-            devices and FIFOs are written to.
-        force: also write over a file that is no GGUF file, but never over the source.
+        source: a path or a model's name, as for :func:`ggtok.load`.
+        out: the file to write. An existing GGUF file is replaced and keeps its mode. Devices and
+            FIFOs are written to.
+        force: also replace a file that isn't a GGUF file, but never the source.
 
     Returns:
         The new file's size in bytes.
 
     Raises:
-        InvalidValueError: `out` is the source, another file of a split source, or a file that is
-            no GGUF file.
-        VocabError: the vocabulary is one that llama.cpp couldn't load. An unknown pre-tokenizer
-            is only warned of, since it may be known to another version.
-        FileError, GGUFError: as of :func:`ggtok.load`; `out` can't be written.
+        InvalidValueError: `out` is the source, another file of a split source, or not a GGUF
+            file.
+        VocabError: llama.cpp couldn't load the vocabulary. (An unknown pre-tokenizer only causes
+            a warning, because another version may know it.)
+        FileError, GGUFError: as for :func:`ggtok.load`, or `out` can't be written.
 
     Warns:
         VocabWarning: ggtok doesn't know the pre-tokenizer.
@@ -59,13 +59,13 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
             load(data)
         except UnknownPreTokenizerError as e:
             unknown = str(e.name)
-            load(data, pre="default")  # which may not be the only fault
+            load(data, pre="default")  # there may be other errors
     file = vocabulary_only(data)
     writing.write(out, file, GGUF, inputs=inputs, force=force)
     if unknown is not None:
         warnings.warn(
-            f"{source}: ggtok doesn't know the pre-tokenizer '{shown(unknown)}', which {out} "
-            "has, too",
+            f"{source}: ggtok doesn't know the pre-tokenizer '{shown(unknown)}', which is also "
+            f"in {out}",
             VocabWarning,
             stacklevel=2,
         )
@@ -73,7 +73,7 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
 
 
 def metadata_of(source: str) -> tuple[str | None, bytes]:
-    """A model's file, if it is on this machine, and its metadata."""
+    """A model's file if it is local, and its metadata."""
     path = first_shard(source)
     if not os.path.exists(path):
         found = sources.find(source)
@@ -89,11 +89,11 @@ def metadata_of(source: str) -> tuple[str | None, bytes]:
 def _check_shards(path: str, out: str) -> None:
     ours, other = shard(os.path.realpath(path)), shard(os.path.realpath(out))
     if ours and other and (ours[0], ours[2]) == (other[0], other[2]):
-        raise InvalidValueError(f"{out} is the source itself: give another name")
+        raise InvalidValueError(f"{out} is the source itself: choose another name")
 
 
 def vocabulary_only(metadata: bytes) -> bytes:
-    """The file, made of well-formed metadata of either byte order."""
+    """The new file's bytes, from well-formed metadata of either byte order."""
     pairs = [
         struct.pack("<Q", len(key)) + key + value
         for key, value in _Raw(metadata).pairs()

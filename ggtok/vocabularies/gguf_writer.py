@@ -1,14 +1,16 @@
-"""A vocabulary as a GGUF file, by the ``gguf`` package's writer."""
+"""Writes vocabularies to GGUF files, with the ``gguf`` package."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 
-from ggtok.errors import VocabError
+from ggtok.errors import VocabError, VocabWarning
+from ggtok.tokenizer import Tokenizer, load
 from ggtok.vocabularies.contents import Contents
 
-# Vocabulary.special_ids' names, and the words that GGUF's keys have for them.
+# Names in Vocabulary.special_ids, and the names in GGUF's keys.
 SPECIAL_KEYS = {
     "bos": "bos",
     "eos": "eos",
@@ -37,11 +39,11 @@ FLAG_KEYS = {
 
 
 def _check(v: Contents) -> None:
-    """What llama.cpp can't load, or reads as something else."""
+    """Raises VocabError for contents that llama.cpp can't load, or would read differently."""
     seen: dict[bytes, int] = {}
     for id, text in enumerate(v.texts):
         if b"\0" in text:
-            raise VocabError(f"token {id} ({text!r}) holds a NUL: a GGUF file's texts end there")
+            raise VocabError(f"token {id} ({text!r}) contains a NUL, which would end it in GGUF")
         if not text:
             raise VocabError(f"token {id} is empty: llama.cpp would name it [EMPTY_{id}]")
         other = seen.setdefault(text, id)
@@ -55,15 +57,15 @@ def _check(v: Contents) -> None:
             )
     for name, id in v.special_ids.items():
         if not 0 <= id < len(v):
-            raise VocabError(f"{name} is token {id}: there are {len(v)}")
+            raise VocabError(f"{name} is token {id}, but there are only {len(v)} tokens")
 
 
 def gguf_bytes(v: Contents, *, patterns: bool = False) -> bytes:
-    """The file's bytes. `patterns`: the reader is told of ``pre_patterns`` otherwise."""
+    """The file's bytes. `patterns`: the caller passes ``pre_patterns`` to the reader itself."""
     if v.pre_patterns is not None and not patterns:
         raise VocabError(
-            "a GGUF file can't hold pre_patterns: name a pre-tokenizer (pre=...) that cuts alike, "
-            "or keep to v.tokenizer()"
+            "a GGUF file can't contain pre_patterns: name a pre-tokenizer that splits text in the "
+            "same way (pre=...), or use v.tokenizer()"
         )
     _check(v)
     from gguf import GGUFWriter
@@ -89,7 +91,7 @@ def _add_keys(writer: object, v: Contents) -> None:
 
 
 def _rows(v: Contents) -> list[tuple[str, object]]:
-    """Keys and values."""
+    """The file's keys and values."""
     ggml = "tokenizer.ggml."
     rows: list[tuple[str, object]] = [(ggml + "model", v.model)]
     pre = v.pre
@@ -104,8 +106,8 @@ def _rows(v: Contents) -> list[tuple[str, object]]:
     rows.append((ggml + "token_type", v.types))
     if v.merge_texts is not None:
         merges = [left + b" " + right for left, right in v.merge_texts]
-        # llama.cpp wants the key, and the writer has no empty arrays: one without parts, which
-        # merges nothing, stands for none.
+        # llama.cpp needs the key, but the writer doesn't support empty arrays. So an empty list
+        # is written as a single merge without two parts, which llama.cpp ignores.
         rows.append((ggml + "merges", merges or [b"-"]))
     rows += [(f"{ggml}{SPECIAL_KEYS[name]}_token_id", id) for name, id in v.special_ids.items()]
     rows += [(ggml + FLAG_KEYS[name], on) for name, on in v.flags.items()]
@@ -124,7 +126,7 @@ def _templates(v: Contents) -> str | list[dict[str, str]]:
 
 
 def _add(writer: object, key: str, value: object) -> None:
-    """A key, of the type that its value has in Python."""
+    """Adds a key, with the type of its value in Python."""
     from gguf import GGUFValueType, GGUFWriter
 
     assert isinstance(writer, GGUFWriter)
@@ -143,4 +145,11 @@ def _add(writer: object, key: str, value: object) -> None:
     elif isinstance(value, (list, tuple)):
         writer.add_array(key, list(value))
     else:
-        raise VocabError(f"the value of {key} is a {type(value).__name__}: GGUF has no such type")
+        raise VocabError(f"the value of {key} is a {type(value).__name__}, which GGUF can't store")
+
+
+def tokenizer_of(v: Contents) -> Tokenizer:
+    """A tokenizer with this vocabulary, loaded from its GGUF file in memory."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VocabWarning)
+        return load(gguf_bytes(v, patterns=True), pre_patterns=v.pre_patterns)

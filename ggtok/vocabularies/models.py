@@ -1,4 +1,4 @@
-"""Training each model: from counted words to a vocabulary."""
+"""Trains each model from word counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 
 
 def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
-    """Adds the alphabet's bytes; gives the symbols that words are made of."""
+    """Adds the bytes of the alphabet. Returns the initial symbols, and whether they are bytes."""
     seen = beginnings.bytes_of(counts._native.chars()) if o.seen else None
     characters = spelling.byte_characters()
     known = {text: id for id, text in enumerate(b.texts)}
@@ -31,7 +31,7 @@ def _byte_level(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[nati
 
 
 def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symbol], bool]:
-    """The same where tokens are spelled as they are: bytes as <0xXX>, then characters."""
+    """Like :func:`_byte_level` for raw tokens: adds byte tokens <0xXX>, then characters."""
     known = {text: id for id, text in enumerate(b.texts)}
     b.add_bytes()
     chars = beginnings.covered(counts._native.chars(), o.coverage)
@@ -46,7 +46,7 @@ def _raw(counts: WordCounts, o: Options, b: Beginning) -> tuple[list[native.Symb
 def _reserved(
     specials: Sequence[bytes], symbols: Sequence[native.Symbol], of_bytes: bool
 ) -> list[tuple[list[int], int]]:
-    """Special tokens whose texts merges could come to."""
+    """The special tokens whose texts merges could produce."""
     number = {symbol.code: symbol.number for symbol in symbols}
     rows = []
     for id, text in enumerate(specials):
@@ -62,14 +62,14 @@ def _reserved(
 def _check_size(size: int, least: int) -> None:
     if size < least:
         raise InvalidValueError(
-            f"vocab_size is {size}: special tokens and alphabet alone are {least}"
+            f"vocab_size is {size}, but special tokens and alphabet alone are {least} tokens"
         )
 
 
 def train_bpe(
     counts: WordCounts, o: Options, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
-    """The vocabulary, the merges' rows, and how many symbols the words are without merges."""
+    """The vocabulary, the rows of the merges, and the number of initial symbols in all words."""
     b = Beginning()
     for text in o.specials:
         b.add(text.encode(), spelling.CONTROL)
@@ -112,7 +112,7 @@ def train_bpe(
 
 
 def _n_symbols(counts: native.Counts, known: set[int]) -> int:
-    """Tokens of all words without merges: characters, or the bytes of those that are none."""
+    """The number of tokens of all words without merges. Unknown characters count as bytes."""
     return sum(
         count if code in known else count * len(chr(code).encode("utf-8", "surrogatepass"))
         for code, count in counts.chars()
@@ -122,14 +122,14 @@ def _n_symbols(counts: native.Counts, known: set[int]) -> int:
 def train_spm(
     counts: WordCounts, o: Options, progress: native.Progress
 ) -> tuple[Vocabulary, Any, int]:
-    """The same: ids and scores are those of SentencePiece's trainer."""
+    """Like :func:`train_bpe`; ids and scores are those of SentencePiece's trainer."""
     b = Beginning()
     for text in o.specials:
         b.add(text.encode(), spelling.UNKNOWN if text == o.named["unk"] else spelling.CONTROL)
     b.special_ids = {k: o.specials.index(t) for k, t in o.named.items() if t is not None}
     if o.byte_fallback:
         b.add_bytes()
-    words = counts._native.cut_at(b.texts, beginnings.BOUNDARY)  # so no merge makes one of them
+    words = counts._native.cut_at(b.texts, beginnings.BOUNDARY)  # so merges can't produce them
     chars = beginnings.covered(words.chars(), o.coverage)
     alphabet = [chr(code).encode() for code, _ in chars]
     _check_size(o.size, len(b.texts) + len(alphabet))

@@ -1,16 +1,16 @@
-"""Categories as llama.cpp has them, in the expressions of libraries with a newer Unicode.
+"""Limits categories in expressions to Unicode 15.1, for libraries with a newer Unicode.
 
-llama.cpp's tables are those of Unicode 15.1. tokenizers 0.23 has 16 in expressions and 17 in
-``Digits``, where characters are letters or numbers that llama.cpp doesn't know, and words with
-them are cut in another way. So each category is written without the characters that came to it
-since. The ranges have no older character of their category, but others, so that they are few.
+llama.cpp has Unicode 15.1. tokenizers 0.23 has Unicode 16 in expressions and 17 in ``Digits``. For
+words with newer letters or numbers, the two split text differently. So each category is written
+without the characters added to it since. To keep the lists short, their ranges include characters
+of other categories, but no older ones of the same category.
 """
 
 from __future__ import annotations
 
 import re
 
-# Of Unicode 18; made, and compared, by `python -m tests.making.newer_characters`.
+# Up to Unicode 18. `python -m tests.making.newer_characters` generates and compares this table.
 NEWER = {
     "L": (
         r"\u0558\u058B-\u058C\u088F\u0C5C\u0CDC\u1C89-\u1C8A\u208F\u209D-\u209F\uA7CB-\uA7CF"
@@ -50,7 +50,7 @@ def _limited(category: str) -> str:
     return rf"[\p{{{category}}}&&[^{NEWER[category]}]]"
 
 
-# What a category is written as. \P{N} has what is no number, and what wasn't one.
+# The replacement for each category. \P{N} must also match the newer numbers.
 _WRITTEN = {
     **{rf"\p{{{category}}}": _limited(category) for category in NEWER},
     **{rf"\P{{{category}}}": rf"[\P{{{category}}}{newer}]" for category, newer in NEWER.items()},
@@ -59,17 +59,17 @@ _CATEGORY = re.compile(r"\\[pP]\{[LMNPS]\}")
 
 
 def limited(expression: str) -> str:
-    """The expression with the categories of Unicode 15.1, for engines with nested classes."""
+    """The expression with categories limited to Unicode 15.1. Needs nested classes."""
     return _CATEGORY.sub(lambda found: _WRITTEN[found[0]], expression)
 
 
 def is_limited(expression: str) -> bool:
-    """Does the expression have no category but as :func:`limited` writes it?"""
+    """Whether all categories of the expression are limited by :func:`limited`."""
     return limited(unlimited(expression)) == expression
 
 
 def unlimited(expression: str) -> str:
-    """The expression of which :func:`limited` made this one; any other as it is."""
+    """The inverse of :func:`limited`; other expressions are unchanged."""
     for category, written in _WRITTEN.items():
         expression = expression.replace(written, category)
     return expression

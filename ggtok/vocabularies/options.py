@@ -1,4 +1,4 @@
-"""The arguments of :func:`ggtok.train`, checked."""
+"""Checks the arguments of :func:`ggtok.train`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ggtok.vocabularies.alphabet import check_specials
 
 RULES = {"bpe": ("huggingface", "bytes"), "spm": ("sentencepiece",)}
 _END_OF_TEXT = "<|endoftext|>"
-_MAX_SIZE = 2**29  # tokens: ggtok's encoders number no more
+_MAX_SIZE = 2**29  # tokens; the limit of ggtok's encoders
 
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of :func:`train` that say what is made, checked."""
+    """The checked arguments of :func:`train` that define the vocabulary."""
 
     size: int
     rule: str
@@ -51,14 +51,14 @@ def _rule(model: str, rule: object) -> str:
 def _specials(
     model: str, special_tokens: Iterable[str], named: dict[str, str | None]
 ) -> tuple[tuple[str, ...], dict[str, str | None]]:
-    """All special tokens in the order of their ids, and which are bos and so on."""
+    """All special tokens in the order of their ids, and the texts of bos and so on."""
     texts = check_specials(special_tokens, named)
     if model == "spm":
         for name, default in (("unk", "<unk>"), ("bos", "<s>"), ("eos", "</s>")):
             named[name] = named[name] or default
         first = [t for name in ("unk", "bos", "eos", "pad") if (t := named[name])]
         return tuple(dict.fromkeys([*first, *texts])), named
-    # Without these llama.cpp takes token 11 for both, whatever that is.
+    # Otherwise llama.cpp would use token 11 for both.
     named["eos"] = named["eos"] or _END_OF_TEXT
     last = [t for name in ("bos", "eos", "unk", "pad") if (t := named[name])]
     named["bos"] = named["bos"] or named["eos"]
@@ -66,7 +66,7 @@ def _specials(
 
 
 def _refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
-    """Options that would have no effect."""
+    """Raises InvalidValueError for an option without effect."""
     of = {
         "alphabet": model == "bpe" and not raw,
         "byte_fallback": model == "spm",
@@ -94,7 +94,7 @@ def check_options(
     min_frequency: int,
     max_token_length: int | None,
 ) -> Options:
-    """`raw`: the pre-tokenizer's vocabularies spell tokens as they are."""
+    """Checks the arguments. `raw`: tokens of the pre-tokenizer are stored without a byte map."""
     if alphabet not in ("bytes", "seen"):
         raise InvalidValueError(f"alphabet must be 'bytes' or 'seen', not {alphabet!r}")
     if not 0 < character_coverage <= 1:
@@ -117,7 +117,7 @@ def check_options(
         for text in specials:
             if spelling.is_byte_token(text.encode()):
                 raise InvalidValueError(
-                    f"the special token '{text}' is spelled as a byte token is: choose another text"
+                    f"the special token '{text}' has the form of a byte token: choose another text"
                 )
     length = 0
     if max_token_length is not None:

@@ -1,9 +1,9 @@
-"""The chains of expressions that llama.cpp's pre-tokenizers stand for, for other libraries.
+"""llama.cpp's pre-tokenizers as chains of expressions for other libraries.
 
-One row a chain. `steps` are expressions with which Hugging Face's tokenizers cut text as
-llama.cpp does: where llama.cpp doesn't tell categories apart, they don't either. `published`
-are the chains in the tokenizer.json files that llama.cpp means the row for, in the spelling
-of structure.py; where they differ from `steps`, so do the ids of some texts.
+Each row is a chain. With the expressions `steps`, Hugging Face's tokenizers split text exactly as
+llama.cpp does; where llama.cpp doesn't distinguish categories, they don't either. `published` are
+the chains in published tokenizer.json files for which llama.cpp uses this row, normalized by
+structure.py. Where they differ from `steps`, the ids of some texts differ, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Pre(NamedTuple):
-    """A value of ``tokenizer.ggml.pre``, and what else it sets."""
+    """A value of ``tokenizer.ggml.pre``, and the flags that it sets in llama.cpp."""
 
     name: str
     ignore_merges: bool = False
@@ -22,14 +22,14 @@ class Pre(NamedTuple):
 
 class Chain(NamedTuple):
     name: str
-    pres: tuple[Pre, ...]  # the first that has the flags wanted is taken
+    pres: tuple[Pre, ...]  # the first with the right flags is used
     steps: tuple[str, ...]
     published: tuple[tuple[str, ...], ...] = ()
-    written: tuple[str, ...] = ()  # the steps as the publisher's file spells them
+    written: tuple[str, ...] = ()  # the steps exactly as in the publisher's file
 
 
 _CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
-_CONTRACTION_I = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"  # where U+017F is an s
+_CONTRACTION_I = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"  # also matches U+017F for s
 _PREFIX = r"[^\r\n\p{L}\p{N}]?"
 _WORD = _PREFIX + r"\p{L}+"
 _MARKS = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -39,7 +39,7 @@ _TAIL = r"\s*[\r\n]+|" + _SPACES
 _THREE = r"\p{N}{1,3}"
 _UPPER_P = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER_P = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-# llama.cpp sees one category of letters, and cases in ASCII alone.
+# llama.cpp has a single category of letters, and distinguishes case only in ASCII.
 _UPPER, _LOWER = r"[\p{L}&&[^a-z]]", r"[\p{L}&&[^A-Z]]"
 _UPPER_M, _LOWER_M = r"[\p{L}\p{M}&&[^a-z]]", r"[\p{L}\p{M}&&[^A-Z]]"
 _ANY_CASE = r"[\p{L}\p{M}]"
@@ -67,11 +67,11 @@ _V3_WORD = _PUNCTUATION_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
 _V3 = rf"{_V3_WORD}| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_TAIL}"
 _V3_WRITTEN = _V3.replace(r"\r\n", "\r\n")
 _CODER_CJK_P = r"[\u0800-\u9FA5\uAC00-\uD7FF]+"
-# To a class of llama.cpp's, white space beyond ASCII is \v.
+# In llama.cpp, white space beyond ASCII becomes \v, which the class doesn't match.
 _CODER_CJK = r"[\u0800-\u9FA5\uAC00-\uD7FF&&[^\s]]+"
 _BLOOM = r" ?[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+"
 _DIGIT_GROUPS = r"\d{1,3}(?=(?:\d{3})*\b)"
-# What comes before a number is cut off together with its first group there.
+# In llama.cpp, the text before a number joins the number's first group.
 _GROUPS_RIGHT = r"\P{N}*\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"
 _YOUTU_SCRIPTS = (
     r"[\uAC00-\uD7A3\u3131-\u318E]+|[\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B"
@@ -99,7 +99,7 @@ _LLM_LETTERS = (
 )
 _LLM_PUNCTUATION_P = r"\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+"
 _LLM_PUNCTUATION = _LLM_PUNCTUATION_P.replace(r"\u3000", r"\u3001")
-# llama.cpp asks for blocks where \p{Han} asks for a script, to which U+3005 and U+3007 belong.
+# llama.cpp uses blocks instead of the script \p{Han}, which includes U+3005 and U+3007.
 _HAN = (
     r"\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\x{20000}-\x{2A6DF}\x{2A700}-\x{2EBEF}"
     r"\x{2F800}-\x{2FA1F}"
@@ -113,7 +113,7 @@ _SPACE_CASCADE = (
 )
 _EXAONE_WORD = _PREFIX + r"(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+"
 _ASCII_3 = "[0-9][0-9][0-9]"
-_PUNCTUATION = r"[\p{P}$+<=>^`|~]+"  # as Hugging Face's Punctuation has it
+_PUNCTUATION = r"[\p{P}$+<=>^`|~]+"  # equal to Hugging Face's Punctuation
 _NUMBER, _NUMBERS = r"\p{N}", r"\p{N}+"
 
 # fmt: off
@@ -358,7 +358,7 @@ CHAINS = (
 # fmt: on
 
 
-# Names that share a chain with one above.
+# Further names for the chains above.
 _ALIASES = {
     "gpt2": "mpt phi-2 jina-es jina-de gigachat a.x-4.0 mellum modern-bert "
     "jina-v1-en roberta-bpe olmo jais exaone4 trillion",

@@ -1,4 +1,4 @@
-"""A GGUF file's vocabulary, to be written again."""
+"""Reads the vocabulary of a GGUF file, so that it can be written again."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _TEMPLATE = "tokenizer.chat_template"
 
 
 def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -> Vocabulary:
-    """The vocabulary of a GGUF file: what :func:`ggtok.load` reads, but to be written again.
+    """Read the vocabulary of a GGUF file, for example to write it in another format.
 
-    Texts and merges are as llama.cpp reads them: they end at a NUL, an empty text is
-    ``[EMPTY_id]``, and a merge without two parts, which merges nothing, is dropped.
+    Texts and merges are as in llama.cpp: they end at a NUL, an empty text becomes
+    ``[EMPTY_id]``, and merges without two parts, which have no effect, are dropped.
 
     Args:
-        source: as of :func:`ggtok.load`.
+        source: as for :func:`ggtok.load`.
 
     Raises:
-        VocabError: there is none.
-        FileError, GGUFError: as of :func:`ggtok.load`.
+        VocabError: the file has no vocabulary.
+        FileError, GGUFError: as for :func:`ggtok.load`.
     """
     data, inputs = _checked(source)
     metadata = Reader(data).metadata()
@@ -74,26 +74,26 @@ def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -
 
 
 def pair(merge: bytes) -> Pair | None:
-    """A merge's parts as llama.cpp splits them; None: there are none."""
+    """The parts of a merge, split as in llama.cpp; None: it has no two parts."""
     merge = merge.split(b"\0")[0]
     at = merge.find(b" ", 1)
     return (merge[:at], merge[at + 1 :]) if at > 0 else None
 
 
 def _is_kept(key: str) -> bool:
-    """Do tokens depend on that key? llama.cpp treats some models' by their name."""
+    """Whether tokens depend on the key. (llama.cpp has special rules for some models' names.)"""
     return key == "general.name" or key.startswith("tokenizer.")
 
 
 def _value(value: Any) -> object:
-    """As Vocabulary.keys has it: bytes are an array of bytes there."""
+    """The value for Vocabulary.keys, in which bytes stand for an array of bytes."""
     if isinstance(value, bytearray):
         return bytes(value)
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
-    """The bytes of a file's metadata, which ggtok can load, and the file's paths."""
+    """The bytes of the metadata, after a check that ggtok can load it, and the file's paths."""
     from ggtok.loading.loaded import metadata
     from ggtok.sources.split import first_shard
     from ggtok.tokenizer import load

@@ -1,4 +1,4 @@
-"""What came of making a vocabulary."""
+"""Reports about the making of a vocabulary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def counted(n: int, noun: str) -> str:
-    """A number of things, in words."""
+    """ "1 token", "2 tokens"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
@@ -19,7 +19,7 @@ def _differ(n: int, noun: str = "") -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be said about how a vocabulary was made: sentences, each about one thing."""
+    """Notes about the making of a vocabulary, each about one thing."""
 
     notes: tuple[str, ...] = ()
 
@@ -29,22 +29,23 @@ class Report:
 
 @dataclass(frozen=True)
 class TrainingReport(Report):
-    """What came of a training.
+    """The report of a training.
 
     Attributes:
-        asked, made: tokens asked for, and made.
-        words, distinct_words: words counted, and different ones among them. Of Unigram, texts, and
-            0: the sentencepiece package counts no words, nor what is below them here.
-        text_bytes: bytes of those words.
-        text_tokens: tokens that they become.
-        dropped_words, dropped: words that ``max_words`` dropped: different ones, and all.
-        held_out_bytes, held_out_tokens: of the held-out text; 0 without one.
-        last_count: how often the last merge's pair occurred.
-        longest: ids of the ten tokens with the most bytes, longest first.
-        unused: ids of tokens made by merges that no counted word ends with: later merges took all
-            their occurrences. No text that was counted reaches them: they only serve as parts.
-        seconds: by phase: "count", "merge", "write".
-        memory: bytes by phase: "count" (of the counted words), "peak" (of the process).
+        asked, made: the number of tokens requested, and made.
+        words, distinct_words: the number of words, and of distinct words. For Unigram, the number
+            of texts, and 0: the sentencepiece package counts no words.
+        text_bytes: the number of bytes of all words.
+        text_tokens: the number of tokens of all words.
+        dropped_words, dropped: the number of distinct words that ``max_words`` dropped, and of
+            their occurrences.
+        held_out_bytes, held_out_tokens: the size of the held-out text; 0 without one.
+        last_count: the number of occurrences of the last merge's pair.
+        longest: the ids of the ten tokens with the most bytes, longest first.
+        unused: the ids of tokens that don't occur in any encoded word, because later merges use
+            all their occurrences. They only serve as parts of other tokens.
+        seconds: the time by phase: "count", "merge", "write".
+        memory: bytes: "count" (of the counted words), "peak" (of the process).
     """
 
     asked: int = 0
@@ -65,12 +66,12 @@ class TrainingReport(Report):
 
     @property
     def bytes_per_token(self) -> float:
-        """Of the text that was counted."""
+        """The compression of the counted text."""
         return self.text_bytes / self.text_tokens if self.text_tokens else 0.0
 
     @property
     def held_out_bytes_per_token(self) -> float:
-        """Of the held-out text."""
+        """The compression of the held-out text."""
         return self.held_out_bytes / self.held_out_tokens if self.held_out_tokens else 0.0
 
     def __str__(self) -> str:
@@ -107,14 +108,14 @@ class TrainingReport(Report):
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference between the source and what llama.cpp makes of its vocabulary.
+    """A difference between the source and llama.cpp with the converted vocabulary.
 
     Attributes:
-        name: of the row in the documentation's table.
-        text: what differs, in a sentence.
-        lines: how many of the compared lines have other ids for it, or None: not compared.
-        compared: how many lines that were.
-        example: one of them, or None.
+        name: the name of the row in the documentation's table.
+        text: a description.
+        lines: the number of compared lines with other ids because of it; None: not compared.
+        compared: the number of compared lines.
+        example: a line with other ids, or None.
     """
 
     name: str
@@ -122,12 +123,14 @@ class Difference:
     lines: int | None = None
     compared: int = 0
     example: str | None = None
-    change: Callable[[Any], None] | None = None  # of a tokenizer.json, in place
-    without: Callable[[str], str] | None = None  # a line without its cause
+    # Changes a source in place, so that it follows llama.cpp's rule.
+    change: Callable[[Any], None] | None = None
+    # Removes the cause of the difference from a line.
+    without: Callable[[str], str] | None = None
 
     @property
     def share(self) -> float | None:
-        """The share of lines that have other ids, 0 to 1, or None: not compared."""
+        """The share of lines with other ids, from 0 to 1; None: not compared."""
         return None if self.lines is None or not self.compared else self.lines / self.compared
 
     def __str__(self) -> str:
@@ -140,20 +143,20 @@ class Difference:
 
 @dataclass(frozen=True)
 class ConversionReport(Report):
-    """What came of a conversion.
+    """The report of a conversion.
 
     Attributes:
-        format: what the source is, such as ``"tokenizer.json (BPE)"``.
-        pre: the pre-tokenizer's name that was found or given, or None.
-        differences: what llama.cpp's rules force to differ from the source; each has a ``name``,
-            a ``text`` and, where the source's own package is installed, the ``share`` of lines
-            with other ids.
-        compared: how many lines were compared with what loads the source; 0: that isn't there,
-            or takes too much time or memory, as ``notes`` say then.
-        judge: the package that they were compared with, or None: ``"transformers"`` for a folder
-            if it is installed and can load it, else the one that the file belongs to.
-        differing: how many of those lines have other ids.
-        unexplained: those that differ for none of the named reasons.
+        format: the format of the source, such as ``"tokenizer.json (BPE)"``.
+        pre: the name of the pre-tokenizer, found or passed by the caller, or None.
+        differences: the differences that llama.cpp's rules force. Each has a ``name``, a
+            ``text`` and, if the source's own package is installed, the ``share`` of lines with
+            other ids.
+        compared: the number of lines that were compared with the source's own package. 0: the
+            package isn't installed, or took too much time or memory (then ``notes`` say so).
+        judge: the package that loaded the source for the comparison, or None. For a folder, it
+            is ``"transformers"`` if that is installed and can load it, else the file's package.
+        differing: the number of compared lines with other ids.
+        unexplained: the lines with other ids that no difference explains.
     """
 
     format: str = ""

@@ -1,10 +1,10 @@
-"""Scripts of characters, as SentencePiece's BPE trainer tells them apart."""
+"""Scripts of characters, as SentencePiece's BPE trainer distinguishes them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# The scripts of Unicode 9, which SentencePiece has; all others are Common to it. Kana are Han.
+# The scripts of Unicode 9, as in SentencePiece. All others count as Common, and Kana as Han.
 _NAMES = """
 Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali
 Bhaiksuki Bopomofo Brahmi Braille Buginese Buhid Canadian_Aboriginal Carian Caucasian_Albanian
@@ -21,7 +21,7 @@ Sinhala Sora_Sompeng Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa Tai_Le Tai_T
 Tamil Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Ugaritic Vai Warang_Citi Yi
 """.split()
 
-# Characters that got their scripts later, all Common to SentencePiece 0.2.3.
+# Characters whose scripts were assigned later, which are Common in SentencePiece 0.2.3.
 _LATER = """
 558 560 588-589 58B-58C 5C8-5C9 5EF 61C-61D 7FD-7FF 860-86A 870-891 897-89F 8B5 8BE-8D3 9FC-9FE
 A76 AFA-AFF B53-B55 C04 C3C C5C-C5D C77 C84 CDC-CDD CF3 D00 D04 D3B-D3C D81 E86 E89 E8C E8E-E93
@@ -43,7 +43,7 @@ _ANY, _COMMON = 0, 1
 
 
 def script_of(codes: Sequence[int]) -> list[int]:
-    """A number for each code point's script; 0 for those that go with any (Inherited)."""
+    """The number of each code point's script; 0 for Inherited, which matches any script."""
     import regex
 
     text = "".join(chr(code) for code in codes)

@@ -1,4 +1,4 @@
-"""Text to train on, from wherever it lies, in pieces: a corpus is streamed, never held."""
+"""Streams the text of training sources, in pieces. The corpus is never held in memory."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from ggtok.native import text_bytes
 from ggtok.vocabularies import corpus
 from ggtok.vocabularies.corpus import Reading
 
-BLOCK = 1 << 20  # bytes that are counted at a time: they stay in a cache
+BLOCK = 1 << 20  # bytes that are counted at a time, which fit in the processor's cache
 
-# Bytes, and whether each line is a document.
+# The bytes of a text, and whether each line is a document.
 Piece = tuple[Any, bool]
 
 
 @dataclass(frozen=True)
 class Named:
-    """A text that comes in blocks from somewhere with a name, such as standard input."""
+    """A named text that arrives in blocks, such as standard input."""
 
     name: str
     blocks: Iterable[bytes]
 
 
 def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
-    """The sources' texts: of at most some BLOCK bytes where lines are documents.
+    """The texts of the sources, in pieces of about BLOCK bytes at most if lines are documents.
 
-    A path is a file, a folder or a glob; a ``str`` or bytes-like object a text; an Arrow stream
-    (or array) of strings is texts; any other iterable is of these. A source that it has twice
-    counts twice.
+    A path is a file, a folder or a glob. A ``str`` or bytes-like object is a text. An Arrow
+    stream or array of strings is a sequence of texts. Any other iterable contains such sources; a
+    source that occurs twice counts twice.
     """
     one = _one(sources, reading)
     if one is not None:
@@ -53,13 +53,13 @@ def pieces(sources: object, reading: Reading) -> Iterator[Piece]:
 
 
 def paths(sources: object) -> tuple[str, ...]:
-    """The files among the sources, unless these come from an iterator."""
+    """The files among the sources, unless `sources` is an iterator."""
     each = sources if isinstance(sources, (list, tuple)) else [sources]
     return tuple(os.path.abspath(os.fsdecode(s)) for s in each if isinstance(s, os.PathLike))
 
 
 def _one(source: object, reading: Reading) -> Iterator[Piece] | None:
-    """The texts of one source; None: it is none."""
+    """The texts of one source; None: it isn't a single source."""
     lines = reading.lines
     if isinstance(source, os.PathLike):
         return _texts(corpus.texts_of(os.fsdecode(source), reading), lines)
@@ -86,7 +86,7 @@ def _text(text: corpus.Text, lines: bool) -> Iterator[Piece]:
         yield text, False
         return
     view = memoryview(text)
-    if len(text) <= BLOCK or not isinstance(text, bytes):  # a file's part has as many bytes
+    if len(text) <= BLOCK or not isinstance(text, bytes):  # parts of files are small enough
         if text:
             yield view, True
         return
@@ -94,7 +94,7 @@ def _text(text: corpus.Text, lines: bool) -> Iterator[Piece]:
     while start < len(text):
         end = min(start + BLOCK, len(text))
         if end < len(text):
-            # The last line that ends in the block, or the first that ends after it.
+            # Cut after the last line that ends in the block, or else the first that ends later.
             newline = text.rfind(b"\n", start, end)
             newline = text.find(b"\n", end) if newline < 0 else newline
             end = len(text) if newline < 0 else newline + 1

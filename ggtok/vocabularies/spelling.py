@@ -1,4 +1,4 @@
-"""How vocabularies spell bytes: GPT-2's characters, ``<0xXX>``, U+2581."""
+"""How vocabularies store text: GPT-2's byte map, ``<0xXX>``, U+2581 for spaces."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ggtok.native import training as native
 MARK = "\u2581".encode()
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
-# tokenizer.ggml.model, and how its normal tokens spell text. Others are asked of a tokenizer.
+# Values of tokenizer.ggml.model whose normal tokens store spaces as U+2581.
 _MARKED = {"llama", "t5", "gemma4"}
 
 
 @cache
 def byte_characters() -> tuple[bytes, ...]:
-    """GPT-2's: printable bytes are themselves, the others are counted from U+0100. In UTF-8."""
+    """GPT-2's byte map, in UTF-8: printable bytes map to themselves, others to U+0100 and up."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return tuple(chr(b if b in printable else next(others)).encode() for b in range(256))
@@ -27,13 +27,13 @@ def _bytes_by_character() -> dict[str, int]:
 
 
 def to_characters(data: bytes) -> bytes:
-    """Bytes as GPT-2's characters, in UTF-8."""
+    """Bytes encoded with GPT-2's byte map, in UTF-8."""
     characters = byte_characters()
     return b"".join([characters[b] for b in data])
 
 
 def from_characters(text: bytes) -> bytes | None:
-    """The bytes that GPT-2's characters stand for; None: these are others."""
+    """Decodes GPT-2's byte map; None: the text has other characters."""
     known = _bytes_by_character()
     try:
         return bytes(map(known.__getitem__, text.decode()))
@@ -42,12 +42,12 @@ def from_characters(text: bytes) -> bytes | None:
 
 
 def characters_length(text: bytes) -> int:
-    """How many bytes GPT-2's characters stand for."""
+    """The number of bytes that a text in GPT-2's byte map stands for."""
     return len(text.decode())
 
 
 def marked_length(text: bytes) -> int:
-    """The same of text that is spelled as it is, but for spaces."""
+    """The number of bytes that a text with U+2581 for spaces stands for."""
     return len(text) - (len(MARK) - 1) * text.count(MARK)
 
 
@@ -56,19 +56,19 @@ def byte_token(byte: int) -> bytes:
 
 
 def is_raw(pre: str | None) -> bool:
-    """Do vocabularies with this pre-tokenizer spell tokens as they are?"""
+    """Whether vocabularies with this pre-tokenizer store tokens without a byte map."""
     return pre is not None and native.pre_is_raw(pre)
 
 
 def scheme(model: str, pre: str | None) -> str | None:
-    """How such a vocabulary spells text: "characters", "marks", or None for others."""
+    """How a vocabulary stores text: "characters" (byte map), "marks" (U+2581), or None."""
     if model in _MARKED or (model == "gpt2" and is_raw(pre)):
         return "marks"
     return "characters" if model == "gpt2" else None
 
 
-def decoded(text: bytes, type: int, spelled: str) -> bytes:
-    """What a stored text stands for."""
+def decoded(text: bytes, type: int, scheme: str) -> bytes:
+    """The bytes that a stored text stands for. `scheme`: as :func:`scheme` returns it."""
     if type == BYTE and len(text) == 6 and text.startswith(b"<0x"):
         try:
             return bytes([int(text[3:5], 16)])
@@ -76,14 +76,14 @@ def decoded(text: bytes, type: int, spelled: str) -> bytes:
             return text
     if type not in (NORMAL, UNUSED):
         return text
-    if spelled == "marks":
+    if scheme == "marks":
         return text.replace(MARK, b" ")
     data = from_characters(text)
     return text if data is None else data
 
 
 def is_byte_token(text: bytes) -> bool:
-    """``<0x00>`` to ``<0xFF>``?"""
+    """Whether the text is one of ``<0x00>`` to ``<0xFF>``."""
     return len(text) == 6 and text.startswith(b"<0x") and text in _byte_tokens()
 
 

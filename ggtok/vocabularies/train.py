@@ -1,4 +1,4 @@
-"""Training: from text to a vocabulary."""
+"""Trains vocabularies: :func:`ggtok.train`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 
 
 def _peak_memory() -> int:
-    """The most bytes that this process has had in memory, as far as the system tells."""
-    with contextlib.suppress(OSError):  # Linux: ru_maxrss there begins with the parent's
+    """The peak memory of this process in bytes; 0 if unknown."""
+    with contextlib.suppress(OSError):  # on Linux, ru_maxrss includes the parent's peak
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
@@ -53,8 +53,10 @@ def _peak_memory() -> int:
 
 
 def _text_bytes(counts: WordCounts) -> int:
-    """Bytes of the text that the words came from. A U+2581 stands for a space there, and one that
-    SentencePiece puts before a line for the line's newline."""
+    """The number of bytes of the counted text.
+
+    In words of SentencePiece, a U+2581 stands for a space or, at the start of a line, a newline.
+    """
     n = counts._native.info().total_bytes
     if counts.model != "spm" and not spelling.is_raw(counts.pre):
         return n
@@ -64,7 +66,7 @@ def _text_bytes(counts: WordCounts) -> int:
 
 
 def _made_but_unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
-    """Ids of tokens whose every occurrence became part of another."""
+    """The ids of tokens all of whose occurrences became parts of other tokens."""
     if not len(rows):
         return ()
     n = int(max(rows["made"].max(), rows["left"].max(), rows["right"].max())) + 1
@@ -74,7 +76,7 @@ def _made_but_unused(v: Vocabulary, rows: Any) -> tuple[int, ...]:
     made = rows["made"].astype(np.int64)
     numbers = made[left_over[made] == 0]
     if v.model != "gpt2":
-        # SentencePiece's ids: merges come after special and byte tokens, the alphabet last.
+        # In SentencePiece's ids, merges follow special and byte tokens, and the alphabet is last.
         numbers += sum(type != spelling.NORMAL for type in v.types) - made[0]
     return tuple(numbers.tolist())
 
@@ -84,8 +86,8 @@ def _longest(v: Vocabulary) -> tuple[int, ...]:
     length = spelling.marked_length if marked else spelling.characters_length
     stored = np.fromiter(map(len, v.texts), np.int64, len(v))
     stored[np.array(v.types) != spelling.NORMAL] = 0
-    # A stored text has at most three times the bytes that it stands for. To decode all of them
-    # takes as long as many merges.
+    # A stored text has at most three times the bytes that it stands for, so only long ones need to
+    # be decoded. Decoding all would take as long as many merges.
     place = max(len(v) - 10, 0)
     tenth = np.partition(stored, place)[place]
     ids = np.flatnonzero((3 * stored >= tenth) & (stored > 0)).tolist()
@@ -94,7 +96,7 @@ def _longest(v: Vocabulary) -> tuple[int, ...]:
 
 
 def _measure(v: Vocabulary, held_out: object, reading: Reading) -> tuple[int, int]:
-    """Bytes and tokens of the held-out text."""
+    """The number of bytes and tokens of the held-out text."""
     tok = v.tokenizer()
     n_bytes = n_tokens = 0
     for text, _ in pieces(held_out, reading):
@@ -112,15 +114,15 @@ def _counted(
     threads: int,
     progress: ProgressFn | None,
 ) -> tuple[WordCounts, float]:
-    """The sources' words, and the seconds that counting took."""
+    """The word counts of the sources, and the seconds for counting."""
     began = time.perf_counter()
     if not isinstance(sources, WordCounts):
         counts = WordCounts(cut, max_words)
         fill(counts._native, sources, reading=reading, threads=threads, progress=progress)
         return counts, time.perf_counter() - began
-    default = Cut("bpe", DEFAULT_PRE, None)  # of the arguments: the counts' own counts
+    default = Cut("bpe", DEFAULT_PRE, None)  # with default arguments, the counts' own cut is used
     if cut not in (sources._cut, default) or cut.model != sources.model:
-        raise InvalidValueError(f"the words of {sources!r} were cut in another way")
+        raise InvalidValueError(f"the words of {sources!r} were split in another way")
     return sources, 0.0
 
 
@@ -155,71 +157,77 @@ def train(
 ) -> Vocabulary:
     """Train a vocabulary on text.
 
-    The result is the same for any number of threads and any order of the text. With
-    ``min_frequency=1`` or what the other trainer has, merges equal those of Hugging Face's
-    tokenizers 0.23.3 (rule ``"huggingface"``), rustbpe and bpeasy (``"bytes"``), and ids and
-    scores those of sentencepiece 0.2.3's BPE with identity normalization
-    (``"sentencepiece"``). The corpus is streamed: memory depends on how many different words it
-    has. Special tokens are not looked for in it, but by rule ``"sentencepiece"``, where their
-    texts and those of byte tokens cut words, as there.
+    The result doesn't depend on the number of threads or the order of the text. With equal
+    ``min_frequency``, merges equal those of Hugging Face's tokenizers 0.23.3 (rule
+    ``"huggingface"``), rustbpe and bpeasy (``"bytes"``), and ids and scores equal those of
+    sentencepiece 0.2.3's BPE with identity normalization (``"sentencepiece"``). The corpus is
+    streamed; memory depends on the number of distinct words. Special tokens are not parsed in the
+    text. The exception is rule ``"sentencepiece"``, where the texts of special and byte tokens
+    split words, as in SentencePiece.
 
     Args:
-        sources: what to train on. An ``os.PathLike`` is a file, a folder or a glob, of what
-            ``Tokenizer.encode_files`` reads: UTF-8 text, JSON lines, Parquet and Arrow files,
-            ``.gz``, ``.bz2``, ``.xz`` and ``.zst``. A ``str`` or bytes-like object is a text, an
-            Arrow stream of strings is texts, and any other iterable is of these. Or the
-            :class:`WordCounts` of :func:`count_words`.
-        vocab_size: how many tokens to make, special ones included. There are fewer if the text
-            gives no more (``v.report`` tells).
+        sources: the text to train on. An ``os.PathLike`` is a file, a folder or a glob, of the
+            formats that ``Tokenizer.encode_files`` reads: UTF-8 text, JSON lines, Parquet and
+            Arrow files, also with ``.gz``, ``.bz2``, ``.xz`` and ``.zst``. A ``str`` or bytes-like
+            object is a text, an Arrow stream of strings is a sequence of texts, and any other
+            iterable contains such sources. Or the :class:`WordCounts` from :func:`count_words`.
+        vocab_size: the number of tokens, including special ones. If the text doesn't have enough
+            pairs, the vocabulary is smaller (see ``v.report``).
         model: ``"bpe"``: byte-level BPE. ``"spm"``: SentencePiece's BPE, with a byte token for
-            each byte. ``"ugm"``: Unigram, by the sentencepiece package (extra ``spm``); of the
-            options below those of words, merges and bytes have no effect on it.
-        pre: the pre-tokenizer, by llama.cpp's name for it (BPE only).
-        pre_patterns: regular expressions that cut words instead, as of :func:`ggtok.load`. No
-            GGUF file can hold them.
-        rule: which of the most frequent pairs is merged first: ``"huggingface"`` (the default for
-            BPE): smaller ids first, the alphabet being ordered as GPT-2's byte characters are;
-            ``"bytes"``: smaller ids first, ordered as the bytes are; ``"sentencepiece"`` (the
-            only one for ``"spm"``): fewer characters first, then smaller bytes.
-        special_tokens: texts of control tokens; for BPE they have the first ids, in this order.
-        bos, eos, unk, pad: which of them (or which besides them) these are. SentencePiece's have
-            the first ids and default to ``<unk>``, ``<s>``, ``</s>``. For BPE, ``eos`` defaults
-            to ``<|endoftext|>``, and ``bos`` to ``eos``; a ``bos`` that is given is added before
-            texts.
+            each byte. ``"ugm"``: Unigram, trained by the sentencepiece package (extra ``spm``);
+            the options for words, merges and bytes have no effect on it.
+        pre: llama.cpp's name of the pre-tokenizer (BPE only).
+        pre_patterns: regular expressions that split text into words instead, as for
+            :func:`ggtok.load`. GGUF files can't contain them.
+        rule: which of the equally frequent pairs is merged first. ``"huggingface"`` (the default
+            for BPE): smaller ids first, with the alphabet in the order of GPT-2's byte
+            characters. ``"bytes"``: smaller ids first, with the alphabet in the order of bytes.
+            ``"sentencepiece"`` (the only rule for ``"spm"``): fewer characters first, then
+            smaller bytes.
+        special_tokens: the texts of control tokens. For BPE, they have the first ids, in this
+            order.
+        bos, eos, unk, pad: the texts of these tokens, which are added to ``special_tokens`` if
+            they are missing there. SentencePiece's have the first ids, and the defaults
+            ``<unk>``, ``<s>`` and ``</s>``. For BPE, ``eos`` defaults to ``<|endoftext|>``, and
+            ``bos`` to ``eos``; if ``bos`` is passed, it is added before texts.
         chat_template: a chat template, in Jinja.
-        alphabet: ``"bytes"``: all 256 bytes are tokens, so that no text is ever lost. ``"seen"``:
-            those of the text; llama.cpp drops others (BPE only).
-        byte_fallback: a token for each byte. Without them llama.cpp aborts on text that has other
-            characters than the alphabet (SentencePiece only).
-        character_coverage: the share of all characters that the alphabet has to cover
-            (SentencePiece's alphabet, and BPE's where it is of characters: ``pre="gemma4"``).
-        split_digits: digits are never merged (SentencePiece; BPE's pre-tokenizers see to that).
-        min_frequency: pairs that occur less often are not merged.
-        max_token_length: tokens are shorter than this, in bytes (BPE only; as Hugging Face's,
-            two bytes may always be merged). SentencePiece's have at most 16 characters.
-        documents: ``"lines"``: each line is cut by itself, newline included (SentencePiece:
-            without). ``"whole"``: each file or text as a whole; one is held in memory.
-        kind: of all files; None: by their names, as for ``Tokenizer.encode_files``.
-        field: the field of JSON lines, or the column of tables, that is the text; default:
-            ``"text"``.
-        errors: what to do about documents of files that are malformed: not UTF-8, without the
-            field, or empty. ``"raise"``: stop; ``"replace"``: take U+FFFD for what isn't UTF-8;
-            ``"skip"``: drop them, of text files their lines. Binary files are always refused.
-        max_words: keep about so many different words at most and drop the rarest when there are
-            more. The result then depends on the order of the text; ``v.report`` says what was
-            dropped.
-        held_out: text to measure compression on, as ``sources``.
-        threads: how many count words; 0: as many as this process may use cores.
-        progress: called with a :class:`Progress`, several times a second, on this thread. What
-            it raises ends the training.
+        alphabet: ``"bytes"``: all 256 bytes are tokens, so no text is ever lost. ``"seen"``: only
+            bytes of the text are tokens; llama.cpp drops other bytes (BPE only).
+        byte_fallback: have a token for each byte. Without them, llama.cpp aborts for characters
+            that aren't in the alphabet (SentencePiece only).
+        character_coverage: the share of all characters that the alphabet must cover
+            (SentencePiece, and BPE with an alphabet of characters: ``pre="gemma4"``).
+        split_digits: never merge digits (SentencePiece only; for BPE, the pre-tokenizer decides).
+        min_frequency: the smallest number of occurrences of a pair that is merged.
+        max_token_length: tokens are shorter than this, in bytes (BPE only; as in Hugging Face's
+            tokenizers, two bytes may always be merged). SentencePiece's tokens have at most 16
+            characters.
+        documents: ``"lines"``: split each line separately, including its newline (SentencePiece:
+            without it). ``"whole"``: split each file or text as a whole; one is held in memory.
+        kind: the format of all files. None: selected by their extensions, as for
+            ``Tokenizer.encode_files``.
+        field: the field of JSON lines, or the column of tables, that contains the text; by
+            default ``"text"``.
+        errors: what to do about malformed documents of files: not UTF-8, without the field, or
+            empty. ``"raise"``: stop. ``"replace"``: replace invalid bytes by U+FFFD. ``"skip"``:
+            drop the document; in text files, the line. Binary files are always refused.
+        max_words: the approximate largest number of distinct words in memory; the rarest are
+            dropped if there are more. Then the result depends on the order of the text, and
+            ``v.report`` has the number of dropped words.
+        held_out: text to measure compression on; the same types as ``sources``.
+        threads: the number of threads that count words. 0: one for each core that this process
+            may use.
+        progress: called with a :class:`Progress` several times a second, on this thread. If it
+            raises an exception, training ends with that exception.
 
     Raises:
         FileError: a file can't be read, or isn't text.
         DocumentError: a document of a file is malformed.
-        UnknownPreTokenizerError: no pre-tokenizer has that name.
-        TextEncodeError: a ``str`` with a lone surrogate.
-        InvalidTypeError, InvalidValueError: an argument makes no sense, or no text is there.
-        MissingExtraError: a package is needed that isn't installed (also an ``ImportError``).
+        UnknownPreTokenizerError: the pre-tokenizer's name is unknown.
+        TextEncodeError: a ``str`` contains a lone surrogate.
+        InvalidTypeError, InvalidValueError: an argument has a wrong type or value, or there is no
+            text.
+        MissingExtraError: a required package isn't installed (also an ``ImportError``).
     """
     byte_fallback = truth(byte_fallback, "byte_fallback")
     split_digits = truth(split_digits, "split_digits")

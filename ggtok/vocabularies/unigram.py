@@ -1,4 +1,4 @@
-"""Unigram vocabularies, by the sentencepiece package's own trainer."""
+"""Trains Unigram vocabularies with the sentencepiece package."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ggtok.vocabularies.report import TrainingReport
 from ggtok.vocabularies.sources import paths, pieces
 from ggtok.vocabularies.vocabulary import Vocabulary
 
-_MAX_LINE = 1 << 30  # bytes: as many as sentencepiece takes at most
+_MAX_LINE = 1 << 30  # bytes; sentencepiece's limit
 
 
 class _Lines:
-    """The lines of the sources, one by one, and how many bytes they were."""
+    """Iterates over the lines of the sources, and counts lines and bytes."""
 
     def __init__(self, sources: object, reading: Reading) -> None:
         self._pieces = pieces(sources, reading)
@@ -49,7 +49,7 @@ def train_unigram(
     chat_template: str | None,
     threads: int,
 ) -> Vocabulary:
-    """``ggtok.train`` with ``model="ugm"``, whose arguments these are."""
+    """``ggtok.train`` for ``model="ugm"``, with the same arguments."""
     try:
         import sentencepiece
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""The Vocabulary: what goes into a file, before it is one."""
+"""The class Vocabulary, which can be saved to files."""
 
 from __future__ import annotations
 
@@ -12,109 +12,110 @@ from ggtok.native.arguments import truth
 from ggtok.tokenizer import Tokenizer
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Pair
-from ggtok.vocabularies.gguf_writer import gguf_bytes
+from ggtok.vocabularies.gguf_writer import gguf_bytes, tokenizer_of
 from ggtok.vocabularies.report import Report
-from ggtok.vocabularies.tokenizer_of import tokenizer_of
 from ggtok.vocabularies.writers import write
 
 
 class Vocabulary(Contents):
-    """A vocabulary that can be written to a file: trained, converted, or taken from a GGUF.
+    """A vocabulary that can be written to a file.
 
-    :func:`ggtok.train`, :func:`ggtok.vocabulary` and :func:`ggtok.convert` make them. It never
-    changes; any number of threads may use it.
+    :func:`ggtok.train`, :func:`ggtok.convert` and :func:`ggtok.vocabulary` (from a GGUF file)
+    create them. A vocabulary is immutable, and any number of threads may use it.
 
     Attributes:
         model: ``tokenizer.ggml.model``: ``"gpt2"`` (BPE), ``"llama"`` (SentencePiece's BPE),
             ``"t5"`` (Unigram), ...
         pre: ``tokenizer.ggml.pre``, or None.
-        texts: each token's text as a GGUF file stores it.
-        types: each token's type, as in llama.cpp's ``llama_token_type``.
-        scores: each token's score, or None where the model has none.
-        merge_texts: the merges in order, as a GGUF file spells them; None where the model has none.
+        texts: the texts of the tokens, as stored in a GGUF file.
+        types: the types of the tokens, as in llama.cpp's ``llama_token_type``.
+        scores: the scores of the tokens, or None if the model has none.
+        merge_texts: the merges in order, as stored in a GGUF file, or None if the model has none.
         special_ids: ids by name: ``bos``, ``eos``, ``unk``, ``pad``, ``eot``, ``sep``, ``mask``...
-        flags: ``add_bos``, ``add_eos``, ``add_sep``, ``add_space_prefix``,
-            ``remove_extra_whitespaces``, as far as they are set.
-        chat_template: the default template, or None; chat_templates: others by name.
-        pre_patterns: regular expressions that cut words in place of ``pre``; no GGUF file holds
-            them.
+        flags: those of ``add_bos``, ``add_eos``, ``add_sep``, ``add_space_prefix`` and
+            ``remove_extra_whitespaces`` that are set.
+        chat_template: the default template, or None.
+        chat_templates: the other templates, by name.
+        pre_patterns: regular expressions that split text in place of ``pre``. GGUF files can't
+            contain them.
         keys: other keys of the file: full names and values.
-        order: full names of keys in the order in which a GGUF file has them; others come after.
-        report: how it was made.
-        inputs: paths of the files that it was made from, which :meth:`save` never writes over.
+        order: full names of keys in the order for a GGUF file; other keys follow.
+        report: how the vocabulary was made.
+        inputs: the paths of the files that it was made from, which :meth:`save` never replaces.
     """
 
     def __repr__(self) -> str:
         return f"<ggtok.Vocabulary {self.model} {self.pre or '-'}: {len(self.texts)} tokens>"
 
-    # ---- as decoded ----
+    # ---- decoded tokens ----
 
     @cached_property
     def tokens(self) -> list[bytes]:
-        """Each token's bytes, decoded: what it stands for in a text.
+        """The bytes that each token stands for in a text.
 
-        Not GPT-2's characters for bytes, no ``<0xXX>``, and a space where the file has U+2581.
-        Special tokens have their texts.
+        GPT-2's byte map, ``<0xXX>`` and U+2581 for spaces are decoded. Special tokens have their
+        texts.
         """
-        spelled = spelling.scheme(self.model, self.pre)
-        if spelled is None:
+        scheme = spelling.scheme(self.model, self.pre)
+        if scheme is None:
             tok = self.tokenizer()
             return [tok.token_to_piece(id) for id in range(len(self))]
         decoded = spelling.decoded
-        return [decoded(t, k, spelled) for t, k in zip(self.texts, self.types, strict=True)]
+        return [decoded(t, k, scheme) for t, k in zip(self.texts, self.types, strict=True)]
 
-    # ---- use and keep ----
+    # ---- use and save ----
 
     def gguf(self) -> bytes:
         """The bytes of a GGUF file with this vocabulary and no tensors.
 
         Raises:
-            VocabError: a GGUF file can't hold it, or llama.cpp can't load that.
+            VocabError: a GGUF file can't contain it, or llama.cpp couldn't load the file.
         """
         return gguf_bytes(self)
 
     def tokenizer(self) -> Tokenizer:
-        """A tokenizer with this vocabulary: what loading its GGUF file gives."""
+        """A tokenizer with this vocabulary, as if loaded from its GGUF file."""
         return tokenizer_of(self)
 
     def save(
         self, path: str | os.PathLike[str], *, inexact: bool = False, force: bool = False
     ) -> None:
-        """Write a file of the kind that its name says, whole or not at all.
+        """Write the vocabulary to a file, completely or not at all.
 
-        A file of the same kind is replaced and keeps its mode. Symbolic links are followed, and
-        devices and FIFOs are written to.
+        The file extension selects the format. A file of the same format is replaced and keeps
+        its mode. Symbolic links are followed, and devices and FIFOs are written to.
 
         Args:
             path: ``*.gguf``: a GGUF file without tensors, for ``ggtok.load`` and llama.cpp.
                 ``*.json``: Hugging Face's tokenizer.json. ``*.tiktoken``: tiktoken's ranks.
-                ``*.model``: a SentencePiece model. The last three are refused where the other
-                library couldn't give llama.cpp's ids.
-            inexact: Also write a file in which the ids of some texts differ from llama.cpp's, or
-                from the source's for no known reason (``report.unexplained``), with a warning
-                that says of which. In tokenizer.json, expressions are the published
-                ones where those differ for characters newer than Unicode 15.1 only.
-            force: Also write over a file of another kind, but never over one of `inputs`.
+                ``*.model``: a SentencePiece model. The last three are refused if the other
+                library couldn't produce llama.cpp's ids.
+            inexact: also write a file with which the ids of some texts differ from llama.cpp's,
+                or from the source's for no known reason (``report.unexplained``). A warning
+                describes these texts. In tokenizer.json, this uses the published expressions if
+                they differ only for characters newer than Unicode 15.1.
+            force: also replace a file of another format, but never one of `inputs`.
 
         Raises:
-            VocabError: files of that kind can't hold this vocabulary faithfully.
-            InvalidValueError: the name says no kind; the file is one of `inputs`, or of another
-                kind.
+            VocabError: the format can't represent this vocabulary faithfully.
+            InvalidValueError: the extension is unknown, or the file is one of `inputs` or has
+                another format.
             FileError: the file can't be written.
         """
         write(self, path, inexact=truth(inexact, "inexact"), force=truth(force, "force"))
 
-    # ---- smaller ----
+    # ---- smaller vocabularies ----
 
     def smaller(self, n: int) -> Vocabulary:
         """The vocabulary of n tokens that the same training would have made.
 
-        Merges come in order, so those of a smaller vocabulary are a prefix. Special tokens, the
-        alphabet and byte tokens stay.
+        Merges are in the order of training, so those of a smaller vocabulary are a prefix. Special
+        tokens, the alphabet and byte tokens are kept.
 
         Raises:
-            InvalidValueError: n is more than there are tokens, or less than what stays.
-            VocabError: its tokens weren't made by merges one after the other.
+            InvalidValueError: n is greater than the number of tokens, or less than the number of
+                tokens that are kept.
+            VocabError: the tokens weren't trained one after the other.
         """
         if isinstance(n, bool) or not isinstance(n, int):
             raise InvalidTypeError(f"n must be int, not {type(n).__name__}")
@@ -124,21 +125,21 @@ class Vocabulary(Contents):
             return self._fewer_merges(n)
         if self.model == "llama" and self.scores is not None:
             return self._fewer_pieces(n)
-        raise VocabError(f"a vocabulary of model '{self.model}' has no smaller one inside")
+        raise VocabError(f"a vocabulary of model '{self.model}' can't be made smaller")
 
     def _fewer_merges(self, n: int) -> Vocabulary:
         assert self.merge_texts is not None
         ids = {text: id for id, text in enumerate(self.texts)}
         made: list[int] = []  # ids in the order of the merges that make them
-        after: list[int] = []  # how many merges there are then
+        after: list[int] = []  # the number of merges up to and including that one
         seen: set[int] = set()
         special = (spelling.CONTROL, spelling.USER_DEFINED, spelling.UNKNOWN)
         for i, (left, right) in enumerate(self.merge_texts):
             id = ids.get(left + right)
             if id is None:
                 raise VocabError(
-                    f"merge {i} makes {left + right!r}, which is no token: the vocabulary's merges "
-                    "were not trained one after the other"
+                    f"merge {i} makes {left + right!r}, which is not a token: the merges of this "
+                    "vocabulary were not trained one after the other"
                 )
             if id not in seen and self.types[id] not in special:
                 seen.add(id)
@@ -162,18 +163,18 @@ class Vocabulary(Contents):
         smaller = self._without(set(made[n - fixed :]))
         if [scores[id] for id in normal] != [-float(i) for i in range(len(normal))]:
             return smaller
-        # SentencePiece's: scores count down from 0, through the alphabet at the end.
+        # In SentencePiece's models, scores count down from 0, with the alphabet at the end.
         counted = iter(range(len(normal)))
-        again = [
+        renumbered = [
             -float(next(counted)) if type == spelling.NORMAL else score
             for type, score in zip(smaller.types, smaller.scores or (), strict=True)
         ]
-        return replace(smaller, scores=again)
+        return replace(smaller, scores=renumbered)
 
     def _check_size(self, n: int, fixed: int) -> None:
         if n < fixed:
             raise InvalidValueError(
-                f"n is {n}: special tokens, byte tokens and alphabet alone are {fixed}"
+                f"n is {n}, but special tokens, byte tokens and alphabet alone are {fixed} tokens"
             )
 
     def _without(

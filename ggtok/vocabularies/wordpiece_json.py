@@ -1,29 +1,30 @@
-"""llama.cpp's WPM as tokenizer.json writes it: the same words, with the same U+2581 before each.
+"""llama.cpp's WPM in the form of tokenizer.json: the same words, each with U+2581 before it.
 
-tokenizers' own BertNormalizer strips accents and lower-cases by other rules. Here a charsmap has
-what each character becomes, expressions have which ones are dropped, are white space or stand
-alone, and the vocabulary's texts are those of the GGUF file, without a prefix inside words.
+The BertNormalizer of tokenizers strips accents and lower-cases by other rules. So this uses a
+charsmap for the replacements of characters, and expressions for characters that are dropped, are
+white space, or are words by themselves. The texts of tokens are those of the GGUF file, without a
+prefix inside words.
 """
 
 from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from ggtok.explain.wpm import is_dropped, stands_alone
 from ggtok.native.characters import first_of_nfd, is_white_space, lower
-from ggtok.vocabularies.charsmap import charsmap
 
 Json = dict[str, Any]
-UNLIMITED = 1 << 30  # characters of a word
+UNLIMITED = 1 << 30  # the limit on characters of a word, never reached
 _MARK = "\u2581"
-_APART = "\x01"  # a character that is dropped
+_SEPARATOR = "\x01"  # a character that is dropped later
 _ASCII = r"[\x{0}-\x{7F}]"
 _OTHER = r"[^\x{0}-\x{7F}]"
-# But surrogates, and planes 4 to 13, which have no characters.
+# All except surrogates, and planes 4 to 13, which have no characters.
 _CODE_POINTS = (range(0xD800), range(0xE000, 0x40000), range(0xE0000, 0x110000))
 
 
@@ -44,13 +45,13 @@ def wordpiece_steps(strip_accents: bool, lowercase: bool) -> Json:
             made = lower(made)
         if made != c:
             becomes[chr(c)] = chr(made)
-    # tokenizers 0.23 loses count where something is inserted at a text's beginning.
+    # A workaround: tokenizers 0.23 miscounts if text is inserted at the beginning.
     steps: list[Json] = [{"type": "Prepend", "prepend": " "}]
     if becomes:
-        # It asks a charsmap for a letter and its accents at once, and takes what it has for the
-        # letter alone as the end of all: so that none gets lost, each stands apart.
+        # tokenizers looks up a letter together with its accents, and uses a match of the letter
+        # alone for all of them, which loses the accents. So separate the characters first.
         steps += [
-            _replace_regex(f"(?<={_OTHER})(?={_ASCII})|(?={_OTHER})", _APART),
+            _replace_regex(f"(?<={_OTHER})(?={_ASCII})|(?={_OTHER})", _SEPARATOR),
             {
                 "type": "Precompiled",
                 "precompiled_charsmap": base64.b64encode(charsmap(becomes)).decode(),
@@ -79,7 +80,7 @@ def _replace_regex(expression: str, content: str) -> Json:
     return replace({"Regex": expression}, content)
 
 
-# U+2581 is a space, and spaces before punctuation go.
+# Replaces U+2581 by a space, and removes spaces before punctuation.
 _DECODERS = [
     replace({"String": _MARK}, " "),
     {"type": "Fuse"},
@@ -90,7 +91,55 @@ _DECODERS = [
 
 
 def _ranges(code_points: Iterable[int]) -> str:
-    """What stands between the brackets of a set."""
+    """The ranges of code points for a set, without the brackets."""
     runs = itertools.groupby(enumerate(code_points), lambda pair: pair[1] - pair[0])
     ends = ([pair[1] for pair in run] for _, run in runs)
     return "".join(rf"\x{{{run[0]:X}}}-\x{{{run[-1]:X}}}" for run in ends)
+
+
+# ---- charsmaps ----
+
+# SentencePiece's format for the replacements of characters: a double array over the bytes of UTF-8
+# (Darts-clone's format), then the replacement texts, each with a final zero byte. Each node of the
+# trie has a base: its child for byte b is at base ^ b, and the value of a character that ends at
+# the node is at the base itself. A unit stores its label and its base (XORed with its position).
+
+_IS_VALUE = 1 << 31
+_HAS_VALUE = 1 << 8
+_BASE = 10  # bits that a base is shifted by
+# The root's base, and the first base of the other nodes. Below those there are only the 64
+# continuation bytes, so their bases are 64 apart.
+_ROOT, _OTHERS, _ROW = 256, 512, 64
+
+
+def charsmap(becomes: Mapping[str, str]) -> bytes:
+    """The bytes of a charsmap. Each key is a character other than U+0000."""
+    texts = bytearray()
+    place: dict[str, int] = {}
+    for text in becomes.values():
+        if text not in place:
+            place[text] = len(texts)
+            texts += text.encode() + b"\0"
+    units = _double_array({character.encode(): place[text] for character, text in becomes.items()})
+    trie = struct.pack(f"<{len(units)}I", *units)
+    return struct.pack("<I", len(trie)) + trie + bytes(texts)
+
+
+def _double_array(values: Mapping[bytes, int]) -> list[int]:
+    """The units of the double array. No key is a prefix of another."""
+    inner = sorted({key[:i] for key in values for i in range(1, len(key))})
+    base = {node: _OTHERS + _ROW * i for i, node in enumerate(inner)} | {b"": _ROOT}
+    at = {node: base[node[:-1]] ^ node[-1] for node in (*inner, *values)}
+    # Nodes must have different bases, or they would share their children.
+    taken = {*at.values(), *base.values()}
+    free = (place for place in itertools.count(_OTHERS) if place not in taken)
+    base |= {key: next(free) for key in values}
+    last = max([*at.values(), *base.values()])
+    units = [0] * ((last | 0xFF) + 1)  # readers access base ^ byte for any byte
+    units[0] = _ROOT << _BASE
+    for node, place in at.items():
+        units[place] = (place ^ base[node]) << _BASE | node[-1]
+    for key, value in values.items():
+        units[at[key]] |= _HAS_VALUE
+        units[base[key]] = _IS_VALUE | value
+    return units

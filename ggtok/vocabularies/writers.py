@@ -1,4 +1,4 @@
-"""Files that a vocabulary can be written to: one row for each kind."""
+"""Writes vocabularies to files: one row for each format."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Writer(NamedTuple):
 
 
 GGUF = Kind("a GGUF file", lambda head: head.startswith(b"GGUF"))
-# What a tokenizer.json of the tokenizers library begins with, a tiktoken file's line, and a
-# SentencePiece model's first piece.
+# The beginning of a tokenizer.json of the tokenizers library, of a tiktoken file, and of a
+# SentencePiece model.
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*"[^"]*"\s*,\s*"truncation"\s*:')
 _RANK = re.compile(rb"[A-Za-z0-9+/]+=* [0-9]+\r?\n")
 _PIECE = re.compile(rb"\n[\x02-\xff][\x01-\x7f]?\n", re.DOTALL)
 
-# By the end of a file's name.
+# By file extension.
 WRITERS = {
     ".gguf": Writer(_gguf, GGUF),
     ".json": Writer(_tokenizer_json, Kind("a tokenizer.json", _JSON.match)),
@@ -60,7 +60,7 @@ WRITERS = {
 
 
 def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool) -> Writer:
-    """What writes the file that `path` names; refuses what :func:`write` would refuse of it."""
+    """The writer for `path`. Raises in advance the errors of :func:`write` about the path."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be str or a path, not {type(path).__name__}")
     name = os.fsdecode(os.fspath(path))
@@ -68,7 +68,7 @@ def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool)
     if writer is None:
         kinds = ", ".join(WRITERS)
         raise InvalidValueError(
-            f"{name}: the name must end in one of {kinds}, to say what to write"
+            f"{name}: the file extension must be one of {kinds}, which selects the format"
         )
     writing.check(name, writer.kind, inputs=inputs, force=force)
     return writer
@@ -77,15 +77,15 @@ def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool)
 def write(
     vocabulary: Contents, path: str | os.PathLike[str], *, inexact: bool, force: bool
 ) -> None:
-    """Writes the file that `path` names."""
+    """Writes a vocabulary to a file."""
     writer = checked(path, vocabulary.inputs, force=force)
     differs = Differs(inexact)
     if isinstance(vocabulary.report, ConversionReport) and vocabulary.report.unexplained:
         differs(vocabulary.report.unexplained_reason)
     data = writer.make(vocabulary, differs)
     if differs.reasons and not inexact:
-        why = "; ".join(differs.reasons)
-        raise VocabError(f"{why}; inexact=True writes the file all the same")
+        reasons = "; ".join(differs.reasons)
+        raise VocabError(f"{reasons}; inexact=True writes the file all the same")
     for reason in differs.reasons:
         warnings.warn(reason, VocabWarning, stacklevel=3)
     name = os.fsdecode(os.fspath(path))

@@ -69,8 +69,8 @@ def test_what_can_not_be_used() -> None:
     pytest.importorskip("llguidance")
     assert masks.usable(adapters.llguidance_tokenizer) == sorted({*fixture_names()} - {*NOT_EXACT})
     for name, reason in (
-        ("wpm", r"this WPM vocabulary: .*b'a' becomes tokens of b' a'; xgrammar and Outlines"),
-        ("ugm", r"this UGM vocabulary: .*b'a' becomes tokens of b' a'"),
+        ("wpm", r"this WPM vocabulary: .*b'a' encodes to tokens of b' a'; xgrammar and Outlines"),
+        ("ugm", r"this UGM vocabulary: .*b'a' encodes to tokens of b' a'"),
         ("bpe-ambiguous", "spell only with the control token 1"),
     ):
         with pytest.raises(ggtok.VocabError, match=reason):
@@ -87,7 +87,7 @@ def test_nothing_ends_generation(adapter: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("adapter", ALL)
 def test_arguments(adapter: Callable[..., Any]) -> None:
     tok = ggtok.load(fixture("bpe-llama3"))
-    with pytest.raises(ggtok.TokenIdError, match="also_special has 680, but ids are from 0 to 679"):
+    with pytest.raises(ggtok.TokenIdError, match="also_special has 680, but ids are 0 to 679"):
         adapter(tok, also_special=[1, 680])
     with pytest.raises(ggtok.InvalidTypeError, match="also_special must be an integer, not str"):
         adapter(tok, also_special=["<think>"])

@@ -190,7 +190,7 @@ def test_continuing() -> None:
         ({"enable_thinkin": True}, "did you mean enable_thinking"),
         ({"xyzzy": 1}, r"nor a variable of the chat template \(chat_template_kwargs"),
         ({"chat_template": "x"}, "with template="),
-        ({"tokenize": True}, "encode_chat gives ids"),
+        ({"tokenize": True}, "encode_chat returns ids"),
         ({"return_assistant_tokens_mask": True}, "return_assistant_mask=True"),
         ({"padding": True}, "without padding"),
     ],
@@ -383,10 +383,10 @@ def test_masks_within_text() -> None:
     )
     assert masked(tok, [user("Hello there, all of you")]) == b"Hello there, all of you"
     tok = templated("wpm", default="a{% generation %}{{ messages[0].content }}{% endgeneration %}b")
-    with pytest.raises(ggtok.InvalidValueError, match="tokens don't spell out the text"):
+    with pytest.raises(ggtok.InvalidValueError, match="tokens don't spell the text"):
         masked(tok, [user("Hello there")])
 
 
 def test_cut_characters() -> None:
-    with pytest.raises(ggtok.TemplateError, match="cuts a character in two"):
+    with pytest.raises(ggtok.TemplateError, match="splits a character"):
         templated(default="{{ messages[0].content[:1] }}").apply_chat_template([user("é")])

@@ -51,13 +51,13 @@ LIKES = ["llama.cpp", "transformers"]
         (
             {"messages": [{"role": "user", "content": [{"image": b""}]}]},
             ggtok.InvalidTypeError,
-            "messages[0]['content'][0]['image']: chats hold str",
+            "messages[0]['content'][0]['image']: must be str",
         ),
         ({"messages": [{1: 2}]}, ggtok.InvalidTypeError, "messages[0]: a key is int, not str"),
         ({"tools": [print]}, ggtok.InvalidTypeError, "get_json_schema"),
         ({"tools": {"a": 1}}, ggtok.InvalidTypeError, "tools must be a list of JSON schemas"),
         ({"like": "vllm"}, ggtok.InvalidValueError, "like must be 'llama.cpp' or 'transformers'"),
-        ({"x": object(), "template": "{{ x }}"}, ggtok.InvalidTypeError, "x: chats hold str"),
+        ({"x": object(), "template": "{{ x }}"}, ggtok.InvalidTypeError, "x: must be str"),
         ({"template": 3}, ggtok.InvalidTypeError, "template must be str"),
         (
             {"template": "rag"},

@@ -86,7 +86,9 @@ def test_messages(kimi: Tokenizer) -> None:
         assert show(kimi, fields, [message]) == f"Hm|Hm|{n}"
     with pytest.raises(ggtok.InvalidTypeError, match=r"messages\[0\] must be a mapping, not str"):
         show(kimi, fields, ["Hi"])
-    with pytest.raises(ggtok.InvalidTypeError, match=r"messages\[0\]\['x'\]: chats hold"):
+    with pytest.raises(
+        ggtok.InvalidTypeError, match=r"messages\[0\]\['x'\]: must be str, a number,"
+    ):
         show(kimi, fields, [{"x": b""}])
     for tool, says_ in (("x", "not str"), (print, "transformers.utils.get_json_schema makes one")):
         with pytest.raises(ggtok.InvalidTypeError, match=rf"tools\[1\] must be .*{says_}"):

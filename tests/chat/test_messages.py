@@ -297,7 +297,7 @@ def test_schemas(fields: dict[str, Any], schema: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "goes_on", "generation"),
+    ("fields", "continues", "generation"),
     [
         ({}, "", True),
         ({"add_generation_prompt": None}, "", True),
@@ -325,14 +325,14 @@ def test_schemas(fields: dict[str, Any], schema: object) -> None:
         ({"continue_final_message": None}, "", True),
     ],
 )
-def test_where_the_answer_begins(fields: dict[str, Any], goes_on: str, generation: bool) -> None:
+def test_where_the_answer_begins(fields: dict[str, Any], continues: str, generation: bool) -> None:
     found = read(**fields)
-    assert (found.goes_on, found.add_generation_prompt) == (goes_on, generation)
+    assert (found.continues, found.add_generation_prompt) == (continues, generation)
 
 
 def test_without_prefilling() -> None:
     found = request.read({"messages": [*ANSWERED, ANSWERED[1]]}, prefill=False)
-    assert (found.goes_on, found.add_generation_prompt) == ("", True)
+    assert (found.continues, found.add_generation_prompt) == ("", True)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ TOOL = {"type": "function", "function": {"name": "f"}}
         ({"continue_final_message": True}, "pass add_generation_prompt=False"),
         ({"continue_final_message": "x"}, "continue_final_message must be True, False"),
         ({"continue_final_message": 1}, "continue_final_message must be True, False"),
-        ({"messages": [*ANSWERED, ANSWERED[1]]}, "the last two are both the assistant's"),
+        ({"messages": [*ANSWERED, ANSWERED[1]]}, "the last two are both from the assistant"),
         (
             {"messages": [says("assistant", "", tool_calls=[call("1", "f", {})])]},
             "the last one calls tools",

@@ -126,7 +126,7 @@ def test_calls_that_look_like_json_must_be(call: str, servers: Servers, tok: Tok
         return
     with pytest.raises(ServerError, match="didn't start"):
         servers.start(template)
-    with pytest.raises(ggtok.TemplateError, match="doesn't start with this chat template, whose"):
+    with pytest.raises(ggtok.TemplateError, match="doesn't start with this chat template, because"):
         tok.apply_chat_template([user()], template=template)
 
 

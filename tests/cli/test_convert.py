@@ -96,7 +96,7 @@ def test_inexact(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> N
         (["convert"], "give one source"),
         (["convert", "x"], "nothing to do: give -o FILE or --check"),
         (["convert", "missing", "-o", "x.gguf"], "no such file or folder"),
-        (["convert", "x.tiktoken", "-o", "x.gguf"], "isn't known: --pre NAME names the"),
+        (["convert", "x.tiktoken", "-o", "x.gguf"], "isn't known: --pre NAME sets the"),
         (["convert", "x.tiktoken", "--pre", "y", "-o", "x.gguf"], "error: --pre: no pre-token"),
         (["convert", "x.tiktoken", "-o", "no/x.gguf"], "the folder no doesn't exist"),
         (["convert", "empty.txt", "-o", "x.gguf"], "empty.txt: there are no tokens"),

@@ -25,7 +25,9 @@ def test_nothing(run) -> None:
 
 def test_remarks_and_serious_findings(run, tmp_path: Path) -> None:
     result = run("doctor", BPE)
-    assert result.status == 0 and result.out.startswith(b"GGT404 remark: tokens that no context")
+    assert result.status == 0 and result.out.startswith(
+        b"GGT404 remark: tokens that were not found"
+    )
     gguf = GGUF.read(HEALTHY)
     gguf.set("tokenizer.ggml.pre", "to\x1b[31mmorrow\u202e")
     path = str(gguf.write(tmp_path / "m.gguf"))

@@ -19,10 +19,10 @@ EXPLAINED = """\
 BPE vocabulary (model gpt2, pre-tokenizer llama-bpe)
 added
       662  '<|begin_of_text|>'  added
-           BOS, since the vocabulary's add_bos is on
+           BOS, because the vocabulary's add_bos is on
 special token, bytes 0 to 10
       664  '<|eot_id|>'  special
-           a control token, found since parse_special is on
+           a control token, parsed because parse_special is on
 text, bytes 10 to 16: ' there'
   word ' there'
     rule of llama3: '[^\\r\\n\\p{L}\\p{N}]?\\p{L}+'

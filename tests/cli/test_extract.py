@@ -194,7 +194,9 @@ def test_the_source_is_refused(run, shards: list[Path], tmp_path: Path) -> None:
     for source, out in cases:
         result = run("extract", str(source), str(out))
         assert result.status == 2
-        assert result.errors == [f"ggtok: error: {out} is the source itself: give another name"], (
+        assert result.errors == [
+            f"ggtok: error: {out} is the source itself: choose another name"
+        ], (
             source,
             out,
         )

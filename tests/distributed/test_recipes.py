@@ -135,7 +135,7 @@ def test_recipes(source: Path, tmp_path: Path, encode: Any, kind: Any, ship: str
     out = tmp_path / "out"
     summary = encode(kind(source), ggtok.load(cases.MODEL), out, ship=ship)
     cases.check(out, summary, texts)
-    with pytest.raises(ggtok.InvalidValueError, match="holds a finished job"):
+    with pytest.raises(ggtok.InvalidValueError, match="contains a finished job"):
         encode(kind(source), ggtok.load(cases.MODEL), out)
 
 

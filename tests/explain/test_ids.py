@@ -131,7 +131,7 @@ def test_what_plamo_and_ugm_cut_and_drop(load_fixture: Load, name: str) -> None:
 
 
 def test_types_that_a_file_lacks(tmp_path: Path) -> None:
-    """All tokens are NORMAL then, and a tag that is no token is plain text."""
+    """All tokens are NORMAL then, and a tag that is not a token is plain text."""
     for name in "ugm", "bpe-hybriddna":
         gguf = GGUF.read(fixture(name))
         del gguf.raw[b"tokenizer.ggml.token_type"]

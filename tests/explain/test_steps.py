@@ -129,12 +129,12 @@ def test_white_space_that_special_tokens_take(tmp_path: Path) -> None:
     tok = ggtok.load(gguf.write(tmp_path / "strip.gguf"))
     found = tok.explain("a \n<mask> b", add_special=False, parse_special=True)
     assert [(f.begin, f.end) for f in found.fragments] == [(0, 1), (1, 9), (9, 11)]
-    assert "LSTRIP: it takes 2 bytes" in found.fragments[1].notes[0]
+    assert "LSTRIP: it strips 2 bytes" in found.fragments[1].notes[0]
 
 
 def test_notes(load_fixture: Load) -> None:
     (fragment,) = load_fixture("bpe-gpt2").explain(b"a\xff", add_special=False).fragments
-    assert fragment.notes == ["1 of its bytes are no UTF-8: each becomes U+FFFD"]
+    assert fragment.notes == ["1 of its bytes aren't UTF-8: each becomes U+FFFD"]
     assert (fragment.text, fragment.normalized) == ("a\udcff", "a\ufffd")
     assert load_fixture("bpe-gpt2").explain("").fragments == []
 
@@ -169,7 +169,7 @@ def test_a_file_that_is_gone_or_another(tmp_path: Path) -> None:
     gguf = GGUF.read(path)
     gguf.set("tokenizer.ggml.merges", gguf.array("tokenizer.ggml.merges")[::-1])
     gguf.write(path)
-    with pytest.raises(ggtok.VocabError, match="the steps don't end in encode's ids"):
+    with pytest.raises(ggtok.VocabError, match="the explained ids differ from those of encode"):
         late.explain("the kettle is on the table")
     path.write_bytes(b"GGUF")
     with pytest.raises(ggtok.VocabError, match=r"model\.gguf was changed since it was loaded"):

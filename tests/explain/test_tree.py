@@ -88,7 +88,7 @@ def test_notes(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
     tree = tok.merge_tree(664)
     assert "a control token" in tree.notes[0] and tree.whole_word and not tree.reached
-    assert "the pre-tokenizer cuts it: '<|' | 'eot' | '_id' | '|>'" in tree.notes[1]
+    assert "it is split by the pre-tokenizer: '<|' | 'eot' | '_id' | '|>'" in tree.notes[1]
     spm = load_fixture("spm")
     assert "the unknown token" in spm.merge_tree(0).notes
     assert "a byte token" in spm.merge_tree(10).notes[0]

@@ -257,14 +257,14 @@ def test_an_interrupt_ends_merging(
     counts = ggtok.count_words("".join(f"{i * 7919:x} " for i in range(100_000)), pre="gpt-2")
     asked = []
 
-    def ask(asker: native._Asker, progress: Any) -> bool:
+    def ask(asker: native._ProgressCaller, progress: Any) -> bool:
         asked.append(progress.n_merges)
         if len(asked) == 2:
             signal.raise_signal(signal.SIGINT)
         return call(asker, progress)
 
-    call = native._Asker.__call__
-    monkeypatch.setattr(native._Asker, "__call__", ask)
+    call = native._ProgressCaller.__call__
+    monkeypatch.setattr(native._ProgressCaller, "__call__", ask)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -276,7 +276,7 @@ def test_an_interrupt_ends_merging(
 
 def test_an_exception_before_the_first_line() -> None:
     """Where a signal comes when Python enters the callback."""
-    asker = native._Asker(None)
+    asker = native._ProgressCaller(None)
     handle = native.ffi.new_handle(asker)
     error = KeyboardInterrupt()
     frame = SimpleNamespace(f_locals={"user": handle})
@@ -386,7 +386,7 @@ def test_merged_from_many() -> None:
     parts = [ggtok.count_words(PROSE[i::3]) for i in range(3)]
     parts[0].merge(*parts[1:])
     assert list(parts[0].items()) == list(whole.items())
-    with pytest.raises(ggtok.InvalidValueError, match="differ in how words are cut"):
+    with pytest.raises(ggtok.InvalidValueError, match="differ in how words are split"):
         whole.merge(ggtok.count_words("a", pre="gpt-2"))
     with pytest.raises(ggtok.InvalidTypeError, match="must be WordCounts, not str"):
         whole.merge("a")  # type: ignore[arg-type]
@@ -397,7 +397,7 @@ def test_trained_from_other_counts() -> None:
     assert ggtok.train(counts, 300).pre == "gpt-2"
     assert ggtok.train(counts, 300, pre="gpt-2").pre == "gpt-2"
     for options in ({"pre": "qwen2"}, {"model": "spm"}, {"pre_patterns": ["x"]}):
-        with pytest.raises(ggtok.InvalidValueError, match="were cut in another way"):
+        with pytest.raises(ggtok.InvalidValueError, match="were split in another way"):
             ggtok.train(counts, 300, **options)  # type: ignore[arg-type]
 
 
@@ -414,7 +414,7 @@ ONE = (1).to_bytes(8, "little")
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "another kind of file"),
+        (b"", "it has another format"),
         (b"ggtok word counts 1\n", "subsection not found"),
         (b"ggtok word counts 1\n[]\n", "list indices"),
         (b"ggtok word counts 1\n{}\n", "words"),

@@ -107,7 +107,7 @@ def test_vocab_txt_that_has_a_text_twice(tmp_path: Path) -> None:
     [
         (BERT, "EsmTokenizer", r"vocab\.txt: tokenizer_class 'EsmTokenizer' isn't supported"),
         (BERT, "BertJapaneseTokenizer", "'BertJapaneseTokenizer' isn't supported"),
-        (["a", "b"], "BertTokenizer", r"vocab\.txt: '\[UNK\]' is no token, so this isn't"),
+        (["a", "b"], "BertTokenizer", r"vocab\.txt: '\[UNK\]' is not a token, so this isn't"),
         ([], "BertTokenizer", r"vocab\.txt: "),
     ],
 )

@@ -29,14 +29,17 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
     [
         ({"vocab_size": 0}, "vocab_size must be from 1 to"),
         ({"vocab_size": 2**30}, "vocab_size must be from 1 to"),
-        ({"vocab_size": 256}, "vocab_size is 256: special tokens and alphabet alone are 257"),
+        (
+            {"vocab_size": 256},
+            "vocab_size is 256, but special tokens and alphabet alone are 257 tokens",
+        ),
         ({"vocab_size": 300, "model": "spm"}, "alphabet alone are"),
         ({"model": "wpm"}, "model must be 'bpe' or 'spm', not 'wpm'"),
         ({"pre": "gpt-2\0"}, "NUL"),
         ({"pre": "whitespace"}, "drops white space"),
         ({"rule": "sentencepiece"}, "rule must be 'huggingface' or 'bytes' for model 'bpe'"),
         ({"rule": "bytes", "model": "spm"}, "rule must be 'sentencepiece' for model 'spm'"),
-        ({"special_tokens": ["a", "b", "a"]}, r"special_tokens\[2\] is there twice: 'a'"),
+        ({"special_tokens": ["a", "b", "a"]}, r"special_tokens\[2\] is a duplicate: 'a'"),
         ({"special_tokens": [""]}, r"special_tokens\[0\] must be a text of 1 to 1024 bytes"),
         ({"special_tokens": ["x" * 1025]}, "1 to 1024 bytes"),
         ({"special_tokens": ["\0"]}, "without NUL"),
@@ -60,11 +63,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         ({"sources": ""}, "there is no text to train on"),
         ({"sources": []}, "there is no text to train on"),
         ({"sources": "", "model": "spm"}, "there is no text to train on"),
-        ({"model": "spm", "special_tokens": ["<0x41>"]}, "'<0x41>' is spelled as a byte token"),
+        ({"model": "spm", "special_tokens": ["<0x41>"]}, "'<0x41>' has the form of a byte token"),
         # Before the corpus is read.
         (
             {"pre": "gemma4", "special_tokens": ["<0x41>"], "sources": ""},
-            "'<0x41>' is spelled as a byte token",
+            "'<0x41>' has the form of a byte token",
         ),
         full({"model": "ugm", "vocab_size": 5}, "sentencepiece: "),
     ],

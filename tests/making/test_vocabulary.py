@@ -134,7 +134,7 @@ def test_a_tokenizer_with_patterns() -> None:
     assert v.pre is None and v.pre_patterns == (r"\S+|\s+",)
     tok = v.tokenizer()
     assert tok.decode(tok.encode("ab aa")) == "ab aa"
-    with pytest.raises(ggtok.VocabError, match="can't hold pre_patterns"):
+    with pytest.raises(ggtok.VocabError, match="can't contain pre_patterns"):
         v.gguf()
 
 
@@ -174,11 +174,11 @@ def test_all_keys_are_written() -> None:
     [
         ({"texts": [b"a", b"b", b"a", b"<s>"]}, "tokens 0 and 2 have the same text"),
         ({"texts": [b"a", b"b", b"", b"<s>"]}, "token 2 is empty"),
-        ({"texts": [b"a", b"b", b"a\0", b"<s>"]}, "holds a NUL"),
+        ({"texts": [b"a", b"b", b"a\0", b"<s>"]}, "contains a NUL"),
         ({"merge_texts": [(b"a", b"b\0")]}, "merge 0 .* can't be written"),
         ({"merge_texts": [(b"a a", b"b")]}, "merge 0 .* can't be written"),
         ({"merge_texts": [(b"", b"b")]}, "merge 0 .* can't be written"),
-        ({"special_ids": {"bos": 4}}, "bos is token 4: there are 4"),
+        ({"special_ids": {"bos": 4}}, "bos is token 4, but there are only 4 tokens"),
         ({"keys": {"x": None}}, "the value of x is a NoneType"),
     ],
 )
@@ -188,9 +188,9 @@ def test_what_no_file_can_hold(fields: dict[str, object], message: str) -> None:
 
 
 def test_lists_of_different_lengths() -> None:
-    with pytest.raises(ggtok.InvalidValueError, match="differ in number"):
+    with pytest.raises(ggtok.InvalidValueError, match="equal numbers of texts"):
         vocabulary(types=[1])
-    with pytest.raises(ggtok.InvalidValueError, match="differ in number"):
+    with pytest.raises(ggtok.InvalidValueError, match="equal numbers of texts"):
         vocabulary(scores=[1.0])
 
 
@@ -213,7 +213,7 @@ def test_saving_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
     with pytest.raises(ggtok.FileError):
         vocabulary().save(tmp_path / "none" / "v.gguf")
-    with pytest.raises(ggtok.InvalidValueError, match=r"must end in one of .*\.gguf"):
+    with pytest.raises(ggtok.InvalidValueError, match=r"must be one of .*\.gguf"):
         vocabulary().save(tmp_path / "v.txt")
     with pytest.raises(ggtok.InvalidTypeError, match="path must be str"):
         vocabulary().save(3)  # type: ignore[arg-type]
@@ -261,13 +261,13 @@ def test_smaller_in_any_order_of_ids() -> None:
 def test_no_smaller_one() -> None:
     with pytest.raises(ggtok.InvalidValueError, match="has only 4 tokens"):
         vocabulary().smaller(5)
-    with pytest.raises(ggtok.InvalidValueError, match="alone are 3"):
+    with pytest.raises(ggtok.InvalidValueError, match="alone are 3 tokens"):
         vocabulary().smaller(2)
     with pytest.raises(ggtok.InvalidTypeError, match="n must be int"):
         vocabulary().smaller(True)
-    with pytest.raises(ggtok.VocabError, match="merge 0 makes b'ba', which is no token"):
+    with pytest.raises(ggtok.VocabError, match="merge 0 makes b'ba', which is not a token"):
         vocabulary(merge_texts=[(b"b", b"a")]).smaller(3)
-    with pytest.raises(ggtok.VocabError, match="'t5' has no smaller one"):
+    with pytest.raises(ggtok.VocabError, match="'t5' can't be made smaller"):
         vocabulary(model="t5", merge_texts=None).smaller(3)
 
 

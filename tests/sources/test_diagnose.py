@@ -44,7 +44,7 @@ ROWS: dict[str, tuple[bytes, str]] = {
     "PyTorch, older": (b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.ctorch", "a model file of PyTorch"),
     "GGML": (b"tjgg" + bytes(100), "but a GGML file, the format before GGUF"),
     "HTML": (b"\n<!DOCTYPE html><html>", "but a web page: .*/resolve/, not /blob/"),
-    "JSON": (b'{\n  "version": "1.0"}', "but JSON: give the GGUF file"),
+    "JSON": (b'{\n  "version": "1.0"}', "but JSON: pass the GGUF file"),
     "gzip": (gzip.compress(MODEL), "but a compressed file: decompress it"),
     "Zstandard": (b"\x28\xb5\x2f\xfd" + bytes(100), "but a compressed file"),
     "zeros": (bytes(5000), "but a file of zeros, .*download it again"),

@@ -464,7 +464,7 @@ LIES: dict[str, tuple[File, str]] = {
     ),
     "a size of 20 digits": (
         telling("Content-Length", "9" * 20, ranges=False),
-        "it has 9{20} bytes",
+        "wrong size: 9{20}",
     ),
     "a length of 20 digits": (telling("Content-Length", "9" * 20), "9{20} bytes as a range of"),
     "digits of another script": (

@@ -28,7 +28,7 @@ def spelling(tok: ggtok.Tokenizer, id: int) -> bytes:
     if tok.vocab_type == "RWKV":
         return tok.token_to_piece(id)
     text = tok.token_text(id)
-    data = bpe.unspelled(vocabulary_of(tok._loaded), text) if tok.vocab_type == "BPE" else text
+    data = bpe.from_stored(vocabulary_of(tok._loaded), text) if tok.vocab_type == "BPE" else text
     assert data is not None
     return data
 

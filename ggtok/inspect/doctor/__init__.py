@@ -1,4 +1,5 @@
-"""What is wrong or surprising in a file's tokenizer: :func:`ggtok.doctor`.
+"""Finds errors and oddities in a file's tokenizer: :func:`ggtok.doctor`.
 
-One module for each group of findings; :mod:`~ggtok.inspect.doctor.codes` has their table.
+Each module has the checks for one group of findings. :mod:`~ggtok.inspect.doctor.codes` has the
+table of findings.
 """

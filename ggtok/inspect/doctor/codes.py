@@ -1,4 +1,4 @@
-"""The table of findings. A code never changes its meaning."""
+"""The table of findings. Codes never change their meaning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SERIOUS, REMARK = "serious", "remark"
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of the table: how serious such findings are, what they mean, what to do."""
+    """A row of the table: the severity of a finding, its meaning, and advice."""
 
     severity: str
     title: str
@@ -23,181 +23,180 @@ KINDS = {
     "GGT001": Kind(
         SERIOUS,
         "the vocabulary can't be loaded",
-        "llama.cpp refuses the file, or stops where it is used.",
+        "llama.cpp refuses the file, or aborts when the vocabulary is used.",
         "Convert the model again with llama.cpp's current converter.",
     ),
     # ---- the pre-tokenizer ----
     "GGT101": Kind(
         SERIOUS,
-        "no pre-tokenizer is named",
-        "Text is cut into words by llama.cpp's default, not as the model was trained, so that ids "
-        "may differ from those that it knows.",
-        "Set tokenizer.ggml.pre to the name that gives the ids of the original tokenizer.",
+        "the file names no pre-tokenizer",
+        "llama.cpp splits text by its default, not as in the model's training, so ids may differ "
+        "from those of the training.",
+        "Set tokenizer.ggml.pre to the name that produces the ids of the original tokenizer.",
     ),
     "GGT102": Kind(
         REMARK,
         "the pre-tokenizer is 'default'",
-        "That is what llama.cpp uses where no name is known, and no model's own.",
+        "This is llama.cpp's fallback. No model was trained with it.",
         "Compare ids with the original tokenizer's, as 'ggtok diff MODEL tokenizer.json' does.",
     ),
     "GGT103": Kind(
         SERIOUS,
         "the pre-tokenizer is unknown",
-        "llama.cpp refuses the file. What follows was found with 'default' in its place.",
-        "Use a newer version, or set tokenizer.ggml.pre to a known name that gives the ids of the "
-        "original tokenizer.",
+        "llama.cpp refuses the file. The other findings are for the pre-tokenizer 'default'.",
+        "Use a newer version, or set tokenizer.ggml.pre to a known name that produces the ids of "
+        "the original tokenizer.",
     ),
     # ---- the chat template ----
     "GGT201": Kind(
         REMARK,
-        "BOS comes twice",
-        "The vocabulary adds BOS, and the chat template writes it. llama-server drops one of "
+        "BOS is added twice",
+        "The vocabulary adds BOS, and the chat template writes it, too. llama-server drops one of "
         "them; programs that render the template and then tokenize with add_special don't.",
         "Tokenize rendered chats with add_special=False.",
     ),
     "GGT202": Kind(
         REMARK,
-        "BOS is added, but the chat template has none",
-        "llama-server puts BOS before chats, since add_bos is on; transformers, which goes by the "
-        "template, doesn't.",
+        "BOS is added, but the chat template doesn't write it",
+        "llama-server puts BOS before chats, because add_bos is on; transformers, which follows "
+        "the template, doesn't.",
         "Set tokenizer.ggml.add_bos_token to what the model was trained with.",
     ),
     "GGT203": Kind(
         REMARK,
         "the chat template writes BOS, but it isn't added",
-        "Chats begin with BOS and plain text doesn't, since add_bos is off.",
+        "Chats begin with BOS, but plain text doesn't, because add_bos is off.",
         "Set tokenizer.ggml.add_bos_token to what the model was trained with.",
     ),
     "GGT204": Kind(
         SERIOUS,
-        "the template's end of turn doesn't end a generation",
-        "The token that the chat template writes after an answer is not in the EOG set: llama.cpp "
-        "goes on generating after it.",
+        "the template's end of turn doesn't end generation",
+        "The token that the chat template writes after an answer is not in the EOG set, so "
+        "llama.cpp continues to generate after it.",
         "Set tokenizer.ggml.eot_token_id (or eos_token_id) to that token.",
     ),
     "GGT205": Kind(
         SERIOUS,
-        "the template's end of turn is no token",
-        "What the chat template writes after an answer looks like a control token, but the "
-        "vocabulary lacks it: the model gets, and would have to write, plain text.",
-        "Convert the model again with its added tokens, or use the chat template that it was "
-        "trained with.",
+        "the template's end of turn isn't a token",
+        "The chat template writes a text after an answer that looks like a control token, but the "
+        "vocabulary has no such token, so the model sees plain text.",
+        "Convert the model again with its added tokens, or use the chat template of its training.",
     ),
     "GGT206": Kind(
         REMARK,
         "the chat template writes control tokens that the vocabulary lacks",
-        "They become plain text. Some models were trained so; for others the template, or the "
-        "vocabulary, is another model's.",
-        "Compare template and vocabulary with the original model's.",
+        "They become plain text. Some models were trained this way; otherwise the template or the "
+        "vocabulary belongs to another model.",
+        "Compare the template and the vocabulary with those of the original model.",
     ),
     "GGT207": Kind(
         SERIOUS,
         "the chat template can't be rendered",
         "llama-server refuses the template, or every chat.",
-        "Give another one (--chat-template-file), or correct tokenizer.chat_template.",
+        "Use another template (--chat-template-file), or correct tokenizer.chat_template.",
     ),
     # ---- types and special tokens ----
     "GGT301": Kind(
         REMARK,
         "llama.cpp overrides the types of tokens",
-        "Their texts are those of known special tokens, but their types in the file say "
-        "otherwise. Programs that go by the file parse and print them differently.",
-        "Nothing, with llama.cpp; else correct tokenizer.ggml.token_type.",
+        "Their texts are those of known special tokens, but the file has other types for them. "
+        "Programs that follow the file parse and print them differently.",
+        "Nothing, if you use llama.cpp; otherwise correct tokenizer.ggml.token_type.",
     ),
     "GGT302": Kind(
         SERIOUS,
-        "a special token's id is no token",
-        "llama.cpp uses its default for this type of vocabulary instead, if it has one.",
+        "a special token's id is outside the vocabulary",
+        "llama.cpp uses its default for this type of vocabulary instead, if there is one.",
         "Correct the key.",
     ),
     "GGT303": Kind(
         SERIOUS,
         "plain text ends a generation",
-        "The file names no EOS, and llama.cpp's default is an ordinary token here: generation ends "
+        "The file names no EOS, and llama.cpp's default is an ordinary token, so generation ends "
         "as soon as the model writes it.",
         "Set tokenizer.ggml.eos_token_id.",
     ),
     # ---- tokens ----
     "GGT401": Kind(
         SERIOUS,
-        "NORMAL tokens can't come about",
-        "Merging a token's own bytes gives others, so that no text has it: words are split "
-        "otherwise than the model was trained. This many are no accident: merges or scores are "
-        "missing, or in a wrong order.",
+        "NORMAL tokens are unreachable",
+        "Merging a token's own bytes results in other tokens, so no text has this token, and words "
+        "are split differently than in training. So many are no accident: merges or scores are "
+        "missing or in a wrong order.",
         "Convert the model again.",
     ),
     "GGT402": Kind(
         REMARK,
-        "a few NORMAL tokens can't come about",
-        "Merging a token's own bytes gives others, so that no text has it. At most one token in a "
-        "thousand: some published vocabularies have such tokens.",
-        "Nothing, if the original tokenizer doesn't give them either.",
+        "a few NORMAL tokens are unreachable",
+        "Merging a token's own bytes results in other tokens, so no text has this token. At most "
+        "one token in a thousand is: some published vocabularies have such tokens.",
+        "Nothing, if the original tokenizer doesn't produce them, either.",
     ),
     "GGT403": Kind(
         REMARK,
-        "tags of type NORMAL can't come about",
-        "Tokens such as <unused0> or [PAD] that merges don't make: reserved ones, or special "
-        "tokens whose types were lost. Text, a chat template's too, doesn't become them.",
+        "tags of type NORMAL are unreachable",
+        "Tokens such as <unused0> or [PAD] that merges don't make: reserved tokens, or special "
+        "tokens whose types were lost. No text has them, not even a chat template's.",
         "If the model uses them, set their types to USER_DEFINED or CONTROL.",
     ),
     "GGT404": Kind(
         REMARK,
-        "tokens that no context gave",
-        "In every context tried, their text is cut or changed before tokens are looked for, or a "
-        "longer token takes it.",
-        "Nothing, if the original tokenizer doesn't give them either. In a BPE vocabulary, "
+        "tokens that were not found in any context",
+        "In every context tried, their text is split or normalized first, or is part of a longer "
+        "token.",
+        "Nothing, if the original tokenizer doesn't produce them, either. In a BPE vocabulary, "
         "thousands of them may mean a wrong tokenizer.ggml.pre.",
     ),
     "GGT405": Kind(
         REMARK,
         "tokens without text",
         "llama.cpp names them [EMPTY_<id>]; no text has them.",
-        "Nothing, if they only fill up the vocabulary.",
+        "Nothing, if they only pad the vocabulary.",
     ),
     "GGT406": Kind(
         SERIOUS,
         "tokens whose text is broken",
-        "Their text isn't UTF-8, or llama.cpp cuts it at a NUL: it stands for something else than "
-        "in the original vocabulary.",
+        "Their text isn't UTF-8, or llama.cpp cuts it at a NUL, so it differs from the original "
+        "vocabulary's.",
         "Convert the model again.",
     ),
     # ---- merges ----
     "GGT501": Kind(
         REMARK,
         "merges without two parts",
-        "llama.cpp splits a merge at a space, and these have none: they merge nothing.",
+        "llama.cpp splits a merge at a space. These have none, so they have no effect.",
         "Convert the model again.",
     ),
     "GGT502": Kind(
         REMARK,
         "merges that repeat earlier ones",
-        "The first of equal ones counts.",
-        "Nothing, if the first is where it belongs.",
+        "The first of equal merges counts.",
+        "Nothing, if the first is in the right place.",
     ),
     "GGT503": Kind(
         REMARK,
         "merges that can't apply",
-        "Nothing makes one of their parts, or merges of higher rank always come first.",
+        "No merge makes one of their parts, or merges with higher priority always apply first.",
         "Compare the merges with the original tokenizer's, as 'ggtok diff MODEL tokenizer.json' "
         "does.",
     ),
     "GGT504": Kind(
         SERIOUS,
-        "merges that make no token",
-        "Text that they merge falls back to bytes, or to nothing.",
+        "merges whose result isn't a token",
+        "Text that they merge falls back to bytes, or is lost.",
         "Convert the model again.",
     ),
     # ---- sizes ----
     "GGT601": Kind(
         SERIOUS,
-        "the embedding has another number of rows than there are tokens",
+        "the embedding's number of rows isn't the number of tokens",
         "llama.cpp refuses to load the weights.",
-        "Convert the model again, with a vocabulary filled up to the embedding's rows.",
+        "Convert the model again, with a vocabulary padded to the embedding's rows.",
     ),
     "GGT602": Kind(
         REMARK,
         "the key vocab_size isn't the number of tokens",
-        "llama.cpp goes by the tokens; other programs may go by the key.",
+        "llama.cpp uses the number of tokens; other programs may use the key.",
         "Correct the key.",
     ),
 }
@@ -205,17 +204,17 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or surprising in a file's tokenizer.
+    """An error or oddity in a file's tokenizer.
 
     Attributes:
-        code: stable: ``"GGT101"``...; docs/doctor.md has them all.
-        severity: ``"serious"``: ids, or where generations end, are probably not what the model
-            was trained with; ``"remark"``: good to know.
-        title: what was found, in general.
-        detail: what was found here.
-        means: what comes of it.
+        code: a stable code, such as ``"GGT101"``; docs/doctor.md lists all codes.
+        severity: ``"serious"``: the ids, or the ends of generations, probably differ from the
+            model's training; ``"remark"``: good to know.
+        title: a general description.
+        detail: the description of this case.
+        means: the consequences.
         advice: what to do about it.
-        ids: the tokens that it is about, ascending; empty if it is about none.
+        ids: the tokens concerned, ascending; may be empty.
     """
 
     code: str
@@ -227,7 +226,7 @@ class Finding:
     ids: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as a dict, ready for JSON."""
+        """The finding as a dict for JSON."""
         return {**asdict(self), "ids": list(self.ids)}
 
 

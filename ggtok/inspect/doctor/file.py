@@ -1,4 +1,4 @@
-"""A file as the checks see it: what it says, and what llama.cpp makes of that."""
+"""The file for the checks: its metadata, and its tokenizer as in llama.cpp."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ggtok.vocabularies.read import pair as parts_of
 from ggtok.vocabularies.spelling import CONTROL, NORMAL
 
 GGML = "tokenizer.ggml."
-TAG = re.compile(rb"\s*(<[^\n]+>|\[[^\n]+\])\s*")  # what a token looks like that isn't text
+TAG = re.compile(rb"\s*(<[^\n]+>|\[[^\n]+\])\s*")  # the usual form of special tokens
 _SHOWN = 5  # examples in a finding's text
 
 
 class File:
-    """A file's key/values, and its tokenizer.
+    """A file's key/value pairs, and its tokenizer.
 
     Attributes:
-        path: the file, if it is on this machine.
-        data: its metadata, and what follows it in what was given or fetched.
-        values: all of its key/values.
-        end: where the metadata ends.
-        tok: its tokenizer, with "default" in place of a pre-tokenizer that is unknown.
-        unknown_pre: the error that says so, or None.
+        path: the file, if it is local.
+        data: the metadata, and any bytes after it in the source.
+        values: all key/value pairs.
+        end: the end of the metadata in `data`.
+        tok: the tokenizer, with the pre-tokenizer "default" if the file's is unknown.
+        unknown_pre: the error for an unknown pre-tokenizer, or None.
     """
 
     def __init__(self, source: str | os.PathLike[str] | types.Buffer) -> None:
@@ -60,7 +60,7 @@ class File:
 
     @cached_property
     def texts(self) -> list[bytes]:
-        """The tokens' texts as llama.cpp has them."""
+        """The tokens' texts in llama.cpp."""
         return [self.tok.token_text(id) for id in range(self.tok.n_tokens)]
 
     @cached_property
@@ -80,7 +80,7 @@ class File:
 
     @cached_property
     def ranks(self) -> dict[tuple[str, str], int]:
-        """The merges by their parts, each a str of characters or of bytes that are none."""
+        """The ranks of merges by their parts, as decoded by :func:`characters`."""
         ranks: dict[tuple[str, str], int] = {}
         for rank, merge in enumerate(self.values.get(GGML + "merges") or ()):
             pair = parts_of(merge)
@@ -89,18 +89,18 @@ class File:
         return ranks
 
     def is_control(self, id: int) -> bool:
-        """Is it a control token, in the file or to llama.cpp?"""
+        """Whether it is a control token, in the file or in llama.cpp."""
         return self.types[id] == CONTROL or self.tok.is_control(id)
 
     def examples(self, ids: Iterable[int]) -> str:
-        """The first few tokens, for people."""
+        """The first few tokens, for a message."""
         ids = list(ids)
         first = ", ".join(f"{id} '{shown(self.pieces[id], 60)}'" for id in ids[:_SHOWN])
         return first + (", ..." if len(ids) > _SHOWN else "")
 
 
 def characters(text: bytes) -> str:
-    """A stored text; bytes that aren't UTF-8 as characters of their own."""
+    """A stored text as str, in which bytes that aren't UTF-8 are single characters."""
     return text.decode("utf-8", "surrogateescape")
 
 

@@ -1,8 +1,8 @@
-"""Merges: those that can't apply, and those that make no token.
+"""Finds merges that can't apply, and merges whose result is no token.
 
-A merge of A and B applies in some word if and only if it is the last one when AB is merged by
-itself. For while the merges of a word make AB, none of them crosses its ends, so those inside come
-in the same order as without the rest of the word.
+A merge of A and B applies in some word if and only if it is the last merge when AB is merged alone.
+Proof: while the merges of a word build AB, none of them crosses its ends. So the merges inside
+occur in the same order as without the rest of the word.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def _listed(merges: list[str]) -> str:
 def idle_merges(ranks: Ranks) -> dict[tuple[str, str], None]:
     """The merges that never apply.
 
-    Of lists that hold every way to split each token, as those that are made of tiktoken's ranks
-    and SentencePiece's scores do, most merges never apply. There only those are given of which
-    nothing makes a part.
+    Lists made from tiktoken's ranks or SentencePiece's scores have every split of each token, and
+    most of these never apply. For such lists, the result has only merges with a part that no merge
+    makes.
     """
     results = {left + right for left, right in ranks}
     if len(ranks) > 1.1 * len(results):
@@ -81,13 +81,14 @@ def _without_parts(ranks: Ranks) -> dict[tuple[str, str], None]:
 
 
 def _made(ranks: Ranks) -> tuple[dict[str, tuple[str, str]], bool]:
-    """The last merge of each text that merges make, and whether that is true.
+    """The last merge of each text that merges make, and whether the result is valid.
 
-    It is if each merge that applies comes after those that make its parts, as in lists that were
-    trained: then the merges of a word come in the order of their ranks. So the symbol left of the
-    boundary between A and B is one that makes up A's end until the merge that takes it up, and
-    likewise on the right. A merge across the boundary prevents that of A and B if it comes before
-    the merges that take up its symbols; of equal ranks, the leftmost comes first.
+    It is valid if each merge that applies comes after the merges that make its parts, as in
+    trained lists. Then the merges of a word occur in the order of their ranks. So the symbol left
+    of the boundary between A and B is a suffix of A, until a merge makes it a part of a longer
+    suffix; likewise on the right. A merge across the boundary prevents that of A and B if it
+    occurs before its symbols are merged into longer ones. Of equal ranks, the leftmost occurs
+    first.
     """
     made: dict[str, tuple[str, str]] = {}
     for parts in _by_length(ranks):

@@ -1,4 +1,4 @@
-"""The pre-tokenizer: none, 'default', or an unknown one, and what others would give."""
+"""Checks the pre-tokenizer: missing, 'default' or unknown; compares it with the known ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, File
 from ggtok.native import pre_names
 
-# Words, numbers, punctuation, white space and scripts that pre-tokenizers cut in different ways.
+# Words, numbers, punctuation, white space and scripts that pre-tokenizers split differently.
 PROBE = (
     "Hello, World! I'm sure they'LL pay $1234567.89 in 2024; see e-mail_x@y.org/a?b=1.\n\n"
     "\tdef f(x):\r\n        return x**2  # ok...   \n"
@@ -21,14 +21,14 @@ _LISTED = 8  # names
 
 
 def is_own(file: File) -> bool:
-    """Is the pre-tokenizer one that a model has of its own?"""
+    """Whether the pre-tokenizer is a model's own, not llama.cpp's default."""
     name = str(file.tok.pre) if file.unknown_pre is None else "default"
     return name != "default" or file.tok.model != "gpt2"
 
 
 def check(file: File) -> Iterator[Finding]:
     if file.tok.vocab_type != "BPE" or file.tok.model != "gpt2":
-        return  # others don't read the key, or only to tell models apart
+        return  # other models ignore the key, or use it for other purposes
     name = file.values.get(GGML + "pre")
     if file.unknown_pre is not None:
         yield finding("GGT103", f"it is '{shown(name or b'', 60)}'; {_others(file)}")
@@ -39,7 +39,7 @@ def check(file: File) -> Iterator[Finding]:
 
 
 def _others(file: File) -> str:
-    """Which names would give other ids."""
+    """A text about the names that would give other ids."""
     ours = file.tok.encode(PROBE, add_special=False)
     same: list[str] = []
     different: list[str] = []
@@ -48,7 +48,7 @@ def _others(file: File) -> str:
             continue
         try:
             theirs = file.load(pre=name).encode(PROBE, add_special=False)
-        except GGTokError:  # that name doesn't go with this vocabulary
+        except GGTokError:  # the name isn't valid for this vocabulary
             continue
         (same if theirs == ours else different).append(name)
     return (

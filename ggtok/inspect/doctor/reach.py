@@ -1,10 +1,10 @@
-"""Tokens that no text gives.
+"""Finds tokens that no text produces.
 
-First many texts are encoded: whatever comes out is reached. Of the tokens that are left, some are
-proved never to come about: merging a token's own bytes gives others. In a word that held the
-token, the merges inside it would come in the same order, since none of them crosses its ends; in
-a unigram vocabulary, the better path through its bytes would replace it. What is left then is
-only said not to have come in these texts.
+First, many texts are encoded; the tokens in the results are reached. Some of the others are proved
+to be unreachable, because merging a token's own bytes gives other tokens. (In a word that contained
+the token, the merges inside it would occur in the same order, because none of them crosses its
+ends. In a unigram vocabulary, the better path through its bytes would replace it.) The remaining
+tokens are reported as not found in these texts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ggtok.vocabularies.spelling import NORMAL, scheme
 
 # Bytes that UTF-8 never has. A byte-level vocabulary has tokens for all 256.
 _NEVER_IN_UTF8 = frozenset(bytes([b]) for b in (0xC0, 0xC1, *range(0xF5, 0x100)))
-_FEW = 1000  # one token in so many may be an oddity of the training
-_SURE = 1e-3  # a path of tokens is better if its score is by so much higher
+_FEW = 1000  # at most one of so many tokens may be an accident of training
+_SURE = 1e-3  # a path counts as better if its score is higher by more than this
 _SPECIAL = int(TokenAttr.CONTROL | TokenAttr.UNKNOWN | TokenAttr.UNUSED | TokenAttr.BYTE)
 
 
@@ -47,7 +47,7 @@ def check(file: File) -> Iterator[Finding]:
         yield finding(code, _counted(file, words, len(normal)), words)
     if tags:
         yield finding("GGT403", f"{number(len(tags), 'token')}: {file.examples(tags)}", tags)
-    if unseen and pre.is_own(file):  # else it says no more than that it isn't
+    if unseen and pre.is_own(file):  # with a wrong pre-tokenizer, this would mean nothing
         yield finding("GGT404", _counted(file, unseen, len(normal)), tuple(unseen))
 
 
@@ -56,13 +56,13 @@ def _counted(file: File, ids: Sequence[int], n: int) -> str:
 
 
 def is_broken(file: File, id: int) -> bool:
-    """Is the token's text not the one that was meant? (GGT405, GGT406)"""
+    """Whether the token's text is broken (GGT405, GGT406)."""
     stored = file.values[GGML + "tokens"][id]
     return not stored or stored != file.texts[id] or not is_utf8(stored)
 
 
 def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Of these NORMAL tokens, those that can't come about, and others that didn't."""
+    """Of these NORMAL tokens: those proved unreachable, and others that weren't produced."""
     seen = contexts.Seen(file.tok)
     seen.alone(file.pieces, ids)
     left = seen.left(ids)
@@ -72,18 +72,18 @@ def unreached(file: File, ids: Sequence[int]) -> tuple[list[int], list[int]]:
     seen.around(file.pieces, left)
     left = seen.left(left)
     seen.completed(file.pieces, left)
-    # A proof that a text refutes is none.
+    # Drop tokens that a later text has produced after all.
     return seen.left(impossible), seen.left(left)
 
 
 def _proof(file: File) -> Callable[[int], bool]:
-    """Tells whether it is proved that a token, which doesn't come about alone, never does."""
+    """A function that tests whether a token that isn't produced alone is proved unreachable."""
     tok = file.tok
     if tok.vocab_type == "SPM":
-        return _always  # its merges know no words: alone is as anywhere
+        return _always  # SPM has no words, so the context doesn't matter
     if tok.vocab_type == "UGM":
         return _Unigram(file).is_beaten
-    # With ignore_merges, a context may make a word of any token, and words aren't merged.
+    # With ignore_merges, any token may be a word in some context, and words aren't merged.
     by_merges = tok.vocab_type == "BPE" and not tok._native.flags()["ignore_merges"]
     if by_merges and scheme(tok.model, tok.pre) is not None:
         return _Merges(file).make_others
@@ -105,7 +105,7 @@ class _Merges:
         self._texts, self._ranks = file.texts, file.ranks
 
     def make_others(self, id: int) -> bool:
-        """Do they make other tokens of the token's characters?"""
+        """Whether merging the token's characters gives other tokens."""
         return len(merges_of(self._ranks, list(characters(self._texts[id])))[1]) > 1
 
 
@@ -122,7 +122,7 @@ class _Unigram:
         }
 
     def is_beaten(self, id: int) -> bool:
-        """Is there a better way through the token's bytes?"""
+        """Whether there is a better path through the token's bytes."""
         text = self._texts[id]
         best = [0.0] + [-inf] * len(text)
         for end in range(1, len(text) + 1):

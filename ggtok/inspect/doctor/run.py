@@ -1,4 +1,4 @@
-"""All checks of a file."""
+"""Runs all checks."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from itertools import chain
 
 from ggtok import _types as types
 from ggtok.errors import VocabError
-from ggtok.inspect.doctor import merges, pre, reach, sizes, special, template, tokens
+from ggtok.inspect.doctor import merges, pre, reach, template, tokens
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import File
 
-_CHECKS = pre, template, special, tokens, reach, merges, sizes
+_CHECKS = pre, template, tokens, reach, merges
 
 
 def doctor(source: str | os.PathLike[str] | types.Buffer) -> list[Finding]:
-    """What is wrong or surprising in a file's tokenizer, by code.
+    """Find errors and oddities in a file's tokenizer.
 
     Args:
-        source: a path, a model's name, or the bytes of a GGUF file, as of :func:`ggtok.load`.
-            Of a file that is elsewhere only the beginning is fetched.
+        source: a path, a model's name, or the bytes of a GGUF file, as for :func:`ggtok.load`.
+            Of a remote file, only the beginning is downloaded.
+
+    Returns:
+        The findings, sorted by code.
 
     Raises:
-        FileError, GGUFError: as of :func:`ggtok.load`.
-        InvalidTypeError: ``source`` is something else.
+        FileError, GGUFError: as for :func:`ggtok.load`.
+        InvalidTypeError: ``source`` has another type.
     """
     try:
         file = File(source)

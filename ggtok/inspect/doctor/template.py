@@ -1,4 +1,4 @@
-"""The chat template against the vocabulary: BOS, the end of a turn, control tokens."""
+"""Checks the chat template against the vocabulary: BOS, the end of turn, control tokens."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import File
 from ggtok.tokenizer import Tokenizer
 
-# What looks like a control token, whatever the vocabulary: <|im_end|>, DeepSeek's with
-# wide lines, <end_of_turn>.
+# Texts that look like control tokens: <|im_end|>, DeepSeek's with fullwidth lines, <end_of_turn>.
 _CONTROL = re.compile(
     r"<\|[^|<>\s]{1,40}\|>|<\uff5c[^\uff5c<>\s]{1,40}\uff5c>|</?s>|<(?:start|end)_of_\w{1,20}>"
 )
-_ANSWER, _NEXT = "firstanswer", "nextquestion"  # no template would write them
+_ANSWER, _NEXT = "firstanswer", "nextquestion"  # texts that no template contains
 _SYSTEM = {"role": "system", "content": "instructions"}
 _FIRST = [
     {"role": "user", "content": "firstquestion"},
@@ -54,7 +53,7 @@ def check(file: File) -> Iterator[Finding]:
 
 
 def _rendered(tok: Tokenizer, chat: list[dict[str, str]]) -> str | None:
-    """What the template itself writes, without what llama-server does to it; None: it refuses."""
+    """The template's own output, without llama-server's changes; None: it refuses the chat."""
     try:
         return tok.apply_chat_template(chat, like="transformers")
     except GGTokError:
@@ -84,13 +83,13 @@ def _bos(file: File, texts: list[str]) -> Iterator[Finding]:
 
 
 def _end_of_turn(text: str) -> str | None:
-    """What comes after an answer, up to the next question or the end; None: no answer is there."""
+    """The text after the answer, up to the next question or the end; None: there is none."""
     after = text.partition(_ANSWER)[2]
     return after.partition(_NEXT)[0] or None
 
 
 def _endless(file: File, ends: list[str]) -> Iterator[Finding]:
-    """No token after an answer ends a generation, and the first of them is meant to."""
+    """Reports the first control token after an answer if none of them ends generation."""
     specials = [
         [id for id in _ids(file.tok, end) if file.is_control(id) or file.tok.is_eog(id)]
         for end in ends

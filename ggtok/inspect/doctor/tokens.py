@@ -1,16 +1,43 @@
-"""The tokens' texts: empty ones, and those that aren't what was meant."""
+"""The vocabulary's tokens: their texts, types and number, and the ids of special tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ggtok.base.escape import number
+from ggtok.base.reading import read_regular
 from ggtok.inspect.doctor.codes import Finding, finding
-from ggtok.inspect.doctor.file import GGML, File, is_utf8
-from ggtok.vocabularies.spelling import NORMAL, USER_DEFINED
+from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
+from ggtok.loading.gguf_reader import Reader
+from ggtok.tokenizer import TokenAttr
+from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
+from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+
+# llama.cpp's attributes for each type.
+_ATTRS = {
+    NORMAL: int(TokenAttr.NORMAL),
+    UNKNOWN: int(TokenAttr.UNKNOWN),
+    CONTROL: int(TokenAttr.CONTROL),
+    USER_DEFINED: int(TokenAttr.USER_DEFINED),
+    UNUSED: int(TokenAttr.UNUSED),
+    BYTE: int(TokenAttr.BYTE),
+}
+# The bits that are compared: not UNUSED, which llama.cpp adds to some control tokens.
+_TYPE = int(TokenAttr.NORMAL | TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED)
+_EMBEDDING = b"token_embd.weight"
+_MORE = 4 << 20  # the largest number of bytes read of the tensor descriptions
 
 
 def check(file: File) -> Iterator[Finding]:
+    yield from _texts(file)
+    yield from _special(file)
+    yield from _sizes(file)
+
+
+# ---- texts ----
+
+
+def _texts(file: File) -> Iterator[Finding]:
     stored = file.values.get(GGML + "tokens")
     if not stored or not file.tok.n_tokens:
         return
@@ -28,3 +55,83 @@ def check(file: File) -> Iterator[Finding]:
     )
     if broken:
         yield finding("GGT406", f"{number(len(broken), 'token')}: {file.examples(broken)}", broken)
+
+
+# ---- types and special tokens ----
+
+
+def _special(file: File) -> Iterator[Finding]:
+    if file.tok.vocab_type == "NONE":
+        return
+    overridden = [
+        id
+        for id, (type, attr) in enumerate(zip(file.types, file.attrs, strict=True))
+        if (_ATTRS.get(type, 0) ^ attr) & _TYPE
+    ]
+    if overridden:
+        yield finding(
+            "GGT301",
+            f"{number(len(overridden), 'token')}: {file.examples(overridden)}",
+            tuple(overridden),
+        )
+    n = file.tok.n_tokens
+    keys = [f"{GGML}{key}_token_id" for key in SPECIAL_KEYS.values()]
+    wrong = {key: file.values[key] for key in keys if file.values.get(key, 0) >= n}
+    if wrong:
+        listed = ", ".join(f"'{key}' is {id}" for key, id in wrong.items())
+        yield finding("GGT302", f"{listed}, and there are {n} tokens")
+    eos = file.tok.eos_id
+    if eos is None or f"{GGML}eos_token_id" in file.values:
+        return
+    if file.attrs[eos] == TokenAttr.NORMAL and not TAG.fullmatch(file.texts[eos]):
+        yield finding("GGT303", file.examples([eos]), (eos,))
+
+
+# ---- sizes ----
+
+
+def _sizes(file: File) -> Iterator[Finding]:
+    n = file.tok.n_tokens
+    rows = embedding_rows(file)
+    if rows is not None and rows != n:
+        yield finding("GGT601", f"{rows} rows, {n} tokens")
+    arch = file.values.get("general.architecture", b"").decode("utf-8", "surrogateescape")
+    size = file.values.get(f"{arch}.vocab_size")
+    if isinstance(size, int) and size != n:
+        yield finding("GGT602", f"'{arch}.vocab_size' is {size}, and there are {n} tokens")
+
+
+def embedding_rows(file: File) -> int | None:
+    """The number of rows of the embedding; None: unknown, as if too little was downloaded."""
+    data = file.data
+    if file.path is not None:
+        data = read_regular(file.path, file.end + _MORE)
+    return _Tensors(data).rows(file.end) if len(data) > file.end else None
+
+
+class _Tensors(Reader):
+    """Reads the tensor descriptions, which follow the key/value pairs."""
+
+    def rows(self, begin: int) -> int | None:
+        self.scalars("I", 1)
+        n: int = self.scalars("Q", 2)[0]
+        self.at = begin
+        for _ in range(n):
+            if self._left() < 8:
+                return None
+            (length,) = self.scalars("Q", 1)
+            if self._left() < length + 4:
+                return None
+            name = self._data[self.at : self.at + length]
+            self.at += length
+            (n_dims,) = self.scalars("I", 1)
+            if n_dims > 4 or self._left() < 8 * n_dims + 12:  # malformed, or cut off
+                return None
+            dims = self.scalars("Q", n_dims)
+            self.at += 12  # type, offset
+            if name == _EMBEDDING:
+                return int(dims[1]) if n_dims > 1 else None
+        return None
+
+    def _left(self) -> int:
+        return len(self._data) - self.at

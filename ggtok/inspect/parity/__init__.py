@@ -1,5 +1,5 @@
-"""ggtok against the llama.cpp that is installed: the command ``parity``, and the tests' base.
+"""Compares ggtok with an installed llama.cpp, for the command ``parity`` and for the tests.
 
-`texts` makes texts that a tokenizer can get wrong; `process` drives llama.cpp in a child
-process, whose side is `worker`; `compare` compares the ids.
+`texts` generates texts that tokenizers may get wrong. `process` runs llama.cpp in a child process,
+whose code is in `worker`. `compare` compares the ids.
 """

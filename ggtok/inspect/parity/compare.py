@@ -1,4 +1,4 @@
-"""ggtok's ids against llama.cpp's."""
+"""Compares ggtok's ids with llama.cpp's."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from ggtok.tokenizer import TokenAttr, Tokenizer
 # add_special, parse_special
 FLAG_PAIRS = [(False, False), (False, True), (True, False), (True, True)]
 SPECIAL_ATTRS = TokenAttr.UNKNOWN | TokenAttr.CONTROL | TokenAttr.USER_DEFINED
-_WORDS = 5000  # of a vocabulary, that texts are made of
+_WORDS = 5000  # pieces of a vocabulary for generated texts, at most
 _SHRINK_CALLS = 300
 _BATCH = 50
 
 
 def connect() -> tuple[LlamaCpp, str]:
-    """The llama.cpp that is installed, and the name and version of the package that holds it:
-    xllamacpp, or else llama-cpp-python.
+    """The installed llama.cpp, and the name and version of its package.
+
+    The package is xllamacpp or else llama-cpp-python.
 
     Raises:
-        MissingExtraError: there is neither, or none that works.
+        MissingExtraError: neither is installed and works.
     """
     faults = ""
     for package, (module, _) in PACKAGES.items():
@@ -54,12 +55,12 @@ def _version(package: str) -> str:
 
 
 def generated(tok: Tokenizer, n: int, seed: int) -> Iterator[bytes]:
-    """`n` texts for this vocabulary, the same ones for the same seed."""
+    """`n` texts for this vocabulary, which depend only on the seed."""
     return texts(seed, n, words_of(tok), [tok.token_text(id) for id in special_of(tok)])
 
 
 def words_of(tok: Tokenizer) -> list[bytes]:
-    """Pieces of the vocabulary, evenly chosen."""
+    """Evenly chosen pieces of the vocabulary."""
     some = range(0, tok.n_tokens, tok.n_tokens // _WORDS + 1)
     return [piece for id in some if (piece := tok.token_to_piece(id))]
 
@@ -71,7 +72,7 @@ def special_of(tok: Tokenizer) -> list[int]:
 
 @dataclass
 class Difference:
-    """A text on which the ids differ. ggtok's may be the message of an error instead."""
+    """A text for which the ids differ. `ggtok` may be an error message."""
 
     text: bytes
     add_special: bool
@@ -82,13 +83,13 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """What came of it.
+    """The result of a comparison.
 
     Attributes:
-        texts: how many were compared; of each, four ways to encode it.
-        different: in how many ways of how many texts the ids differ.
-        first: the first differences, on texts made shorter.
-        deaths: texts that crashed llama.cpp, or that it refused to encode.
+        texts: the number of texts, each of which is encoded in four ways.
+        different: the number of differing results, over all texts and ways.
+        first: the first differences, with shortened texts.
+        deaths: the number of texts that crash llama.cpp, or that it refuses.
     """
 
     texts: int = 0
@@ -104,7 +105,7 @@ def compare(
     show: int,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Compares the ids of these texts; the first `show` differences are kept."""
+    """Compares the ids of these texts, and keeps the first `show` differences."""
     found = Comparison()
     if progress:
         progress(0)
@@ -149,7 +150,7 @@ def shrink(
     parse_special: bool,
     theirs: list[int],
 ) -> tuple[bytes, list[int]]:
-    """A shorter text that still differs, by taking out ever smaller pieces."""
+    """Shortens a differing text by removing smaller and smaller pieces."""
     calls = 0
     size = len(text) // 2
     while size and calls < _SHRINK_CALLS:

@@ -1,4 +1,4 @@
-"""llama.cpp by the package llama-cpp-python."""
+"""llama.cpp through the package llama-cpp-python."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ggtok.inspect.parity.process import LlamaCppLoadError, Override
 
 
 class Backend:
-    """What the child does with ``llama_cpp.Llama``."""
+    """The child's backend that uses ``llama_cpp.Llama``."""
 
     def __init__(self) -> None:
         self._package: Any = import_module("llama_cpp")
         self._models: dict[str, Any] = {}
 
     def check(self) -> None:
-        """That it was made is enough."""
+        """Nothing to check: the constructor has imported the package."""
 
     def load(self, path: str, overrides: Mapping[str, Override]) -> None:
         self.free(path)
@@ -28,7 +28,7 @@ class Backend:
                 kv_overrides=dict(overrides) or None,
                 verbose=False,
             )
-        except (ValueError, OSError, RuntimeError) as e:  # as it reports what llama.cpp refuses
+        except (ValueError, OSError, RuntimeError) as e:  # llama.cpp refused the file
             raise LlamaCppLoadError(str(e)) from None
 
     def free(self, path: str) -> None:
@@ -41,5 +41,5 @@ class Backend:
     ) -> Iterator[list[int]]:
         model = self._models[path]
         for text in texts:
-            # It calls llama_tokenize's add_special add_bos.
+            # `add_bos` is llama_tokenize's add_special.
             yield list(model.tokenize(text, add_bos=add_special, special=parse_special))

@@ -1,7 +1,7 @@
-"""llama.cpp in a child process.
+"""Runs llama.cpp in a child process.
 
-Some inputs abort it or overflow its stack: a death becomes a `LlamaCppDied`, and the next request
-starts a new child, which loads its vocabularies again.
+Some inputs abort llama.cpp or overflow its stack. If the child dies, the request raises
+`LlamaCppDied`, and the next request starts a new child, which loads the vocabularies again.
 
     with LlamaCpp("xllamacpp") as llama:
         vocab = llama.load("model.gguf")
@@ -27,7 +27,7 @@ REQUEST_SECONDS = 600.0
 
 Override = int | float | bool | str
 
-# A child that imports what this process would, from where it would.
+# The child has the same sys.path as this process.
 _CHILD = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv.pop(1))
@@ -37,11 +37,11 @@ import_module(sys.argv.pop(1)).main(sys.argv[1:])
 
 
 class LlamaCppError(GGTokError):
-    """Something that llama.cpp would not do."""
+    """An error of llama.cpp."""
 
 
 class LlamaCppLoadError(LlamaCppError):
-    """llama.cpp refused a file, or can't be used; the text says why."""
+    """llama.cpp refuses a file, or can't be used."""
 
 
 class LlamaCppDied(LlamaCppError):
@@ -73,7 +73,7 @@ class Vocab:
     def survivors(
         self, texts: Sequence[bytes], add_special: bool, parse_special: bool
     ) -> list[list[int] | None]:
-        """tokenize_many with None for each text that kills llama.cpp."""
+        """tokenize_many, with None for each text that crashes llama.cpp."""
         ids: list[list[int] | None] = []
         while len(ids) < len(texts):
             rest = list(texts[len(ids) :])
@@ -85,10 +85,10 @@ class Vocab:
 
 
 class LlamaCpp:
-    """A child process, started at need and restarted when it died.
+    """A child process that is started on demand, and restarted after it has died.
 
     Args:
-        arguments: what the child's ``main`` gets.
+        arguments: the arguments of the child's ``main``.
         module: the module whose ``main`` the child runs.
     """
 
@@ -118,8 +118,11 @@ class LlamaCpp:
     def load(
         self, path: str | os.PathLike[str], overrides: Mapping[str, Override] | None = None
     ) -> Vocab:
-        """Loads a file, with values in place of its own (``kv_overrides``). A file is loaded
-        once at a time: what was loaded from it before has these values now, too."""
+        """Loads a file, with overrides of its values (``kv_overrides``).
+
+        A file has one set of overrides at a time: the new ones apply to earlier Vocabs of the
+        same file, too.
+        """
         full = os.fspath(Path(path).resolve())
         self._overrides[full] = dict(overrides or {})
         self._request(*self._load_request(full))
@@ -135,13 +138,13 @@ class LlamaCpp:
         status = child.wait()
         for pipe in (child.stdin, child.stdout):
             assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):  # what it never read
+            with contextlib.suppress(BrokenPipeError):  # the child left input unread
                 pipe.close()
         return status
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._child is None:
-            # Without GGML_NO_BACKTRACE an abort starts a debugger.
+            # Without GGML_NO_BACKTRACE, an abort would start a debugger.
             env = dict(os.environ, GGML_NO_BACKTRACE="1")
             self._child = subprocess.Popen(
                 self._command,
@@ -160,12 +163,12 @@ class LlamaCpp:
     def _requests(
         self, answers: list[Any], what: str, path: str, items: list[Any], *flags: bool
     ) -> None:
-        """Appends an answer for each item; after a death, those for the items before it."""
+        """Appends an answer for each item. If the child dies, only for the items before that."""
         before = len(answers)
         try:
             self._exchange((what, path, items, *flags), len(items), answers)
         except LlamaCppDied as death:
-            # The load can die as well, and then no item is to blame.
+            # If loading fails, too, no item is to blame.
             self._request(*self._load_request(path))
             killer = items[len(answers) - before]
             raise LlamaCppDied(repr((what, path, killer, *flags)), death.status) from None
@@ -188,7 +191,7 @@ class LlamaCpp:
         except (EOFError, BrokenPipeError):
             raise LlamaCppDied(repr(request), self._reap()) from None
         except BaseException:
-            self.close()  # an answer left in the pipe would be taken for the next one's
+            self.close()  # otherwise the next request would read this one's answer
             raise
         finally:
             watchdog.cancel()

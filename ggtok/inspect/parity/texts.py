@@ -1,7 +1,7 @@
-"""Texts that a tokenizer can get wrong, the same ones for the same seed.
+"""Generates texts that tokenizers may get wrong; they depend only on the seed.
 
-Nothing here kills the reference: no sequence that decodes above U+10FFFF, and
-no run of one character class long enough to overflow its recursive regex.
+No text crashes the reference: there are no sequences that decode above U+10FFFF, and no runs of
+one character class that are long enough to overflow its recursive regex.
 """
 
 # ruff: noqa: RUF001 (letters that look like others are the point)
@@ -21,7 +21,7 @@ from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
 
 MAX_BYTES = 6000
 
-# The white space of the reference, and a few that look like it and are not.
+# The white space of the reference, and similar characters that aren't white space.
 WHITE_SPACE = [
     chr(c)
     for c in (
@@ -37,7 +37,7 @@ SUFFIXES = "s t re ve m ll d S T RE Ve M Ll LL D re's em clock n't 've \u017f x"
 PUNCTUATION = string.punctuation + "¡¿«»“”‘’…–—•·§¶†‡。、，！？；：「」『』（）۔،؟।॥։‥‹›"
 COMBINING = "\u0300\u0301\u0308\u0323\u0327\u05b0\u064b\u093c\u0e31\u20dd\u3099\ufe0f\U0001d165"
 
-# Each is bad in its own way; none decodes above U+10FFFF, which aborts the reference.
+# Different kinds of malformed UTF-8. None decodes above U+10FFFF, which aborts the reference.
 BROKEN = [
     b"\x80", b"\xbf\xbf", b"\xc3", b"\xc3(", b"\xe2\x82", b"\xe2(\xa1", b"\xe2\x82(", b"\xf0\x9f",
     b"\xf0\x9f\x98", b"\xf0(\x8c\xbc", b"\xc0\x80", b"\xc1\x81", b"\xc1\xbf", b"\xe0\x80\xaf",
@@ -92,7 +92,7 @@ def _documents(corpus: Path | None) -> list[str]:
 
 
 class _Maker:
-    """Makes one text after another; each method is one way of being nasty."""
+    """Generates texts. Each method makes one kind of difficult text."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class _Maker:
         ]
 
     def some(self, most: int) -> int:
-        """A count: mostly small, at times up to `most`."""
+        """A random count, mostly small, at most `most`."""
         return self.random.randint(1, self.random.choice((1, 3, 3, 8, 8, most)))
 
     def prose(self) -> bytes:
@@ -149,7 +149,7 @@ class _Maker:
         members = _category_members()
         choice = self.random.random()
         if choice < 0.6:
-            # Uniform over the categories, then inside one: small ones count as much as Co.
+            # First choose a category, so that small ones are as likely as Co.
             return chr(self.random.choice(members[self.random.choice(sorted(members))]))
         c = self.random.randrange(0x10000 if choice < 0.9 else 0x110000)
         return chr(c) if not 0xD800 <= c < 0xE000 else "\ufffd"
@@ -250,7 +250,7 @@ class _Maker:
     def text(self) -> bytes:
         weights = [weight for weight, _ in self.kinds]
         makers = [maker for _, maker in self.kinds]
-        # Most texts are one thing, some are several things that meet.
+        # Most texts are of one kind, some combine several.
         n = self.random.choice((1, 1, 1, 1, 1, 2, 2, 3, 6, 25))
         text = b"".join(maker() for maker in self.random.choices(makers, weights, k=n))
         if self.random.random() < 0.02:
@@ -274,10 +274,12 @@ def texts(
     special_texts: Sequence[bytes],
     corpus: Path | None = None,
 ) -> Iterator[bytes]:
-    """`n` texts, among the first ones the empty text, a space and a newline.
+    """`n` texts, which start with a few fixed ones such as the empty text.
 
-    `vocab_words` are token pieces to glue together, `special_texts` the texts of
-    control and user-defined tokens, `corpus` a folder of files to take slices from.
+    Args:
+        vocab_words: pieces of tokens, which are joined.
+        special_texts: the texts of control and user-defined tokens.
+        corpus: a folder of files from which slices are taken.
     """
     maker = _Maker(seed, vocab_words, special_texts, corpus)
     fixed = [b"", b" ", b"\n", b"  ", b"\x00", b"a", b" a", b"Hello, world!"]

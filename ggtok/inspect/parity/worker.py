@@ -1,6 +1,7 @@
-"""The child's side: llama.cpp by one of the packages that hold it.
+"""The code of the child process, which runs llama.cpp through one of its Python packages.
 
-A backend loads vocabularies and tokenizes; `serve` answers the parent's requests with its methods.
+A backend loads vocabularies and tokenizes. `serve` answers the parent's requests by calling the
+backend's methods.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from ggtok.base.frames import read_frame, write_frame
 from ggtok.inspect.parity.process import LlamaCppLoadError
 
-# The packages by their names on PyPI: what they are imported as, and the modules that use them.
+# Packages by their names on PyPI: the module to import, and the backend that uses it.
 PACKAGES = {
     "xllamacpp": ("xllamacpp", "ggtok.inspect.parity.xllamacpp_backend"),
     "llama-cpp-python": ("llama_cpp", "ggtok.inspect.parity.llama_cpp_backend"),
@@ -21,13 +22,13 @@ PACKAGES = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves a package's llama.cpp."""
+    """Serves requests with the package's backend."""
     serve(import_module(PACKAGES[arguments[0]][1]).Backend)
 
 
 def serve(backend: Any) -> None:
-    """Answers requests until there are no more."""
-    # The frames get descriptors of their own: nothing that llama.cpp prints may mix with them.
+    """Answers requests until the end of input."""
+    # Use separate descriptors, so that llama.cpp's output can't mix with the answers.
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -40,8 +41,8 @@ def serve(backend: Any) -> None:
         try:
             made = made or _made(backend)
             answer = getattr(made, what)(*args)
-            # Several answers go out one by one: should an item kill this process, the others'
-            # answers are through, and their number says which one it was.
+            # Answers are sent one by one. If an item crashes this process, the parent has the
+            # earlier answers, and their number identifies the item.
             for item in answer if isinstance(answer, Iterator) else [answer]:
                 write_frame(answers, (True, item))
         except LlamaCppLoadError as error:
@@ -51,5 +52,5 @@ def serve(backend: Any) -> None:
 def _made(backend: Any) -> Any:
     try:
         return backend()
-    except (ImportError, OSError, RuntimeError, AttributeError) as e:  # a library that won't load
+    except (ImportError, OSError, RuntimeError, AttributeError) as e:  # the library doesn't load
         raise LlamaCppLoadError(str(e)) from None

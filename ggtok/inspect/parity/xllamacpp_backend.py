@@ -1,6 +1,6 @@
-"""llama.cpp by the package xllamacpp, whose shared object exports the C API.
+"""llama.cpp through the package xllamacpp, whose shared object exports the C API.
 
-ctypes calls it; the package itself, which has no function that tokenizes, isn't imported.
+ctypes calls the shared object. The package itself has no tokenizing function, and isn't imported.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class ModelParams(ctypes.Structure):
         ("no_host", ctypes.c_bool),
         ("no_alloc", ctypes.c_bool),
         ("load_mtp", ctypes.c_bool),
-        ("more", ctypes.c_uint8 * 64),  # other builds may write so much more
+        ("more", ctypes.c_uint8 * 64),  # room for the larger structures of other builds
     ]
 
 
-# What b11549's defaults are; where other fields lie there, they have others.
+# The defaults of b11549, which identify the structure's layout.
 _DEFAULTS = {
     "n_gpu_layers": -1,
     "split_mode": 1,
@@ -66,7 +66,7 @@ class _OverrideValue(ctypes.Union):
 
 
 class _Override(ctypes.Structure):
-    """struct llama_model_kv_override; the last of an array has an empty key."""
+    """struct llama_model_kv_override. An empty key ends an array."""
 
     _fields_ = [
         ("tag", ctypes.c_int),
@@ -104,7 +104,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def shared_object() -> Path:
-    """The library inside the installed wheel, found without importing it."""
+    """The path of the library in the installed package, found without an import."""
     spec = importlib.util.find_spec("xllamacpp")
     if spec is None or not spec.submodule_search_locations:
         raise LlamaCppLoadError("the package xllamacpp is not installed")
@@ -112,13 +112,13 @@ def shared_object() -> Path:
         for pattern in ("xllamacpp*.so", "xllamacpp*.pyd"):
             for path in sorted(Path(folder).glob(pattern)):
                 return path
-    raise LlamaCppLoadError("the xllamacpp package holds no shared object")
+    raise LlamaCppLoadError("the xllamacpp package contains no shared object")
 
 
 class Backend:
-    """What the child does with the shared object, by default the installed package's."""
+    """The child's backend that calls the shared object, by default the installed package's."""
 
-    # Of functions that are called besides.
+    # Signatures of further functions, for subclasses.
     signatures: ClassVar[Mapping[str, tuple[Any, list[Any]]]] = {}
 
     def __init__(self, library: str | None = None) -> None:
@@ -134,12 +134,12 @@ class Backend:
         self.warnings: dict[str, list[str]] = {}
 
     def check(self) -> None:
-        """Raises LlamaCppLoadError if the structures aren't those that are known here."""
+        """Raises LlamaCppLoadError if the structures differ from those of b11549."""
         params = self.lib.llama_model_default_params()
         if any(getattr(params, name) != value for name, value in _DEFAULTS.items()):
             raise LlamaCppLoadError(
-                "it holds a llama.cpp with other structures than build b11549's, which ggtok "
-                "knows: pip install xllamacpp==2026.10.11549"
+                "its llama.cpp has other structures than build b11549, the only one that ggtok "
+                "supports: pip install xllamacpp==2026.10.11549"
             )
 
     def log(self, level: int, text: bytes, _: object) -> None:
@@ -168,7 +168,7 @@ class Backend:
         return vocab
 
     def load(self, path: str, overrides: Mapping[str, Override]) -> None:
-        self.free(path)  # the file may have changed since
+        self.free(path)  # the file may have changed
         self.model(path, overrides)
 
     def free(self, path: str) -> None:
@@ -191,9 +191,9 @@ class Backend:
 
 
 def resizing(kind: Any, n: int, call: Callable[[Any, int], int]) -> Any:
-    """Calls with a bigger buffer while the answer is -(room needed).
+    """Repeats a call with a larger buffer as long as the result is negative, the size needed.
 
-    llama_detokenize can need a second round: it asks for the size before its clean-up.
+    llama_detokenize may need several calls, because it returns the size before its clean-up.
     """
     while True:
         buffer = (kind * n)()

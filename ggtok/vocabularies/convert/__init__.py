@@ -1,4 +1,4 @@
-"""Other libraries' vocabularies as llama.cpp's: one module for each format of source."""
+"""Converts vocabularies of other libraries: one module for each format of source."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ def convert(
     pre: str | None = None,
     arch: str | None = None,
 ) -> Vocabulary:
-    """A vocabulary of another library, to be used by llama.cpp.
+    """Convert a vocabulary of another library for llama.cpp.
 
-    The result gives the source's ids as far as llama.cpp's rules allow. ``v.report`` names each
-    difference that they force. The ids of some hundred hostile and natural lines are compared with
-    those of what loads the source, if it is installed: transformers for a folder, else the file's
-    own package (``tokenizers``, ``sentencepiece``, ``tiktoken``). The report says which share
-    differs, and ``v.save`` refuses a vocabulary of which lines differ for no known reason. The
-    package runs in a child process with limits of time and memory; no code of the source is
-    executed.
+    The result produces the source's ids as far as llama.cpp's rules allow, and ``v.report`` lists
+    the differences that these rules force. If a package that loads the source is installed, the
+    ids of some hundred natural and hostile lines are compared with those of that package:
+    transformers for a folder, else the file's own package (``tokenizers``, ``sentencepiece``,
+    ``tiktoken``). The report has the share of lines that differ, and ``v.save`` refuses the
+    vocabulary if lines differ for no known reason. The package runs in a child process with limits
+    on time and memory. No code of the source is executed.
 
     Args:
-        source: a Hugging Face folder, or one file, which then stands alone: ``tokenizer.json``,
-            ``*.model`` (SentencePiece), ``tekken.json``, ``*.tiktoken``, ``vocab.json`` (with
-            ``merges.txt`` beside it), BERT's ``vocab.txt``, RWKV's ``*.txt`` or PLaMo's
-            ``*.jsonl``.
-        pre: the pre-tokenizer, by llama.cpp's name, in place of the one found by comparing the
-            source's structure. ``.tiktoken`` files that aren't known need it.
-        arch: the name of the architecture, as of ``config.json``'s ``architectures``.
+        source: a Hugging Face folder, or a single file, which is then read without its folder:
+            ``tokenizer.json``, ``*.model`` (SentencePiece), ``tekken.json``, ``*.tiktoken``,
+            ``vocab.json`` (with ``merges.txt`` in the same folder), BERT's ``vocab.txt``, RWKV's
+            ``*.txt`` or PLaMo's ``*.jsonl``.
+        pre: llama.cpp's name of the pre-tokenizer. By default, it is found by comparing the
+            source's structure. Unknown ``.tiktoken`` files require it.
+        arch: the name of the architecture, as in ``architectures`` of ``config.json``.
 
     Raises:
         FileError: a file is missing or can't be read.
         VocabError: a file is malformed, or llama.cpp has no such vocabulary.
-        UnknownPreTokenizerError: none of llama.cpp's pre-tokenizers cuts text as the source's.
-        InvalidTypeError, InvalidValueError: an argument makes no sense.
+        UnknownPreTokenizerError: no pre-tokenizer of llama.cpp splits text like the source.
+        InvalidTypeError, InvalidValueError: an argument has a wrong type or value.
     """
     from ggtok.native import pre_names
     from ggtok.vocabularies.convert.formats import converted

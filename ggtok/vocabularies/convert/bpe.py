@@ -1,4 +1,4 @@
-"""BPE of a tokenizer.json: byte-level (llama.cpp's "gpt2") and with byte fallback ("llama")."""
+"""Converts BPE of a tokenizer.json: byte-level (to "gpt2") and with byte fallback (to "llama")."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _UTF8 = [*range(0xC0), *range(0xC2, 0xF5)]  # the bytes that texts have
 
 
 def refuse_marks(model: dict[str, Any]) -> None:
-    """Refuses what llama.cpp's BPE has not."""
+    """Raises VocabError for prefixes and suffixes, which llama.cpp's BPE doesn't support."""
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key):
             raise VocabError(f"model.{key}: {model[key]!r}: llama.cpp's BPE has no such marks")
 
 
 def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """The merges, which older files spell as one string each."""
+    """The merges. In older files, each is a string."""
     merges: list[tuple[str, str]] = []
     for i, entry in enumerate(field(model, "merges", list, "model")):
         parts = entry.split(" ") if isinstance(entry, str) else entry
@@ -47,8 +47,7 @@ def merges_of(model: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def last_of_each(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """The merges without repetitions: of those, tokenizers goes by the last, llama.cpp by the
-    first."""
+    """The merges without duplicates, of which tokenizers uses the last, llama.cpp the first."""
     merges = merges_of(model)
     if len(set(merges)) == len(merges):
         return merges
@@ -60,12 +59,12 @@ def _is_text(part: object) -> bool:
 
 
 def checked_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[Pair]:
-    """Merges as bytes, after a check that their parts and results are tokens."""
+    """The merges as bytes. Raises VocabError unless their parts and results are tokens."""
     for i, (left, right) in enumerate(merges):
         for text in (left, right, left + right):
             if text not in ids:
                 raise VocabError(
-                    f"model.merges[{i}]: {text!r}, of {left!r} and {right!r}, is no token"
+                    f"model.merges[{i}]: {text!r}, of {left!r} and {right!r}, is not a token"
                 )
     return [(left.encode(), right.encode()) for left, right in merges]
 
@@ -74,7 +73,7 @@ def checked_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> li
 
 
 def read_byte_level(source: Source, draft: Draft) -> None:
-    """Tokens are spelled in GPT-2's characters: so does llama.cpp."""
+    """Reads a vocabulary with GPT-2's byte map, which llama.cpp uses, too."""
     vocab = vocab_of(source)
     draft.model = "gpt2"
     for id, text in vocab.items():
@@ -119,8 +118,8 @@ def _set_pre(source: Source, draft: Draft) -> None:
         if not found.byte_level or found.others:
             others = ", ".join(found.others) or "no ByteLevel"
             raise UnknownPreTokenizerError(
-                f"pre_tokenizer: has {others}: none of llama.cpp's pre-tokenizers cuts text "
-                "like this (pre=NAME uses one anyway)"
+                f"pre_tokenizer: has {others}: no pre-tokenizer of llama.cpp splits text like "
+                "this (pre=NAME uses one anyway)"
             )
         chain = structure.chain_of(found)
         pre = structure.pre_for(
@@ -145,7 +144,7 @@ def _set_pre(source: Source, draft: Draft) -> None:
 
 
 def _note_chain(draft: Draft, chain: Chain, found: structure.Structure) -> None:
-    same = tuple(map(structure.spelled, chain.steps)) == found.steps
+    same = tuple(map(structure.normal_form, chain.steps)) == found.steps
     if same and not found.newer_characters:
         return
 
@@ -196,7 +195,7 @@ def _normalizer(source: Source) -> Any:
 
 
 def read_byte_fallback(source: Source, draft: Draft) -> None:
-    """SentencePiece's BPE: llama.cpp merges by score, so that the first merge's rank is one."""
+    """Reads SentencePiece's BPE. llama.cpp merges by score, so scores are negated ranks."""
     vocab = vocab_of(source)
     ids = {text: id for id, text in vocab.items()}
     merges = last_of_each(source.model)
@@ -221,7 +220,7 @@ def read_byte_fallback(source: Source, draft: Draft) -> None:
 
 
 def set_unknown(source: Source, draft: Draft, ids: dict[str, int]) -> None:
-    """The token for characters that aren't known."""
+    """Sets the token for unknown characters."""
     unk_id = _unknown(source, ids)
     if unk_id is not None:
         draft.types[unk_id] = spelling.UNKNOWN
@@ -234,7 +233,7 @@ def _unknown(source: Source, ids: dict[str, int]) -> int | None:
         return None
     unk_id = ids.get(checked(unk, str, "model.unk_token"))
     if unk_id is None:
-        raise VocabError(f"model.unk_token: {unk!r} is no token")
+        raise VocabError(f"model.unk_token: {unk!r} is not a token")
     return unk_id
 
 
@@ -243,7 +242,7 @@ def kind_of(text: bytes) -> int:
 
 
 def check_bytes(draft: Draft) -> None:
-    """llama.cpp aborts at a character that has neither a token nor bytes."""
+    """Raises VocabError if a byte token is missing: llama.cpp would abort for some characters."""
     texts = set(draft.texts.values())
     for byte in range(256):
         if spelling.byte_token(byte) not in texts and bytes([byte]) not in texts:
@@ -254,7 +253,10 @@ def check_bytes(draft: Draft) -> None:
 
 
 def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
-    """Is a space put before a text? Spaces must become U+2581, and nothing else change."""
+    """Whether a space is put before a text.
+
+    Raises VocabError unless spaces become U+2581. Other normalizers are noted as differences.
+    """
     prefix, marks = False, False
     others = []
     for row in structure.normalizers_of(_normalizer(source)):
@@ -271,10 +273,10 @@ def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
             prefix, marks = _metaspace(source, row, at, draft), True
         elif not (kind == "Split" and marks and row.get("pattern") == {"String": " "}):
             raise UnknownPreTokenizerError(
-                f"{at}: {kind}: llama.cpp's SentencePiece vocabularies don't cut text like this"
+                f"{at}: {kind}: llama.cpp's SentencePiece vocabularies don't split text like this"
             )
     if not marks:
-        raise VocabError("normalizer: doesn't replace spaces by U+2581, as llama.cpp does")
+        raise VocabError("normalizer: must replace spaces by U+2581, as llama.cpp does")
     if others:
         draft.differences.append(_other_normalizers(others))
     return prefix
@@ -322,7 +324,8 @@ def _other_normalizers(kinds: list[str]) -> Difference:
 
 
 def _note_order(draft: Draft, merges: list[tuple[str, str]], ids: dict[str, int]) -> None:
-    """llama.cpp joins any two tokens whose text is a token, at that token's score."""
+    """Notes the difference if merges are missing: llama.cpp merges any two tokens whose joint
+    text is a token, by that token's score."""
     complete = all_merges(merges, ids)
     if complete == merges:
         return
@@ -343,9 +346,9 @@ def _note_order(draft: Draft, merges: list[tuple[str, str]], ids: dict[str, int]
 
 
 def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[tuple[str, str]]:
-    """Each token's splits into two tokens, tokens in the order of their first merges.
+    """All splits of each token into two tokens, with tokens in the order of their first merges.
 
-    Those that have no merges come last.
+    Tokens without merges come last.
     """
     check_splits(ids, "model.vocab")
     order: dict[str, list[tuple[str, str]]] = {}

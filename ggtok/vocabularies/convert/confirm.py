@@ -1,9 +1,9 @@
-"""A conversion checked: its ids compared with those of what loads the source.
+"""Checks a conversion by comparing its ids with those of a package that loads the source.
 
-For a file that is the package that it belongs to. The package's source can be changed to obey
-llama.cpp's rules one by one, which shows the lines that each rule concerns. A folder is for
-transformers to load: it takes more than the file into account, so it judges, and the package
-says why lines differ.
+A file is loaded by its own package. To find the lines that each of llama.cpp's rules affects, the
+source is changed to follow that rule, and loaded again. A folder is loaded by transformers, which
+uses more than the file. Then transformers' ids count, and the file's package explains the
+differences.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_LINE = 4000
 
 
 def lines_for(vocabulary: Vocabulary, n: int) -> list[str]:
-    """Lines that tell tokenizers of this vocabulary apart."""
+    """Lines for which tokenizers with this vocabulary may differ."""
     words = []
     step = max(1, len(vocabulary) // 4000)
     for id in range(0, len(vocabulary), step):
@@ -74,18 +74,18 @@ def encode_ours(vocabulary: Vocabulary, *, parse_special: bool) -> Encode:
 
 @dataclass(frozen=True)
 class Original:
-    """A source as its own package reads it."""
+    """A source for its own package."""
 
     document: Any
     package: Package
-    source: Callable[[Any], object]  # what the package reads, of a document
+    source: Callable[[Any], object]  # converts a document to the input of the package
     copy: Callable[[Any], Any] = copy.deepcopy
-    parses_special: bool = True  # control tokens in a text are found
-    number: Callable[[int], int] | None = None  # llama.cpp's id of the package's
-    made: bool = False  # from files that don't say all of it, by what their class is known to do
+    parses_special: bool = True  # whether the package parses control tokens in a text
+    number: Callable[[int], int] | None = None  # converts the package's ids to llama.cpp's
+    made: bool = False  # whether ggtok completed the document, from the rules of its class
 
     def encode(self, differences: Sequence[Difference] = ()) -> Encode | None:
-        """The source changed so as to obey these rules of llama.cpp; None: there is no package."""
+        """Encodes with the source changed to follow these rules. None: no package installed."""
         document = self.document
         if differences:
             document = self.copy(document)
@@ -104,7 +104,7 @@ def hugging_face(document: dict[str, Any], *, made: bool = False) -> Original:
 
 
 def _copied(document: dict[str, Any]) -> dict[str, Any]:
-    """A copy but for the long tables, which changes replace and don't alter."""
+    """A copy that shares the long tables, which are replaced but never modified."""
     shallow = {key: value for key, value in document.items() if key != "model"}
     return {**copy.deepcopy(shallow), "model": dict(document["model"])}
 
@@ -112,7 +112,7 @@ def _copied(document: dict[str, Any]) -> dict[str, Any]:
 def confirmed(
     vocabulary: Vocabulary, original: Original | None, n: int, folder: str | None = None
 ) -> Vocabulary:
-    """The vocabulary with a report of what `n` lines show, if the packages are there and can."""
+    """The vocabulary with a report of a comparison on `n` lines, as far as packages allow it."""
     if not n:
         return vocabulary
     lines, theirs = lines_for(vocabulary, n), None
@@ -144,13 +144,13 @@ def _judged(
     original: Original | None,
     theirs: Ids | None,
 ) -> Vocabulary:
-    """The same compared with transformers; `theirs` are the ids of the file's own package."""
+    """Compares with transformers. `theirs`: the ids of the file's own package."""
     encode, report = Package("transformers").read(os.path.abspath(folder)), vocabulary.report
     if encode is None:
         return vocabulary
     assert isinstance(report, ConversionReport)
     if original is not None and not original.parses_special:
-        # The package finds no control tokens in texts, so nothing says what they are to give.
+        # The package doesn't parse control tokens, so lines with their texts can't be compared.
         control = _texts_of(vocabulary, spelling.CONTROL)
         lines = [line for line in lines if _taken_out(line, control) == line]
     given = dict(zip(lines, encode(lines), strict=True))
@@ -178,15 +178,15 @@ def _judged(
 
 _LOADER = Difference(
     "loader",
-    "transformers doesn't take all of the file's rules: its class for the folder has its own, so "
-    "it gives other ids than the file's own package",
+    "transformers doesn't follow all rules of the file: its class for the folder has other rules, "
+    "so its ids differ from those of the file's own package",
 )
 
 
 def _explained(
     vocabulary: Vocabulary, original: Original, lines: Sequence[str]
 ) -> tuple[Vocabulary, Ids | None]:
-    """The vocabulary with a report of what the lines show, and the package's ids."""
+    """The vocabulary with a report of the comparison, and the package's ids."""
     encode, report = original.encode(), vocabulary.report
     if encode is None:
         return vocabulary, None
@@ -224,7 +224,7 @@ def _explained(
 
 
 def _found_by_text(vocabulary: Vocabulary, tok: Tokenizer) -> list[Difference]:
-    """Normal tokens that llama.cpp takes for control tokens, because of their texts."""
+    """Normal tokens that llama.cpp treats as control tokens because of their texts."""
     texts = [
         text.decode("utf-8", "replace")
         for id, (text, kind) in enumerate(zip(vocabulary.texts, vocabulary.types, strict=True))
@@ -235,7 +235,7 @@ def _found_by_text(vocabulary: Vocabulary, tok: Tokenizer) -> list[Difference]:
     return [
         Difference(
             "control-by-text",
-            f"llama.cpp takes {len(texts)} normal tokens for control tokens, such as {texts[0]!r}",
+            f"llama.cpp treats {len(texts)} normal tokens as control tokens, such as {texts[0]!r}",
             without=lambda line: _taken_out(line, texts),
         )
     ]
@@ -250,7 +250,7 @@ def _taken_out(line: str, texts: Sequence[str]) -> str:
 def _changed(
     difference: Difference, original: Original, lines: Sequence[str], theirs: Sequence[list[int]]
 ) -> set[str] | None:
-    """The lines with other ids when the source obeys this rule of llama.cpp; None: it can't."""
+    """The lines whose ids change if the source follows this rule; None: it can't follow it."""
     if difference.change is None:
         return None
     encode = original.encode([difference])
@@ -268,19 +268,19 @@ def _measured(difference: Difference, changed: set[str] | None, lines: Sequence[
 
 _EQUAL_PATHS = Difference(
     "equal-paths",
-    "of segmentations whose scores are equal, but for rounding, llama.cpp may take another: it "
-    "sums scores in double precision",
+    "of segmentations whose scores are equal except for rounding, llama.cpp may choose another, "
+    "because it sums scores in double precision",
 )
-_ROUNDING = 2.0**-23  # of a sum of floats, relative to the sum of their sizes, for each of them
+_ROUNDING = 2.0**-23  # relative rounding error of each addition of floats
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """The source, changed so as to obey all of llama.cpp's rules that it can, beside ours."""
+    """The source, changed to follow llama.cpp's rules as far as possible, and our tokenizer."""
 
     source: Encode
     ours: Encode
-    scores: Sequence[float] | None  # of Unigram
+    scores: Sequence[float] | None  # for Unigram
 
     @classmethod
     def of(
@@ -304,7 +304,7 @@ class _Pair:
         return [line for line, theirs, ours in read if theirs != ours]
 
     def equal_paths(self, lines: Sequence[str]) -> set[str]:
-        """The lines whose two readings have the same score, but for what sums of floats lose."""
+        """The lines for which both segmentations have the same score, except for rounding."""
         read = zip(lines, self.source(lines), self.ours(lines), strict=True)
         return {line for line, theirs, ours in read if self._score_alike(theirs, ours)}
 
@@ -315,7 +315,7 @@ class _Pair:
         return abs(math.fsum(a) - math.fsum(b)) <= bound
 
     def caused(self, lines: Sequence[str], differences: Sequence[Difference]) -> set[str]:
-        """The lines that give the same ids once the differences' causes are taken out of them."""
+        """The lines that have equal ids once the causes of these differences are removed."""
         changed = {}
         for line in lines:
             text = line

@@ -1,8 +1,8 @@
-"""What llama.cpp's rules force to differ from the source: one row each.
+"""Common differences from the source that llama.cpp's rules force.
 
-A row says how the source would have to be changed to obey llama.cpp's rule. A
-tokenizer.json changed in all its ways must give our ids on every text; changed in one
-way, it shows how many lines that way concerns.
+A difference says how to change the source so that it follows llama.cpp's rule. With all of these
+changes, a tokenizer.json must produce our ids for every text. With one change, it shows how many
+lines the rule affects.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def without_normalizer(document: Json) -> None:
 def fewer_categories(pre: str, change: Callable[[Json], None]) -> Difference:
     return Difference(
         "pre-tokenizer",
-        f"llama.cpp's {pre} tells fewer characters apart than the source's expressions (letters "
-        "have one category and case in ASCII only; U+017F is not an s), and knows none newer than "
+        f"llama.cpp's {pre} distinguishes fewer characters than the source's expressions (letters "
+        "have one category, and case only in ASCII; U+017F is not an s), and none newer than "
         "Unicode 15.1",
         change=change,
     )
@@ -42,7 +42,7 @@ def newer_characters(change: Callable[[Json], None]) -> Difference:
 def unigram_fallback(change: Callable[[Any], None]) -> Difference:
     return Difference(
         "byte-fallback",
-        "the source has bytes for characters that it doesn't know: llama.cpp has <unk>",
+        "for unknown characters, the source produces byte tokens, and llama.cpp <unk>",
         change=change,
     )
 
@@ -56,7 +56,7 @@ def leading_space(special: Sequence[str]) -> Difference:
 
 
 def _leading_spaces(special: Sequence[str]) -> Callable[[str], str]:
-    """Takes away the spaces that a line begins with, also after each of these texts."""
+    """A function that removes spaces at the start of a line and after each of these texts."""
     begins = "|".join(["^", *map(re.escape, sorted(special, key=len, reverse=True))])
     pattern = re.compile(f"({begins})[ {_MARK}]+")
     return lambda line: pattern.sub(r"\1", line)

@@ -1,4 +1,4 @@
-"""A vocabulary in the making: what the readers of formats fill in."""
+"""The draft of a vocabulary, which the readers of formats fill in, and common differences."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ggtok.vocabularies.report import ConversionReport, Difference
 from ggtok.vocabularies.spelling import UNUSED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
-MAX_HOLES = 1 << 18  # ids without a token, if there aren't more tokens
+MAX_HOLES = 1 << 18  # ids without a token, unless there are more tokens than that
 
 
 @dataclass
 class Draft:
-    """Tokens by id, with holes; the rest as in a Vocabulary."""
+    """Tokens by id, with holes. The other attributes are those of Vocabulary."""
 
     model: str
     texts: dict[int, bytes] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Draft:
     chat_template: str | None = None
     chat_templates: Mapping[str, str] = field(default_factory=dict)
     architecture: str = "llama"
-    size: int = 0  # how many tokens there must be at least
+    size: int = 0  # the least number of tokens
     filler_score: float = 0.0
     differences: list[Difference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Draft:
             self.scores[id] = score
 
     def vocabulary(self, format: str) -> Vocabulary:
-        """The vocabulary: ids that no token has are filled by unused ones."""
+        """The vocabulary, with unused tokens for ids that have no token."""
         if not self.texts:
             raise VocabError(f"{format}: there are no tokens")
         n = max(self.size, max(self.texts) + 1)
@@ -61,7 +61,7 @@ class Draft:
                 scores.append(self.scores.get(id, self.filler_score))
         holes = n - len(self.texts)
         if holes:
-            self.notes.append(f"{holes} ids that have no token are unused tokens [PADn]")
+            self.notes.append(f"{holes} ids without a token become unused tokens [PADn]")
         return Vocabulary(
             model=self.model,
             texts=texts,
@@ -92,7 +92,7 @@ class Draft:
 
 
 def check_holes(n: int, known: int, where: str) -> None:
-    """Refuses a few tokens among millions of ids: models have some unused ones, not most."""
+    """Raises VocabError if most ids have no token: models have only some unused ids."""
     if n - known > max(MAX_HOLES, known):
         raise VocabError(f"{where}: {n} ids are too many for {known} tokens")
 

@@ -1,4 +1,4 @@
-"""A Hugging Face folder: its files, read when asked for."""
+"""A Hugging Face folder, whose files are read lazily."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _MAX_TEMPLATES = 64
 
 
 class Folder:
-    """A folder's files; without a folder (a file that stands alone) there are none."""
+    """The files of a folder. If `path` is None (the source is a single file), there are none."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
 
     def file(self, *names: str) -> str | None:
-        """The path of the first of these files that is there."""
+        """The path of the first of these files that exists, or None."""
         if self.path is None:
             return None
         paths = [os.path.join(self.path, name) for name in names]
@@ -30,7 +30,7 @@ class Folder:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """config.json, the text model's part on top."""
+        """config.json, with the text model's part merged over it."""
         config = self._object("config.json")
         part = self.text_config
         if part is None:
@@ -54,20 +54,20 @@ class Folder:
 
     @property
     def tokenizer_class(self) -> str:
-        """The tokenizer's class in transformers; "" if the folder names none."""
+        """The name of the tokenizer's class in transformers, or ""."""
         names = [config.get("tokenizer_class") for config in (self.tokenizer_config, self.config)]
         return next((name for name in names if isinstance(name, str)), "")
 
     @property
     def architecture(self) -> str | None:
-        """config.json's first architecture."""
+        """The first architecture in config.json, or None."""
         names = self.config.get("architectures")
         if isinstance(names, list) and names and isinstance(names[0], str):
             return names[0]
         return None
 
     def templates(self) -> dict[str, str]:
-        """Chat templates by name: transformers prefers chat_template.jinja to the configuration."""
+        """Chat templates by name. Like transformers, prefers chat_template.jinja."""
         path = self.file("chat_template.jinja")
         if path is not None:
             return {"default": read_text(path), **self._additional()}

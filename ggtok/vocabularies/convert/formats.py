@@ -1,4 +1,4 @@
-"""Which format a source has: one row each."""
+"""Detects the format of a source and converts it: one row for each format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 class Options(NamedTuple):
     pre: str | None
     arch: str | None
-    lines: int  # to compare
+    lines: int  # the number of lines to compare
 
 
 Reader = Callable[[str, Folder, Options], Vocabulary]
@@ -91,11 +91,11 @@ def _rwkv(path: str, folder: Folder, options: Options) -> Vocabulary:
 
 
 class Format(NamedTuple):
-    names: tuple[str, ...]  # of files, or how they end
+    names: tuple[str, ...]  # names of files, or extensions
     read: Reader
 
 
-# In the order in which a folder's files are looked for.
+# In the order in which a folder is searched.
 FORMATS: tuple[Format, ...] = (
     Format(("tokenizer.json",), _tokenizer_json),
     Format(
@@ -132,7 +132,7 @@ def _converted(source: str, options: Options) -> Vocabulary:
             name = _first(files, format.names)
             if name is not None:
                 return format.read(os.path.join(source, name), folder, options)
-        raise not_found(f"{source}: has no tokenizer: none of {_wanted()}")
+        raise not_found(f"{source}: the folder has no tokenizer: none of {_wanted()}")
     if not os.path.exists(source):
         raise not_found(f"{source}: no such file or folder")
     for format in FORMATS:
@@ -140,7 +140,7 @@ def _converted(source: str, options: Options) -> Vocabulary:
             return format.read(source, Folder(None), options)
     if source.endswith(".gguf"):
         raise InvalidValueError(f"{source}: already a vocabulary for llama.cpp")
-    raise InvalidValueError(f"{source}: the name says no format: none of {_wanted()}")
+    raise InvalidValueError(f"{source}: unknown format: the name is none of {_wanted()}")
 
 
 def _first(files: Sequence[str], names: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Gemma 4's BPE: characters with byte fallback, as llama.cpp's "gemma4" has it, merges and all."""
+"""Converts Gemma 4's BPE: characters with byte fallback and merges, to llama.cpp's "gemma4"."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from ggtok.vocabularies.convert.differences import Json
 from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.reading import utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, vocab_of
-from ggtok.vocabularies.newlines import unmerged_run
-from ggtok.vocabularies.pre_tokenizer_json import NEWLINES
+from ggtok.vocabularies.pre_tokenizer_json import NEWLINES, unmerged_run
 from ggtok.vocabularies.report import Difference
 
 
 def is_gemma4(source: Source) -> bool:
-    """Is it one by its architecture, by what is asked for, or as ggtok writes them?"""
+    """Whether the source is Gemma 4: by architecture, by `pre`, or as exported by ggtok."""
     architecture = source.arch or source.folder.architecture or ""
     return (
         architecture.startswith("Gemma4")
@@ -26,7 +25,7 @@ def is_gemma4(source: Source) -> bool:
 
 
 def read_gemma4(source: Source, draft: Draft) -> None:
-    """Tokens are spelled as they are, but for spaces."""
+    """Reads tokens that are stored as text, with U+2581 for spaces."""
     vocab = vocab_of(source)
     ids = {text: id for id, text in vocab.items()}
     merges = bpe.last_of_each(source.model)
@@ -51,8 +50,8 @@ def read_gemma4(source: Source, draft: Draft) -> None:
         draft.differences.append(
             Difference(
                 "ignore-merges",
-                f"llama.cpp's gemma4 takes newlines that are a token before it merges: no merges "
-                f"make the token of {len(run)}",
+                f"llama.cpp's gemma4 takes a run of newlines that is a token before it merges, "
+                f"and no merges make the token of {len(run)} newlines",
                 without=lambda line: re.sub("\n+", "\n", line),
             )
         )
@@ -65,14 +64,14 @@ def _note_newlines(draft: Draft) -> None:
     draft.differences.append(
         Difference(
             "pre-tokenizer",
-            "llama.cpp's gemma4 cuts text at newlines, and the source doesn't",
+            "llama.cpp's gemma4 splits text at newlines, and the source doesn't",
             change=change,
         )
     )
 
 
 def force_bos(draft: Draft) -> None:
-    """llama.cpp adds BOS to a gemma4 vocabulary's texts, whatever its file says."""
+    """Sets add_bos for gemma4: llama.cpp always adds BOS, whatever the file says."""
     if draft.model == "gemma4" and not draft.flags.get("add_bos"):
         draft.flags["add_bos"] = True
         draft.differences.append(

@@ -1,4 +1,4 @@
-"""The models of a tokenizer.json: one row each."""
+"""Reads a tokenizer.json: one row for each model."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ READERS: dict[str, Reader] = {
 
 
 def draft_of(source: Source) -> tuple[Draft, str]:
-    """The vocabulary of a tokenizer.json, and what it is called."""
+    """The vocabulary of a tokenizer.json, and the name of its format."""
     kind = source.model.get("type")
     if kind is None:
         kind = _guessed(source.model)
     if not isinstance(kind, str) or kind not in READERS:
         known = ", ".join(READERS)
-        raise VocabError(f"model.type: {kind!r} is none that llama.cpp has: {known}")
+        raise VocabError(f"model.type: llama.cpp doesn't support {kind!r}, only {known}")
     draft = Draft(model="gpt2")
     draft.size = _size(source.folder)
     READERS[kind](source, draft)
@@ -56,7 +56,7 @@ def draft_of(source: Source) -> tuple[Draft, str]:
 
 
 def _guessed(model: dict[str, Any]) -> str:
-    """Older files have no type."""
+    """The type of the model, guessed for older files, which don't have it."""
     if "merges" in model:
         return "BPE"
     return "Unigram" if "unk_id" in model else "WordPiece"

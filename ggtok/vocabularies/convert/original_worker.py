@@ -1,4 +1,4 @@
-"""The child's side of originals.py: one package reads sources and encodes lines."""
+"""The child process of originals.py, in which a package reads sources and encodes lines."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answers requests until there are no more: a source to read, or lines to encode."""
+    """Answers requests to read a source or to encode lines, until the end of input."""
     name = arguments[0]
     seconds, memory, most = map(int, arguments[1:])
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDWR)  # what a package prints goes there
+    devnull = os.open(os.devnull, os.O_RDWR)  # discards the package's output
     for descriptor in range(3):
-        os.dup2(nothing, descriptor)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+        os.dup2(devnull, descriptor)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent terminates this process
     _limit(seconds, memory)
     encode: Encode | None = None
     while True:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> None:
             else:
                 assert encode is not None
                 answer["ids"] = encode(argument)
-        except BaseException as e:  # a panic of Rust's, too
+        except BaseException as e:  # includes panics of Rust
             answer["error"] = str(e)[:1000] or type(e).__name__
         data = json.dumps(answer).encode()
         if len(data) > most:
@@ -48,14 +48,14 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _limit(seconds: int, memory: int) -> None:
-    """Of the processor's time, and of memory, where the system has such limits."""
+    """Limits processor time and memory, if the system supports it."""
     try:
         import resource
     except ImportError:
         return
     for kind, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (most, most))
-    if sys.platform.startswith("linux"):  # others count what is only reserved, or nothing
+    if sys.platform.startswith("linux"):  # others count reserved memory, or have no limit
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
@@ -110,19 +110,19 @@ def _transformers(folder: str) -> Encode:
 
 
 def _check_class(path: str) -> None:
-    """Refuses a class that is no tokenizer: AutoTokenizer would load a model's weights."""
+    """Raises ValueError for a class that isn't a tokenizer, which might load a model's weights."""
     try:
         with open(path, encoding="utf-8") as file:
             name = json.load(file).get("tokenizer_class")
     except FileNotFoundError:
         return
     if name is not None and not name.removesuffix("Fast").endswith(("Tokenizer", "Backend")):
-        raise ValueError(f"tokenizer_class {name!r} is no tokenizer")
+        raise ValueError(f"tokenizer_class {name!r} is not a tokenizer")
 
 
 READERS: dict[str, Callable[[Any], Encode]] = {
     "tokenizers": _tokenizers,
     "sentencepiece": _sentencepiece,
     "tiktoken": _tiktoken,
-    "transformers": _transformers,  # of a folder
+    "transformers": _transformers,  # reads a folder
 }

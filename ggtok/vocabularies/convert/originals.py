@@ -1,8 +1,8 @@
-"""A source's own package, in a child process that may take only so much time and memory.
+"""Runs a source's own package in a child process with limits on time and memory.
 
-What a source tells its package to do may take any time and memory: a normalizer can make a text
-longer without end, or search for an expression that takes exponential time. And a malformed source
-can crash a package. So nothing of a source runs in this process.
+A source can make its package use any amount of time and memory: a normalizer can grow a text
+without end, or search for an expression that takes exponential time. A malformed source can crash
+the package. So no package loads a source in this process.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from typing import Any
 from ggtok.base.frames import write_frame
 from ggtok.errors import VocabError
 
-SECONDS = 60  # of a request
+SECONDS = 60  # per request
 MEMORY = 3 << 30  # bytes
-MAX_ANSWER = 32 << 20  # bytes: some four million ids
-_IN_ALL = 10  # requests' time, of the processor: ends a child whose parent is gone
+MAX_ANSWER = 32 << 20  # bytes; about four million ids
+_TOTAL = 10  # limit on the child's processor time, in requests; ends a child without a parent
 
-# Gives the ids of texts, special tokens parsed and none added.
+# Encodes texts to ids, parsing special tokens and adding none.
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 _ENVIRONMENT = {
-    "TOKENIZERS_PARALLELISM": "false",  # each thread takes memory
+    "TOKENIZERS_PARALLELISM": "false",  # saves memory
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
 }
 
-# A child that imports what this process would, from where it would.
+# The child has the same sys.path as this process.
 _CHILD = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv.pop(1))
@@ -46,7 +46,7 @@ main(sys.argv[1:])
 
 
 class TooMuch(VocabError):
-    """The package takes too much time or memory for the source, crashes, or can't be run."""
+    """The package exceeds the limits, crashes, or can't be run."""
 
 
 def is_installed(package: str) -> bool:
@@ -54,26 +54,25 @@ def is_installed(package: str) -> bool:
 
 
 class Package:
-    """One of the packages that original_worker.py knows.
+    """One of the packages that original_worker.py supports.
 
-    Its child process starts when it is needed, keeps the source that it read last, and ends with
-    this object.
+    The child process is started on demand, keeps the last source, and ends with this object.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._child: subprocess.Popen[bytes] | None = None
-        self._source: object = None  # that the child has read
+        self._source: object = None  # the source that the child has read last
 
     def read(self, source: object) -> Encode | None:
-        """What encodes by a source; None: the package isn't installed.
+        """A function that encodes with a source; None: the package isn't installed.
 
         Raises:
-            VocabError: the package can't read it.
-            TooMuch: and that takes too much. Encoding may raise this, too.
+            VocabError: the package can't read the source.
+            TooMuch: the limits are exceeded. The returned function may raise this, too.
         """
         if getattr(sys, "frozen", False) or not sys.executable:
-            return None  # no interpreter that could be started
+            return None  # there is no interpreter to start
         if not is_installed(self.name):
             return None
         self._read(source)
@@ -110,7 +109,7 @@ class Package:
             answer: dict[str, Any] = json.loads(data)
             answered = True
         except (OSError, ValueError, struct.error):
-            raise self._too_much("it takes more, or crashes") from None
+            raise self._too_much("it exceeded a limit or crashed") from None
         finally:
             watchdog.cancel()
             if not answered:
@@ -120,12 +119,12 @@ class Package:
 
     def _too_much(self, reason: str) -> TooMuch:
         return TooMuch(
-            f"{self.name} can't encode text by this source within {SECONDS} seconds and "
+            f"{self.name} can't encode text with this source within {SECONDS} seconds and "
             f"{MEMORY >> 30} GiB: {reason}"
         )
 
     def _start(self) -> subprocess.Popen[bytes]:
-        limits = map(str, (SECONDS * _IN_ALL, MEMORY, MAX_ANSWER))
+        limits = map(str, (SECONDS * _TOTAL, MEMORY, MAX_ANSWER))
         arguments = json.dumps(sys.path), self.name, *limits
         try:
             child = subprocess.Popen(
@@ -141,13 +140,13 @@ class Package:
         return child
 
 
-def _end(child: subprocess.Popen[bytes], patience: float = 1.0) -> None:
-    """Without requests it ends by itself, if it isn't busy."""
+def _end(child: subprocess.Popen[bytes], timeout: float = 1.0) -> None:
+    """Ends the child. It exits at the end of its input, or is killed after the timeout."""
     assert child.stdin is not None and child.stdout is not None
-    with contextlib.suppress(OSError):  # what the child never read
+    with contextlib.suppress(OSError):  # the child left input unread
         child.stdin.close()
     try:
-        child.wait(patience)
+        child.wait(timeout)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()

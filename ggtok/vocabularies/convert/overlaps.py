@@ -1,4 +1,4 @@
-"""Added tokens that overlap: llama.cpp finds the longest first, tokenizers the leftmost."""
+"""Finds overlapping added tokens: llama.cpp parses the longest first, tokenizers the leftmost."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from ggtok.vocabularies.report import Difference
 
-# What is looked at: of more tokens, and of longer overlaps, nothing is said.
+# Limits of the search: more tokens, and longer overlaps, are ignored.
 _MOST = 1 << 13
 _LONGEST = 32  # characters
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def overlaps(texts: Sequence[str]) -> Difference | None:
-    """The difference, if the two rules may find others of these tokens."""
+    """The difference, if the two rules may find different tokens among these."""
     found = sorted(_overlapping(texts)) if len(texts) <= _MOST else []
     if not found:
         return None
@@ -23,15 +23,15 @@ def overlaps(texts: Sequence[str]) -> Difference | None:
         "overlaps",
         f"{len(found)} added tokens overlap with others, such as {found[0]!r}: llama.cpp finds the "
         "longest first, the source the leftmost",
-        # A character in their place, so that no others are formed.
+        # Replaced by a character, so that removing them doesn't form other tokens.
         without=lambda line: pattern.sub("\0", line),
     )
 
 
 def _overlapping(texts: Sequence[str]) -> set[str]:
-    """The texts that end with what another one begins with, and aren't longer, and those others.
+    """The texts of overlapping pairs whose first text is not the longer one.
 
-    Runs of one character, such as newlines, do no harm to each other: both rules take the longest.
+    Runs of one character, such as newlines, are ignored, since both rules find the longest.
     """
     ends: dict[str, list[str]] = {}
     begins: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A SentencePiece model as llama.cpp's vocabulary: BPE is its "llama", Unigram its "t5"."""
+"""Converts a SentencePiece model: BPE to llama.cpp's "llama", Unigram to "t5"."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from ggtok.vocabularies.gguf_writer import CHARSMAP
 from ggtok.vocabularies.report import Difference
 
 _MARK = "\u2581".encode()
-# Classes of transformers that number the pieces as fairseq does.
+# Classes of transformers that number the pieces like fairseq.
 _SHIFTED = ("XLMRobertaTokenizer", "XLMRobertaModel", "XLMRobertaForSequenceClassification")
 _OTHERWISE_SHIFTED = ("Camembert", "MBart", "Nllb", "M2M100", "BartphoTokenizer")
-# Classes and what they put around a text: add_bos, add_eos.
+# Classes and the tokens that they add: add_bos, add_eos.
 _ADDED = {
     "LlamaTokenizer": (True, False),
     "CodeLlamaTokenizer": (True, False),
@@ -41,10 +41,10 @@ _ADDED = {
 
 
 def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str]:
-    """The vocabulary of a model, and what it is called."""
+    """The vocabulary of a model, and the name of its format."""
     kind = MODEL_TYPES.get(model.model_type, str(model.model_type))
     if model.model_type not in (BPE, UNIGRAM):
-        raise VocabError(f"trainer_spec.model_type: {kind}: llama.cpp only has BPE and Unigram")
+        raise VocabError(f"trainer_spec.model_type: llama.cpp doesn't support {kind}")
     _refuse(model)
     draft = Draft(model="llama" if model.model_type == BPE else "t5", pre="default", scores={})
     draft.filler_score = -10000.0
@@ -76,8 +76,10 @@ def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str
 
 
 def _mergeable_runs(model: Model) -> set[bytes]:
-    """User-defined runs of spaces that merging builds up, too: llama.cpp finds user-defined
-    tokens before it prepends a space, and the source afterwards."""
+    """User-defined runs of spaces that merging produces, too.
+
+    llama.cpp parses user-defined tokens before it prepends a space, the source afterwards.
+    """
     own = {piece.text for piece in model.pieces if piece.type == spelling.USER_DEFINED}
     runs = set()
     run = _MARK * 2
@@ -89,7 +91,7 @@ def _mergeable_runs(model: Model) -> set[bytes]:
 
 def _refuse(model: Model) -> None:
     if model.whitespace_as_suffix:
-        raise VocabError("trainer_spec.treat_whitespace_as_suffix: llama.cpp can't do that")
+        raise VocabError("trainer_spec.treat_whitespace_as_suffix: llama.cpp doesn't support it")
     if not model.escape_whitespaces:
         raise VocabError("normalizer_spec.escape_whitespaces: is off, but llama.cpp needs it")
 
@@ -114,8 +116,8 @@ def _check_bytes(draft: Draft) -> None:
         draft.differences.append(
             Difference(
                 "byte-fallback",
-                f"{len(lacking)} bytes have no token: the source gives <unk> for characters that "
-                "it doesn't know, and llama.cpp aborts",
+                f"{len(lacking)} bytes have no token: for unknown characters, the source produces "
+                "<unk>, and llama.cpp aborts",
                 without=_without_unknown(texts),
             )
         )
@@ -135,11 +137,11 @@ def _set_flags(draft: Draft, model: Model, folder: Folder) -> None:
             draft.flags[flag] = on
     if "add_bos" not in draft.flags:
         draft.notes.append(
-            "the source doesn't say whether BOS and EOS are added: llama.cpp's default holds"
+            "the source doesn't say whether BOS and EOS are added, so llama.cpp's default applies"
         )
 
 
-# ---- what differs ----
+# ---- differences ----
 
 
 def _note(draft: Draft, model: Model) -> None:
@@ -156,8 +158,8 @@ def _note(draft: Draft, model: Model) -> None:
         draft.differences.append(
             Difference(
                 "user-defined",
-                f"llama.cpp finds {len(own)} user-defined tokens, such as {own[0]!r}, before it "
-                "normalizes and puts a space in front, and puts one after each",
+                f"llama.cpp parses {len(own)} user-defined tokens, such as {own[0]!r}, before it "
+                "normalizes and prepends a space, and inserts a space after each",
                 without=_without_texts(own),
             )
         )
@@ -165,7 +167,7 @@ def _note(draft: Draft, model: Model) -> None:
         draft.differences.append(
             Difference(
                 "mark",
-                "the source takes U+2581 in a text for a space: llama.cpp doesn't when it removes "
+                "the source treats U+2581 in a text as a space: llama.cpp doesn't when it removes "
                 "spaces",
                 without=lambda line: line.replace("\u2581", " "),
             )
@@ -173,14 +175,14 @@ def _note(draft: Draft, model: Model) -> None:
 
 
 def _without_unknown(texts: AbstractSet[bytes]) -> Callable[[str], str]:
-    """Takes away the characters that are no tokens."""
+    """A function that removes characters that aren't tokens."""
     return lambda line: "".join(
         c for c in line if c == " " or c.encode("utf-8", "replace") in texts
     )
 
 
 def _without_texts(own: Sequence[str]) -> Callable[[str], str]:
-    """Takes away these texts, and those that come about by it; of spaces, all but one."""
+    """A function that removes these texts repeatedly. Runs of spaces become one space."""
     longest = sorted(own, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest)))
 
@@ -237,12 +239,12 @@ def is_shifted(folder: Folder, arch: str | None) -> bool:
     known = [name.removesuffix("Fast") for name in names if isinstance(name, str)]
     for name in known:
         if name.startswith(_OTHERWISE_SHIFTED):
-            raise VocabError(f"{name} numbers its pieces in a way that ggtok doesn't know")
+            raise VocabError(f"{name} numbers its pieces in a way that ggtok doesn't support")
     return any(name in _SHIFTED for name in known)
 
 
 def _shift(draft: Draft, n: int) -> None:
-    """XLM-RoBERTa's: <s>, <pad>, </s>, <unk>, the pieces from the fourth on, and <mask>."""
+    """Renumbers as XLM-RoBERTa: <s>, <pad>, </s>, <unk>, pieces from the fourth on, <mask>."""
     assert draft.scores is not None
     first = ((b"<s>", 3), (b"<pad>", 3), (b"</s>", 3), (b"<unk>", 2))
     texts, types, scores = draft.texts, draft.types, draft.scores
@@ -253,21 +255,23 @@ def _shift(draft: Draft, n: int) -> None:
         draft.set(id, text, type)
     draft.set(n + 1, b"<mask>", spelling.CONTROL)
     draft.special_ids = {"bos": 0, "pad": 1, "eos": 2, "sep": 2, "unk": 3, "mask": n + 1}
-    draft.notes.append("ids are XLM-RoBERTa's, one more than the model's from the fourth piece on")
+    draft.notes.append(
+        "ids are XLM-RoBERTa's: from the fourth piece on, they are one more than the model's"
+    )
 
 
 # ---- added tokens ----
 
 
 def _add_added(draft: Draft, folder: Folder) -> None:
-    """added_tokens.json, then tokenizer_config.json's added_tokens_decoder."""
+    """Adds added_tokens.json, then added_tokens_decoder of tokenizer_config.json."""
     for text, value in folder.added_tokens.items():
         id = token_id(value, f"added_tokens.json: {text!r}")
         draft.set(id, utf8(text, "added_tokens.json"), spelling.USER_DEFINED, -1000.0)
     where = "tokenizer_config.json: added_tokens_decoder"
     for key, row in field(folder.tokenizer_config, "added_tokens_decoder", dict, "", {}).items():
         if not key.isdecimal():
-            raise VocabError(f"{where}: {key!r} is no token id")
+            raise VocabError(f"{where}: {key!r} is not a token id")
         id = token_id(int(key[:10]), where)
         entry: dict[str, Any] = checked(row, dict, f"{where}.{key}")
         data = utf8(field(entry, "content", str, f"{where}.{key}"), where)

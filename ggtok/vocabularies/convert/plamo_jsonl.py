@@ -1,4 +1,4 @@
-"""PLaMo's ``tokenizer.jsonl``: a JSON array for each token: text, score, type, and others."""
+"""Converts PLaMo's ``tokenizer.jsonl``: one JSON array per token, with text, score, type..."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EOT = b"<|plamo:op|>"
 
 
 def draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]:
-    """The vocabulary: ids are the lines' order."""
+    """The vocabulary, with ids in the order of the lines."""
     draft = Draft(model="plamo2", pre="default", scores={}, filler_score=-1000.0)
     for number, line in lines_of(data):
         if not line.strip():
@@ -25,7 +25,7 @@ def draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]:
             raise VocabError(f"{at}: more than {MAX_TOKENS} tokens")
         row = checked(parse(line, at), list, at)
         if len(row) < 2:
-            raise VocabError(f"{at}: is no text and score")
+            raise VocabError(f"{at}: must have a text and a score")
         text = utf8(checked(row[0], str, at + "[0]"), at)
         kind = _TYPES.get(
             row[2] if len(row) > 2 and isinstance(row[2], str) else "", spelling.NORMAL

@@ -1,10 +1,10 @@
-"""Merges recovered from ranks: what tiktoken's files lack.
+"""Recovers merges from ranks, because tiktoken's files don't contain merges.
 
-tiktoken joins the two neighbours whose joint bytes have the lowest rank, the leftmost first.
-What happens inside a token's bytes doesn't depend on what is around them as long as nothing
-reaches across their ends, so a token always comes from the same two parts: those that are left
-last when its own bytes are encoded. One merge a token, in the order of ranks, therefore gives
-tiktoken's ids. A token that its own bytes don't come to is only found as a whole word.
+tiktoken joins the two neighbours whose joint bytes have the lowest rank, leftmost first. The joins
+inside a token's bytes don't depend on the surrounding text, as long as no join crosses their ends.
+So a token is always joined from the same two parts, the last two when its own bytes are encoded.
+Therefore one merge per token, in the order of ranks, produces tiktoken's ids. If encoding a token's
+own bytes doesn't result in the token, it is only found as a whole word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ggtok.vocabularies.contents import Pair
 
 
 def recovered(ranks: Mapping[bytes, int]) -> tuple[list[Pair], list[bytes]]:
-    """The merges in the order of ranks, and the tokens of several bytes that none makes."""
+    """The merges in the order of ranks, and the tokens of several bytes that no merge makes."""
     merges: list[Pair] = []
     unreachable: list[bytes] = []
     for token in sorted(ranks, key=ranks.__getitem__):
@@ -31,15 +31,12 @@ def recovered(ranks: Mapping[bytes, int]) -> tuple[list[Pair], list[bytes]]:
 
 
 def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
-    """The two parts that a token's bytes come to before they are one, or None.
-
-    Takes n log n steps for n bytes.
-    """
+    """The last two parts when a token's bytes are joined, or None. Takes O(n log n) for n bytes."""
     n = len(token)
     if n == 2:
         return (token[:1], token[1:]) if _known(token, ranks) else None
-    ends = list(range(1, n + 1))  # of the part that begins there; 0: none does
-    begins = list(range(-1, n))  # of the part before the one that begins there
+    ends = list(range(1, n + 1))  # the end of the part that starts here; 0: no part does
+    begins = list(range(-1, n))  # the start of the previous part
     heap: list[tuple[int, int, int]] = []
     for at in range(n - 1):
         rank = ranks.get(token[at : at + 2])
@@ -51,7 +48,7 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int]) -> Pair | None:
         _, at, end = heapq.heappop(heap)
         middle = ends[at]
         if middle == 0 or middle >= n or ends[middle] != end:
-            continue  # one of the two has changed
+            continue  # one of the two parts has changed since
         if parts == 2:
             return token[:middle], token[middle:]
         parts -= 1

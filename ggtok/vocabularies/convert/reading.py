@@ -1,4 +1,4 @@
-"""Files of sources, read within limits, and JSON whose errors say where."""
+"""Reads source files within limits, and JSON with errors that name the position."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ggtok.errors import VocabError
 
 T = TypeVar("T")
 
-MAX_BYTES = 128 << 20  # of a file; the largest tokenizer.json known has 33 MB
-MAX_VALUES = 1 << 22  # of a JSON text: up to 160 bytes each; the largest known has 1.8 million
-MAX_TOKENS = 1 << 21  # which take about 500 bytes each
+MAX_BYTES = 128 << 20  # of a file; the largest known tokenizer.json has 33 MB
+MAX_VALUES = 1 << 22  # of a JSON text, up to 160 bytes each; the largest known has 1.8 million
+MAX_TOKENS = 1 << 21  # about 500 bytes each
 MAX_TOKEN_BYTES = 1 << 16  # of one token
-MAX_SPLITS = 1 << 33  # squares of tokens' lengths, some seconds' work; Gemma 3's are 1 << 24
+MAX_SPLITS = 1 << 33  # sum of squared lengths of tokens: some seconds; Gemma 3's is 1 << 24
 
 _REQUIRED: Any = object()
 _NAMES = {
@@ -33,11 +33,11 @@ _NAMES = {
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
-    """A file's contents.
+    """The contents of a file.
 
     Raises:
-        FileError: it can't be read, or isn't a regular file.
-        VocabError: it has more bytes than any vocabulary needs.
+        FileError: the file can't be read, or isn't a regular file.
+        VocabError: the file is too large for a vocabulary.
     """
     name = os.fsdecode(path)
     data = read_regular(name, limit + 1)
@@ -54,7 +54,7 @@ _NOTED: ContextVar[list[str] | None] = ContextVar("ggtok.convert", default=None)
 
 @contextmanager
 def noting() -> Iterator[list[str]]:
-    """Within it, the paths of all files that are read."""
+    """Collects the paths of all files that are read within this context."""
     outer = _NOTED.get()
     paths: list[str] = [] if outer is None else outer
     token = _NOTED.set(paths)
@@ -65,7 +65,7 @@ def noting() -> Iterator[list[str]]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """A file of UTF-8."""
+    """The text of a UTF-8 file."""
     data = read_bytes(path)
     try:
         return data.decode("utf-8-sig")
@@ -74,14 +74,13 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def lines_of(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers and without their ends, one at a time: a list would take many
-    times the file's size."""
+    """Numbered lines without their ends, one at a time to save memory."""
     for number, line in enumerate(io.BytesIO(data), 1):
         yield number, line.rstrip(b"\r\n")
 
 
 def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A file that holds a JSON object."""
+    """The JSON object in a file."""
     return parse_object(read_bytes(path), os.fsdecode(path))
 
 
@@ -89,12 +88,12 @@ def parse_object(data: bytes, where: str) -> dict[str, Any]:
     """A JSON object."""
     value = parse(data, where)
     if not isinstance(value, dict):
-        raise VocabError(f"{where}: holds {_kind(value)} where a JSON object should be")
+        raise VocabError(f"{where}: must be a JSON object, but is {_kind(value)}")
     return value
 
 
 def parse(data: bytes, where: str) -> Any:
-    """A JSON text's value, within limits."""
+    """The value of a JSON text, within limits."""
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise VocabError(f"{where}: more than {MAX_VALUES} values: too large for a vocabulary")
     try:
@@ -124,7 +123,7 @@ def _kind(value: object) -> str:
 def field(
     mapping: Mapping[str, Any], key: str, kind: type[T], where: str, default: Any = _REQUIRED
 ) -> T:
-    """The value of a key, checked for its type. null counts as absent if there is a default."""
+    """The value of a key, with a check of its type. With a default, null counts as absent."""
     value = mapping.get(key)
     if value is None and default is not _REQUIRED:
         return default  # type: ignore[no-any-return]
@@ -132,7 +131,7 @@ def field(
 
 
 def checked(value: Any, kind: type[T], where: str) -> T:
-    """A value, checked for its type."""
+    """The value. Raises VocabError if it has another type."""
     if kind is float and type(value) is int:
         value = _as_float(value, where)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -148,32 +147,32 @@ def _as_float(value: int, where: str) -> float:
 
 
 def utf8(text: str, where: str) -> bytes:
-    """A text's bytes; JSON can hold lone surrogates."""
+    """The bytes of a text. Raises VocabError for lone surrogates, which JSON can contain."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise VocabError(f"{where}: {text!r} holds a lone surrogate: no UTF-8 text") from None
+        raise VocabError(f"{where}: {text!r} contains a lone surrogate, so isn't UTF-8") from None
     if len(data) > MAX_TOKEN_BYTES:
         raise VocabError(f"{where}: a text of {len(data)} bytes is too long for a token")
     return data
 
 
 def token_id(value: Any, where: str) -> int:
-    """An id: an integer from 0 up to a limit."""
+    """A token id: an integer from 0 to a limit."""
     id = checked(value, int, where)
     if not 0 <= id < MAX_TOKENS:
-        raise VocabError(f"{where}: {id} is not a token id: they go from 0 to {MAX_TOKENS - 1}")
+        raise VocabError(f"{where}: {id} is not a token id (0 to {MAX_TOKENS - 1})")
     return id
 
 
 def check_splits(texts: Iterable[Sized], where: str) -> None:
-    """Refuses long tokens, of which all splits are looked at: that takes quadratic time."""
+    """Raises VocabError for long tokens: examining all their splits takes quadratic time."""
     if sum(len(text) ** 2 for text in texts) > MAX_SPLITS:
-        raise VocabError(f"{where}: the tokens are too long to look at all their splits")
+        raise VocabError(f"{where}: the tokens are too long to examine all their splits")
 
 
 def by_id(pairs: Iterable[tuple[str, Any]], where: str) -> dict[int, str]:
-    """Texts by id, after a check that no id is there twice."""
+    """Texts by id. Raises VocabError for duplicate ids."""
     texts: dict[int, str] = {}
     for text, value in pairs:
         id = value if type(value) is int and 0 <= value < MAX_TOKENS else token_id(value, where)

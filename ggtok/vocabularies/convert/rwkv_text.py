@@ -1,4 +1,4 @@
-"""RWKV's ``rwkv_vocab_v*.txt``: a line for each token: its id, a Python literal, its length."""
+"""Converts RWKV's ``rwkv_vocab_v*.txt``: one line per token, with id, Python literal, length."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ggtok.vocabularies.convert.reading import MAX_TOKEN_BYTES, token_id
 from ggtok.vocabularies.report import Difference
 
 _END = "<s>"
-# One string or bytes literal, and nothing else that Python could evaluate.
+# A single string or bytes literal, and nothing else that Python could evaluate.
 _LITERAL = re.compile(r"""b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 
 
 def draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
-    """The vocabulary; llama.cpp's has texts escaped, and id 0, which no line has, for the end."""
+    """The vocabulary. In llama.cpp, texts are escaped, and id 0, which has no line, is the end."""
     draft = Draft(model="rwkv")
     draft.set(0, _END.encode(), spelling.CONTROL)
     for number, line in enumerate(io.StringIO(text), 1):
         if line.strip():
             id, token = _token(line.rstrip("\r\n"), f"{where}: line {number}")
             if id in draft.texts:
-                raise VocabError(f"{where}: line {number}: the id {id} is there twice")
+                raise VocabError(f"{where}: line {number}: the id {id} occurs twice")
             draft.set(id, escaped(token), spelling.NORMAL)
     if len(draft.texts) == 1:
         raise VocabError(f"{where}: there are no tokens")
     draft.differences.append(
         Difference(
             "control-by-text",
-            f"token 0 needs a text in llama.cpp, which finds {_END!r}: the source doesn't",
+            f"token 0 needs a text in llama.cpp, which parses {_END!r}: the source doesn't",
             without=lambda line: line.replace(_END, ""),
         )
     )
@@ -61,14 +61,14 @@ def _token(line: str, where: str) -> tuple[int, bytes]:
         value = ast.literal_eval(literal)
         token = value.encode() if isinstance(value, str) else value
     except (ValueError, SyntaxError) as e:
-        raise VocabError(f"{where}: {literal[:40]!r} is no literal: {e}") from None
+        raise VocabError(f"{where}: {literal[:40]!r} is not a literal: {e}") from None
     if len(token) != int(length):
-        raise VocabError(f"{where}: the token has {len(token)} bytes, the line says {length}")
+        raise VocabError(f"{where}: the token has {len(token)} bytes, but the line says {length}")
     if not token:
         raise VocabError(f"{where}: the token is empty")
     return token_id(int(number), where), token
 
 
 def escaped(token: bytes) -> bytes:
-    """A token as llama.cpp unescapes it: like Python's repr, without quotes."""
+    """A token in llama.cpp's escaped form: Python's repr without quotes."""
     return repr(token)[2:-1].encode()

@@ -1,8 +1,8 @@
-"""SentencePiece's ``*.model``: the few fields of its protocol buffer that matter here.
+"""Reads and writes SentencePiece's ``*.model``: the needed fields of its protocol buffer.
 
-ModelProto has 1 pieces (1 text, 2 score, 3 type), 2 trainer_spec and 3 normalizer_spec; the
-fields' numbers are those of sentencepiece_model.proto. What isn't read is skipped. Reading
-takes time and memory linear in the file's size, whatever it holds.
+ModelProto has 1 pieces (1 text, 2 score, 3 type), 2 trainer_spec and 3 normalizer_spec. The numbers
+of fields are those of sentencepiece_model.proto. Other fields are skipped. Time and memory are
+linear in the file's size, whatever its contents.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _NAME, _CHARSMAP, _DUMMY_PREFIX, _EXTRA_SPACES, _ESCAPE = 1, 2, 3, 4, 5
 class Piece:
     text: bytes
     score: float
-    type: int  # GGUF's token types have the same numbers
+    type: int  # the numbers equal GGUF's token types
 
 
 @dataclass
 class Model:
-    """A model's pieces and settings; what a file doesn't say has the format's defaults."""
+    """The pieces and settings of a model. Missing fields have the format's defaults."""
 
     pieces: list[Piece] = field(default_factory=list)
     model_type: int = UNIGRAM
@@ -59,7 +59,7 @@ def read_model(data: bytes, where: str = "model") -> Model:
     """A model from a file's bytes.
 
     Raises:
-        VocabError: the bytes aren't a protocol buffer, or no model.
+        VocabError: the bytes aren't a protocol buffer, or aren't a model.
     """
     model = Model()
     for number, value, at in _fields(data, 0, len(data), where):
@@ -81,12 +81,12 @@ def read_model(data: bytes, where: str = "model") -> Model:
     return model
 
 
-# A field's value: an integer, a float, or the span of bytes.
+# The value of a field: an integer, a float, or the span of its bytes.
 _Value = int | float | tuple[int, int]
 
 
 def _fields(data: bytes, at: int, end: int, where: str) -> Iterator[tuple[int, _Value, int]]:
-    """The fields between two places: number, value, and where each begins."""
+    """The fields between two positions: number, value and start."""
     while at < end:
         start = at
         key, at = _varint(data, at, end, where)
@@ -105,7 +105,7 @@ def _fields(data: bytes, at: int, end: int, where: str) -> Iterator[tuple[int, _
                 raise _malformed(where, start, f"field {number} is cut off")
             at += size
             if wire == _FIXED64:
-                continue  # no field of a model has that type
+                continue  # no field of a model has this type
             (value,) = struct.unpack_from("<f", data, at - size)
         else:
             raise _malformed(where, start, f"field {number} has the unknown wire type {wire}")
@@ -125,8 +125,8 @@ def _varint(data: bytes, at: int, end: int, where: str) -> tuple[int, int]:
     raise _malformed(where, at, "an integer has more than ten bytes")
 
 
-def _malformed(where: str, at: int, why: str) -> VocabError:
-    return VocabError(f"{where}: not a SentencePiece model: byte {at}: {why}", offset=at)
+def _malformed(where: str, at: int, reason: str) -> VocabError:
+    return VocabError(f"{where}: not a SentencePiece model: byte {at}: {reason}", offset=at)
 
 
 def _piece(data: bytes, start: int, end: int, where: str) -> Piece:
@@ -179,7 +179,7 @@ def _read_normalizer(model: Model, data: bytes, start: int, end: int, where: str
 
 def _span(data: bytes, value: _Value, at: int, where: str) -> bytes:
     if not isinstance(value, tuple):
-        raise _malformed(where, at, "a number where a text should be")
+        raise _malformed(where, at, "a field is a number, not a text")
     return data[value[0] : value[1]]
 
 
@@ -190,7 +190,7 @@ def _flag(value: _Value, at: int, where: str) -> bool:
 
 
 def _integer(value: _Value, at: int, where: str) -> int:
-    """An int32, which is written sign-extended."""
+    """An int32, which is stored sign-extended."""
     if not isinstance(value, int):
         raise _malformed(where, at, "a field is not an integer")
     value &= (1 << 32) - 1
@@ -201,7 +201,7 @@ def _integer(value: _Value, at: int, where: str) -> int:
 
 
 def write_model(model: Model) -> bytes:
-    """A model file's bytes."""
+    """The bytes of a model file."""
     parts = [
         _message(
             _PIECES,

@@ -1,4 +1,4 @@
-"""Special tokens: which ids, and which of them are added before a text and after it."""
+"""Finds the ids of special tokens, and the tokens added before and after a text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ggtok.vocabularies.convert.reading import field as value_of
 from ggtok.vocabularies.convert.structure import _entries
 from ggtok.vocabularies.report import Difference
 
-# Names of tokenizer_config.json and config.json; "cls" is BOS where there is no other.
+# Names in tokenizer_config.json and config.json. "cls" becomes BOS if there is no other.
 _NAMES = ("bos", "eos", "unk", "sep", "pad", "mask")
-# Classes of transformers that build the post-processor anew from the configuration.
+# Classes of transformers that rebuild the post-processor from the configuration.
 _REBUILT = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer")
 
 
@@ -28,7 +28,7 @@ class Template:
 
 
 def template_of(post_processor: Any) -> Template:
-    """What a tokenizer.json's post_processor adds to a single text."""
+    """The tokens that the post_processor of a tokenizer.json adds to a single text."""
     template = Template()
     for entry, at in _entries(post_processor, "processors", "post_processor"):
         kind = value_of(entry, "type", str, at)
@@ -65,8 +65,8 @@ def _around(single: list[Any], at: str) -> tuple[list[str], list[str]]:
 def set_special(draft: Draft, folder: Folder, ids: Mapping[str, int], post_processor: Any) -> None:
     """Sets special ids, add_bos and add_eos, and the chat templates.
 
-    A post_processor decides what is added; the ids of the others come from
-    tokenizer_config.json, then from config.json.
+    The post_processor decides which tokens are added. The ids of other special tokens come from
+    tokenizer_config.json, and then from config.json.
     """
     set_configured(draft, folder, ids)
     template = template_of(post_processor)
@@ -82,7 +82,8 @@ def set_special(draft: Draft, folder: Folder, ids: Mapping[str, int], post_proce
             Difference(
                 "template",
                 f"the source puts {' '.join(template.before)} before a text and "
-                f"{' '.join(template.after)} after it: llama.cpp adds one token at most",
+                f"{' '.join(template.after)} after it: llama.cpp adds at most one token on each "
+                "side",
             )
         )
     if draft.model == "bert":
@@ -115,7 +116,7 @@ def set_configured(draft: Draft, folder: Folder, ids: Mapping[str, int]) -> None
 
 
 def _set_last(draft: Draft, id: int) -> None:
-    """What llama.cpp adds at the end is EOS; another EOS ends turns."""
+    """Makes the token added at the end EOS, as llama.cpp requires. Another EOS becomes EOT."""
     other = draft.special_ids.get("eos")
     if draft.model == "bert":
         draft.special_ids["sep"] = id
@@ -139,15 +140,17 @@ def _configured(folder: Folder, ids: Mapping[str, int]) -> Iterator[tuple[str, i
 
 
 def content_of(entry: Any) -> str | None:
-    """A special token's text, written as such or as an object."""
+    """The text of a special token, stored as a string or an object."""
     if isinstance(entry, dict):
         entry = entry.get("content")
     return entry if isinstance(entry, str) else None
 
 
 def _rebuilt(draft: Draft, config: Mapping[str, Any]) -> None:
-    """transformers' own classes, which models were trained with, obeyed tokenizer_config.json
-    instead of the post_processor. From its version 5 on they don't.
+    """Sets add_bos and add_eos as some classes of transformers did before version 5.
+
+    These classes, with which models were trained, followed tokenizer_config.json instead of the
+    post_processor.
     """
     if str(config.get("tokenizer_class", "")).removesuffix("Fast") not in _REBUILT:
         return
@@ -156,22 +159,21 @@ def _rebuilt(draft: Draft, config: Mapping[str, Any]) -> None:
         if isinstance(on, bool) and on != draft.flags[f"add_{name}"] and name in draft.special_ids:
             draft.flags[f"add_{name}"] = on
             draft.notes.append(
-                f"add_{name} is {on}: transformers' {config['tokenizer_class']} went by "
-                f"tokenizer_config.json's add_{name}_token, not by the post_processor, before "
-                "its version 5"
+                f"add_{name} is {on}: before version 5, transformers' {config['tokenizer_class']} "
+                f"followed add_{name}_token of tokenizer_config.json, not the post_processor"
             )
 
 
 def name_end(draft: Draft) -> None:
-    """BPE's EOS and BOS, where the source names none: llama.cpp takes token 11 then."""
+    """Sets a missing EOS or BOS of BPE, for which llama.cpp would use token 11."""
     ids = draft.special_ids
     if draft.model != "gpt2" or ("bos" in ids and "eos" in ids):
         return
     known = ids.get("eos", ids.get("bos", ids.get("pad", ids.get("unk"))))
     if known is None:
-        draft.notes.append("the source names no BOS and no EOS: llama.cpp takes token 11 for both")
+        draft.notes.append("the source has no BOS and no EOS: llama.cpp uses token 11 for both")
         return
     for name in ("bos", "eos"):
         if name not in ids:
-            draft.notes.append(f"the source has no {name.upper()}: token {known} stands for it")
+            draft.notes.append(f"the source has no {name.upper()}: token {known} is used instead")
             ids[name] = known

@@ -1,7 +1,7 @@
-"""Tokens beside which llama.cpp drops spaces: it goes by the names that a file has.
+"""Sets the names by which llama.cpp decides to drop spaces next to special tokens.
 
-Names of pre-tokenizers (of any model) stand for lstrip of <mask>, a model's name with phi-3 in it
-for rstrip of most special tokens.
+Some names of pre-tokenizers (for any model) mean lstrip of <mask>. A model's name that contains
+phi-3 means rstrip of most special tokens.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ggtok.vocabularies.patterns import CHAIN_OF_PRE, MASK
 _NAME = "general.name"
 _PHI3 = "Phi-3"
 _PHI3_NEEDS = {"</s>", "<unk>", "<s>", "<|endoftext|>"}
-_UNIGRAM_PRE = "jina-v2-de"  # which says nothing else of a Unigram model
+_UNIGRAM_PRE = "jina-v2-de"  # has no other effect on a Unigram model
 _SPECIAL = (spelling.CONTROL, spelling.USER_DEFINED, spelling.UNKNOWN)
 
 
 def strips_mask(added: Sequence[Json]) -> bool:
-    """Does the source drop spaces before <mask>?"""
+    """Whether the source drops spaces before <mask>."""
     return any(row.get("content") == MASK and row.get("lstrip") is True for row in added)
 
 
 def name_by_strips(draft: Draft, added: Sequence[Json]) -> None:
-    """Gives the vocabulary the names with which llama.cpp does what the source does."""
+    """Sets the names with which llama.cpp drops the same spaces as the source."""
     if draft.model == "t5" and strips_mask(added):
         draft.pre = _UNIGRAM_PRE
         draft.notes.append(f"pre is {draft.pre!r}, with which llama.cpp drops spaces before {MASK}")
@@ -48,7 +48,7 @@ def _phi3(draft: Draft) -> set[str]:
 
 
 def strips_of(draft: Draft) -> dict[str, str]:
-    """Texts of tokens, and "lstrip" or "rstrip", as llama.cpp will have it."""
+    """The texts of tokens that llama.cpp will strip, with "lstrip" or "rstrip"."""
     chain = CHAIN_OF_PRE.get(draft.pre or "")
     pres = () if chain is None else chain.pres
     strips = {}
@@ -60,7 +60,7 @@ def strips_of(draft: Draft) -> dict[str, str]:
 
 
 def obey(document: Json, strips: dict[str, str]) -> None:
-    """Added tokens as llama.cpp's are: found as they are written, anywhere, in raw text."""
+    """Changes added tokens to llama.cpp's rules: matched literally, anywhere, in raw text."""
     plain: dict[str, Any] = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
     for token in document["added_tokens"]:
         token |= plain

@@ -1,9 +1,9 @@
-"""The pre-tokenizer by structure: what a tokenizer.json does to text, and the row that does it.
+"""Finds llama.cpp's pre-tokenizer for a tokenizer.json by comparing structures.
 
-A ``pre_tokenizer`` becomes a list of expressions, spelled in one way: a literal newline and
-``\\n`` are the same, and so are possessive and greedy loops where nothing is given back, a
-``Digits`` and its expression, an ``Isolated`` match and an inverted ``Removed`` one. That list
-is looked up among the chains that llama.cpp's names were made for.
+A ``pre_tokenizer`` is converted to a list of expressions in a normal form. In it, a literal newline
+equals ``\\n``, a possessive loop equals a greedy one that never backtracks, ``Digits`` equals its
+expression, and an ``Isolated`` match equals an inverted ``Removed`` one. The list is looked up in
+the chains of llama.cpp's pre-tokenizers.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from ggtok.vocabularies.patterns import CHAINS, GPT2, Chain, Pre
 
 _MAX_STEPS = 64
 _MAX_PATTERN = 1 << 16
-_SHOWN = 1000  # characters of an expression, in a message: more than published ones have
+_SHOWN = 1000  # characters of an expression in a message; published ones are shorter
 
 
 @dataclass(frozen=True)
 class Structure:
-    """What a pre_tokenizer does: expressions in order, and the options beside them."""
+    """The structure of a pre_tokenizer: expressions in order, and options."""
 
     steps: tuple[str, ...]
     byte_level: bool = False
     prefix_space: bool = False  # ByteLevel(add_prefix_space=True)
-    others: tuple[str, ...] = ()  # what no expression stands for
-    newer_characters: bool = False  # categories are those of the source's Unicode
+    others: tuple[str, ...] = ()  # types that have no equivalent expression
+    newer_characters: bool = False  # whether categories include newer characters
 
 
-# ---- spelling ----
+# ---- the normal form of expressions ----
 
 _LITERALS = {"\r": r"\r", "\n": r"\n", "\t": r"\t", "\u3000": r"\u3000"}
-# tiktoken's newer expressions, which cut as its older ones do.
+# tiktoken's newer expressions, and the equivalent older ones.
 _REWRITES = (
     (r"'(?i:[sdmt]|ll|ve|re)", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"),
     (r"\s+$|\s*[\r\n]|\s+(?!\S)|\s", r"\s*[\r\n]+|\s+(?!\S)|\s+"),
@@ -51,11 +51,11 @@ _ITEM = re.compile(
 )
 
 
-def spelled(pattern: str) -> str:
-    """An expression in the spelling of the table.
+def normal_form(pattern: str) -> str:
+    """The normal form of an expression.
 
-    A possessive loop (``?+``, ``++``, ``*+``) is spelled as the greedy one: in the published
-    expressions it stands where the greedy one gives nothing back.
+    A possessive loop (``?+``, ``++``, ``*+``) becomes greedy: in the published expressions, the
+    greedy loop would never backtrack.
     """
     pattern = unlimited(pattern)
     for literal, escape in _LITERALS.items():
@@ -82,7 +82,7 @@ def _escaped(c: str) -> str:
 
 
 def structure_of(pre_tokenizer: Any, where: str = "pre_tokenizer") -> Structure:
-    """What a tokenizer.json's pre_tokenizer does."""
+    """The structure of the pre_tokenizer of a tokenizer.json."""
     steps: list[str] = []
     others: list[str] = []
     byte_level = prefix_space = newer_characters = False
@@ -95,7 +95,7 @@ def structure_of(pre_tokenizer: Any, where: str = "pre_tokenizer") -> Structure:
                 steps.append(GPT2)
                 newer_characters = True
         elif kind == "Split" and (expression := _split(entry, at)) is not None:
-            steps.append(spelled(expression))
+            steps.append(normal_form(expression))
             newer_characters |= not is_limited(expression)
         elif kind == "Digits":
             individual = field(entry, "individual_digits", bool, at, False)
@@ -111,7 +111,7 @@ def structure_of(pre_tokenizer: Any, where: str = "pre_tokenizer") -> Structure:
 
 
 def _entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """An entry, or those of a Sequence; how deep they may nest is bounded by the JSON's reader."""
+    """An entry, or the entries of a Sequence, nested ones included, with their positions."""
     pending = [(entry, where)]
     seen = 0
     while pending:
@@ -130,7 +130,7 @@ def _entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any
 
 
 def normalizers_of(normalizer: Any) -> list[dict[str, Any]]:
-    """A tokenizer.json's normalizers, in order."""
+    """The normalizers of a tokenizer.json, in order."""
     return [entry for entry, _ in _entries(normalizer, "normalizers", "normalizer")]
 
 
@@ -150,10 +150,11 @@ def _split(entry: dict[str, Any], at: str) -> str | None:
 
 
 def chain_of(structure: Structure) -> Chain:
-    """The row that does what the structure does.
+    """The chain with this structure.
 
     Raises:
-        UnknownPreTokenizerError: none does. The message shows the nearest, and what differs.
+        UnknownPreTokenizerError: there is none. The message shows the most similar chain and the
+            difference.
     """
     chain = _chains().get(structure.steps)
     if chain is None:
@@ -166,14 +167,14 @@ def _chains() -> dict[tuple[str, ...], Chain]:
     chains: dict[tuple[str, ...], Chain] = {}
     for chain in CHAINS:
         for steps in (chain.steps, *chain.published):
-            chains.setdefault(tuple(map(spelled, steps)), chain)
+            chains.setdefault(tuple(map(normal_form, steps)), chain)
     return chains
 
 
 def pre_for(
     chain: Chain, *, ignore_merges: bool, keep_spaces: bool | None, strips_mask: bool = False
 ) -> Pre:
-    """The name of the row that has these flags, or most of them."""
+    """The pre-tokenizer of the chain that has these flags, or most of them."""
     return max(
         chain.pres,
         key=lambda pre: (
@@ -189,7 +190,7 @@ def _unknown(steps: tuple[str, ...]) -> UnknownPreTokenizerError:
     known, near = max(_chains().items(), key=lambda row: _likeness(text, _shown(row[0])))
     names = tuple(pre.name for pre in near.pres)
     return UnknownPreTokenizerError(
-        "no pre-tokenizer of llama.cpp cuts text as this source does: "
+        "no pre-tokenizer of llama.cpp splits text like this source: "
         f"{_difference(known, steps)} (nearest: {', '.join(map(repr, names))}); "
         "pre=NAME uses one anyway",
         suggestions=names,
@@ -205,7 +206,7 @@ def _likeness(a: str, b: str) -> float:
 
 
 def _difference(known: tuple[str, ...], steps: tuple[str, ...]) -> str:
-    """What differs, in words, of the first step that does."""
+    """A description of the first step that differs."""
     if not steps:
         return "it has no expressions"
     for i, step in enumerate(steps):

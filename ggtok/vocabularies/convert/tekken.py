@@ -1,4 +1,4 @@
-"""tekken.json, of Mistral's models: ranks as tiktoken's, after special tokens."""
+"""Converts tekken.json of Mistral's models: special tokens, then ranks like tiktoken's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ggtok.vocabularies.convert.special import set_configured
 from ggtok.vocabularies.convert.tiktoken import Ranks, add_ranks, finish, original_of
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 
-# Of files that don't list theirs, by id.
+# The special tokens of files that don't list them, by id.
 _FIRST_SPECIAL = (
     "<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] "
     "[/TOOL_RESULTS] [TOOL_CALLS] [IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] "
@@ -31,11 +31,11 @@ _NAMED = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "<pad>"}
 def draft_of(
     document: dict[str, Any], folder: Folder, pre: str | None
 ) -> tuple[Draft, str, Original | None]:
-    """The vocabulary, what it is called, and the source as its own package reads it."""
+    """The vocabulary, the name of its format, and the source for its own package."""
     special, ranks = tokens_of(document)
     n_special = len(special)
     config = field(document, "config", dict, "")
-    pattern = structure.spelled(field(config, "pattern", str, "config")[: 1 << 14])
+    pattern = structure.normal_form(field(config, "pattern", str, "config")[: 1 << 14])
     name = pre
     if name is None:
         chain = structure.chain_of(structure.Structure((pattern,)))
@@ -56,7 +56,7 @@ def draft_of(
 
 
 def tokens_of(document: Mapping[str, Any]) -> tuple[list[str], dict[bytes, int]]:
-    """The special tokens' texts, which come first, and the others' ranks."""
+    """The texts of special tokens, which have the first ids, and the ranks of the others."""
     config = field(document, "config", dict, "")
     n_special = token_id(
         config.get("default_num_special_tokens"), "config.default_num_special_tokens"
@@ -82,10 +82,10 @@ def _special(document: Mapping[str, Any], n: int) -> list[str]:
 
 
 def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
-    """The first `n` tokens: a file may hold more than a model uses."""
+    """The first `n` tokens. A file may have more than the model uses."""
     rows = field(document, "vocab", list, "")
     if not 0 < n <= len(rows):
-        raise VocabError(f"config.default_vocab_size: {n} tokens are used, vocab has {len(rows)}")
+        raise VocabError(f"config.default_vocab_size: {n} tokens, but vocab has {len(rows)}")
     ranks: dict[bytes, int] = {}
     for i, row in enumerate(rows[:n]):
         where = f"vocab[{i}]"
@@ -104,5 +104,5 @@ def _ranks(document: Mapping[str, Any], n: int) -> dict[bytes, int]:
 
 
 def _after(original: Original, first: int) -> Original:
-    """Ids are counted from `first`; special tokens in a text are text."""
+    """The source with ids from `first` on. Its package doesn't parse special tokens in a text."""
     return replace(original, parses_special=False, number=first.__add__)

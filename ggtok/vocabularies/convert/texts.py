@@ -1,4 +1,4 @@
-"""Lines to compare two tokenizers on: hostile ones and natural ones, the same each time."""
+"""Lines for comparing two tokenizers, natural and hostile; the same each time."""
 
 # ruff: noqa: RUF001 (letters that look like others are the point)
 
@@ -50,7 +50,7 @@ _ALPHABETS = (
 
 @cache
 def _members() -> dict[str, list[str]]:
-    """Characters by general category, but for those that nobody assigned or may write."""
+    """Assigned characters by general category, without surrogates and private use."""
     members: dict[str, list[str]] = {}
     for code in range(1, sys.maxunicode + 1):
         c = chr(code)
@@ -62,14 +62,14 @@ def _members() -> dict[str, list[str]]:
 
 @cache
 def _prose() -> str:
-    """A long text that is at hand wherever Python is."""
+    """A long text from Python's standard library."""
     import pydoc_data.topics
 
     return "\n".join(pydoc_data.topics.topics.values())
 
 
 class Lines:
-    """Makes lines; each method makes one kind."""
+    """Generates lines. Each method makes one kind of line."""
 
     def __init__(self, words: Sequence[str], special: Sequence[str], seed: int = 0) -> None:
         self._random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""``*.tiktoken``: a line for each token, its bytes in base64 and its rank, which is its id."""
+"""Converts ``*.tiktoken``: one line per token, with its bytes in base64 and its rank (its id)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ggtok.vocabularies.report import Difference
 
 
 class Known(NamedTuple):
-    """A published file, by its sha256: such a file says nothing of its expression."""
+    """A published file, identified by its SHA-256, because files don't contain the expression."""
 
     name: str
     pre: str
@@ -81,7 +81,7 @@ KNOWN = {
 
 @dataclass
 class Ranks:
-    """Tokens by their bytes, and special ones by their texts."""
+    """The ids of tokens by their bytes, and of special tokens by their texts."""
 
     ranks: dict[bytes, int]
     special: dict[str, int] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
         if not digits.isdigit() or len(digits) > 9:
             raise VocabError(f"{at}: not a token in base64 and its rank")
         if encoded == b"=":
-            continue  # Whisper's empty token, which no text reaches
+            continue  # Whisper's empty token, which no text produces
         try:
             token, rank = base64.b64decode(encoded, validate=True), int(digits)
         except (binascii.Error, ValueError):
@@ -119,13 +119,13 @@ def read_ranks(data: bytes, where: str) -> dict[bytes, int]:
 def draft_of(
     data: bytes, where: str, folder: Folder, pre: str | None
 ) -> tuple[Draft, str, Ranks, Chain | None]:
-    """The vocabulary, what it is called, and what the source's own package needs."""
+    """The vocabulary, the name of its format, the ranks, and the pre-tokenizer's chain."""
     known = KNOWN.get(hashlib.sha256(data).hexdigest())
     if pre is None and known is None:
         raise UnknownPreTokenizerError(
             f"{where}: a .tiktoken file doesn't say how text is cut, and this one isn't known: "
-            "pre=NAME names the pre-tokenizer, such as 'qwen2' for Qwen's, 'llama-bpe' for "
-            "Llama 3's, 'gpt-4o' for o200k"
+            "pre=NAME sets the pre-tokenizer, such as 'qwen2' for Qwen, 'llama-bpe' for Llama 3, "
+            "'gpt-4o' for o200k"
         )
     name = pre if pre is not None else known.pre  # type: ignore[union-attr]
     ranks = Ranks(read_ranks(data, where), dict(known.special) if known is not None else {})
@@ -145,13 +145,13 @@ def draft_of(
 
 
 def add_ranks(draft: Draft, ranks: Mapping[bytes, int], first: int) -> None:
-    """Tokens in GPT-2's characters; ids are ranks, counted from `first`."""
+    """Adds tokens in GPT-2's byte map, with the ids first + rank."""
     for token, rank in ranks.items():
         draft.set(first + rank, spelling.to_characters(token), spelling.NORMAL)
 
 
 def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | None) -> None:
-    """Sets the merges; notes what the pre-tokenizer does otherwise."""
+    """Sets the merges, and notes the differences of the pre-tokenizer."""
     merges, unreachable = recovered(ranks)
     whole = frozenset(unreachable)
     as_characters = spelling.to_characters
@@ -179,7 +179,7 @@ def finish(draft: Draft, ranks: Mapping[bytes, int], pre: str, chain: Chain | No
 
 
 def original_of(ranks: Ranks, chain: Chain | None) -> tuple[Original | None, list[Difference]]:
-    """tiktoken with the expression as published, and what llama.cpp's own changes."""
+    """The source for tiktoken with the published expression, and llama.cpp's differences."""
     if chain is None or len(chain.steps) != 1:
         return None, []
     published = chain.published[0] if chain.published else chain.steps

@@ -1,4 +1,4 @@
-"""tokenizer.json of Hugging Face's tokenizers: what its models have in common."""
+"""Reads the parts of tokenizer.json that are common to all models."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ggtok.vocabularies.report import Difference
 
 @dataclass
 class Source:
-    """A tokenizer.json, and the folder that it lies in."""
+    """A tokenizer.json, its folder, and the caller's options."""
 
     document: dict[str, Any]
     folder: Folder
-    pre: str | None = None  # that the caller wants
-    arch: str | None = None  # that the caller names
+    pre: str | None = None
+    arch: str | None = None
     special: Mapping[str, str] = field_(
         default_factory=dict
-    )  # special tokens' texts by name, of the format itself
+    )  # texts of special tokens by name, as the format defines them
 
     @property
     def model(self) -> dict[str, Any]:
@@ -36,9 +36,9 @@ class Source:
 
     @cached_property
     def added(self) -> list[dict[str, Any]]:
-        """The added tokens, with the ids that tokenizers gives them.
+        """The added tokens, with the ids that tokenizers assigns.
 
-        Those that the model has keep the model's; the others are counted on from its last,
+        Tokens of the model keep their ids. Others get the next ids after the model's last,
         whatever the file says.
         """
         entries = field(self.document, "added_tokens", list, "", [])
@@ -52,21 +52,21 @@ class Source:
             text = field(row, "content", str, f"added_tokens[{i}]")
             token_id(row.get("id"), f"added_tokens[{i}].id")
             if text in ids:
-                raise VocabError(f"added_tokens[{i}]: {text!r} is there twice")
+                raise VocabError(f"added_tokens[{i}]: {text!r} occurs twice")
             ids[text] = known.get(text, last)
             last += text not in known
         return [{**row, "id": id} for row, id in zip(rows, ids.values(), strict=True)]
 
     @property
     def renumbered(self) -> list[str]:
-        """Added tokens whose ids in the file aren't those that tokenizers gives them."""
+        """Added tokens to which tokenizers assigns other ids than the file."""
         entries = self.document.get("added_tokens") or []
         pairs = zip(entries, self.added, strict=True)
         return [row["content"] for given, row in pairs if given["id"] != row["id"]]
 
 
 def _ids_of_model(vocab: Any) -> dict[str, int] | None:
-    """A model's ids by text, if they have no holes."""
+    """The model's ids by text, or None if the ids have holes."""
     if isinstance(vocab, list):
         texts = [row[0] if isinstance(row, list) and row else None for row in vocab]
         return {text: id for id, text in enumerate(texts) if isinstance(text, str)}
@@ -76,13 +76,13 @@ def _ids_of_model(vocab: Any) -> dict[str, int] | None:
 
 
 def vocab_of(source: Source) -> dict[int, str]:
-    """A model's tokens by id."""
+    """The model's tokens by id."""
     vocab = field(source.model, "vocab", dict, "model")
     return by_id(vocab.items(), "model.vocab")
 
 
 def ids_of(source: Source) -> dict[str, int]:
-    """All tokens' ids, the added ones on top."""
+    """The ids of all tokens; added tokens override the model's."""
     vocab = source.model.get("vocab")
     ids: dict[str, int] = {}
     if isinstance(vocab, dict):
@@ -99,7 +99,7 @@ def ids_of(source: Source) -> dict[str, int]:
 
 
 def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
-    """The added tokens: control tokens if special, else user-defined ones."""
+    """Adds the added tokens: special ones as control tokens, others as user-defined tokens."""
     for i, row in enumerate(source.added):
         where = f"added_tokens[{i}]"
         id = token_id(row.get("id"), where + ".id")
@@ -112,7 +112,7 @@ def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
     if source.renumbered:
         draft.notes.append(
             f"{len(source.renumbered)} added tokens such as {source.renumbered[0]!r} have other "
-            "ids than the file says: tokenizers counts them on from the model's last token"
+            "ids than the file says: tokenizers numbers them from the model's last token on"
         )
     _note_conditions(source, draft)
     found = overlaps([row["content"] for row in source.added])
@@ -120,7 +120,7 @@ def add_added(source: Source, draft: Draft, *, score: float = 0.0) -> None:
 
 
 def _note_conditions(source: Source, draft: Draft) -> None:
-    """Added tokens that are found under conditions which llama.cpp doesn't have."""
+    """Notes added tokens with matching conditions that llama.cpp doesn't support."""
     conditions = ["lstrip", "rstrip", "single_word"]
     if source.document.get("normalizer") is not None:
         conditions.append("normalized")
@@ -139,8 +139,8 @@ def _note_conditions(source: Source, draft: Draft) -> None:
         draft.differences.append(
             Difference(
                 "added-tokens",
-                f"{len(bound)} added tokens such as {first!r} are found under "
-                f"other conditions ({', '.join(ordered)}) than llama.cpp's",
+                f"{len(bound)} added tokens such as {first!r} are matched under other conditions "
+                f"({', '.join(ordered)}) than in llama.cpp",
                 change=lambda document: obey(document, strips),
             )
         )

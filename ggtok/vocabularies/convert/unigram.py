@@ -1,4 +1,4 @@
-"""Unigram of a tokenizer.json: llama.cpp's "t5"."""
+"""Converts Unigram of a tokenizer.json to llama.cpp's "t5"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPACES = {"Regex": " {2,}"}  # the pattern of a Replace
 
 
 def read_unigram(source: Source, draft: Draft) -> None:
-    """Tokens with their scores."""
+    """Reads tokens with their scores."""
     draft.model, draft.pre, draft.scores = "t5", "default", {}
     draft.filler_score = -10000.0
     fallback = field(source.model, "byte_fallback", bool, "model", False)
@@ -38,7 +38,7 @@ def read_unigram(source: Source, draft: Draft) -> None:
     if unk is not None:
         id = token_id(unk, "model.unk_id")
         if id not in draft.texts:
-            raise VocabError(f"model.unk_id: {id} is no token")
+            raise VocabError(f"model.unk_id: {id} is not a token")
         draft.types[id] = spelling.UNKNOWN
         draft.special_ids["unk"] = id
     scores = dict(draft.scores)
@@ -107,7 +107,7 @@ def _spaces(source: Source, draft: Draft) -> None:
             draft.flags["remove_extra_whitespaces"] = True
         else:
             raise UnknownPreTokenizerError(
-                f"{at}: {kind}: llama.cpp's Unigram vocabularies don't cut text like this"
+                f"{at}: {kind}: llama.cpp's Unigram vocabularies don't split text like this"
             )
     draft.flags["add_space_prefix"] = prefix
     if prefix and not draft.flags["remove_extra_whitespaces"]:

@@ -1,8 +1,8 @@
-"""``vocab.json`` and ``merges.txt`` (older: ``encoder.json`` and ``vocab.bpe``): byte-level BPE.
+"""Converts ``vocab.json`` and ``merges.txt`` (older: ``encoder.json``, ``vocab.bpe``): BPE.
 
-Two files say nothing of how text is cut; the class in tokenizer_config.json does. They are read
-as the tokenizer.json that Hugging Face would make of them. Classes that aren't known are refused:
-their vocabularies look alike and mean other things.
+The files don't say how text is split, but the class in tokenizer_config.json does. They are
+converted to the tokenizer.json that Hugging Face would make of them. Unknown classes are refused,
+because their files look alike but have other meanings.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ T = TypeVar("T")
 
 _END = "<|endoftext|>"
 MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
-_SUFFIX = "</w>"  # ends words in vocabularies of CLIP, XLM, OpenAI's first GPT and others
+_SUFFIX = "</w>"  # the end of words in vocabularies of CLIP, XLM, OpenAI's first GPT and others
 
 
 class _Class(NamedTuple):
-    """What a class of transformers does with the two files.
+    """The rules of a class of transformers.
 
     Attributes:
-        special: the special tokens that it has without a configuration.
-        pre: the row that has its expressions.
+        special: the default special tokens.
+        pre: the pre-tokenizer with its expressions; None: GPT-2's.
         normalizer: its normalizer.
-        around: the tokens before and after a text, which have ids 0 and 2.
+        around: the tokens added before and after a text, which have ids 0 and 2.
     """
 
     special: Mapping[str, Any]
-    pre: str | None = None  # GPT-2's
+    pre: str | None = None
     normalizer: dict[str, Any] | None = None
     around: tuple[str, str] | None = None
 
@@ -62,7 +62,7 @@ _ROBERTA = _Class(
     around=("<s>", "</s>"),
 )
 _CLASSES = {
-    "": _GPT2,  # none is named
+    "": _GPT2,  # without a class
     "GPT2Tokenizer": _GPT2,
     "CodeGenTokenizer": _GPT2,
     "Qwen2Tokenizer": _Class(dict.fromkeys(("eos", "unk", "pad"), _END), "qwen2", {"type": "NFC"}),
@@ -77,11 +77,11 @@ _CONDITIONS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
 def source_of(path: str, folder: Folder, pre: str | None) -> Source:
-    """The tokenizer.json that the files amount to."""
+    """The tokenizer.json that is equivalent to the files."""
     base, name = os.path.split(path)
     merges = os.path.join(base, MERGES[name])
     if not os.path.isfile(merges):
-        raise not_found(f"{path}: {MERGES[name]} isn't beside it")
+        raise not_found(f"{path}: {MERGES[name]} is missing in the same folder")
     row = class_row(path, folder, _CLASSES)
     vocab, merged = read_object(path), _merges(merges)
     _refuse_suffix(merges, merged)
@@ -110,7 +110,7 @@ def _merges(path: str) -> list[str]:
 
 
 def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
-    """Refuses merges of characters that end words: no merge makes such a part."""
+    """Raises VocabError for merges of characters with a suffix that marks the end of words."""
     pairs = [merge.split(" ") for merge in merges]
     made = {"".join(pair) for pair in pairs}
     for number, pair in enumerate(pairs, 1):
@@ -118,22 +118,22 @@ def _refuse_suffix(path: str, merges: Sequence[str]) -> None:
             if len(part) > len(_SUFFIX) and part.endswith(_SUFFIX) and part not in made:
                 raise VocabError(
                     f"{path}: merge {number} has {part!r}: words end with {_SUFFIX!r} "
-                    "(end_of_word_suffix), and llama.cpp's BPE has no such marks"
+                    "(end_of_word_suffix), which llama.cpp's BPE doesn't support"
                 )
 
 
 def class_row(path: str, folder: Folder, rows: dict[str, T]) -> T:
-    """The row of the folder's class of tokenizer, without "Fast"; "" stands for none.
+    """The row for the folder's tokenizer class, without "Fast"; "" if it has no class.
 
     Raises:
-        VocabError: there is no such row.
+        VocabError: the class isn't supported.
     """
     name = folder.tokenizer_class.removesuffix("Fast")
     if name not in rows:
         known = ", ".join(filter(None, rows))
         raise VocabError(
             f"{path}: tokenizer_class {name!r} isn't supported without a tokenizer.json "
-            f"(those that are: {known})"
+            f"(supported: {known})"
         )
     return rows[name]
 
@@ -161,7 +161,7 @@ def _post_processor(row: _Class) -> dict[str, Any] | None:
 
 
 def _special(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Special tokens by name, each a text or an object: the configuration's, else the class's."""
+    """Special tokens by name, each a text or an object, from the configuration or the class."""
     config = folder.tokenizer_config
     return {name: config.get(f"{name}_token", defaults.get(name)) for name in _NAMES}
 
@@ -169,7 +169,7 @@ def _special(folder: Folder, defaults: Mapping[str, Any]) -> dict[str, Any]:
 def special_texts(
     folder: Folder, vocab: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The texts of special tokens that are tokens, by llama.cpp's names."""
+    """The texts of special tokens that are in the vocabulary, by llama.cpp's names."""
     texts = {name: content_of(entry) for name, entry in _special(folder, defaults).items()}
     known = {name: text for name, text in texts.items() if text is not None and text in vocab}
     first = known.pop("cls", None)
@@ -179,8 +179,10 @@ def special_texts(
 def added_rows(
     folder: Folder, vocab: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The added tokens of the tokenizer.json that a folder amounts to: added_tokens.json's, then
-    those of tokenizer_config.json, which say more."""
+    """The added tokens for the equivalent tokenizer.json.
+
+    They come from added_tokens.json and then from tokenizer_config.json, which has more details.
+    """
     rows: dict[int, dict[str, Any]] = {}
     for text, value in folder.added_tokens.items():
         id = token_id(value, f"added_tokens.json: {text!r}")
@@ -189,7 +191,7 @@ def added_rows(
     for key, row in decoder.items():
         entry = checked(row, dict, f"added_tokens_decoder.{key}")
         if not key.isdecimal():
-            raise VocabError(f"added_tokens_decoder: {key!r} is no token id")
+            raise VocabError(f"added_tokens_decoder: {key!r} is not a token id")
         id = token_id(int(key[:10]), "added_tokens_decoder")
         rows[id] = _added_row(id, entry)
     for entry in _special(folder, defaults).values():
@@ -201,7 +203,7 @@ def added_rows(
 
 
 def _added_row(id: int, entry: Any) -> dict[str, Any]:
-    """A row of added_tokens: of a text, or of an object with conditions."""
+    """A row of added_tokens, from a text or from an object with conditions."""
     if isinstance(entry, dict):
         conditions = {name: entry.get(name, False) for name in _CONDITIONS}
         row = {"content": entry.get("content"), "special": entry.get("special", False)}

@@ -1,7 +1,7 @@
-"""``vocab.txt``: BERT's WordPiece, a line for each token.
+"""Converts ``vocab.txt``: BERT's WordPiece, one line per token.
 
-The file says nothing of how text is normalized; tokenizer_config.json does. They are read as the
-tokenizer.json that Hugging Face would make of them.
+The file doesn't say how text is normalized, but tokenizer_config.json does. Both are converted to
+the tokenizer.json that Hugging Face would make of them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ggtok.vocabularies.convert.special import content_of
 from ggtok.vocabularies.convert.tokenizer_json import Source
 from ggtok.vocabularies.convert.vocab_merges import added_rows, class_row, special_texts
 
-# Classes of transformers that are BERT's, whatever their names.
+# Classes of transformers that are equal to BERT's.
 _CLASSES = dict.fromkeys(
     (
-        "",  # none is named
+        "",  # without a class
         "BertTokenizer",
         "ConvBertTokenizer",
         "DistilBertTokenizer",
@@ -35,7 +35,7 @@ _TOKENS = {name: f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "m
 
 
 def source_of(path: str, folder: Folder) -> Source:
-    """The tokenizer.json that the file and the configuration amount to."""
+    """The tokenizer.json that is equivalent to the file and the configuration."""
     class_row(path, folder, _CLASSES)
     vocab = _vocab(path)
     config, where = folder.tokenizer_config, "tokenizer_config.json"
@@ -43,8 +43,8 @@ def source_of(path: str, folder: Folder) -> Source:
     for name in ("unk", "sep", "cls"):
         if texts[name] not in vocab:
             raise VocabError(
-                f"{path}: {texts[name]!r} is no token, so this isn't the vocabulary of "
-                "BERT's WordPiece"
+                f"{path}: {texts[name]!r} is not a token, so this isn't a vocabulary of BERT's "
+                "WordPiece"
             )
     document: dict[str, Any] = {
         "version": "1.0",
@@ -76,7 +76,7 @@ def source_of(path: str, folder: Folder) -> Source:
 
 
 def _vocab(path: str) -> dict[str, int]:
-    """Ids are the lines' order; of a text that is there twice, transformers takes the last."""
+    """Ids in the order of the lines. Of duplicate texts, the last counts, as in transformers."""
     text = read_text(path)
     if text.count("\n") > MAX_TOKENS:
         raise VocabError(f"{path}: more than {MAX_TOKENS} tokens: too large for a vocabulary")

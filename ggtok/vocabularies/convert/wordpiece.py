@@ -1,4 +1,4 @@
-"""WordPiece of a tokenizer.json: llama.cpp's "bert"."""
+"""Converts WordPiece of a tokenizer.json to llama.cpp's "bert"."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _BERT: Json = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_cha
 
 
 def read_wordpiece(source: Source, draft: Draft) -> None:
-    """A word's first token begins with U+2581 there, the others have no prefix."""
+    """Reads tokens. In llama.cpp, the first token of a word starts with U+2581, others have no
+    prefix."""
     key = "continuing_subword_prefix"
     prefix = utf8(field(source.model, key, str, "model", "##"), f"model.{key}")
     exported = None if prefix else _exported(source)
@@ -49,7 +50,7 @@ def read_wordpiece(source: Source, draft: Draft) -> None:
     unk = field(source.model, "unk_token", str, "model", "[UNK]")
     unk_id = next((id for id, text in vocab.items() if text == unk), None)
     if unk_id is None:
-        raise VocabError(f"model.unk_token: {unk!r} is no token")
+        raise VocabError(f"model.unk_token: {unk!r} is not a token")
     draft.special_ids["unk"] = unk_id
     _name_unnamed(draft, vocab)
     add_added(source, draft)
@@ -59,12 +60,12 @@ def read_wordpiece(source: Source, draft: Draft) -> None:
         draft.keys |= exported
         if source.model.get("max_input_chars_per_word") != UNLIMITED:
             draft.differences.append(
-                Difference("wordpiece", "llama.cpp has no longest word", change=_unlimited)
+                Difference("wordpiece", "llama.cpp has no limit on words", change=_unlimited)
             )
 
 
 def _exported(source: Source) -> dict[str, object]:
-    """The flags of a vocabulary that ggtok wrote: its texts have U+2581 where a word begins."""
+    """The flags of a vocabulary exported by ggtok, whose texts mark words with U+2581."""
     document = source.document
     steps = structure.normalizers_of(document.get("normalizer"))
     if steps and steps[0].get("type") == "Prepend":
@@ -82,14 +83,17 @@ def _exported(source: Source) -> dict[str, object]:
 
 
 def _name_unnamed(draft: Draft, vocab: dict[int, str]) -> None:
-    """Texts that are the same without their marks, such as ## alone: no word reaches them."""
+    """Keeps the text of a token that is only a prefix, such as ##, which no word produces."""
     for id, text in draft.texts.items():
         if not text:
             draft.texts[id], draft.types[id] = vocab[id].encode(), spelling.UNUSED
 
 
 def _normalizer(source: Source, draft: Draft) -> None:
-    """llama.cpp normalizes as BertNormalizer does, and cuts as BertPreTokenizer does."""
+    """Sets the flags of llama.cpp's normalizer, and notes differences.
+
+    llama.cpp normalizes like BertNormalizer, and splits text like BertPreTokenizer.
+    """
     lower, accents = False, False
     rows = structure.normalizers_of(source.document.get("normalizer"))
     for row in rows:
@@ -108,7 +112,7 @@ def _normalizer(source: Source, draft: Draft) -> None:
         Difference(
             "wordpiece",
             "llama.cpp keeps the first code point of a decomposition, lower-cases code point by "
-            "code point, knows newer punctuation, and no limit of a word's length "
+            "code point, knows newer punctuation, and has no limit on a word's length "
             f"({source.model.get('max_input_chars_per_word', 100)} characters in the source)",
             change=_unlimited,
             without=_without_rare,
@@ -117,13 +121,13 @@ def _normalizer(source: Source, draft: Draft) -> None:
 
 
 def _note_steps(source: Source, draft: Draft, rows: list[Json], normalizer: Json) -> None:
-    """What the source does otherwise than BertNormalizer and BertPreTokenizer."""
+    """Notes the source's differences from BertNormalizer and BertPreTokenizer."""
     if len(rows) != 1 or any(rows[0].get(key, value) != value for key, value in _BERT.items()):
         names = ", ".join(row["type"] for row in rows) or "no normalizer"
         draft.differences.append(
             Difference(
                 "normalizer",
-                "llama.cpp takes out control characters, and cuts around Chinese characters: "
+                "llama.cpp removes control characters, and splits at Chinese characters: "
                 f"the source has {names} instead",
                 change=lambda document: document.update(normalizer=normalizer),
             )
@@ -137,7 +141,7 @@ def _note_steps(source: Source, draft: Draft, rows: list[Json], normalizer: Json
         draft.differences.append(
             Difference(
                 "pre-tokenizer",
-                "llama.cpp cuts text at white space and around each punctuation mark and symbol: "
+                "llama.cpp splits text at white space and at each punctuation mark and symbol: "
                 f"the source has {names} instead",
                 change=lambda document: document.update(pre_tokenizer={"type": "BertPreTokenizer"}),
             )
@@ -149,7 +153,7 @@ def _without_rare(line: str) -> str:
 
 
 def _is_rare(c: str) -> bool:
-    """Is it a character that the two normalize in other ways?"""
+    """Whether the source and llama.cpp may normalize the character differently."""
     if ord(c) < 0x80:
         return ord(c) < 0x20 or ord(c) == 0x7F
     decomposed = unicodedata.normalize("NFD", c)

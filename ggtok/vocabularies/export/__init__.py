@@ -1,5 +1,5 @@
-"""llama.cpp's vocabularies in other libraries' formats: one module for each.
+"""Exports vocabularies to formats of other libraries: one module for each format.
 
-Each writer makes sure that its format can say what the vocabulary does, so that the other
-library gives llama.cpp's ids; else it refuses and says why.
+A writer checks that its format can represent the vocabulary, so that the other library produces
+llama.cpp's ids. If not, it raises an error with the reason.
 """

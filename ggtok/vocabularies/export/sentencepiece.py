@@ -1,4 +1,4 @@
-"""``*.model``, for SentencePiece: BPE of model "llama", Unigram of model "t5"."""
+"""Writes ``*.model`` for SentencePiece: BPE from model "llama", Unigram from model "t5"."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.convert.sentencepiece_model import BPE, UNIGRAM, Model, Piece, write_model
-from ggtok.vocabularies.gguf_writer import CHARSMAP
-from ggtok.vocabularies.tokenizer_of import tokenizer_of
+from ggtok.vocabularies.gguf_writer import CHARSMAP, tokenizer_of
 
 _FORMAT = ".model"
 _MARK = "\u2581".encode()
@@ -16,10 +15,10 @@ _TYPES = {"llama": BPE, "t5": UNIGRAM}
 
 
 def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
-    """The file's bytes; `differs` is told of texts of which sentencepiece gives other ids.
+    """The file's bytes. `differs` collects the texts for which sentencepiece has other ids.
 
     Raises:
-        VocabError: sentencepiece couldn't give llama.cpp's ids, or refuses such a model.
+        VocabError: sentencepiece couldn't produce llama.cpp's ids, or would refuse the model.
     """
     if vocabulary.model not in _TYPES:
         raise VocabError(
@@ -37,7 +36,7 @@ def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
     _check_user_defined(vocabulary, not bpe or flags["add_space_prefix"])
     if not bpe:
         differs(
-            f"{_FORMAT}: SentencePiece takes U+2581 for a space and sums scores in single "
+            f"{_FORMAT}: SentencePiece treats U+2581 as a space and sums scores in single "
             "precision: ids of such texts, and of segmentations of equal scores, differ"
         )
     scores = vocabulary.scores or [0.0] * len(vocabulary)
@@ -47,7 +46,7 @@ def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
         for text, score, type in zip(vocabulary.texts, scores, types, strict=True)
     ]
     if len({piece.text for piece in pieces}) != len(pieces):
-        raise VocabError(f"{_FORMAT}: two tokens have the same text where spaces are U+2581")
+        raise VocabError(f"{_FORMAT}: two tokens have the same text if spaces are U+2581")
     model = Model(
         pieces=pieces,
         model_type=_TYPES[vocabulary.model],
@@ -66,7 +65,7 @@ def sentencepiece(vocabulary: Contents, differs: Differs) -> bytes:
 
 
 def _only_unknown(types: list[int], unk_id: int | None) -> int:
-    """The one unknown token that SentencePiece has; others are no text either: control tokens."""
+    """The id of the unknown token. Others become control tokens, since SentencePiece has one."""
     unknown = [id for id, type in enumerate(types) if type == spelling.UNKNOWN]
     if not unknown:
         raise VocabError(f"{_FORMAT}: SentencePiece needs an unknown token")
@@ -89,6 +88,6 @@ def _check_user_defined(vocabulary: Contents, differs: bool) -> None:
     if own and differs:
         example = shown(own[0].decode("utf-8", "replace"))
         raise VocabError(
-            f"{_FORMAT}: llama.cpp finds user-defined tokens such as '{example}' before it "
-            "normalizes a text, and puts a space after each: SentencePiece doesn't"
+            f"{_FORMAT}: llama.cpp parses user-defined tokens such as '{example}' before it "
+            "normalizes a text, and inserts a space after each: SentencePiece doesn't"
         )

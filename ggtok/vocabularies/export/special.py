@@ -1,4 +1,4 @@
-"""Special tokens of a vocabulary as other libraries find them in a text."""
+"""The special tokens of a vocabulary for other libraries, which parse them by other rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Special:
 
 
 def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
-    """The ids of tokens that llama.cpp finds in a text before it cuts it, and what they are."""
+    """The ids and attributes of tokens that llama.cpp parses before it pre-tokenizes."""
     for id in range(tok.n_tokens):
         attr = tok.token_attr(id)
         if attr & (TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN):
@@ -27,9 +27,10 @@ def found_whole(tok: Tokenizer) -> Iterator[tuple[int, TokenAttr]]:
 
 
 def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
-    """The tokens that llama.cpp finds in a text, by id, as it loads them.
+    """The tokens that llama.cpp parses in a text, by id.
 
-    `differs` is told where the other library finds other ones, or strips more beside them.
+    `differs` collects texts in which the other library finds other tokens, or strips more white
+    space.
     """
     found = [
         Special(
@@ -42,9 +43,9 @@ def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
         for id, attr in found_whole(tok)
     ]
     strips = [special.text for special in found if special.lstrip or special.rstrip]
-    if strips and tok.vocab_type != "WPM":  # which drops all white space
+    if strips and tok.vocab_type != "WPM":  # WPM drops all white space anyway
         differs(
-            f"{format}: beside {_shown(strips[0])} llama.cpp strips white space of ASCII only, the "
+            f"{format}: next to {_shown(strips[0])}, llama.cpp strips only ASCII white space, the "
             "other library also U+00A0 or U+3000: ids of such texts differ"
         )
     conflict = _conflict([special.text for special in found])
@@ -57,7 +58,7 @@ def special_of(tok: Tokenizer, format: str, differs: Differs) -> list[Special]:
 
 
 def _conflict(texts: Sequence[bytes]) -> bytes | None:
-    """A text of two overlapping tokens in which the two rules find others."""
+    """A text of two overlapping tokens in which the two rules find different tokens, or None."""
     begins: dict[bytes, list[bytes]] = {}
     ends = {text[i:] for text in texts for i in range(1, len(text))}
     for text in texts:
@@ -75,9 +76,9 @@ def _conflict(texts: Sequence[bytes]) -> bytes | None:
 
 
 def _agree(joint: bytes, second: bytes, known: set[bytes]) -> bool:
-    """Is it a token at the joint text's beginning that both rules take?
+    """Whether both rules find the same token at the start of the joint text.
 
-    Of two tokens of the same length, the order of ids decides in llama.cpp.
+    In llama.cpp, the order of ids decides between two tokens of the same length.
     """
     at = len(joint) - len(second)
     longest = next(joint[:n] for n in range(len(joint), 0, -1) if joint[:n] in known)

@@ -1,4 +1,4 @@
-"""``*.tiktoken``: ranks of byte-level BPE; the expression and special tokens stand elsewhere."""
+"""Writes ``*.tiktoken``: the ranks of byte-level BPE, without expression and special tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents
 from ggtok.vocabularies.convert.ranks import recovered
 from ggtok.vocabularies.export.special import found_whole
-from ggtok.vocabularies.tokenizer_of import tokenizer_of
+from ggtok.vocabularies.gguf_writer import tokenizer_of
 
 _FORMAT = ".tiktoken"
 
@@ -18,14 +18,14 @@ def tiktoken(vocabulary: Contents) -> bytes:
     """The file's bytes: normal tokens in base64, with their ids.
 
     Raises:
-        VocabError: tiktoken couldn't give llama.cpp's ids: in its files an id is a rank too.
+        VocabError: tiktoken couldn't produce llama.cpp's ids, because its ids are also ranks.
     """
     if vocabulary.model != "gpt2" or spelling.is_raw(vocabulary.pre):
-        raise VocabError(f"{_FORMAT}: holds byte-level BPE only, not model {vocabulary.model!r}")
+        raise VocabError(f"{_FORMAT}: supports only byte-level BPE, not model {vocabulary.model!r}")
     tok = tokenizer_of(vocabulary)
     ignore_merges = tok._native.flags()["ignore_merges"]
     made = {left + right for left, right in vocabulary.merge_texts or ()}
-    # No text comes to these tokens but one that is parsed for special tokens.
+    # These tokens are only produced by parsing special tokens.
     special = {id for id, _ in found_whole(tok) if vocabulary.texts[id] not in made}
     ranks: dict[bytes, int] = {}
     for id, (text, type) in enumerate(zip(vocabulary.texts, vocabulary.types, strict=True)):
@@ -44,16 +44,16 @@ def tiktoken(vocabulary: Contents) -> bytes:
 def _check_bytes(ranks: dict[bytes, int]) -> None:
     for byte in range(256):
         if bytes([byte]) not in ranks:
-            raise VocabError(f"{_FORMAT}: no token for the byte 0x{byte:02X}: tiktoken needs all")
+            raise VocabError(f"{_FORMAT}: no token for the byte 0x{byte:02X}, which tiktoken needs")
 
 
 def _check_order(vocabulary: Contents, ranks: dict[bytes, int], ignore_merges: bool) -> None:
-    """Merges must come in the order of the ids that they make, and be those that ranks give."""
+    """Raises VocabError unless merges are in the order of ids, and are those of the ranks."""
     last = -1
     for i, (left, right) in enumerate(vocabulary.merges):
         id = ranks.get(left + right)
         if id is None:
-            raise VocabError(f"{_FORMAT}: merge {i} makes {left + right!r}, which is no token")
+            raise VocabError(f"{_FORMAT}: merge {i} makes {left + right!r}, which is not a token")
         if id < last:
             raise VocabError(
                 f"{_FORMAT}: merge {i} makes token {id} after one made token {last}: in a "

@@ -1,4 +1,4 @@
-"""tokenizer.json, for Hugging Face's tokenizers."""
+"""Writes tokenizer.json for Hugging Face's tokenizers."""
 
 from __future__ import annotations
 
@@ -14,32 +14,31 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.convert.reading import check_splits
 from ggtok.vocabularies.export.special import special_of
-from ggtok.vocabularies.gguf_writer import CHARSMAP
-from ggtok.vocabularies.newlines import unmerged_run
+from ggtok.vocabularies.gguf_writer import CHARSMAP, tokenizer_of
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from ggtok.vocabularies.pre_tokenizer_json import (
     NEWLINES,
     pre_tokenizer_of,
     published_pre_tokenizer_of,
+    unmerged_run,
 )
-from ggtok.vocabularies.tokenizer_of import tokenizer_of
 from ggtok.vocabularies.wordpiece_json import UNLIMITED, replace, wordpiece_steps
 
 Json = dict[str, Any]
 _FORMAT = "tokenizer.json"
 _MARK = "\u2581"
-# Bytes that no UTF-8 text has, or only text of planes 4 to 11, which have no characters.
+# Bytes that don't occur in UTF-8, or only in planes 4 to 11, which have no characters.
 _NEVER = {0xC0, 0xC1, 0xF1, 0xF2, *range(0xF5, 0x100)}
 
 
 def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
-    """The file's bytes; `differs` is told of texts of which tokenizers gives other ids.
+    """The file's bytes. `differs` collects the texts for which tokenizers has other ids.
 
     Raises:
-        VocabError: tokenizers couldn't give llama.cpp's ids.
+        VocabError: tokenizers couldn't produce llama.cpp's ids.
     """
     if vocabulary.pre_patterns is not None:
-        raise VocabError(f"{_FORMAT}: expressions of one's own (pre_patterns) are Python's")
+        raise VocabError(f"{_FORMAT}: pre_patterns are Python's expressions, not tokenizers'")
     writers: dict[str, Callable[[Contents, Tokenizer, list[str]], Json]] = {
         "gpt2": partial(_bpe, differs),
         "llama": _spm,
@@ -49,7 +48,7 @@ def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
     }
     if vocabulary.model not in writers:
         known = ", ".join(writers)
-        raise VocabError(f"{_FORMAT}: can't say model {vocabulary.model!r}, only {known}")
+        raise VocabError(f"{_FORMAT}: model {vocabulary.model!r} isn't supported, only {known}")
     texts, tok = _texts(vocabulary), tokenizer_of(vocabulary)
     document: Json = {
         "version": "1.0",
@@ -63,7 +62,7 @@ def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
     }
     if vocabulary.model == "t5":
         differs(
-            f"{_FORMAT}: tokenizers cuts text at spaces and normalizes by other rules than "
+            f"{_FORMAT}: tokenizers splits text at spaces and normalizes by other rules than "
             "llama.cpp: ids of texts with repeated or rare spaces, and of user-defined tokens, "
             "differ"
         )
@@ -97,12 +96,12 @@ def _added(tok: Tokenizer, texts: Sequence[str], differs: Differs) -> list[Json]
 
 
 def _post_processor(model: str, tok: Tokenizer, texts: Sequence[str]) -> Json | None:
-    """What llama.cpp adds to a text: BOS and EOS, or CLS and SEP, whatever the flags say."""
+    """Adds the tokens that llama.cpp adds: BOS and EOS by the flags; for BERT, CLS and SEP."""
     bert = model == "bert"
     first = tok.bos_id if tok.add_bos or bert else None
     last = tok.sep_id if bert else tok.eos_id if tok.add_eos else None
     if bert and (first is None or last is None):
-        raise VocabError(f"{_FORMAT}: there is no token to put before a text, or behind it")
+        raise VocabError(f"{_FORMAT}: there is no token to add before or after a text")
     single = _around(first, texts, "A", 0, last)
     if len(single) == 1:
         return None
@@ -120,7 +119,7 @@ def _post_processor(model: str, tok: Tokenizer, texts: Sequence[str]) -> Json | 
 def _around(
     first: int | None, texts: Sequence[str], sequence: str, type: int, last: int | None
 ) -> list[Json]:
-    """A sequence of a template, between the tokens that are added."""
+    """A sequence of a template, with the added tokens around it."""
     before, after = (
         [] if id is None else [{"SpecialToken": {"id": texts[id], "type_id": type}}]
         for id in (first, last)
@@ -150,7 +149,7 @@ def _model(texts: Sequence[str], merges: Sequence[Sequence[str]], **more: object
 def _bpe(differs: Differs, vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     chain = CHAIN_OF_PRE.get(vocabulary.pre or "default")
     if chain is None:
-        raise VocabError(f"{_FORMAT}: no expressions for the pre-tokenizer {vocabulary.pre!r}")
+        raise VocabError(f"{_FORMAT}: the pre-tokenizer {vocabulary.pre!r} isn't supported")
     known = set(vocabulary.texts)
     for byte, character in enumerate(spelling.byte_characters()):
         if character not in known and byte not in _NEVER:
@@ -164,8 +163,8 @@ def _bpe(differs: Differs, vocabulary: Contents, tok: Tokenizer, texts: list[str
     if differs.allowed and chain.steps in chain.published:
         pre_tokenizer = published_pre_tokenizer_of(chain)
         differs(
-            f"{_FORMAT}: expressions are written as published: words with characters newer than "
-            "Unicode 15.1, llama.cpp's, may be cut in another way"
+            f"{_FORMAT}: expressions are written as published, so words with characters newer than "
+            "llama.cpp's Unicode 15.1 may be split differently"
         )
     return {
         "pre_tokenizer": pre_tokenizer,
@@ -185,9 +184,10 @@ def _merges(vocabulary: Contents, known: Collection[bytes]) -> list[list[str]]:
     for i, (left, right) in enumerate(vocabulary.merge_texts or ()):
         if left not in known or right not in known or left + right not in known:
             raise VocabError(
-                f"{_FORMAT}: merge {i} ({left!r}, {right!r}) is of tokens that don't exist"
+                f"{_FORMAT}: merge {i} ({left!r}, {right!r}) has parts or a result that aren't "
+                "tokens"
             )
-        if (left, right) not in seen:  # the first counts here, the last there
+        if (left, right) not in seen:  # llama.cpp uses the first duplicate, tokenizers the last
             seen.add((left, right))
             merges.append([left.decode(), right.decode()])
     return merges
@@ -231,7 +231,7 @@ def _gemma4(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
     run = unmerged_run(texts, [(left, right) for left, right in merges])
     if run is not None:
         raise VocabError(
-            f"{_FORMAT}: llama.cpp takes {len(run)} newlines for a token that no merges make"
+            f"{_FORMAT}: {len(run)} newlines are a token in llama.cpp, but no merges make it"
         )
     unk = None if tok.unk_id is None else texts[tok.unk_id]
     return {
@@ -250,14 +250,14 @@ def _gemma4(vocabulary: Contents, tok: Tokenizer, texts: list[str]) -> Json:
 
 
 def merges_by_score(vocabulary: Contents, texts: Sequence[str]) -> list[list[str]]:
-    """Any two tokens that join to one, best joint score first.
+    """All pairs of tokens whose joint text is a token, highest joint score first.
 
-    Joint tokens of the same score are merged from left to right there, which an order of
-    merges can only say where they don't overlap, or are runs of one character: those grow from
-    the left as they do when the longest comes first.
+    llama.cpp merges joint tokens of equal scores from left to right. An order of merges can only
+    express this if they don't overlap, or if they are runs of one character (which grow from the
+    left if the longest comes first).
 
     Raises:
-        VocabError: there are others.
+        VocabError: other joint tokens of equal scores may overlap.
     """
     scores = vocabulary.scores or [0.0] * len(texts)
     check_splits(texts, _FORMAT)

@@ -171,7 +171,7 @@ def test_special_tokens_flags_and_templates(tmp_path: Path) -> None:
     assert (v.types[900], v.types[901]) == (spelling.USER_DEFINED, spelling.UNUSED)
     assert v.texts[901] == b"[PAD901]"
     assert "1 added tokens such as '<tool>' have other ids than the file says" in str(v.report)
-    assert "ids that have no token" in str(v.report)
+    assert "ids without a token" in str(v.report)
     tok = v.tokenizer()
     assert tok.encode("a") == [1, *tok.encode("a", add_special=False), 0]
     sources.write(tmp_path / "chat_template.jinja", "c")
@@ -187,7 +187,7 @@ def test_transformers_classes_go_by_their_configuration(tmp_path: Path) -> None:
     sources.write(tmp_path / "tokenizer_config.json", {**config, "add_bos_token": True})
     v = ggtok.convert(tmp_path)
     assert v.flags["add_bos"] and v.special_ids == {"bos": 1, "eos": 1}
-    assert "LlamaTokenizerFast went by" in str(v.report)
+    assert "LlamaTokenizerFast followed" in str(v.report)
     assert "has no EOS" in str(v.report)
 
 
@@ -370,7 +370,7 @@ def test_sentencepiece(kind: str, options: dict[str, Any], tmp_path: Path) -> No
     v = convert(sources.write(tmp_path / "x.model", sources.spm(kind, **options)))
     exact(v)
     assert v.special_ids == {"unk": 0, "bos": 1, "eos": 2}
-    assert "llama.cpp's default holds" in str(v.report)
+    assert "llama.cpp's default applies" in str(v.report)
 
 
 def test_unigram_with_bytes_and_bpe_without(tmp_path: Path) -> None:
@@ -469,10 +469,10 @@ def test_vocab_and_merges(tmp_path: Path) -> None:
     )
     assert ggtok.convert(tmp_path).special_ids["bos"] == 0
     sources.write(tmp_path / "tokenizer_config.json", {"added_tokens_decoder": {"x": {}}})
-    with pytest.raises(ggtok.VocabError, match="'x' is no token id"):
+    with pytest.raises(ggtok.VocabError, match="'x' is not a token id"):
         ggtok.convert(tmp_path)
     (tmp_path / "merges.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"merges\.txt isn't beside it"):
+    with pytest.raises(FileNotFoundError, match=r"merges\.txt is missing in the same folder"):
         ggtok.convert(tmp_path / "vocab.json")
 
 

@@ -18,12 +18,12 @@ from tokenizers import Tokenizer
 import ggtok
 from ggtok.explain.ugm import Charsmap
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.charsmap import charsmap
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.convert.tiktoken import read_ranks
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, GPT2
 from ggtok.vocabularies.vocabulary import Vocabulary
+from ggtok.vocabularies.wordpiece_json import charsmap
 from tests.making.convert import sources
 from tests.support.beginnings import beginning
 from tests.support.vocabularies import fixture, fixture_names
@@ -198,7 +198,7 @@ def test_a_charsmap_is_read_as_llamacpp_reads_it() -> None:
 
 def test_unigram_is_written_on_request(tmp_path: Path) -> None:
     v = ggtok.convert(sources.write(tmp_path / "x.model", sources.spm("unigram")))
-    for name, why in ("tokenizer.json", "cuts text at spaces"), ("y.model", "single precision"):
+    for name, why in ("tokenizer.json", "splits text at spaces"), ("y.model", "single precision"):
         with pytest.raises(ggtok.VocabError, match=rf"{why}.*; inexact=True writes"):
             v.save(tmp_path / name)
         assert not (tmp_path / name).exists()
@@ -252,11 +252,17 @@ def test_what_tokenizer_json_cannot_say(tmp_path: Path) -> None:
     a = spelling.to_characters(b"\xf0")
     cases = [
         (bpe(texts=without(v, a, b"zz0")), "no token for the byte 0xF0"),
-        (bpe(merge_texts=[*(v.merge_texts or ()), (b"q", b"Qq")]), "tokens that don't exist"),
+        (
+            bpe(merge_texts=[*(v.merge_texts or ()), (b"q", b"Qq")]),
+            "parts or a result that aren't tokens",
+        ),
         (bpe(texts=without(v, v.texts[-1], b"\xff")), "is not UTF-8"),
-        (ggtok.train("ab ab", 300, pre_patterns=[r"\S+|\s+"]), "expressions of one's own"),
-        (bpe(pre="gemma4"), "no expressions for the pre-tokenizer 'gemma4'"),
-        (bpe(model="rwkv", pre=None, merge_texts=None), "can't say model 'rwkv'"),
+        (
+            ggtok.train("ab ab", 300, pre_patterns=[r"\S+|\s+"]),
+            "pre_patterns are Python's expressions",
+        ),
+        (bpe(pre="gemma4"), "the pre-tokenizer 'gemma4' isn't supported"),
+        (bpe(model="rwkv", pre=None, merge_texts=None), "model 'rwkv' isn't supported"),
     ]
     for case, message in cases:
         with pytest.raises(ggtok.VocabError) as e:
@@ -307,8 +313,8 @@ def test_what_tiktoken_cannot_say(tmp_path: Path) -> None:
         (bpe(texts=texts, types=types), "made by no merges"),
         (bpe(texts=without(v, b"q", b"\xe2\x81\x80")), "stands for no bytes"),
         (bpe(types=[3, 3, *v.types[2:]]), "no token for the byte 0x00"),
-        (bpe(merge_texts=[*merges, (b"q", b"\xc4\xa1")]), "which is no token"),
-        (spm({"a": 0.0}), "holds byte-level BPE only"),
+        (bpe(merge_texts=[*merges, (b"q", b"\xc4\xa1")]), "which is not a token"),
+        (spm({"a": 0.0}), "supports only byte-level BPE"),
     ]
     for case, message in cases:
         with pytest.raises(ggtok.VocabError) as e:
@@ -346,7 +352,7 @@ def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
                 types=[*v.types[:-1], 4],
                 flags={"add_space_prefix": False},
             ),
-            "same text where spaces",
+            "same text if spaces",
         ),
     ]
     for case, message in cases:
@@ -356,7 +362,7 @@ def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
 
 
 def test_special_tokens_that_strip_white_space(tmp_path: Path) -> None:
-    with pytest.raises(ggtok.VocabError, match=r"strips white space of ASCII only.*inexact=True"):
+    with pytest.raises(ggtok.VocabError, match=r"strips only ASCII white space.*inexact=True"):
         ggtok.vocabulary(fixture("bpe-jina")).save(tmp_path / "tokenizer.json")
 
 
@@ -384,7 +390,7 @@ def test_characters_newer_than_unicode_15_1(
         v.save(path, inexact=True)
         assert path.read_bytes() == exact
         return
-    with pytest.warns(ggtok.VocabWarning, match=r"newer than Unicode 15\.1"):
+    with pytest.warns(ggtok.VocabWarning, match=r"newer than llama\.cpp.s Unicode 15\.1"):
         v.save(path, inexact=True)
     assert theirs() != want
     steps = json.loads(path.read_text())["pre_tokenizer"]["pretokenizers"]

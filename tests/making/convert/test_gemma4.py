@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 import ggtok
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
-from ggtok.vocabularies.newlines import unmerged_run
+from ggtok.vocabularies.pre_tokenizer_json import unmerged_run
 from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
@@ -92,7 +92,7 @@ def test_newlines_that_no_merges_make(exported: Path, tmp_path: Path) -> None:
     fewer = [pair for pair in merges if pair[0] + pair[1] not in runs]
     assert unmerged_run(texts, fewer) == min(runs, key=len)
     lacking = replace(v, merge_texts=[(a.encode(), b.encode()) for a, b in fewer])
-    with pytest.raises(ggtok.VocabError, match="newlines for a token that no merges make"):
+    with pytest.raises(ggtok.VocabError, match=r"are a token in llama\.cpp, but no merges make it"):
         lacking.save(tmp_path / "tokenizer.json")
     document = json.loads(exported.read_bytes())
     model = document["model"]

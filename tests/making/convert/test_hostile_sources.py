@@ -44,7 +44,7 @@ def changed(*path: Any, value: Any) -> dict[str, Any]:
 
 JSON: dict[str, tuple[Any, str]] = {
     "no JSON": ("{", "not valid JSON: line 1, column 2"),
-    "no object": ("[]", "holds an array where a JSON object should be"),
+    "no object": ("[]", "must be a JSON object, but is an array"),
     "not UTF-8": (b'{"a": "\xff"}', "not UTF-8"),
     "nested": ("[" * 100000, "nested too deeply"),
     "NaN": ('{"a": NaN}', "NaN is not a JSON number"),
@@ -52,7 +52,7 @@ JSON: dict[str, tuple[Any, str]] = {
     "no model": ("{}", "model: is null, should be an object"),
     "a model of another kind": (
         changed("model", value={"type": "WordLevel"}),
-        "'WordLevel' is none",
+        "doesn't support 'WordLevel'",
     ),
     "a negative id": (changed("model", "vocab", "a", value=-1), "-1 is not a token id"),
     "a huge id": (changed("model", "vocab", "a", value=1 << 40), "is not a token id"),
@@ -70,7 +70,7 @@ JSON: dict[str, tuple[Any, str]] = {
     ),
     "a circle of merges": (
         changed("model", "merges", value=[["ab", "c"], ["a", "bc"], ["abc", "abc"]]),
-        "'ab', of 'ab' and 'c', is no token",
+        "'ab', of 'ab' and 'c', is not a token",
     ),
     "few tokens and a huge id": (
         changed("model", "vocab", "qqq", value=(1 << 21) - 1),
@@ -82,7 +82,7 @@ JSON: dict[str, tuple[Any, str]] = {
         changed("model", "unk_token", value=["a"]),
         "model.unk_token: is an array, should be a string",
     ),
-    "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "there twice"),
+    "added twice": (changed("added_tokens", 1, "content", value="<|endoftext|>"), "occurs twice"),
     "added without id": (
         changed("added_tokens", 1, "id", value=None),
         "added_tokens[1].id: is null",
@@ -120,7 +120,7 @@ OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
         lambda: sources.byte_fallback(
             model={**sources.byte_fallback()["model"], "unk_token": "<none>"}
         ),
-        "model.unk_token: '<none>' is no token",
+        "model.unk_token: '<none>' is not a token",
     ),
     "a byte without a token": (
         lambda: without(sources.byte_fallback(), "<0x00>"),
@@ -128,11 +128,11 @@ OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     ),
     "words cut at white space": (
         lambda: sources.byte_fallback(pre_tokenizer={"type": "Whitespace"}),
-        "pre_tokenizer: Whitespace: llama.cpp's SentencePiece vocabularies don't cut",
+        "pre_tokenizer: Whitespace: llama.cpp's SentencePiece vocabularies don't split",
     ),
     "spaces that stay": (
         lambda: sources.byte_fallback(normalizer=None),
-        "normalizer: doesn't replace spaces by U+2581",
+        "normalizer: must replace spaces by U+2581",
     ),
     "what tokenizers refuses": (
         lambda: sources.bpe(decoder={"type": "Nope"}),
@@ -144,7 +144,7 @@ OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
         lambda: unigram(["q~", 0.0], ["q~", 1.0]),
         "have the same text b'q~'",
     ),
-    "an unknown id that isn't there": (lambda: unigram(unk_id=9999), "unk_id: 9999 is no token"),
+    "an unknown id that isn't there": (lambda: unigram(unk_id=9999), "unk_id: 9999 is not a token"),
     "no tokens": (
         lambda: unigram(vocab=[], unk_id=None) | {"added_tokens": []},
         "there are no tokens",
@@ -155,7 +155,7 @@ OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     ),
     "a Unigram cut at digits": (
         lambda: unigram() | {"pre_tokenizer": {"type": "Digits"}},
-        "pre_tokenizer: Digits: llama.cpp's Unigram vocabularies don't cut",
+        "pre_tokenizer: Digits: llama.cpp's Unigram vocabularies don't split",
     ),
     "an empty prefix": (
         lambda: wordpiece(continuing_subword_prefix=""),
@@ -163,7 +163,7 @@ OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     ),
     "an unknown word that isn't there": (
         lambda: wordpiece(unk_token="<none>"),
-        "model.unk_token: '<none>' is no token",
+        "model.unk_token: '<none>' is not a token",
     ),
 }
 
@@ -194,7 +194,7 @@ def test_long_tokens_take_no_quadratic_time(tmp_path: Path) -> None:
     vocab = document["model"]["vocab"]
     vocab |= {"a" * (60000 + i): len(vocab) + i for i in range(3)}
     path = sources.write(tmp_path / "tokenizer.json", document)
-    with pytest.raises(ggtok.VocabError, match="too long to look at all their splits"):
+    with pytest.raises(ggtok.VocabError, match="too long to examine all their splits"):
         ggtok.convert(path)
 
 
@@ -299,7 +299,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         ggtok.convert(tmp_path / "tokenizer.json")
     with pytest.raises(FileNotFoundError, match="has no tokenizer"):
         ggtok.convert(tmp_path)
-    with pytest.raises(ggtok.InvalidValueError, match="the name says no format"):
+    with pytest.raises(ggtok.InvalidValueError, match="unknown format: the name is none of"):
         ggtok.convert(sources.write(tmp_path / "x.bin", b""))
     with pytest.raises(ggtok.InvalidValueError, match=r"x.gguf: already a vocabulary for llama"):
         ggtok.convert(sources.write(tmp_path / "x.gguf", b""))
@@ -341,10 +341,10 @@ def test_tiktoken(name: str, tmp_path: Path) -> None:
 RWKV = {
     "code": (b"1 __import__('os') 1\n", "not a string or bytes literal"),
     "no length": (b"1 'a'\n", "not an id, a literal and a length"),
-    "another length": (b"1 'a' 2\n", "has 1 bytes, the line says 2"),
+    "another length": (b"1 'a' 2\n", "has 1 bytes, but the line says 2"),
     "an empty token": (b"1 '' 0\n", "the token is empty"),
-    "an escape": (b"1 '\\xZZ' 1\n", "no literal"),
-    "an id twice": (b"1 'a' 1\n1 'b' 1\n", "the id 1 is there twice"),
+    "an escape": (b"1 '\\xZZ' 1\n", "is not a literal"),
+    "an id twice": (b"1 'a' 1\n1 'b' 1\n", "the id 1 occurs twice"),
     "not UTF-8": (b"\xff", "not UTF-8 at byte 0"),
 }
 
@@ -360,7 +360,7 @@ def test_rwkv(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"vocab": []}, "tokens are used, vocab has 0"),
+        ({"vocab": []}, "tokens, but vocab has 0"),
         ({"special_tokens": [{"rank": 1, "token_str": "x"}]}, "special tokens aren't in order"),
         ({"special_tokens": [{"rank": i, "token_str": str(i)} for i in range(31)]}, "more than 30"),
     ],
@@ -384,7 +384,10 @@ def test_tekken_rows(tmp_path: Path) -> None:
 
 
 def test_plamo(tmp_path: Path) -> None:
-    for line, message in (("[1]", "is no text and score"), ('["a", []]', "should be a number")):
+    for line, message in (
+        ("[1]", "must have a text and a score"),
+        ('["a", []]', "should be a number"),
+    ):
         with pytest.raises(ggtok.VocabError, match=message):
             ggtok.convert(sources.write(tmp_path / "x.jsonl", line))
 
@@ -411,7 +414,7 @@ def test_normalizers_take_bounded_time_and_memory(
     vocab = document["model"]["vocab"]
     vocab |= {"x" * (50 + i): len(vocab) + i for i in range(100)}
     v = ggtok.convert(sources.write(tmp_path / "tokenizer.json", document))
-    assert "tokenizers can't encode text by this source within 2 seconds" in str(v.report)
+    assert "tokenizers can't encode text with this source within 2 seconds" in str(v.report)
     assert "not compared" in str(v.report)
     assert v.tokenizer().decode(v.tokenizer().encode("hello")) == "hello"
 
@@ -426,7 +429,7 @@ def test_a_package_that_crashes_or_says_too_much(monkeypatch: pytest.MonkeyPatch
     assert other is not None and (other(["ab"]), encode(["ab"])) == ([[98]], [[97, 98]])
     assert package._child is not None
     package._child.kill()
-    with pytest.raises(originals.TooMuch, match="it takes more, or crashes"):
+    with pytest.raises(originals.TooMuch, match="it exceeded a limit or crashed"):
         encode(["ab"])
     assert encode(["ab"]) == [[97, 98]]  # by another child
     with pytest.raises(ggtok.VocabError, match="tiktoken can't load the source: "):
@@ -503,7 +506,7 @@ def test_models_round_trip_and_survive_changes(model: Model, data: st.DataObject
     ("data", "message"),
     [
         (b"\n\x03\n\x01a" + b"\n\x02\x10\x01", "a score is not a float"),
-        (b"\n\x02\x08\x01", "a number where a text should be"),
+        (b"\n\x02\x08\x01", "a field is a number, not a text"),
         (b"\n\x03\n\x01a" + b"\x12\x03\xc2\x02\x00", "is not an integer"),
         (b"\n\x03\n\x01a" + b"\x1a\x02\x1a\x00", "is not an integer"),
     ],
@@ -516,7 +519,7 @@ def test_fields_of_another_kind(data: bytes, message: str) -> None:
 def test_models_that_llamacpp_cannot_be(tmp_path: Path) -> None:
     good = sources.spm("bpe")
     for change, message in (
-        ({"model_type": 3}, "word: llama.cpp only has BPE and Unigram"),
+        ({"model_type": 3}, "model_type: llama.cpp doesn't support word"),
         ({"whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
         ({"escape_whitespaces": False}, "escape_whitespaces"),
     ):

@@ -107,7 +107,7 @@ def test_steps_of_tokenizers_own(tmp_path: Path) -> None:
         ggtok.convert(path)
     steps[3]["pattern"] = {"String": "x"}
     sources.write(path, sources.bpe(pre_tokenizer=whole))
-    with pytest.raises(ggtok.UnknownPreTokenizerError, match="has Split: none of"):
+    with pytest.raises(ggtok.UnknownPreTokenizerError, match="has Split: no pre-tokenizer of"):
         ggtok.convert(path)
 
 
@@ -171,7 +171,7 @@ def test_an_added_token_that_has_no_id(tmp_path: Path) -> None:
     sources.write(path / "tokenizer.model", sources.spm("bpe"))
     rows = {"x": {"content": "<z>"}}
     sources.write(path / "tokenizer_config.json", {"added_tokens_decoder": rows})
-    with pytest.raises(ggtok.VocabError, match="added_tokens_decoder: 'x' is no token id"):
+    with pytest.raises(ggtok.VocabError, match="added_tokens_decoder: 'x' is not a token id"):
         ggtok.convert(path)
 
 
@@ -224,7 +224,7 @@ def test_vocabularies_that_tokenizer_json_has_not(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
     few = replace(v, texts=v.texts[:50], types=[1] * 50, special_ids={})  # BERT's own are 100, ...
-    with pytest.raises(ggtok.VocabError, match="no token to put before a text, or behind it"):
+    with pytest.raises(ggtok.VocabError, match="no token to add before or after a text"):
         few.save(path)
     few = replace(few, special_ids={"bos": 1, "sep": 2})
     with pytest.raises(ggtok.VocabError, match="no token for unknown words"):

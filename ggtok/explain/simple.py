@@ -1,0 +1,79 @@
+"""The simplest models: RWKV, "whitespace", and TEST."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ggtok.explain import bpe
+from ggtok.explain.characters import Byte, became, characters, each, retraced, span, utf8, value
+from ggtok.explain.steps import Token, Word, text_of
+from ggtok.explain.vocabulary import LongestMatch, Vocabulary
+from ggtok.native.characters import is_white_space, lower
+
+_CHUNK = 5  # bytes that TEST hashes
+
+
+def unchanged(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
+    """The normalizer of RWKV and TEST, which changes nothing."""
+    return each(text, 0)
+
+
+def rwkv_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+    """RWKV: the whole text is one word, and its tokens are the longest matches from the left."""
+    text = value(made)
+    longest = v.keep(LongestMatch, lambda: LongestMatch(v.pieces))
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        id = longest.find(text, at)
+        if id is None:
+            tokens.append(
+                v.token(v.unknown, "unknown", why=f"no token starts with the byte {text[at]:02X}")
+            )
+            at += 1
+        else:
+            tokens.append(v.token(id, "longest match"))
+            at += len(v.pieces[id])
+    yield Word(text_of(text), *span(made), tokens)
+
+
+def test_words(v: Vocabulary, made: list[Byte]) -> Iterator[Word]:
+    """TEST, llama.cpp's stand-in for a vocabulary: the id is a hash of five bytes."""
+    for at in range(0, len(made), _CHUNK):
+        part = made[at : at + _CHUNK]
+        number = 0
+        for b in part:
+            number = number * 31 + b.value
+        yield Word(text_of(value(part)), *span(part), [v.token(number % v.n_tokens, "hash")])
+
+
+# ---- the model "whitespace": BPE of the text between white space, which is dropped ----
+
+
+def _segments(v: Vocabulary, text: bytes) -> Iterator[list[Byte]]:
+    """The text between white space, in lower case if the vocabulary's flag is set.
+
+    A space that must be escaped doesn't count as white space.
+    """
+    escape = v.flags["escape_whitespaces"]
+    segment: list[Byte] = []
+    for begin, end, c in characters(text):
+        if c is not None and is_white_space(c) and not (escape and c == 0x20):
+            if segment:
+                yield segment
+            segment = []
+        else:
+            made = lower(c) if v.flags["lowercase"] and c is not None else c
+            segment += became(text, begin, end, utf8(made))
+    if segment:
+        yield segment
+
+
+def whitespace_normalized(v: Vocabulary, text: bytes, prefix: bool) -> Iterator[Byte]:
+    return (b for segment in _segments(v, text) for b in segment)
+
+
+def whitespace_words(v: Vocabulary, text: bytes) -> Iterator[Word]:
+    for segment in _segments(v, text):
+        made = retraced(bpe.normalized(v, value(segment), False), segment)
+        yield from bpe.words(v, made)
