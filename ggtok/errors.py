@@ -34,6 +34,59 @@ __all__ = [
 ]
 
 
+class Argument:
+    """A function's argument as part of a message: ``force=True``. The command words it as its
+    option: ``--force``.
+
+    Attributes:
+        name: the argument's name.
+        value: the text of the value, ``""`` for any value, or None to name the argument alone.
+    """
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: object = None) -> None:
+        self.name = name
+        self.value = None if value is None else str(value)
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Argument, (self.name, self.value)
+
+
+class ForPython(str):
+    """A part of a message that only helps callers of the Python API."""
+
+    __slots__ = ()
+
+
+class Wording(str):
+    """A message made of parts, each of which an interface may word in its own terms.
+
+    Attributes:
+        parts: ``str``, :class:`Argument` and :class:`ForPython` objects.
+    """
+
+    parts: tuple[object, ...]
+
+    def __new__(cls, *parts: object) -> Wording:
+        self = super().__new__(cls, "".join(map(str, parts)))
+        self.parts = parts
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Wording, self.parts
+
+
+def _printable(message: str) -> str:
+    """The message with escapes for what isn't printable."""
+    if isinstance(message, Wording):
+        return Wording(*(shown(part) if type(part) is str else part for part in message.parts))
+    return shown(message)
+
+
 class GGTokError(Exception):
     """Base class of all exceptions that ggtok raises."""
 
@@ -133,12 +186,17 @@ class TextEncodeError(ArgumentError, UnicodeEncodeError):
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self.args, self.__dict__  # tblib (Dask) ignores inherited __reduce__
 
-    def __str__(self) -> str:
+    @property
+    def message(self) -> Wording:
         code = ord(self.object[self.start])
-        return (
+        return Wording(
             f"{self.name} has a lone surrogate (U+{code:04X}) at code point {self.start}, which "
-            "can't be encoded as UTF-8; pass bytes, or text.encode('utf-8', 'surrogatepass')"
+            "can't be encoded as UTF-8",
+            ForPython("; pass bytes, or text.encode('utf-8', 'surrogatepass')"),
         )
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class TextDecodeError(GGTokError, UnicodeDecodeError):
@@ -157,7 +215,7 @@ class DocumentError(GGTokError, ValueError):
     """
 
     def __init__(self, message: str, *, path: str, kind: str) -> None:
-        super().__init__(shown(message))
+        super().__init__(_printable(message))
         self.path = path
         self.kind = kind
 
@@ -221,7 +279,7 @@ class TemplateError(GGTokError, ValueError):
 
     def __init__(self, message: str, line: int | None = None) -> None:
         # The message may contain text that the template wrote.
-        super().__init__(shown(message), line)
+        super().__init__(_printable(message), line)
         self.line = line
 
     def __str__(self) -> str:

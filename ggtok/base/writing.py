@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ggtok.base.reading import read_regular
-from ggtok.errors import InvalidValueError, file_error, not_found
+from ggtok.errors import Argument, InvalidValueError, Wording, file_error, not_found
 
 _HEAD = 4096  # bytes of a file that identify its format
 
@@ -70,7 +70,12 @@ def check(
     if not os.access(path, os.W_OK):
         raise file_error(errno.EACCES, os.strerror(errno.EACCES), path)
     if status.st_size and not force and not kind.begins(read_regular(path, _HEAD)):
-        raise InvalidValueError(f"{path}: exists and is not {kind.name}; force=True writes over it")
+        raise InvalidValueError(
+            Wording(
+                f"{path}: exists and is not {kind.name}; ",
+                *(Argument("force", True), " writes over it"),
+            )
+        )
     return status
 
 

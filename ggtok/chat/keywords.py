@@ -27,7 +27,7 @@ ENCODING = ("trusted", "user_defined", "return_assistant_mask", "known")
 # Names from transformers, and what to use instead.
 _TRANSFORMERS = {
     "conversation": "the messages are the first argument",
-    "chat_template": "pass the template, or its name in the file, with template=",
+    "chat_template": "pass the template, or its name in the file, as template",
     "tokenize": "apply_chat_template returns text, encode_chat returns ids",
     "return_assistant_tokens_mask": "use encode_chat(..., return_assistant_mask=True)",
     "return_dict": "encode_chat returns a list of ids",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ggtok.chat import engine, files, keywords, values
 from ggtok.chat.plan import Plan
 from ggtok.chat.prompt import Prompt, own, role
-from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError
+from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, TemplateError, Wording
 
 if TYPE_CHECKING:
     from ggtok.chat.options import Messages, Options
@@ -125,7 +125,10 @@ def find_source(templates: Mapping[str, str], options: Options) -> str:
             return templates[name]
     names = ", ".join(map(repr, sorted(templates))) or "none"
     raise InvalidValueError(
-        f"the file has no default chat template (it has: {names}): pass one with template="
+        Wording(
+            f"the file has no default chat template (it has: {names}); pass one with ",
+            Argument("template", ""),
+        )
     )
 
 

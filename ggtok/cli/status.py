@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 
 from ggtok.cli import messages, writing
-from ggtok.errors import GGTokError
+from ggtok.errors import (
+    Argument,
+    ForPython,
+    GGTokError,
+    TextEncodeError,
+    UnknownPreTokenizerError,
+    Wording,
+)
 
 OK = 0
 FINDING = 1  # the command did its work, and something is wrong with what it was given
@@ -53,41 +59,29 @@ def guarded(run: Callable[[], int]) -> int:
     return status
 
 
-# The clause with which a message of the library goes on to advise Python code, and the
-# command's advice.
-_ADVICE = (
-    (
-        r"; [^;]*\bggtok\.load\(",
-        "; --pre NAME sets a known one ('ggtok inspect --pre-names' lists them)",
-    ),
-    (r"; pass bytes\b", ""),
-    (r"[:;] [^:;]*\btemplate=", "; give one with --template NAME"),
-)
-# Arguments of Python's functions in their messages, and the command's options.
-_OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"^shards=(\d+)", r"--shards \1"),
-    (r"^shards(?= must\b)", "--shards"),
-    (r"\bresume=False\b", "--restart"),
-    (r"\bforce=True\b", "--force"),
-    (r"\berrors='(\w+)'", r"--errors \1"),
-    (r"\bdtype='(\w+)'", r"--dtype \1"),
-    (r"\bkind='(\w+)'", r"--kind \1"),
-    (r"\bformat='(\w+)'", r"--format \1"),
-    (r"\bpass eos=False\b", "give --no-eos"),
-    (r"\bpass field=", "give --field NAME"),
-    (r"\binexact=True\b", "--inexact"),
-    (r"\bpre=NAME\b", "--pre NAME"),
-    (r"\blike='llama\.cpp'", "--like llama.cpp"),
-    (r"\blike=(?!\w)", "--like"),
-    (r"^pre: ", "--pre: "),
-    (
-        r"\b(?:vocab_size|character_coverage|split_digits|min_frequency|max_token_length|max_words)"
-        r"(?= (?:is|must|has)\b)",
-        lambda found: "--" + found[0].replace("_", "-"),
-    ),
-    (r"^(alphabet|pre)(?= has no effect\b)", r"--\1"),
-    (r"\bbyte_fallback(?= has\b)", "--no-byte-fallback"),
-)
+# Options that aren't named like the argument, by the argument and its value in a message.
+_OPTIONS = {
+    ("resume", "False"): "--restart",
+    ("eos", "False"): "--no-eos",
+    ("byte_fallback", None): "--no-byte-fallback",
+}
+
+
+def option(argument: Argument) -> str:
+    """The command's option for an argument of Python's: ``--force`` for ``force=True``."""
+    name, value = argument.name, argument.value
+    found = _OPTIONS.get((name, value), "--" + name.replace("_", "-"))
+    if value in (None, "True", "False"):
+        return found
+    return f"{found} {value.strip(chr(39)) or 'NAME'}"
+
+
+def _worded(message: str) -> str:
+    """A message in the command's terms."""
+    if not isinstance(message, Wording):
+        return message
+    parts = (part for part in message.parts if not isinstance(part, ForPython))
+    return "".join(option(part) if isinstance(part, Argument) else str(part) for part in parts)
 
 
 def _missing_folder(path: str) -> str | None:
@@ -108,9 +102,10 @@ def reason(error: BaseException) -> str:
             return f"{name}: the folder {folder} doesn't exist"
         return f"{name or repr(name)}: {error.strerror}"
     message = str(error)
-    for clause, advice in _ADVICE:
-        if found := re.search(clause, message):
-            return message[: found.start()] + advice
-    for argument, option in _OPTIONS:
-        message = re.sub(argument, option, message)
+    if isinstance(error, TextEncodeError):
+        return _worded(error.message)
+    if isinstance(error, GGTokError) and error.args and error.args[0] == message:
+        message = _worded(error.args[0])
+    if isinstance(error, UnknownPreTokenizerError) and error.key is not None:
+        message += "; --pre NAME sets a known one ('ggtok inspect --pre-names' lists them)"
     return message

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ggtok.corpora.summary import Counts
-from ggtok.errors import DocumentError, FileError
+from ggtok.errors import Argument, DocumentError, FileError, Wording
 
 # A record, or a document that must lie in memory in one piece, has no more bytes.
 LIMIT = 1 << 30
@@ -88,8 +88,11 @@ class Faults:
         """The counts of a document with a fault: `kind` is a field of Counts."""
         if self.rule == "raise":
             raise DocumentError(
-                f"{self.path}: {where}: {what}; errors='skip' drops such documents, "
-                f"errors='replace' {_REPLACED[kind]}",
+                Wording(
+                    f"{self.path}: {where}: {what}; ",
+                    *(Argument("errors", "'skip'"), " drops such documents, "),
+                    *(Argument("errors", "'replace'"), f" {_REPLACED[kind]}"),
+                ),
                 path=self.path,
                 kind=kind,
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ggtok.corpora.documents import Piece
-from ggtok.errors import InvalidValueError
+from ggtok.errors import Argument, InvalidValueError, Wording
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 from ggtok.native.arguments import on_main_thread
 from ggtok.native.results import id_arrays
@@ -50,7 +50,9 @@ class Encoder:
         self.eos: int | None = None
         if eos:
             if loaded.eos_id is None:
-                raise InvalidValueError("this vocabulary has no EOS token: pass eos=False")
+                raise InvalidValueError(
+                    Wording("this vocabulary has no EOS token: pass ", Argument("eos", False))
+                )
             self.eos = None if add_special and _adds_eos(loaded) else loaded.eos_id
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ggtok.base import reading, writing
 from ggtok.corpora import entries
 from ggtok.corpora.summary import Counts
-from ggtok.errors import InvalidValueError, file_error
+from ggtok.errors import Argument, InvalidValueError, Wording, file_error
 
 _MOST = 1 << 30  # bytes of a manifest, which names each source
 
@@ -88,7 +88,10 @@ def _name(path: str) -> str:
 
 def not_ours(path: str) -> InvalidValueError:
     return InvalidValueError(
-        f"{path}: exists, and has no manifest that says what it is; force=True writes over it"
+        Wording(
+            f"{path}: exists, and has no manifest that says what it is; ",
+            *(Argument("force", True), " writes over it"),
+        )
     )
 
 

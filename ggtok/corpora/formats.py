@@ -8,7 +8,7 @@ from ggtok.corpora.arrow import Arrow
 from ggtok.corpora.growing import partial_of
 from ggtok.corpora.layouts import Megatron, Npy, Raw
 from ggtok.corpora.sources import COMPRESSIONS
-from ggtok.errors import InvalidValueError, file_error
+from ggtok.errors import Argument, InvalidValueError, Wording, file_error
 
 # One row for each.
 FORMATS: dict[str, type[Raw]] = {"raw": Raw, "npy": Npy, "megatron": Megatron, "arrow": Arrow}
@@ -39,8 +39,11 @@ def named(name: str | None, out: str) -> str:
         return fitting[0]
     if name in FORMATS and name not in fitting:
         raise InvalidValueError(
-            f"{out}: a {extension} file doesn't hold format={name!r}, but format={fitting[0]!r}; "
-            "name the output otherwise, or leave the format to its name"
+            Wording(
+                f"{out}: a {extension} file doesn't hold ",
+                *(Argument("format", repr(name)), ", but ", Argument("format", repr(fitting[0]))),
+                "; name the output otherwise, or leave the format to its name",
+            )
         )
     return name
 
@@ -57,12 +60,18 @@ def find(name: str, dtype: str, n_tokens: int) -> tuple[type[Raw], str]:
     dtype = format.auto(n_tokens) if dtype == "auto" else dtype
     if dtype not in format.dtypes:
         raise InvalidValueError(
-            f"Megatron's datasets have no {dtype}: use dtype='int32', or 'auto', which takes "
-            "uint16 for vocabularies of fewer than 65,500 tokens"
+            Wording(
+                f"Megatron's datasets have no {dtype}: use ",
+                Argument("dtype", "'int32'"),
+                ", or 'auto', which takes uint16 for vocabularies of fewer than 65,500 tokens",
+            )
         )
     if dtype == "uint16" and n_tokens > 1 << 16:
         raise InvalidValueError(
-            f"dtype='uint16' holds ids below 65,536, and this vocabulary has {n_tokens} tokens"
+            Wording(
+                Argument("dtype", "'uint16'"),
+                f" holds ids below 65,536, and this vocabulary has {n_tokens} tokens",
+            )
         )
     return format, dtype
 

@@ -8,7 +8,7 @@ import zlib
 from typing import Any, BinaryIO, NamedTuple
 
 from ggtok.base import reading, writing
-from ggtok.errors import FileError, file_error
+from ggtok.errors import Argument, FileError, Wording, file_error
 
 _BLOCK = 4 << 20  # bytes
 
@@ -156,6 +156,9 @@ class Growing:
 
     def _damaged(self) -> FileError:
         return FileError(
-            f"{self.partial}: is not what it was at the last checkpoint, so the run can't go on; "
-            "resume=False begins again"
+            Wording(
+                f"{self.partial}: is not what it was at the last checkpoint, so the run can't go "
+                "on; ",
+                *(Argument("resume", False), " begins again"),
+            )
         )

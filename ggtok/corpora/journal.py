@@ -21,7 +21,7 @@ from typing import Any
 
 from ggtok.base.reading import open_own
 from ggtok.corpora import entries
-from ggtok.errors import FileError, InvalidValueError, file_error
+from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
 
 # A source's path, size, time of change and sample.
 SourceState = tuple[str, int, int, int]
@@ -201,8 +201,10 @@ def compare(out: str, plan: dict[str, Any], before: dict[str, Any]) -> None:
     if changes:
         more = f" (and {len(changes) - 3} more)" if len(changes) > 3 else ""
         raise InvalidValueError(
-            f"{out}: was begun with something else: {'; '.join(changes[:3])}{more}. "
-            "resume=False begins again"
+            Wording(
+                f"{out}: was begun with something else: {'; '.join(changes[:3])}{more}. ",
+                *(Argument("resume", False), " begins again"),
+            )
         )
 
 

@@ -11,7 +11,7 @@ from ggtok.corpora.documents import BOM
 from ggtok.corpora.fields import Fields
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
-from ggtok.errors import InvalidValueError
+from ggtok.errors import Argument, InvalidValueError, Wording
 
 LOOK = 256 << 10  # bytes, decompressed, of a file's beginning that decide
 
@@ -33,16 +33,21 @@ def _kind(source: Source, fields: Fields) -> str:
     start, is_whole = _start(source)
     if start[:1] == b"[" and _is_record(start[1:].lstrip(), fields):
         raise InvalidValueError(
-            f"{source.path}: an array of records, not a line for each: 'jq -c .[]' makes such "
-            "lines; kind='text' takes the file as a text"
+            Wording(
+                f"{source.path}: an array of records, not a line for each: 'jq -c .[]' makes such "
+                "lines; ",
+                *(Argument("kind", "'text'"), " takes the file as a text"),
+            )
         )
     line, newline, rest = start.partition(b"\n")
     if start[:1] != b"{":
         return "text"
     if not newline and not is_whole:
         raise InvalidValueError(
-            f"{source.path}: its first line is so long that JSON lines can't be told from a text: "
-            "say kind='jsonl' or kind='text'"
+            Wording(
+                f"{source.path}: its first line is too long to tell JSON lines from a text: pass ",
+                *(Argument("kind", "'jsonl'"), " or ", Argument("kind", "'text'")),
+            )
         )
     return "jsonl" if rest.lstrip()[:1] == b"{" or _is_record(line, fields) else "text"
 

@@ -38,7 +38,14 @@ from ggtok.corpora.journal import Journal, SourceState, compare, sync_folder
 from ggtok.corpora.layouts import Raw
 from ggtok.corpora.sources import TABLES, Source
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
-from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, file_error
+from ggtok.errors import (
+    Argument,
+    FileError,
+    InvalidTypeError,
+    InvalidValueError,
+    Wording,
+    file_error,
+)
 from ggtok.loading.loaded import Loaded
 
 CHECKPOINT = 64 << 20  # bytes of ids
@@ -282,8 +289,11 @@ class Run:
         if damage := verify.faults(self._out, manifest):
             more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
             raise FileError(
-                f"{damage[0]}{more}: the output is damaged; resume=False and force=True make it "
-                "again"
+                Wording(
+                    f"{damage[0]}{more}: the output is damaged; ",
+                    *(Argument("resume", False), " and ", Argument("force", True)),
+                    " make it again",
+                )
             )
         counts = manifest.counts
         return Summary(
@@ -329,7 +339,10 @@ class _Output:
         sizes = state["data"][0], state["index"][0]
         if not self._format.fits(self.counts.ids, self.counts.documents, *sizes):
             raise FileError(
-                f"{self.journal.path}: its last checkpoint can't be; resume=False begins again"
+                Wording(
+                    f"{self.journal.path}: its last checkpoint is impossible; ",
+                    *(Argument("resume", False), " begins again"),
+                )
             )
         for name, growing in self._growing.items():
             growing.reopen(state[name])

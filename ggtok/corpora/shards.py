@@ -20,7 +20,7 @@ from ggtok.corpora.run import Run, checked_path
 from ggtok.corpora.sources import Search, Source, checked_kind
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.corpora.verify import verify
-from ggtok.errors import InvalidValueError
+from ggtok.errors import Argument, InvalidValueError, Wording
 from ggtok.loading.loaded import Loaded
 
 
@@ -43,7 +43,9 @@ def encode_files(
     path, fields, checked = checked_path(out), Fields.checked(field), checked_kind(kind)
     options["format"] = formats.named(format, path)
     if shards is not None and shards < 1:
-        raise InvalidValueError(f"shards must be at least 1, but is {shards}")
+        raise InvalidValueError(
+            Wording(Argument("shards"), f" must be at least 1, but is {shards}")
+        )
     outs = [path] if shards is None else names(path, shards)
     own = [name for each in outs for name in formats.companions(each)]
     search = Search(own, Choice.checked(include, exclude), checked)
@@ -100,8 +102,11 @@ def split(sources: Sequence[Source], n: int) -> list[list[Source]]:
     """Consecutive sources in n parts of about the same size, none empty."""
     if len(sources) < n:
         raise InvalidValueError(
-            f"shards={n} of {len(sources)} source files: a shard has whole files, so there can't "
-            "be more shards; cut large files before"
+            Wording(
+                Argument("shards", n),
+                f" of {len(sources)} source files: a shard has whole files, so there can't be more "
+                "shards; cut large files before",
+            )
         )
     parts: list[list[Source]] = []
     left, at = sum(source.size for source in sources), 0

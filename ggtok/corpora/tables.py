@@ -22,11 +22,13 @@ from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import check, naming
 from ggtok.corpora.summary import Counts
 from ggtok.errors import (
+    Argument,
     FileError,
     GGTokError,
     InvalidTypeError,
     InvalidValueError,
     MissingExtraError,
+    Wording,
 )
 
 _AT_ONCE = 4 << 20  # bytes of rows, about, that are read of a Parquet file at a time
@@ -293,7 +295,9 @@ def _place(pa: Any, name: str, schema: Any, path: str) -> _Place:
             return (column, *inner)
     several = "several columns" if name in schema.names else "no column"
     known = ", ".join(map(repr, schema.names)) or "none"
-    raise InvalidValueError(f"{path}: {several} {name!r}; there are {known}; pass field=")
+    raise InvalidValueError(
+        Wording(f"{path}: {several} {name!r}; there are {known}; pass ", Argument("field", ""))
+    )
 
 
 def _leaf(batch: Any, place: _Place) -> Any:

@@ -69,12 +69,12 @@ def _pre_error(f: Failure) -> errors.GGTokError:
     message = f.text
     if near:
         message += " (similar names: " + ", ".join(map(repr, near)) + ")"
-    message += (
+    advice = errors.ForPython(
         "; call ggtok.load(..., pre=NAME) to use a known one, or "
         "ggtok.load(..., pre_patterns=[REGEX, ...]) to supply its regular expressions"
     )
     return errors.UnknownPreTokenizerError(
-        message, name=name, suggestions=near, key=f.key, offset=f.offset
+        errors.Wording(message, advice), name=name, suggestions=near, key=f.key, offset=f.offset
     )
 
 

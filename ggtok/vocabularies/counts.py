@@ -14,7 +14,7 @@ import numpy as np
 
 from ggtok.base import writing
 from ggtok.base.channel import Channel
-from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
+from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording, file_error
 from ggtok.native import training as native
 from ggtok.native.arguments import truth
 from ggtok.vocabularies.corpus import Reading
@@ -343,7 +343,9 @@ def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) ->
     if model == "spm":
         for name, given in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
             if given:
-                raise InvalidValueError(f"{name} has no effect here: model is 'spm'")
+                raise InvalidValueError(
+                    Wording(Argument(name), " has no effect here: model is 'spm'")
+                )
         return Cut("spm", None, None)
     if model != "bpe":
         raise InvalidValueError(f"model must be 'bpe' or 'spm', not {model!r}")
@@ -384,9 +386,13 @@ def check_max_words(max_words: object) -> int:
     if max_words is None:
         return 0
     if isinstance(max_words, bool) or not isinstance(max_words, int):
-        raise InvalidTypeError(f"max_words must be int, not {type(max_words).__name__}")
+        raise InvalidTypeError(
+            Wording(Argument("max_words"), f" must be int, not {type(max_words).__name__}")
+        )
     if not MIN_MAX_WORDS <= max_words < 2**63:
-        raise InvalidValueError(f"max_words must be {MIN_MAX_WORDS} or more, but is {max_words}")
+        raise InvalidValueError(
+            Wording(Argument("max_words"), f" must be {MIN_MAX_WORDS} or more, but is {max_words}")
+        )
     return max_words
 
 

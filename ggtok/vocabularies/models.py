@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ggtok.errors import InvalidValueError
+from ggtok.errors import Argument, InvalidValueError, Wording
 from ggtok.native import training as native
 from ggtok.vocabularies import alphabet as beginnings
 from ggtok.vocabularies import spelling
@@ -62,7 +62,10 @@ def _reserved(
 def _check_size(size: int, least: int) -> None:
     if size < least:
         raise InvalidValueError(
-            f"vocab_size is {size}, but special tokens and alphabet alone are {least} tokens"
+            Wording(
+                Argument("vocab_size"),
+                f" is {size}, but special tokens and alphabet alone are {least} tokens",
+            )
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.alphabet import check_specials
 
@@ -32,9 +32,11 @@ class Options:
 
 def _integer(value: object, what: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidTypeError(f"{what} must be int, not {type(value).__name__}")
+        raise InvalidTypeError(Wording(Argument(what), f" must be int, not {type(value).__name__}"))
     if not least <= value <= most:
-        raise InvalidValueError(f"{what} must be from {least} to {most}, but is {value}")
+        raise InvalidValueError(
+            Wording(Argument(what), f" must be from {least} to {most}, but is {value}")
+        )
     return value
 
 
@@ -76,7 +78,9 @@ def _refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
     }
     for name, is_given in given.items():
         if is_given and not of[name]:
-            raise InvalidValueError(f"{name} has no effect here: model is '{model}'")
+            raise InvalidValueError(
+                Wording(Argument(name), f" has no effect here: model is '{model}'")
+            )
 
 
 def check_options(
@@ -99,7 +103,10 @@ def check_options(
         raise InvalidValueError(f"alphabet must be 'bytes' or 'seen', not {alphabet!r}")
     if not 0 < character_coverage <= 1:
         raise InvalidValueError(
-            f"character_coverage must be above 0 and at most 1, but is {character_coverage}"
+            Wording(
+                Argument("character_coverage"),
+                f" must be above 0 and at most 1, but is {character_coverage}",
+            )
         )
     _refuse(
         model,

@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from ggtok.base import writing
 from ggtok.base.writing import Kind
-from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError, VocabWarning
+from ggtok.errors import (
+    Argument,
+    InvalidTypeError,
+    InvalidValueError,
+    VocabError,
+    VocabWarning,
+    Wording,
+)
 from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.gguf_writer import gguf_bytes
 from ggtok.vocabularies.report import ConversionReport
@@ -85,7 +92,9 @@ def write(
     data = writer.make(vocabulary, differs)
     if differs.reasons and not inexact:
         reasons = "; ".join(differs.reasons)
-        raise VocabError(f"{reasons}; inexact=True writes the file all the same")
+        raise VocabError(
+            Wording(f"{reasons}; ", Argument("inexact", True), " writes the file all the same")
+        )
     for reason in differs.reasons:
         warnings.warn(reason, VocabWarning, stacklevel=3)
     name = os.fsdecode(os.fspath(path))

@@ -565,3 +565,28 @@ def test_errors_that_is_no_handler(errors: str) -> None:
     assert byte is not None
     with pytest.raises(ggtok.InvalidValueError, match="errors"):
         tok.decode([byte], errors=errors)
+
+
+def test_each_interface_words_the_parts_of_a_message() -> None:
+    from ggtok.cli.status import reason
+    from ggtok.errors import Argument, ForPython, Wording
+
+    wording = Wording("a: exists; ", Argument("force", True), " writes over it", ForPython("; f()"))
+    assert wording == "a: exists; force=True writes over it; f()"
+    error = ggtok.InvalidValueError(wording)
+    assert str(error) == wording and reason(error) == "a: exists; --force writes over it"
+    again = pickle.loads(pickle.dumps(error))
+    assert reason(again) == reason(error) and str(again) == wording
+    document = ggtok.DocumentError(
+        Wording("\x1b: ", Argument("errors", "'skip'")), path="x", kind="empty"
+    )
+    assert reason(document) == "\\x1b: --errors skip" and str(document) == "\\x1b: errors='skip'"
+    for argument, option in {
+        ("resume", False): "--restart",
+        ("eos", False): "--no-eos",
+        ("field", ""): "--field NAME",
+        ("pre", "NAME"): "--pre NAME",
+        ("max_words", None): "--max-words",
+        ("shards", 3): "--shards 3",
+    }.items():
+        assert reason(ggtok.InvalidValueError(Wording(Argument(*argument)))) == option

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Any
 
-from ggtok.errors import UnknownPreTokenizerError, VocabError
+from ggtok.errors import Argument, UnknownPreTokenizerError, VocabError, Wording
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Pair
 from ggtok.vocabularies.convert import structure
@@ -118,8 +118,11 @@ def _set_pre(source: Source, draft: Draft) -> None:
         if not found.byte_level or found.others:
             others = ", ".join(found.others) or "no ByteLevel"
             raise UnknownPreTokenizerError(
-                f"pre_tokenizer: has {others}: no pre-tokenizer of llama.cpp splits text like "
-                "this (pre=NAME uses one anyway)"
+                Wording(
+                    f"pre_tokenizer: has {others}: no pre-tokenizer of llama.cpp splits text "
+                    "like this (",
+                    *(Argument("pre", "NAME"), " uses one anyway)"),
+                )
             )
         chain = structure.chain_of(found)
         pre = structure.pre_for(

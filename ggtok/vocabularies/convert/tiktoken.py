@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ggtok.errors import UnknownPreTokenizerError, VocabError
+from ggtok.errors import Argument, UnknownPreTokenizerError, VocabError, Wording
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert.confirm import Original
 from ggtok.vocabularies.convert.differences import fewer_categories, newer_characters
@@ -123,9 +123,13 @@ def draft_of(
     known = KNOWN.get(hashlib.sha256(data).hexdigest())
     if pre is None and known is None:
         raise UnknownPreTokenizerError(
-            f"{where}: a .tiktoken file doesn't say how text is cut, and this one isn't known: "
-            "pre=NAME sets the pre-tokenizer, such as 'qwen2' for Qwen, 'llama-bpe' for Llama 3, "
-            "'gpt-4o' for o200k"
+            Wording(
+                f"{where}: a .tiktoken file doesn't say how text is split, and this one isn't "
+                "known: ",
+                Argument("pre", "NAME"),
+                " sets the pre-tokenizer, such as 'qwen2' for Qwen, 'llama-bpe' for Llama 3, "
+                "'gpt-4o' for o200k",
+            )
         )
     name = pre if pre is not None else known.pre  # type: ignore[union-attr]
     ranks = Ranks(read_ranks(data, where), dict(known.special) if known is not None else {})
