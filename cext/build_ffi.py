@@ -26,6 +26,7 @@ typedef struct {
     int os_error;
     uint64_t offset;
     char key[...];
+    char name[...];
     char message[...];
     ...;
 } ggtok_error;

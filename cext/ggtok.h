@@ -78,6 +78,7 @@ typedef struct ggtok_error {
     uint64_t offset;   /* byte offset in the file, or GGTOK_NO_OFFSET */
     unsigned line;     /* line of the chat template, from 1, or 0 */
     char key[128];     /* the GGUF key at fault, or ""; truncated to fit */
+    char name[128];    /* the unknown pre-tokenizer name, or ""; truncated to fit */
     char message[512]; /* one sentence, NUL-terminated UTF-8 */
 } ggtok_error;
 

@@ -42,6 +42,23 @@ ggtok_status ggtok_error_set_at(ggtok_error *err, ggtok_status status, const voi
     return status;
 }
 
+ggtok_status ggtok_error_pre(ggtok_error *err, const char *name, size_t n, const char *key) {
+    enum { SHOWN = 64 }; /* bytes of the name in the message */
+    const int shown = (int)(n > SHOWN ? SHOWN : n);
+    if (!key) {
+        ggtok_error_set(err, GGTOK_ERR_PRETOKENIZER, "unknown pre-tokenizer '%.*s'", shown, name);
+    } else {
+        ggtok_error_set_at(err, GGTOK_ERR_PRETOKENIZER, key, strlen(key), GGTOK_NO_OFFSET,
+                           "unknown pre-tokenizer '%.*s' (key '%s')", shown, name, key);
+    }
+    if (err) {
+        size_t kept = n < sizeof err->name ? n : sizeof err->name - 1;
+        if (kept) memcpy(err->name, name, kept);
+        err->name[kept] = 0;
+    }
+    return GGTOK_ERR_PRETOKENIZER;
+}
+
 ggtok_status ggtok_error_memory(ggtok_error *err) {
     return ggtok_error_set(err, GGTOK_ERR_MEMORY, "out of memory");
 }

@@ -19,6 +19,10 @@ ggtok_status ggtok_error_set(ggtok_error *err, ggtok_status status, const char *
 ggtok_status ggtok_error_set_at(ggtok_error *err, ggtok_status status, const void *key, size_t n,
                                 uint64_t offset, const char *format, ...) GGTOK_PRINTF(6, 7);
 
+/* GGTOK_ERR_PRETOKENIZER: no pre-tokenizer has this name (n bytes, any content). `key`: the GGUF key
+ * that holds the name, or NULL. */
+ggtok_status ggtok_error_pre(ggtok_error *err, const char *name, size_t n, const char *key);
+
 ggtok_status ggtok_error_memory(ggtok_error *err);
 
 /* Appends one warning. Warnings are NUL-terminated sentences, one after the other. False: out of

@@ -14,7 +14,7 @@ ggtok_status ggtok_counts_new(const ggtok_counts_options *options, ggtok_counts 
     const char *pre = options->pre ? options->pre : "";
     *out = NULL;
     if (options->cut == GGTOK_CUT_PRE && !(row = ggtok_pretok_find(pre, strlen(pre)))) {
-        return ggtok_error_set(err, GGTOK_ERR_PRETOKENIZER, "unknown pre-tokenizer '%s'", pre);
+        return ggtok_error_pre(err, pre, strlen(pre), NULL);
     }
     ggtok_counts *c = ggtok_mem_zalloc(sizeof *c);
     if (!c) return ggtok_error_memory(err);

@@ -102,9 +102,7 @@ static ggtok_status load_pre(vocab *v, vocab_keys *k, const ggtok_load_options *
     }
     v->pre = ggtok_pretok_find((const char *)name.p, name.n);
     if (!v->pre) {
-        return ggtok_error_set_at(err, GGTOK_ERR_PRETOKENIZER, KEY_PRE, strlen(KEY_PRE),
-                                  GGTOK_NO_OFFSET, "unknown pre-tokenizer '%.*s' (key '%s')",
-                                  (int)(name.n > 64 ? 64 : name.n), (const char *)name.p, KEY_PRE);
+        return ggtok_error_pre(err, (const char *)name.p, name.n, KEY_PRE);
     }
     unsigned f = ggtok_pretok_flags(v->pre);
     v->flag[GGTOK_FLAG_ADD_SPACE_PREFIX] = false;

@@ -32,6 +32,7 @@ class Failure:
             self.message += f" (key '{self.key}')"
         if where is not None:
             self.message = f"{where}: {self.message}"
+        self.name: str | None = shown(ffi.string(err.name)) or None
         self.offset: int | None = None if err.offset == lib.GGTOK_NO_OFFSET else err.offset
         self.errno: int = err.os_error
         self.filename = filename
@@ -58,13 +59,8 @@ def _io_error(f: Failure) -> errors.GGTokError:
 
 def _pre_error(f: Failure) -> errors.GGTokError:
     import difflib
-    import re
 
-    name = f.pre
-    if name is None:
-        # The name itself may contain quotes.
-        quoted = re.search(r"pre-tokenizer '(.*)'(?: \(key '[^']+'\))?$", f.message)
-        name = quoted[1] if quoted else None
+    name = f.name if f.pre is None else f.pre
     near = tuple(difflib.get_close_matches(name or "", pre_names(), n=3, cutoff=0.5))
     message = f.text
     if near:
