@@ -189,7 +189,7 @@ def test_continuing() -> None:
         ({"colour": 1}, "did you mean color"),
         ({"enable_thinkin": True}, "did you mean enable_thinking"),
         ({"xyzzy": 1}, r"nor a variable of the chat template \(chat_template_kwargs"),
-        ({"chat_template": "x"}, "with template="),
+        ({"chat_template": "x"}, "as template"),
         ({"tokenize": True}, "encode_chat returns ids"),
         ({"return_assistant_tokens_mask": True}, "return_assistant_mask=True"),
         ({"padding": True}, "without padding"),

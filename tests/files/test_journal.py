@@ -165,7 +165,7 @@ def test_checkpoints_that_cannot_be(tok: ggtok.Tokenizer, begun: Path) -> None:
     last = entries[-1]["checkpoint"]
     counts = {**last["counts"], "ids": last["counts"]["ids"] + 1}
     write(begun, [*entries, {"checkpoint": {**last, "counts": counts}}])
-    refused(tok, begun, "its last checkpoint can't be; resume=False begins again")
+    refused(tok, begun, "its last checkpoint is impossible; resume=False begins again")
     place, state = [9, 0, 0, 0, False], [72, 0, 72, 0]
     write(begun, [*entries, {"checkpoint": {**last, "place": place, "sources": state}}])
     refused(tok, begun, "o.journal: is malformed")
