@@ -6,12 +6,13 @@ import os
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabWarning
 from ggtok.loading.loaded import Loaded, patterns_tuple
 from ggtok.loading.token_attr import TokenAttr as TokenAttr
-from ggtok.native.arguments import index, truth
+from ggtok.native.arguments import index, int32_array, truth
 from ggtok.text import batches, decoding, pieces
 from ggtok.text.chunk import Chunk
 from ggtok.text.stream_decoder import StreamDecoder
@@ -145,6 +146,13 @@ def _flag(name: str, meaning: str, in_llama: bool = True) -> _ReadOnly[bool]:
     return row  # type: ignore[no-any-return]
 
 
+@cache
+def _chat_modules() -> tuple[types.Any, types.Any]:
+    from ggtok.chat import api, options
+
+    return api, options
+
+
 def _chat_call(
     tools: Sequence[Mapping[str, types.Any]] | None,
     like: types.Like,
@@ -152,8 +160,7 @@ def _chat_call(
     *others: types.Any,
 ) -> tuple[types.Any, types.Any]:
     """The chat module, imported lazily, and the arguments common to all chat calls."""
-    from ggtok.chat import api, options
-
+    api, options = _chat_modules()
     generation = None if add_generation_prompt is DEFAULT_TRUE else add_generation_prompt
     return api, options.Options(tools, like, generation, *others)
 
@@ -420,8 +427,16 @@ class Tokenizer:
             TextEncodeError, InvalidTypeError, InvalidValueError, VocabError: as for
                 :meth:`encode`.
         """
-        flags = add_special, parse_special, continuation
-        return batches.encode_with_offsets(self._native, text, flags, unit)
+        c_unit = 0 if unit == "byte" else batches.unit_of(text, unit)
+        parse: object = parse_special
+        if parse is not False and parse is not True:
+            parse = self._native.parsed(parse)
+        encode = self._native.encode_spans
+        try:
+            return encode(text, add_special, parse, continuation, c_unit)
+        except Exception as e:
+            flags = add_special, parse, continuation, c_unit
+            return self._native.retry(encode, e, text, *flags)
 
     def encode_batch_with_offsets(
         self,
@@ -439,7 +454,7 @@ class Tokenizer:
         The arrays are slices of a single array.
         """
         flags = add_special, parse_special, continuation
-        return batches.encode_all_with_offsets(self._native, texts, flags, unit, threads)
+        return batches.encode_with_offsets(self._native, texts, flags, unit, threads)
 
     def encode_batches(
         self,
@@ -775,7 +790,13 @@ class Tokenizer:
     ) -> bytes:
         """Decode ids to bytes: ``llama_detokenize``. Arguments are those of :meth:`decode`."""
         flags = remove_special, unparse_special, clean_spaces
-        return decoding.decode(self._native, ids, flags)
+        native = self._native
+        if not isinstance(ids, (list, tuple)):
+            return native.decode_array(int32_array(ids), *flags)
+        try:
+            return native.decode(ids, *flags)
+        except Exception as e:
+            return native.retry_decode(e, ids, *flags)
 
     def decode_batch(
         self,
@@ -797,7 +818,7 @@ class Tokenizer:
                 3.11 on, a note names the list (``lists[3]``).
         """
         flags = remove_special, unparse_special, clean_spaces
-        return decoding.decode_batch(self._native, lists, flags, errors)
+        return decoding.decode_batch(self.decode_bytes, lists, flags, errors)
 
     def stream_decoder(
         self,

@@ -42,25 +42,15 @@ def count(native: Native, texts: types.Texts, flags: Flags, threads: int) -> lis
     return counts
 
 
-def encode_with_offsets(
-    native: Native, text: types.Text, flags: Flags, unit: str
-) -> tuple[list[int], types.Int64Array]:
-    if unit != "byte" and _unit(unit) and not isinstance(text, str):
+def unit_of(text: types.Text, unit: str) -> int:
+    """The unit's number in C, for the spans of a text."""
+    number = _unit(unit)
+    if number and not isinstance(text, str):
         raise _only_of_str(unit, "text", text)
-    add_special, parse, continuation = flags
-    c_flags = (
-        add_special,
-        parse if parse is False or parse is True else native.parsed(parse),
-        continuation,
-        0 if unit == "byte" else _unit(unit),
-    )
-    try:
-        return native.encode_spans(text, *c_flags)
-    except Exception as e:
-        return native.retry(native.encode_spans, e, text, *c_flags)
+    return number
 
 
-def encode_all_with_offsets(
+def encode_with_offsets(
     native: Native, texts: types.Texts, flags: Flags, unit: str, threads: int
 ) -> list[tuple[list[int], types.Int64Array]]:
     c_unit = _unit(unit)

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ggtok import _types as types
 from ggtok.errors import ArgumentError, InvalidValueError, TextDecodeError
-from ggtok.native import Native
-from ggtok.native.arguments import int32_array, iterated, truth, truth_or_none
+from ggtok.native.arguments import iterated, truth, truth_or_none
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     Flags = tuple[bool, bool, bool | None]  # remove_special, unparse_special, clean_spaces
 
 
-def decode(native: Native, ids: types.Ids, flags: Flags) -> bytes:
-    if not isinstance(ids, (list, tuple)):
-        return native.decode_array(int32_array(ids), *flags)
-    try:
-        return native.decode(ids, *flags)
-    except Exception as e:
-        return native.retry_decode(e, ids, *flags)
-
-
 def decode_batch(
-    native: Native, lists: Iterable[types.Ids], flags: Flags, errors: str
+    decode: Callable[..., bytes], lists: Iterable[types.Ids], flags: Flags, errors: str
 ) -> list[str]:
-    flags = checked(flags)
+    """`decode`: :meth:`ggtok.Tokenizer.decode_bytes`."""
+    remove, unparse, clean = checked(flags)
     texts = []
     for i, ids in enumerate(iterated(lists, "lists must be an iterable of lists of ids")):
         try:
-            data = decode(native, ids, flags)
+            data = decode(ids, remove_special=remove, unparse_special=unparse, clean_spaces=clean)
         except ArgumentError as e:
             raise type(e)(f"lists[{i}]: {e}") from None
         try:
