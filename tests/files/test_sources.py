@@ -353,15 +353,16 @@ Refusal = tuple[object, dict[str, object], type[Exception], str]
 def refused(tok: ggtok.Tokenizer, folder: Path, rows: list[Refusal]) -> None:
     """Checks the error of each row, and that nothing is left in the folder."""
     before = set(folder.iterdir())
-    os.chdir(folder)
-    for sources, options, error, message in rows:
-        with pytest.raises(ggtok.GGTokError) as raised:
-            tok.encode_files(sources, folder / "o", **options)
-        assert isinstance(raised.value, error), sources
-        assert message in str(raised.value), (sources, options, str(raised.value))
-        assert not (folder / "o").exists()
-        for path in set(folder.iterdir()) - before:
-            path.unlink()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        for sources, options, error, message in rows:
+            with pytest.raises(ggtok.GGTokError) as raised:
+                tok.encode_files(sources, folder / "o", **options)
+            assert isinstance(raised.value, error), sources
+            assert message in str(raised.value), (sources, options, str(raised.value))
+            assert not (folder / "o").exists()
+            for path in set(folder.iterdir()) - before:
+                path.unlink()
 
 
 @pytest.mark.full
