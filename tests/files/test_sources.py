@@ -387,7 +387,9 @@ def test_what_is_refused_by_the_packages_of_extras(tok: ggtok.Tokenizer, tmp_pat
     refused(tok, tmp_path, rows)
 
 
-def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
+def test_what_is_refused(
+    tok: ggtok.Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each with the name of the file and what to do."""
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "empty").mkdir()
@@ -438,6 +440,7 @@ def test_what_is_refused(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
         ("a.txt", {"threads": -1}, ValueError, "threads must not be negative"),
     ]
     refused(tok, tmp_path, rows)
+    monkeypatch.chdir(tmp_path)
     for out, message in (
         (3, "out must be str"),
         (tmp_path, "is a folder"),
