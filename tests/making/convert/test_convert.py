@@ -423,7 +423,7 @@ def test_tiktoken_and_tekken(tmp_path: Path) -> None:
         exact(v)
         assert v.tokens[:256] == [bytes([byte]) for byte in range(256)]
     assert report_of(convert(path, pre="starcoder")).compared == 0
-    with pytest.raises(ggtok.UnknownPreTokenizerError, match="doesn't say how text is cut"):
+    with pytest.raises(ggtok.UnknownPreTokenizerError, match="doesn't say how text is split"):
         ggtok.convert(path)
     v = convert(sources.write(tmp_path / "tekken.json", sources.tekken()))
     exact(v)
