@@ -212,7 +212,7 @@ def test_a_faulty_file_beside(tmp_path: Path) -> None:
     path = sources.write(tmp_path / "config.json", "[]")
     with pytest.raises(ggtok.VocabError) as e:
         ggtok.convert(tmp_path)
-    assert str(e.value).startswith(f"{path}: holds an array")
+    assert str(e.value).startswith(f"{path}: must be a JSON object, but is an array")
 
 
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
