@@ -100,7 +100,9 @@ class Native:
             cause = self._splitter.take_failure() if self._splitter else None
             raise cause or error(err, filename=path or name, pre=pre, data=view)
         self._tok = out[0]
-        self.silent: list[bytes] | None = None  # computed lazily by text/canonical.py
+        # Computed lazily by text/canonical.py.
+        self.silent: list[bytes] | None = None
+        self.sources: dict[str, str] | None = None
         self._streamed: dict[tuple[bool, bool], Streamed] = {}
         self._bind()
 

@@ -2,7 +2,8 @@
 
 The check builds candidate texts from the ids, encodes them, and compares. Special tokens stand
 for themselves. The text between them can only be the tokens' own texts, up to how spaces are
-written (as a space or as U+2581) and what the normalizer treats as equal.
+written (as a space or as U+2581) and what the normalizer treats as equal. A charsmap (UGM) may
+make a character that it changes itself; a source of that character then takes its place.
 
 Some vocabularies have no tokens for some characters, which encode to nothing. Such a "silent"
 character may be between any two tokens and keep them from merging. If only the first byte of a
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 from ggtok.native.arguments import int_list
 from ggtok.native.library import ADD_SPECIAL
 from ggtok.native.parts import Parts
+from ggtok.text.batches import encode
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ PARTS = re.compile(  # characters; 4-byte characters without their first byte; o
     rb"|(?P<three>[\x80-\xbf]{3})|.",
     re.DOTALL,
 )
+BLOCK = 1 << 14  # code points that are encoded at a time
 LEADS = b"\xf1", b"\xf2", b"\xf3", b"\xf0"
 RARE = "\ue0a7\U000f1234\U0001fbf7\U000107b6\u0b7e\u0378\u3131\u1f6d\u20bf\u00a7~#\x01"
 
@@ -150,6 +153,9 @@ class _Check:
                     if text not in tried:
                         tried.add(text)
                         yield text
+        for text in tried:
+            if (source := self._unnormalized(text)) is not None:
+                yield source
         for mark in (False, True):
             pieces = [self._spelling(id, mark)[self._prints_otherwise] for id in ids]
             for silent in self._silent():
@@ -158,6 +164,56 @@ class _Check:
             for lead in LEADS:
                 if (mended := _mended(b"".join(pieces), lead)) is not None:
                     yield before + mended + after
+
+    def _unnormalized(self, text: bytes) -> bytes | None:
+        """The text with a source for each part that normalizing makes and would change again.
+
+        None: there is no such part.
+        """
+        if self._type != "UGM":  # other types normalize to what they don't change
+            return None
+        try:
+            characters = text.decode()
+        except UnicodeDecodeError:
+            return None
+        if all(self._normalized(c) in (None, c) for c in {*characters} - {" ", "\u2581"}):
+            return None
+        sources = self._sources()
+        if not sources:
+            return None
+        values = "|".join(map(re.escape, sorted(sources, key=len, reverse=True)))
+        return re.sub(values, lambda found: sources[found[0]], characters).encode()
+
+    def _normalized(self, character: str) -> str | None:
+        """What normalizing makes of a character, by its tokens; None: they don't tell."""
+        return self._value(self._ids(character.encode()))
+
+    def _value(self, ids: list[int]) -> str | None:
+        if any(self._native.attr(id) & UNKNOWN for id in ids):
+            return None
+        text = b"".join(map(self._native.text, ids)).replace(MARK, b"")
+        try:
+            return text.decode() or None
+        except UnicodeDecodeError:
+            return None
+
+    def _sources(self) -> dict[str, str]:
+        """Of what normalizing makes of a character and would change again, such a character."""
+        if self._native.sources is None:
+            changed = {}
+            for begin in range(0, 0x110000, BLOCK):
+                block = [chr(c) for c in range(begin, begin + BLOCK) if not 0xD800 <= c < 0xE000]
+                lists = encode(self._native, block, (False, False, False), 1)
+                for character, ids in zip(block, lists, strict=True):
+                    value = self._value(ids)
+                    if value is not None and value != character:
+                        changed[character] = value
+            self._native.sources = {
+                value: character
+                for character, value in reversed(changed.items())
+                if not changed.keys().isdisjoint(value)
+            }
+        return self._native.sources
 
     def _without_prefixes(self, ids: list[int], pieces: list[bytes]) -> Iterator[bytes]:
         """The pieces without the space prefix that is inserted after a user-defined token."""
