@@ -732,7 +732,7 @@ GGTOK_API void ggtok_template_free(ggtok_template *t); /* NULL is allowed */
 /* Renders a template. `json` is an object of n bytes, whose fields are the template's variables;
  * `now` is the local time that it may ask for (NULL: midnight, 1 January 1970). Time and memory
  * are bounded. GGTOK_ERR_TEMPLATE: the JSON is malformed (line 0), or the template fails, refuses
- * the messages or exceeds its budget. */
+ * the messages or exceeds its budget. GGTOK_ERR_ARGUMENT: a field of `now` is out of range. */
 GGTOK_API ggtok_status ggtok_template_render(const ggtok_template *t, const char *json, size_t n,
                                              const struct tm *now, ggtok_rendering **out,
                                              ggtok_error *err);

@@ -79,7 +79,7 @@ static void output_free(output *o) {
 
 /* ---- chunks ---- */
 
-/* Only a single text is long: it has a chunk of its own, and other chunks end at their target. */
+/* Only a single text is long: it gets a separate chunk, and other chunks end at their target. */
 static bool is_long(const chunk *c) {
     return c->n == 1 && c->n_bytes > CHUNK_MAX;
 }

@@ -151,7 +151,7 @@ COMMAND = Command(
     usage="MODEL",
     details="Texts that are easy to get wrong are generated, and encoded by ggtok and by the "
     "llama.cpp of the package xllamacpp or llama-cpp-python, whichever is installed: with and "
-    "without added and parsed special tokens. llama.cpp runs in a process of its own, so that a "
+    "without added and parsed special tokens. llama.cpp runs in a separate process, so that a "
     "crash of it ends nothing else.",
     words={"MODEL": MODEL},
     examples=[

@@ -1,4 +1,4 @@
-"""One output, or several shards, each a run of its own for some of the sources.
+"""One output, or several shards, each a separate run for some of the sources.
 
 Shards have consecutive sources, as whole files, of about the same size on the disk. A shard that is
 complete is not made again, so that shards go on as a single output does.

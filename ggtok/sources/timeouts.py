@@ -66,7 +66,7 @@ class CallTimeout(Exception):
 
 
 def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
-    """function(), for calls without a timeout of their own, such as resolving a name.
+    """function(), for calls that take no timeout, such as resolving a name.
 
     The function runs on a separate thread, which is abandoned when the time is over.
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from ggtok.native.arguments import int_list
 from ggtok.native.library import ADD_SPECIAL
 from ggtok.native.parts import Parts
-from ggtok.text.batches import encode
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ PARTS = re.compile(  # characters; 4-byte characters without their first byte; o
     rb"|(?P<three>[\x80-\xbf]{3})|.",
     re.DOTALL,
 )
-BLOCK = 1 << 14  # code points that are encoded at a time
+LONGEST = 32  # code points, or tokens, of what a charsmap makes of one character
+MOST_IDS = 1 << 23  # that are looked at, of all characters
 LEADS = b"\xf1", b"\xf2", b"\xf3", b"\xf0"
 RARE = "\ue0a7\U000f1234\U0001fbf7\U000107b6\u0b7e\u0378\u3131\u1f6d\u20bf\u00a7~#\x01"
 
@@ -179,10 +180,15 @@ class _Check:
         if all(self._normalized(c) in (None, c) for c in {*characters} - {" ", "\u2581"}):
             return None
         sources = self._sources()
-        if not sources:
-            return None
-        values = "|".join(map(re.escape, sorted(sources, key=len, reverse=True)))
-        return re.sub(values, lambda found: sources[found[0]], characters).encode()
+        lengths = range(max(map(len, sources), default=0), 0, -1)
+        parts: list[str] = []
+        at = 0
+        while at < len(characters):
+            known = (characters[at : at + n] for n in lengths)
+            part = next((part for part in known if part in sources), characters[at])
+            parts.append(sources.get(part, part))
+            at += len(part)
+        return "".join(parts).encode()
 
     def _normalized(self, character: str) -> str | None:
         """What normalizing makes of a character, by its tokens; None: they don't tell."""
@@ -201,19 +207,27 @@ class _Check:
         """Of what normalizing makes of a character and would change again, such a character."""
         if self._native.sources is None:
             changed = {}
-            for begin in range(0, 0x110000, BLOCK):
-                block = [chr(c) for c in range(begin, begin + BLOCK) if not 0xD800 <= c < 0xE000]
-                lists = encode(self._native, block, (False, False, False), 1)
-                for character, ids in zip(block, lists, strict=True):
-                    value = self._value(ids)
-                    if value is not None and value != character:
-                        changed[character] = value
+            left = MOST_IDS
+            for character in map(chr, chain(range(0xD800), range(0xE000, 0x110000))):
+                ids = self._encode(character)
+                left -= len(ids)
+                if left < 0:  # a charsmap may make a long text of every character
+                    break
+                value = self._value(ids) if len(ids) <= LONGEST else None
+                if value is not None and value != character and len(value) <= LONGEST:
+                    changed[character] = value
             self._native.sources = {
                 value: character
                 for character, value in reversed(changed.items())
                 if not changed.keys().isdisjoint(value)
             }
         return self._native.sources
+
+    def _encode(self, text: str) -> list[int]:
+        try:
+            return self._native.encode(text, False, False, False)
+        except Exception as e:
+            self._native.reraise(e)
 
     def _without_prefixes(self, ids: list[int], pieces: list[bytes]) -> Iterator[bytes]:
         """The pieces without the space prefix that is inserted after a user-defined token."""

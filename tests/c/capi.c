@@ -520,6 +520,10 @@ static void check_templates(const ggtok_tokenizer *tok) {
         const char *clock = "{{ strftime_now('%Y-%m-%d %H') }}";
         CHECK(!ggtok_template_compile(clock, strlen(clock), dialects[i], &t, &err));
         CHECK(!ggtok_template_render(t, "{}", 2, &noon, &r, &err));
+        struct tm odd = noon;
+        odd.tm_mon = 12;
+        ggtok_rendering *none;
+        CHECK(ggtok_template_render(t, "{}", 2, &odd, &none, &err) == GGTOK_ERR_ARGUMENT && !none);
         text = ggtok_rendering_text(r);
         CHECK(text.n == 13 && !memcmp(text.data, "2026-03-07 12", text.n));
         ggtok_rendering_free(r);

@@ -33,6 +33,13 @@ void ggtok_template_free(ggtok_template *t) {
     ggtok_jinja_template_release((jinja_template *)t);
 }
 
+/* The calendar's ranges; a leap second is one. */
+static bool is_time(const struct tm *now) {
+    return now->tm_year > -1900 && now->tm_year < 8100 && now->tm_mon >= 0 && now->tm_mon < 12 &&
+           now->tm_mday > 0 && now->tm_mday < 32 && now->tm_hour >= 0 && now->tm_hour < 24 &&
+           now->tm_min >= 0 && now->tm_min < 60 && now->tm_sec >= 0 && now->tm_sec < 61;
+}
+
 static jinja_time time_of(const struct tm *now) {
     if (!now) return (jinja_time){.year = 1970, .month = 1, .day = 1};
     return (jinja_time){.year = now->tm_year + 1900,
@@ -47,9 +54,12 @@ static jinja_time time_of(const struct tm *now) {
 ggtok_status ggtok_template_render(const ggtok_template *template, const char *json, size_t n,
                                    const struct tm *now, ggtok_rendering **out, ggtok_error *err) {
     const jinja_template *t = (const jinja_template *)template;
+    *out = NULL;
+    if (now && !is_time(now)) {
+        return ggtok_error_set(err, GGTOK_ERR_ARGUMENT, "`now` is no time of the calendar");
+    }
     const jinja_options options = {.n_input = n, .now = time_of(now)};
     jinja_error e;
-    *out = NULL;
     ggtok_rendering *r = ggtok_mem_zalloc(sizeof *r);
     if (!r) return ggtok_error_memory(err);
     ggtok_status s = ggtok_jinja_env_new(&options, &r->env, &e);
