@@ -35,11 +35,11 @@ Case = tuple[str, dict[str, Any]]
 # Documented differences, by what the engine says, and what the template has.
 KINDS = {
     "a statement that isn't there": (
-        "no statement '(autoescape|block|extends|from|import|include)'",
+        "unknown statement '(autoescape|block|extends|from|import|include)'",
         "",
     ),
     "a filter that isn't there": (
-        "no filter '(pprint|random|striptags|urlize|wordwrap|xmlattr)'",
+        "no filter named '(pprint|random|striptags|urlize|wordwrap|xmlattr)'",
         "",
     ),
     "a method that isn't there": ("'format_map' is undefined", ""),

@@ -131,6 +131,21 @@ def _environment() -> Any:
     from jinja2 import TemplateError, nodes
     from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Namespace
+
+    class TemplateNamespace(Namespace):
+        def __init__(*args: Any, **fields: Any) -> None:
+            found = dict(*args[1:], **fields)
+            any(map(check_field, found))
+            Namespace.__init__(args[0], found)
+
+        def __setitem__(self, name: str, value: Any) -> None:
+            check_field(name)
+            super().__setitem__(name, value)
+
+    def check_field(name: object) -> None:
+        if isinstance(name, str) and name.startswith("_"):
+            raise TemplateError(f"a namespace has no private field {name!r}")
 
     class Generation(Extension):
         tags = {"generation"}  # noqa: RUF012
@@ -160,6 +175,7 @@ def _environment() -> Any:
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
     )
     environment.filters["tojson"] = tojson
+    environment.globals["namespace"] = TemplateNamespace
     environment.globals["raise_exception"] = raise_exception
     environment.globals["strftime_now"] = lambda text: datetime.now().strftime(text)
     return environment

@@ -161,7 +161,6 @@ HARMLESS = {
     "deep varargs",
     "indent widths",
     "long source",
-    "namespace internals",
     "tojson separators",
 }
 HARMLESS_TO = {
@@ -169,6 +168,7 @@ HARMLESS_TO = {
         "% filter",
         "internals",
         "kwargs",
+        "namespace internals",
         "number of digits",
         "product",
         "two such, compared",
