@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ggtok.corpora.summary import Summary as Summary
     from ggtok.explain.steps import Explanation as Explanation
     from ggtok.explain.steps import MergeTree as MergeTree
+    from ggtok.show import Shown as Shown
     from ggtok.sources.found import Source as Source
 
     class ArrowStream(Protocol):

@@ -1233,6 +1233,50 @@ class Tokenizer:
             self._loaded, conversations, options, trusted, user_defined, threads
         )
 
+    # ---- to look at ----
+
+    def show(
+        self,
+        value: types.Text | types.Ids | types.Messages,
+        *,
+        add_special: bool = True,
+        parse_special: types.ParseSpecial = False,
+        limit: int = 5000,
+        **chat: types.Any,
+    ) -> types.Shown:
+        """Show the tokens of a text, of ids, or of a conversation.
+
+        Notebooks display the result in colours, with the id, bytes and span of each token on
+        hover; ``print`` shows it in colours on a terminal.
+
+        Args:
+            value: a text (``str`` or UTF-8), ids, or the messages of a conversation (a list of
+                mappings), which is shown as :meth:`encode_chat` encodes it.
+            add_special, parse_special: for a text, as for :meth:`encode`.
+            limit: the most tokens to show; the others are only counted.
+            chat: for a conversation, the keywords of :meth:`encode_chat` (``tools``, ``like``,
+                ``trusted``...).
+
+        Raises:
+            InvalidTypeError: ``value`` is none of these, or ``chat`` is given without a
+                conversation.
+            InvalidValueError: ``limit`` is negative.
+            GGTokError: as :meth:`encode`, :meth:`token_to_piece` or :meth:`encode_chat`.
+        """
+        from ggtok import show
+
+        def encode(text: types.Text) -> tuple[list[int], types.Int64Array]:
+            return self.encode_with_offsets(
+                text, add_special=add_special, parse_special=parse_special
+            )
+
+        return show.of(self._loaded, value, encode, index(limit, "limit"), chat)
+
+    def _repr_html_(self) -> str:
+        from ggtok import show
+
+        return show.summary(self._loaded)
+
     # ---- explanations ----
 
     def explain(

@@ -33,6 +33,7 @@ from ggtok.native.arguments import thread_count, truth_or_none
 
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
+    from ggtok.native import Part
 
 _CHATS = 64  # templates in the cache of capabilities
 _PLANS = 64  # plans that a tokenizer caches
@@ -345,6 +346,23 @@ def ids_and_mask(
     transformers.check_generation(source_of(loaded, options))
     prompt = to_encode(loaded, render(loaded, messages, options), options.like)
     return encode.ids_and_mask(loaded, prompt, trusted, user_defined)
+
+
+def prompt_parts(
+    loaded: Loaded, messages: Messages, given: Mapping[str, Any]
+) -> tuple[Prompt, list[int], list[Part]]:
+    """The prompt that is encoded, its ids and parts; `given` are keywords of encode_chat."""
+    trusted = given.get("trusted", False)
+    user_defined = given.get("user_defined", "parse")
+    encode.check(trusted, user_defined)
+    named = {name: given[name] for name in keywords.PARAMETERS if name in given}
+    options = Options(**named)
+    known = {*named, "trusted", "user_defined"}
+    options.variables = {n: v for n, v in given.items() if n not in known}
+    prompt = to_encode(loaded, render(loaded, messages, options), options.like)
+    parsed = list(encode.ranges(prompt, trusted))
+    ids, parts = loaded.native.encode_parts(prompt.text, encode.FLAGS[user_defined], parsed)
+    return prompt, ids, parts
 
 
 def to_encode(loaded: Loaded, prompt: Prompt, like: str) -> Prompt:
