@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ggtok.corpora.summary import Summary as Summary
     from ggtok.explain.steps import Explanation as Explanation
     from ggtok.explain.steps import MergeTree as MergeTree
-    from ggtok.show import Shown as Shown
     from ggtok.sources.found import Source as Source
+    from ggtok.text.shown import Shown as Shown
 
     class ArrowStream(Protocol):
         """An object that exports a stream of Arrow data: pyarrow, polars, pandas, duckdb..."""
@@ -86,6 +86,7 @@ else:
         from ggtok.corpora.summary import EncodeProgress, Summary
         from ggtok.explain.steps import Explanation, MergeTree
         from ggtok.sources.found import Source
+        from ggtok.text.shown import Shown
 
         @typing.runtime_checkable
         class ArrowStream(typing.Protocol):
@@ -147,6 +148,7 @@ else:
             "Messages": Sequence[typing.Union[Mapping[str, typing.Any], model]],  # noqa: UP007
             "ParseSpecial": typing.Union[bool, checked(choice, Collection)],  # noqa: UP007
             "Summary": Summary,
+            "Shown": Shown,
             "Side": typing.Literal["right", "left"],
             "Special": typing.Literal["blank", "keep"],
             "SupportsIndex": index,

@@ -46,7 +46,7 @@ MAY_USE_PYTHON = {
     "loading": {"base", "native", "sources"},
     "text": {"base", "native", "arrow", "loading"},
     "chat": {"base", "native", "loading"},
-    "show": {"base", "native", "loading", "chat"},
+    "show": {"base", "native", "loading", "text", "chat"},
     "explain": {"base", "native", "loading"},
     "corpora": {"base", "native", "sources", "loading", "text"},
     "tokenizer": {
