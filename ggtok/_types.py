@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ggtok.explain.steps import MergeTree as MergeTree
     from ggtok.sources.found import Source as Source
     from ggtok.text.shown import Shown as Shown
+    from ggtok.text.stats import Stats as Stats
 
     class ArrowStream(Protocol):
         """An object that exports a stream of Arrow data: pyarrow, polars, pandas, duckdb..."""
@@ -87,6 +88,7 @@ else:
         from ggtok.explain.steps import Explanation, MergeTree
         from ggtok.sources.found import Source
         from ggtok.text.shown import Shown
+        from ggtok.text.stats import Stats
 
         @typing.runtime_checkable
         class ArrowStream(typing.Protocol):
@@ -149,6 +151,7 @@ else:
             "ParseSpecial": typing.Union[bool, checked(choice, Collection)],  # noqa: UP007
             "Summary": Summary,
             "Shown": Shown,
+            "Stats": Stats,
             "Side": typing.Literal["right", "left"],
             "Special": typing.Literal["blank", "keep"],
             "SupportsIndex": index,

@@ -83,8 +83,8 @@ def _of_messages(
 ) -> Shown:
     """The tokens of a conversation, each with the role that its text comes from.
 
-    A range of the prompt that isn't the template's own has the role of the first message, in
-    order, that contains its text.
+    A range of the prompt that isn't the template's own has the role of the first message, from
+    that of the range before it on, with a string that equals, or else contains, its text.
     """
     prompt, ids, parts = api.prompt_parts(loaded, messages, keywords)
     data = prompt.text.encode()
@@ -103,18 +103,29 @@ def _of_messages(
 
 def _roles(data: bytes, own: Ranges, messages: Sequence[Any]) -> list[tuple[int, str]]:
     """The prompt in ranges: the end of each, and its role."""
-    texts = [(message.get("role"), list(_strings(message))) for message in messages]
+    messages = [m if isinstance(m, Mapping) else m.model_dump() for m in messages]
+    roles = [message["role"] if message.get("role") in ROLES else OTHER for message in messages]
+    strings = [[string.strip() for string in _strings(message)] for message in messages]
+    first = 0  # messages before it have been found
+
+    def role_of(text: str) -> str:
+        nonlocal first
+        for found in (str.__eq__, str.__contains__):
+            for i in range(first, len(messages)):
+                for k, string in enumerate(strings[i]):
+                    if found(string, text):
+                        first = i
+                        if string == text:
+                            del strings[i][k]
+                        return roles[i]
+        return OTHER
+
     ranges: list[tuple[int, str]] = []
-    at = next_message = 0
+    at = 0
     for begin, end in (*own, (len(data), len(data))):
         if begin > at:
             text = data[at:begin].decode(errors="replace").strip()
-            role = OTHER
-            for i in range(next_message, len(texts)):
-                if any(text in string for string in texts[i][1]):
-                    role = texts[i][0] if texts[i][0] in ROLES else OTHER
-                    next_message = i
-                    break
+            role = role_of(text)
             ranges.append((begin, role))
         if end > begin:
             ranges.append((end, TEMPLATE))

@@ -1272,6 +1272,30 @@ class Tokenizer:
 
         return show.of(self._loaded, value, encode, index(limit, "limit"), chat)
 
+    def stats(
+        self,
+        texts: Mapping[str, types.Text] | Iterable[types.Text] = (),
+        *,
+        parse_special: types.ParseSpecial = False,
+        threads: int = 0,
+    ) -> types.Stats:
+        """Statistics of texts and of the vocabulary: bytes per token by text and by script, the
+        share of words that are one token, lengths, unused tokens.
+
+        Args:
+            texts: texts, or a mapping of their names, which the result has separately. They are
+                encoded without BOS and EOS. Texts over 4 MB are encoded in parts that end
+                after a line.
+            parse_special: as for :meth:`encode`.
+            threads: the number of threads. 0: one for each processor core.
+
+        Raises:
+            TextEncodeError, InvalidTypeError, VocabError: as for :meth:`encode`.
+        """
+        from ggtok.text import stats
+
+        return stats.of(self._loaded, texts, parse_special, threads)
+
     def _repr_html_(self) -> str:
         from ggtok import show
 
