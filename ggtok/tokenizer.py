@@ -1292,9 +1292,9 @@ class Tokenizer:
         Raises:
             TextEncodeError, InvalidTypeError, VocabError: as for :meth:`encode`.
         """
-        from ggtok.text import stats
+        from ggtok.text import measure
 
-        return stats.of(self._loaded, texts, parse_special, threads)
+        return measure.of(self._loaded, texts, parse_special, threads)
 
     def _repr_html_(self) -> str:
         from ggtok import show

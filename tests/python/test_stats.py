@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 import ggtok
-from ggtok.text import stats as module
+from ggtok.text import measure as module
+from ggtok.text.stats import Row
 from tests.support.vocabularies import fixture_names
 
 Load = Callable[[str], ggtok.Tokenizer]
@@ -45,17 +46,17 @@ def greatest(kinds: list[str]) -> str:
     return max(kinds, key=ORDER.__getitem__)
 
 
-def counted(tok: ggtok.Tokenizer, text: str) -> dict[str, module.Row]:
+def counted(tok: ggtok.Tokenizer, text: str) -> dict[str, Row]:
     data = text.encode()
     kinds = [kind_of(c) for c in text for _ in c.encode()]
-    rows: dict[str, module.Row] = {}
+    rows: dict[str, Row] = {}
     _, spans = tok.encode_with_offsets(text, add_special=False)
     spans_of = [(b, e) for b, e in spans.tolist() if b < e]
     covered: set[int] = set()
     for begin, end in spans_of:
         kind = greatest(kinds[begin:end])
         new = set(range(begin, end)) - covered
-        rows.setdefault(kind, module.Row()).add(module.Row(1, len(new)))
+        rows.setdefault(kind, Row()).add(Row(1, len(new)))
         covered |= new
     at = 0
     while at < len(data):
@@ -70,7 +71,7 @@ def counted(tok: ggtok.Tokenizer, text: str) -> dict[str, module.Row]:
             space = at and kinds[at - 1] == "white space"
             inside = [(b, e) for b, e in spans_of if b < end and e > at]
             single = inside in ([(at, end)], [(at - 1, end)] if space else [])
-            rows.setdefault(kind, module.Row()).add(module.Row(words=1, single=single))
+            rows.setdefault(kind, Row()).add(Row(words=1, single=single))
         at = end
     return rows
 
@@ -83,11 +84,11 @@ def test_counts(load_fixture: Load, name: str) -> None:
             tok.stats(TEXTS)
         return
     stats = tok.stats(TEXTS)
-    scripts: dict[str, module.Row] = {}
+    scripts: dict[str, Row] = {}
     for label, text in TEXTS.items():
-        total = module.Row()
+        total = Row()
         for kind, row in counted(tok, text).items():
-            scripts.setdefault(kind, module.Row()).add(row)
+            scripts.setdefault(kind, Row()).add(row)
             total.add(row)
         assert stats.texts[label] == total, label
     assert stats.scripts == scripts
@@ -124,7 +125,7 @@ def test_bytes_that_are_not_utf8(load_fixture: Load) -> None:
 
 def test_only_the_vocabulary(load_fixture: Load) -> None:
     stats = load_fixture("spm").stats()
-    assert stats.total == module.Row()
+    assert stats.total == Row()
     assert stats.vocabulary_scripts["Latin"] > 10
 
 
