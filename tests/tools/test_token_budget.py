@@ -1,0 +1,148 @@
+"""tools/token_budget.py, which action.yml runs, on a repository made here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from tests.support.vocabularies import FIXTURES
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = FIXTURES / "gguf" / "bpe-llama3.gguf"
+
+
+class Repository:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *args: str) -> str:
+        names = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(
+            ["git", *names, *args], cwd=self.root, capture_output=True, check=True, text=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, files: dict[str, bytes | None]) -> str:
+        for name, data in files.items():
+            path = self.root / name
+            if data is None:
+                path.unlink()
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "m")
+        return self.git("rev-parse", "HEAD")
+
+    def run(self, **env: str) -> subprocess.CompletedProcess[str]:
+        script = ROOT / "tools" / "token_budget.py"
+        outputs = {"GITHUB_OUTPUT": "output", "GITHUB_STEP_SUMMARY": "summary"}
+        paths = {name: str(self.root.parent / file) for name, file in outputs.items()}
+        return subprocess.run(
+            [sys.executable, script],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "MODEL": str(MODEL), **paths, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "repository").mkdir()
+    return Repository(tmp_path / "repository")
+
+
+def test_counts_what_changed(
+    repository: Repository, load_fixture: Callable[[str], ggtok.Tokenizer], tmp_path: Path
+) -> None:
+    count = load_fixture("bpe-llama3").count
+    base = repository.commit(
+        {"a.md": b"one", "gone.md": b"gone now", "same.md": b"same", "b/x|<y>.md": b"x"}
+    )
+    (repository.root / "link").symlink_to("a.md")
+    repository.commit(
+        {
+            "a.md": b"one two three",
+            "gone.md": None,
+            "new.md": b"new",
+            "bin": b"\0",
+            "b/x|<y>.md": b"",
+        }
+    )
+    done = repository.run(BASE=base, BUDGET="1k")
+    assert done.returncode == 0, done
+    sizes = {
+        "a.md": (b"one", b"one two three"),
+        "new.md": (b"", b"new"),
+        r"b/x\|&lt;y>.md": (b"x", b""),
+        "gone.md": (b"gone now", b""),
+    }
+    rows = {}
+    for name, (before, after) in sizes.items():
+        a, b = (count(text, add_special=False) for text in (before, after))
+        rows[name] = a, b
+        assert f"| {name} | {a} | {b} | {b - a:+} |" in done.stdout
+    assert len(done.stdout.splitlines()) == 2 + len(rows) + 1
+    total = sum(b for _, b in rows.values())
+    assert (tmp_path / "summary").read_text() == done.stdout
+    output = (tmp_path / "output").read_text()
+    assert output == f"tokens={total}\nincrease={total - sum(a for a, _ in rows.values())}\n"
+
+
+def test_limits(repository: Repository) -> None:
+    base = repository.commit({"a.md": b"one " * 10})
+    repository.commit({"a.md": b"one " * 100})
+    over = repository.run(BASE=base, BUDGET="50")
+    assert over.returncode == 1
+    assert re.search(r"::error::the changed files have \d+ tokens; the budget is 50\n", over.stdout)
+    more = repository.run(BASE=base, MAX_INCREASE="10")
+    assert more.returncode == 1
+    assert "at most 10 are allowed" in more.stdout
+    assert repository.run(BASE=base, BUDGET="1k", MAX_INCREASE="1M").returncode == 0
+    assert repository.run(BASE=base, BUDGET="50", PATHS="*.txt\n").returncode == 0
+
+
+def test_the_first_commit(repository: Repository) -> None:
+    repository.commit({"a.md": b"one"})
+    for base in ("0" * 40, ""):
+        assert "| a.md | 0 |" in repository.run(BASE=base).stdout
+
+
+def test_errors(repository: Repository) -> None:
+    repository.commit({"a.md": b"one"})
+    for env, message in (
+        ({"BUDGET": "many"}, "budget must be a number of tokens, such as 8000 or 8k: 'many'"),
+        ({"BASE": "1" * 40}, "isn't in this clone: set fetch-depth: 0"),
+        ({"BASE": "--help"}, "isn't in this clone"),
+        ({"MODEL": ""}, "model is not set"),
+        ({"MODEL": "missing.gguf"}, "missing.gguf"),
+    ):
+        done = repository.run(**env)
+        assert done.returncode == 2, done
+        assert done.stdout.startswith("::error::"), done
+        assert message in done.stdout
+        assert done.stderr == ""
+        assert done.stdout.count("\n") == 1
+
+
+def test_the_hook_counts_what_it_is_given(tmp_path: Path) -> None:
+    """pre-commit runs the hook's entry with its args, then the changed files."""
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    entry = re.findall(r"^  entry: ggtok (.*)$", text, re.MULTILINE)
+    (tmp_path / "a.md").write_bytes(b"one two three")
+    for budget, status in (("1", 1), ("100", 0)):
+        args = [*entry[0].split(), "-m", str(MODEL), "--budget", budget, "a.md"]
+        done = subprocess.run(
+            [sys.executable, "-m", "ggtok", *args], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert done.returncode == status, done
