@@ -344,7 +344,7 @@ def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) ->
         for name, given in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
             if given:
                 raise InvalidValueError(
-                    Wording(Argument(name), " has no effect here: model is 'spm'")
+                    Wording(Argument(name), " has no effect with ", Argument("model", "'spm'"))
                 )
         return Cut("spm", None, None)
     if model != "bpe":

@@ -67,19 +67,19 @@ def _specials(
     return tuple(dict.fromkeys([*texts, *last])), named
 
 
-def _refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
-    """Raises InvalidValueError for an option without effect."""
+def refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
+    """Raises InvalidValueError for an option that has no effect on the model."""
     of = {
         "alphabet": model == "bpe" and not raw,
         "byte_fallback": model == "spm",
-        "character_coverage": model == "spm" or raw,
-        "split_digits": model == "spm",
+        "character_coverage": model != "bpe" or raw,
+        "split_digits": model != "bpe",
         "max_token_length": model == "bpe",
     }
     for name, is_given in given.items():
-        if is_given and not of[name]:
+        if is_given and not of.get(name, model != "ugm"):
             raise InvalidValueError(
-                Wording(Argument(name), f" has no effect here: model is '{model}'")
+                Wording(Argument(name), " has no effect with ", Argument("model", repr(model)))
             )
 
 
@@ -108,7 +108,7 @@ def check_options(
                 f" must be above 0 and at most 1, but is {character_coverage}",
             )
         )
-    _refuse(
+    refuse(
         model,
         raw,
         {

@@ -47,7 +47,10 @@ def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes
     assert text.splitlines()[-1].startswith(f"{out}: ")
     again = tmp_path / "again.json"
     assert cli.main(["export", str(out), "--to", str(again)]) == 0
-    assert cli.main(["export", "-m", str(out), "--to", str(again)]) == 0
+    capfdbinary.readouterr()
+    assert cli.main(["export", "-m", str(out), "--to", str(again), "--json"]) == 0
+    size = again.stat().st_size
+    assert json.loads(capfdbinary.readouterr().out) == {"path": str(again), "bytes": size}
     capfdbinary.readouterr()
     assert cli.main(["convert", str(again), "-o", str(out), "--json"]) == 0
     data = json.loads(capfdbinary.readouterr().out)

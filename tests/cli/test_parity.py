@@ -79,7 +79,8 @@ def test_a_crash_is_survived(run) -> None:
     assert (result.status, result.errors) == (0, [])
     assert result.out.startswith(b"3 texts, ")
     assert result.warnings == [
-        "ggtok: warning: llama.cpp crashed on 1 of the texts, or refused them; they aren't compared"
+        "ggtok: warning: llama.cpp crashed on 1 of the texts, or refused them; these are "
+        "not compared"
     ]
 
 
@@ -151,7 +152,7 @@ def test_structures_of_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], "no model: give a GGUF file or a model's name, or set GGTOK_MODEL"),
         ([BPE, "x"], "unexpected argument: 'x'"),
         ([BPE, "--texts", "0"], "--texts must be at least 1"),
-        ([BPE, "--text", "-", "--seed", "2"], "--text takes the place of --texts and --seed"),
+        ([BPE, "--text", "-", "--seed", "2"], "--text excludes --texts and --seed"),
     ],
 )
 def test_usage(run, argv: list[str], message: str) -> None:

@@ -165,9 +165,9 @@ def test_names_of_models(
     ("argv", "message"),
     [
         (["-hff", "a.gguf"], "--hf-file needs --hf-repo"),
-        (["-hf", "a/b", "-m", BPE], "one model is expected, not those of -m and --hf-repo"),
-        (["-hf", "a/b", "-mu", "https://h/m"], "not those of --hf-repo and --model-url"),
-        (["-mu", "m.gguf"], "not the address of a file: 'm.gguf'"),
+        (["-hf", "a/b", "-m", BPE], "two models: -m and --hf-repo exclude each other"),
+        (["-hf", "a/b", "-mu", "https://h/m"], "--hf-repo and --model-url exclude each other"),
+        (["-mu", "m.gguf"], "--model-url needs an http(s) address, not 'm.gguf'"),
         (["-hf", "a"], "hf://a: not the name of a file or model in a repository"),
     ],
 )

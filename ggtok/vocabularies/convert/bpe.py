@@ -132,10 +132,7 @@ def _set_pre(source: Source, draft: Draft) -> None:
             strips_mask=strips_mask(source.added),
         )
         draft.pre = pre.name
-    if chain is not None:
-        _note_chain(draft, chain, found)
-    if pre is not None and pre.ignore_merges != ignore:
-        _note_ignore_merges(draft, pre)
+    # First, because the change for the chain removes the prefix space, too.
     if found.prefix_space:
         draft.differences.append(
             Difference(
@@ -144,6 +141,10 @@ def _set_pre(source: Source, draft: Draft) -> None:
                 change=_without_prefix_space,
             )
         )
+    if chain is not None:
+        _note_chain(draft, chain, found)
+    if pre is not None and pre.ignore_merges != ignore:
+        _note_ignore_merges(draft, pre)
 
 
 def _note_chain(draft: Draft, chain: Chain, found: structure.Structure) -> None:

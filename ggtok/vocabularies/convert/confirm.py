@@ -1,9 +1,9 @@
 """Checks a conversion by comparing its ids with those of a package that loads the source.
 
 A file is loaded by its own package. To find the lines that each of llama.cpp's rules affects, the
-source is changed to follow that rule, and loaded again. A folder is loaded by transformers, which
-uses more than the file. Then transformers' ids count, and the file's package explains the
-differences.
+source is changed to follow one rule after the other, and loaded again after each change. A folder
+is loaded by transformers, which uses more than the file. Then transformers' ids count, and the
+file's package explains the differences.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _explained(
     theirs = encode(lines)
     tok = vocabulary.tokenizer()
     differences = [*report.differences, *_found_by_text(vocabulary, tok)]
-    changed = [_changed(difference, original, lines, theirs) for difference in differences]
+    changed = _changed(differences, original, lines, theirs)
     pair = _Pair.of(vocabulary, original, differences, tok)
     rest = pair.differing(lines)
     if pair.scores is not None:
@@ -248,14 +248,28 @@ def _taken_out(line: str, texts: Sequence[str]) -> str:
 
 
 def _changed(
-    difference: Difference, original: Original, lines: Sequence[str], theirs: Sequence[list[int]]
-) -> set[str] | None:
-    """The lines whose ids change if the source follows this rule; None: it can't follow it."""
-    if difference.change is None:
-        return None
-    encode = original.encode([difference])
-    assert encode is not None
-    return {lines[i] for i, ids in enumerate(encode(lines)) if ids != theirs[i]}
+    differences: Sequence[Difference],
+    original: Original,
+    lines: Sequence[str],
+    theirs: Sequence[list[int]],
+) -> list[set[str] | None]:
+    """For each rule, the lines whose ids change if the source, which follows the rules before,
+    also follows this one; None: it can't follow it."""
+    changed: list[set[str] | None] = []
+    followed: list[Difference] = []
+    before = theirs
+    for difference in differences:
+        if difference.change is None:
+            changed.append(None)
+            continue
+        followed.append(difference)
+        encode = original.encode(followed)
+        assert encode is not None
+        after = encode(lines)
+        rows = zip(lines, before, after, strict=True)
+        changed.append({line for line, old, new in rows if old != new})
+        before = after
+    return changed
 
 
 def _measured(difference: Difference, changed: set[str] | None, lines: Sequence[str]) -> Difference:
