@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import ggtok
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.cli import messages, writing
 from ggtok.cli.status import UsageError
 from ggtok.cli.suggestions import did_you_mean

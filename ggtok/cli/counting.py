@@ -18,13 +18,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import ggtok
-from ggtok.base.reading import SNIFFED
+from ggtok.base.files import SNIFFED
 from ggtok.cli import reading
 from ggtok.cli.status import reason
 from ggtok.corpora.fields import Fields
 from ggtok.errors import DocumentError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL
-from ggtok.native.blocks import Blocks
+from ggtok.native.contexts import Blocks
 from ggtok.text.batches import n_threads
 
 # A part of a text, or documents.
@@ -179,7 +179,7 @@ class Counter:
     def _blocks(self) -> Blocks:
         own = self._own
         if not hasattr(own, "blocks"):
-            own.blocks = self._tok._native.blocks()
+            own.blocks = Blocks(self._tok._native)
         blocks: Blocks = own.blocks
         return blocks
 

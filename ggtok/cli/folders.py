@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from ggtok.base.escape import number
-from ggtok.base.reading import check_regular
+from ggtok.base.files import check_regular
 from ggtok.cli import messages
 from ggtok.corpora import patterns
 

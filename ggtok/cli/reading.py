@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO
 
-from ggtok.base.reading import open_regular
+from ggtok.base.files import open_regular
 from ggtok.cli.messages import hint
 from ggtok.cli.status import UsageError
 

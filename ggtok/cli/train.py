@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ggtok.base.writing import check
+from ggtok.base.files import check
 from ggtok.cli import reading, writing
 from ggtok.cli.arguments import (
     Command,

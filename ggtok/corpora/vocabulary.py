@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.loading.loaded import Loaded
 from ggtok.text.batches import encode_arrays
 

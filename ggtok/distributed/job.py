@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import ggtok
-from ggtok.base import writing
+from ggtok.base.files import give_name
 from ggtok.corpora import formats, vocabulary
 from ggtok.corpora.batches import BYTES
 from ggtok.corpora.documents import RULES, Faults, Piece, Place
@@ -169,7 +169,7 @@ class _Shard:
             file.close()
             path = file.path.replace(self._out, os.path.join(self._job.folder, name))
             try:
-                writing.give_name(file.partial, path)
+                give_name(file.partial, path)
             except OSError as e:
                 raise file_error(e.errno or 0, e.strerror or str(e), path) from None
         sync_folder(files[-1].path)

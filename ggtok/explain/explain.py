@@ -16,8 +16,7 @@ from ggtok.explain.steps import Explanation, Fragment, Token, Word, text_of
 from ggtok.explain.vocabulary import Vocabulary
 from ggtok.loading.loaded import Loaded
 from ggtok.loading.token_attr import TokenAttr
-from ggtok.native.arguments import text_bytes, truth
-from ggtok.native.choices import chosen_ids
+from ggtok.native.arguments import chosen_ids, text_bytes, truth
 
 if TYPE_CHECKING:
     from ggtok._types import ParseSpecial

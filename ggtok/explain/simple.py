@@ -8,7 +8,7 @@ from ggtok.explain import bpe
 from ggtok.explain.characters import Byte, became, characters, each, retraced, span, utf8, value
 from ggtok.explain.steps import Token, Word, text_of
 from ggtok.explain.vocabulary import LongestMatch, Vocabulary
-from ggtok.native.characters import is_white_space, lower
+from ggtok.native.library import is_white_space, lower
 
 _CHUNK = 5  # bytes that TEST hashes
 

@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Any
 
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 
 STRING, ARRAY = 8, 9
 # struct's format characters for GGUF's type numbers.

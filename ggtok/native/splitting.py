@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ggtok.native.library import ffi
 
-TYPE_CHECKING = False  # as in library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 

@@ -10,10 +10,7 @@ from itertools import chain, pairwise
 
 from ggtok import errors
 from ggtok.base.escape import shown
-from ggtok.native.arguments import int32_array, text_bytes, truth, truth_or_none
-from ggtok.native.blocks import Blocks
-from ggtok.native.choices import chosen
-from ggtok.native.failures import Failure, error
+from ggtok.native.arguments import chosen, int32_array, text_bytes, truth, truth_or_none
 from ggtok.native.library import (
     FLAGS,
     FLOAT,
@@ -21,14 +18,16 @@ from ggtok.native.library import (
     SPECIALS,
     TYPE_NAMES,
     VOCAB_TYPES,
+    Failure,
     bytes_of,
+    error,
     ffi,
     ints_of,
     lib,
     string,
 )
 
-TYPE_CHECKING = False  # as in library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any, NoReturn, TypeVar
 
@@ -127,7 +126,7 @@ class Native:
             options.split = lib.ggtok_py_split
             options.split_user = self._handle
         if overrides:
-            from ggtok.native.overrides import overrides_array
+            from ggtok.native.arguments import overrides_array
 
             options.overrides = overrides_array(overrides, keep)
             options.n_overrides = len(overrides)
@@ -216,7 +215,7 @@ class Native:
             self.reraise(again)
 
     def encode_arrow(self, texts: object, *args: object) -> Any:
-        """encode_batch of a result of native/arrow.py's `read`."""
+        """encode_batch of a result of native/arrays.py's `read`."""
         try:
             return self.encode_batch(texts, *args)
         except Exception as e:
@@ -271,13 +270,6 @@ class Native:
         packed = struct.pack(f"{2 * len(trusted)}N", *chain.from_iterable(trusted))
         try:
             return self.encode_trusted(text, flags, packed, parts)
-        except Exception as e:
-            self.reraise(e)
-
-    def blocks(self) -> Blocks:
-        """An encoder of one long text, for one thread."""
-        try:
-            return Blocks(self.take(), self.encode_part, self.safe_cut, self.reraise)
         except Exception as e:
             self.reraise(e)
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ggtok import errors
-from ggtok.native.failures import error
-from ggtok.native.library import ffi, lib
+from ggtok.native.library import error, ffi, lib
 from ggtok.native.splitting import Split, Splitter
 
 if TYPE_CHECKING:

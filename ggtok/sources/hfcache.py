@@ -24,7 +24,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.sources.choose import choose
 from ggtok.sources.folders import Notes, files, scan
 from ggtok.sources.split import first

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from ggtok.base.escape import shown
-from ggtok.base.reading import open_regular
+from ggtok.base.files import open_regular
 from ggtok.errors import GGTokError
 from ggtok.native import peek
 from ggtok.sources import hfcache, lmstudio, ollama, whole

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 
 from ggtok.base.escape import shown
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.errors import InvalidValueError, not_found
 from ggtok.sources.choose import choose, no_model
 from ggtok.sources.folders import Notes, files, scan

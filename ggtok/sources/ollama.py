@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ggtok.base.escape import shown
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.errors import FileError, InvalidValueError, VocabError, not_found, not_permitted
 from ggtok.sources.folders import Notes, scan
 from ggtok.sources.found import Found, Hint, Source

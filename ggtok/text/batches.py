@@ -7,7 +7,7 @@ import os
 
 from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.native import Native, results
+from ggtok.native import Native, arrays
 from ggtok.native.arguments import iterated, on_main_thread, thread_count, truth
 
 TYPE_CHECKING = False  # as in native/library.py
@@ -28,7 +28,7 @@ def encode(native: Native, texts: types.Texts, flags: Flags, threads: int) -> li
 def encode_arrays(
     native: Native, texts: types.Texts, flags: Flags, threads: int
 ) -> tuple[types.Int32Array, types.Int64Array]:
-    return results.id_arrays(_batch(native, texts, flags, threads, False))
+    return arrays.id_arrays(_batch(native, texts, flags, threads, False))
 
 
 def encode_arrow(native: Native, texts: types.Texts, flags: Flags, threads: int) -> Any:
@@ -60,7 +60,7 @@ def encode_with_offsets(
             if not isinstance(text, str):
                 raise _only_of_str(unit, f"texts[{i}]", text)
     lists, result = _batch(native, texts, flags, threads, True, c_unit)
-    rows, offsets = results.span_arrays(result)
+    rows, offsets = arrays.span_arrays(result)
     parts = itertools.pairwise(offsets.tolist())
     return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
 

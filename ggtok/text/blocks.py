@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL, text_bytes
+from ggtok.native.contexts import Blocks
 
 TYPE_CHECKING = False  # as in native.py
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def encode_blocks(
         ids: NDArray[np.int32] = np.frombuffer(encoder.encode(text, n, flags), np.int32)
         return ids
 
-    encoder = native.blocks()
+    encoder = Blocks(native)
     flags = add_special * ADD_SPECIAL | parse_special * PARSE_SPECIAL
     text = bytearray()
     enough = block_bytes

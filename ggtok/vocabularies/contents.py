@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.errors import InvalidValueError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.report import Report

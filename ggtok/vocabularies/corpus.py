@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ggtok.base.reading import SNIFFED
+from ggtok.base.files import SNIFFED
 from ggtok.corpora import jsonl, tables
 from ggtok.corpora.documents import RULES, Faults, Place, without_bom
 from ggtok.corpora.fields import Fields

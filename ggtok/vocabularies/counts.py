@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ggtok.base import writing
-from ggtok.base.channel import Channel
+from ggtok.base import files
+from ggtok.base.concurrency import Channel
 from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording, file_error
 from ggtok.native import training as native
 from ggtok.native.arguments import truth
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAGIC = b"ggtok word counts 1\n"
-KIND = writing.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
+KIND = files.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
 _BATCH = 1 << 20  # bytes of small texts in one unit of work
 MIN_MAX_WORDS = 1024
 DEFAULT_PRE = "llama-bpe"
@@ -170,8 +170,8 @@ class WordCounts:
                 it.
         """
         name, force = os.fsdecode(os.fspath(path)), truth(force, "force")
-        writing.check(name, KIND, inputs=self._inputs, force=force)
-        writing.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
+        files.check(name, KIND, inputs=self._inputs, force=force)
+        files.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self)._parsed, (self._as_file(),)

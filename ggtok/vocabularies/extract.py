@@ -8,9 +8,9 @@ import struct
 import warnings
 
 from ggtok import sources
-from ggtok.base import writing
+from ggtok.base import files
 from ggtok.base.escape import shown
-from ggtok.base.reading import open_regular
+from ggtok.base.files import open_regular
 from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, VocabWarning, file_error
 from ggtok.loading.gguf_reader import ARRAY, STRING, Reader
 from ggtok.sources.prefix import read_file
@@ -49,7 +49,7 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
     """
     path, data = metadata_of(source)
     inputs = () if path is None else (path,)
-    writing.check(out, GGUF, inputs=inputs, force=force)
+    files.check(out, GGUF, inputs=inputs, force=force)
     if path is not None:
         _check_shards(path, out)
     with warnings.catch_warnings():
@@ -61,7 +61,7 @@ def extract(source: str, out: str, *, force: bool = False) -> int:
             unknown = str(e.name)
             load(data, pre="default")  # there may be other errors
     file = vocabulary_only(data)
-    writing.write(out, file, GGUF, inputs=inputs, force=force)
+    files.write(out, file, GGUF, inputs=inputs, force=force)
     if unknown is not None:
         warnings.warn(
             f"{source}: ggtok doesn't know the pre-tokenizer '{shown(unknown)}', which is also "

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError
 from ggtok.native.arguments import truth
 from ggtok.tokenizer import Tokenizer

@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.inspect.parity.texts import texts
+from ggtok.native.contexts import Blocks
 from ggtok.sources import hub
 from ggtok.vocabularies.convert import folder
 from tests.support.interrupts import interrupted, posix, stop_midway
@@ -437,7 +438,7 @@ def test_a_signal_stops_one_text(call: str) -> None:
 
         def block() -> None:
             memory = bytearray(text)
-            tok._native.blocks().encode(memory, len(memory), 0)
+            Blocks(tok._native).encode(memory, len(memory), 0)
 
         calls: dict[str, Callable[[], object]] = {
             "encode": lambda: tok.encode(text),
@@ -462,15 +463,15 @@ def test_a_signal_stops_one_text(call: str) -> None:
 @posix
 def test_a_signal_stops_the_search_for_a_cut() -> None:
     """There is none in a text of one word."""
-    blocks = ggtok.load(fixture("bpe-llama3"))._native.blocks()
-    native, found = blocks._safe_cut, list[int]()
+    own = ggtok.load(fixture("bpe-llama3"))._native
+    blocks, native, found = Blocks(own), own.safe_cut, list[int]()
 
     def search(*args: Any) -> int:
         # No signal is handled between the end of the search and the change of the list.
         found.extend(itertools.starmap(native, [args]))
         return found[0]
 
-    blocks._safe_cut = search
+    own.safe_cut = search
     for n in (8_000_000 << i for i in range(7)):
         text = bytearray(b"a" * n)
         if interrupted(lambda: blocks.safe_cut(text, 0), 0.02) and not found:  # noqa: B023

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ggtok import _types as types
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import shown
 from ggtok.errors import UnknownPreTokenizerError, VocabWarning
 from ggtok.loading.gguf_reader import Reader

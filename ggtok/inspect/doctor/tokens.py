@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ggtok.base.escape import number
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
 from ggtok.loading.gguf_reader import Reader

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from ggtok.base.frames import read_frame, write_frame
+from ggtok.base.concurrency import read_frame, write_frame
 from ggtok.inspect.parity.process import LlamaCppLoadError
 
 # Packages by their names on PyPI: the module to import, and the backend that uses it.

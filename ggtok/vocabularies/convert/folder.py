@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.vocabularies.convert.reading import checked, field, read_object, read_text
 
 _MAX_TEMPLATES = 64

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ggtok.base.frames import read_frame
+from ggtok.base.concurrency import read_frame
 
 Encode = Callable[[Sequence[str]], list[list[int]]]
 

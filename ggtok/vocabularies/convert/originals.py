@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ggtok.base.frames import write_frame
+from ggtok.base.concurrency import write_frame
 from ggtok.errors import VocabError
 
 SECONDS = 60  # per request

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.errors import VocabError
 
 T = TypeVar("T")

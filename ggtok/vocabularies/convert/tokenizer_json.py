@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dataclasses import field as field_
 from typing import Any
 
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert.draft import Draft
