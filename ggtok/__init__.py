@@ -29,7 +29,7 @@ from ggtok.errors import (
     VocabError,
     VocabWarning,
 )
-from ggtok.text.chunk import Chunk
+from ggtok.text import Chunk
 from ggtok.text.stream_decoder import StreamDecoder
 from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 

@@ -27,7 +27,7 @@ def path(loaded: Loaded) -> str | None:
     if found is None or isinstance(found, bytes):
         return None
     if "-of-" in found:
-        from ggtok.sources.split import first_shard
+        from ggtok.sources.files import first_shard
 
         found = first_shard(found)
     return str(found)

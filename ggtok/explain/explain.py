@@ -14,8 +14,7 @@ from ggtok.explain.characters import Byte, characters, value
 from ggtok.explain.partition import Part, partition
 from ggtok.explain.steps import Explanation, Fragment, Token, Word, text_of
 from ggtok.explain.vocabulary import Vocabulary
-from ggtok.loading.loaded import Loaded
-from ggtok.loading.token_attr import TokenAttr
+from ggtok.loading.loaded import Loaded, TokenAttr
 from ggtok.native.arguments import chosen_ids, text_bytes, truth
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ggtok.explain.vocabulary import Special, Vocabulary
-from ggtok.loading.token_attr import TokenAttr
+from ggtok.loading.loaded import TokenAttr
 
 _WHITE_SPACE = b" \t\n\v\f\r"  # C's isspace
 

@@ -66,7 +66,7 @@ def words(v: Vocabulary, text: str) -> list[Cut]:
 
 
 def _by_patterns(patterns: tuple[str, ...]) -> Callable[[str], list[str]]:
-    from ggtok.loading.patterns import by_patterns
+    from ggtok.loading.loaded import by_patterns
 
     split = by_patterns(patterns)
 

@@ -10,8 +10,7 @@ from ggtok.explain.characters import lead_length
 from ggtok.explain.explain import LONGEST, vocabulary_of
 from ggtok.explain.steps import Merge, MergeTree, text_of
 from ggtok.explain.vocabulary import Vocabulary
-from ggtok.loading.loaded import Loaded
-from ggtok.loading.token_attr import TokenAttr
+from ggtok.loading.loaded import Loaded, TokenAttr
 
 
 def merge_tree(loaded: Loaded, id: int) -> MergeTree:

@@ -12,8 +12,7 @@ from ggtok.errors import InvalidTypeError, VocabError
 from ggtok.explain.chains import PRE
 from ggtok.explain.steps import Token, text_of
 from ggtok.loading.gguf_reader import Reader, first_bytes
-from ggtok.loading.loaded import Loaded
-from ggtok.loading.token_attr import TokenAttr
+from ggtok.loading.loaded import Loaded, TokenAttr
 from ggtok.native.library import sorted_descending
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ _SCALARS = {
 def first_bytes(source: str | bytes, size: int) -> bytes:
     """The metadata of a source of :func:`ggtok.load`: a path, a model's name, or bytes."""
     from ggtok import sources
-    from ggtok.sources.split import first_shard
+    from ggtok.sources.files import first_shard
 
     if isinstance(source, bytes):
         return source[:size]

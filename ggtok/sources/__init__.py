@@ -4,7 +4,7 @@
 
 ===================================== ====================================================
 ``user/repo[:quant]``                 a file of a Hugging Face repository, chosen as
-                                      llama.cpp does (:mod:`ggtok.sources.choose`)
+                                      llama.cpp does (:mod:`ggtok.sources.files`)
 ``hf://user/repo[@revision][:quant]`` the same, in a given revision
 ``hf://user/repo[@revision]/file``    a given file of a repository
 ``https://...``                       a GGUF file (``http://`` only from this machine)
@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from ggtok.base.escape import shown
 from ggtok.errors import InvalidValueError, not_found
-from ggtok.sources.found import Found, Source
+from ggtok.sources.files import Found, Source
 from ggtok.sources.timeouts import telling
 
 __all__ = ["Found", "Source", "find", "telling"]

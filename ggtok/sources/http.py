@@ -25,10 +25,9 @@ from ggtok.errors import (
     not_permitted,
 )
 from ggtok.sources import cache
-from ggtok.sources.found import Found, Source
-from ggtok.sources.offline import offline_reason
+from ggtok.sources.files import Found, Source
 from ggtok.sources.prefix import STEP, TENSORS, Prefix, number
-from ggtok.sources.timeouts import waiting
+from ggtok.sources.timeouts import offline_reason, waiting
 
 if TYPE_CHECKING:
     import httpx2

@@ -25,12 +25,9 @@ from ggtok.errors import (
     not_permitted,
 )
 from ggtok.sources import cache, hfcache
-from ggtok.sources.choose import no_model
-from ggtok.sources.found import Found, Hint, Source
+from ggtok.sources.files import Found, Hint, Source, first, no_model
 from ggtok.sources.hfcache import Repo
-from ggtok.sources.offline import offline_reason
-from ggtok.sources.split import first
-from ggtok.sources.timeouts import CallTimeout, call_with_timeout, waiting
+from ggtok.sources.timeouts import CallTimeout, call_with_timeout, offline_reason, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

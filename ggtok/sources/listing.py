@@ -15,9 +15,8 @@ from ggtok.base.escape import shown
 from ggtok.base.files import open_regular
 from ggtok.errors import GGTokError
 from ggtok.native import peek
-from ggtok.sources import hfcache, lmstudio, ollama, whole
-from ggtok.sources.folders import Unreadable, files, note
-from ggtok.sources.split import first
+from ggtok.sources import hfcache, lmstudio, ollama, prefix
+from ggtok.sources.files import Unreadable, files, first, note
 
 _FIRST = 64 << 10
 
@@ -116,13 +115,13 @@ def summed_up(source: str, name: str, path: str) -> Model:
             size = os.fstat(f.fileno()).st_size
             data, wanted = bytearray(), _FIRST
             while True:
-                whole.fill(f, data, min(wanted, size))
+                prefix.fill(f, data, min(wanted, size))
                 summary = peek(data, size, path)
                 if isinstance(summary, tuple):
                     break
                 wanted = max(summary, 2 * len(data))
             try:
-                whole.check(f, data, size, path)
+                prefix.check_whole(f, data, size, path)
             except GGTokError as e:
                 return Model(source, name, path, size, *summary, error=_said(e, path))
             return Model(source, name, path, size, *summary)

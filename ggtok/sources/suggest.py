@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from ggtok.base.escape import shown
 from ggtok.sources import hfcache, lmstudio, ollama
-from ggtok.sources.folders import scan
+from ggtok.sources.files import scan
 
 # Hosts of the Hub's and Ollama's pages. Names may begin with a host, with or without https://.
 _HUB = ("huggingface.co", "www.huggingface.co", "hf.co")

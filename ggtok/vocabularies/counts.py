@@ -66,9 +66,9 @@ class Cut:
         if self.model == "spm":
             return native.Counts(spaces=True, max_words=max_words)
         if self.patterns is not None:
-            from ggtok.loading import patterns
+            from ggtok.loading.loaded import by_patterns
 
-            return native.Counts(split=patterns.by_patterns(self.patterns), max_words=max_words)
+            return native.Counts(split=by_patterns(self.patterns), max_words=max_words)
         return native.Counts(pre=self.pre, max_words=max_words)
 
 

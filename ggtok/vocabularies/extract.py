@@ -13,8 +13,8 @@ from ggtok.base.escape import shown
 from ggtok.base.files import open_regular
 from ggtok.errors import InvalidValueError, UnknownPreTokenizerError, VocabWarning, file_error
 from ggtok.loading.gguf_reader import ARRAY, STRING, Reader
+from ggtok.sources.files import first_shard, shard
 from ggtok.sources.prefix import read_file
-from ggtok.sources.split import first_shard, shard
 from ggtok.tokenizer import load
 from ggtok.vocabularies.writers import GGUF
 

@@ -95,7 +95,7 @@ def _value(value: Any) -> object:
 def _checked(source: Any) -> tuple[bytes, tuple[str, ...]]:
     """The bytes of the metadata, after a check that ggtok can load it, and the file's paths."""
     from ggtok.loading.loaded import metadata
-    from ggtok.sources.split import first_shard
+    from ggtok.sources.files import first_shard
     from ggtok.tokenizer import load
 
     is_path = isinstance(source, (str, os.PathLike))

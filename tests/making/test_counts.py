@@ -327,7 +327,7 @@ def test_a_pattern_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def split(_: bytes) -> list[int]:
         raise ZeroDivisionError("in the splitter")
 
-    monkeypatch.setattr("ggtok.loading.patterns.by_patterns", lambda _: split)
+    monkeypatch.setattr("ggtok.loading.loaded.by_patterns", lambda _: split)
     with pytest.raises(ZeroDivisionError, match="in the splitter"):
         ggtok.count_words("a", pre_patterns=["x"])
 
