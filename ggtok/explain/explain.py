@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError, VocabError
-from ggtok.explain import bpe, hybriddna, plamo, simple, spm, ugm, wpm
+from ggtok.explain import bpe, plamo, simple, spm, ugm, wpm
 from ggtok.explain.characters import Byte, characters, value
-from ggtok.explain.partition import Part, partition
 from ggtok.explain.steps import Explanation, Fragment, Token, Word, text_of
-from ggtok.explain.vocabulary import Vocabulary
+from ggtok.explain.vocabulary import Special, Vocabulary
 from ggtok.loading.loaded import Loaded, TokenAttr
 from ggtok.native.arguments import chosen_ids, text_bytes, truth
 
 if TYPE_CHECKING:
     from ggtok._types import ParseSpecial
+
 
 LONGEST = 16 * 1024  # bytes of text
 
@@ -38,7 +38,7 @@ _KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[W
 _CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Word]]]] = {
     "PLAMO2": (plamo.normalized, plamo.words),
     "PLAMO3": (plamo.normalized, plamo.words),
-    "hybriddna": (bpe.normalized, hybriddna.words),
+    "hybriddna": (bpe.normalized, simple.hybriddna_words),
     "whitespace": (simple.whitespace_normalized, simple.whitespace_words),
 }
 
@@ -212,3 +212,44 @@ def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Itera
         ):
             if v.flags[flag] and normalized:
                 yield f"{flag}: {what}"
+
+
+# ---- special tokens: longest token first, each from the left ----
+
+_WHITE_SPACE = b" \t\n\v\f\r"  # C's isspace
+
+
+class Part(NamedTuple):
+    """A special token, or raw text."""
+
+    begin: int
+    end: int
+    id: int | None  # None: raw text
+    span: tuple[int, int]  # of a token: including the white space that it strips
+
+
+def partition(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> list[Part]:
+    """The parts of a text. `parsed`: which control and unknown tokens are parsed."""
+    parts = [Part(0, len(text), None, (0, len(text)))]
+    for special in v.specials(parsed):
+        parts = [
+            piece
+            for part in parts
+            for piece in (_cut(text, part, special) if part.id is None else [part])
+        ]
+    return [part for part in parts if part.id is not None or part.begin < part.end]
+
+
+def _cut(text: bytes, raw: Part, special: Special) -> Iterator[Part]:
+    """Divides raw text at the occurrences of a token."""
+    at = raw.begin
+    while (found := text.find(special.text, at, raw.end)) >= 0:
+        begin, end = found, found + len(special.text)
+        while special.attr & TokenAttr.LSTRIP and begin > at and text[begin - 1] in _WHITE_SPACE:
+            begin -= 1
+        while special.attr & TokenAttr.RSTRIP and end < raw.end and text[end] in _WHITE_SPACE:
+            end += 1
+        yield Part(at, begin, None, (at, begin))
+        yield Part(found, found + len(special.text), special.id, (begin, end))
+        at = end
+    yield Part(at, raw.end, None, (at, raw.end))
