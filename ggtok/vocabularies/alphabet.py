@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native import training as native
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.scripts import script_of
 
 _MARK = 0x2581
-_MAX_SPECIAL = 1024  # bytes of a special token's text
 
 # Characters that SentencePiece ignores, and its own marks, which aren't in its alphabet.
 _UNSEEN = {0, 0x20}
@@ -38,30 +36,6 @@ class Beginning:
         """Add a byte token for each byte."""
         for byte in range(256):
             self.add(spelling.byte_token(byte), spelling.BYTE)
-
-
-def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) -> list[str]:
-    """The texts of special tokens, checked. `named`: those of bos and the like."""
-    if isinstance(special_tokens, (str, bytes)):
-        raise InvalidTypeError("special_tokens must be an iterable of str, not one")
-    texts = list(special_tokens)
-    for what, text in [*((f"special_tokens[{i}]", t) for i, t in enumerate(texts)), *named.items()]:
-        if text is None and what in named:
-            continue
-        if not isinstance(text, str):
-            raise InvalidTypeError(f"{what} must be str, not {type(text).__name__}")
-        try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            raise InvalidValueError(f"{what} contains a lone surrogate") from None
-        if not data or b"\0" in data or len(data) > _MAX_SPECIAL:
-            raise InvalidValueError(
-                f"{what} must be a text of 1 to {_MAX_SPECIAL} bytes without NUL characters"
-            )
-    for i, text in enumerate(texts):
-        if text in texts[:i]:
-            raise InvalidValueError(f"special_tokens[{i}] is a duplicate: {text!r}")
-    return texts
 
 
 def covered(chars: Iterable[tuple[int, int]], coverage: float) -> list[tuple[int, int]]:

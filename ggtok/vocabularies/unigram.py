@@ -10,7 +10,7 @@ from typing import Any
 
 from ggtok.errors import InvalidValueError, MissingExtraError
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.alphabet import check_specials
+from ggtok.vocabularies.options import check_specials
 from ggtok.vocabularies.corpus import Reading
 from ggtok.vocabularies.counts import WordCounts
 from ggtok.vocabularies.report import TrainingReport
