@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from ggtok.inspect.doctor.codes import Finding
     from ggtok.inspect.doctor.run import doctor
     from ggtok.trim import trim_chat
+    from ggtok.vocabularies.contents import ConversionReport, Report, TrainingReport
     from ggtok.vocabularies.convert import convert
     from ggtok.vocabularies.counts import Progress, WordCounts, count_words
     from ggtok.vocabularies.read import vocabulary
-    from ggtok.vocabularies.report import ConversionReport, Report, TrainingReport
     from ggtok.vocabularies.train import train
     from ggtok.vocabularies.vocabulary import Vocabulary
 
@@ -90,13 +90,13 @@ __all__ = [
 
 # Imported lazily, because most programs don't use them.
 _LAZY = {
-    "ConversionReport": "vocabularies.report",
+    "ConversionReport": "vocabularies.contents",
     "EncodeProgress": "corpora.summary",
     "Finding": "inspect.doctor.codes",
     "Progress": "vocabularies.counts",
-    "Report": "vocabularies.report",
+    "Report": "vocabularies.contents",
     "Summary": "corpora.summary",
-    "TrainingReport": "vocabularies.report",
+    "TrainingReport": "vocabularies.contents",
     "Vocabulary": "vocabularies.vocabulary",
     "WordCounts": "vocabularies.counts",
     "convert": "vocabularies.convert",

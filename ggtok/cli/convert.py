@@ -8,9 +8,9 @@ import json
 from ggtok.cli import messages, progress, writing
 from ggtok.cli.arguments import Command, Parser, add_force, add_inexact, add_json, add_words
 from ggtok.cli.status import FINDING, OK, UsageError
+from ggtok.vocabularies.contents import ConversionReport, counted
 from ggtok.vocabularies.convert import confirm, convert
 from ggtok.vocabularies.convert.formats import converted
-from ggtok.vocabularies.report import ConversionReport, counted
 from ggtok.vocabularies.writers import checked
 
 

@@ -11,9 +11,8 @@ import ggtok
 from ggtok.base.escape import shown
 from ggtok.cli.inspect import _SPECIALS
 from ggtok.errors import MissingExtraError, VocabError
-from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.originals import Package
-from ggtok.vocabularies.convert.reading import read_object
+from ggtok.vocabularies.convert.reading import Folder, read_object
 from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
 from ggtok.vocabularies.spelling import from_characters, scheme
 

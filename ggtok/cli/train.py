@@ -25,10 +25,9 @@ from ggtok.cli.status import UsageError
 from ggtok.corpora.patterns import Choice
 from ggtok.corpora.sources import Search
 from ggtok.errors import file_error
-from ggtok.vocabularies.corpus import files_of
+from ggtok.vocabularies.contents import TrainingReport
+from ggtok.vocabularies.corpus import Named, files_of
 from ggtok.vocabularies.counts import KIND, Progress, WordCounts, count_words
-from ggtok.vocabularies.report import TrainingReport
-from ggtok.vocabularies.sources import Named
 from ggtok.vocabularies.train import train
 from ggtok.vocabularies.writers import GGUF
 

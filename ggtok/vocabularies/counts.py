@@ -17,8 +17,7 @@ from ggtok.base.concurrency import Channel
 from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording, file_error
 from ggtok.native import training as native
 from ggtok.native.arguments import truth
-from ggtok.vocabularies.corpus import Reading
-from ggtok.vocabularies.sources import Piece, pieces
+from ggtok.vocabularies.corpus import Piece, Reading, pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,8 @@ from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError
 from ggtok.native.arguments import truth
 from ggtok.tokenizer import Tokenizer
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.contents import Contents, Pair
+from ggtok.vocabularies.contents import Contents, Pair, Report
 from ggtok.vocabularies.gguf_writer import gguf_bytes, tokenizer_of
-from ggtok.vocabularies.report import Report
 from ggtok.vocabularies.writers import write
 
 

@@ -18,9 +18,8 @@ from ggtok.errors import (
     VocabWarning,
     Wording,
 )
-from ggtok.vocabularies.contents import Contents, Differs
+from ggtok.vocabularies.contents import Contents, ConversionReport, Differs
 from ggtok.vocabularies.gguf_writer import gguf_bytes
-from ggtok.vocabularies.report import ConversionReport
 
 
 def _gguf(vocabulary: Contents, differs: Differs) -> bytes:

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 import ggtok
 from ggtok.inspect.parity.samples import PROSE
 from ggtok.native import training as native
+from ggtok.vocabularies import corpus
 from ggtok.vocabularies import counts as counting
-from ggtok.vocabularies import sources
 from tests.support.interrupts import interrupted, posix
 from tests.support.samples import times
 from tests.support.waits import LIMIT
@@ -96,7 +96,7 @@ def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path = tmp_path / "a.txt"
     path.write_text(text)
     for block in (1, 7, 64, 1000):
-        monkeypatch.setattr(sources, "BLOCK", block)
+        monkeypatch.setattr(corpus, "BLOCK", block)
         monkeypatch.setattr("ggtok.corpora.streams.BLOCK", block)
         monkeypatch.setattr(counting, "_BATCH", block)
         for threads in (1, 3):

@@ -14,7 +14,7 @@ import pytest
 import ggtok
 from ggtok.base import files
 from ggtok.inspect.parity.samples import PROSE
-from ggtok.vocabularies.extract import extract
+from ggtok.vocabularies.read import extract
 from tests.support.vocabularies import fixture
 
 BPE = str(fixture("bpe-llama3"))

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "corpora/iterate.py": "a path that was given",
     "corpora/journal.py": "a handle of files.open_own, and a folder",
     "vocabularies/counts.py": "a path that was given",
-    "vocabularies/convert/original_worker.py": "pipes of its own",
+    "vocabularies/convert/originals.py": "pipes of its own",
     "vocabularies/gguf_writer.py": "a folder of its own",
     "vocabularies/corpus.py": "a path that was given",
     "vocabularies/train.py": "/proc/self/status",

@@ -15,7 +15,7 @@ from ggtok.errors import UnknownPreTokenizerError, VocabWarning
 from ggtok.loading.gguf_reader import Reader
 from ggtok.native.arguments import byte_view
 from ggtok.tokenizer import Tokenizer, load
-from ggtok.vocabularies.extract import metadata_of
+from ggtok.vocabularies.read import metadata_of
 from ggtok.vocabularies.read import pair as parts_of
 from ggtok.vocabularies.spelling import CONTROL, NORMAL
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
+from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.confirm import Original
-from ggtok.vocabularies.convert.differences import unigram_fallback
-from ggtok.vocabularies.convert.draft import Draft
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.draft import Draft, unigram_fallback
 from ggtok.vocabularies.convert.originals import Package
-from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
+from ggtok.vocabularies.convert.reading import Folder, checked, field, token_id, utf8
 from ggtok.vocabularies.convert.sentencepiece_model import (
     BPE,
     MODEL_TYPES,
@@ -24,7 +23,6 @@ from ggtok.vocabularies.convert.sentencepiece_model import (
 )
 from ggtok.vocabularies.convert.special import set_configured
 from ggtok.vocabularies.gguf_writer import CHARSMAP
-from ggtok.vocabularies.report import Difference
 
 _MARK = "\u2581".encode()
 # Classes of transformers that number the pieces like fairseq.

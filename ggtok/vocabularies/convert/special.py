@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.draft import Draft
-from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.reading import checked
+from ggtok.vocabularies.convert.reading import Folder, checked
 from ggtok.vocabularies.convert.reading import field as value_of
 from ggtok.vocabularies.convert.structure import _entries
-from ggtok.vocabularies.report import Difference
 
 # Names in tokenizer_config.json and config.json. "cls" becomes BOS if there is no other.
 _NAMES = ("bos", "eos", "unk", "sep", "pad", "mask")
