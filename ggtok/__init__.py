@@ -36,8 +36,8 @@ from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 TYPE_CHECKING = False  # importing typing takes longer than importing the rest of ggtok
 if TYPE_CHECKING:
     from ggtok.corpora.summary import EncodeProgress, Summary
+    from ggtok.inspect.doctor import doctor
     from ggtok.inspect.doctor.codes import Finding
-    from ggtok.inspect.doctor.run import doctor
     from ggtok.trim import trim_chat
     from ggtok.vocabularies.contents import ConversionReport, Report, TrainingReport
     from ggtok.vocabularies.convert import convert
@@ -101,7 +101,7 @@ _LAZY = {
     "WordCounts": "vocabularies.counts",
     "convert": "vocabularies.convert",
     "count_words": "vocabularies.counts",
-    "doctor": "inspect.doctor.run",
+    "doctor": "inspect.doctor",
     "train": "vocabularies.train",
     "trim_chat": "trim",
     "vocabulary": "vocabularies.read",

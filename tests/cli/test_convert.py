@@ -9,7 +9,7 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies.convert.bpe import read_byte_level
 from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.tokenizer_json import Source

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok import distributed
 from ggtok.base import concurrency, files
 from ggtok.corpora import ahead, encode, jsonl, sources, streams, tables, text
 from ggtok.corpora.documents import Piece, Pieces, Place
@@ -21,7 +22,6 @@ from ggtok.corpora.fields import Fields
 from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
-from ggtok.distributed import job
 from ggtok.native.contexts import Blocks
 from tests.files.corpus import compressed, documents, ids_of, raw_ids
 from tests.files.corpus import jsonl as lines
@@ -207,8 +207,8 @@ def test_large_shards(
     texts = documents(1, 50)
     made = []
     for size in (1000, 1 << 30):
-        monkeypatch.setattr(job, "BYTES", size)
-        shards = job.Shards(tok, tmp_path / str(size))
+        monkeypatch.setattr(distributed, "BYTES", size)
+        shards = distributed.Shards(tok, tmp_path / str(size))
         made.append(shards.job([pa.table({"text": texts})]))
     assert made[0] == made[1]
     assert raw_ids(tmp_path / "1000" / made[0]["shard"]) == ids_of(tok, texts, tok.eos_id)

@@ -13,7 +13,7 @@ import pytest
 
 import ggtok
 from ggtok.corpora.sources import Search
-from ggtok.inspect.parity.samples import PROSE
+from ggtok.inspect.parity.texts import PROSE
 from ggtok.vocabularies import corpus
 from ggtok.vocabularies.contents import TrainingReport
 

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.samples import PROSE
+from ggtok.inspect.parity.texts import PROSE
 from ggtok.native import training as native
 from ggtok.vocabularies import corpus
 from ggtok.vocabularies import counts as counting

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import ConversionReport, TrainingReport
 from tests.making import oracle

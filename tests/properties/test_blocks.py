@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
-from ggtok.inspect.parity.texts import texts
+from ggtok.inspect.parity.texts import CODE, PROSE, texts
 from ggtok.text.batches import BLOCK, encode_blocks
 from tests.properties.given import NAMES, flags, some_bytes
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real

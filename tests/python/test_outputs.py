@@ -13,7 +13,7 @@ import pytest
 
 import ggtok
 from ggtok.base import files
-from ggtok.inspect.parity.samples import PROSE
+from ggtok.inspect.parity.texts import PROSE
 from ggtok.vocabularies.read import extract
 from tests.support.vocabularies import fixture
 
