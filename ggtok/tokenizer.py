@@ -1280,7 +1280,7 @@ class Tokenizer:
             InvalidValueError: the token has more than 16 KiB.
             InvalidTypeError: as for :meth:`explain`.
         """
-        from ggtok.explain.tree import merge_tree
+        from ggtok.explain.explain import merge_tree
 
         return merge_tree(self._loaded, index(id, "id"))
 

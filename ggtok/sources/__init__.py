@@ -38,11 +38,11 @@ def find(name: str) -> Found | None:
         InvalidValueError: the name is malformed.
         MissingExtraError: downloading the model needs a package that isn't installed.
     """
-    from ggtok.sources import suggest
+    from ggtok.sources import listing
 
-    meant = suggest.read_as(name)
+    meant = listing.read_as(name)
     found = _find(meant or name)
-    if found is None and (hint := suggest.did_you_mean(name)):
+    if found is None and (hint := listing.did_you_mean(name)):
         raise not_found(f"{shown(name)}: no such file{hint}")
     if found is not None and meant:
         return replace(found, source=replace(found.source, name=name))
@@ -76,6 +76,6 @@ def _find(name: str) -> Found | None:
 
 
 def _hint(name: str) -> str:
-    from ggtok.sources import suggest
+    from ggtok.sources import listing
 
-    return suggest.did_you_mean(name)
+    return listing.did_you_mean(name)

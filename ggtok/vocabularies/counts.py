@@ -88,7 +88,6 @@ class WordCounts:
             )
         self._cut = cut
         self._native = cut.counts(max_words)
-        self._max_words = max_words
         self._inputs: list[str] = []  # paths of the files that these counts were loaded from
 
     @property
