@@ -54,7 +54,7 @@ MAY_USE_PYTHON = {
     "vocabularies": {
         *("base", "native", "sources", "loading", "text", "explain", "corpora", "tokenizer"),
     },
-    "inspect": {"base", "native", "loading", "explain", "tokenizer", "vocabularies"},
+    "inspect": {"base", "native", "sources", "loading", "explain", "tokenizer", "vocabularies"},
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
     "cli": {

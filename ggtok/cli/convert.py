@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
+from ggtok.base.escape import number as counted
 from ggtok.cli import messages, progress, writing
 from ggtok.cli.arguments import Command, Parser, add_force, add_inexact, add_json, add_words
 from ggtok.cli.status import FINDING, OK, UsageError
-from ggtok.vocabularies.contents import ConversionReport, counted
+from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import confirm, convert
 from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.writers import checked

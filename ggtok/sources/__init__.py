@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ggtok.base.escape import shown
-from ggtok.errors import InvalidValueError, not_found
+from ggtok.errors import InvalidValueError, MissingExtraError, not_found
 from ggtok.sources.files import Found, Source
 from ggtok.sources.timeouts import telling
 
@@ -61,8 +61,12 @@ def _find(name: str) -> Found | None:
         return lmstudio.find(name, rest, _hint)
     if rest.startswith("//"):
         if scheme in ("https", "http"):
-            from ggtok.sources import http
-
+            try:
+                from ggtok.sources import http
+            except ImportError:
+                raise MissingExtraError(
+                    f"{shown(name)}: reading over HTTP needs an extra: pip install 'ggtok[http]'"
+                ) from None
             return http.find(name)
         if scheme != "hf":
             raise InvalidValueError(

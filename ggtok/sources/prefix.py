@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ggtok.base.escape import shown
@@ -142,7 +143,10 @@ def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
         fill(file, data, end)
     fill(file, data, min(end + _TENSORS, size))
     try:
-        cut_off = _last_tensor(data, end) > size
+        last, reached = 0, end  # a lower bound of the last tensor's start
+        for _, _, offset, reached in tensors(data, end):
+            last = max(last, offset + 1)
+        cut_off = reached + last > size
     except (struct.error, OverflowError):  # not all descriptions were read
         cut_off = len(data) == size
     if cut_off:
@@ -152,17 +156,26 @@ def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
         )
 
 
-def _last_tensor(data: bytearray, at: int) -> int:
-    """A lower bound of the last tensor's start, from the descriptions that begin at `at`."""
+def tensors(data: bytes | bytearray, at: int) -> Iterator[tuple[bytes, tuple[int, ...], int, int]]:
+    """The name, dimensions and offset of each tensor, and the end of its description.
+
+    Args:
+        at: the end of the metadata.
+
+    Raises:
+        struct.error, OverflowError: `data` doesn't have all descriptions, or they are malformed.
+    """
     order = "<" if struct.unpack_from("<I", data, 4)[0] < 1 << 16 else ">"
     (n,) = struct.unpack_from(f"{order}Q", data, 8)
-    last = 0
     for _ in range(n):
         (length,) = struct.unpack_from(f"{order}Q", data, at)
+        name = bytes(data[at + 8 : at + 8 + length])
         at += 8 + length
-        (dimensions,) = struct.unpack_from(f"{order}I", data, at)
-        at += 4 + 8 * dimensions + 4
+        (n_dims,) = struct.unpack_from(f"{order}I", data, at)
+        if n_dims > 4:
+            raise struct.error("more than four dimensions")
+        dims = struct.unpack_from(f"{order}{n_dims}Q", data, at + 4)
+        at += 4 + 8 * n_dims + 4  # after the type
         (offset,) = struct.unpack_from(f"{order}Q", data, at)
         at += 8
-        last = max(last, offset + 1)
-    return at + last
+        yield name, dims, offset, at

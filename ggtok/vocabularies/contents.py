@@ -7,19 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ggtok.base.concurrency import cached_property
+from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError
 from ggtok.vocabularies import spelling
 
 # ---- reports ----
 
 
-def counted(n: int, noun: str) -> str:
-    """ "1 token", "2 tokens"."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
 def _differ(n: int, noun: str = "") -> str:
-    things = counted(n, noun) if noun else str(n)
+    things = number(n, noun) if noun else str(n)
     return f"{things} differs" if n == 1 else f"{things} differ"
 
 
@@ -83,28 +79,28 @@ class TrainingReport(Report):
     def __str__(self) -> str:
         seconds = ", ".join(f"{phase} {s:.2f} s" for phase, s in self.seconds.items())
         memory = ", ".join(f"{phase} {n / 1e6:.0f} MB" for phase, n in self.memory.items())
-        lines = [f"{counted(self.made, 'token')} of {self.asked} asked for"]
-        size = counted(self.text_bytes, "byte")
+        lines = [f"{number(self.made, 'token')} of {self.asked} asked for"]
+        size = number(self.text_bytes, "byte")
         ours = self.distinct_words > 0  # another trainer counts and measures nothing here
         if ours:
             lines += [
-                f"{counted(self.words, 'word')}, {self.distinct_words} different, {size}",
+                f"{number(self.words, 'word')}, {self.distinct_words} different, {size}",
                 f"{self.bytes_per_token:.3f} bytes a token in the counted text",
             ]
         else:
-            lines.append(f"{counted(self.words, 'text')}, {size}")
+            lines.append(f"{number(self.words, 'text')}, {size}")
         if self.held_out_tokens:
             lines.append(f"{self.held_out_bytes_per_token:.3f} bytes a token in held-out text")
         if self.dropped_words:
             lines.append(
-                f"max_words dropped {counted(self.dropped_words, 'rare word')} "
-                f"({counted(self.dropped, 'occurrence')}): "
+                f"max_words dropped {number(self.dropped_words, 'rare word')} "
+                f"({number(self.dropped, 'occurrence')}): "
                 "counts are lower bounds"
             )
         if ours:
             lines += [
                 f"tokens that only serve as parts of others: {len(self.unused)}",
-                f"the last merge occurred {counted(self.last_count, 'time')}",
+                f"the last merge occurred {number(self.last_count, 'time')}",
             ]
         lines.append(f"time: {seconds}")
         if ours:
@@ -185,7 +181,7 @@ class ConversionReport(Report):
             lines.append(f"pre-tokenizer: {self.pre}")
         if self.compared:
             differing = _differ(self.differing) if self.differing else "none differs"
-            compared = counted(self.compared, "line")
+            compared = number(self.compared, "line")
             lines.append(f"compared with {self.judge} on {compared}: {differing}")
         else:
             lines.append("not compared with the source's own package")

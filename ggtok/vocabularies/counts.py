@@ -16,7 +16,7 @@ from ggtok.base import files
 from ggtok.base.concurrency import Channel
 from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording, file_error
 from ggtok.native import training as native
-from ggtok.native.arguments import truth
+from ggtok.native.arguments import thread_count, truth
 from ggtok.vocabularies.corpus import Piece, Reading, pieces
 
 if TYPE_CHECKING:
@@ -364,12 +364,9 @@ def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) ->
 
 
 def check_threads(threads: object, cut: Cut) -> int:
-    from ggtok.native.arguments import index
     from ggtok.text.batches import MAX_THREADS, cores
 
-    n = index(threads, "threads")  # type: ignore[arg-type]
-    if n < 0:
-        raise InvalidValueError(f"threads must not be negative, but is {n}")
+    n = thread_count(threads)  # type: ignore[arg-type]
     # Splitting with patterns runs in Python and holds the GIL, so more threads don't help.
     return 1 if cut.patterns is not None else min(n or cores(), MAX_THREADS)
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from ggtok.explain.bpe import merges_of
 from ggtok.vocabularies.patterns import Chain
 
 # ---- categories limited to Unicode 15.1 ----
@@ -126,24 +127,9 @@ def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 def unmerged_run(texts: Collection[str], merges: Iterable[tuple[str, str]]) -> str | None:
     """The shortest token of newlines that merges don't produce, or None."""
-    runs = sorted(len(text) for text in texts if len(text) > 1 and not text.strip("\n"))
-    ranks: dict[tuple[int, int], int] = {}
-    for rank, (left, right) in enumerate(merges):
-        if not (left + right).strip("\n"):
-            ranks.setdefault((len(left), len(right)), rank)
-    return next(("\n" * n for n in runs if _merged(n, ranks) != [n]), None)
-
-
-def _merged(n: int, ranks: dict[tuple[int, int], int]) -> list[int]:
-    """The lengths of the symbols to which n newlines are merged."""
-    parts = [1] * n
-    while True:
-        joint = [
-            (ranks[pair], i)
-            for i in range(len(parts) - 1)
-            if (pair := (parts[i], parts[i + 1])) in ranks
-        ]
-        if not joint:
-            return parts
-        _, i = min(joint)
-        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    runs = sorted(text for text in texts if len(text) > 1 and not text.strip("\n"))
+    ranks: dict[tuple[str, str], int] = {}
+    for rank, pair in enumerate(merges):
+        if not "".join(pair).strip("\n"):
+            ranks.setdefault(pair, rank)
+    return next((run for run in runs if len(merges_of(ranks, list(run))[1]) > 1), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import struct
 from collections.abc import Iterator
 
 from ggtok.base.escape import number, shown
@@ -9,8 +11,8 @@ from ggtok.base.files import read_regular
 from ggtok.errors import GGTokError
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
-from ggtok.loading.gguf_reader import Reader
 from ggtok.native import pre_names
+from ggtok.sources.prefix import tensors
 from ggtok.tokenizer import TokenAttr
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
@@ -109,35 +111,11 @@ def embedding_rows(file: File) -> int | None:
     data = file.data
     if file.path is not None:
         data = read_regular(file.path, file.end + _MORE)
-    return _Tensors(data).rows(file.end) if len(data) > file.end else None
-
-
-class _Tensors(Reader):
-    """Reads the tensor descriptions, which follow the key/value pairs."""
-
-    def rows(self, begin: int) -> int | None:
-        self.scalars("I", 1)
-        n: int = self.scalars("Q", 2)[0]
-        self.at = begin
-        for _ in range(n):
-            if self._left() < 8:
-                return None
-            (length,) = self.scalars("Q", 1)
-            if self._left() < length + 4:
-                return None
-            name = self._data[self.at : self.at + length]
-            self.at += length
-            (n_dims,) = self.scalars("I", 1)
-            if n_dims > 4 or self._left() < 8 * n_dims + 12:  # malformed, or cut off
-                return None
-            dims = self.scalars("Q", n_dims)
-            self.at += 12  # type, offset
+    with contextlib.suppress(struct.error, OverflowError):
+        for name, dims, *_ in tensors(data, file.end) if len(data) > file.end else ():
             if name == _EMBEDDING:
-                return int(dims[1]) if n_dims > 1 else None
-        return None
-
-    def _left(self) -> int:
-        return len(self._data) - self.at
+                return dims[1] if len(dims) > 1 else None
+    return None
 
 
 # ---- the pre-tokenizer ----

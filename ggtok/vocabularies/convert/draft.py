@@ -14,7 +14,7 @@ from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies.contents import ConversionReport, Difference, Pair
-from ggtok.vocabularies.convert.reading import MAX_TOKENS
+from ggtok.vocabularies.convert.reading import MAX_TOKENS, Folder
 from ggtok.vocabularies.spelling import UNUSED
 from ggtok.vocabularies.vocabulary import Vocabulary
 
@@ -47,6 +47,11 @@ class Draft:
         self.types[id] = type
         if self.scores is not None:
             self.scores[id] = score
+
+    def set_templates(self, folder: Folder) -> None:
+        templates = folder.templates()
+        self.chat_template = templates.pop("default", None)
+        self.chat_templates = templates
 
     def vocabulary(self, format: str) -> Vocabulary:
         """The vocabulary, with unused tokens for ids that have no token."""

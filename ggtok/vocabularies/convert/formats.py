@@ -25,7 +25,6 @@ from ggtok.vocabularies.convert.reading import (
     read_bytes,
     read_object,
     read_text,
-    token_id,
 )
 from ggtok.vocabularies.convert.sentencepiece_model import read_model
 from ggtok.vocabularies.convert.special import name_end, set_special
@@ -65,7 +64,7 @@ def draft_of(source: Source) -> tuple[Draft, str]:
         known = ", ".join(READERS)
         raise VocabError(f"model.type: llama.cpp doesn't support {kind!r}, only {known}")
     draft = Draft(model="gpt2")
-    draft.size = _size(source.folder)
+    draft.size = source.folder.vocab_size
     READERS[kind](source, draft)
     ids = ids_of(source)
     draft.special_ids |= {name: ids[text] for name, text in source.special.items()}
@@ -80,11 +79,6 @@ def _guessed(model: dict[str, Any]) -> str:
     if "merges" in model:
         return "BPE"
     return "Unigram" if "unk_id" in model else "WordPiece"
-
-
-def _size(folder: Folder) -> int:
-    size = folder.config.get("vocab_size")
-    return token_id(size, "config.json: vocab_size") if size is not None else 0
 
 
 # ---- every format ----

@@ -236,6 +236,23 @@ class Folder:
         return next((name for name in names if isinstance(name, str)), "")
 
     @property
+    def vocab_size(self) -> int:
+        """The key in config.json; 0: there is none."""
+        size = self.config.get("vocab_size")
+        return 0 if size is None else token_id(size, "config.json: vocab_size")
+
+    def added(self) -> Iterator[tuple[int, Any]]:
+        """The entries of added_tokens.json, which are texts, and then the objects of
+        tokenizer_config.json, which have more details."""
+        for text, value in self.added_tokens.items():
+            yield token_id(value, f"added_tokens.json: {text!r}"), text
+        where = "tokenizer_config.json: added_tokens_decoder"
+        for key, row in field(self.tokenizer_config, "added_tokens_decoder", dict, "", {}).items():
+            if not key.isdecimal():
+                raise VocabError(f"{where}: {key!r} is not a token id")
+            yield token_id(int(key[:10]), where), checked(row, dict, f"{where}.{key}")
+
+    @property
     def architecture(self) -> str | None:
         """The first architecture in config.json, or None."""
         names = self.config.get("architectures")

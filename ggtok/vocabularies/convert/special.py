@@ -109,9 +109,7 @@ def set_configured(draft: Draft, folder: Folder, ids: Mapping[str, int]) -> None
     for name, id in _configured(folder, ids):
         configured.setdefault(name, id)
     draft.special_ids |= configured
-    templates = folder.templates()
-    draft.chat_template = templates.pop("default", None)
-    draft.chat_templates = templates
+    draft.set_templates(folder)
 
 
 def _set_last(draft: Draft, id: int) -> None:

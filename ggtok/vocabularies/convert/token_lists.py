@@ -48,16 +48,13 @@ def rwkv_draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
             without=lambda line: line.replace(_END, ""),
         )
     )
-    size = folder.config.get("vocab_size")
-    draft.size = 0 if size is None else token_id(size, "config.json: vocab_size")
+    draft.size = folder.vocab_size
     draft.special_ids = {"bos": 0, "eos": 0}
     newlines = next((id for id, text in draft.texts.items() if text == escaped(b"\n\n")), None)
     if newlines is not None:
         draft.special_ids["eot"] = newlines
         draft.notes.append("an empty line ends a turn (EOT), as in llama.cpp's converter")
-    templates = folder.templates()
-    draft.chat_template = templates.pop("default", None)
-    draft.chat_templates = templates
+    draft.set_templates(folder)
     return draft, "RWKV's text"
 
 
@@ -111,8 +108,7 @@ def plamo_draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]
         if text.startswith(b"<|plamo:") and text.endswith(b"|>") and kind == spelling.NORMAL:
             kind = spelling.CONTROL
         draft.set(id, text, kind, checked(row[1], float, at + "[1]"))
-    size = folder.config.get("vocab_size")
-    draft.size = 0 if size is None else token_id(size, "config.json: vocab_size")
+    draft.size = folder.vocab_size
     ids = {text.decode(): id for id, text in draft.texts.items()}
     set_configured(draft, folder, ids)
     if _EOT.decode() in ids:

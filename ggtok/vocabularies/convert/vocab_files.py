@@ -17,7 +17,6 @@ from ggtok.errors import VocabError, not_found
 from ggtok.vocabularies.convert.reading import (
     MAX_TOKENS,
     Folder,
-    checked,
     field,
     read_object,
     read_text,
@@ -188,15 +187,7 @@ def added_rows(
     They come from added_tokens.json and then from tokenizer_config.json, which has more details.
     """
     rows: dict[int, dict[str, Any]] = {}
-    for text, value in folder.added_tokens.items():
-        id = token_id(value, f"added_tokens.json: {text!r}")
-        rows[id] = _added_row(id, text)
-    decoder = field(folder.tokenizer_config, "added_tokens_decoder", dict, "", {})
-    for key, row in decoder.items():
-        entry = checked(row, dict, f"added_tokens_decoder.{key}")
-        if not key.isdecimal():
-            raise VocabError(f"added_tokens_decoder: {key!r} is not a token id")
-        id = token_id(int(key[:10]), "added_tokens_decoder")
+    for id, entry in folder.added():
         rows[id] = _added_row(id, entry)
     for entry in _special(folder, defaults).values():
         named = content_of(entry)
