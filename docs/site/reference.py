@@ -18,7 +18,7 @@ from typing import Any
 # The public modules, and what each is for.
 MODULES = {
     "ggtok": "Python",
-    "ggtok.text.blocks": "Texts in blocks",
+    "ggtok.text.batches": "Texts in blocks",
     "ggtok.arrow": "Arrow",
     "ggtok.adapters": "Adapters",
     "ggtok.distributed": "Many machines",

@@ -8,7 +8,7 @@ import re
 from contextlib import AbstractContextManager, nullcontext
 
 import ggtok
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.cli import messages
 from ggtok.cli.messages import UsageError, hint
 from ggtok.cli.parser import Parser, expanded, token_count
@@ -278,9 +278,9 @@ def _is_name(word: str) -> bool:
         return True
     if "/" not in word or os.path.exists(word):
         return False
-    from ggtok.sources import suggest
+    from ggtok.sources import listing
 
-    return suggest.read_as(word) is not None
+    return listing.read_as(word) is not None
 
 
 def _why_not(word: str | None) -> str:
@@ -289,9 +289,9 @@ def _why_not(word: str | None) -> str:
         return ""
     if os.path.exists(word):
         return f" ({word}: not a GGUF file)"
-    from ggtok.sources import hub, suggest
+    from ggtok.sources import hub, listing
 
-    why = f"{word or repr(word)}: no such file{suggest.did_you_mean(word)}"
+    why = f"{word or repr(word)}: no such file{listing.did_you_mean(word)}"
     if hub.parse(word):
         why += f"; a repository of the Hub is hf://{word}"
     return f" ({why})"

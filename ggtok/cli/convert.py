@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from ggtok.base.escape import number as counted
 from ggtok.cli import messages, progress, writing
 from ggtok.cli.arguments import add_output_options, add_words
 from ggtok.cli.messages import FINDING, OK, UsageError
 from ggtok.cli.parser import Help, Parser
+from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import confirm, convert
 from ggtok.vocabularies.convert.formats import converted
-from ggtok.vocabularies.report import ConversionReport, counted
 from ggtok.vocabularies.writers import checked
 
 

@@ -23,13 +23,13 @@ from pathlib import Path
 
 import ggtok
 from ggtok.base.escape import number
-from ggtok.base.reading import SNIFFED, check_regular
+from ggtok.base.files import SNIFFED, check_regular
 from ggtok.cli import messages, reading
 from ggtok.corpora import patterns
 from ggtok.corpora.fields import Fields
 from ggtok.errors import DocumentError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL
-from ggtok.native.blocks import Blocks
+from ggtok.native.contexts import Blocks
 from ggtok.text.batches import n_threads
 
 # ---- the files ----
@@ -303,7 +303,7 @@ class Counter:
     def _blocks(self) -> Blocks:
         own = self._own
         if not hasattr(own, "blocks"):
-            own.blocks = self._tok._native.blocks()
+            own.blocks = Blocks(self._tok._native)
         blocks: Blocks = own.blocks
         return blocks
 

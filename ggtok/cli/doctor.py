@@ -18,8 +18,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     take_only_model(args)
+    from ggtok.inspect.doctor import doctor
     from ggtok.inspect.doctor.codes import SERIOUS
-    from ggtok.inspect.doctor.run import doctor
 
     with progress.waiting(args.quiet, "checking the vocabulary"), reporting_waits(args):
         found = doctor(args.model)

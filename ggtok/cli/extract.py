@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
     out = args.words.pop(0)
     no_words(args)
     check_output(out)
-    from ggtok.vocabularies.extract import extract
+    from ggtok.vocabularies.read import extract
 
     with reporting_waits(args):
         size = extract(args.model, out, force=args.force)

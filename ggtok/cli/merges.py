@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
     take_model(args, needed=1)
     if len(args.words) != 1:
         raise UsageError("give one token: its id or its text")
-    from ggtok.explain.tree import check_merges
+    from ggtok.explain.explain import check_merges
 
     tok = load(args)
     check_merges(tok._loaded)

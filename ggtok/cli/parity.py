@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if n < 1:
         raise UsageError("--texts must be at least 1")
     from ggtok.inspect.parity import compare
-    from ggtok.vocabularies.extract import metadata_of, vocabulary_only
+    from ggtok.vocabularies.read import metadata_of, vocabulary_only
 
     with reporting_waits(args):
         data = metadata_of(args.model)[1]

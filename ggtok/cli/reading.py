@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO
 
-from ggtok.base.reading import open_regular
+from ggtok.base.files import open_regular
 from ggtok.cli import messages
 from ggtok.cli.messages import UsageError, hint, warn
 

@@ -93,7 +93,7 @@ def _take_llama_model(args: argparse.Namespace) -> None:
 def _load(args: argparse.Namespace) -> ggtok.Tokenizer:
     if not args.offline:
         return load(args)
-    from ggtok.sources.offline import offline
+    from ggtok.sources.timeouts import offline
 
     with offline():
         return load(args)
@@ -133,7 +133,7 @@ def _encode(
     else:  # a short text
         yield tok.encode(begin, add_special=add_special, parse_special=parse_special)
         return
-    from ggtok.text.blocks import encode_blocks
+    from ggtok.text.batches import encode_blocks
 
     whole: Iterator[bytes | bytearray] = chain([begin], blocks)
     parts = encode_blocks(

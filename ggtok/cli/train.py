@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ggtok.base.writing import check
+from ggtok.base.files import check
 from ggtok.chat.engine import compile_llama
 from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import add_corpus, add_output_options, add_words
@@ -16,10 +16,9 @@ from ggtok.cli.parser import Help, Parser
 from ggtok.corpora.patterns import Choice
 from ggtok.corpora.sources import Search
 from ggtok.errors import TemplateError
-from ggtok.vocabularies.corpus import files_of
+from ggtok.vocabularies.contents import TrainingReport
+from ggtok.vocabularies.corpus import Named, files_of
 from ggtok.vocabularies.counts import KIND, Progress, WordCounts, count_words
-from ggtok.vocabularies.report import TrainingReport
-from ggtok.vocabularies.sources import Named
 from ggtok.vocabularies.train import train
 from ggtok.vocabularies.writers import GGUF
 

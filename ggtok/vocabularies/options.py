@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.alphabet import check_specials
 
 RULES = {"bpe": ("huggingface", "bytes"), "spm": ("sentencepiece",)}
 _END_OF_TEXT = "<|endoftext|>"
+_MAX_SPECIAL = 1024  # bytes of a special token's text
 _MAX_SIZE = 2**29  # tokens; the limit of ggtok's encoders
 
 
@@ -28,6 +28,30 @@ class Options:
     split_digits: bool
     min_frequency: int
     max_length: int
+
+
+def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) -> list[str]:
+    """The texts of special tokens, checked. `named`: those of bos and the like."""
+    if isinstance(special_tokens, (str, bytes)):
+        raise InvalidTypeError("special_tokens must be an iterable of str, not one")
+    texts = list(special_tokens)
+    for what, text in [*((f"special_tokens[{i}]", t) for i, t in enumerate(texts)), *named.items()]:
+        if text is None and what in named:
+            continue
+        if not isinstance(text, str):
+            raise InvalidTypeError(f"{what} must be str, not {type(text).__name__}")
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            raise InvalidValueError(f"{what} contains a lone surrogate") from None
+        if not data or b"\0" in data or len(data) > _MAX_SPECIAL:
+            raise InvalidValueError(
+                f"{what} must be a text of 1 to {_MAX_SPECIAL} bytes without NUL characters"
+            )
+    for i, text in enumerate(texts):
+        if text in texts[:i]:
+            raise InvalidValueError(f"special_tokens[{i}] is a duplicate: {text!r}")
+    return texts
 
 
 def _integer(value: object, what: str, least: int, most: int) -> int:

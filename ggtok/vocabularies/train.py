@@ -15,7 +15,8 @@ import numpy as np
 from ggtok.errors import InvalidValueError
 from ggtok.native.arguments import truth
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.corpus import Reading
+from ggtok.vocabularies.contents import TrainingReport
+from ggtok.vocabularies.corpus import Reading, paths, pieces
 from ggtok.vocabularies.counts import (
     DEFAULT_PRE,
     Cut,
@@ -30,8 +31,6 @@ from ggtok.vocabularies.counts import (
 )
 from ggtok.vocabularies.models import train_bpe, train_spm
 from ggtok.vocabularies.options import check_options, check_size, check_template, refuse
-from ggtok.vocabularies.report import TrainingReport
-from ggtok.vocabularies.sources import paths, pieces
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies.convert.bpe import read_byte_level
 from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.tokenizer_json import Source
@@ -68,7 +68,7 @@ def test_a_wrong_id_is_a_finding(
         draft.texts[ids[b"e"]], draft.texts[ids[b"t"]] = b"t", b"e"
 
     source = sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
-    monkeypatch.setattr("ggtok.vocabularies.convert.hugging_face.read_byte_level", wrong)
+    monkeypatch.setattr("ggtok.vocabularies.convert.formats.read_byte_level", wrong)
     monkeypatch.setattr("ggtok.vocabularies.convert.confirm.CHECK_LINES", 300)
     assert cli.main(["convert", str(source), "--check"]) == 1
     assert b"lines differ for no known reason, such as" in capfdbinary.readouterr().out

@@ -19,12 +19,12 @@ from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
 STAND_IN = """
-from ggtok.inspect.parity.xllamacpp_backend import Backend
+from ggtok.inspect.parity.worker import XLlamaCppBackend
 
 class Llama:
     def __init__(self, model_path, *, vocab_only=False, kv_overrides=None, verbose=True):
         assert vocab_only and not verbose
-        self._path, self._backend = model_path, Backend()
+        self._path, self._backend = model_path, XLlamaCppBackend()
         try:
             self._backend.load(model_path, kv_overrides or {})
         except Exception:
@@ -137,11 +137,11 @@ def test_llama_cpp_python(run, other_package: Path) -> None:
 
 
 def test_structures_of_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ggtok.inspect.parity import xllamacpp_backend
+    from ggtok.inspect.parity import worker
 
-    backend = xllamacpp_backend.Backend()
+    backend = worker.XLlamaCppBackend()
     backend.check()
-    monkeypatch.setitem(xllamacpp_backend._DEFAULTS, "load_mode", 0)
+    monkeypatch.setitem(worker._DEFAULTS, "load_mode", 0)
     with pytest.raises(process.LlamaCppLoadError, match="pip install xllamacpp=="):
         backend.check()
 

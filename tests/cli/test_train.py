@@ -15,7 +15,7 @@ import ggtok
 from ggtok import cli
 from ggtok.cli import train as command
 from ggtok.cli.progress import Line
-from ggtok.inspect.parity.samples import PROSE
+from ggtok.inspect.parity.texts import PROSE
 
 Capture = pytest.CaptureFixture[str]
 

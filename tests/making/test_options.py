@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies import train as training
 from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN
 from tests.support.full import Lazy, full
