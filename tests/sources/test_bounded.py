@@ -25,7 +25,6 @@ ELSEWHERE = {
     "cli/__init__.py": "the null device",
     "cli/parity.py": "a folder of its own",
     "cli/reading.py": "a path that was given",
-    "cli/train.py": "a path that was given",
     "cli/writing.py": "the null device",
     "corpora/growing.py": "a handle of files.open_own",
     "corpora/iterate.py": "a path that was given",
