@@ -29,20 +29,20 @@ from ggtok.errors import (
     VocabError,
     VocabWarning,
 )
-from ggtok.text.chunk import Chunk
+from ggtok.text import Chunk
 from ggtok.text.stream_decoder import StreamDecoder
 from ggtok.tokenizer import CacheInfo, TokenAttr, Tokenizer, load
 
 TYPE_CHECKING = False  # importing typing takes longer than importing the rest of ggtok
 if TYPE_CHECKING:
     from ggtok.corpora.summary import EncodeProgress, Summary
+    from ggtok.inspect.doctor import doctor
     from ggtok.inspect.doctor.codes import Finding
-    from ggtok.inspect.doctor.run import doctor
     from ggtok.trim import trim_chat
+    from ggtok.vocabularies.contents import ConversionReport, Report, TrainingReport
     from ggtok.vocabularies.convert import convert
     from ggtok.vocabularies.counts import Progress, WordCounts, count_words
     from ggtok.vocabularies.read import vocabulary
-    from ggtok.vocabularies.report import ConversionReport, Report, TrainingReport
     from ggtok.vocabularies.train import train
     from ggtok.vocabularies.vocabulary import Vocabulary
 
@@ -90,18 +90,18 @@ __all__ = [
 
 # Imported lazily, because most programs don't use them.
 _LAZY = {
-    "ConversionReport": "vocabularies.report",
+    "ConversionReport": "vocabularies.contents",
     "EncodeProgress": "corpora.summary",
     "Finding": "inspect.doctor.codes",
     "Progress": "vocabularies.counts",
-    "Report": "vocabularies.report",
+    "Report": "vocabularies.contents",
     "Summary": "corpora.summary",
-    "TrainingReport": "vocabularies.report",
+    "TrainingReport": "vocabularies.contents",
     "Vocabulary": "vocabularies.vocabulary",
     "WordCounts": "vocabularies.counts",
     "convert": "vocabularies.convert",
     "count_words": "vocabularies.counts",
-    "doctor": "inspect.doctor.run",
+    "doctor": "inspect.doctor",
     "train": "vocabularies.train",
     "trim_chat": "trim",
     "vocabulary": "vocabularies.read",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ggtok.corpora.summary import Summary as Summary
     from ggtok.explain.steps import Explanation as Explanation
     from ggtok.explain.steps import MergeTree as MergeTree
-    from ggtok.sources.found import Source as Source
+    from ggtok.sources.files import Source as Source
 
     class ArrowStream(Protocol):
         """An object that exports a stream of Arrow data: pyarrow, polars, pandas, duckdb..."""
@@ -84,7 +84,7 @@ else:
         from ggtok.arrow import ArrowIds
         from ggtok.corpora.summary import EncodeProgress, Summary
         from ggtok.explain.steps import Explanation, MergeTree
-        from ggtok.sources.found import Source
+        from ggtok.sources.files import Source
 
         @typing.runtime_checkable
         class ArrowStream(typing.Protocol):

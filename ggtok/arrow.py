@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
-from ggtok.native import arrow
+from ggtok.native import arrays
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ArrowIds:
     def __init__(self, ids: object) -> None:
         # Private: `ids` is the result of encode_batch in entry.c.
         self._ids = ids
-        self._n, self._null_count = arrow.sizes(ids)
+        self._n, self._null_count = arrays.sizes(ids)
 
     @property
     def null_count(self) -> int:
@@ -45,7 +45,7 @@ class ArrowIds:
 
     def __arrow_c_schema__(self) -> object:
         """The type, in a capsule named "arrow_schema"."""
-        return arrow.schema()
+        return arrays.schema()
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """The type and the array, in capsules named "arrow_schema" and "arrow_array".
@@ -53,7 +53,7 @@ class ArrowIds:
         Args:
             requested_schema: ignored, as the interface allows, because there is only one type.
         """
-        return arrow.schema(), arrow.export(self._ids)
+        return arrays.schema(), arrays.export(self._ids)
 
 
 class Texts:
@@ -67,7 +67,7 @@ class Texts:
     __slots__ = ("first_null", "texts")
 
     def __init__(self, first: object, second: object | None) -> None:
-        self.texts, _, self.first_null = arrow.read(first, second)
+        self.texts, _, self.first_null = arrays.read(first, second)
 
     def without_nulls(self) -> object:
         """`texts`. Raises InvalidValueError if a row is null."""

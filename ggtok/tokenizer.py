@@ -11,10 +11,9 @@ from functools import cache
 from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabWarning
 from ggtok.loading.loaded import Loaded, patterns_tuple
-from ggtok.loading.token_attr import TokenAttr as TokenAttr
+from ggtok.loading.loaded import TokenAttr as TokenAttr
 from ggtok.native.arguments import index, int32_array, truth
-from ggtok.text import batches, decoding, pieces
-from ggtok.text.chunk import Chunk
+from ggtok.text import Chunk, batches, decoding
 from ggtok.text.stream_decoder import StreamDecoder
 
 TYPE_CHECKING = False  # as in native/library.py
@@ -1281,7 +1280,7 @@ class Tokenizer:
             InvalidValueError: the token has more than 16 KiB.
             InvalidTypeError: as for :meth:`explain`.
         """
-        from ggtok.explain.tree import merge_tree
+        from ggtok.explain.explain import merge_tree
 
         return merge_tree(self._loaded, index(id, "id"))
 
@@ -1369,7 +1368,7 @@ class Tokenizer:
         Raises:
             InvalidValueError: ``special`` is neither of these.
         """
-        return pieces.vocab_bytes(self._loaded, special)
+        return decoding.vocab_bytes(self._loaded, special)
 
     def tokens_with_prefix(self, prefix: types.Buffer) -> list[int]:
         """The ids of the tokens whose pieces begin with `prefix`, ascending.
@@ -1381,7 +1380,7 @@ class Tokenizer:
         Raises:
             InvalidTypeError: ``prefix`` isn't bytes-like.
         """
-        return pieces.with_prefix(self._loaded, prefix)
+        return decoding.with_prefix(self._loaded, prefix)
 
     def heal(self, ids: types.Ids) -> tuple[list[int], bytes]:
         """Remove a prompt's last token if a longer token begins with its text (token healing).
@@ -1398,7 +1397,7 @@ class Tokenizer:
         Raises:
             TokenIdError: an id is outside the vocabulary.
         """
-        return pieces.heal(self._loaded, ids)
+        return decoding.heal(self._loaded, ids)
 
     # ---- special tokens ----
 

@@ -54,7 +54,7 @@ MAY_USE_PYTHON = {
     "vocabularies": {
         *("base", "native", "sources", "loading", "text", "explain", "corpora", "tokenizer"),
     },
-    "inspect": {"base", "native", "loading", "explain", "tokenizer", "vocabularies"},
+    "inspect": {"base", "native", "sources", "loading", "explain", "tokenizer", "vocabularies"},
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
     "cli": {
@@ -278,10 +278,10 @@ def test_every_lock_is_known() -> None:
 
 
 def test_sources_of_vocabularies_are_run_in_a_child_process() -> None:
-    """Other libraries' packages read sources in original_worker.py alone."""
+    """Other libraries' packages read sources in originals.py alone."""
     uses = re.compile(r"^\s*(?:from|import) (?:tokenizers|sentencepiece|tiktoken)\b", re.M)
     found = {name for name, path in MODULES.items() if uses.search(path.read_text("utf-8"))}
     assert found == {
-        "ggtok.vocabularies.convert.original_worker",
+        "ggtok.vocabularies.convert.originals",
         "ggtok.vocabularies.unigram",  # which trains on the caller's texts
     }

@@ -43,7 +43,7 @@ static void batch_free(PyObject *capsule) {
     ggtok_batch_free(PyCapsule_GetPointer(capsule, BATCH));
 }
 
-/* A batch's result: lists, or what native/results.py makes arrays of; arrays take over the batch. */
+/* A batch's result: lists, or what native/arrays.py makes arrays of; arrays take over the batch. */
 static PyObject *result_of(entry *e, ggtok_batch **batch, size_t n, bool as_lists, bool spans) {
     const int64_t *offsets = ggtok_batch_offsets(*batch);
     const void *data = spans ? (const void *)ggtok_batch_spans(*batch) : ggtok_batch_ids(*batch);
@@ -82,7 +82,7 @@ static PyObject *arrow_of(ggtok_batch **batch, const ggtok_bytes *texts, size_t 
 
 /* (tuple of texts, or a capsule from arrow.c; add_special; parse_special; continuation; threads;
  * lists; is this the main thread; spans: None or their unit) -> if `lists` is True, lists, with spans
- * (lists, the arguments of results.py's `spans`); if False, the arguments of its `arrays`; if None, a
+ * (lists, the arguments of arrays.py's `spans`); if False, the arguments of its `arrays`; if None, a
  * capsule of ids for arrow.c. */
 PyObject *entry_encode_batch(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     SELF;

@@ -18,7 +18,7 @@ from typing import Any
 # The public modules, and what each is for.
 MODULES = {
     "ggtok": "Python",
-    "ggtok.text.blocks": "Texts in blocks",
+    "ggtok.text.batches": "Texts in blocks",
     "ggtok.arrow": "Arrow",
     "ggtok.adapters": "Adapters",
     "ggtok.distributed": "Many machines",
@@ -191,7 +191,7 @@ def command_page() -> str:
     os.environ |= {"COLUMNS": "90", "NO_COLOR": "1"}  # what argparse asks
     try:
         for name in commands.SUMMARIES:
-            parser = commands.parser(name, commands.find(name))
+            parser = commands.parser(name)
             parts += [f"## {name}", _text(parser.format_help())]
     finally:
         os.environ.clear()

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable
 
-from ggtok.base.reading import open_regular, read_up_to
+from ggtok.base.files import open_regular, read_up_to
 
 # Bytes at the start of a file that identify its format.
 _HEAD = 1024

@@ -31,6 +31,11 @@ def number(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
+def one_line(error: Exception) -> str:
+    """An error's message in one line of at most 500 characters, or the name of its class."""
+    return shown(" ".join(str(error).split()), 500) or type(error).__name__
+
+
 def _escaped(c: str) -> str:
     if "\udc80" <= c <= "\udcff":
         return f"\\x{ord(c) - 0xDC00:02x}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ggtok.chat import encode
 from ggtok.chat.prompt import Prompt
 from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError, TokenIdError
-from ggtok.loading.token_attr import TokenAttr
+from ggtok.loading.loaded import TokenAttr
 from ggtok.native import ADD_SPECIAL, CONTINUATION
 from ggtok.native.arguments import index, int32_array
 

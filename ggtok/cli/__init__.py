@@ -1,13 +1,13 @@
 """The command ``ggtok``.
 
-One module for each command, one row for it in :mod:`ggtok.cli.commands`. What they
-share: :mod:`~ggtok.cli.arguments` (options, loading the model),
-:mod:`~ggtok.cli.reading`, :mod:`~ggtok.cli.writing`, :mod:`~ggtok.cli.messages`
-(warnings, hints) and :mod:`~ggtok.cli.status` (errors and exit statuses). Only the
-module of the command that runs is imported.
+Each command has a module, and a row in the table of :mod:`ggtok.cli.commands`. They share
+:mod:`~ggtok.cli.parser`, :mod:`~ggtok.cli.arguments` (options, loading the model),
+:mod:`~ggtok.cli.reading`, :mod:`~ggtok.cli.writing`, :mod:`~ggtok.cli.progress` and
+:mod:`~ggtok.cli.messages` (warnings, errors, exit statuses). Only the module of the command
+that runs is imported.
 
-All output is bytes on standard output, UTF-8 on every platform. Errors are one
-line on standard error and exit status 2.
+All output is bytes on standard output, UTF-8 on every platform. An error is one line on
+standard error, with exit status 2.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ggtok.cli import commands, status
+from ggtok.cli import commands, messages
 
 __all__ = ["entry_point", "main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line `argv` (default: the program's own); gives the exit status."""
+    """Runs the command line `argv` (default: ``sys.argv``), and returns the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
-    return status.guarded(lambda: commands.run(arguments))
+    return messages.guarded(lambda: commands.run(arguments))
 
 
 def entry_point() -> NoReturn:
@@ -33,14 +33,14 @@ def entry_point() -> NoReturn:
     try:
         _open_descriptors()
         code = main()
-    except KeyboardInterrupt:  # before or after main guards itself
-        code = status.INTERRUPTED
+    except KeyboardInterrupt:  # outside the guard in main
+        code = messages.INTERRUPTED
     sys.exit(code)
 
 
 def _open_descriptors() -> None:
-    """Opens those of standard input, output and error that are closed, so that no other file
-    gets their numbers. For Python they stay closed."""
+    """Opens /dev/null as each standard stream that is closed, so that no other file gets its
+    number. Python still treats the stream as closed."""
     for number in 0, 1, 2:
         try:
             os.fstat(number)

@@ -1,236 +1,104 @@
-"""Options, and those that all commands about a model share."""
+"""Options that several commands share, and the model that a command line names."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from typing import Any, NamedTuple, NoReturn
 
 import ggtok
-from ggtok.base.reading import read_regular
-from ggtok.cli import messages, writing
-from ggtok.cli.status import UsageError
-from ggtok.cli.suggestions import did_you_mean
+from ggtok.base.files import read_regular
+from ggtok.cli import messages
+from ggtok.cli.messages import UsageError, hint
+from ggtok.cli.parser import Parser, expanded, token_count
 
-# What stands for the value of an option that is a file's or a folder's name.
-PATHS = {"MODEL", "FILE", "F", "OUT", "PATH"}
-
-
-class Command(NamedTuple):
-    """What a command's module defines.
-
-    Attributes:
-        usage: its command line, after the options.
-        details: sentences of its help, after the summary.
-        words: what the words of `usage` mean.
-        examples: command lines.
-        add_arguments: adds its options to its parser.
-        run: carries it out; gives the exit status, None for success.
-        finding: when the exit status is 1, for its help.
-    """
-
-    usage: str
-    details: str
-    words: Mapping[str, str]
-    examples: Sequence[str]
-    add_arguments: Callable[[Parser], None]
-    run: Callable[[argparse.Namespace], int | None]
-    finding: str = ""
-
-
-class _Formatter(argparse.HelpFormatter):
-    """Wraps paragraphs; leaves lists, which have several lines, as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if "\n" in text:
-            return "".join(indent + line for line in text.splitlines(keepends=True))
-        return super()._fill_text(text, width, indent)
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are UsageErrors and whose help goes where all output goes."""
-
-    def __init__(
-        self, prog: str, usage: str, description: str, words: Mapping[str, str], epilog: str
-    ) -> None:
-        super().__init__(
-            prog=prog,
-            usage=f"{prog} [OPTION]... {usage}",
-            description=description,
-            epilog=epilog,
-            formatter_class=_Formatter,
-            add_help=False,
-            allow_abbrev=False,
-        )
-        if words:
-            width = max(map(len, words))
-            lines = [f"{word:<{width}}  {meaning}\n" for word, meaning in words.items()]
-            self.add_argument_group("arguments", "".join(lines))
-            self._action_groups.insert(0, self._action_groups.pop())  # before the options
-        self.add_argument("-h", "--help", action="help", help="show this help and exit")
-        self.add_argument(
-            "-q", "--quiet", action="store_true", help="print no warnings and no hints"
-        )
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, self.prog)
-
-    def refuse(self, unknown: Sequence[str]) -> None:
-        """An error about the first argument that nothing reads, if there is one."""
-        option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
-        if option is not None:
-            meant = did_you_mean(option, self._option_string_actions)
-            self.error(f"unknown option {option}{meant}")
-        if unknown:
-            self.error(f"unexpected argument: {unknown[0]!r}")
-
-    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """As argparse's, but paths may begin with ``~``."""
-        if options.get("metavar") in PATHS:
-            options["type"] = expanded
-        return super().add_argument(*names, **options)
-
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        return super().parse_known_args(self._joined(args or ()), namespace)
-
-    def _joined(self, words: Sequence[str]) -> list[str]:
-        """The words, each option joined to its value by ``=``.
-
-        As for getopt, an option takes the next word whatever it begins with, which argparse would
-        take for another option. An option whose value may be missing takes it only if it is one
-        of the choices.
-        """
-        actions = {name: action for action in self._actions for name in action.option_strings}
-        waiting = deque(words)
-        joined: list[str] = []
-        while waiting:
-            word = waiting.popleft()
-            if word == "--":
-                return [*joined, word, *waiting]
-            action = actions.get(word)
-            if action is not None and action.nargs is None and waiting:
-                word += f"={waiting.popleft()}"
-            elif action is not None and action.nargs == "?" and action.choices:
-                given = waiting and waiting[0] in action.choices
-                word += f"={waiting.popleft() if given else action.const}"
-            joined.append(word)
-        return joined
-
-    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """As argparse does, which before Python 3.13 drops a value that is ``--``."""
-        if action.option_strings and arg_strings == ["--"]:
-            self._check_value(action, "--")
-            return self._get_value(action, "--")
-        return super()._get_values(action, arg_strings)
-
-    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        try:
-            return super()._get_value(action, arg_string)
-        except argparse.ArgumentError:
-            if action.type not in (int, float, token_count):
-                raise
-            self.error(f"{_name(action)} must be a number, not {arg_string!r}")
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            meant = did_you_mean(value, action.choices)
-            choices = meant or f"; the choices are {', '.join(action.choices)}"
-            self.error(f"{_name(action)} can't be {value!r}{choices}")
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        writing.write(message.encode())
-
-
-def token_count(word: str) -> int:
-    """A number of tokens: 8000, 8k or 1.5M."""
-    found = re.fullmatch(r"([+-]?[0-9]+(?:\.[0-9]+)?)([kKmM]?)", word)
-    if found is None or ("." in word and not found[2]):
-        raise ValueError(word)
-    if not found[2]:
-        return int(found[1])
-    return round(float(found[1]) * (1000 if found[2] in "kK" else 1_000_000))
-
-
-def check_output(path: str) -> None:
-    """Refuses ``-``, which elsewhere is a standard stream, as the name of a file to write."""
-    if path == "-":
-        raise UsageError("-: not written to standard output; give a file's name")
-
-
-def _name(action: argparse.Action) -> str:
-    """What the command line calls an option, or an argument."""
-    return action.option_strings[0] if action.option_strings else str(action.metavar)
-
-
-def add_json(parser: Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def add_patterns(parser: Parser) -> None:
-    add = partial(parser.add_argument, metavar="GLOB", action="append", default=[])
-    add("--include", help="of folders, these files")
-    add("--exclude", help="of folders, not these files and folders")
-
-
-def add_field(parser: Parser) -> None:
-    """Options of commands that read corpora."""
-    parser.add_argument(
-        "--kind",
-        choices=["text", "jsonl", "parquet", "arrow"],
-        help="of all files (default: by their extensions)",
-    )
-    parser.add_argument(
-        "--field",
-        metavar="NAME",
-        action="append",
-        help="of JSON lines and tables, also meta.text; several are joined (default: text)",
-    )
-
-
-def add_force(parser: Parser) -> None:
-    parser.add_argument(
-        "--force", action="store_true", help="also write over a file of another format"
-    )
-
-
-def add_inexact(parser: Parser) -> None:
-    parser.add_argument(
-        "--inexact",
-        action="store_true",
-        help="also write a file in which the ids of some texts differ; a warning says of which",
-    )
-
-
-def expanded(path: str) -> str:
-    """A path whose ``~`` is the home folder: shells leave it in quotes and after ``=``."""
-    if path.startswith("~") and not os.path.lexists(path):
-        return os.path.expanduser(path)
-    return path
+# ---- options ----
 
 
 def add_words(parser: Parser, *, texts: bool = False) -> None:
-    """The words of the command line that are not options, ``args.words``: paths, or `texts`."""
+    """Adds ``args.words``, the arguments that aren't options: paths, or `texts`."""
     parser.add_argument("words", nargs="*", type=str if texts else expanded, help=argparse.SUPPRESS)
 
 
-MODEL = "a GGUF file, or a model's name (see 'ggtok --help'); or use -m MODEL"
-# Of the commands that read other words, too.
-MODEL_FIRST = "a .gguf file, or a name with a scheme; or use -m MODEL, or set GGTOK_MODEL"
+def add_text(parser: Parser) -> None:
+    """Adds the options of :func:`text_source`."""
+    add = parser.add_argument
+    add("-p", "--prompt", metavar="TEXT", help="the text")
+    add("-f", "--file", metavar="FILE", help="read the text from a file (-: standard input)")
+
+
+def add_unit(parser: Parser, *, utf16: bool) -> None:
+    more = ", or UTF-16 code units, as in JavaScript" if utf16 else ""
+    parser.add_argument(
+        "--unit",
+        choices=["byte", "char", "utf16"] if utf16 else ["byte", "char"],
+        default="byte",
+        help=f"the unit of positions: bytes of UTF-8 (default), or code points{more}",
+    )
+
+
+def add_patterns(parser: Parser) -> None:
+    for name, which in ("include", "only these files"), ("exclude", "not these files and folders"):
+        parser.add_argument(
+            f"--{name}", metavar="GLOB", action="append", default=[], help=f"of folders, {which}"
+        )
+
+
+def add_corpus(parser: Parser) -> None:
+    """Adds the options of commands that read documents."""
+    add = parser.add_argument
+    add_patterns(parser)
+    add(
+        "--kind",
+        choices=["text", "jsonl", "parquet", "arrow"],
+        help="the format of all files (default: by their extensions)",
+    )
+    add(
+        "--field",
+        metavar="NAME",
+        action="append",
+        help="the field of JSON lines, or the column of tables, such as meta.text; several are "
+        "joined (default: text)",
+    )
+    add(
+        "--errors",
+        choices=["raise", "replace", "skip"],
+        default="raise",
+        help="what to do about documents that are not UTF-8, empty or missing (default: stop)",
+    )
+    add("--threads", type=int, default=0, metavar="N", help="default: one for each core")
+
+
+def add_output_options(parser: Parser, *, inexact: bool = False) -> None:
+    if inexact:
+        parser.add_argument(
+            "--inexact",
+            action="store_true",
+            help="also write a file in which some texts' ids differ; a warning says which",
+        )
+    parser.add_argument(
+        "--force", action="store_true", help="also overwrite a file of another format"
+    )
+
+
+def add_cutting(parser: Parser) -> None:
+    """Adds the options of commands that cut texts: see :func:`texts_to_cut`."""
+    add = parser.add_argument
+    add("-n", "--tokens", type=token_count, metavar="N", help="at most N tokens (8k: 8000)")
+    add("--no-special", action="store_true", help="don't count BOS and other added tokens")
+    add("-0", "--null", action="store_true", help="end each text with NUL instead of nothing")
+
+
+def add_model_name(parser: Parser, *, texts: bool = False) -> None:
+    """Adds the words and ``-m``."""
+    add_words(parser, texts=texts)
+    parser.add_argument("-m", "--model", metavar="MODEL", help="the model, instead of the argument")
 
 
 def add_model(parser: Parser, *, texts: bool = False) -> None:
-    """The options of a command that loads one model, and its words: paths, or `texts`."""
-    add_words(parser, texts=texts)
-    parser.add_argument(
-        "-m", "--model", metavar="MODEL", help="the model, in place of the argument"
-    )
+    """Adds the words, and the options of :func:`load`."""
+    add_model_name(parser, texts=texts)
     parser.add_argument(
         "--pre", metavar="NAME", help="use this pre-tokenizer instead of the file's"
     )
@@ -243,60 +111,157 @@ def add_model(parser: Parser, *, texts: bool = False) -> None:
     )
 
 
+# ---- checks ----
+
+
+def no_words(args: argparse.Namespace) -> None:
+    """Refuses the words that are left."""
+    if args.words:
+        raise UsageError(f"unexpected argument: {args.words[0]!r}")
+
+
+def check_id(tok: ggtok.Tokenizer, id: int) -> None:
+    if not 0 <= id < tok.n_tokens:
+        raise UsageError(f"no token {id}: the ids are 0 to {tok.n_tokens - 1}")
+
+
+def check_output(path: str) -> None:
+    """Refuses the output ``-``, which means standard input elsewhere."""
+    if path == "-":
+        raise UsageError("-: can't write to standard output; give a file name")
+
+
+def text_source(args: argparse.Namespace) -> tuple[str | None, bytes]:
+    """The file that contains the text, or None and the text itself."""
+    stdin = getattr(args, "stdin", False)  # takes precedence over -f, and -f over -p
+    file = "-" if stdin else args.file
+    if len(args.words) > 1:
+        raise UsageError(f"one text is expected, not {len(args.words)}: put it in quotes")
+    if args.words and file is not None:
+        option = "--stdin" if stdin else "-f"
+        raise UsageError(f"two texts: {args.words[0]!r} and {option}; give one of them")
+    if args.words and args.prompt is not None:
+        raise UsageError(f"two texts: {args.words[0]!r} and -p; give one of them")
+    if file is not None:
+        return file, b""
+    text = args.words[0] if args.words else args.prompt
+    if text is None:
+        or_stdin = ", -f or --stdin" if hasattr(args, "stdin") else " or -f"
+        raise UsageError(f"no text: give it as an argument, or use -p{or_stdin}")
+    if text == "-":
+        hint("'-' is read as text; to read standard input, use -f -")
+    elif os.path.isfile(text):
+        hint(f"{text!r} is read as text, but there is a file of this name; to read it, use -f")
+    return None, os.fsencode(text)
+
+
+def texts_to_cut(args: argparse.Namespace) -> list[str]:
+    """The files to cut: those named, or standard input."""
+    if args.tokens is None:
+        raise UsageError("no number of tokens: give -n N")
+    if args.tokens < 0:
+        raise UsageError(f"-n must not be negative, but is {args.tokens}")
+    if args.null and args.json:
+        raise UsageError("--null and --json exclude each other")
+    if args.words.count("-") > 1:
+        raise UsageError("standard input can be read only once")
+    return args.words or ["-"]
+
+
+# ---- the model ----
+
+MODEL = "a GGUF file, or a model's name (see 'ggtok --help'); or use -m MODEL"
+# For commands that read other words, too.
+MODEL_FIRST = "a .gguf file, or a name with a scheme; or use -m MODEL, or set GGTOK_MODEL"
+_NO_MODEL = "no model: give a GGUF file or a model's name"
 _SCHEME = re.compile(r"[a-z][a-z0-9.+-]*://|(ollama|lmstudio):")
 
 
 def take_model(args: argparse.Namespace, needed: int = 0) -> None:
-    """Sets the model of a command that reads other words, too: the first word if it can only be
-    a model, else -m, else GGTOK_MODEL.
+    """Sets the model of a command with other words: the first word if it can only be a model,
+    else -m, else GGTOK_MODEL.
 
-    No text and no path becomes a name that is asked of a server: a name is a model beside -m or
-    GGTOK_MODEL only if more words follow than the command needs.
+    Texts and paths must not trigger a lookup on a server. So with -m or GGTOK_MODEL, a name is
+    only a model if there are more than the `needed` words.
     """
     first: str | None = args.words[0] if args.words else None
-    other = _of_environment() if args.model is None else args.model
+    model = _of_environment() if args.model is None else args.model
     if first is not None and (
         _is_gguf(expanded(first))
-        or ((other is None or len(args.words) > needed) and _is_name(first))
+        or ((model is None or len(args.words) > needed) and _is_name(first))
     ):
-        no_second_model(args.model, first)
-        other = expanded(args.words.pop(0))
-    if other is None:
+        _no_second_model(args.model, first)
+        model = expanded(args.words.pop(0))
+    if model is None:
         raise UsageError(
             "no model: give -m MODEL, set GGTOK_MODEL, or begin with a .gguf file or a name "
             f"with a scheme (hf://, https://, ollama:, lmstudio:){_why_not(first)}"
         )
-    args.model = other
+    args.model = model
+
+
+def take_named_model(args: argparse.Namespace, needed: int) -> None:
+    """Sets the model of a command with `needed` other words and no default: -m or the first
+    word."""
+    if args.model is None:
+        if not args.words:
+            raise UsageError(_NO_MODEL)
+        args.model = args.words.pop(0)
+    elif len(args.words) > needed:
+        _no_second_model(args.model, args.words[0])
 
 
 def take_only_model(args: argparse.Namespace) -> None:
-    """Sets the model of a command that reads nothing else: its word, else -m, else GGTOK_MODEL."""
+    """Sets the model of a command without other words: its word, else -m, else GGTOK_MODEL."""
     if args.words:
-        no_second_model(args.model, args.words[0])
+        _no_second_model(args.model, args.words[0])
         args.model = args.words.pop(0)
     no_words(args)
     if args.model is None:
         args.model = _of_environment()
     if args.model is None:
-        raise UsageError("no model: give a GGUF file or a model's name, or set GGTOK_MODEL")
+        raise UsageError(f"{_NO_MODEL}, or set GGTOK_MODEL")
 
 
-def _of_environment() -> str | None:
-    return expanded(os.environ.get("GGTOK_MODEL", "")) or None
+def load(args: argparse.Namespace) -> ggtok.Tokenizer:
+    """Loads the model with the options of :func:`add_model`."""
+    with reporting_waits(args):
+        return ggtok.load(args.model, pre=args.pre, overrides=overrides(args))
 
 
-def no_second_model(model: str | None, second: str) -> None:
-    """Refuses a model that is named after an option gave one."""
-    if model is not None:
-        raise UsageError(f"two models, {model} and {second}: give one of them")
+def reporting_waits(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Reports long waits for servers, unless --quiet is given."""
+    if args.quiet or os.path.exists(args.model):
+        return nullcontext()
+    from ggtok.sources import telling
+
+    return telling(lambda text: messages.say("note", text))
+
+
+def overrides(args: argparse.Namespace) -> dict[str, int | float | bool | str] | None:
+    """The values of --override-kv."""
+    if not args.override_kv:
+        return None
+    from ggtok.loading import override_kv
+
+    return override_kv.parse(args.override_kv)
 
 
 def can_only_be_model(word: str) -> bool:
     return _is_gguf(expanded(word)) or _is_name(word)
 
 
+def _of_environment() -> str | None:
+    return expanded(os.environ.get("GGTOK_MODEL", "")) or None
+
+
+def _no_second_model(model: str | None, second: str) -> None:
+    if model is not None:
+        raise UsageError(f"two models, {model} and {second}: give one of them")
+
+
 def _is_gguf(path: str) -> bool:
-    """Whether it is a GGUF file, by its name, or else (Ollama's have none) by how it begins."""
+    """Whether it is a GGUF file, by its name or (Ollama's have no extension) its first bytes."""
     if not os.path.isfile(path):
         return False
     if path.lower().endswith(".gguf"):
@@ -308,61 +273,25 @@ def _is_gguf(path: str) -> bool:
 
 
 def _is_name(word: str) -> bool:
-    """Whether it is a model's name with a scheme, or a model page's address without one."""
+    """Whether it is a model's name with a scheme, or the address of a model page without one."""
     if _SCHEME.match(word):
         return True
     if "/" not in word or os.path.exists(word):
         return False
-    from ggtok.sources import suggest
+    from ggtok.sources import listing
 
-    return suggest.read_as(word) is not None
+    return listing.read_as(word) is not None
 
 
 def _why_not(word: str | None) -> str:
-    """Why the first word is no model, in parentheses."""
+    """In parentheses, why the first word isn't a model."""
     if word is None:
         return ""
     if os.path.exists(word):
         return f" ({word}: not a GGUF file)"
-    from ggtok.sources import hub, suggest
+    from ggtok.sources import hub, listing
 
-    why = f"{word or repr(word)}: no such file{suggest.did_you_mean(word)}"
+    why = f"{word or repr(word)}: no such file{listing.did_you_mean(word)}"
     if hub.parse(word):
         why += f"; a repository of the Hub is hf://{word}"
     return f" ({why})"
-
-
-def no_words(args: argparse.Namespace) -> None:
-    """Refuses words that nothing reads."""
-    if args.words:
-        raise UsageError(f"unexpected argument: {args.words[0]!r}")
-
-
-def check_id(tok: ggtok.Tokenizer, id: int) -> None:
-    """Refuses what is no id of the vocabulary."""
-    if not 0 <= id < tok.n_tokens:
-        raise UsageError(f"no token {id}: the ids are 0 to {tok.n_tokens - 1}")
-
-
-def load(args: argparse.Namespace) -> ggtok.Tokenizer:
-    """The model that the options of :func:`add_model` describe."""
-    with telling(args):
-        return ggtok.load(args.model, pre=args.pre, overrides=overrides(args))
-
-
-def telling(args: argparse.Namespace) -> AbstractContextManager[None]:
-    """Within it, long waits are reported, unless --quiet was given."""
-    if args.quiet or os.path.exists(args.model):
-        return nullcontext()
-    from ggtok.sources import telling
-
-    return telling(lambda text: messages.say("note", text))
-
-
-def overrides(args: argparse.Namespace) -> dict[str, int | float | bool | str] | None:
-    """What --override-kv says."""
-    if not args.override_kv:
-        return None
-    from ggtok.loading import override_kv
-
-    return override_kv.parse(args.override_kv)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -13,49 +14,38 @@ from ggtok.chat import api, encode
 from ggtok.chat.options import Options
 from ggtok.chat.prompt import Prompt
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import (
-    MODEL_FIRST,
-    Command,
-    Parser,
-    add_json,
-    add_model,
-    expanded,
-    load,
-    take_model,
-)
-from ggtok.cli.messages import warn
-from ggtok.cli.status import UsageError, reason
+from ggtok.cli.arguments import MODEL_FIRST, add_model, load, take_model
+from ggtok.cli.messages import UsageError, reason, warn
+from ggtok.cli.parser import Help, Parser, expanded
 
-# Options that a body doesn't say.
+# Options that a request's body has no field for.
 _NOT_FIELDS = ("like", "template", "clock", "variables")
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--ids", action="store_true", help="print the ids: [1, 2, 3]")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--ids", action="store_true", help="print the ids: [1, 2, 3]")
+    add(
         "--template",
         metavar="NAME",
-        help="one of the model's templates by name, chatml, or else a file that holds a template",
+        help="the name of one of the model's templates, or chatml, or a template file",
     )
-    parser.add_argument("--tools", metavar="FILE", help="a JSON list of tools (-: standard input)")
-    parser.add_argument(
+    add("--tools", metavar="FILE", help="a JSON list of tools (-: standard input)")
+    add(
         "--like",
         choices=("llama.cpp", "transformers"),
         default="llama.cpp",
-        help="whose prompt: llama-server's (default), or transformers' apply_chat_template's",
+        help="render as llama-server (default) or as transformers' apply_chat_template",
     )
-    parser.add_argument(
+    add(
         "--generation-prompt",
         action=argparse.BooleanOptionalAction,
-        help="end with the beginning of the assistant's answer, as llama-server does by default, "
-        "or don't, as transformers",
+        help="whether the prompt ends with the beginning of the assistant's answer (default: as "
+        "llama-server, yes; as transformers, no)",
     )
-    parser.add_argument("-p", "--prompt", metavar="TEXT", help="a message of the user's")
-    parser.add_argument("--system", metavar="TEXT", help="with --prompt: the system message")
-    parser.add_argument(
-        "--no-thinking", action="store_true", help="tell the template that no thinking is wanted"
-    )
-    add_json(parser)
+    add("-p", "--prompt", metavar="TEXT", help="a user message")
+    add("--system", metavar="TEXT", help="with --prompt: the system message")
+    add("--no-thinking", action="store_true", help="set enable_thinking to false")
     add_model(parser)
 
 
@@ -65,41 +55,47 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"unexpected argument: {args.words[1]!r}")
     file = args.words[0] if args.words else "-"
     if args.prompt is not None and args.words:
-        raise UsageError(f"the messages are given twice: in {file} and with --prompt")
+        raise UsageError(f"messages are given both in {file} and with --prompt: give one of them")
     if args.system is not None and args.prompt is None:
         raise UsageError("--system has no effect without --prompt")
     if file == args.tools == "-" and args.prompt is None:
         raise UsageError("messages and tools can't both come from standard input")
     tok = load(args)
-    template = _template(tok, args.template)
-    body = _body(_messages(file) if args.prompt is None else _written(args), args)
-    # One moment for all: templates may show it.
-    now = datetime.now()
+    template, name = _template(tok, args)
+    body = _body(_messages(file) if args.prompt is None else _prompt_messages(args), args)
+    now = datetime.now()  # the same for all renderings, which may contain it
 
     def render(body: dict[str, Any]) -> Prompt:
         if args.like == "transformers":
             return api.render(tok._loaded, body["messages"], _options(body, template, now))
         return api.render_body(tok._loaded, body, template=template, clock=lambda: now)
 
-    prompt = render(body)
+    with _naming(name):
+        prompt = render(body)
     if args.tools is not None and body["tools"] and _ignores_tools(render, body, prompt.text):
         warn("the chat template ignores tools: the prompt is the same without --tools")
     if not (args.json or args.ids):
         writing.write_text(prompt.text.encode())
         return
-    to_encode = api.to_encode(tok._loaded, prompt, args.like)
-    ids = encode.ids(tok._loaded, to_encode, trusted=False, user_defined="parse")
+    ids = _encoded(tok, prompt, args.like)
     if args.json:
         writing.write_json({"text": prompt.text, "count": len(ids), "ids": ids})
     else:
         writing.write(b"%a\n" % ids)
 
 
-def ids_of(tok: ggtok.Tokenizer, file: str, tools: str | None, template: str | None) -> list[int]:
-    """The ids of the prompt that the messages or the request in a file make."""
-    body = _with_tools(reading.json_file(file), tools)
-    prompt = api.render_body(tok._loaded, body, template=_template(tok, template))
-    to_encode = api.to_encode(tok._loaded, prompt, "llama.cpp")
+def ids_of(tok: ggtok.Tokenizer, file: str, args: argparse.Namespace) -> list[int]:
+    """The ids of the prompt for the messages or the request in a file, with --tools and
+    --template."""
+    body = _with_tools(reading.json_file(file), args.tools)
+    template, name = _template(tok, args)
+    with _naming(name):
+        prompt = api.render_body(tok._loaded, body, template=template)
+    return _encoded(tok, prompt, "llama.cpp")
+
+
+def _encoded(tok: ggtok.Tokenizer, prompt: Prompt, like: str) -> list[int]:
+    to_encode = api.to_encode(tok._loaded, prompt, like)
     return encode.ids(tok._loaded, to_encode, trusted=False, user_defined="parse")
 
 
@@ -109,21 +105,21 @@ def _messages(file: str) -> Any:
     except FileNotFoundError as e:
         if os.path.dirname(file):
             raise
-        raise UsageError(f"{reason(e)}; for a message's text, use --prompt TEXT") from None
+        raise UsageError(f"{reason(e)}; to pass a message's text, use --prompt TEXT") from None
 
 
-def _written(args: argparse.Namespace) -> list[dict[str, str]]:
+def _prompt_messages(args: argparse.Namespace) -> list[dict[str, str]]:
     """The messages of --system and --prompt."""
     given = {"system": args.system, "user": args.prompt}
     return [
-        {"role": role, "content": os.fsencode(text).decode("utf-8", "surrogateescape")}
+        {"role": role, "content": writing.utf8(text)}
         for role, text in given.items()
         if text is not None
     ]
 
 
 def _body(given: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """A request's body, of which a list is the messages; options come before what it says."""
+    """The request's body, with the options, which take precedence. A list is its messages."""
     body = _with_tools(given, args.tools)
     if args.generation_prompt is not None:
         body["add_generation_prompt"] = args.generation_prompt
@@ -142,56 +138,8 @@ def _with_tools(given: Any, tools: str | None) -> dict[str, Any]:
     return body
 
 
-def _template(tok: ggtok.Tokenizer, name: str | None) -> str | None:
-    """The name of a template of the model or of llama.cpp's, or the text of one in a file; None:
-    its default."""
-    templates = tok.chat_templates
-    if name is None or name in templates or name == "chatml":
-        return name
-    try:
-        return reading.file(expanded(name)).decode("utf-8", "replace")
-    except FileNotFoundError as e:
-        known = ", ".join(map(repr, sorted(templates))) or "none"
-        raise UsageError(
-            f"{name or repr(name)}: {e.strerror}, and none of the model's templates has this name "
-            f"(its templates: {known})"
-        ) from None
-
-
-def _ignores_tools(
-    render: Callable[[dict[str, Any]], Prompt], body: dict[str, Any], text: str
-) -> bool:
-    """Whether the prompt is the same without tools."""
-    try:
-        without = {name: value for name, value in body.items() if name != "tools"}
-        return text == render(without).text
-    except ggtok.GGTokError:  # without tools the template fails
-        return False
-
-
-COMMAND = Command(
-    usage="[MODEL] [FILE]",
-    details="The prompt is what llama-server makes of the messages with the model's chat "
-    "template. Control tokens inside a message are treated as plain text.",
-    words={
-        "MODEL": MODEL_FIRST,
-        "FILE": "a JSON list of messages, or the whole body of a request as llama-server takes "
-        "it; if omitted or -, standard input is read",
-    },
-    examples=[
-        "ggtok chat model.gguf messages.json",
-        'ggtok chat model.gguf --prompt "Hello" --system "Be brief." --no-thinking',
-        "ggtok chat model.gguf messages.json --tools tools.json --ids",
-        "ggtok chat model.gguf request.json --json",
-        """echo '[{"role": "user", "content": "Hi"}]' | ggtok chat model.gguf --json""",
-    ],
-    add_arguments=add_arguments,
-    run=run,
-)
-
-
 def _options(body: dict[str, Any], template: str | None, now: datetime) -> Options:
-    """The arguments of transformers' method that a body says; others are the template's."""
+    """The fields of a body as options of apply_chat_template; others are for the template."""
     known = Options.__slots__
     fields = {name: body[name] for name in known if name in body and name not in _NOT_FIELDS}
     documents = {"documents": body["documents"]} if "documents" in body else {}
@@ -203,3 +151,61 @@ def _options(body: dict[str, Any], template: str | None, now: datetime) -> Optio
         clock=lambda: now,
         chat_template_kwargs=given,
     )
+
+
+def _template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> tuple[str | None, str]:
+    """The library's argument for --template (a name, the text of a file, or None for the
+    default), and the template's name for messages."""
+    name, templates = args.template, tok.chat_templates
+    if name is None:
+        return None, f"{args.model}: chat template"
+    if name in templates or name == "chatml":
+        return name, f"{args.model}: chat template {name!r}"
+    path = expanded(name)
+    try:
+        return reading.file(path).decode("utf-8", "replace"), path
+    except FileNotFoundError as e:
+        known = ", ".join(map(repr, sorted(templates))) or "none"
+        raise UsageError(
+            f"{name or repr(name)}: {e.strerror}, and the model has no chat template of this name "
+            f"(its templates: {known})"
+        ) from None
+
+
+@contextmanager
+def _naming(template: str) -> Iterator[None]:
+    """Adds the template's name to its errors."""
+    try:
+        yield
+    except ggtok.TemplateError as e:
+        raise UsageError(f"{template}: {reason(e)}") from None
+
+
+def _ignores_tools(
+    render: Callable[[dict[str, Any]], Prompt], body: dict[str, Any], text: str
+) -> bool:
+    """Whether the prompt is the same without tools."""
+    try:
+        without = {name: value for name, value in body.items() if name != "tools"}
+        return text == render(without).text
+    except ggtok.GGTokError:  # the template fails without tools
+        return False
+
+
+HELP = Help(
+    usage="[MODEL] [FILE]",
+    details="The prompt is what llama-server makes of the messages with the model's chat "
+    "template. Control tokens in messages are treated as plain text.",
+    words={
+        "MODEL": MODEL_FIRST,
+        "FILE": "a JSON list of messages, or the body of a request to llama-server; if omitted "
+        "or -, standard input is read",
+    },
+    examples=[
+        "ggtok chat model.gguf messages.json",
+        'ggtok chat model.gguf --prompt "Hello" --system "Be brief." --no-thinking',
+        "ggtok chat model.gguf messages.json --tools tools.json --ids",
+        "ggtok chat model.gguf request.json --json",
+        """echo '[{"role": "user", "content": "Hi"}]' | ggtok chat model.gguf --json""",
+    ],
+)

@@ -1,79 +1,44 @@
-"""The table of commands, and the way from a command line to one of them."""
+"""The table of commands, and their parsers."""
 
 from __future__ import annotations
 
-from argparse import REMAINDER, SUPPRESS
+import argparse
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import ggtok
-from ggtok.cli.arguments import Command, Parser
-from ggtok.cli.messages import warnings_as_lines
-from ggtok.cli.status import OK
-from ggtok.cli.suggestions import did_you_mean
+from ggtok.cli import messages
+from ggtok.cli.parser import Help, Parser, did_you_mean
 
-# Each is a module of this package with a COMMAND. To add one: a module, and its row here.
+# Each command is a module of this package with HELP, add_arguments(parser) and run(args), which
+# returns the exit status or None. To add a command, add its module and a row here.
 SUMMARIES = {
     "tokenize": "turn text into token ids",
     "detokenize": "turn token ids into text",
-    "inspect": "show a file's vocabulary: type, special tokens, flags, metadata",
+    "inspect": "show a vocabulary: type, special tokens, flags, metadata",
     "chat": "turn chat messages into a prompt or its token ids",
-    "encode": "turn files of text into files of token ids",
+    "encode": "turn text files into files of token ids",
     "count": "count the tokens of files and folders",
-    "truncate": "cut texts down to a number of tokens",
-    "chunks": "cut texts into chunks of a number of tokens",
-    "explain": "show how a text's ids come about, step by step",
-    "merges": "show which merges make a token",
-    "convert": "turn another library's vocabulary into one for llama.cpp",
+    "truncate": "cut texts to at most N tokens",
+    "chunks": "cut texts into chunks of at most N tokens",
+    "explain": "show how a text becomes ids, step by step",
+    "merges": "show which merges produce a token",
+    "convert": "convert another library's vocabulary for llama.cpp",
     "export": "write a vocabulary in another library's format",
-    "doctor": "tell what is wrong or surprising in a model's tokenizer",
-    "diff": "compare two models' vocabularies",
+    "doctor": "report what is wrong or surprising in a model's tokenizer",
+    "diff": "compare two vocabularies",
     "extract": "write a model's vocabulary without its weights",
-    "parity": "compare ids with the llama.cpp that is installed",
+    "parity": "compare ids with the installed llama.cpp",
     "train": "train a vocabulary on text files",
     "list": "list the models on this machine",
-    "cache": "list or remove the vocabularies fetched from elsewhere",
-    "completion": "print a script that completes commands in a shell",
-    "help": "show the help of a command, or the list of commands",
+    "cache": "list or remove cached vocabularies",
+    "completion": "print a shell's completion script",
+    "help": "show the help of a command, or list the commands",
 }
-
-
-def run(argv: Sequence[str]) -> int:
-    """Runs a command line; gives its exit status."""
-    if not argv or argv[0] not in SUMMARIES:
-        argv = _top(argv)
-    command = find(argv[0])
-    # Options may stand between the words.
-    parsing = parser(argv[0], command)
-    args, unknown = parsing.parse_known_intermixed_args(argv[1:])
-    parsing.refuse(unknown)
-    with warnings_as_lines(args.quiet):
-        return command.run(args) or OK
-
-
-def find(name: str) -> Command:
-    """The command of that name, whose module is imported only now."""
-    command: Command = import_module(f"ggtok.cli.{name}").COMMAND
-    return command
-
-
-def parser(name: str, command: Command) -> Parser:
-    """The parser of a command's arguments."""
-    summary = SUMMARIES[name]
-    made = Parser(
-        prog=f"ggtok {name}",
-        usage=command.usage,
-        description=f"{summary[0].upper()}{summary[1:]}. {command.details}",
-        words=command.words,
-        epilog="examples:\n"
-        + "".join(f"  {line}\n" for line in command.examples)
-        + "\nexit status:\n  0  success\n"
-        + (f"  1  {command.finding}\n" if command.finding else "")
-        + "  2  an error, reported in one line on standard error",
-    )
-    command.add_arguments(made)
-    return made
-
+_WITHOUT_JSON = ("completion", "help")
+# Names of other programs' commands.
+_ALIASES = {"decode": "detokenize", "version": "--version"}
 
 _EPILOG = """\
 'ggtok COMMAND --help' explains a command.
@@ -86,16 +51,49 @@ A MODEL is one of
   ollama:name[:tag]                    a model in Ollama's store
   lmstudio:publisher/model[:quant]     a model that LM Studio has downloaded
 
-exit status: 0 success; 1 the command found a fault in what it was given;
+exit status: 0 success; 1 the command found a fault in its input;
 2 an error, reported in one line on standard error"""
 
 
-# Names that other programs have for commands.
-_ALIASES = {"decode": "detokenize", "version": "--version"}
+def run(argv: Sequence[str]) -> int:
+    """Runs a command line and returns its exit status."""
+    if not argv or argv[0] not in SUMMARIES:
+        argv = _after_options(argv)
+    name, *rest = argv
+    args = parser(name).parse(rest)
+    with messages.warnings_as_lines(args.quiet):
+        status: int | None = _module(name).run(args)
+    return status or messages.OK
+
+
+def _module(name: str) -> Any:
+    """A command's module, imported on first use."""
+    return import_module(f"ggtok.cli.{name}")
+
+
+def parser(name: str) -> Parser:
+    """The parser of a command's arguments."""
+    summary, module = SUMMARIES[name], _module(name)
+    help: Help = module.HELP
+    made = Parser(
+        prog=f"ggtok {name}",
+        usage=help.usage,
+        description=f"{summary[0].upper()}{summary[1:]}. {help.details}",
+        words=help.words,
+        epilog="examples:\n"
+        + "".join(f"  {line}\n" for line in help.examples)
+        + "\nexit status:\n  0  success\n"
+        + (f"  1  {help.finding}\n" if help.finding else "")
+        + "  2  an error, reported in one line on standard error",
+    )
+    if name not in _WITHOUT_JSON:
+        made.add_argument("--json", action="store_true", help="print JSON")
+    module.add_arguments(made)
+    return made
 
 
 def top() -> Parser:
-    """The parser of what precedes a command."""
+    """The parser of the options before a command."""
     made = Parser(
         prog="ggtok",
         usage="COMMAND ...",
@@ -106,27 +104,21 @@ def top() -> Parser:
         + "\n"
         + _EPILOG,
     )
-    made.add_argument(
-        "-V",
-        "--version",
-        action="version",
-        version=f"ggtok {ggtok.__version__}",
-        help="show the version",
-    )
-    made.add_argument("words", nargs=REMAINDER, help=SUPPRESS)
+    version = f"ggtok {ggtok.__version__}"
+    made.add_argument("-V", "--version", action="version", version=version, help="show the version")
     return made
 
 
-def _top(argv: Sequence[str]) -> list[str]:
-    """The command and its arguments, from a command line that doesn't begin with a command."""
+def _after_options(argv: Sequence[str]) -> list[str]:
+    """The command and its arguments, for a command line that begins with options."""
     parsing = top()
-    args, unknown = parsing.parse_known_args(argv)
-    parsing.refuse(unknown)
-    if not args.words:
+    n = next((i for i, word in enumerate(argv) if not word.startswith("-")), len(argv))
+    args: argparse.Namespace = parsing.parse(argv[:n])
+    if n == len(argv):
         parsing.error(f"a command is required: {', '.join(SUMMARIES)}")
-    name = args.words[0]
+    name = argv[n]
     if name not in SUMMARIES:
-        meant = did_you_mean(_ALIASES.get(name, name), [*SUMMARIES, *_ALIASES.values()])
-        listed = meant or f"; the commands are {', '.join(SUMMARIES)}"
-        parsing.error(f"unknown command {name!r}{listed}")
-    return [name, *(["--quiet"] if args.quiet else []), *args.words[1:]]
+        similar = did_you_mean(_ALIASES.get(name, name), [*SUMMARIES, *_ALIASES.values()])
+        listed = f"; the commands are {', '.join(SUMMARIES)}"
+        parsing.error(f"unknown command {name!r}{similar or listed}")
+    return [name, *(["--quiet"] if args.quiet else []), *argv[n + 1 :]]

@@ -1,11 +1,11 @@
-"""``ggtok completion``: scripts that complete the command line in a shell."""
+"""``ggtok completion``: shell completion scripts."""
 
 from __future__ import annotations
 
 import argparse
 
 from ggtok.cli import commands, writing
-from ggtok.cli.arguments import PATHS, Command, Parser
+from ggtok.cli.parser import PATHS, Help, Parser
 from ggtok.errors import MissingExtraError
 from ggtok.native import pre_names
 
@@ -27,28 +27,27 @@ def run(args: argparse.Namespace) -> None:
         raise MissingExtraError(
             "completion needs a package: pip install 'ggtok[completion]'"
         ) from None
-    script: str = shtab.complete(_all(shtab, args.shell), args.shell)
+    script: str = shtab.complete(_all_commands(shtab, args.shell), args.shell)
     writing.write(script.encode() + b"\n")
 
 
-def _all(shtab: Any, shell: str) -> argparse.ArgumentParser:
-    """A parser of all commands, whose arguments say how they are completed."""
+def _all_commands(shtab: Any, shell: str) -> argparse.ArgumentParser:
+    """A parser of all commands, with shtab's completion of each argument."""
     top = argparse.ArgumentParser("ggtok", allow_abbrev=False)
     top.add_argument("-V", "--version", action="version", help="show the version")
-    top.add_argument("-q", "--quiet", action="store_true", help="print no warnings and no hints")
+    top.add_argument("-q", "--quiet", action="store_true", help="print no warnings or hints")
     each = top.add_subparsers()
     for name, summary in commands.SUMMARIES.items():
-        parser = commands.parser(name, commands.find(name))
+        parser = commands.parser(name)
         for action in parser._actions:
-            _describe(action, shtab)
-            if shell == "fish" and action.help:  # where shtab leaves escapes to be replaced
+            _set_completion(action, shtab)
+            if shell == "fish" and action.help:  # for which shtab doesn't escape backslashes
                 action.help = action.help.replace("\\", "\\\\")
         each.add_parser(name, help=summary, description=summary, parents=[parser], add_help=False)
     return top
 
 
-def _describe(action: Any, shtab: Any) -> None:
-    """Sets how an argument is completed."""
+def _set_completion(action: Any, shtab: Any) -> None:
     if action.dest == "words":
         action.help = "a model, files, or other arguments"
         action.complete = shtab.FILE
@@ -60,16 +59,14 @@ def _describe(action: Any, shtab: Any) -> None:
         action.help = " or ".join(action.choices)
 
 
-COMMAND = Command(
+HELP = Help(
     usage="bash|zsh|fish",
-    details="The script completes commands, options, their values and names of files. It needs "
-    "the package shtab: pip install 'ggtok[completion]'.",
+    details="The script completes commands, options, their values and file names. It needs the "
+    "package shtab: pip install 'ggtok[completion]'.",
     words={"bash|zsh|fish": "the shell"},
     examples=[
         "ggtok completion bash > ~/.local/share/bash-completion/completions/ggtok",
         "ggtok completion zsh > ~/.zfunc/_ggtok    # a folder of $fpath, before compinit",
         "ggtok completion fish > ~/.config/fish/completions/ggtok.fish",
     ],
-    add_arguments=add_arguments,
-    run=run,
 )

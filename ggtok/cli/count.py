@@ -1,77 +1,60 @@
-"""``ggtok count``: the tokens of files, folders and chats."""
+"""``ggtok count``: the number of tokens of files, folders and chats."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
-import sys
-import time
+from collections import Counter as Sums
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ggtok
-from ggtok.base.escape import number
-from ggtok.cli import count_report, messages, reading, status
-from ggtok.cli.arguments import (
-    MODEL_FIRST,
-    Command,
-    Parser,
-    add_json,
-    add_model,
-    add_patterns,
-    load,
-    take_model,
-    token_count,
-)
-from ggtok.cli.messages import warn
-from ggtok.cli.status import UsageError
+from ggtok.base.escape import number, shown
+from ggtok.cli import messages, progress, reading, writing
+from ggtok.cli.arguments import MODEL_FIRST, add_model, add_patterns, load, take_model
+from ggtok.cli.messages import UsageError, warn
+from ggtok.cli.parser import Help, Parser, token_count
 from ggtok.corpora.fields import Fields
+from ggtok.corpora.sources import compression_of
+
+if TYPE_CHECKING:
+    from ggtok.cli.counting import Counted, Counter
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 def add_arguments(parser: Parser) -> None:
-    add_json(parser)
     add_model(parser)
     add = parser.add_argument
     add_patterns(parser)
-    add("--no-ignore", action="store_true", help="of folders, what .gitignore names, too")
-    add("--binary", action="store_true", help="count files with NUL bytes, too")
-    add("--files0-from", metavar="F", help="the paths are in this file, a NUL after each")
+    add("--no-ignore", action="store_true", help="of folders, also files that .gitignore excludes")
+    add("--binary", action="store_true", help="also count files with NUL bytes")
+    add("--files0-from", metavar="F", help="read the paths from this file, each ended by NUL")
     add("--field", metavar="NAME", action="append", help="count this field of JSON lines")
-    add("--kind", choices=["text", "jsonl"], help="what files are (default: text without --field)")
+    help = "the format of files (default: text, or jsonl with --field)"
+    add("--kind", choices=["text", "jsonl"], help=help)
     add("--chat", metavar="FILE", help="count the messages or the request in a JSON file")
     add("--tools", metavar="FILE", help="with --chat: a JSON list of tools")
-    add("--template", metavar="NAME", help="with --chat: a template of the model's, or a file")
-    add("--special", action="store_true", help="add BOS and what else the vocabulary adds")
+    help = "with --chat: the name of one of the model's templates, or a file"
+    add("--template", metavar="NAME", help=help)
+    add("--special", action="store_true", help="also count BOS and other added tokens")
     add("--parse-special", action="store_true", help="parse the texts of special tokens")
-    add("--total", action="store_true", help="print the total alone")
+    add("--total", action="store_true", help="print only the total")
     add("--by", choices=["ext", "dir"], help="print sums by extension or folder")
     add("--tree", action="store_true", help="print folders with their sums")
     add("--csv", action="store_true", help="print CSV")
     add("--sort", action="store_true", help="print the lines with most tokens first")
     add("--top", type=token_count, metavar="N", help="print the N lines with most tokens")
-    add("--min", type=token_count, default=0, metavar="N", help="print no line of fewer tokens")
-    add(
-        "--budget",
-        type=token_count,
-        metavar="N",
-        help="exit with status 1 if the total is above N, which may be written as 8k (8000)",
-    )
+    help = "omit lines with fewer tokens"
+    add("--min", type=token_count, default=0, metavar="N", help=help)
+    help = "exit with status 1 if the total is above N, such as 8k (8000)"
+    add("--budget", type=token_count, metavar="N", help=help)
 
 
 def run(args: argparse.Namespace) -> int:
-    if (args.json, args.csv, args.total, args.tree or args.by is not None).count(True) > 1:
-        raise UsageError("--json, --csv, --total, and --tree or --by exclude each other")
-    if args.tree and args.by:
-        raise UsageError("--tree and --by exclude each other")
-    if args.tree and (args.sort or args.top is not None):
-        raise UsageError("--tree excludes --sort and --top: its lines are in the order of folders")
-    if args.tools is not None and args.chat is None:
-        raise UsageError("--tools has no effect without --chat")
-    if args.template is not None and args.chat is None:
-        raise UsageError("--template has no effect without --chat")
-    if args.kind == "text" and args.field is not None:
-        raise UsageError("--field has no effect with --kind text")
-    if args.top is not None and args.top < 1:
-        raise UsageError(f"--top must be at least 1, but is {args.top}")
+    _check(args)
     take_model(args)
     paths = [*args.words, *_listed(args.files0_from)]
     if not paths and args.chat is None and args.files0_from is None:
@@ -79,44 +62,63 @@ def run(args: argparse.Namespace) -> int:
     if paths.count("-") + (args.chat == "-") + (args.tools == "-") > 1:
         raise UsageError("standard input can be read only once")
     files = _files(args, paths)
-    report = count_report.Report()
+    report = Report()
     tok = load(args)
     if args.chat is not None:
-        report.add(args.chat, _chat(tok, args), 0)
+        from ggtok.cli.chat import ids_of
+
+        report.add(args.chat, len(ids_of(tok, args.chat, args)), 0)
     _count(tok, args, files, report)
-    count_report.write(report, args)
-    return _status(args, report)
+    _write(report, args)
+    over = args.budget is not None and report.total > args.budget
+    if over:
+        more = report.total - args.budget
+        warn(f"{number(report.total, 'token')}: {more} more than {args.budget}")
+    if report.errors:
+        return messages.ERROR
+    return messages.FINDING if over else messages.OK
+
+
+def _check(args: argparse.Namespace) -> None:
+    if (args.json, args.csv, args.total, args.tree or args.by is not None).count(True) > 1:
+        raise UsageError("--json, --csv, --total, and --tree or --by exclude each other")
+    if args.tree and args.by:
+        raise UsageError("--tree and --by exclude each other")
+    if args.tree and (args.sort or args.top is not None):
+        raise UsageError("--tree excludes --sort and --top: its lines are in the order of folders")
+    for name in "tools", "template":
+        if getattr(args, name) is not None and args.chat is None:
+            raise UsageError(f"--{name} has no effect without --chat")
+    if args.kind == "text" and args.field is not None:
+        raise UsageError("--field has no effect with --kind text")
+    if args.top is not None and args.top < 1:
+        raise UsageError(f"--top must be at least 1, but is {args.top}")
 
 
 def _listed(file: str | None) -> list[str]:
+    """The paths of --files0-from."""
     if file is None:
         return []
     names = reading.file(file).split(b"\0")
     if not names[-1]:
         names.pop()
     if b"" in names:
-        raise UsageError(f"{file}: an empty name")
+        raise UsageError(f"{file}: contains an empty name")
     return [os.fsdecode(name) for name in names]
 
 
 def _files(args: argparse.Namespace, paths: list[str]) -> list[str]:
-    from ggtok.cli.folders import Choice
+    from ggtok.cli.counting import Choice
 
     choice = Choice(args.include, args.exclude, ignore=not args.no_ignore)
     files = list(choice.files(paths))
     if paths and not files:
-        warn("no files are in the folders, or all are ignored or excluded")
+        warn("the folders contain no files, or all are ignored or excluded")
     return files
 
 
-def _chat(tok: ggtok.Tokenizer, args: argparse.Namespace) -> int:
-    from ggtok.cli.chat import ids_of
-
-    return len(ids_of(tok, args.chat, args.tools, args.template))
-
-
 def _count(
-    tok: ggtok.Tokenizer, args: argparse.Namespace, files: list[str], report: count_report.Report
+    tok: ggtok.Tokenizer, args: argparse.Namespace, files: list[str], report: Report
 ) -> None:
     from ggtok.cli.counting import Counter
 
@@ -127,73 +129,193 @@ def _count(
         binary=args.binary,
         fields=None if args.field is None and args.kind != "jsonl" else Fields.checked(args.field),
     )
-    for counted in _told(counter.count(files), counter, files, args.quiet):
+    skipped: dict[str, list[str]] = {"binary": [], "table": []}
+    for counted in _with_progress(counter, files, args.quiet):
         if counted.error is not None:
             messages.say("error", counted.error)
             report.errors += 1
         elif counted.skipped is not None:
             report.binary.append(counted.path)
+            skipped[counted.skipped].append(counted.path)
         else:
             report.add(counted.path, counted.tokens, counted.bytes)
-    if report.binary:
-        n = len(report.binary)
-        some = ", ".join(report.binary[:3]) + (", ..." if n > 3 else "")
-        warn(f"{n} binary {'file' if n == 1 else 'files'} not counted: {some} (--binary does)")
+    _warn_of_skipped("binary", skipped["binary"], "--binary counts them")
+    _warn_of_skipped("Parquet or Arrow", skipped["table"], "'ggtok encode' reads them")
 
 
-def _told(
-    counts: Iterator[count_report.Counted | None],
-    counter: count_report.Counter,
-    files: list[str],
-    quiet: bool,
-) -> Iterator[count_report.Counted]:
-    """The files' counts; from the second second on, a terminal shows how far they are."""
-    from ggtok.cli import progress
+def _warn_of_skipped(what: str, paths: list[str], advice: str) -> None:
+    if paths:
+        some = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
+        warn(f"{number(len(paths), f'{what} file')} not counted: {some} ({advice})")
 
-    if not progress.shown(quiet):
-        yield from (counted for counted in counts if counted is not None)
-        return
-    begun = time.perf_counter()
-    total = 0
-    line = None
+
+def _with_progress(counter: Counter, files: list[str], quiet: bool) -> Iterator[Counted]:
+    """The counts of the files, with a progress line."""
+    total: int | None = None
 
     def describe(seconds: float) -> str:
+        nonlocal total
+        total = _size_of(files) if total is None else total
         more = f", {number(counter.tokens, 'token')}"
         return progress.of_bytes(counter.bytes, total, seconds, more)
 
-    try:
-        for counted in counts:
-            seconds = time.perf_counter() - begun
-            if seconds > 1:
-                if line is None:
-                    total = count_report.size_of(files)
-                    line = progress.Line(sys.stderr, describe)
-                line(seconds)
+    with progress.line(quiet, describe) as show:
+        for seconds, counted in progress.timed(counter.count(files)):
+            if show is not None and seconds > progress.SILENT:
+                show(seconds)
             if counted is not None:
                 yield counted
-    finally:
-        if line is not None:
-            line.clear()
 
 
-def _status(args: argparse.Namespace, report: count_report.Report) -> int:
-    over = args.budget is not None and report.total > args.budget
-    if over:
-        more = report.total - args.budget
-        warn(f"{number(report.total, 'token')}: {more} more than {args.budget}")
-    if report.errors:
-        return status.ERROR
-    return status.FINDING if over else status.OK
+def _size_of(files: list[str]) -> int:
+    """The total size as far as it is known; 0 if a file is compressed."""
+    total = 0
+    for path in files:
+        if compression_of(path):
+            return 0
+        try:
+            total += os.stat(path).st_size
+        except OSError:
+            continue
+    return total
 
 
-COMMAND = Command(
+# ---- output ----
+
+
+class Report:
+    """The result.
+
+    Attributes:
+        files: path, tokens and bytes of each.
+        binary: the paths of skipped files.
+        errors: the number of files that couldn't be read.
+        total: the number of tokens of all files.
+    """
+
+    def __init__(self) -> None:
+        self.files: list[tuple[str, int, int]] = []
+        self.binary: list[str] = []
+        self.errors = 0
+        self.total = 0
+
+    def add(self, path: str, tokens: int, size: int) -> None:
+        self.files.append((writing.utf8(path), tokens, size))
+        self.total += tokens
+
+
+def _write(report: Report, args: argparse.Namespace) -> None:
+    files = _selected(report.files, args, tokens=1)
+    if args.total:
+        writing.write(b"%d\n" % report.total)
+    elif args.json:
+        _write_json(report, files, args)
+    elif args.csv:
+        _write_csv(files)
+    elif args.tree:
+        _write_lines(_tree(report, args.min), report)
+    elif args.by is not None:
+        rows = [(n, name) for name, n in _sums(report, args.by)]
+        _write_lines(_selected(rows, args, tokens=0), report)
+    else:
+        _write_lines([(n, shown(p)) for p, n, _ in files], report)
+
+
+def _selected(rows: list[Row], args: argparse.Namespace, tokens: int) -> list[Row]:
+    """The rows that --min, --sort and --top select; `tokens` is the column of tokens."""
+    rows = [row for row in rows if row[tokens] >= args.min]
+    if args.sort or args.top is not None:
+        rows.sort(key=lambda row: -row[tokens])
+    return rows[: args.top]
+
+
+def _write_lines(rows: list[tuple[int, str]], report: Report) -> None:
+    if len(report.files) != 1:
+        rows.append((report.total, "total"))
+    width = max((len(str(n)) for n, _ in rows), default=0)
+    for n, name in rows:
+        writing.write_line(f"{n:>{width}}  {name}")
+
+
+def _sums(report: Report, by: str) -> list[tuple[str, int]]:
+    """Tokens by extension or folder, most first."""
+    sums: Sums[str] = Sums()
+    for path, n, _ in report.files:
+        if by == "ext":
+            name = os.path.splitext(os.path.basename(path))[1] or "(none)"
+        else:
+            name = os.path.dirname(path) or "."
+        sums[shown(name)] += n
+    return sums.most_common()
+
+
+def _write_json(
+    report: Report, files: list[tuple[str, int, int]], args: argparse.Namespace
+) -> None:
+    value = {
+        "total": report.total,
+        "files": [{"path": path, "tokens": n, "bytes": size} for path, n, size in files],
+        "binary": report.binary,
+    }
+    if args.budget is not None:
+        value["over_budget"] = report.total > args.budget
+    writing.write_json(value, indent=2)
+
+
+def _write_csv(files: list[tuple[str, int, int]]) -> None:
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("path", "tokens", "bytes"))
+    rows.writerows(files)
+    writing.write(text.getvalue().encode("utf-8", "surrogateescape"))
+
+
+class _Folder:
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.folders: dict[str, _Folder] = {}
+        self.files: list[tuple[str, int]] = []
+
+
+def _tree(report: Report, least: int) -> list[tuple[int, str]]:
+    """Lines of folders and files, indented by depth."""
+    top = _Folder()
+    for path, n, _ in report.files:
+        *folders, name = path.split("/")
+        at = top
+        for folder in folders:
+            at = at.folders.setdefault(folder, _Folder())
+            at.tokens += n
+        at.files.append((name, n))
+    rows: list[tuple[int, str]] = []
+    waiting: list[tuple[int, str, _Folder | int]] = [(-1, "", top)]  # a stack: paths may be deep
+    while waiting:
+        depth, name, node = waiting.pop()
+        if isinstance(node, int):
+            n = node
+        else:
+            while len(node.folders) == 1 and not node.files and node is not top:
+                ((inner, node),) = node.folders.items()
+                name = f"{name}/{inner}"
+            n = node.tokens
+            inside: list[tuple[int, str, _Folder | int]] = [
+                *((depth + 1, inner, folder) for inner, folder in node.folders.items()),
+                *((depth + 1, inner, tokens) for inner, tokens in node.files),
+            ]
+            waiting += reversed(inside)
+            name += "/"
+        if depth >= 0 and n >= least:
+            rows.append((n, "  " * depth + shown(name)))
+    return rows
+
+
+HELP = Help(
     usage="[MODEL] [PATH]...",
-    details="Texts are counted as they stand: nothing is added, and no special tokens are parsed. "
-    "Of folders all files are counted that .gitignore doesn't name. .gz, .bz2, .xz and .zst files "
-    "are decompressed.",
+    details="Counts texts as plain text, without added tokens. Of folders, counts all files that "
+    ".gitignore doesn't exclude. .gz, .bz2, .xz and .zst files are decompressed.",
     words={
         "MODEL": MODEL_FIRST,
-        "PATH": "a file, a folder, or - for standard input, which is read if there is none",
+        "PATH": "a file, a folder, a glob, or - for standard input (the default)",
     },
     examples=[
         "ggtok count model.gguf src/ --by ext",
@@ -204,7 +326,5 @@ COMMAND = Command(
         "git ls-files -z | ggtok count model.gguf --files0-from - --total",
         "ggtok count model.gguf --chat request.json",
     ],
-    add_arguments=add_arguments,
-    run=run,
     finding="the total is above --budget",
 )

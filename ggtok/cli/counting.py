@@ -1,45 +1,182 @@
-"""The tokens of many files of any size, counted on a thread for each core.
+"""The files that ``ggtok count`` counts, and their tokens.
 
-Small files are a task each. The others, and what has no size, are cut where
-``ggtok_safe_cut`` proves that nothing reaches across (docs/design/blocks.md), and each part is
-a task. Few tasks wait at a time, so that memory grows only with the longest stretch that can't
-be cut.
+Files are counted on one thread for each core. Small files are one task each. Larger ones, and
+those of unknown size, are cut where ``ggtok_safe_cut`` proves that the ids don't depend on the
+cut (docs/design/blocks.md), and each part is a task. Only few tasks wait at a time, so memory
+grows only with the longest stretch without a cut.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from pathlib import Path
 
 import ggtok
-from ggtok.base.reading import SNIFFED
-from ggtok.cli import reading
-from ggtok.cli.status import reason
+from ggtok.base.escape import number
+from ggtok.base.files import SNIFFED, check_regular
+from ggtok.cli import messages, reading
+from ggtok.corpora import patterns
 from ggtok.corpora.fields import Fields
 from ggtok.errors import DocumentError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL
-from ggtok.native.blocks import Blocks
+from ggtok.native.contexts import Blocks
 from ggtok.text.batches import n_threads
+
+# ---- the files ----
+
+_GIT = ".git"  # git's own folder
+_RULES = (".gitignore", ".ignore", os.path.join(".git", "info", "exclude"))
+
+
+class Choice:
+    """Selects the files of folders.
+
+    Args:
+        include, exclude: as for :class:`ggtok.corpora.patterns.Choice`.
+        ignore: whether .gitignore and .ignore apply.
+    """
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str], ignore: bool) -> None:
+        self._choice, self._ignore = patterns.Choice(include, exclude), ignore
+
+    def files(self, paths: Sequence[str]) -> Iterator[str]:
+        """The files that the paths name, each once: files, matches of globs, and the regular files
+        of folders, sorted. Links in folders aren't followed.
+
+        Raises:
+            OSError: a folder can't be read.
+        """
+        seen: set[str] = set()
+        real = cache(os.path.realpath)
+        paths = [each for path in paths for each in _matches(path)]
+        for path in paths:
+            is_folder = path != "-" and os.path.isdir(path)
+            for each in sorted(self._folder(path)) if is_folder else [path]:
+                if len(paths) > 1:
+                    folder, name = os.path.split(each)
+                    at = os.path.join(real(folder), name) if is_folder else os.path.realpath(each)
+                    if each != "-" and at in seen:
+                        continue
+                    seen.add(at)
+                yield each
+
+    def _folder(self, folder: str) -> Iterator[str]:
+        walked = _not_ignored(folder) if self._ignore else _all(folder)
+        for path in walked:
+            relative = os.path.relpath(path, folder).replace(os.sep, "/")
+            if self._choice.has_below(relative) and _is_regular(path):
+                yield path
+
+
+def _matches(path: str) -> list[str]:
+    """The matches of a glob; any other path itself."""
+    if os.path.lexists(path) or not glob.has_magic(path):
+        return [path]
+    return sorted(glob.glob(path, recursive=True)) or [path]
+
+
+def _all(folder: str) -> Iterator[str]:
+    def fail(error: OSError) -> None:
+        raise error
+
+    for here, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = [name for name in folders if name != _GIT]
+        for name in names:
+            yield os.path.join(here, name)
+
+
+def _check_rules(folder: str) -> None:
+    """Refuses rule files that aren't regular files: rignore would wait for a FIFO, and read an
+    endless device."""
+    here = os.path.abspath(folder)
+    places = [here]
+    while (above := os.path.dirname(here)) != here:
+        places.append(above)
+        here = above
+    for place in chain(places, (here for here, _, _ in os.walk(folder))):
+        for name in _RULES:
+            path = os.path.join(place, name)
+            try:
+                status = os.stat(path)
+            except OSError:  # it doesn't exist
+                continue
+            if not stat.S_ISDIR(status.st_mode):
+                check_regular(status, path)
+
+
+def _not_ignored(folder: str) -> Iterator[str]:
+    import rignore
+
+    os.scandir(folder).close()  # raises an error that rignore would hide
+    _check_rules(folder)
+    has_others = False
+    walker = rignore.walk(
+        Path(folder),
+        ignore_hidden=False,
+        require_git=False,
+        follow_links=False,
+        overrides=[f"!{_GIT}"],
+    )
+    while True:
+        try:
+            path = next(walker)
+        except StopIteration:
+            break
+        except ValueError:  # rignore skips a path that isn't UTF-8
+            has_others = True
+            continue
+        name = str(path)
+        if not os.path.isdir(name) or os.path.islink(name):
+            yield name
+    if has_others:
+        # They can't be matched with rules.
+        found = [path for path in _all(folder) if not _is_utf8(path) and _is_regular(path)]
+        if found:
+            messages.warn(
+                f"{number(len(found), 'file')} with a path that isn't UTF-8: counted, whatever "
+                ".gitignore says"
+            )
+        yield from found
+
+
+def _is_regular(path: str) -> bool:
+    return stat.S_ISREG(os.lstat(path).st_mode)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# ---- their tokens ----
 
 # A part of a text, or documents.
 Text = bytearray | Sequence[bytes]
 
-PART = 1 << 20  # bytes, about, of a part
-_SMALL = 4 << 20  # bytes of a file that one task reads
-# Bytes of a part that the main thread counts, which Ctrl-C stops at once.
+PART = 1 << 20  # approximate bytes of a part
+_SMALL = 4 << 20  # bytes of a file that is one task
+# Larger parts are counted on the main thread, where Ctrl-C stops the work at once.
 _LONG = 16 << 20
 _WAITING = 4  # tasks for each thread
+_TABLES = b"PAR1", b"ARROW1"  # the first bytes of Parquet and Arrow files
 
 
 @dataclass
 class Counted:
-    """A file's tokens, or why there are none."""
+    """A file's tokens, or why it isn't counted: ``skipped`` is "binary" or "table"."""
 
     path: str
     tokens: int = 0
@@ -48,23 +185,23 @@ class Counted:
     error: str | None = None
 
 
-class _Binary(Exception):
-    pass
+class _Skipped(Exception):
+    """A file isn't text; the argument is ``Counted.skipped``."""
 
 
 class Counter:
-    """Counts files by a tokenizer, as ``tok.count`` would the whole of each.
+    """Counts files like ``tok.count`` of the whole text.
 
     Args:
         tok: the tokenizer.
-        add_special, parse_special: as of ``tok.count``.
-        binary: whether files with a NUL near their beginning are counted, too.
-        fields: the files' lines are JSON objects, and these fields the texts; None: files are
-            texts.
+        add_special, parse_special: as for ``tok.count``.
+        binary: whether to count files with a NUL near the beginning, too.
+        fields: if given, lines are JSON objects, and these fields are the texts. None: each file
+            is a text.
 
     Attributes:
-        bytes: how many bytes have been counted so far.
-        tokens: how many tokens they are.
+        bytes: the number of bytes counted so far.
+        tokens: the number of their tokens.
     """
 
     def __init__(
@@ -86,9 +223,9 @@ class Counter:
         self.tokens = 0
 
     def count(self, paths: Iterable[str]) -> Iterator[Counted | None]:
-        """Each file's count, in order; None now and then, when some have been counted.
+        """The count of each file, in order, with a None from time to time as progress is made.
 
-        ``-`` is standard input, which is never taken for binary.
+        ``-`` is standard input, which is never treated as binary.
         """
         n = n_threads(self._tok._native, 0)
         order: deque[Counted] = deque()
@@ -96,7 +233,7 @@ class Counter:
             try:
                 for path in paths:
                     counted = Counted(path)
-                    for _ in self._begin(pool, counted):
+                    for _ in self._submit(pool, counted):
                         while len(self._tasks) > _WAITING * n:
                             self._finish()
                         yield None
@@ -111,35 +248,26 @@ class Counter:
                 raise
         yield from order
 
-    def _begin(self, pool: ThreadPoolExecutor, counted: Counted) -> Iterator[None]:
-        """Makes a file's tasks, one after the other."""
-        try:
+    def _submit(self, pool: ThreadPoolExecutor, counted: Counted) -> Iterator[None]:
+        """Submits a file's tasks, one at a time."""
+        with _recording_faults(counted):
             size = _size(counted.path)
             if size is not None and size <= _SMALL:
                 self._tasks.append((counted, pool.submit(self._file, counted.path)))
                 yield
                 return
-            with self._blocks_of(counted.path, size is not None) as blocks:
-                for text, flags in self._texts(counted.path, blocks):
-                    if len(text) > _LONG:
-                        self._add(counted, self._part(text, flags))
-                    else:
-                        self._tasks.append((counted, pool.submit(self._part, text, flags)))
-                    yield
-        except _Binary:
-            counted.skipped = "binary"
-        except (OSError, DocumentError) as e:
-            counted.error = reason(e)
+            for text, flags in self._texts(counted.path, size is not None):
+                if len(text) > _LONG:
+                    self._add(counted, self._part(text, flags))
+                else:
+                    self._tasks.append((counted, pool.submit(self._part, text, flags)))
+                yield
 
     def _finish(self) -> None:
         """Waits for the first task."""
         counted, task = self._tasks.popleft()
-        try:
+        with _recording_faults(counted):
             self._add(counted, task.result())
-        except _Binary:
-            counted.skipped = "binary"
-        except (OSError, DocumentError) as e:
-            counted.error = reason(e)
 
     def _add(self, counted: Counted, done: tuple[int, int]) -> None:
         tokens, n = done
@@ -151,16 +279,12 @@ class Counter:
     # ---- tasks ----
 
     def _file(self, path: str) -> tuple[int, int]:
-        """Tokens and bytes of a file."""
+        """The number of tokens and bytes of a file."""
         tokens = size = 0
-        with self._blocks_of(path, True) as blocks:
-            for text, flags in self._texts(path, blocks):
-                more, n = self._part(text, flags)
-                tokens, size = tokens + more, size + n
+        for text, flags in self._texts(path, True):
+            more, n = self._part(text, flags)
+            tokens, size = tokens + more, size + n
         return tokens, size
-
-    def _blocks_of(self, path: str, regular: bool) -> AbstractContextManager[Iterator[bytes]]:
-        return reading.blocks(path, regular=regular, decompress=True)
 
     def _part(self, text: Text, flags: int) -> tuple[int, int]:
         if not isinstance(text, bytearray):
@@ -179,31 +303,35 @@ class Counter:
     def _blocks(self) -> Blocks:
         own = self._own
         if not hasattr(own, "blocks"):
-            own.blocks = self._tok._native.blocks()
+            own.blocks = Blocks(self._tok._native)
         blocks: Blocks = own.blocks
         return blocks
 
     def _checked(self, path: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The same blocks, if they aren't those of a binary file."""
+        """The blocks of a file. Raises _Skipped if it isn't text."""
         left = SNIFFED if self._sniffs and path != "-" else 0
         for block in blocks:
+            if left == SNIFFED and block.startswith(_TABLES):
+                raise _Skipped("table")
             if left > 0 and b"\0" in block[:left]:
-                raise _Binary
+                raise _Skipped("binary")
             left -= len(block)
             yield block
 
-    def _texts(self, path: str, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
-        """What may be encoded alone: parts of a text, or some documents."""
-        checked = self._checked(path, blocks)
-        if self._fields is None:
-            return self._parts(checked)
-        from ggtok.corpora.jsonl import Lenient, documents
+    def _texts(self, path: str, regular: bool) -> Iterator[tuple[Text, int]]:
+        """The parts of a file that may be encoded separately, and the flags for it."""
+        with reading.blocks(path, regular=regular, decompress=True) as blocks:
+            checked = self._checked(path, blocks)
+            if self._fields is None:
+                yield from self._parts(checked)
+                return
+            from ggtok.corpora.jsonl import Lenient, documents
 
-        faults = Lenient("replace", reading.STDIN if path == "-" else path)
-        return ((texts, self._flags) for texts in documents(checked, faults, self._fields))
+            faults = Lenient("replace", reading.name_of(path))
+            for texts in documents(checked, faults, self._fields):
+                yield texts, self._flags
 
     def _parts(self, blocks: Iterator[bytes]) -> Iterator[tuple[Text, int]]:
-        """A text in parts that may be encoded alone, and the flags to do so."""
         flags, text, enough = self._flags, bytearray(), PART
         for block in blocks:
             text += block
@@ -220,8 +348,19 @@ class Counter:
         yield text, flags
 
 
+@contextmanager
+def _recording_faults(counted: Counted) -> Iterator[None]:
+    """Records why a file can't be counted."""
+    try:
+        yield
+    except _Skipped as e:
+        counted.skipped = str(e)
+    except (OSError, DocumentError) as e:
+        counted.error = messages.reason(e)
+
+
 def _size(path: str) -> int | None:
-    """A file's size; None: it is another kind of file, as a path that was given may be."""
+    """The size of a regular file; None for any other."""
     if path == "-":
         return None
     found = os.stat(path)

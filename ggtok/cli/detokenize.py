@@ -6,45 +6,33 @@ import argparse
 import re
 
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import (
-    MODEL_FIRST,
-    Command,
-    Parser,
-    add_json,
-    add_model,
-    check_id,
-    load,
-    take_model,
-)
-from ggtok.cli.status import UsageError
+from ggtok.cli.arguments import MODEL_FIRST, add_model, check_id, load, take_model
+from ggtok.cli.messages import UsageError
+from ggtok.cli.parser import Help, Parser
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "-f", "--file", metavar="FILE", help="read the ids from a file (-: standard input)"
-    )
-    parser.add_argument(
-        "--no-unparse-special", action="store_true", help="print nothing for control tokens"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("-f", "--file", metavar="FILE", help="read the ids from a file (-: standard input)")
+    add("--no-unparse-special", action="store_true", help="print nothing for control tokens")
+    add(
         "--remove-special",
         action="store_true",
         help="drop a BOS at the start and an EOS at the end, if the vocabulary adds them",
     )
-    parser.add_argument(
+    add(
         "--clean-spaces",
         action=argparse.BooleanOptionalAction,
-        help="remove spaces before punctuation, or keep every space, as llama-server's "
-        "/detokenize does; by default as llama_detokenize, which asks the vocabulary",
+        help="remove spaces before punctuation, or keep them, as llama-server's /detokenize does "
+        "(default: as the vocabulary says, like llama_detokenize)",
     )
-    add_json(parser)
     add_model(parser, texts=True)
 
 
 def run(args: argparse.Namespace) -> None:
     take_model(args)
     if args.file is not None and args.words:
-        raise UsageError("the ids are given twice: as arguments and with -f")
+        raise UsageError("ids are given both as arguments and with -f: give them once")
     if args.words:
         listed = " ".join(args.words)
     else:
@@ -66,12 +54,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _ids(listed: str) -> list[int]:
-    """Ids as JSON or Python write them, or separated by white space or commas; or those in what
-    --json printed."""
+    """Parses a JSON or Python list of ids, ids separated by white space or commas, or the output
+    of ``tokenize --json``."""
     if listed.lstrip().startswith("{"):
         return _in_object(listed)
     if re.match(r"\s*\[\s*\[", listed):
-        raise UsageError("each id has its offsets with it: leave out --offsets, or use --json")
+        raise UsageError("each id has offsets: tokenize without --offsets, or with --json")
     ids = []
     for word in re.sub(r"[\[\],]", " ", listed).split():
         if not re.fullmatch(r"[+-]?[0-9]{1,20}", word):
@@ -92,10 +80,10 @@ def _in_object(text: str) -> list[int]:
     return ids
 
 
-COMMAND = Command(
+HELP = Help(
     usage="[MODEL] [ID]...",
-    details="The text is written byte for byte. On a terminal it is followed by a newline, "
-    "and its control characters are shown as escapes.",
+    details="The text is written byte for byte. On a terminal, control characters are shown as "
+    "escapes, and a newline is added.",
     words={
         "MODEL": MODEL_FIRST,
         "ID": "token ids; without any, they are read from standard input",
@@ -106,6 +94,4 @@ COMMAND = Command(
         "ggtok tokenize model.gguf -f a.txt --ids | ggtok detokenize model.gguf",
         "ggtok tokenize model.gguf -f a.txt --json | ggtok detokenize model.gguf",
     ],
-    add_arguments=add_arguments,
-    run=run,
 )

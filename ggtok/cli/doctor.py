@@ -7,57 +7,42 @@ import textwrap
 
 from ggtok.base.escape import shown
 from ggtok.cli import progress, writing
-from ggtok.cli.arguments import (
-    MODEL,
-    Command,
-    Parser,
-    add_json,
-    add_words,
-    take_only_model,
-    telling,
-)
-from ggtok.cli.status import FINDING, OK
+from ggtok.cli.arguments import MODEL, add_model_name, reporting_waits, take_only_model
+from ggtok.cli.messages import FINDING, OK
+from ggtok.cli.parser import Help, Parser
 
 
 def add_arguments(parser: Parser) -> None:
-    add_json(parser)
-    add_words(parser)
-    parser.add_argument(
-        "-m", "--model", metavar="MODEL", help="the model, in place of the argument"
-    )
+    add_model_name(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     take_only_model(args)
+    from ggtok.inspect.doctor import doctor
     from ggtok.inspect.doctor.codes import SERIOUS
-    from ggtok.inspect.doctor.run import doctor
 
-    with progress.waiting(args.quiet, "checking the vocabulary"), telling(args):
+    with progress.waiting(args.quiet, "checking the vocabulary"), reporting_waits(args):
         found = doctor(args.model)
-    if args.json:
-        writing.write_json([finding.as_dict() for finding in found], indent=2)
-    else:
-        for finding in found:
-            writing.write_line(f"{finding.code} {finding.severity}: {finding.title}")
-            for text in finding.detail, finding.means, f"To do: {finding.advice}":
-                for line in textwrap.wrap(shown(text), 96, break_on_hyphens=False):
-                    writing.write_line(f"  {line}")
-        if not found:
-            writing.write_line("nothing found")
+    lines = []
+    for finding in found:
+        lines.append(f"{finding.code} {finding.severity}: {finding.title}")
+        for text in finding.detail, finding.means, f"To do: {finding.advice}":
+            wrapped = textwrap.wrap(shown(text), 96, break_on_hyphens=False)
+            lines += [f"  {line}" for line in wrapped]
+    dicts = [finding.as_dict() for finding in found]
+    writing.write_result(args, dicts, lines or ["nothing found"])
     return FINDING if any(finding.severity == SERIOUS for finding in found) else OK
 
 
-COMMAND = Command(
+HELP = Help(
     usage="MODEL",
-    details="Each finding has a code, which docs/doctor.md explains, and is serious (ids, or where "
-    "generations end, are probably not what the model was trained with) or a remark.",
+    details="Each finding has a code, which docs/doctor.md explains. It is serious (ids, or the "
+    "ends of generations, probably differ from those in training) or a remark.",
     words={"MODEL": MODEL},
     examples=[
         "ggtok doctor model.gguf",
         "ggtok doctor hf://user/repo/file.gguf",
         "ggtok doctor model.gguf --json",
     ],
-    add_arguments=add_arguments,
-    run=run,
     finding="a finding is serious",
 )

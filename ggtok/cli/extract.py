@@ -6,58 +6,44 @@ import argparse
 
 from ggtok.cli import writing
 from ggtok.cli.arguments import (
-    Command,
-    Parser,
-    add_force,
-    add_json,
-    add_words,
+    add_model_name,
+    add_output_options,
     check_output,
-    no_second_model,
     no_words,
-    telling,
+    reporting_waits,
+    take_named_model,
 )
-from ggtok.cli.status import UsageError
+from ggtok.cli.messages import UsageError
+from ggtok.cli.parser import Help, Parser
 
 
 def add_arguments(parser: Parser) -> None:
-    add_json(parser)
-    add_words(parser)
-    parser.add_argument(
-        "-m", "--model", metavar="MODEL", help="the model, in place of the argument"
-    )
-    add_force(parser)
+    add_model_name(parser)
+    add_output_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    if args.model is None:
-        if not args.words:
-            raise UsageError("no model: give a GGUF file or a model's name")
-        args.model = args.words.pop(0)
-    elif len(args.words) > 1:
-        no_second_model(args.model, args.words[0])
+    take_named_model(args, needed=1)
     if not args.words:
         raise UsageError("no file to write: give its name after the model's")
     out = args.words.pop(0)
     no_words(args)
     check_output(out)
-    from ggtok.vocabularies.extract import extract
+    from ggtok.vocabularies.read import extract
 
-    with telling(args):
+    with reporting_waits(args):
         size = extract(args.model, out, force=args.force)
-    if args.json:
-        writing.write_json({"path": out, "bytes": size}, indent=2)
-    else:
-        writing.write_made(out)
+    value = {"path": writing.utf8(out), "bytes": size}
+    writing.write_result(args, value, writing.lines_of_files(out))
 
 
-COMMAND = Command(
+HELP = Help(
     usage="MODEL OUT.gguf",
-    details="OUT has all key/values of the model with their values, in little-endian order, "
-    "without tensors and without what says that a model is split. ggtok and llama.cpp (with "
-    "vocab_only) load it as they load the model. Of a model that is elsewhere only the beginning "
-    "is fetched.",
+    details="OUT contains all key/values of the model, in little-endian order, except those that "
+    "say that the model is split, and no tensors. ggtok and llama.cpp (with vocab_only) load it "
+    "like the model. Of a model elsewhere, only the beginning is fetched.",
     words={
-        "MODEL": "a GGUF file, one of a split model, or a model's name (see 'ggtok --help')",
+        "MODEL": "a GGUF file, a part of a split model, or a model's name (see 'ggtok --help')",
         "OUT.gguf": "the file to write; it appears when it is complete",
     },
     examples=[
@@ -65,6 +51,4 @@ COMMAND = Command(
         "ggtok extract model-00001-of-00005.gguf vocabulary.gguf",
         "ggtok extract hf://user/repo/model.gguf vocabulary.gguf",
     ],
-    add_arguments=add_arguments,
-    run=run,
 )

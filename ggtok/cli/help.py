@@ -1,11 +1,11 @@
-"""``ggtok help``: what the command does, or one of its commands."""
+"""``ggtok help``: the help of the program, or of a command."""
 
 from __future__ import annotations
 
 import argparse
 
 from ggtok.cli import commands
-from ggtok.cli.arguments import Command, Parser
+from ggtok.cli.parser import Help, Parser
 
 
 def add_arguments(parser: Parser) -> None:
@@ -19,16 +19,13 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    name = args.command
-    parser = commands.top() if name is None else commands.parser(name, commands.find(name))
+    parser = commands.top() if args.command is None else commands.parser(args.command)
     parser.print_help()
 
 
-COMMAND = Command(
+HELP = Help(
     usage="[COMMAND]",
     details="The same as 'ggtok --help' and 'ggtok COMMAND --help'.",
-    words={"COMMAND": "the command to explain; without any, all are listed"},
+    words={"COMMAND": "the command to explain; without one, all are listed"},
     examples=["ggtok help", "ggtok help tokenize"],
-    add_arguments=add_arguments,
-    run=run,
 )

@@ -1,4 +1,4 @@
-"""``ggtok inspect``: a file's vocabulary, its metadata, templates and tokens."""
+"""``ggtok inspect``: a file's vocabulary, metadata, templates and tokens."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from typing import Any
 
 import ggtok
 from ggtok.base.escape import shown
-from ggtok.cli import status, writing
+from ggtok.cli import writing
 from ggtok.cli.arguments import (
     MODEL,
-    Command,
-    Parser,
-    add_json,
     add_model,
     can_only_be_model,
     check_id,
@@ -23,101 +20,90 @@ from ggtok.cli.arguments import (
     overrides,
     take_only_model,
 )
-from ggtok.cli.messages import warn
-from ggtok.cli.status import UsageError
+from ggtok.cli.messages import FINDING, OK, UsageError, reason, warn
+from ggtok.cli.parser import Help, Parser
 from ggtok.native import pre_names
 
-DEFAULT = "default"  # the name of a model's own template
+_DEFAULT = "default"  # the name of a model's unnamed template
+SPECIALS = (
+    *("bos", "eos", "eot", "eom", "unk", "sep", "nl", "pad", "mask"),
+    *("fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"),
+)
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--template",
         nargs="?",
-        const=DEFAULT,
+        const=_DEFAULT,
         metavar="NAME",
         help="print a chat template (without a name, the default one)",
     )
-    parser.add_argument(
+    add(
         "--token",
         action="append",
         metavar="ID|TEXT",
         help="show the token with this id, or the tokens with this text",
     )
-    parser.add_argument(
-        "--pre-names", action="store_true", help="list the pre-tokenizers that ggtok knows"
-    )
-    add_json(parser)
+    add("--pre-names", action="store_true", help="list the pre-tokenizers that ggtok knows")
     add_model(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.pre_names:
         names = pre_names()
-        _write(args, names, names)
-        return status.OK
-    _give_back_model(args)
+        writing.write_result(args, names, names)
+        return OK
+    _move_model(args)
     take_only_model(args)
     if args.template is not None:
         _write_template(load(args), args)
-        return status.OK
+        return OK
     if args.token:
         tok = load(args)
-        tokens = [_token(tok, id) for given in args.token for id in find(tok, given)]
-        _write(args, tokens, [line for token in tokens for line in _token_lines(token)])
-        return status.OK
+        tokens = [_token(tok, id) for given in args.token for id in find_tokens(tok, given)]
+        lines = (line for token in tokens for line in _token_lines(token))
+        writing.write_result(args, tokens, lines)
+        return OK
     tok, error = _load_faulty(args)
     facts = _facts(tok, error)
-    _write(args, facts, _report(facts))
-    return status.OK if error is None else status.FINDING
+    writing.write_result(args, facts, _report(facts))
+    return OK if error is None else FINDING
 
 
-def _give_back_model(args: argparse.Namespace) -> None:
-    """``--template MODEL`` names the model, not a template, if nothing else does."""
+def _move_model(args: argparse.Namespace) -> None:
+    """Makes MODEL in ``--template MODEL`` the model, if no other argument names one."""
     name = args.template
-    if name in (None, DEFAULT) or args.model is not None or args.words:
+    if name in (None, _DEFAULT) or args.model is not None or args.words:
         return
     if not os.environ.get("GGTOK_MODEL") or can_only_be_model(name):
-        args.words, args.template = [name], DEFAULT
+        args.words, args.template = [name], _DEFAULT
 
 
-def _write(args: argparse.Namespace, value: Any, lines: list[str]) -> None:
-    if args.json:
-        writing.write_json(value, indent=2)
-    else:
-        for line in lines:
-            writing.write_line(line)
-
-
-# ---- all about a file ----
+# ---- all facts ----
 
 
 def _load_faulty(
     args: argparse.Namespace,
 ) -> tuple[ggtok.Tokenizer, ggtok.VocabError | None]:
-    """The model; if its vocabulary can't work, as much of it as can be had, and the error."""
+    """Loads the model; if its vocabulary is faulty, as much as possible, and returns the error."""
     try:
         return load(args), None
     except ggtok.VocabError as e:
         if args.pre is not None:
             raise
         error = e
-    warn(status.reason(error))
+    warn(reason(error))
     given = overrides(args) or {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(error, ggtok.UnknownPreTokenizerError):
-            with suppress(ggtok.VocabError):  # which may not be the only fault
+            with suppress(ggtok.VocabError):  # there may be other faults
                 return ggtok.load(args.model, pre="default", overrides=given), error
-        # All but the vocabulary.
+        # Everything except the vocabulary.
         no_vocabulary = {**given, "tokenizer.ggml.model": "no_vocab"}
         return ggtok.load(args.model, overrides=no_vocabulary), error
-
-
-_SPECIALS = (
-    *("bos", "eos", "eot", "eom", "unk", "sep", "nl", "pad", "mask"),
-    *("fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"),
-)
 
 
 def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, Any]:
@@ -136,8 +122,8 @@ def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, An
         "arrays": {key: {"type": type, "length": n} for key, (type, n) in arrays.items()},
     }
     if error is not None:
-        # What the file says, not what stands in for it; what would be made of it isn't known.
-        facts["fault"] = status.reason(error)
+        # The file's own values, not those of the substitute. Its flags are unknown.
+        facts["fault"] = reason(error)
         facts["model"] = tok.metadata.get("tokenizer.ggml.model")
         facts["pre"] = tok.metadata.get("tokenizer.ggml.pre")
         facts["n_tokens"] = arrays.get("tokenizer.ggml.tokens", ("", None))[1]
@@ -148,7 +134,7 @@ def _facts(tok: ggtok.Tokenizer, error: ggtok.VocabError | None) -> dict[str, An
 
 
 def _type(tok: ggtok.Tokenizer) -> str | None:
-    """The type that the file's beginning tells, if it is on this machine."""
+    """The vocabulary type by the beginning of the file, if that is on this machine."""
     from ggtok.sources.listing import summed_up
 
     path = tok.source and tok.source.path
@@ -159,7 +145,7 @@ def _special_tokens(tok: ggtok.Tokenizer) -> dict[str, Any]:
     def token(id: int) -> dict[str, Any]:
         return {"id": id, "text": tok.token_text(id).decode("utf-8", "replace")}
 
-    special = {name: getattr(tok, f"{name}_id") for name in _SPECIALS}
+    special = {name: getattr(tok, f"{name}_id") for name in SPECIALS}
     return {
         "special_tokens": {name: token(id) for name, id in special.items() if id is not None},
         "eog_tokens": [token(id) for id in sorted(tok.eog_ids)],
@@ -169,7 +155,7 @@ def _special_tokens(tok: ggtok.Tokenizer) -> dict[str, Any]:
 
 def _flags(tok: ggtok.Tokenizer) -> dict[str, bool]:
     flags = tok._native.flags()
-    if tok.vocab_type != "WPM":  # these say nothing elsewhere
+    if tok.vocab_type != "WPM":  # the flags have no effect on other types
         del flags["strip_accents"]
         if tok.model != "whitespace":
             del flags["lowercase"]
@@ -177,7 +163,6 @@ def _flags(tok: ggtok.Tokenizer) -> dict[str, bool]:
 
 
 def _report(facts: dict[str, Any]) -> list[str]:
-    """The facts for people."""
     summary = {
         "fault": facts["fault"],
         "model": facts["model"],
@@ -216,7 +201,7 @@ def _short(value: object) -> str:
 
 # ---- one template, one token ----
 
-_IDS = 8  # that a message shows
+_MAX_IDS = 8  # in a message
 
 
 def _write_template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> None:
@@ -233,16 +218,16 @@ def _write_template(tok: ggtok.Tokenizer, args: argparse.Namespace) -> None:
         writing.write_text(template.encode("utf-8", "surrogateescape"))
 
 
-def find(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> list[int]:
-    """The ids that `given` may mean: digits are an id, unless `as_text`; all else is a text,
-    stored or printed."""
+def find_tokens(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> list[int]:
+    """The ids that `given` may mean: an id if it is all digits and not `as_text`; otherwise the
+    tokens whose text is stored, or printed, like this."""
     if not as_text and given.isascii() and given.isdecimal():
         id = int(given.lstrip("0")[:20] or "0")
         check_id(tok, id)
         return [id]
     text = os.fsencode(given)
     stored = text
-    if tok.vocab_type == "WPM":  # whose files mark where a word begins, not where it goes on
+    if tok.vocab_type == "WPM":  # GGUF files mark the beginnings of words, not continuations
         stored = text.removeprefix(b"##") if text.startswith(b"##") else "\u2581".encode() + text
     texts = {text, stored}
     ids = [
@@ -254,11 +239,11 @@ def find(tok: ggtok.Tokenizer, given: str, *, as_text: bool = False) -> list[int
 
 
 def _only_token(tok: ggtok.Tokenizer, text: bytes, given: str) -> list[int]:
-    """The one token that a text becomes, as where a space is put before it."""
+    """The single token that a text encodes to, for instance where a space is added to it."""
     ids = tok.encode(text, add_special=False, parse_special=True)
     if len(ids) == 1 and ids[0] != tok.unk_id:
         return ids
-    listed = " ".join(map(str, ids[:_IDS])) + (" ..." if len(ids) > _IDS else "")
+    listed = " ".join(map(str, ids[:_MAX_IDS])) + (" ..." if len(ids) > _MAX_IDS else "")
     becomes = f"token{'s' if len(ids) > 1 else ''} {listed}" if ids else "no token"
     raise UsageError(f"no token has the text {given!r}: it becomes {becomes}")
 
@@ -288,11 +273,11 @@ def _token_lines(token: dict[str, Any]) -> list[str]:
     ]
 
 
-COMMAND = Command(
+HELP = Help(
     usage="MODEL",
-    details="Flags and special tokens are shown with llama.cpp's defaults and corrections applied. "
-    "If the vocabulary can't be loaded, for instance because its pre-tokenizer is unknown, "
-    "everything else is shown, and the exit status is 1.",
+    details="Flags and special tokens include llama.cpp's defaults and corrections. If the "
+    "vocabulary can't be loaded, for instance because its pre-tokenizer is unknown, everything "
+    "else is shown, and the exit status is 1.",
     words={"MODEL": MODEL},
     examples=[
         "ggtok inspect model.gguf",
@@ -300,7 +285,5 @@ COMMAND = Command(
         "ggtok inspect model.gguf --template > template.jinja",
         "ggtok inspect model.gguf --token '<|im_end|>' --token 42",
     ],
-    add_arguments=add_arguments,
-    run=run,
-    finding="the vocabulary can't be loaded; what is known of it is shown",
+    finding="the vocabulary can't be loaded; the rest is shown",
 )

@@ -1,38 +1,65 @@
-"""Standard error: errors, warnings and hints, one line each.
+"""Standard error: errors, warnings and hints, one line each; and exit statuses.
 
-Whatever is not an error is a Python warning, so that one set of filters
-(``--quiet``, ``PYTHONWARNINGS``) holds for all.
+Warnings and hints are Python warnings, so ``--quiet`` and ``PYTHONWARNINGS`` apply to all.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ggtok.base.escape import shown
-from ggtok.errors import VocabWarning
+from ggtok.cli import writing
+from ggtok.errors import (
+    Argument,
+    ForPython,
+    GGTokError,
+    TextEncodeError,
+    UnknownPreTokenizerError,
+    VocabWarning,
+    Wording,
+)
+
+OK = 0
+FINDING = 1  # the command succeeded and found a fault
+ERROR = 2
+INTERRUPTED = 128 + 2  # SIGINT, as in shells
+BROKEN_PIPE = 128 + 13  # SIGPIPE
 
 
 class CommandWarning(UserWarning):
-    """The command did its work, but something about it should be known."""
+    """The command succeeded, but the user should know something about the result."""
 
 
 class Hint(CommandWarning):
-    """What was asked for is perhaps not what was meant."""
+    """The user may have meant something else."""
 
 
-# Removes the line of progress that the terminal shows, if any.
+class UsageError(Exception):
+    """The command can't do what the command line asks.
+
+    Args:
+        message: what is wrong.
+        prog: the command whose ``--help`` may help.
+    """
+
+    def __init__(self, message: str, prog: str | None = None) -> None:
+        super().__init__(message if prog is None else f"{message} (try '{prog} --help')")
+
+
+# Removes the progress line from the terminal, if there is one.
 clear_progress: Callable[[], None] | None = None
 
 
 def say(kind: str, message: object) -> None:
-    """One line on standard error, if there is one."""
+    """Writes one line to standard error, if it is open."""
     line = shown(" ".join(str(message).split()))
     if sys.stderr is None:
         return
-    with suppress(OSError):  # nowhere is left to say so
+    with suppress(OSError):  # nowhere to report it
         if clear_progress is not None:
             clear_progress()
         sys.stderr.flush()
@@ -50,8 +77,8 @@ def hint(message: str) -> None:
 
 @contextmanager
 def warnings_as_lines(quiet: bool) -> Iterator[None]:
-    """Within it, warnings are lines of standard error: all of ggtok's, unless the user's filters
-    (``PYTHONWARNINGS``, ``python -W``) say otherwise; none if `quiet`."""
+    """Shows warnings as lines of standard error: all of ggtok's, unless the user has filters
+    (``PYTHONWARNINGS``, ``python -W``); none if `quiet`."""
     with warnings.catch_warnings():
         warnings.showwarning = _show
         if quiet:
@@ -64,3 +91,84 @@ def warnings_as_lines(quiet: bool) -> Iterator[None]:
 
 def _show(message: Warning | str, category: type[Warning], *_: object, **_named: object) -> None:
     say("hint" if issubclass(category, Hint) else "warning", message)
+
+
+# ---- errors ----
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """Calls `run` and returns its exit status; reports an error in one line."""
+    try:
+        try:
+            status = run()
+        except SystemExit as e:  # raised by argparse after --help and --version
+            status = int(e.code or OK)
+        writing.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except writing.OutputError as e:
+        writing.discard()
+        if e.reader_is_gone:
+            return BROKEN_PIPE
+        say("error", e)
+        return ERROR
+    except (GGTokError, OSError, UsageError, Warning) as e:
+        say("error", reason(e))
+        return ERROR
+    except MemoryError:
+        say("error", "out of memory")
+        return ERROR
+    return status
+
+
+# Options whose names differ from the argument's, by argument and value.
+_OPTIONS = {
+    ("resume", "False"): "--restart",
+    ("eos", "False"): "--no-eos",
+    ("byte_fallback", None): "--no-byte-fallback",
+    ("vocab_size", None): "-n/--vocab-size",
+}
+
+
+def option(argument: Argument) -> str:
+    """The command's option for a Python argument: ``--force`` for ``force=True``."""
+    name, value = argument.name, argument.value
+    found = _OPTIONS.get((name, value), "--" + name.replace("_", "-"))
+    if value in (None, "True", "False"):
+        return found
+    return f"{found} {value.strip(chr(39)) or 'NAME'}"
+
+
+def _worded(message: str) -> str:
+    """A message in the command's terms."""
+    if not isinstance(message, Wording):
+        return message
+    parts = (part for part in message.parts if not isinstance(part, ForPython))
+    return "".join(option(part) if isinstance(part, Argument) else str(part) for part in parts)
+
+
+def _missing_folder(path: str) -> str | None:
+    """The topmost folder of `path` that doesn't exist."""
+    missing = None
+    while (above := os.path.dirname(path)) not in ("", path) and not os.path.exists(above):
+        missing = path = above
+    return missing
+
+
+def reason(error: BaseException) -> str:
+    """The message of an error, in the command's terms."""
+    if isinstance(error, OSError) and error.strerror:
+        if error.filename is None:
+            return error.strerror
+        name = os.fsdecode(error.filename)
+        if isinstance(error, FileNotFoundError) and (folder := _missing_folder(name)):
+            return f"{name}: the folder {folder} doesn't exist"
+        return f"{name or repr(name)}: {error.strerror}"
+    message = str(error)
+    if isinstance(error, TextEncodeError):
+        return _worded(error.message)
+    if isinstance(error, GGTokError) and error.args and error.args[0] == message:
+        message = _worded(error.args[0])
+    if isinstance(error, UnknownPreTokenizerError) and error.key is not None:
+        message += "; --pre NAME sets a known one ('ggtok inspect --pre-names' lists them)"
+    return message

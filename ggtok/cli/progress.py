@@ -1,4 +1,4 @@
-"""Progress on a terminal: a line of standard error that is written over."""
+"""Progress on a terminal: a line of standard error that is overwritten."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from ggtok.cli import messages, writing
 
 _BAR = 20  # characters
-_SILENT = 1.0  # seconds in which nothing is shown yet
+SILENT = 1.0  # seconds before anything is shown
+T = TypeVar("T")
 
 
-def shown(quiet: bool) -> bool:
-    """Whether there is somebody to see it."""
+def is_shown(quiet: bool) -> bool:
     return not quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
 class Line:
-    """What a call's ``progress`` may be: `describe` puts its argument into words.
+    """The progress line, also usable as a ``progress`` callback.
 
-    What a narrow terminal should show comes first in these.
+    Args:
+        describe: converts the callback's argument to text. A narrow terminal shows its beginning.
     """
 
     def __init__(self, stream: TextIO, describe: Callable[[Any], str]) -> None:
@@ -54,66 +55,83 @@ class Line:
             self._length = 0
 
 
-def described(share: float, left: float, rest: str) -> str:
-    """A bar for a share of the work, the seconds left, and what else there is to say."""
-    bar = f"[{'#' * int(share * _BAR):<{_BAR}}]"
-    return f"{bar} {share:4.0%}  {int(left) // 60}:{int(left) % 60:02} left  {rest}"
+@contextmanager
+def line(quiet: bool, describe: Callable[[Any], str]) -> Iterator[Line | None]:
+    """A progress line, which is cleared at the end; None if nobody would see it."""
+    if not is_shown(quiet):
+        yield None
+        return
+    shown = Line(sys.stderr, describe)
+    try:
+        yield shown
+    finally:
+        shown.clear()
+
+
+def bar(share: float, left: float, rest: str) -> str:
+    """A bar for the share that is done, the remaining seconds, and more text."""
+    filled = f"[{'#' * int(share * _BAR):<{_BAR}}]"
+    return f"{filled} {share:4.0%}  {int(left) // 60}:{int(left) % 60:02} left  {rest}"
 
 
 def of_bytes(done: int, total: int, seconds: float, more: str = "") -> str:
-    """How far `done` bytes are of `total`, which may be too few: then that isn't known."""
+    """Describes progress in bytes, with a bar unless `total` is unknown (or too small)."""
     rest = f"{writing.size(done)}, {done / max(seconds, 1e-9) / 1e6:.0f} MB/s{more}"
     if not 0 < done < total:
         return rest
-    return described(done / total, (total - done) * seconds / done, rest)
+    return bar(done / total, (total - done) * seconds / done, rest)
+
+
+def timed(items: Iterable[T]) -> Iterator[tuple[float, T]]:
+    """The items, each with the seconds since the first was requested."""
+    began = time.perf_counter()
+    for item in items:
+        yield time.perf_counter() - began, item
 
 
 def of_blocks(blocks: Iterator[bytes], path: str, quiet: bool) -> Iterator[bytes]:
-    """The blocks of a file, while a terminal shows how far they are. Output to a terminal shows
-    that by itself."""
-    if not shown(quiet) or writing.to_terminal():
-        yield from blocks
-        return
-    done, total = 0, 0 if path == "-" else os.stat(path).st_size
-    begun = time.perf_counter()
-    line = Line(sys.stderr, lambda seconds: of_bytes(done, total, seconds))
-    try:
-        for block in blocks:
+    """The blocks of a file, with a progress line unless output goes to a terminal, too."""
+    done = total = 0
+    with line(
+        quiet or writing.to_terminal(), lambda seconds: of_bytes(done, total, seconds)
+    ) as show:
+        if show is not None and path != "-":
+            total = os.stat(path).st_size
+        for seconds, block in timed(blocks):
             done += len(block)
-            seconds = time.perf_counter() - begun
-            if seconds > _SILENT:
-                line(seconds)
+            if show is not None and seconds > SILENT:
+                show(seconds)
             yield block
-    finally:
-        line.clear()
 
 
 @contextmanager
 def waiting(quiet: bool, text: str) -> Iterator[Callable[[str], None]]:
-    """Within it, a terminal shows each second what the command does, and for how long it has
-    done so: `text`, until the result is called with another."""
+    """Shows each second what the command is doing and for how long.
+
+    Args:
+        text: what it is doing; calling the result changes it.
+    """
     what = [text]
 
     def say(text: str) -> None:
         what[0] = text
 
-    if not shown(quiet):
-        yield say
-        return
-    line = Line(sys.stderr, str)
-    done = threading.Event()
+    with line(quiet, str) as show:
+        if show is None:
+            yield say
+            return
+        done = threading.Event()
 
-    def run() -> None:
-        seconds = 0
-        while not done.wait(_SILENT):
-            seconds += 1
-            line.write(f"{seconds // 60}:{seconds % 60:02}  {what[0]}")
+        def run() -> None:
+            seconds = 0
+            while not done.wait(SILENT):
+                seconds += 1
+                show.write(f"{seconds // 60}:{seconds % 60:02}  {what[0]}")
 
-    thread = threading.Thread(target=run, name="ggtok progress", daemon=True)
-    thread.start()
-    try:
-        yield say
-    finally:
-        done.set()
-        thread.join()
-        line.clear()
+        thread = threading.Thread(target=run, name="ggtok progress", daemon=True)
+        thread.start()
+        try:
+            yield say
+        finally:
+            done.set()
+            thread.join()

@@ -1,33 +1,48 @@
-"""Input: files, and standard input under the name ``-``."""
+"""Input: files, standard input under the name ``-``, and escapes in texts."""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO
 
-from ggtok.base.reading import open_regular
-from ggtok.cli.messages import hint
-from ggtok.cli.status import UsageError
+from ggtok.base.files import open_regular
+from ggtok.cli import messages
+from ggtok.cli.messages import UsageError, hint, warn
 
 BLOCK = 1 << 20  # bytes
 STDIN = "standard input"
+
+
+def name_of(path: str) -> str:
+    """An input's name for messages."""
+    return STDIN if path == "-" else path
 
 
 @contextmanager
 def blocks(
     path: str, *, regular: bool = False, decompress: bool = False
 ) -> Iterator[Iterator[bytes]]:
-    """What a file holds, in parts of about :data:`BLOCK` bytes; ``-`` is standard input.
+    """A file's contents in blocks of about :data:`BLOCK` bytes; ``-`` is standard input.
 
-    `regular`: it was a regular file, and nothing else is read in its place. `decompress`: of
-    .gz, .bz2, .xz and .zst files, what was compressed."""
+    Args:
+        regular: accept only a regular file, because it was one before.
+        decompress: decompress .gz, .bz2, .xz and .zst files.
+    """
     if path == "-":
         yield _blocks(_standard_input(), STDIN)
-    else:
+        return
+    try:
         with open_regular(path) if regular else open(path, "rb", buffering=0) as f:
             yield _decompressed(f, path) if decompress else _blocks(f, path)
+    except IsADirectoryError as e:
+        if e.filename != path:  # raised by the caller
+            raise
+        advice = f"this is a folder; name the files in it, such as {os.path.join(path, '*')}"
+        raise IsADirectoryError(e.errno, advice, path) from None
 
 
 def _decompressed(f: Any, path: str) -> Iterator[bytes]:
@@ -43,35 +58,105 @@ def _standard_input() -> BinaryIO:
         raise UsageError("standard input is closed")
     if sys.stdin.isatty():
         key = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
-        hint(f"reading standard input up to its end ({key})")
+        hint(f"reading standard input; {key} ends it")
     return sys.stdin.buffer
 
 
 def _blocks(f: Any, name: str) -> Iterator[bytes]:
-    # One call of the system each: a terminal's end of file would else have to be typed twice.
+    # One system call for each block: otherwise, end of file must be typed twice on a terminal.
     read = getattr(f, "read1", f.read)
     try:
         while block := read(BLOCK):
             yield block
-    except OSError as e:  # which doesn't know the name
-        if e.errno is None:  # of a decompressor
+    except OSError as e:  # which lacks the file's name
+        if e.errno is None:  # raised by a decompressor
             raise
         raise OSError(e.errno, e.strerror, name) from None
 
 
 def file(path: str) -> bytes:
-    """All of a file; ``-`` is standard input."""
+    """A whole file; ``-`` is standard input."""
     with blocks(path) as parts:
         return b"".join(parts)
 
 
+def text_of(data: bytes, name: str) -> str:
+    """Decodes a text whose positions are counted in characters."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as e:
+        raise UsageError(f"{name} is not UTF-8 (byte {e.start}): use --unit byte") from None
+
+
 def json_file(path: str) -> Any:
-    """The value that a JSON file holds."""
+    """The value in a JSON file."""
     import json
 
     data = file(path)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as e:
-        name = "standard input" if path == "-" else path
-        raise UsageError(f"{name}: not valid JSON: {e}") from None
+        raise UsageError(f"{name_of(path)}: not valid JSON: {e}") from None
+
+
+def each(paths: Iterable[str], process: Callable[[str], None]) -> int:
+    """Calls `process` for each file, reports files that can't be read, and returns the exit
+    status."""
+    status = messages.OK
+    for path in paths:
+        try:
+            process(path)
+        except OSError as e:
+            messages.say("error", messages.reason(e))
+            status = messages.ERROR
+    return status
+
+
+def warn_of_nul(path: str, text: bytes) -> None:
+    """With --null, NUL in a text makes the output ambiguous."""
+    if b"\0" in text:
+        warn(f"{name_of(path)} contains NUL: use --json")
+
+
+# ---- escapes ----
+
+_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"'": b"'", b'"': b'"', b"\\": b"\\"}
+# A backslash and what follows it. llama.cpp parses \x with strtol, which accepts white space or a
+# sign as the first character.
+_FIRST, _DIGIT = rb"[0-9A-Fa-f \t-\r+-]", rb"[0-9A-Fa-f]"
+_ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{2}|[ \t-\r+-]%b)|(.))" % _DIGIT, re.DOTALL)
+# The same, or the incomplete escape at the end of the text.
+_ESCAPE_OR_END = re.compile(rb"(\\(?:x%b?)?\Z)|%b" % (_FIRST, _ESCAPE.pattern), re.DOTALL)
+
+
+def unescape(text: bytes) -> bytes:
+    r"""Replaces ``\n \r \t \' \" \\ \xHH`` as llama.cpp's tools do; others stay."""
+    return _ESCAPE.sub(lambda match: _replacement(match[0], *match.groups()), text)
+
+
+def unescape_argument(text: str) -> bytes:
+    return unescape(os.fsencode(text))
+
+
+def unescape_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """:func:`unescape` for a text in blocks."""
+    incomplete = b""
+
+    def replacement(match: re.Match[bytes]) -> bytes:
+        nonlocal incomplete
+        end, digits, letter = match.groups()
+        if end is None:
+            return _replacement(match[0], digits, letter)
+        incomplete = end
+        return b""
+
+    for block in blocks:
+        text, incomplete = incomplete + block, b""
+        yield _ESCAPE_OR_END.sub(replacement, text)
+    yield unescape(incomplete)
+
+
+def _replacement(escape: bytes, digits: bytes | None, letter: bytes | None) -> bytes:
+    if digits is not None:
+        return bytes([int(digits, 16) & 0xFF])
+    return _LETTERS.get(letter or b"", escape)

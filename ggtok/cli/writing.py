@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ggtok.base.escape import shown
 
-# What a terminal would obey, but for tabs and newlines.
+# Control characters that a terminal obeys, except tab and newline.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
-# Those of them that JSON doesn't escape by itself.
+# Those that json.dumps doesn't escape.
 _CONTROLS_IN_JSON = re.compile("[\x7f-\x9f]")
 
 
@@ -23,18 +24,18 @@ class OutputError(Exception):
             f"standard output: {error.strerror or error}" if error else "standard output is closed"
         )
         self.reader_is_gone = isinstance(error, BrokenPipeError) or (
-            # What Windows says then.
+            # Windows' error for a broken pipe.
             sys.platform == "win32" and error is not None and error.errno == 22
         )
 
 
 def write(data: bytes) -> None:
-    """Writes bytes as they are."""
+    """Writes bytes unchanged."""
     left = memoryview(data)
     if left and sys.stdout is None:
         raise OutputError
     try:
-        while left:  # with PYTHONUNBUFFERED, one call may write a part
+        while left:  # with PYTHONUNBUFFERED, a call may write only a part
             left = left[sys.stdout.buffer.write(left) or 0 :]
     except OSError as e:
         raise OutputError(e) from None
@@ -49,7 +50,7 @@ def flush() -> None:
 
 
 def discard() -> None:
-    """Points standard output, which the interpreter flushes at exit, to where that succeeds."""
+    """Redirects standard output to /dev/null, so that the interpreter's flush at exit succeeds."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -59,30 +60,42 @@ def to_terminal() -> bool:
 
 
 def write_text(text: bytes) -> None:
-    """Writes text as it is; to a terminal as :func:`visible` gives it, with a newline after it."""
+    """Writes text unchanged; on a terminal, as :func:`visible` returns it, and a newline."""
     write(visible(text) + b"\n" if to_terminal() else text)
 
 
 def visible(text: bytes) -> bytes:
-    r"""`text` for a terminal: control characters and bytes that are not UTF-8 become ``\x1b``."""
+    r"""`text` for a terminal, with escapes such as ``\x1b`` for control characters and bytes that
+    aren't UTF-8."""
     decoded = text.decode("utf-8", "backslashreplace")
     return _CONTROLS.sub(lambda control: shown(control[0]), decoded).encode()
-
-
-def printed(piece: bytes) -> bytes:
-    """What llama-tokenize's printf("%s") prints of a piece: it ends at the first NUL."""
-    return piece.split(b"\0", 1)[0]
 
 
 def write_line(line: str) -> None:
     write(line.encode("utf-8", "backslashreplace") + b"\n")
 
 
-def write_made(path: str) -> None:
-    """Says which file was written, and how large it is. What went to a device may be in the midst
-    of the same output."""
-    if os.path.isfile(path):
-        write_line(f"{path}: {size(os.path.getsize(path))}")
+def write_result(args: argparse.Namespace, value: object, lines: Iterable[str]) -> None:
+    """Writes a command's result: `value` if --json is given, else `lines`."""
+    if args.json:
+        write_json(value, indent=2)
+    else:
+        for line in lines:
+            write_line(line)
+
+
+def lines_of_files(*paths: str | None) -> list[str]:
+    """For each file that the command wrote, a line with its name and size.
+
+    Devices are left out, because the line may be mixed with their contents.
+    """
+    files = [path for path in paths if path is not None and os.path.isfile(path)]
+    return [f"{path}: {size(os.path.getsize(path))}" for path in files]
+
+
+def utf8(argument: str) -> str:
+    """An argument or path decoded as UTF-8, whatever the locale's encoding."""
+    return os.fsencode(argument).decode("utf-8", "surrogateescape")
 
 
 def json_text(value: object, indent: int | None = None) -> bytes:
@@ -93,7 +106,7 @@ def json_text(value: object, indent: int | None = None) -> bytes:
         text = json.dumps(value, ensure_ascii=False, indent=indent)
         return _CONTROLS_IN_JSON.sub(lambda c: f"\\u{ord(c[0]):04x}", text).encode()
     except UnicodeEncodeError:
-        # Bytes that were no UTF-8 became lone surrogates: leave those to JSON's escapes.
+        # Lone surrogates, which stand for bytes that aren't UTF-8: let JSON escape them.
         return json.dumps(value, indent=indent).encode()
 
 
@@ -101,19 +114,21 @@ def write_json(value: object, indent: int | None = None) -> None:
     write(json_text(value, indent) + b"\n")
 
 
-def write_table(rows: Sequence[tuple[str, ...]], right: Sequence[int]) -> None:
-    """Writes rows in columns, those numbered in `right` flush right."""
+def table(rows: Sequence[tuple[str, ...]], right: Sequence[int]) -> list[str]:
+    """The lines of a table; columns numbered in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
     for row in rows:
         cells = [
             cell.rjust(width) if i in right else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        write_line("  ".join(cells).rstrip())
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def size(n: int) -> str:
-    """A number of bytes for people."""
+    """A human-readable number of bytes."""
     size, unit = float(n), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if size < 1000:

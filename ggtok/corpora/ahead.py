@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from ggtok.base.channel import Channel
+from ggtok.base.concurrency import Channel
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ggtok.base.reading import read_up_to
+from ggtok.base.files import read_up_to
 from ggtok.corpora.growing import Growing
 from ggtok.corpora.layouts import Raw
 from ggtok.corpora.tables import pyarrow

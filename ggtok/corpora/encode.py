@@ -13,7 +13,8 @@ from ggtok.corpora.documents import Piece
 from ggtok.errors import Argument, InvalidValueError, Wording
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
 from ggtok.native.arguments import on_main_thread
-from ggtok.native.results import id_arrays
+from ggtok.native.arrays import id_arrays
+from ggtok.native.contexts import Blocks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,7 +100,7 @@ class Encoder:
 
         def work() -> None:
             try:
-                blocks = self._native.blocks()
+                blocks = Blocks(self._native)
                 while not errors:
                     with lock:
                         i = next(todo, None)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ggtok.base import reading, writing
+from ggtok.base import files
 from ggtok.corpora import entries
 from ggtok.corpora.summary import Counts
 from ggtok.errors import Argument, InvalidValueError, Wording, file_error
@@ -40,7 +40,7 @@ class Manifest(NamedTuple):
     files: dict[str, Written]
 
 
-def existing(out: str, files: Iterable[str], inputs: Sequence[str]) -> list[str]:
+def existing(out: str, paths: Iterable[str], inputs: Sequence[str]) -> list[str]:
     """Those of an output's files that exist already.
 
     Raises:
@@ -48,14 +48,14 @@ def existing(out: str, files: Iterable[str], inputs: Sequence[str]) -> list[str]
         InvalidValueError: one is one of `inputs`.
     """
     found = []
-    for path in files:
+    for path in paths:
         if path != out and os.path.islink(path):  # nobody has named it
             raise file_error(errno.ELOOP, "a symbolic link, which isn't followed", path)
-        status = writing.existing(path)
+        status = files.existing(path)
         if status is None:
             continue
-        reading.check_regular(status, path)
-        writing.check_input(path, inputs)
+        files.check_regular(status, path)
+        files.check_input(path, inputs)
         if not os.access(path, os.W_OK):
             raise file_error(errno.EACCES, os.strerror(errno.EACCES), path)
         found.append(path)
@@ -98,8 +98,8 @@ def not_ours(path: str) -> InvalidValueError:
 def read(path: str) -> Manifest | None:
     """A manifest; None: there is none, or it is something else."""
     try:
-        with reading.open_regular(path, follow=False) as file:
-            manifest = json.loads(reading.read_up_to(file, _MOST))
+        with files.open_regular(path, follow=False) as file:
+            manifest = json.loads(files.read_up_to(file, _MOST))
         plan = {
             "ggtok": manifest["versions"]["ggtok"],
             "model": manifest["model"],
@@ -111,10 +111,10 @@ def read(path: str) -> Manifest | None:
         entries.check_plan(plan)
         entries.check_sources(plan["sources"])
         counts = entries.counts(manifest["counts"])
-        files = {_str(file["name"]): _written(file) for file in manifest["files"]}
+        written = {_str(file["name"]): _written(file) for file in manifest["files"]}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Manifest(plan, counts, files)
+    return Manifest(plan, counts, written)
 
 
 def _written(file: dict[str, Any]) -> Written:

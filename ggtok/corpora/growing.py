@@ -7,7 +7,7 @@ import os
 import zlib
 from typing import Any, BinaryIO, NamedTuple
 
-from ggtok.base import reading, writing
+from ggtok.base import files
 from ggtok.errors import Argument, FileError, Wording, file_error
 
 _BLOCK = 4 << 20  # bytes
@@ -22,13 +22,13 @@ class Extent(NamedTuple):
 
 def partial_of(path: str) -> str:
     """The name of a file that isn't finished."""
-    return writing.followed(path) + ".partial"
+    return files.followed(path) + ".partial"
 
 
 def give_name(path: str) -> None:
     """Makes a finished ``PATH.partial`` ``PATH``."""
     try:
-        writing.give_name(partial_of(path), writing.followed(path))
+        files.give_name(partial_of(path), files.followed(path))
     except FileNotFoundError:
         raise file_error(2, "is missing", partial_of(path)) from None
     except OSError as e:
@@ -131,7 +131,7 @@ class Growing:
 
     def written(self) -> BinaryIO:
         """The file as it is so far, opened for reading."""
-        return reading.open_regular(self.partial, follow=False)
+        return files.open_regular(self.partial, follow=False)
 
     def give_name(self) -> None:
         """Makes ``PATH.partial``, which is complete, ``PATH``."""
@@ -144,7 +144,7 @@ class Growing:
 
     def _open(self, flags: int) -> None:
         try:
-            handle = reading.open_own(self.partial, flags | os.O_RDWR)
+            handle = files.open_own(self.partial, flags | os.O_RDWR)
             self._file = os.fdopen(handle, "r+b", buffering=0)
         except OSError as e:
             raise self._named(e) from None

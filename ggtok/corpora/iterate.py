@@ -14,7 +14,7 @@ from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.native import Native
 from ggtok.native.arguments import index, iterated, on_main_thread, text_bytes, truth
-from ggtok.native.results import id_arrays
+from ggtok.native.arrays import id_arrays
 from ggtok.text.batches import n_threads
 
 if TYPE_CHECKING:

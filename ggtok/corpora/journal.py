@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from ggtok.base.reading import open_own
+from ggtok.base.files import open_own
 from ggtok.corpora import entries
 from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
 

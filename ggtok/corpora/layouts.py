@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ggtok.base.reading import read_up_to
+from ggtok.base.files import read_up_to
 from ggtok.corpora.growing import Growing
 from ggtok.errors import FileError
 

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 import ggtok._version
-from ggtok.base.cached import cached_property
-from ggtok.base.reading import read_up_to
+from ggtok.base.concurrency import cached_property
+from ggtok.base.files import read_up_to
 from ggtok.corpora import finished, formats, jsonl, streams, tables, text, verify, vocabulary
 from ggtok.corpora.ahead import Behind, ahead
 from ggtok.corpora.batches import BYTES, Batch, batches
@@ -47,6 +47,7 @@ from ggtok.errors import (
     file_error,
 )
 from ggtok.loading.loaded import Loaded
+from ggtok.native.contexts import Blocks
 
 CHECKPOINT = 64 << 20  # bytes of ids
 _THREAD = 2 << 20  # bytes of text for each thread
@@ -244,7 +245,7 @@ class Run:
             self._separator,
             self._errors,
             self._format.whole or self._loaded.vocab_type in _WHOLE,
-            self._loaded.native.blocks(),
+            Blocks(self._loaded.native),
             self._encoder.flags,
         )
 

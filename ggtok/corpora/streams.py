@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ggtok.base.reading import open_regular, read_up_to
+from ggtok.base.files import open_regular, read_up_to
 from ggtok.corpora.compressions import decompressor
 from ggtok.corpora.sources import Source, changed
 from ggtok.errors import FileError, GGTokError, file_error

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ggtok.base.reading import open_regular, read_up_to
+from ggtok.base.files import open_regular, read_up_to
 from ggtok.corpora.documents import (
     LIMIT,
     Faults,

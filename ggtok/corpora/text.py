@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ggtok.base.reading import open_regular, read_up_to
+from ggtok.base.files import open_regular, read_up_to
 from ggtok.corpora.documents import (
     BETWEEN,
     BOM,
@@ -31,7 +31,7 @@ from ggtok.corpora.documents import (
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream, check, naming
 from ggtok.native import NOT_FIRST_BLOCK
-from ggtok.native.blocks import Blocks
+from ggtok.native.contexts import Blocks
 
 LONG = 4 << 20  # bytes
 PART = 1 << 20  # bytes, about, that are encoded at a time of a long document

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 
-from ggtok.base.reading import open_regular
+from ggtok.base.files import open_regular
 from ggtok.corpora import finished
 from ggtok.corpora.finished import Manifest, Written
 from ggtok.corpora.formats import FORMATS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.loading.loaded import Loaded
 from ggtok.text.batches import encode_arrays
 
@@ -27,7 +27,7 @@ def path(loaded: Loaded) -> str | None:
     if found is None or isinstance(found, bytes):
         return None
     if "-of-" in found:
-        from ggtok.sources.split import first_shard
+        from ggtok.sources.files import first_shard
 
         found = first_shard(found)
     return str(found)

@@ -1,7 +1,7 @@
 """A second tokenizer in plain Python that records its steps, to explain ids.
 
 The implementation is as simple as possible, without caches, cuts or tables. The tests compare the
-library with it for every type of vocabulary. The flow of data: ``partition.py`` finds special
-tokens. The text between them goes to the module of the vocabulary's type, which normalizes and
-tokenizes it (see the tables in :mod:`ggtok.explain.explain`).
+library with it for every type of vocabulary. The flow of data: ``explain.py`` finds special tokens.
+The text between them goes to the module of the vocabulary's type, which normalizes and tokenizes it
+(see the tables in :mod:`ggtok.explain.explain`).
 """

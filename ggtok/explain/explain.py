@@ -1,26 +1,24 @@
-"""Explains a text: all steps from the arguments of :meth:`Tokenizer.encode` to its ids."""
+"""Explains all steps from the arguments of :meth:`Tokenizer.encode` to the ids, and merges."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError, VocabError
-from ggtok.explain import bpe, hybriddna, plamo, simple, spm, ugm, wpm
-from ggtok.explain.characters import Byte, characters, value
-from ggtok.explain.partition import Part, partition
-from ggtok.explain.steps import Explanation, Fragment, Token, Word, text_of
-from ggtok.explain.vocabulary import Vocabulary
-from ggtok.loading.loaded import Loaded
-from ggtok.loading.token_attr import TokenAttr
-from ggtok.native.arguments import text_bytes, truth
-from ggtok.native.choices import chosen_ids
+from ggtok.explain import bpe, plamo, pretok, simple, spm, ugm, wpm
+from ggtok.explain.characters import Byte, characters, lead_length, value
+from ggtok.explain.steps import Explanation, Fragment, Merge, MergeTree, Token, Word, text_of
+from ggtok.explain.vocabulary import Special, Vocabulary
+from ggtok.loading.loaded import Loaded, TokenAttr
+from ggtok.native.arguments import chosen_ids, text_bytes, truth
 
 if TYPE_CHECKING:
     from ggtok._types import ParseSpecial
+
 
 LONGEST = 16 * 1024  # bytes of text
 
@@ -40,7 +38,7 @@ _KINDS: dict[str, tuple[Normalize, Callable[[Vocabulary, list[Byte]], Iterator[W
 _CUT_FIRST: dict[str, tuple[Normalize, Callable[[Vocabulary, bytes], Iterator[Word]]]] = {
     "PLAMO2": (plamo.normalized, plamo.words),
     "PLAMO3": (plamo.normalized, plamo.words),
-    "hybriddna": (bpe.normalized, hybriddna.words),
+    "hybriddna": (bpe.normalized, simple.hybriddna_words),
     "whitespace": (simple.whitespace_normalized, simple.whitespace_words),
 }
 
@@ -214,3 +212,153 @@ def _notes(v: Vocabulary, text: bytes, normalized: bytes, prefix: bool) -> Itera
         ):
             if v.flags[flag] and normalized:
                 yield f"{flag}: {what}"
+
+
+# ---- special tokens: longest token first, each from the left ----
+
+_WHITE_SPACE = b" \t\n\v\f\r"  # C's isspace
+
+
+class Part(NamedTuple):
+    """A special token, or raw text."""
+
+    begin: int
+    end: int
+    id: int | None  # None: raw text
+    span: tuple[int, int]  # of a token: including the white space that it strips
+
+
+def partition(v: Vocabulary, text: bytes, parsed: bool | frozenset[int]) -> list[Part]:
+    """The parts of a text. `parsed`: which control and unknown tokens are parsed."""
+    parts = [Part(0, len(text), None, (0, len(text)))]
+    for special in v.specials(parsed):
+        parts = [
+            piece
+            for part in parts
+            for piece in (_cut(text, part, special) if part.id is None else [part])
+        ]
+    return [part for part in parts if part.id is not None or part.begin < part.end]
+
+
+def _cut(text: bytes, raw: Part, special: Special) -> Iterator[Part]:
+    """Divides raw text at the occurrences of a token."""
+    at = raw.begin
+    while (found := text.find(special.text, at, raw.end)) >= 0:
+        begin, end = found, found + len(special.text)
+        while special.attr & TokenAttr.LSTRIP and begin > at and text[begin - 1] in _WHITE_SPACE:
+            begin -= 1
+        while special.attr & TokenAttr.RSTRIP and end < raw.end and text[end] in _WHITE_SPACE:
+            end += 1
+        yield Part(at, begin, None, (at, begin))
+        yield Part(found, found + len(special.text), special.id, (begin, end))
+        at = end
+    yield Part(at, raw.end, None, (at, raw.end))
+
+
+# ---- the merges of one token ----
+
+
+def merge_tree(loaded: Loaded, id: int) -> MergeTree:
+    text = loaded.native.text(id)  # raises for an invalid id
+    check_merges(loaded)
+    if len(text) > LONGEST:
+        raise InvalidValueError(
+            f"token {id} has {len(text):,} bytes, and at most {LONGEST:,} can be explained"
+        )
+    v = vocabulary_of(loaded)
+    return _bpe_tree(v, id, text) if loaded.vocab_type == "BPE" else _spm_tree(v, id, text)
+
+
+def check_merges(loaded: Loaded) -> None:
+    """Raises VocabError for a vocabulary without merges."""
+    if loaded.vocab_type not in ("BPE", "SPM"):
+        raise VocabError(f"a {loaded.vocab_type} vocabulary has no merges, only BPE and SPM have")
+
+
+def _bpe_tree(v: Vocabulary, id: int, stored: bytes) -> MergeTree:
+    notes = [*_token_notes(v, id)]
+    word = bpe.from_stored(v, stored)
+    symbols: list[bytes] = []
+    if word is None:
+        notes.append(
+            "it contains a character that stands for no byte, so merging never produces it"
+        )
+    elif bpe.is_raw(v) and not _is_utf8(word):
+        notes.append("it isn't UTF-8, but merging starts from whole characters")
+    else:
+        symbols = bpe.first_symbols(v, stored)
+        cuts = pretok.words(v, word.decode()) if _is_utf8(word) else []
+        if len(cuts) > 1:
+            pieces = " | ".join(repr(cut.text) for cut in cuts)
+            notes.append(f"on its own, it is split by the pre-tokenizer: {pieces}")
+    merges, left = bpe.merge(v, symbols)
+    splits = ((stored[:i], stored[i:]) for i in range(1, len(stored)))
+    pairs = [
+        Merge(bpe.readable(v, pair[0]), bpe.readable(v, pair[1]), rank=v.ranks[pair])
+        for pair in splits
+        if pair in v.ranks
+    ]
+    return MergeTree(
+        id=id,
+        text=bpe.readable(v, stored),
+        reached=left == [stored] and v.find(stored) == id,
+        whole_word=word is not None and bpe.takes_whole(v, word),
+        symbols=[bpe.readable(v, symbol) for symbol in symbols],
+        merges=merges,
+        tokens=[token for symbol in left for token in bpe.tokens_of(v, symbol)],
+        pairs=sorted(pairs, key=lambda merge: merge.rank or 0),
+        notes=notes,
+    )
+
+
+def _spm_tree(v: Vocabulary, id: int, text: bytes) -> MergeTree:
+    symbols = bpe.first_symbols(v, text)
+    merges, left = spm.merge(v, symbols)
+    score = v.score(id)
+    ends = [0]
+    for symbol in symbols:
+        ends.append(ends[-1] + len(symbol))
+    pairs = [
+        Merge(text_of(text[:i]), text_of(text[i:]), score=score)
+        for i in ends[1:-1]
+        if _can_be(v, text[:i]) and _can_be(v, text[i:])
+    ]
+    return MergeTree(
+        id=id,
+        text=text_of(text),
+        reached=left == [text],
+        whole_word=False,
+        symbols=[text_of(symbol) for symbol in symbols],
+        merges=merges,
+        tokens=[token for symbol in left for token in spm.tokens_of(v, symbol)],
+        pairs=pairs,
+        notes=[*_token_notes(v, id)],
+    )
+
+
+def _can_be(v: Vocabulary, symbol: bytes) -> bool:
+    """Whether a merge can produce this symbol: it is a token or a single character."""
+    return len(symbol) <= lead_length(symbol[0]) or v.find(symbol) is not None
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _token_notes(v: Vocabulary, id: int) -> Iterator[str]:
+    """Remarks about other ways to the token."""
+    attr = v.attrs[id]
+    if attr & TokenAttr.CONTROL:
+        yield "a control token: parsed before any merge, if control tokens are parsed"
+    if attr & TokenAttr.USER_DEFINED:
+        yield "a user-defined token: always parsed, before any merge"
+    if attr & TokenAttr.UNKNOWN:
+        yield "the unknown token"
+    if attr & TokenAttr.BYTE:
+        yield "a byte token: used for a byte of text that isn't part of another token"
+    if v.find(v.text(id)) != id:
+        yield "it is a k-mer, which is only used between <dna> and </dna>"

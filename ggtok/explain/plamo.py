@@ -10,8 +10,8 @@ from ggtok.errors import VocabError
 from ggtok.explain.characters import Byte, became, characters, span, utf8, value
 from ggtok.explain.steps import Place, Token, Word, text_of
 from ggtok.explain.vocabulary import LongestMatch, Vocabulary
-from ggtok.loading.token_attr import TokenAttr
-from ggtok.native.characters import is_white_space
+from ggtok.loading.loaded import TokenAttr
+from ggtok.native.library import is_white_space
 
 # llama.cpp's integer scores, in units of 1/10,000. Tokens with a score up to NEVER aren't used.
 _UNIT, _NEVER, _UNKNOWN = 10_000, -20_000_000, -10_000_000

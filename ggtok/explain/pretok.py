@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ggtok.explain.chains import EXPRESSIONS
 from ggtok.explain.steps import Rule
 from ggtok.explain.vocabulary import Vocabulary
-from ggtok.native.characters import category, is_han, is_white_space
+from ggtok.native.library import category, is_han, is_white_space
 
 # Stand-ins for characters beyond ASCII, by category. llama.cpp's blocks of Chinese characters have
 # separate ones; they include unassigned code points.
@@ -66,7 +66,7 @@ def words(v: Vocabulary, text: str) -> list[Cut]:
 
 
 def _by_patterns(patterns: tuple[str, ...]) -> Callable[[str], list[str]]:
-    from ggtok.loading.patterns import by_patterns
+    from ggtok.loading.loaded import by_patterns
 
     split = by_patterns(patterns)
 

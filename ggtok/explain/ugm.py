@@ -20,7 +20,7 @@ from ggtok.explain.characters import (
 )
 from ggtok.explain.steps import Place, Token, Word, text_of
 from ggtok.explain.vocabulary import LongestMatch, Vocabulary
-from ggtok.loading.token_attr import TokenAttr
+from ggtok.loading.loaded import TokenAttr
 
 _FLT_MAX = (2 - 2**-23) * 2.0**127
 _MATCHED = TokenAttr.NORMAL | TokenAttr.USER_DEFINED | TokenAttr.UNUSED

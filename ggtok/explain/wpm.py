@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ggtok.explain.characters import MARK, Byte, became, characters, span, utf8, value, whole
 from ggtok.explain.steps import Token, Word, text_of
 from ggtok.explain.vocabulary import LongestMatch, Vocabulary
-from ggtok.native.characters import category, first_of_nfd, is_white_space, lower
+from ggtok.native.library import category, first_of_nfd, is_white_space, lower
 
 _CHINESE = (  # from 2B920, not 2B820, as in the original
     *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)),

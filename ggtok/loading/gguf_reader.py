@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Any
 
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 
 STRING, ARRAY = 8, 9
 # struct's format characters for GGUF's type numbers.
@@ -28,7 +28,7 @@ _SCALARS = {
 def first_bytes(source: str | bytes, size: int) -> bytes:
     """The metadata of a source of :func:`ggtok.load`: a path, a model's name, or bytes."""
     from ggtok import sources
-    from ggtok.sources.split import first_shard
+    from ggtok.sources.files import first_shard
 
     if isinstance(source, bytes):
         return source[:size]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntFlag
+from itertools import accumulate
 from types import MappingProxyType
 
 from ggtok import _types as types
+from ggtok import errors
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 from ggtok.native import Native
 from ggtok.native.arguments import byte_view, iterated
@@ -15,7 +18,8 @@ TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
-    from ggtok.sources.found import Source
+    from ggtok.sources.files import Source
+
 
 _TEMPLATE_KEY = "tokenizer.chat_template"
 
@@ -176,7 +180,7 @@ class Loaded:
         name = os.fsdecode(path)
         self.path = os.path.abspath(name)
         if "-of-" in name:
-            from ggtok.sources.split import first_shard
+            from ggtok.sources.files import first_shard
 
             path = first_shard(name)
         try:
@@ -231,8 +235,6 @@ def _options(
         raise InvalidValueError("pre contains a NUL character")
     split = None
     if patterns is not None:
-        from ggtok.loading.patterns import by_patterns
-
         split = by_patterns(patterns)
     return {"pre": pre, "split": split, "overrides": overrides}
 
@@ -270,3 +272,68 @@ def _has_buffer(source: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+# ---- words by the user's regular expressions ----
+
+
+def by_patterns(patterns: Sequence[str]) -> Callable[[bytes], list[int]]:
+    """A function that returns the end offsets, in bytes, of the words of a UTF-8 text.
+
+    The first pattern splits the text, the second splits each resulting piece, and so on. Each
+    match is a piece, and so is the text between two matches. Empty matches are ignored. A
+    pattern is matched against each piece separately, as if it were the whole text.
+    """
+    import regex
+
+    compiled = []
+    for i, pattern in enumerate(patterns):
+        if not isinstance(pattern, str):
+            raise errors.InvalidTypeError(
+                f"pre_patterns[{i}] must be str, not {type(pattern).__name__}"
+            )
+        try:
+            compiled.append(regex.compile(pattern))
+        except regex.error as e:
+            raise errors.InvalidValueError(f"pre_patterns[{i}]: {e}") from None
+
+    def split(data: bytes) -> list[int]:
+        pieces = [data.decode("utf-8", "surrogatepass")]
+        for pattern in compiled:
+            pieces = [word for piece in pieces for word in _cut(pattern, piece)]
+        if len(data) == sum(map(len, pieces)):  # ASCII only
+            return list(accumulate(map(len, pieces)))
+        return list(accumulate(len(p.encode("utf-8", "surrogatepass")) for p in pieces))
+
+    def _cut(pattern: regex.Pattern[str], piece: str) -> list[str]:
+        words = []
+        end = 0
+        for match in pattern.finditer(piece):
+            start, stop = match.span()
+            if start == stop:
+                continue
+            if start > end:
+                words.append(piece[end:start])
+            words.append(piece[start:stop])
+            end = stop
+        if end < len(piece):
+            words.append(piece[end:])
+        return words
+
+    return split
+
+
+class TokenAttr(IntFlag):
+    """Attributes of a token: the bits of llama.cpp's ``llama_token_attr``."""
+
+    UNDEFINED = 0
+    UNKNOWN = 1 << 0
+    UNUSED = 1 << 1
+    NORMAL = 1 << 2
+    CONTROL = 1 << 3
+    USER_DEFINED = 1 << 4
+    BYTE = 1 << 5
+    NORMALIZED = 1 << 6
+    LSTRIP = 1 << 7
+    RSTRIP = 1 << 8
+    SINGLE_WORD = 1 << 9

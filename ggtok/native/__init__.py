@@ -1,7 +1,7 @@
 """A thin, typed wrapper of ggtok.h. No other package imports ``ggtok._ffi``.
 
-It converts return codes to exceptions (``failures.py``), C strings to ``bytes`` or ``str``
-(``library.py``), and arguments to memory that C can read (``arguments.py``). Encoding and
+It converts return codes to exceptions and C strings to ``bytes`` or
+``str`` (``library.py``), and arguments to memory that C can read (``arguments.py``). Encoding and
 decoding call the functions of cext/python/entry.c (``tokenizer.py``) instead of cffi.
 """
 
@@ -14,12 +14,13 @@ from ggtok.native.library import (
     PARSE_SPECIAL,
     PLAIN_USER_DEFINED,
     TAIL,
+    metadata_size,
+    peek,
     pre_names,
 )
-from ggtok.native.prefix import metadata_size, peek
 from ggtok.native.tokenizer import Native
 
-TYPE_CHECKING = False  # as in library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from ggtok.native.tokenizer import Part as Part
 

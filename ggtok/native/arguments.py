@@ -1,16 +1,17 @@
-"""Checks arguments, and converts texts and token ids to memory that C can read."""
+"""Checks arguments, and converts them to memory that C can read."""
 
 from __future__ import annotations
 
 import operator
 import threading
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from ggtok import errors
 from ggtok.base.escape import shown
+from ggtok.native.library import ffi, lib
 
-TYPE_CHECKING = False  # as in library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any, SupportsIndex, TypeVar
 
@@ -156,3 +157,121 @@ def thread_count(threads: SupportsIndex) -> int:
 def on_main_thread() -> bool:
     """Whether this is the thread on which Python's signal handlers run."""
     return threading.get_ident() == threading.main_thread().ident
+
+
+# ---- overrides of ggtok.load ----
+
+
+def overrides_array(values: dict[str, object], keep: list[object]) -> Any:
+    """An array of ggtok_override. `keep` keeps its strings alive. No other code has `values`."""
+
+    def string(text: str, what: str) -> Any:
+        try:
+            data = str.encode(text, "utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise errors.InvalidValueError(
+                f"overrides: {what} contains a lone surrogate, which has no UTF-8 form: {text!r}"
+            ) from None
+        if b"\0" in data:
+            raise errors.InvalidValueError(f"overrides: {what} contains a NUL character")
+        keep.append(ffi.new("char[]", data))
+        return keep[-1]
+
+    array = ffi.new("ggtok_override[]", len(values))
+    keep.append(array)
+    for override, (key, value) in zip(array, values.items(), strict=True):
+        if not isinstance(key, str):
+            raise errors.InvalidTypeError(f"overrides: a key must be str, not {key!r}")
+        override.key = string(key, "a key")
+        if isinstance(value, bool):
+            override.type, override.boolean = lib.GGTOK_OVERRIDE_BOOL, value
+        elif isinstance(value, int):
+            if not -(2**63) <= value < 2**63:
+                raise errors.InvalidValueError(f"overrides[{key!r}]: {value} exceeds 64 bits")
+            override.type, override.i64 = lib.GGTOK_OVERRIDE_INT, value
+        elif isinstance(value, float):
+            override.type, override.f64 = lib.GGTOK_OVERRIDE_FLOAT, value
+        elif isinstance(value, str):
+            override.type = lib.GGTOK_OVERRIDE_STR
+            override.str = string(value, f"the value of {key!r}")
+        else:
+            raise errors.InvalidTypeError(
+                f"overrides[{key!r}] must be int, float, bool or str, not {type(value).__name__}"
+            )
+    return array
+
+
+# ---- parse_special ----
+
+
+KEPT = 64  # cached choices; each has an automaton over its tokens
+_SPECIAL = 1 | 8 | 16  # TokenAttr.UNKNOWN, CONTROL, USER_DEFINED
+
+
+def chosen(native: Any, made: dict[Hashable, object], parse_special: object) -> object:
+    """The argument for encode's C function: a bool, or a choice object, cached in `made`."""
+    if isinstance(parse_special, (str, bytes, bytearray, memoryview)):
+        raise errors.InvalidTypeError(
+            "parse_special must be True, False, or a collection of special tokens' texts or ids; "
+            f"one text is [{_name(parse_special)}]"
+        )
+    if not isinstance(parse_special, Iterable):
+        return truth(parse_special, "parse_special")
+    entries = tuple(parse_special)
+    try:
+        key = frozenset(
+            zip(map(type, entries), entries, strict=True)
+        )  # with the types, because 1 == True
+    except TypeError:  # unhashable: a bytearray, or an invalid entry
+        return native.choose(_ids(native, entries))
+    choice = made.get(key)
+    if choice is None:
+        choice = native.choose(_ids(native, entries))
+        if len(made) >= KEPT:
+            made.clear()
+        made[key] = choice
+    return choice
+
+
+def chosen_ids(native: Any, parse_special: object) -> bool | frozenset[int]:
+    """The ids of a collection that :func:`chosen` has accepted, or a bool."""
+    if not isinstance(parse_special, Iterable):
+        return bool(parse_special)
+    return frozenset(_ids(native, tuple(parse_special)))
+
+
+def _ids(native: Any, entries: tuple[object, ...]) -> list[int]:
+    ids = {}
+    for entry in entries:
+        ids[_id(native, entry)] = entry
+    wrong = [entry for id, entry in ids.items() if not native.attr(id) & _SPECIAL]
+    if wrong:
+        raise errors.InvalidValueError(
+            f"parse_special: {_name(wrong[0])} isn't a CONTROL or UNKNOWN token; only these can "
+            "be chosen (user-defined tokens are always parsed)"
+        )
+    return sorted(ids)
+
+
+def _id(native: Any, entry: object) -> int:
+    if isinstance(entry, bool):
+        raise errors.InvalidTypeError("parse_special: an entry must be a text or an id, not a bool")
+    try:
+        id = operator.index(entry)  # type: ignore[arg-type]
+    except TypeError:
+        found = native.find(text_bytes(entry, "parse_special: an entry"))
+        if found is None:
+            raise errors.InvalidValueError(
+                f"parse_special: {_name(entry)} is not a token of this vocabulary"
+            ) from None
+        return int(found)
+    if not 0 <= id < native.n_tokens():
+        raise errors.InvalidValueError(
+            f"parse_special: {id} is not a token id of this vocabulary "
+            f"(0 to {native.n_tokens() - 1})"
+        )
+    return id
+
+
+def _name(entry: object) -> str:
+    return shown(repr(entry), 80)

@@ -1,6 +1,12 @@
-"""The compiled module, its constants, and conversions of its small structs."""
+"""The compiled module: constants, errors as exceptions, and functions that need no tokenizer."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from ggtok import errors
+from ggtok.base.escape import shown
 
 try:
     from ggtok._ffi import ffi as ffi
@@ -77,3 +83,192 @@ def pre_names() -> list[str]:
     while (name := lib.ggtok_pre_name(len(names))) != ffi.NULL:
         names.append(string(ffi.string(name)))
     return names
+
+
+# ---- errors ----
+
+
+class Failure:
+    """The fields of a ggtok_error, as Python values."""
+
+    def __init__(
+        self,
+        err: Any,
+        filename: str | bytes | None = None,
+        pre: str | None = None,
+        where: str | None = None,
+        data: Any = None,
+        file_size: int | None = None,
+    ) -> None:
+        self.status: int = err.status
+        self.message: str = shown(ffi.string(err.message)) or "unknown error"
+        self.key: str | None = string(ffi.string(err.key)) or None
+        if self.key is not None and self.key not in self.message:
+            self.message += f" (key '{self.key}')"
+        if where is not None:
+            self.message = f"{where}: {self.message}"
+        self.name: str | None = shown(ffi.string(err.name)) or None
+        self.offset: int | None = None if err.offset == lib.GGTOK_NO_OFFSET else err.offset
+        self.errno: int = err.os_error
+        self.filename = filename
+        self.pre = pre
+        self.data, self.file_size = data, file_size
+
+    @property
+    def text(self) -> str:
+        """The message, with the file's name in front."""
+        if self.filename is None:
+            return self.message
+        import os
+
+        return f"{shown(os.fsencode(self.filename))}: {self.message}"
+
+
+def _io_error(f: Failure) -> errors.GGTokError:
+    import errno
+    import os
+
+    reason = "not a regular file" if f.errno == errno.ESPIPE else os.strerror(f.errno)
+    return errors.file_error(f.errno, reason, f.filename or "")
+
+
+def _pre_error(f: Failure) -> errors.GGTokError:
+    import difflib
+
+    name = f.name if f.pre is None else f.pre
+    near = tuple(difflib.get_close_matches(name or "", pre_names(), n=3, cutoff=0.5))
+    message = f.text
+    if near:
+        message += " (similar names: " + ", ".join(map(repr, near)) + ")"
+    advice = errors.ForPython(
+        "; call ggtok.load(..., pre=NAME) to use a known one, or "
+        "ggtok.load(..., pre_patterns=[REGEX, ...]) to supply its regular expressions"
+    )
+    return errors.UnknownPreTokenizerError(
+        errors.Wording(message, advice), name=name, suggestions=near, key=f.key, offset=f.offset
+    )
+
+
+def _gguf_error(f: Failure) -> errors.GGTokError:
+    from ggtok.base import diagnose
+
+    def parses_further(head: bytes) -> bool:
+        size = ffi.new("uint64_t *")
+        return not lib.ggtok_metadata_size(
+            head, len(head), UNKNOWN_SIZE, size, ffi.new("ggtok_error *")
+        )
+
+    data = None if f.data is None else memoryview(ffi.buffer(f.data))
+    message = diagnose.explain_parse_error(f.message, data, f.filename, f.file_size, parses_further)
+    # If the parser got past the header, it read a GGUF file, even if the file has changed since.
+    if not (f.offset and message.startswith("not a GGUF file")):
+        f.message = message
+    return errors.GGUFError(f.text, key=f.key, offset=f.offset)
+
+
+_ERRORS: dict[int, Callable[[Failure], errors.GGTokError]] = {
+    lib.GGTOK_ERR_MEMORY: lambda f: errors.OutOfMemoryError(f.message),
+    lib.GGTOK_ERR_IO: _io_error,
+    lib.GGTOK_ERR_GGUF: _gguf_error,
+    lib.GGTOK_ERR_VOCAB: lambda f: errors.VocabError(f.text, key=f.key, offset=f.offset),
+    lib.GGTOK_ERR_PRETOKENIZER: _pre_error,
+    lib.GGTOK_ERR_ARGUMENT: lambda f: errors.InvalidValueError(f.message),
+    lib.GGTOK_ERR_UNSUPPORTED: lambda f: errors.VocabError(f.message, key=f.key, offset=f.offset),
+}
+
+
+def error(
+    err: Any,
+    *,
+    filename: str | bytes | None = None,
+    pre: str | None = None,
+    where: str | None = None,
+    data: Any = None,
+    file_size: int | None = None,
+) -> errors.GGTokError:
+    """The exception for a ggtok_error.
+
+    Args:
+        filename: the file that the error is about, if any.
+        where: the argument that the error is about, if any.
+        data: a view of the file's bytes, if they don't come from the path `filename`.
+    """
+    failure = Failure(err, filename, pre, where, data, file_size)
+    make = _ERRORS.get(failure.status)
+    return make(failure) if make else errors.GGTokError(failure.message)
+
+
+# ---- code points, and the order of std::sort ----
+
+# Flags of unicode/unicode.h: general categories by first letter ("": unassigned).
+_CATEGORIES = ((1, "N"), (2, "L"), (3, "Z"), (4, "M"), (5, "P"), (6, "S"), (7, "C"))
+_WHITE_SPACE, _HAN = 1 << 8, 1 << 9
+
+
+def category(c: int) -> str:
+    """The first letter of the general category; ``""`` if unassigned."""
+    return _category(lib.ggtok_unicode_flags(c))
+
+
+@cache
+def _category(flags: int) -> str:
+    return next((letter for bit, letter in _CATEGORIES if flags >> bit & 1), "")
+
+
+def is_white_space(c: int) -> bool:
+    return bool(lib.ggtok_unicode_flags(c) & _WHITE_SPACE)
+
+
+def is_han(c: int) -> bool:
+    """Whether it is in one of the blocks that llama.cpp treats as Chinese characters."""
+    return bool(lib.ggtok_unicode_flags(c) & _HAN)
+
+
+def lower(c: int) -> int:
+    """The simple lower case: one code point."""
+    lowered: int = lib.ggtok_unicode_to_lower(c)
+    return lowered
+
+
+def first_of_nfd(c: int) -> int:
+    """The first code point of the canonical decomposition."""
+    first: int = lib.ggtok_unicode_nfd_first(c)
+    return first
+
+
+def sorted_descending(ids: Sequence[int], keys: Sequence[int]) -> list[int]:
+    """Ids sorted by descending ``keys[id]``, in the exact order of libstdc++'s std::sort.
+
+    The order of equal keys is deterministic, but has no simple rule.
+    """
+    array = ffi.new("int32_t[]", list(ids))
+    lib.ggtok_stl_sort_descending(array, len(array), ffi.new("uint32_t[]", list(keys)))
+    return list(array)
+
+
+# ---- the beginning of a GGUF file ----
+
+
+def metadata_size(prefix: bytearray, file_size: int | None, name: str) -> int:
+    """ggtok_metadata_size. No other thread may write to `prefix`."""
+    size, err = ffi.new("uint64_t *"), ffi.new("ggtok_error *")
+    n = UNKNOWN_SIZE if file_size is None else file_size
+    with ffi.from_buffer("char[]", prefix) as view:
+        if lib.ggtok_metadata_size(view, len(view), n, size, err):
+            raise error(err, filename=name, data=view, file_size=file_size)
+    needed: int = size[0]
+    return needed
+
+
+def peek(prefix: bytearray, file_size: int, name: str) -> tuple[str, str, str | None, int] | int:
+    """ggtok_peek: type, model, pre (None outside BPE) and number of tokens; or, if `prefix` is
+    too short for that, the number of bytes that must be read."""
+    out, err = ffi.new("ggtok_summary *"), ffi.new("ggtok_error *")
+    with ffi.from_buffer("char[]", prefix) as view:
+        if lib.ggtok_peek(view, len(view), file_size, out, err):
+            raise error(err, filename=name, data=view, file_size=file_size)
+    if not out.known:
+        size: int = out.size
+        return size
+    pre = string(ffi.string(out.pre)) or None
+    return VOCAB_TYPES[out.type], string(ffi.string(out.model)), pre, out.n_tokens

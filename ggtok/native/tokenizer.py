@@ -5,15 +5,20 @@ from __future__ import annotations
 import operator
 import os
 import struct
+import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from ggtok import errors
 from ggtok.base.escape import shown
-from ggtok.native.arguments import int32_array, text_bytes, truth, truth_or_none
-from ggtok.native.blocks import Blocks
-from ggtok.native.choices import chosen
-from ggtok.native.failures import Failure, error
+from ggtok.native.arguments import (
+    chosen,
+    int32_array,
+    overrides_array,
+    text_bytes,
+    truth,
+    truth_or_none,
+)
 from ggtok.native.library import (
     FLAGS,
     FLOAT,
@@ -21,27 +26,93 @@ from ggtok.native.library import (
     SPECIALS,
     TYPE_NAMES,
     VOCAB_TYPES,
+    Failure,
     bytes_of,
+    error,
     ffi,
     ints_of,
     lib,
     string,
 )
 
-TYPE_CHECKING = False  # as in library.py
+TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any, NoReturn, TypeVar
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from ggtok.native.splitting import Split, Splitter
-
     T = TypeVar("T")
     # The fields of a ggtok_part.
     Part = tuple[int, int, int, int, bool]
     # The caches of text/stream_decoder.py, shared by all streams.
     Streamed = tuple[dict[int, bytes], dict[int, bytes], dict[int, str]]
+
+
+# ---- pre_patterns: the C library's callback ----
+
+# Splits a text into words; returns their end offsets in bytes.
+Split = Callable[[bytes], list[int]]
+
+_SIZE_MAX: int = 2 ** (8 * ffi.sizeof("size_t")) - 1
+
+
+class Splitter:
+    """The target of ggtok_py_split: a `Split`, and the exception it raised on each thread."""
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
+        self.failed: dict[int, BaseException] = {}
+        self.unread: dict[int, tuple[bytes, list[int]]] = {}
+
+    def __call__(self, text: Any, n: int, ends: Any, room: int) -> int:
+        thread = threading.get_ident()
+        try:
+            data: bytes = ffi.buffer(text, n)[:]
+            # C repeats a call with more room if `ends` was too small; use the stored result.
+            known, offsets = self.unread.pop(thread, (None, []))
+            if known != data:
+                offsets = self.split(data)
+            if len(offsets) <= room:
+                ends[0 : len(offsets)] = offsets
+            else:
+                self.unread[thread] = data, offsets
+            return len(offsets)
+        except BaseException as e:  # re-raised by the caller of encode
+            self.failed[thread] = e
+            return _SIZE_MAX
+
+    def take_failure(self) -> BaseException | None:
+        return self.failed.pop(threading.get_ident(), None)
+
+    def afresh(self, function: Callable[..., T]) -> Callable[..., T]:
+        """A wrapper of an encoding function that first clears the state of an earlier call.
+
+        A call that a signal handler's exception ended has left its failure behind.
+        """
+
+        def call(*args: object) -> T:
+            self.unread.pop(threading.get_ident(), None)
+            self.take_failure()
+            return function(*args)
+
+        return call
+
+
+def _outside(kind: type, raised: BaseException, traceback: Any) -> None:
+    """Handles an exception raised before the first line of ggtok_py_split or
+    Splitter.__call__. Only a signal handler can raise one there."""
+    splitter: Splitter = ffi.from_handle(traceback.tb_frame.f_locals["user"])
+    splitter.failed[threading.get_ident()] = raised
+
+
+@ffi.def_extern(error=_SIZE_MAX, onerror=_outside)  # type: ignore[untyped-decorator]
+def ggtok_py_split(user: Any, text: Any, n: int, ends: Any, room: int) -> int:
+    splitter: Splitter = ffi.from_handle(user)
+    return splitter(text, n, ends, room)
+
+
+# ---- the tokenizer ----
 
 
 class _Failed(Exception):
@@ -119,16 +190,12 @@ class Native:
             keep.append(ffi.new("char[]", pre.encode("utf-8", "surrogatepass")))
             options.pre = keep[0]
         if split:
-            from ggtok.native.splitting import Splitter
-
             self._splitter = Splitter(split)
             # The handle must live as long as the tokenizer, which passes it to the callback.
             self._handle = ffi.new_handle(self._splitter)
             options.split = lib.ggtok_py_split
             options.split_user = self._handle
         if overrides:
-            from ggtok.native.overrides import overrides_array
-
             options.overrides = overrides_array(overrides, keep)
             options.n_overrides = len(overrides)
         return options
@@ -216,7 +283,7 @@ class Native:
             self.reraise(again)
 
     def encode_arrow(self, texts: object, *args: object) -> Any:
-        """encode_batch of a result of native/arrow.py's `read`."""
+        """encode_batch of a result of native/arrays.py's `read`."""
         try:
             return self.encode_batch(texts, *args)
         except Exception as e:
@@ -271,13 +338,6 @@ class Native:
         packed = struct.pack(f"{2 * len(trusted)}N", *chain.from_iterable(trusted))
         try:
             return self.encode_trusted(text, flags, packed, parts)
-        except Exception as e:
-            self.reraise(e)
-
-    def blocks(self) -> Blocks:
-        """An encoder of one long text, for one thread."""
-        try:
-            return Blocks(self.take(), self.encode_part, self.safe_cut, self.reraise)
         except Exception as e:
             self.reraise(e)
 

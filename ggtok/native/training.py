@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ggtok import errors
-from ggtok.native.failures import error
-from ggtok.native.library import ffi, lib
-from ggtok.native.splitting import Split, Splitter
+from ggtok.native.library import error, ffi, lib
+from ggtok.native.tokenizer import Split, Splitter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 SYMBOL_SPACE: int = lib.GGTOK_SYMBOL_SPACE
 SYMBOL_ONLY_SPACES: int = lib.GGTOK_SYMBOL_ONLY_SPACES
 SYMBOL_ALONE: int = lib.GGTOK_SYMBOL_ALONE
-SYMBOL_NEVER: int = lib.GGTOK_SYMBOL_NEVER
 
 _ROW = np.dtype(
     [

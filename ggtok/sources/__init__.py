@@ -4,7 +4,7 @@
 
 ===================================== ====================================================
 ``user/repo[:quant]``                 a file of a Hugging Face repository, chosen as
-                                      llama.cpp does (:mod:`ggtok.sources.choose`)
+                                      llama.cpp does (:mod:`ggtok.sources.files`)
 ``hf://user/repo[@revision][:quant]`` the same, in a given revision
 ``hf://user/repo[@revision]/file``    a given file of a repository
 ``https://...``                       a GGUF file (``http://`` only from this machine)
@@ -22,8 +22,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ggtok.base.escape import shown
-from ggtok.errors import InvalidValueError, not_found
-from ggtok.sources.found import Found, Source
+from ggtok.errors import InvalidValueError, MissingExtraError, not_found
+from ggtok.sources.files import Found, Source
 from ggtok.sources.timeouts import telling
 
 __all__ = ["Found", "Source", "find", "telling"]
@@ -38,11 +38,11 @@ def find(name: str) -> Found | None:
         InvalidValueError: the name is malformed.
         MissingExtraError: downloading the model needs a package that isn't installed.
     """
-    from ggtok.sources import suggest
+    from ggtok.sources import listing
 
-    meant = suggest.read_as(name)
+    meant = listing.read_as(name)
     found = _find(meant or name)
-    if found is None and (hint := suggest.did_you_mean(name)):
+    if found is None and (hint := listing.did_you_mean(name)):
         raise not_found(f"{shown(name)}: no such file{hint}")
     if found is not None and meant:
         return replace(found, source=replace(found.source, name=name))
@@ -61,8 +61,12 @@ def _find(name: str) -> Found | None:
         return lmstudio.find(name, rest, _hint)
     if rest.startswith("//"):
         if scheme in ("https", "http"):
-            from ggtok.sources import http
-
+            try:
+                from ggtok.sources import http
+            except ImportError:
+                raise MissingExtraError(
+                    f"{shown(name)}: reading over HTTP needs an extra: pip install 'ggtok[http]'"
+                ) from None
             return http.find(name)
         if scheme != "hf":
             raise InvalidValueError(
@@ -76,6 +80,6 @@ def _find(name: str) -> Found | None:
 
 
 def _hint(name: str) -> str:
-    from ggtok.sources import suggest
+    from ggtok.sources import listing
 
-    return suggest.did_you_mean(name)
+    return listing.did_you_mean(name)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ggtok.base.reading import open_regular, read_regular, read_up_to
+from ggtok.base.files import open_regular, read_regular, read_up_to
 from ggtok.sources.prefix import LIMIT, LIMIT_VARIABLE, TENSORS, number
 
 _FORMAT = "ggtok-vocabulary-1"

@@ -25,7 +25,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from ggtok.base.escape import shown
+from ggtok.base.escape import one_line, shown
 from ggtok.errors import InvalidValueError
 from ggtok.sources.timeouts import CallTimeout, call_with_timeout
 
@@ -335,7 +335,7 @@ class Network:
                 where = place_of_name(url.host) if proxy else stream.place
                 yield Answer(response, where)
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as e:
-            raise ConnectionError(_line(e)) from e
+            raise ConnectionError(one_line(e)) from e
 
     def reach(self, url: httpx2.URL, clock: Clock) -> None:
         """Returns if a server accepts a connection; raises the errors of :meth:`get` otherwise.
@@ -349,7 +349,7 @@ class Network:
         try:
             _Backend(self, Place.PUBLIC, Place.LOCAL).connect_tcp(url.host, port).close()
         except httpcore2.ConnectError as e:
-            raise ConnectionError(_line(e)) from e
+            raise ConnectionError(one_line(e)) from e
 
     def _pool(self, proxy: str | None, farthest: Place, nearest: Place) -> httpcore2.ConnectionPool:
         """The pool for these places. Pools aren't shared between places."""
@@ -381,10 +381,6 @@ class Network:
             raise InvalidValueError(
                 f"can't use the proxy that the environment names: {shown(str(e))}"
             ) from e
-
-
-def _line(error: Exception) -> str:
-    return shown(" ".join(str(error).split())) or type(error).__name__
 
 
 def tls_context() -> Any:

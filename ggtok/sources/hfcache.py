@@ -24,10 +24,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ggtok.base.reading import read_regular
-from ggtok.sources.choose import choose
-from ggtok.sources.folders import Notes, files, scan
-from ggtok.sources.split import first
+from ggtok.base.files import read_regular
+from ggtok.sources.files import Notes, choose, files, first, in_any_case, scan
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 # The largest number of bytes read of a ref, and of llama.cpp's JSON file.
@@ -138,7 +136,7 @@ def _commit(repo_folder: str, revision: str | None, notes: Notes = None) -> str 
 
 
 def _in_hub_cache(folder: str, repo: Repo) -> Cached | None:
-    repo_folder = _any_case(folder, "models--" + repo.id.replace("/", "--"))
+    repo_folder = in_any_case(folder, "models--" + repo.id.replace("/", "--"))
     commit = _commit(repo_folder, repo.revision)
     if commit is None:
         return None
@@ -148,15 +146,6 @@ def _in_hub_cache(folder: str, repo: Repo) -> Cached | None:
         return None
     path = os.path.join(snapshot, *file.split("/"))
     return Cached(repo.id, repo.revision or "main", file, path, "hf")
-
-
-def _any_case(folder: str, name: str) -> str:
-    """A subfolder, ignoring case: names of repositories on the Hub never differ only in case."""
-    path = os.path.join(folder, name)
-    if os.path.isdir(path):
-        return path
-    same = [entry.path for entry in scan(folder) if entry.name.lower() == name.lower()]
-    return same[0] if same else path
 
 
 def _in_llamacpp_cache(folder: str, repo: Repo) -> Cached | None:

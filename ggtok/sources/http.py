@@ -12,28 +12,32 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+import httpx2
 
 from ggtok._version import __version__
 from ggtok.base.escape import shown
 from ggtok.errors import (
     FileError,
     InvalidValueError,
-    MissingExtraError,
     UnreachableError,
     not_found,
     not_permitted,
 )
 from ggtok.sources import cache
-from ggtok.sources.found import Found, Source
-from ggtok.sources.offline import offline_reason
+from ggtok.sources.connect import (
+    SLOWEST,
+    Answer,
+    Clock,
+    Late,
+    Network,
+    Place,
+    Refused,
+    place_of_name,
+)
+from ggtok.sources.files import Found, Source
 from ggtok.sources.prefix import STEP, TENSORS, Prefix, number
-from ggtok.sources.timeouts import waiting
-
-if TYPE_CHECKING:
-    import httpx2
-
-    from ggtok.sources.connect import Answer, Network
+from ggtok.sources.timeouts import offline_reason, waiting
 
 _TIMEOUT_VARIABLE = "GGTOK_HTTP_TIMEOUT"
 _TIMEOUT = 30  # seconds: see connect.Clock
@@ -62,7 +66,7 @@ def find(url: str) -> Found:
     The cached copy is used if the server confirms that the file is unchanged, if the server
     can't be reached, or if ggtok is offline.
     """
-    with _reader(url, url, {}) as reader:
+    with Reader(Network(), url, url, {}) as reader:
         kept = cache.load(url)
         source = Source(url, "http", url=url)
         if offline := offline_reason():
@@ -83,16 +87,6 @@ def find(url: str) -> Found:
     if validator := _sendable(reader.validator):
         cache.store(cache.Entry(url, validator, data))
     return Found(source, data)
-
-
-def _reader(name: str, url: str, headers: Mapping[str, str]) -> Reader:
-    try:
-        from ggtok.sources import connect
-    except ImportError:
-        raise MissingExtraError(
-            f"{shown(name)}: reading over HTTP needs an extra: pip install 'ggtok[http]'"
-        ) from None
-    return Reader(connect.Network(), name, url, headers)
 
 
 def _sendable(validator: str) -> str:
@@ -129,17 +123,12 @@ class Reader:
 
     def __init__(self, net: Network, name: str, url: str, headers: Mapping[str, str]) -> None:
         """`headers` (such as a token) are sent only to the URL's own server."""
-        from ggtok.sources import connect
-
         self._net = net
-        self._clock, self._slowest = connect.Clock, connect.SLOWEST
-        self._stops = connect.Late, connect.Refused
         self._name = shown(name)
         self._url = self._checked(url)
         self._headers = dict(headers)
         # The current URL after redirects, and the nearest place it may be at.
-        self._anywhere = connect.Place.LOCAL
-        self._at, self._nearest = self._url, self._anywhere
+        self._at, self._nearest = self._url, Place.LOCAL
         self._prefix = Prefix(self._name)
         self._timeout = timeout()
         self._began = time.monotonic()
@@ -166,7 +155,7 @@ class Reader:
 
     def _ends(self) -> float:
         """The deadline, given the number of bytes read so far."""
-        return self._began + 2 * self._timeout + len(self._prefix.data) / self._slowest
+        return self._began + 2 * self._timeout + len(self._prefix.data) / SLOWEST
 
     def _read(self) -> None:
         failures, restarts = 0, 0
@@ -199,7 +188,7 @@ class Reader:
     def _restart(self) -> None:
         self._prefix = Prefix(self._name)
         self.validator = ""
-        self._at, self._nearest = self._url, self._anywhere
+        self._at, self._nearest = self._url, Place.LOCAL
 
     def _error(self, what: str) -> FileError:
         return FileError(f"{self._name}: {what}")
@@ -208,8 +197,6 @@ class Reader:
 
     def _checked(self, url: str) -> httpx2.URL:
         """The parsed URL, if it is https, or http to this machine."""
-        import httpx2
-
         try:
             parsed = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError) as e:
@@ -220,8 +207,6 @@ class Reader:
 
     def _redirected(self, where: str) -> httpx2.URL:
         """The URL of a Location header."""
-        import httpx2
-
         try:
             parsed = self._at.join(where)
             why = _unreadable(parsed)
@@ -243,8 +228,7 @@ class Reader:
         if self.kept_validator and not start:
             key = "If-None-Match" if _is_etag(self.kept_validator) else "If-Modified-Since"
             ask[key] = self.kept_validator
-        clock = self._clock(self._timeout, self._ends())
-        late, refused = self._stops
+        clock = Clock(self._timeout, self._ends())
         for _ in range(_REDIRECTS):
             own = self._headers if _origin(self._at) == _origin(self._url) else {}
             try:
@@ -254,9 +238,9 @@ class Reader:
                         clock.start_body()
                         yield answer
                         return
-            except refused as e:
+            except Refused as e:
                 raise self._error(str(e)) from None
-            except (late, ConnectionError) as e:
+            except (Late, ConnectionError) as e:
                 raise _Broken(str(e)) from e
             self._at = self._redirected(where)
             self._nearest = min(self._nearest, answer.place)
@@ -289,7 +273,7 @@ class Reader:
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
             raise _Broken(said, min(seconds, _RETRY_AFTER_MOST))
         if self._at != self._url:  # a signed URL may have expired
-            self._at, self._nearest = self._url, self._anywhere
+            self._at, self._nearest = self._url, Place.LOCAL
             raise _Broken(said)
         if status in (404, 410):
             raise not_found(f"{self._name}: {said}")
@@ -384,8 +368,6 @@ _ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"ggtok
 
 def _unreadable(url: httpx2.URL) -> str | None:
     """The reason why a URL isn't allowed, or None."""
-    from ggtok.sources.connect import Place, place_of_name
-
     local = url.scheme == "http" and place_of_name(url.host) == Place.LOCAL
     if url.scheme != "https" and not local:
         return f"{_address(url)} is not read: only https, and http from this machine itself"

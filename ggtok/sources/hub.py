@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ggtok._version import __version__
-from ggtok.base.escape import shown
+from ggtok.base.escape import one_line, shown
 from ggtok.errors import (
     FileError,
     GGTokError,
@@ -25,12 +25,9 @@ from ggtok.errors import (
     not_permitted,
 )
 from ggtok.sources import cache, hfcache
-from ggtok.sources.choose import no_model
-from ggtok.sources.found import Found, Hint, Source
+from ggtok.sources.files import Found, Hint, Source, first, no_model
 from ggtok.sources.hfcache import Repo
-from ggtok.sources.offline import offline_reason
-from ggtok.sources.split import first
-from ggtok.sources.timeouts import CallTimeout, call_with_timeout, waiting
+from ggtok.sources.timeouts import CallTimeout, call_with_timeout, offline_reason, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,24 +256,20 @@ class _Hub:
         except errors.GatedRepoError as e:
             raise not_permitted(
                 f"{name}: this repository is gated, so access must be granted: ask for it on its "
-                f"page, then set HF_TOKEN or run 'hf auth login': {_line(e)}"
+                f"page, then set HF_TOKEN or run 'hf auth login': {one_line(e)}"
             ) from e
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as e:
             raise not_found(
                 f"{name}: no such file, nor such a repository or revision on the Hub (if it is "
-                f"private, set HF_TOKEN or run 'hf auth login'): {_line(e)}{self._hint()}"
+                f"private, set HF_TOKEN or run 'hf auth login'): {one_line(e)}{self._hint()}"
             ) from e
         except errors.EntryNotFoundError as e:
-            raise not_found(f"{name}: no such file in the repository: {_line(e)}") from e
+            raise not_found(f"{name}: no such file in the repository: {one_line(e)}") from e
         except errors.HfHubHTTPError as e:
             failed = FileError if e.response.status_code in range(400, 429) else UnreachableError
-            raise failed(f"{name}: the Hub answers with an error: {_line(e)}") from e
+            raise failed(f"{name}: the Hub answers with an error: {one_line(e)}") from e
         except errors.HFValidationError as e:
-            raise InvalidValueError(f"{name}: {_line(e)}") from e
+            raise InvalidValueError(f"{name}: {one_line(e)}") from e
         except Exception as e:
             # Exceptions of huggingface_hub's HTTP library, which depend on its version.
-            raise self._unreachable(_line(e)) from e
-
-
-def _line(error: Exception) -> str:
-    return shown(" ".join(str(error).split()), 500) or type(error).__name__
+            raise self._unreachable(one_line(e)) from e

@@ -12,12 +12,19 @@ import os
 from collections.abc import Iterator
 
 from ggtok.base.escape import shown
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.errors import InvalidValueError, not_found
-from ggtok.sources.choose import choose, no_model
-from ggtok.sources.folders import Notes, files, scan
-from ggtok.sources.found import Found, Hint, Source
-from ggtok.sources.split import first
+from ggtok.sources.files import (
+    Found,
+    Hint,
+    Notes,
+    Source,
+    choose,
+    files,
+    first,
+    in_any_case,
+    no_model,
+)
 
 # The largest number of bytes read of LM Studio's own files.
 _POINTER_MOST = 1 << 13
@@ -76,8 +83,9 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
                 break
     there: list[str] = []
     for folder in folders():
-        place = _below(_below(folder, publisher), model)
-        if place is None:
+        # LM Studio shows names in lower case.
+        place = in_any_case(folder, publisher, model)
+        if not os.path.isdir(place):
             continue
         there = sorted(files(place))
         chosen = first(file[0]) if file else choose(there, quant)
@@ -88,18 +96,6 @@ def find(name: str, rest: str, did_you_mean: Hint) -> Found:
     where = " or ".join(map(shown, places()))
     hint = did_you_mean(name)
     raise not_found(f"{shown(name)}: LM Studio has no such model in {where}{hint}")
-
-
-def _below(folder: str | None, name: str) -> str | None:
-    """A subfolder by its name, ignoring case: LM Studio shows names in lower case."""
-    if folder is None:
-        return None
-    entries = [entry for entry in scan(folder) if entry.is_dir()]
-    for same in (str, str.lower):
-        for entry in entries:
-            if same(entry.name) == same(name):
-                return entry.path
-    return None
 
 
 def models(notes: Notes = None) -> Iterator[tuple[str, str, str]]:

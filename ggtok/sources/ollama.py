@@ -20,10 +20,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ggtok.base.escape import shown
-from ggtok.base.reading import read_regular
+from ggtok.base.files import read_regular
 from ggtok.errors import FileError, InvalidValueError, VocabError, not_found, not_permitted
-from ggtok.sources.folders import Notes, scan
-from ggtok.sources.found import Found, Hint, Source
+from ggtok.sources.files import Found, Hint, Notes, Source, in_any_case, scan
 
 _HOST, _V2_HOST = "registry.ollama.ai", "ollama.com"
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -98,23 +97,9 @@ def _manifests(store: str, parts: tuple[str, str, str, str]) -> Iterator[str]:
     """
     host, *below = parts
     public = host.lower() in (_HOST, _V2_HOST)
-    yield _any_case(os.path.join(store, "manifests-v2"), [_V2_HOST if public else host, *below])
+    yield in_any_case(store, "manifests-v2", _V2_HOST if public else host, *below)
     for alias in (host, _V2_HOST if host.lower() == _HOST else _HOST) if public else (host,):
-        yield _any_case(os.path.join(store, "manifests"), [alias, *below])
-
-
-def _any_case(folder: str, parts: list[str]) -> str:
-    for part in parts:
-        path = os.path.join(folder, part)
-        if not os.path.exists(path):
-            try:
-                names = sorted(os.listdir(folder))
-            except OSError:
-                names = []
-            same = [name for name in names if name.lower() == part.lower()]
-            path = os.path.join(folder, same[0] if same else part)
-        folder = path
-    return folder
+        yield in_any_case(store, "manifests", alias, *below)
 
 
 def _source(name: str, store: str, path: str) -> Source:

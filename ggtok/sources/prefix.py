@@ -1,4 +1,4 @@
-"""Reads the beginning of a GGUF file until the metadata is complete.
+"""Reads the beginning of a GGUF file: the metadata, and the descriptions of its tensors.
 
 The size of the metadata isn't known in advance. Given the bytes read so far,
 ``ggtok_metadata_size`` returns the number of bytes needed at least. Readers of anything but paths
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+import struct
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from ggtok.base.escape import shown
-from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
+from ggtok.errors import FileError, GGUFError, InvalidTypeError, InvalidValueError
 from ggtok.native import metadata_size
 
 # Bytes of the first read: most of a small vocabulary.
@@ -110,3 +112,70 @@ def read_file(file: Any, path: str | None = None) -> bytes:
             prefix.file_size = len(prefix.data)
         prefix.data += block
     return prefix.whole()
+
+
+# ---- files that are cut off ----
+
+_TENSORS = 4 << 20  # the largest number of bytes read of the tensor descriptions
+
+
+def fill(file: BinaryIO, data: bytearray, n: int) -> None:
+    """Reads until `data` has the file's first n bytes."""
+    while len(data) < n:
+        block = file.read(n - len(data))
+        if not block:
+            raise GGUFError("the file became shorter while it was read")
+        data += block
+
+
+def check_whole(file: BinaryIO, data: bytearray, size: int, name: str) -> None:
+    """Checks that a file doesn't end before its last tensor begins.
+
+    Args:
+        data: the file's first bytes. More are appended as needed.
+
+    Raises:
+        GGUFError: the file is cut off.
+    """
+    while (end := metadata_size(data, size, name)) > len(data):
+        if end > number(LIMIT_VARIABLE, LIMIT):
+            return
+        fill(file, data, end)
+    fill(file, data, min(end + _TENSORS, size))
+    try:
+        last, table_end = 0, end  # `last`: a lower bound of the last tensor's start
+        for _, _, offset, tensor_end in tensors(data, end):
+            last, table_end = max(last, offset + 1), tensor_end
+        cut_off = table_end + last > size
+    except (struct.error, OverflowError):  # not all descriptions were read
+        cut_off = len(data) == size
+    if cut_off:
+        raise GGUFError(
+            f"the file is cut off: it has {size} bytes, and its tensors take more; its download "
+            "was probably interrupted: download it again"
+        )
+
+
+def tensors(data: bytes | bytearray, at: int) -> Iterator[tuple[bytes, tuple[int, ...], int, int]]:
+    """The name, dimensions and offset of each tensor, and the end of its description.
+
+    Args:
+        at: the end of the metadata.
+
+    Raises:
+        struct.error, OverflowError: `data` doesn't have all descriptions, or they are malformed.
+    """
+    order = "<" if struct.unpack_from("<I", data, 4)[0] < 1 << 16 else ">"
+    (n,) = struct.unpack_from(f"{order}Q", data, 8)
+    for _ in range(n):
+        (length,) = struct.unpack_from(f"{order}Q", data, at)
+        name = bytes(data[at + 8 : at + 8 + length])
+        at += 8 + length
+        (n_dims,) = struct.unpack_from(f"{order}I", data, at)
+        if n_dims > 4:
+            raise struct.error("more than four dimensions")
+        dims = struct.unpack_from(f"{order}{n_dims}Q", data, at + 4)
+        at += 4 + 8 * n_dims + 4  # after the type
+        (offset,) = struct.unpack_from(f"{order}Q", data, at)
+        at += 8
+        yield name, dims, offset, at

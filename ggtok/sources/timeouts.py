@@ -1,7 +1,8 @@
-"""Timeouts for slow calls, and notices about long waits."""
+"""Limits on waiting for servers: timeouts, notices about long waits, and offline mode."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,3 +91,27 @@ def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
     if not results:
         raise CallTimeout
     return results[0]
+
+
+# ---- offline mode ----
+
+_offline: ContextVar[bool] = ContextVar("ggtok offline", default=False)
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Within this context, no server is contacted: only local models are found."""
+    token = _offline.set(True)
+    try:
+        yield
+    finally:
+        _offline.reset(token)
+
+
+def offline_reason() -> str | None:
+    """Why no server may be contacted, and what to do about it; None: servers are allowed."""
+    if _offline.get():
+        return "--offline is given: leave it out"
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        return "HF_HUB_OFFLINE is set: unset it"
+    return None

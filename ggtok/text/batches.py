@@ -1,20 +1,39 @@
-"""Encodes batches of texts, and encodes with offsets."""
+"""Encodes batches of texts, with offsets, and texts that arrive in blocks."""
 
 from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterable, Iterator
 
 from ggtok import _types as types
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.native import Native, results
+from ggtok.native import (
+    ADD_SPECIAL,
+    NOT_FIRST_BLOCK,
+    NOT_LAST_BLOCK,
+    PARSE_SPECIAL,
+    Native,
+    arrays,
+    text_bytes,
+)
 from ggtok.native.arguments import iterated, on_main_thread, thread_count, truth
+from ggtok.native.contexts import Blocks
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     from typing import Any
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ggtok._types import Text
+    from ggtok.native import Native
+
     Flags = tuple[bool, types.ParseSpecial, bool]  # add_special, parse_special, continuation
+
+
+# ---- batches, and offsets ----
 
 MAX_THREADS = 256
 _UNITS = ("byte", "char", "utf16")  # in the order of cext/python/state.h
@@ -28,7 +47,7 @@ def encode(native: Native, texts: types.Texts, flags: Flags, threads: int) -> li
 def encode_arrays(
     native: Native, texts: types.Texts, flags: Flags, threads: int
 ) -> tuple[types.Int32Array, types.Int64Array]:
-    return results.id_arrays(_batch(native, texts, flags, threads, False))
+    return arrays.id_arrays(_batch(native, texts, flags, threads, False))
 
 
 def encode_arrow(native: Native, texts: types.Texts, flags: Flags, threads: int) -> Any:
@@ -60,7 +79,7 @@ def encode_with_offsets(
             if not isinstance(text, str):
                 raise _only_of_str(unit, f"texts[{i}]", text)
     lists, result = _batch(native, texts, flags, threads, True, c_unit)
-    rows, offsets = results.span_arrays(result)
+    rows, offsets = arrays.span_arrays(result)
     parts = itertools.pairwise(offsets.tolist())
     return [(ids, rows[a:b]) for ids, (a, b) in zip(lists, parts, strict=True)]
 
@@ -133,3 +152,59 @@ def _text_tuple(texts: types.Texts) -> tuple[types.Text, ...]:
 def cores() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+# ---- a text of any length in bounded memory ----
+
+BLOCK = 1 << 20  # bytes
+
+
+def encode_blocks(
+    native: Native,
+    blocks: Iterable[Text],
+    *,
+    add_special: bool = True,
+    parse_special: bool = False,
+    block_bytes: int = BLOCK,
+) -> Iterator[NDArray[np.int32]]:
+    """The ids of one text that arrives in blocks, in parts, as soon as they are final.
+
+    The parts, joined, are ``Tokenizer.encode_array`` of all blocks joined: a part ends where
+    ``ggtok_safe_cut`` (ggtok.h) proves that no token crosses. The buffer holds about
+    `block_bytes` bytes, and doubles whenever it has no such position. Blocks may end anywhere;
+    bytes-like blocks may end inside a character. There is always at least one part, which may
+    be empty.
+
+    Errors are those of ``encode``; parts yielded before an error are valid. Not thread-safe.
+    """
+    import numpy as np
+
+    def part(n: int, flags: int) -> NDArray[np.int32]:
+        ids: NDArray[np.int32] = np.frombuffer(encoder.encode(text, n, flags), np.int32)
+        return ids
+
+    encoder = Blocks(native)
+    flags = add_special * ADD_SPECIAL | parse_special * PARSE_SPECIAL
+    text = bytearray()
+    enough = block_bytes
+    for piece in _pieces(blocks):
+        text += piece
+        if len(text) < enough:
+            continue
+        n = encoder.safe_cut(text, flags)
+        if not n:
+            enough = 2 * len(text)
+            continue
+        yield part(n, flags | NOT_LAST_BLOCK)
+        flags |= NOT_FIRST_BLOCK
+        del text[:n]
+        enough = max(block_bytes, 2 * len(text))
+    yield part(len(text), flags)
+
+
+def _pieces(blocks: Iterable[Text]) -> Iterator[Any]:
+    """The text as UTF-8, in pieces of at most BLOCK bytes."""
+    for block in blocks:
+        data = text_bytes(block)
+        for at in range(0, len(data), BLOCK):
+            yield data[at : at + BLOCK]

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ggtok.native.arguments import int_list
+from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL
-from ggtok.native.parts import Parts
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from ggtok import _types as types
 from ggtok.base.escape import number
 from ggtok.errors import InvalidTypeError, InvalidValueError
 from ggtok.native.arguments import index, iterated, text_bytes, truth
+from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL
-from ggtok.native.parts import Parts
-from ggtok.text.chunk import Chunk
+from ggtok.text import Chunk
 from ggtok.text.truncate import Measure, is_boundary, whole_end
 
 TYPE_CHECKING = False  # as in native/library.py

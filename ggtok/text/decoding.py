@@ -1,16 +1,21 @@
-"""Decodes ids to text."""
+"""Decodes ids to text, and looks up tokens by their pieces."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from ggtok import _types as types
-from ggtok.errors import ArgumentError, InvalidValueError, TextDecodeError
-from ggtok.native.arguments import iterated, truth, truth_or_none
+from ggtok.errors import ArgumentError, InvalidTypeError, InvalidValueError, TextDecodeError
+from ggtok.loading.loaded import Loaded
+from ggtok.native.arguments import byte_view, iterated, token_ids, truth, truth_or_none
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:
     Flags = tuple[bool, bool, bool | None]  # remove_special, unparse_special, clean_spaces
+
+
+# ---- lists of ids ----
 
 
 def decode_batch(
@@ -49,3 +54,55 @@ def decoded(data: bytes, errors: str) -> str:
         raise TextDecodeError(*e.args) from None
     except (LookupError, TypeError, ValueError) as e:
         raise InvalidValueError(f"errors: {e}") from None
+
+
+# ---- pieces: all, those with a prefix, token healing ----
+
+
+def vocab_bytes(loaded: Loaded, special: str) -> list[bytes]:
+    if special not in ("blank", "keep"):
+        raise InvalidValueError(f"special must be 'blank' or 'keep', not {special!r}")
+    pieces = loaded.native.pieces()
+    for id in loaded.special_ids if special == "blank" else ():
+        pieces[id] = b""
+    return pieces
+
+
+def with_prefix(loaded: Loaded, prefix: object) -> list[int]:
+    if isinstance(prefix, str):
+        raise InvalidTypeError("prefix must be bytes, not str: pass prefix.encode()")
+    begin = byte_view(prefix, "prefix must be bytes").tobytes()
+    pieces, ids = _sorted(loaded)
+    # The end of the range: the smallest bytes greater than all that begin with the prefix. Drop
+    # trailing FF bytes, then add one to the last byte.
+    stem = begin.rstrip(b"\xff")
+    end = bisect_left(pieces, stem[:-1] + bytes([stem[-1] + 1])) if stem else len(ids)
+    return sorted(ids[bisect_left(pieces, begin) : end])
+
+
+def heal(loaded: Loaded, ids: types.Ids) -> tuple[list[int], bytes]:
+    kept = token_ids(ids, loaded.n_tokens)
+    if not kept or kept[-1] in loaded.special_ids:
+        return kept, b""
+    piece = loaded.native.piece(kept[-1], 0, True)
+    if not piece or not _begins_longer(loaded, piece):
+        return kept, b""
+    return kept[:-1], piece
+
+
+def _sorted(loaded: Loaded) -> tuple[list[bytes], list[int]]:
+    """The non-empty pieces in sorted order, and the id of each."""
+    found: tuple[list[bytes], list[int]] | None = loaded.memo.get("pieces")
+    if found is None:
+        pieces = vocab_bytes(loaded, "blank")
+        ids = sorted(filter(pieces.__getitem__, range(len(pieces))), key=pieces.__getitem__)
+        found = loaded.memo["pieces"] = [pieces[id] for id in ids], ids
+    return found
+
+
+def _begins_longer(loaded: Loaded, piece: bytes) -> bool:
+    """Whether a longer piece begins with this one."""
+    pieces, _ = _sorted(loaded)
+    # Skips equal pieces: the smallest longer piece is this one and a NUL.
+    at = bisect_left(pieces, piece + b"\0")
+    return at < len(pieces) and pieces[at].startswith(piece)

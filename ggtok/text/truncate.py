@@ -10,8 +10,8 @@ from ggtok import _types as types
 from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError
 from ggtok.native.arguments import byte_view, index, text_bytes, truth
+from ggtok.native.contexts import Parts
 from ggtok.native.library import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK
-from ggtok.native.parts import Parts
 
 TYPE_CHECKING = False  # as in native/library.py
 if TYPE_CHECKING:

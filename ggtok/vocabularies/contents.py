@@ -1,14 +1,195 @@
-"""The contents of a vocabulary file."""
+"""The contents of a vocabulary file, and reports about how they were made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
+from ggtok.base.escape import number
 from ggtok.errors import InvalidValueError
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.report import Report
+
+# ---- reports ----
+
+
+def _differ(n: int, noun: str = "") -> str:
+    things = number(n, noun) if noun else str(n)
+    return f"{things} differs" if n == 1 else f"{things} differ"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Notes about the making of a vocabulary, each about one thing."""
+
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self.notes)
+
+
+@dataclass(frozen=True)
+class TrainingReport(Report):
+    """The report of a training.
+
+    Attributes:
+        asked, made: the number of tokens requested, and made.
+        words, distinct_words: the number of words, and of distinct words. For Unigram, the number
+            of texts, and 0: the sentencepiece package counts no words.
+        text_bytes: the number of bytes of all words.
+        text_tokens: the number of tokens of all words.
+        dropped_words, dropped: the number of distinct words that ``max_words`` dropped, and of
+            their occurrences.
+        held_out_bytes, held_out_tokens: the size of the held-out text; 0 without one.
+        last_count: the number of occurrences of the last merge's pair.
+        longest: the ids of the ten tokens with the most bytes, longest first.
+        unused: the ids of tokens that don't occur in any encoded word, because later merges use
+            all their occurrences. They only serve as parts of other tokens.
+        seconds: the time by phase: "count", "merge", "write".
+        memory: bytes: "count" (of the counted words), "peak" (of the process).
+    """
+
+    asked: int = 0
+    made: int = 0
+    words: int = 0
+    distinct_words: int = 0
+    text_bytes: int = 0
+    text_tokens: int = 0
+    dropped_words: int = 0
+    dropped: int = 0
+    held_out_bytes: int = 0
+    held_out_tokens: int = 0
+    last_count: int = 0
+    longest: tuple[int, ...] = ()
+    unused: tuple[int, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def bytes_per_token(self) -> float:
+        """The compression of the counted text."""
+        return self.text_bytes / self.text_tokens if self.text_tokens else 0.0
+
+    @property
+    def held_out_bytes_per_token(self) -> float:
+        """The compression of the held-out text."""
+        return self.held_out_bytes / self.held_out_tokens if self.held_out_tokens else 0.0
+
+    def __str__(self) -> str:
+        seconds = ", ".join(f"{phase} {s:.2f} s" for phase, s in self.seconds.items())
+        memory = ", ".join(f"{phase} {n / 1e6:.0f} MB" for phase, n in self.memory.items())
+        lines = [f"{number(self.made, 'token')} of {self.asked} asked for"]
+        size = number(self.text_bytes, "byte")
+        ours = self.distinct_words > 0  # another trainer counts and measures nothing here
+        if ours:
+            lines += [
+                f"{number(self.words, 'word')}, {self.distinct_words} different, {size}",
+                f"{self.bytes_per_token:.3f} bytes a token in the counted text",
+            ]
+        else:
+            lines.append(f"{number(self.words, 'text')}, {size}")
+        if self.held_out_tokens:
+            lines.append(f"{self.held_out_bytes_per_token:.3f} bytes a token in held-out text")
+        if self.dropped_words:
+            lines.append(
+                f"max_words dropped {number(self.dropped_words, 'rare word')} "
+                f"({number(self.dropped, 'occurrence')}): "
+                "counts are lower bounds"
+            )
+        if ours:
+            lines += [
+                f"tokens that only serve as parts of others: {len(self.unused)}",
+                f"the last merge occurred {number(self.last_count, 'time')}",
+            ]
+        lines.append(f"time: {seconds}")
+        if ours:
+            lines.append(f"memory: {memory}")
+        return "\n".join((*lines, *self.notes))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference between the source and llama.cpp with the converted vocabulary.
+
+    Attributes:
+        name: the name of the row in the documentation's table.
+        text: a description.
+        lines: the number of compared lines with other ids because of it; None: not compared.
+        compared: the number of compared lines.
+        example: a line with other ids, or None.
+    """
+
+    name: str
+    text: str
+    lines: int | None = None
+    compared: int = 0
+    example: str | None = None
+    # Changes a source in place, so that it follows llama.cpp's rule.
+    change: Callable[[Any], None] | None = None
+    # Removes the cause of the difference from a line.
+    without: Callable[[str], str] | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The share of lines with other ids, from 0 to 1; None: not compared."""
+        return None if self.lines is None or not self.compared else self.lines / self.compared
+
+    def __str__(self) -> str:
+        if self.share is None:
+            return f"{self.name}: {self.text}"
+        counted = f"{self.lines} of {self.compared} lines differ ({self.share:.2%})"
+        example = "" if self.example is None else f", such as {self.example!r}"
+        return f"{self.name}: {self.text}; {counted}{example}"
+
+
+@dataclass(frozen=True)
+class ConversionReport(Report):
+    """The report of a conversion.
+
+    Attributes:
+        format: the format of the source, such as ``"tokenizer.json (BPE)"``.
+        pre: the name of the pre-tokenizer, found or passed by the caller, or None.
+        differences: the differences that llama.cpp's rules force. Each has a ``name``, a
+            ``text`` and, if the source's own package is installed, the ``share`` of lines with
+            other ids.
+        compared: the number of lines that were compared with the source's own package. 0: the
+            package isn't installed, or took too much time or memory (then ``notes`` say so).
+        judge: the package that loaded the source for the comparison, or None. For a folder, it
+            is ``"transformers"`` if that is installed and can load it, else the file's package.
+        differing: the number of compared lines with other ids.
+        unexplained: the lines with other ids that no difference explains.
+    """
+
+    format: str = ""
+    pre: str | None = None
+    differences: tuple[Difference, ...] = ()
+    compared: int = 0
+    unexplained: tuple[str, ...] = ()
+    judge: str | None = None
+    differing: int = 0
+
+    @property
+    def unexplained_reason(self) -> str:
+        """A sentence about the unexplained lines."""
+        differ = _differ(len(self.unexplained), "line")
+        return f"{differ} for no known reason, such as {self.unexplained[0]!r}"
+
+    def __str__(self) -> str:
+        lines = [f"converted from {self.format}"]
+        if self.pre is not None:
+            lines.append(f"pre-tokenizer: {self.pre}")
+        if self.compared:
+            differing = _differ(self.differing) if self.differing else "none differs"
+            compared = number(self.compared, "line")
+            lines.append(f"compared with {self.judge} on {compared}: {differing}")
+        else:
+            lines.append("not compared with the source's own package")
+        lines += [str(difference) for difference in self.differences]
+        if self.unexplained:
+            lines.append(self.unexplained_reason)
+        return "\n".join((*lines, *self.notes))
+
 
 Pair = tuple[bytes, bytes]
 

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ggtok.base import writing
-from ggtok.base.channel import Channel
+from ggtok.base import files
+from ggtok.base.concurrency import Channel
 from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording, file_error
 from ggtok.native import training as native
-from ggtok.native.arguments import truth
-from ggtok.vocabularies.corpus import Reading
-from ggtok.vocabularies.sources import Piece, pieces
+from ggtok.native.arguments import thread_count, truth
+from ggtok.vocabularies.corpus import Piece, Reading, pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAGIC = b"ggtok word counts 1\n"
-KIND = writing.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
+KIND = files.Kind("a file of word counts", lambda head: head.startswith(_MAGIC))
 _BATCH = 1 << 20  # bytes of small texts in one unit of work
 MIN_MAX_WORDS = 1024
 DEFAULT_PRE = "llama-bpe"
@@ -66,9 +65,9 @@ class Cut:
         if self.model == "spm":
             return native.Counts(spaces=True, max_words=max_words)
         if self.patterns is not None:
-            from ggtok.loading import patterns
+            from ggtok.loading.loaded import by_patterns
 
-            return native.Counts(split=patterns.by_patterns(self.patterns), max_words=max_words)
+            return native.Counts(split=by_patterns(self.patterns), max_words=max_words)
         return native.Counts(pre=self.pre, max_words=max_words)
 
 
@@ -89,7 +88,6 @@ class WordCounts:
             )
         self._cut = cut
         self._native = cut.counts(max_words)
-        self._max_words = max_words
         self._inputs: list[str] = []  # paths of the files that these counts were loaded from
 
     @property
@@ -170,8 +168,8 @@ class WordCounts:
                 it.
         """
         name, force = os.fsdecode(os.fspath(path)), truth(force, "force")
-        writing.check(name, KIND, inputs=self._inputs, force=force)
-        writing.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
+        files.check(name, KIND, inputs=self._inputs, force=force)
+        files.write(name, self._as_file(), KIND, inputs=self._inputs, force=force)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self)._parsed, (self._as_file(),)
@@ -344,7 +342,7 @@ def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) ->
         for name, given in ("pre", pre != DEFAULT_PRE), ("pre_patterns", pre_patterns is not None):
             if given:
                 raise InvalidValueError(
-                    Wording(Argument(name), " has no effect here: model is 'spm'")
+                    Wording(Argument(name), " has no effect with ", Argument("model", "'spm'"))
                 )
         return Cut("spm", None, None)
     if model != "bpe":
@@ -366,12 +364,9 @@ def check_cut(model: object, pre: object, pre_patterns: Sequence[str] | None) ->
 
 
 def check_threads(threads: object, cut: Cut) -> int:
-    from ggtok.native.arguments import index
     from ggtok.text.batches import MAX_THREADS, cores
 
-    n = index(threads, "threads")  # type: ignore[arg-type]
-    if n < 0:
-        raise InvalidValueError(f"threads must not be negative, but is {n}")
+    n = thread_count(threads)  # type: ignore[arg-type]
     # Splitting with patterns runs in Python and holds the GIL, so more threads don't help.
     return 1 if cut.patterns is not None else min(n or cores(), MAX_THREADS)
 

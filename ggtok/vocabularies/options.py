@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ggtok.errors import Argument, InvalidTypeError, InvalidValueError, Wording
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.alphabet import check_specials
 
 RULES = {"bpe": ("huggingface", "bytes"), "spm": ("sentencepiece",)}
 _END_OF_TEXT = "<|endoftext|>"
+_MAX_SPECIAL = 1024  # bytes of a special token's text
 _MAX_SIZE = 2**29  # tokens; the limit of ggtok's encoders
 
 
@@ -28,6 +28,30 @@ class Options:
     split_digits: bool
     min_frequency: int
     max_length: int
+
+
+def check_specials(special_tokens: Iterable[str], named: dict[str, str | None]) -> list[str]:
+    """The texts of special tokens, checked. `named`: those of bos and the like."""
+    if isinstance(special_tokens, (str, bytes)):
+        raise InvalidTypeError("special_tokens must be an iterable of str, not one")
+    texts = list(special_tokens)
+    for what, text in [*((f"special_tokens[{i}]", t) for i, t in enumerate(texts)), *named.items()]:
+        if text is None and what in named:
+            continue
+        if not isinstance(text, str):
+            raise InvalidTypeError(f"{what} must be str, not {type(text).__name__}")
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            raise InvalidValueError(f"{what} contains a lone surrogate") from None
+        if not data or b"\0" in data or len(data) > _MAX_SPECIAL:
+            raise InvalidValueError(
+                f"{what} must be a text of 1 to {_MAX_SPECIAL} bytes without NUL characters"
+            )
+    for i, text in enumerate(texts):
+        if text in texts[:i]:
+            raise InvalidValueError(f"special_tokens[{i}] is a duplicate: {text!r}")
+    return texts
 
 
 def _integer(value: object, what: str, least: int, most: int) -> int:
@@ -67,19 +91,19 @@ def _specials(
     return tuple(dict.fromkeys([*texts, *last])), named
 
 
-def _refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
-    """Raises InvalidValueError for an option without effect."""
+def refuse(model: str, raw: bool, given: dict[str, bool]) -> None:
+    """Raises InvalidValueError for an option that has no effect on the model."""
     of = {
         "alphabet": model == "bpe" and not raw,
         "byte_fallback": model == "spm",
-        "character_coverage": model == "spm" or raw,
-        "split_digits": model == "spm",
+        "character_coverage": model != "bpe" or raw,
+        "split_digits": model != "bpe",
         "max_token_length": model == "bpe",
     }
     for name, is_given in given.items():
-        if is_given and not of[name]:
+        if is_given and not of.get(name, model != "ugm"):
             raise InvalidValueError(
-                Wording(Argument(name), f" has no effect here: model is '{model}'")
+                Wording(Argument(name), " has no effect with ", Argument("model", repr(model)))
             )
 
 
@@ -108,7 +132,7 @@ def check_options(
                 f" must be above 0 and at most 1, but is {character_coverage}",
             )
         )
-    _refuse(
+    refuse(
         model,
         raw,
         {

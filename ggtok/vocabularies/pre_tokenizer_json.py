@@ -1,12 +1,88 @@
-"""llama.cpp's pre-tokenizers in the form of tokenizer.json; Gemma 4's runs of newlines."""
+"""llama.cpp's pre-tokenizers in the form of tokenizer.json; Gemma 4's runs of newlines.
+
+llama.cpp has Unicode 15.1. tokenizers 0.23 has Unicode 16 in expressions and 17 in ``Digits``. For
+words with newer letters or numbers, the two split text differently. So each category is written
+without the characters added to it since. To keep the lists short, their ranges include characters
+of other categories, but no older ones of the same category.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from ggtok.vocabularies.newer_characters import limited
+from ggtok.explain.bpe import merges_of
 from ggtok.vocabularies.patterns import Chain
+
+# ---- categories limited to Unicode 15.1 ----
+
+# Up to Unicode 18. `python -m tests.making.newer_characters` generates and compares this table.
+NEWER = {
+    "L": (
+        r"\u0558\u058B-\u058C\u088F\u0C5C\u0CDC\u1C89-\u1C8A\u208F\u209D-\u209F\uA7CB-\uA7CF"
+        r"\uA7D2\uA7D4\uA7DA-\uA7F1\uAB6C-\uAB6D\x{105C0}-\x{105F3}\x{107BB}-\x{107BF}"
+        r"\x{10940}-\x{10959}\x{10D4A}-\x{10D85}\x{10EC2}-\x{10EEE}\x{11380}-\x{113D3}"
+        r"\x{11B0A}-\x{11BE0}\x{11DB0}-\x{11DF1}\x{13460}-\x{143FA}\x{16100}-\x{1611D}"
+        r"\x{16D40}-\x{16D6C}\x{16EA0}-\x{16ED3}\x{16FF2}-\x{16FF3}\x{187F8}-\x{187FF}"
+        r"\x{18CD6}-\x{18CFF}\x{18D09}-\x{191D2}\x{1B123}-\x{1B128}\x{1B168}\x{1D6A6}"
+        r"\x{1DF1F}-\x{1DF24}\x{1DF2B}-\x{1DFFF}\x{1E5D0}-\x{1E6FF}\x{2B73A}-\x{2B73F}"
+        r"\x{2B81E}\x{2CEA2}-\x{2CEAD}\x{323B0}-\x{3FC3F}"
+    ),
+    "M": (
+        r"\u05C8-\u05C9\u0897\u0B53-\u0B54\u1ACF-\u1AF0\x{10D69}-\x{10D6D}\x{10ECB}-\x{10EFC}"
+        r"\x{113B8}-\x{113E2}\x{11B60}-\x{11B67}\x{11DF0}\x{11F5A}\x{1611E}-\x{1612F}"
+        r"\x{1D127}-\x{1D128}\x{1D250}-\x{1D281}\x{1E5EE}-\x{1E6F5}"
+    ),
+    "N": (
+        r"\x{10D40}-\x{10D49}\x{116D0}-\x{116E3}\x{11BF0}-\x{11BF9}\x{11DE0}-\x{11DE9}"
+        r"\x{1246F}-\x{16139}\x{16D70}-\x{16D79}\x{16FF4}-\x{1CCF9}\x{1E5F1}-\x{1E5FA}"
+    ),
+    "P": (
+        r"\u1B4E-\u1B4F\u1B7F\u2E60-\u2E63\x{10D6E}\x{10ED0}\x{113D4}-\x{113D8}\x{11BE1}"
+        r"\x{16D6D}-\x{16D6F}\x{1E5FF}"
+    ),
+    "S": (
+        r"\u20C1-\u20C4\u2427-\u2429\u2B96\u31E4-\u31E5\uFBC3-\uFBD2\uFD90-\uFDCE"
+        r"\x{10D8E}-\x{10ED8}\x{1CC00}-\x{1CEFD}\x{1D1EB}-\x{1D1FF}\x{1D253}-\x{1D27F}"
+        r"\x{1DB00}-\x{1DB1C}\x{1F1AE}\x{1F6D8}-\x{1F6D9}\x{1F777}-\x{1F77A}"
+        r"\x{1F7DA}-\x{1F7DB}\x{1F7F1}-\x{1F7FF}\x{1F8B2}-\x{1F8D8}\x{1FA54}-\x{1FA57}"
+        r"\x{1FA89}-\x{1FA8F}\x{1FABE}\x{1FAC6}-\x{1FACD}\x{1FADC}-\x{1FADF}"
+        r"\x{1FAE9}-\x{1FAEF}\x{1FAF9}-\x{1FAFA}\x{1FBCB}-\x{1FBFA}"
+    ),
+}
+
+
+def _limited(category: str) -> str:
+    return rf"[\p{{{category}}}&&[^{NEWER[category]}]]"
+
+
+# The replacement for each category. \P{N} must also match the newer numbers.
+_WRITTEN = {
+    **{rf"\p{{{category}}}": _limited(category) for category in NEWER},
+    **{rf"\P{{{category}}}": rf"[\P{{{category}}}{newer}]" for category, newer in NEWER.items()},
+}
+_CATEGORY = re.compile(r"\\[pP]\{[LMNPS]\}")
+
+
+def limited(expression: str) -> str:
+    """The expression with categories limited to Unicode 15.1. Needs nested classes."""
+    return _CATEGORY.sub(lambda found: _WRITTEN[found[0]], expression)
+
+
+def is_limited(expression: str) -> bool:
+    """Whether all categories of the expression are limited by :func:`limited`."""
+    return limited(unlimited(expression)) == expression
+
+
+def unlimited(expression: str) -> str:
+    """The inverse of :func:`limited`; other expressions are unchanged."""
+    for category, written in _WRITTEN.items():
+        expression = expression.replace(written, category)
+    return expression
+
+
+# ---- pre-tokenizers ----
 
 # Gemma 4's, which isn't byte-level.
 NEWLINES: dict[str, Any] = {
@@ -51,24 +127,9 @@ def _sequence(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 def unmerged_run(texts: Collection[str], merges: Iterable[tuple[str, str]]) -> str | None:
     """The shortest token of newlines that merges don't produce, or None."""
-    runs = sorted(len(text) for text in texts if len(text) > 1 and not text.strip("\n"))
-    ranks: dict[tuple[int, int], int] = {}
-    for rank, (left, right) in enumerate(merges):
-        if not (left + right).strip("\n"):
-            ranks.setdefault((len(left), len(right)), rank)
-    return next(("\n" * n for n in runs if _merged(n, ranks) != [n]), None)
-
-
-def _merged(n: int, ranks: dict[tuple[int, int], int]) -> list[int]:
-    """The lengths of the symbols to which n newlines are merged."""
-    parts = [1] * n
-    while True:
-        joint = [
-            (ranks[pair], i)
-            for i in range(len(parts) - 1)
-            if (pair := (parts[i], parts[i + 1])) in ranks
-        ]
-        if not joint:
-            return parts
-        _, i = min(joint)
-        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    runs = sorted(text for text in texts if len(text) > 1 and not text.strip("\n"))
+    ranks: dict[tuple[str, str], int] = {}
+    for rank, pair in enumerate(merges):
+        if not "".join(pair).strip("\n"):
+            ranks.setdefault(pair, rank)
+    return next((run for run in runs if len(merges_of(ranks, list(run))[1]) > 1), None)

@@ -15,7 +15,8 @@ import numpy as np
 from ggtok.errors import InvalidValueError
 from ggtok.native.arguments import truth
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.corpus import Reading
+from ggtok.vocabularies.contents import TrainingReport
+from ggtok.vocabularies.corpus import Reading, paths, pieces
 from ggtok.vocabularies.counts import (
     DEFAULT_PRE,
     Cut,
@@ -29,9 +30,7 @@ from ggtok.vocabularies.counts import (
     fill,
 )
 from ggtok.vocabularies.models import train_bpe, train_spm
-from ggtok.vocabularies.options import check_options, check_size, check_template
-from ggtok.vocabularies.report import TrainingReport
-from ggtok.vocabularies.sources import paths, pieces
+from ggtok.vocabularies.options import check_options, check_size, check_template, refuse
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 
@@ -174,8 +173,8 @@ def train(
         vocab_size: the number of tokens, including special ones. If the text doesn't have enough
             pairs, the vocabulary is smaller (see ``v.report``).
         model: ``"bpe"``: byte-level BPE. ``"spm"``: SentencePiece's BPE, with a byte token for
-            each byte. ``"ugm"``: Unigram, trained by the sentencepiece package (extra ``spm``);
-            the options for words, merges and bytes have no effect on it.
+            each byte. ``"ugm"``: Unigram, trained by the sentencepiece package (extra ``spm``),
+            without the options for words, merges and bytes.
         pre: llama.cpp's name of the pre-tokenizer (BPE only).
         pre_patterns: regular expressions that split text into words instead, as for
             :func:`ggtok.load`. GGUF files can't contain them.
@@ -238,6 +237,17 @@ def train(
     if model == "ugm":
         from ggtok.vocabularies.unigram import train_unigram
 
+        given = {
+            "pre": pre != DEFAULT_PRE,
+            "pre_patterns": pre_patterns is not None,
+            "rule": rule is not None,
+            "alphabet": alphabet != "bytes",
+            "byte_fallback": not byte_fallback,
+            "min_frequency": min_frequency != 2,
+            "max_token_length": max_token_length is not None,
+            "max_words": max_words is not None,
+        }
+        refuse(model, False, given)
         made = train_unigram(
             sources,
             size,

@@ -10,11 +10,10 @@ from typing import Any
 
 from ggtok.errors import InvalidValueError, MissingExtraError
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.alphabet import check_specials
-from ggtok.vocabularies.corpus import Reading
+from ggtok.vocabularies.contents import TrainingReport
+from ggtok.vocabularies.corpus import Reading, paths, pieces
 from ggtok.vocabularies.counts import WordCounts
-from ggtok.vocabularies.report import TrainingReport
-from ggtok.vocabularies.sources import paths, pieces
+from ggtok.vocabularies.options import check_specials
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 _MAX_LINE = 1 << 30  # bytes; sentencepiece's limit

@@ -6,14 +6,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.errors import InvalidTypeError, InvalidValueError, VocabError
 from ggtok.native.arguments import truth
 from ggtok.tokenizer import Tokenizer
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.contents import Contents, Pair
+from ggtok.vocabularies.contents import Contents, Pair, Report
 from ggtok.vocabularies.gguf_writer import gguf_bytes, tokenizer_of
-from ggtok.vocabularies.report import Report
 from ggtok.vocabularies.writers import write
 
 

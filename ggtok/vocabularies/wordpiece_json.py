@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from ggtok.explain.wpm import is_dropped, stands_alone
-from ggtok.native.characters import first_of_nfd, is_white_space, lower
+from ggtok.native.library import first_of_nfd, is_white_space, lower
 
 Json = dict[str, Any]
 UNLIMITED = 1 << 30  # the limit on characters of a word, never reached

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ggtok.base import writing
-from ggtok.base.writing import Kind
+from ggtok.base import files
+from ggtok.base.files import Kind
 from ggtok.errors import (
     Argument,
     InvalidTypeError,
@@ -18,9 +18,8 @@ from ggtok.errors import (
     VocabWarning,
     Wording,
 )
-from ggtok.vocabularies.contents import Contents, Differs
+from ggtok.vocabularies.contents import Contents, ConversionReport, Differs
 from ggtok.vocabularies.gguf_writer import gguf_bytes
-from ggtok.vocabularies.report import ConversionReport
 
 
 def _gguf(vocabulary: Contents, differs: Differs) -> bytes:
@@ -77,7 +76,7 @@ def checked(path: str | os.PathLike[str], inputs: Iterable[str], *, force: bool)
         raise InvalidValueError(
             f"{name}: the file extension must be one of {kinds}, which selects the format"
         )
-    writing.check(name, writer.kind, inputs=inputs, force=force)
+    files.check(name, writer.kind, inputs=inputs, force=force)
     return writer
 
 
@@ -98,4 +97,4 @@ def write(
     for reason in differs.reasons:
         warnings.warn(reason, VocabWarning, stacklevel=3)
     name = os.fsdecode(os.fspath(path))
-    writing.write(name, data, writer.kind, inputs=vocabulary.inputs, force=force)
+    files.write(name, data, writer.kind, inputs=vocabulary.inputs, force=force)

@@ -517,12 +517,12 @@ def test_what_is_no_arrow_data(tok: ggtok.Tokenizer) -> None:
 
 
 def test_no_memory_for_arrow(tok: ggtok.Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ggtok.native import arrow
+    from ggtok.native import arrays
 
     def fail(*args: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(arrow, "_read", fail)
+    monkeypatch.setattr(arrays, "_read", fail)
     with pytest.raises(ggtok.OutOfMemoryError):
         tok.encode_batch(strings(b"u", [b"a"]))
 

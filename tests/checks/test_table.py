@@ -13,7 +13,7 @@ import ggtok
 from ggtok.inspect.doctor.codes import KINDS, SERIOUS
 from ggtok.inspect.doctor.merges import Ranks, idle_merges
 from ggtok.inspect.parity.compare import generated
-from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
+from ggtok.inspect.parity.texts import CODE, EMOJI, PROSE
 from tests.checks import table
 from tests.support.patch import GGUF
 from tests.support.vocabularies import INP_OUT, OTHERS, REAL, fixture, inp_out, real

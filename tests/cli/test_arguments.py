@@ -34,7 +34,33 @@ def test_values_that_begin_with_a_dash(run, tmp_path: Path) -> None:
     assert run("inspect", BPE, "--token", "-").status == 0
     missing = run("tokenize", BPE, "-p")
     assert (missing.status, len(missing.errors)) == (2, 1)
-    assert "-p/--prompt: expected one argument" in missing.errors[0]
+    assert "-p/--prompt needs a value" in missing.errors[0]
+
+
+def test_a_text_that_looks_like_options(run) -> None:
+    for command in "tokenize", "explain", "merges":
+        result = run(command, BPE, "-hello")
+        advice = "if it is not an option, write -- before it: -- -hello"
+        assert result.errors == [
+            f"ggtok: error: unknown option -hello; {advice} (try 'ggtok {command} --help')"
+        ]
+    assert run("tokenize", BPE, "--", "-hello").out == run("tokenize", BPE, "-p", "-hello").out
+    assert run("tokenize", "-qe", BPE, "a b").out == run("tokenize", BPE, "a b").out != b""
+    assert run("detokenize", BPE, "-5").errors == [
+        "ggtok: error: no token -5: the ids are 0 to 756"
+    ]
+
+
+def test_messages_name_both_forms_of_an_option(run, tmp_path: Path) -> None:
+    train = ["train", str(tmp_path / "text"), "-o", str(tmp_path / "out.gguf")]
+    (tmp_path / "text").write_text("some text")
+    for given, message in (
+        (["-n", "x"], "-n/--vocab-size must be a number, not 'x'"),
+        (["--vocab-size", "3"], "-n/--vocab-size is 3, but special tokens and alphabet alone"),
+        (["-n", "-1"], "-n/--vocab-size must be from 1 to "),
+        ([], "no vocabulary size: give -n N (--vocab-size N)"),
+    ):
+        assert message in run(*train, *given).errors[0]
 
 
 # ---- the model ----

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.cli import escapes
+from ggtok.cli import reading
 from tests.cli.command import BPE, LLAMA3, QWEN2, SPM, spawn
 from tests.support.vocabularies import GGUF_FOLDER
 
@@ -105,7 +105,7 @@ ESCAPES = [
 
 @pytest.mark.parametrize(("text", "expected"), ESCAPES)
 def test_escapes(text: bytes, expected: bytes) -> None:
-    assert escapes.replace(text) == expected
+    assert reading.unescape(text) == expected
 
 
 def test_escapes_apply_to_every_source(run, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ ERRORS = {
     "no model": (["tokenize"], "model"),
     "no text": (["tokenize", BPE], "no text"),
     "two texts": (["tokenize", BPE, "a", "b"], "quotes"),
-    "text twice": (["tokenize", BPE, "a", "-p", "b"], "twice"),
+    "text twice": (["tokenize", BPE, "a", "-p", "b"], "two texts: 'a' and -p"),
     "no file": (["tokenize", "no/such.gguf", "a"], "no/such.gguf: "),
     "no text file": (["tokenize", BPE, "-f", "no/such.txt"], "no/such.txt: "),
     "not GGUF": (["tokenize", __file__, "a"], "GGUF"),
@@ -235,7 +235,7 @@ ERRORS = {
     "negative id": (["detokenize", BPE, "-1"], "no token -1: the ids are 0 to 756"),
     "huge id": (["detokenize", BPE, "99999999999999999999"], "99999999999999999999"),
     "no id": (["detokenize", BPE, "x1"], "'x1'"),
-    "ids twice": (["detokenize", BPE, "1", "-f", "x"], "twice"),
+    "ids twice": (["detokenize", BPE, "1", "-f", "x"], "both as arguments and with -f"),
     "inspect with text": (["inspect", BPE, "a"], "'a'"),
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies.convert.bpe import read_byte_level
 from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.tokenizer_json import Source
@@ -47,7 +47,10 @@ def test_there_and_back(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes
     assert text.splitlines()[-1].startswith(f"{out}: ")
     again = tmp_path / "again.json"
     assert cli.main(["export", str(out), "--to", str(again)]) == 0
-    assert cli.main(["export", "-m", str(out), "--to", str(again)]) == 0
+    capfdbinary.readouterr()
+    assert cli.main(["export", "-m", str(out), "--to", str(again), "--json"]) == 0
+    size = again.stat().st_size
+    assert json.loads(capfdbinary.readouterr().out) == {"path": str(again), "bytes": size}
     capfdbinary.readouterr()
     assert cli.main(["convert", str(again), "-o", str(out), "--json"]) == 0
     data = json.loads(capfdbinary.readouterr().out)
@@ -65,7 +68,7 @@ def test_a_wrong_id_is_a_finding(
         draft.texts[ids[b"e"]], draft.texts[ids[b"t"]] = b"t", b"e"
 
     source = sources.write(tmp_path / "tokenizer.json", sources.bpe("qwen2"))
-    monkeypatch.setattr("ggtok.vocabularies.convert.hugging_face.read_byte_level", wrong)
+    monkeypatch.setattr("ggtok.vocabularies.convert.formats.read_byte_level", wrong)
     monkeypatch.setattr("ggtok.vocabularies.convert.confirm.CHECK_LINES", 300)
     assert cli.main(["convert", str(source), "--check"]) == 1
     assert b"lines differ for no known reason, such as" in capfdbinary.readouterr().out

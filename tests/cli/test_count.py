@@ -121,6 +121,37 @@ def test_many_files(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert json.loads(result.out)["total"] == sum(expected.values())
 
 
+def test_paths_may_be_globs(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    for name in "b.txt", "a.txt", "d/c.txt", "d.md", "[x].txt":
+        (tmp_path / name).write_text(name)
+    for pattern, names in (
+        ("[ab].txt", ["a.txt", "b.txt"]),
+        ("**/c.txt", [str(Path("d", "c.txt"))]),
+        ("d*", ["d/c.txt", "d.md"]),
+        ("[x].txt", ["[x].txt"]),  # the file, not the pattern
+    ):
+        assert list(listed(run("count", BPE, pattern, "--json"))) == names
+    assert run("count", BPE, "*.c").errors == ["ggtok: error: *.c: No such file or directory"]
+
+
+def test_tables(run, tmp_path: Path) -> None:
+    table, binary = tmp_path / "a.parquet", tmp_path / "binary"
+    table.write_bytes(b"PAR1" + bytes(10))
+    binary.write_bytes(b"\0")
+    for options in [], ["--field", "text"]:
+        result = run("count", BPE, str(table), *options)
+        assert result.warnings == [
+            f"ggtok: warning: 1 Parquet or Arrow file not counted: {table} ('ggtok encode' reads "
+            "them)"
+        ]
+    table.write_bytes(b"ARROW1\0\0")
+    both = run("count", BPE, str(table), str(binary), "--json")
+    assert len(both.warnings) == 2
+    assert json.loads(both.out)["binary"] == [str(table), str(binary)]
+
+
 @pytest.mark.parametrize("data", [b"\xef\xbb\xbfBOM", b"\xff\xfe", b"\r\n", bytes(range(1, 256))])
 def test_any_bytes(run, data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "text"
@@ -136,7 +167,9 @@ def test_binary_files(run, tmp_path: Path) -> None:
     result = run("count", BPE, str(path), str(text), "--json")
     assert list(listed(result)) == [str(text)]
     assert json.loads(result.out)["binary"] == [str(path)]
-    assert result.warnings == [f"ggtok: warning: 1 binary file not counted: {path} (--binary does)"]
+    assert result.warnings == [
+        f"ggtok: warning: 1 binary file not counted: {path} (--binary counts them)"
+    ]
     assert result.status == 0
     n = ggtok.load(BPE).count(b"a\0b", add_special=False)
     assert run("count", BPE, str(path), "--binary").out == f"{n}  {path}\n".encode()
@@ -404,7 +437,7 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([LLAMA3, "a", "--template", "x"], "--template has no effect without --chat"),
         ([LLAMA3, "a", "--json", "--csv"], "--json, --csv, --total, and --tree or --by exclude"),
         ([LLAMA3, "a", "--tree", "--by", "ext"], "--tree and --by exclude each other"),
-        ([LLAMA3, "--files0-from", "/dev/stdin"], "/dev/stdin: an empty name"),
+        ([LLAMA3, "--files0-from", "/dev/stdin"], "/dev/stdin: contains an empty name"),
         ([LLAMA3, "a", "--min", "x"], "--min must be a number"),
     ],
 )
@@ -479,9 +512,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 AT_PACE = """
 import itertools, sys, types
 from ggtok import cli
-from ggtok.cli import count, progress
+from ggtok.cli import progress
 clock = itertools.count(0, int(sys.argv[1]))
-count.time = progress.time = types.SimpleNamespace(perf_counter=lambda: next(clock))
+progress.time = types.SimpleNamespace(perf_counter=lambda: next(clock))
 sys.exit(cli.main(sys.argv[2:]))
 """
 
@@ -522,14 +555,14 @@ def test_progress(tmp_path: Path) -> None:
 
 
 def test_progress_in_words() -> None:
-    from ggtok.cli import count_report
+    from ggtok.cli import count
 
     assert progress.of_bytes(10**6, 4 * 10**6, 2.0, ", 7 tokens") == (
         "[#####               ]  25%  0:06 left  1.0 MB, 0 MB/s, 7 tokens"
     )
     assert progress.of_bytes(10**6, 0, 0.5) == "1.0 MB, 2 MB/s"
-    assert count_report.size_of(["/dev/null", "missing"]) == 0
-    assert not progress.shown(quiet=True)
+    assert count._size_of(["/dev/null", "missing"]) == 0
+    assert not progress.is_shown(quiet=True)
 
 
 # ---- compressed files, JSON lines ----

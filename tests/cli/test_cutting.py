@@ -156,10 +156,10 @@ def test_several_files(run, command: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert (result.status, result.out) == (2, b"hi\0there\0")
     assert result.errors == [
         "ggtok: error: missing: No such file or directory",
-        "ggtok: error: .: Is a directory",
+        "ggtok: error: .: this is a folder; name the files in it, such as ./*",
     ]
     warned = run(command, BPE, "-n", "9", "-0", stdin=b"a\0b")
-    assert warned.warnings == ["ggtok: warning: standard input holds NUL itself: use --json"]
+    assert warned.warnings == ["ggtok: warning: standard input contains NUL: use --json"]
 
 
 @BOTH
@@ -181,7 +181,7 @@ def test_unreadable_files(
     ("argv", "message"),
     [
         ([], "no number of tokens: give -n N"),
-        (["-n", "x"], "-n must be a number, not 'x'"),
+        (["-n", "x"], "-n/--tokens must be a number, not 'x'"),
         (["-n", "9", "-0", "--json"], "--null and --json exclude each other"),
         (["-n", "9", "-", "-"], "standard input can be read only once"),
         (["--tokens=-1"], "n "),

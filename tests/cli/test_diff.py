@@ -75,7 +75,7 @@ def test_long_lists_are_cut_short(run) -> None:
     shown = run("diff", BPE, LLAMA3, "-q").out.decode()
     assert "  ... and " in shown and len(shown.splitlines()) < 80
     scores = run("diff", str(fixture("spm")), str(fixture("ugm")), "-q").out.decode()
-    assert "tokens of other scores: " in scores
+    assert "tokens with other scores: " in scores
     text = run(
         "diff", str(fixture("spm")), LLAMA3, "-q", "--text", "-", stdin=b"a b c d e f\n" * 9
     ).out

@@ -65,7 +65,7 @@ def test_options(run: Any, here: Path) -> None:
         ([], "no model"),
         ([LLAMA3], "no text: give files, folders or globs"),
         ([LLAMA3, "a.txt"], "nothing to write: give -o OUT"),
-        ([LLAMA3, "-", "-o", "o"], "standard input can't be encoded"),
+        ([LLAMA3, "-", "-o", "o"], "can't encode standard input"),
         ([LLAMA3, "nowhere", "-o", "o"], "nowhere: No such file or directory"),
         (
             [LLAMA3, "b.jsonl", "-o", "o"],
@@ -134,10 +134,32 @@ def test_ctrl_c(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.status == 130 and (here / "o.journal").exists()
     assert done.notes == ["ggtok: note: interrupted: run the same command to continue"]
     again = run("encode", *command)
-    assert again.status == 0 and "went on after " in again.warnings[0]
+    assert again.status == 0 and "resumed the interrupted run after " in again.warnings[0]
     tok = ggtok.load(LLAMA3)
     assert raw_ids(here / "o") == 300 * ids_of(tok, ["some text"], tok.eos_id)
     assert interrupt(run, monkeypatch, "-q", *command, "--restart").notes == []
+
+
+def test_ctrl_c_before_a_checkpoint(run: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    nothing = "ggtok: note: interrupted: nothing was kept, because there was no checkpoint yet; "
+    again = "ggtok: note: interrupted: run the same command to continue"
+    command = ["encode", LLAMA3, "a.txt", "b.txt", "-o", "o", "--separator", r"\n\n"]
+    (here / "b.txt").write_text("b")
+    before = sorted(os.listdir(here))
+    with monkeypatch.context() as patched:
+        patched.setattr("ggtok.corpora.encode.Encoder.encode", interrupted)
+        done = run(*command)
+        assert done.status == 130 and done.notes[0].startswith(nothing)
+        assert sorted(os.listdir(here)) == before
+        assert run(*command, "--shards", "2").notes[0].startswith(nothing)
+    assert run(*command, "--shards", "2").status == 0
+    (here / "o-00001-of-00002.manifest.json").unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr("ggtok.corpora.encode.Encoder.encode", interrupted)
+        assert run(*command, "--shards", "2", "--force").notes == [again]
 
 
 def test_shards(run: Any, here: Path) -> None:
@@ -148,7 +170,7 @@ def test_shards(run: Any, here: Path) -> None:
     done = run("encode", LLAMA3, "*.text", "-o", "o.bin", "--shards", "2")
     assert done.out.startswith(b"o.bin in 2 shards is already complete: 12 ids (uint16) of 4 docu")
     done = run("encode", "--verify", "o.bin")
-    assert done.out == b"o.bin: complete: 12 ids of 4 documents, as they were written\n"
+    assert done.out == b"o.bin: complete and undamaged: 12 ids of 4 documents\n"
     (here / "o-00001-of-00002.bin.manifest.json").unlink()
     done = run("encode", "--verify", "o.bin")
     assert done.out == b"o-00001-of-00002.bin: isn't complete: it has no manifest\n"
@@ -169,7 +191,7 @@ def test_verify(run: Any, here: Path) -> None:
     assert run("encode", LLAMA3, "a.txt", "-o", "o").status == 0
     done = run("encode", "--verify", "o")
     assert (done.status, done.errors) == (0, [])
-    assert done.out == b"o: complete: 11 ids of 1 document, as they were written\n"
+    assert done.out == b"o: complete and undamaged: 11 ids of 1 document\n"
     (here / "o.offsets").unlink()
     done = run("encode", "--verify", "o")
     assert (done.status, done.out, done.errors) == (1, b"o.offsets: is missing\n", [])
@@ -207,6 +229,6 @@ def test_a_bar_on_a_terminal(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_a_bar_says() -> None:
     p = EncodeProgress(3_000_000, 10, 700, 500, 1000, 2.0, 1_000_000, 250)
-    assert encode.describe(p) == "[##########          ]  50%  0:04 left  3.0 MB, 1 MB/s, 700 ids"
+    assert encode._described(p) == "[##########          ]  50%  0:04 left  3.0 MB, 1 MB/s, 700 ids"
     p = EncodeProgress(0, 0, 0, 0, 0, 0.0)
-    assert "100%" in encode.describe(p)
+    assert "100%" in encode._described(p)

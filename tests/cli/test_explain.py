@@ -85,10 +85,10 @@ def test_words_between_matches_and_many_symbols(run) -> None:
     ("argv", "message"),
     [
         (["explain"], "no model"),
-        (["explain", LLAMA3], "no text: give it as an argument or with -p or -f"),
+        (["explain", LLAMA3], "no text: give it as an argument, or use -p or -f"),
         (["explain", LLAMA3, "a", "b"], "one text is expected, not 2: put it in quotes"),
-        (["explain", LLAMA3, "a", "-p", "b"], "the text is given twice"),
-        (["explain", LLAMA3, "a", "-f", "-"], "the text is given twice"),
+        (["explain", LLAMA3, "a", "-p", "b"], "two texts: 'a' and -p; give one of them"),
+        (["explain", LLAMA3, "a", "-f", "-"], "two texts: 'a' and -f; give one of them"),
         (["explain", LLAMA3, "a" * 20000], "the text has 20,000 bytes, and at most 16,384 can"),
         (["explain", LLAMA3, "-f", "/nothing"], "/nothing: No such file or directory"),
         (["explain", str(fixture("none")), "a"], "the file has no vocabulary"),
@@ -113,7 +113,7 @@ def test_a_tree(run) -> None:
     done = run("merges", LLAMA3, "330")
     assert done.out.decode() == (
         "token 330 ' the'\n"
-        "  ignore_merges: a word that is this token is taken as it is, without merging\n"
+        "  ignore_merges: a word equal to this token becomes it without merging\n"
         "  ' the'  rank 74\n"
         "    ' t'  rank 21\n"
         "      ' '\n"
@@ -125,7 +125,7 @@ def test_a_tree(run) -> None:
     assert run("merges", LLAMA3, " the").out == done.out
     assert "score -6\n" in run("merges", SPM, " the").out.decode()
     assert run("merges", BPE, "--text", "1").out.endswith(
-        b"no merge makes it: merging begins with it\n"
+        b"no merge: it is a symbol that merging starts from\n"
     )
     found = json.loads(run("merges", LLAMA3, "330", "--json").out)
     assert found == [asdict(ggtok.load(LLAMA3).merge_tree(330))]
@@ -150,12 +150,12 @@ def test_tokens_that_merging_does_not_give(run, tmp_path: Path) -> None:
     shown = run("merges", path, str(n - 2)).out.decode()
     assert "\x1b" not in shown and "stands for no byte" in shown
     shown = run("merges", path, str(n - 1)).out.decode()
-    assert "(60 characters)" in shown and "merging its own text doesn't give it, but\n" in shown
+    assert "(60 characters)" in shown and "merging its own text doesn't produce it, but\n" in shown
     gguf.set(
         "tokenizer.ggml.merges", [*gguf.array("tokenizer.ggml.merges"), "x" * 30 + " " + "x" * 30]
     )
     path = str(gguf.write(tmp_path / "model.gguf"))
-    assert "  pairs that would become it\n" in run("merges", path, str(n - 1)).out.decode()
+    assert "  pairs that would merge to it\n" in run("merges", path, str(n - 1)).out.decode()
 
 
 def test_a_deep_tree_is_not_indented_without_end(run, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_locales_and_pipes(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_is_gone(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ggtok.cli import status, writing
+    from ggtok.cli import messages, writing
 
     def gone(line: str) -> None:
         raise writing.OutputError(BrokenPipeError())
@@ -184,7 +184,7 @@ def test_a_reader_that_is_gone(run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "write_line", gone)
     monkeypatch.setattr(writing, "discard", lambda: None)
     for argv in (["explain", LLAMA3, "a"], ["merges", LLAMA3, "1"]):
-        assert cli.main(argv) == status.BROKEN_PIPE
+        assert cli.main(argv) == messages.BROKEN_PIPE
 
 
 def test_a_token_whose_merges_give_nothing(run, tmp_path: Path) -> None:
@@ -196,5 +196,5 @@ def test_a_token_whose_merges_give_nothing(run, tmp_path: Path) -> None:
     path = str(gguf.write(tmp_path / "model.gguf"))
     tok = ggtok.load(path)
     shown = run("merges", path, str(tok.n_tokens - 1)).out.decode()
-    assert "merging its own text doesn't give it" in shown
+    assert "merging its own text doesn't produce it" in shown
     assert ("no token at all" in shown) == (not tok.merge_tree(tok.n_tokens - 1).tokens)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.cli import escapes, reading
+from ggtok.cli import reading
 from tests.cli.command import BPE, SPM
 
 BLOCK = 1 << 16
@@ -30,7 +30,7 @@ def test_any_size_gives_the_ids_of_the_whole(
     path = tmp_path / "text"
     path.write_bytes(data)
     tok = ggtok.load(model)
-    ids = tok.encode(escapes.replace(data), add_special=tok.add_bos, parse_special=True)
+    ids = tok.encode(reading.unescape(data), add_special=tok.add_bos, parse_special=True)
     assert json.loads(run("tokenize", model, "-f", str(path), "--ids").out) == ids
     shown = json.loads(run("tokenize", model, "-f", "-", "--json", stdin=data).out)
     assert (shown["count"], shown["ids"]) == (len(ids), ids)
@@ -78,7 +78,7 @@ def test_escapes_in_blocks(n: int) -> None:
     for end in range(len(text) + 1):
         part = text[:end]
         blocks = [part[i : i + n] for i in range(0, end, n)]
-        assert b"".join(escapes.replace_in_blocks(blocks)) == escapes.replace(part)
+        assert b"".join(reading.unescape_blocks(blocks)) == reading.unescape(part)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,8 @@ def test_lists_of_ids_may_have_a_byte_order_mark(run, tmp_path: Path) -> None:
 def test_directories(run, command: str, tmp_path: Path) -> None:
     result = run(command, BPE, "-f", str(tmp_path))
     assert (result.status, result.out) == (2, b"")
-    assert result.errors == [f"ggtok: error: {tmp_path}: Is a directory"]
+    advice = f"this is a folder; name the files in it, such as {tmp_path}/*"
+    assert result.errors == [f"ggtok: error: {tmp_path}: {advice}"]
     result = run(command, str(tmp_path), "1")
     assert (result.status, len(result.errors)) == (2, 1)
     assert str(tmp_path) in result.errors[0]

@@ -43,7 +43,7 @@ def test_version(run) -> None:
         (["count", BPE, "x", "--by", "di"], "--by can't be 'di'; did you mean dir?"),
         (["completion", "bash", "zsh"], "unexpected argument: 'zsh'"),
         (["encode", BPE, "Hello"], "; to print the ids of a text, use 'ggtok tokenize'"),
-        (["chat", BPE, "Hello"], "Hello: No such file or directory; for a message's text, use"),
+        (["chat", BPE, "Hello"], "Hello: No such file or directory; to pass a message's text, use"),
     ],
 )
 def test_what_was_meant(run, argv: list[str], message: str) -> None:
@@ -79,7 +79,7 @@ def test_detokenize_reads_what_tokenize_wrote(run, model: str, tmp_path: Path) -
         (b'{"ids": [1, 2', "not valid JSON: "),
         (b'{"tokens": [1]}', "the JSON object has no list of ids under 'ids'"),
         (b'{"ids": [1, true]}', "the JSON object has no list of ids under 'ids'"),
-        (b"[[71, 0, 1]]", "each id has its offsets with it: leave out --offsets, or use --json"),
+        (b"[[71, 0, 1]]", "each id has offsets: tokenize without --offsets, or with --json"),
         (b'{"ids": [99999]}', "no token 99999: the ids are 0 to "),
     ],
 )
@@ -114,10 +114,35 @@ def test_chat_without_thinking(run, tmp_path: Path) -> None:
         assert run(*argv, *like, stdin=json.dumps(body).encode()).out == b"False|1|hi"
 
 
+def test_errors_of_templates_name_them(run, tmp_path: Path) -> None:
+    bad, gguf = tmp_path / "bad.jinja", GGUF.read(BPE)
+    bad.write_text("\n{% if %}")
+    (tmp_path / "messages.json").write_text('[{"role": "user", "content": "Hi"}]')
+    gguf.set("tokenizer.chat_template", "{{ raise_exception('never') }}")
+    gguf.set("tokenizer.chat_template.other", "{{ raise_exception('no tools') }}")
+    model = str(gguf.write(tmp_path / "chat.gguf"))
+    for template, name in (
+        ([], f"{model}: chat template: line 1: "),
+        (["--template", "other"], f"{model}: chat template 'other': line 1: "),
+        (["--template", str(bad)], f"{bad}: line 2: "),
+    ):
+        for argv in (
+            ["chat", model, "-p", "Hi"],
+            ["chat", model, "-p", "Hi", "--like", "transformers"],
+            ["count", model, "--chat", str(tmp_path / "messages.json")],
+        ):
+            result = run(*argv, *template)
+            assert result.status == 2, argv
+            assert result.errors[0].startswith(f"ggtok: error: {name}"), result.errors
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["-p", "a", "messages.json"], "given twice: in messages.json and with --prompt"),
+        (
+            ["-p", "a", "messages.json"],
+            "messages are given both in messages.json and with --prompt",
+        ),
         (["--system", "a"], "--system has no effect without --prompt"),
     ],
 )

@@ -91,8 +91,8 @@ def test_options_are_named_as_the_command_names_them(run, tmp_path: Path) -> Non
     for argv, message in (
         (["truncate", BPE, "-n", "-1", text], "-n must not be negative, but is -1"),
         (["chunks", BPE, "-n", "9", "--overlap", "-1", text], "--overlap must not be negative"),
-        (["chunks", BPE, "-n", "9", "--at", "", text], "--at needs a text, but it is empty"),
-        (["encode", BPE, text, "-o", "o", "--separator", ""], "--separator needs a text, but"),
+        (["chunks", BPE, "-n", "9", "--at", "", text], "--at must not be empty"),
+        (["encode", BPE, text, "-o", "o", "--separator", ""], "--separator must not be empty"),
         (["encode", BPE, text, "-o", "o", "--threads", "-1"], "--threads must not be negative"),
         (["detokenize", BPE, "71", "757"], "no token 757: the ids are 0 to 756"),
         (["truncate", LLAMA3, "-n", "0", text], "but 1 token is added to any text: 1 would do for"),

@@ -19,12 +19,12 @@ from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
 STAND_IN = """
-from ggtok.inspect.parity.xllamacpp_backend import Backend
+from ggtok.inspect.parity.worker import XLlamaCppBackend
 
 class Llama:
     def __init__(self, model_path, *, vocab_only=False, kv_overrides=None, verbose=True):
         assert vocab_only and not verbose
-        self._path, self._backend = model_path, Backend()
+        self._path, self._backend = model_path, XLlamaCppBackend()
         try:
             self._backend.load(model_path, kv_overrides or {})
         except Exception:
@@ -79,7 +79,8 @@ def test_a_crash_is_survived(run) -> None:
     assert (result.status, result.errors) == (0, [])
     assert result.out.startswith(b"3 texts, ")
     assert result.warnings == [
-        "ggtok: warning: llama.cpp crashed on 1 of the texts, or refused them; they aren't compared"
+        "ggtok: warning: llama.cpp crashed on 1 of the texts, or refused them; these are "
+        "not compared"
     ]
 
 
@@ -136,11 +137,11 @@ def test_llama_cpp_python(run, other_package: Path) -> None:
 
 
 def test_structures_of_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ggtok.inspect.parity import xllamacpp_backend
+    from ggtok.inspect.parity import worker
 
-    backend = xllamacpp_backend.Backend()
+    backend = worker.XLlamaCppBackend()
     backend.check()
-    monkeypatch.setitem(xllamacpp_backend._DEFAULTS, "load_mode", 0)
+    monkeypatch.setitem(worker._DEFAULTS, "load_mode", 0)
     with pytest.raises(process.LlamaCppLoadError, match="pip install xllamacpp=="):
         backend.check()
 
@@ -151,7 +152,7 @@ def test_structures_of_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], "no model: give a GGUF file or a model's name, or set GGTOK_MODEL"),
         ([BPE, "x"], "unexpected argument: 'x'"),
         ([BPE, "--texts", "0"], "--texts must be at least 1"),
-        ([BPE, "--text", "-", "--seed", "2"], "--text takes the place of --texts and --seed"),
+        ([BPE, "--text", "-", "--seed", "2"], "--text excludes --texts and --seed"),
     ],
 )
 def test_usage(run, argv: list[str], message: str) -> None:

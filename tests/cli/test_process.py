@@ -216,7 +216,7 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
 @posix
 def test_standard_input_from_a_terminal_is_announced(tmp_path: Path) -> None:
     written = on_terminal([*COMMAND, "detokenize", BPE], tmp_path, typed=b"71 72\n\x04")
-    assert b"ggtok: hint: reading standard input up to its end (Ctrl-D)\n" in written
+    assert b"ggtok: hint: reading standard input; Ctrl-D ends it\n" in written
     assert written.endswith(b"hi\n")
 
 

@@ -106,7 +106,7 @@ def test_a_narrow_terminal_shows_the_time_left(
     path.write_bytes(b"x" * 4000)
     list(progress.of_blocks(iter([b"x" * 1000] * 3), str(path), quiet=False))
     assert "\r[#####               ]  25%  0:06 left" in terminal.getvalue()
-    line = progress.described(0.5, 725, "12.0 GB, 3 MB/s, 1000000 tokens")
+    line = progress.bar(0.5, 725, "12.0 GB, 3 MB/s, 1000000 tokens")
     assert line[:39] == "[##########          ]  50%  12:05 left"
 
 

@@ -144,12 +144,12 @@ def test_names_of_models(
     run, argv: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """llama-tokenize's; no file here is meant by them."""
-    from ggtok.sources import offline
+    from ggtok.sources import timeouts
 
     asked = []
 
     def find(name: str) -> None:
-        asked.append((name, offline.offline_reason() is not None))
+        asked.append((name, timeouts.offline_reason() is not None))
 
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setattr("ggtok.sources.find", find)
@@ -158,16 +158,16 @@ def test_names_of_models(
     (tmp_path / "user" / "repo").write_bytes(Path(BPE).read_bytes())
     monkeypatch.chdir(tmp_path)
     assert run("tokenize", *argv, "hi").status == 2
-    assert asked == [(name, "--offline" in argv)] and offline.offline_reason() is None
+    assert asked == [(name, "--offline" in argv)] and timeouts.offline_reason() is None
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
         (["-hff", "a.gguf"], "--hf-file needs --hf-repo"),
-        (["-hf", "a/b", "-m", BPE], "one model is expected, not those of -m and --hf-repo"),
-        (["-hf", "a/b", "-mu", "https://h/m"], "not those of --hf-repo and --model-url"),
-        (["-mu", "m.gguf"], "not the address of a file: 'm.gguf'"),
+        (["-hf", "a/b", "-m", BPE], "two models: -m and --hf-repo exclude each other"),
+        (["-hf", "a/b", "-mu", "https://h/m"], "--hf-repo and --model-url exclude each other"),
+        (["-mu", "m.gguf"], "--model-url needs an http(s) address, not 'm.gguf'"),
         (["-hf", "a"], "hf://a: not the name of a file or model in a repository"),
     ],
 )

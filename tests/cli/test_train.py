@@ -15,7 +15,7 @@ import ggtok
 from ggtok import cli
 from ggtok.cli import train as command
 from ggtok.cli.progress import Line
-from ggtok.inspect.parity.samples import PROSE
+from ggtok.inspect.parity.texts import PROSE
 
 Capture = pytest.CaptureFixture[str]
 
@@ -68,6 +68,24 @@ def test_other_models(text: Path, tmp_path: Path, capfd: Capture) -> None:
     assert ggtok.load(out).vocab_type == "SPM"
 
 
+def test_templates_must_compile(text: Path, tmp_path: Path, capfd: Capture) -> None:
+    template, out = tmp_path / "t.jinja", tmp_path / "own.gguf"
+    template.write_text("{{ messages }}\n{% if %}")
+    assert run(text, "-o", out, "-n", 300, "--chat-template", template) == 2
+    assert f"error: {template}: line 2: " in capfd.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "option", [["--rule", "bytes"], ["--pre", "qwen2"], ["--max-token-length", "8"]]
+)
+def test_options_without_effect_on_ugm(
+    text: Path, tmp_path: Path, capfd: Capture, option: list[str]
+) -> None:
+    assert run(text, "-o", tmp_path / "own.gguf", "-n", 300, "--model", "ugm", *option) == 2
+    assert f"error: {option[0]} has no effect with --model ugm\n" in capfd.readouterr().err
+
+
 def test_counts_are_kept(text: Path, tmp_path: Path, capfd: Capture) -> None:
     out, counts = tmp_path / "own.gguf", tmp_path / "a.counts"
     assert run(text, "--save-counts", counts) == 0 and not out.exists()
@@ -115,7 +133,7 @@ def test_what_encode_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
     [
         ([], "no text"),
         (["a.txt"], "nothing to write"),
-        (["a.txt", "-o", "x.gguf"], "no size"),
+        (["a.txt", "-o", "x.gguf"], "no vocabulary size: give -n N"),
         (["a.txt", "-o", "x.bin", "-n", "300"], "must end in .gguf"),
         (["missing.txt", "-o", "x.gguf", "-n", "300"], "missing.txt"),
         (["a.txt", "-o", "x.gguf", "-n", "300", "--chat-template", "missing"], "missing"),
@@ -170,13 +188,13 @@ def test_progress(
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((40, 10)))
     assert run(text, "-o", tmp_path / "own.gguf", "-n", 400) == 0
-    line = Line(terminal, command._describe)
+    line = Line(terminal, command._described)
     line(ggtok.Progress("count", 2.0, bytes=3_000_000))
     line(ggtok.Progress("count", 2.0, bytes=9_000_000))  # too soon
     shown = terminal.getvalue()
     assert "counting words: 3 MB, 2 MB/s"[:39] in shown and ": 9 MB" not in shown
     merging = ggtok.Progress("merge", 2.0, tokens=500, of=1500, count=7)
-    assert command._describe(merging) == (
+    assert command._described(merging) == (
         "merging: 500 of 1500 tokens, 250/s, 4 s left, pair count 7"
     )
     line.clear()

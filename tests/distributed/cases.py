@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import ggtok
-from ggtok.distributed import Job, Shards, recipes
+from ggtok import distributed
+from ggtok.distributed import Job, Shards
 from tests.files.corpus import Ids, cut, documents, ids_of
 from tests.support.vocabularies import fixture
 
@@ -67,12 +68,12 @@ class DyingShards(Shards):
 
 def run(encode: Any, data: Any, folder: Path, texts: list[str], dying: bool) -> None:
     """One job and its checks."""
-    real = recipes.Shards
-    recipes.Shards = DyingShards if dying else real  # type: ignore[misc]
+    real = distributed.Shards
+    distributed.Shards = DyingShards if dying else real  # type: ignore[misc]
     try:
         summary = encode(data, ggtok.load(MODEL), folder)
     finally:
-        recipes.Shards = real  # type: ignore[misc]
+        distributed.Shards = real  # type: ignore[misc]
     check(folder, summary, texts)
     died = len(list(folder.parent.glob(f"{folder.name}.death-*")))
     assert died == (DEATHS if dying else 0)

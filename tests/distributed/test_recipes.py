@@ -17,7 +17,6 @@ import pytest
 
 import ggtok
 from ggtok import distributed
-from ggtok.distributed import job
 from tests.distributed import cases
 
 
@@ -34,7 +33,7 @@ def tables(source: Path) -> list[pa.Table]:
 
 def sent(value: Any) -> Any:
     """As a worker gets it."""
-    job._LOADED.clear()
+    distributed._LOADED.clear()
     return pickle.loads(pickle.dumps(value))
 
 
@@ -74,7 +73,7 @@ class Dask:
         return self
 
     def map_partitions(self, function: Any, *args: Any, meta: Any, enforce_metadata: bool) -> Dask:
-        assert [name for name, _ in meta] == list(job.SCHEMA)
+        assert [name for name, _ in meta] == list(distributed.SCHEMA)
         self.frames = [sent(function)(frame, *sent(args)) for frame in self.frames]
         return self
 
@@ -111,12 +110,12 @@ def frames_are_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
         return pa.table(frame)
 
     monkeypatch.setattr(
-        "ggtok.distributed.recipes.pyarrow",
+        "ggtok.distributed.pyarrow",
         lambda what: SimpleNamespace(
-            Table=SimpleNamespace(from_pandas=from_pandas, from_pylist=pa.Table.from_pylist),
-            schema=pa.schema,
-            string=pa.string,
-            int64=pa.int64,
+            **{
+                **vars(pa),
+                "Table": SimpleNamespace(from_pandas=from_pandas, from_pylist=pa.Table.from_pylist),
+            }
         ),
     )
 

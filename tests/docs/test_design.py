@@ -15,7 +15,7 @@ import pytest
 import regex
 
 import ggtok
-from ggtok.text.blocks import encode_blocks
+from ggtok.text.batches import encode_blocks
 from tests.docs.pages import ROOT
 from tests.support.patch import GGUF
 from tests.support.programs import Build

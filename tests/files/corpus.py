@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import ggtok
-from ggtok.inspect.parity.samples import PROSE
+from ggtok.inspect.parity.texts import PROSE
 
 Ids = list[list[int]]
 

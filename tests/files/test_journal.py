@@ -73,7 +73,7 @@ def test_links_where_the_system_has_no_flag_for_them(
 ) -> None:
     (begun / "o.journal").unlink()
     (begun / "o.journal").symlink_to("mine")
-    monkeypatch.setattr("ggtok.base.reading._NO_FOLLOW", 0)
+    monkeypatch.setattr("ggtok.base.files._NO_FOLLOW", 0)
     refused(tok, begun, "a symbolic link")
 
 

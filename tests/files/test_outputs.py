@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.base import writing
+from ggtok.base import files
 from tests.files.corpus import documents, ids_of, raw_ids
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no links, FIFOs and modes")
@@ -157,5 +157,5 @@ def test_a_stream_that_became_a_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"somebody's")
     with pytest.raises(OSError, match="changed while it was opened"):
-        writing._stream(str(path), b"x")
+        files._stream(str(path), b"x")
     assert path.read_bytes() == b"somebody's"

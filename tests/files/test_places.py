@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.base import channel, reading
+from ggtok import distributed
+from ggtok.base import concurrency, files
 from ggtok.corpora import ahead, encode, jsonl, sources, streams, tables, text
 from ggtok.corpora.documents import Piece, Pieces, Place
 from ggtok.corpora.fields import Fields
 from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
-from ggtok.distributed import job
+from ggtok.native.contexts import Blocks
 from tests.files.corpus import compressed, documents, ids_of, raw_ids
 from tests.files.corpus import jsonl as lines
 from tests.support import samples
@@ -82,7 +83,7 @@ def test_text(tok: ggtok.Tokenizer, tmp_path: Path, small: None, end: str, error
         at = r.randrange(len(texts[i]))
         texts[i] = texts[i][:at] + b"\xff\xc3" + texts[i][at:]
     path = compressed(tmp_path / f"a{end}", b"||".join(texts))
-    options = text.TextOptions(b"||", errors, False, tok._native.blocks(), 0)
+    options = text.TextOptions(b"||", errors, False, Blocks(tok._native), 0)
     places(lambda found, place: text.read(found, place, options), source(path))
 
 
@@ -126,7 +127,7 @@ def test_reading_errors(
     path = tmp_path / "in" / "below" / "a.txt"
     path.write_text("some text")
     with monkeypatch.context() as patched:  # a read may give less than was asked for
-        patched.setattr(reading, "_BLOCK", 2)
+        patched.setattr(files, "_BLOCK", 2)
         tok.encode_files(f"{tmp_path}/in/*", tmp_path / "o")
     assert raw_ids(tmp_path / "o") == ids_of(tok, ["some text"], tok.eos_id)
 
@@ -206,8 +207,8 @@ def test_large_shards(
     texts = documents(1, 50)
     made = []
     for size in (1000, 1 << 30):
-        monkeypatch.setattr(job, "BYTES", size)
-        shards = job.Shards(tok, tmp_path / str(size))
+        monkeypatch.setattr(distributed, "BYTES", size)
+        shards = distributed.Shards(tok, tmp_path / str(size))
         made.append(shards.job([pa.table({"text": texts})]))
     assert made[0] == made[1]
     assert raw_ids(tmp_path / "1000" / made[0]["shard"]) == ids_of(tok, texts, tok.eos_id)
@@ -221,7 +222,7 @@ def test_lines_without_records(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
 
 def test_a_slow_iterable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Is waited for."""
-    monkeypatch.setattr(channel, "_POLL", 0.001)
+    monkeypatch.setattr(concurrency, "_POLL", 0.001)
 
     def slow() -> Iterator[int]:
         for item in range(2):

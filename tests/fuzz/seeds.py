@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Iterator
 
-from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
+from ggtok.inspect.parity.texts import CODE, EMOJI, PROSE
 from tests.chat.jinja_grammar import Grammar
 from tests.support.patch import GGUF
 from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names

@@ -27,8 +27,8 @@ import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.tiktoken import read_ranks
-from ggtok.vocabularies.newer_characters import limited
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
+from ggtok.vocabularies.pre_tokenizer_json import limited
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 

@@ -1,4 +1,4 @@
-"""python -m tests.making.newer_characters: the rows of ggtok/vocabularies/newer_characters.py.
+"""python -m tests.making.newer_characters: the rows of ggtok/vocabularies/pre_tokenizer_json.py.
 
 Compares the tables of the newest unicodedata2 with those of 15.1, which are llama.cpp's; downloads
 both packages with pip. Prints the rows; exit status 1 if they aren't those of the file.
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from ggtok.vocabularies.newer_characters import NEWER
+from ggtok.vocabularies.pre_tokenizer_json import NEWER
 
 OLD, NEW = "unicodedata2==15.1.0", "unicodedata2"
 CATEGORIES = """

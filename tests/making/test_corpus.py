@@ -13,9 +13,9 @@ import pytest
 
 import ggtok
 from ggtok.corpora.sources import Search
-from ggtok.inspect.parity.samples import PROSE
+from ggtok.inspect.parity.texts import PROSE
 from ggtok.vocabularies import corpus
-from ggtok.vocabularies.report import TrainingReport
+from ggtok.vocabularies.contents import TrainingReport
 
 LINES = ["one two\n", "one\n", "gr\u00fc\u00dfe\n"]
 ROWS = [{"text": LINES[0], "body": "other"}, {"text": LINES[1]}, {"text": LINES[2]}]

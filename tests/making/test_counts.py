@@ -22,10 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.samples import PROSE
+from ggtok.inspect.parity.texts import PROSE
 from ggtok.native import training as native
+from ggtok.vocabularies import corpus
 from ggtok.vocabularies import counts as counting
-from ggtok.vocabularies import sources
 from tests.support.interrupts import interrupted, posix
 from tests.support.samples import times
 from tests.support.waits import LIMIT
@@ -96,7 +96,7 @@ def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path = tmp_path / "a.txt"
     path.write_text(text)
     for block in (1, 7, 64, 1000):
-        monkeypatch.setattr(sources, "BLOCK", block)
+        monkeypatch.setattr(corpus, "BLOCK", block)
         monkeypatch.setattr("ggtok.corpora.streams.BLOCK", block)
         monkeypatch.setattr(counting, "_BATCH", block)
         for threads in (1, 3):
@@ -327,7 +327,7 @@ def test_a_pattern_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def split(_: bytes) -> list[int]:
         raise ZeroDivisionError("in the splitter")
 
-    monkeypatch.setattr("ggtok.loading.patterns.by_patterns", lambda _: split)
+    monkeypatch.setattr("ggtok.loading.loaded.by_patterns", lambda _: split)
     with pytest.raises(ZeroDivisionError, match="in the splitter"):
         ggtok.count_words("a", pre_patterns=["x"])
 

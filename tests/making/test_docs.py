@@ -10,7 +10,7 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

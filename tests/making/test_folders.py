@@ -117,7 +117,7 @@ def test_other_vocab_txt(texts: list[str], class_: str, message: str, tmp_path: 
 
 
 def test_too_many_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ggtok.vocabularies.convert.vocab_txt.MAX_TOKENS", 3)
+    monkeypatch.setattr("ggtok.vocabularies.convert.vocab_files.MAX_TOKENS", 3)
     with pytest.raises(ggtok.VocabError, match=r"vocab\.txt: more than 3 tokens"):
         ggtok.convert(bert(tmp_path / "f", BERT))
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies import train as training
 from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN
 from tests.support.full import Lazy, full
@@ -46,15 +46,19 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         ({"special_tokens": ["\ud800"]}, "lone surrogate"),
         ({"bos": ""}, "bos must be a text"),
         ({"alphabet": "all"}, "alphabet must be 'bytes' or 'seen'"),
-        ({"alphabet": "seen", "model": "spm"}, "alphabet has no effect here"),
-        ({"byte_fallback": False}, "byte_fallback has no effect here"),
+        ({"alphabet": "seen", "model": "spm"}, "alphabet has no effect with model="),
+        ({"byte_fallback": False}, "byte_fallback has no effect with model="),
         ({"character_coverage": 0.0}, "character_coverage must be above 0"),
         ({"character_coverage": float("nan")}, "character_coverage must be above 0"),
-        ({"character_coverage": 0.5}, "character_coverage has no effect here"),
-        ({"split_digits": True}, "split_digits has no effect here"),
-        ({"pre": "qwen2", "model": "spm"}, "pre has no effect here: model is 'spm'"),
-        ({"pre_patterns": ["x"], "model": "spm"}, "pre_patterns has no effect here"),
-        ({"max_token_length": 3, "model": "spm"}, "max_token_length has no effect here"),
+        ({"character_coverage": 0.5}, "character_coverage has no effect with model="),
+        ({"split_digits": True}, "split_digits has no effect with model="),
+        ({"rule": "bytes", "model": "ugm"}, "rule has no effect with model='ugm'"),
+        ({"pre": "qwen2", "model": "ugm"}, "pre has no effect with model='ugm'"),
+        ({"byte_fallback": False, "model": "ugm"}, "byte_fallback has no effect with model="),
+        ({"max_words": 5000, "model": "ugm"}, "max_words has no effect with model="),
+        ({"pre": "qwen2", "model": "spm"}, "pre has no effect with model='spm'"),
+        ({"pre_patterns": ["x"], "model": "spm"}, "pre_patterns has no effect with model="),
+        ({"max_token_length": 3, "model": "spm"}, "max_token_length has no effect with model="),
         ({"max_token_length": 0}, "max_token_length must be from 1"),
         ({"min_frequency": 0}, "min_frequency must be from 1"),
         ({"documents": "files"}, "documents must be 'lines' or 'whole'"),

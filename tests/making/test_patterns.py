@@ -12,9 +12,14 @@ from tokenizers import Regex, Tokenizer, models
 from tokenizers.pre_tokenizers import Split
 
 import ggtok
-from ggtok.vocabularies.newer_characters import NEWER, is_limited, limited, unlimited
 from ggtok.vocabularies.patterns import CHAINS, Chain
-from ggtok.vocabularies.pre_tokenizer_json import pre_tokenizer_of
+from ggtok.vocabularies.pre_tokenizer_json import (
+    NEWER,
+    is_limited,
+    limited,
+    pre_tokenizer_of,
+    unlimited,
+)
 from tests.support.patch import GGUF
 from tests.support.samples import times
 from tests.support.vocabularies import fixture

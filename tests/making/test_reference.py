@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
-from ggtok.inspect.parity.texts import BROKEN
+from ggtok.inspect.parity.texts import BROKEN, CODE, EMOJI, PROSE
 from tests.parity import Result, compare_texts, compare_vocabulary
 from tests.support.full import full
 from tests.support.llamacpp import LlamaCpp

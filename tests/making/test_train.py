@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.report import ConversionReport, TrainingReport
+from ggtok.vocabularies.contents import ConversionReport, TrainingReport
 from tests.making import oracle
 from tests.support.full import Lazy
 from tests.support.samples import times

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies import writers
 from ggtok.vocabularies.spelling import BYTE, NORMAL, decoded
 from tests.support.vocabularies import fixture, fixture_names

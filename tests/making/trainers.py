@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 
 PACKAGES = ("gigatoken==0.10.0", "gigabpe==0.1.0", "rustbpe==0.1.0", "bpeasy==0.1.6")
 MOST = 300  # merges of a random text

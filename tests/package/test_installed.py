@@ -138,7 +138,7 @@ def installed(
 
 
 # Modules that need an extra's package, which the module that imports them checks for.
-NEED = {"ggtok.sources.connect": "httpcore2"}
+NEED = {"ggtok.sources.connect": "httpcore2", "ggtok.sources.http": "httpx2"}
 
 IMPORT = """
 import importlib, sys

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
-from ggtok.inspect.parity.texts import ALPHABETS, BROKEN
+from ggtok.inspect.parity.texts import ALPHABETS, BROKEN, CODE, EMOJI, PROSE
 from tests.support.samples import times
 from tests.support.vocabularies import fixture_names
 

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
-from ggtok.inspect.parity.texts import texts
-from ggtok.text.blocks import BLOCK, encode_blocks
+from ggtok.inspect.parity.texts import CODE, PROSE, texts
+from ggtok.text.batches import BLOCK, encode_blocks
 from tests.properties.given import NAMES, flags, some_bytes
 from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real
 
@@ -147,7 +146,7 @@ def test_errors(load_fixture: Load) -> None:
 MEMORY = """
 import sys
 import ggtok
-from ggtok.text.blocks import encode_blocks
+from ggtok.text.batches import encode_blocks
 from tests.support.memory import peak
 tok = ggtok.load(sys.argv[1])
 line = b"The kettle sang while 12 pans, one of copper, hung above it.\\n"

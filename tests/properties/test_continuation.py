@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
-from ggtok.inspect.parity.texts import BROKEN
+from ggtok.inspect.parity.texts import BROKEN, CODE, EMOJI, PROSE
 from tests.properties.given import NAMES, some_bytes
 from tests.support.llamacpp import LlamaCpp
 from tests.support.samples import times

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from tests.properties.given import NAMES, some_bytes, some_text
 from tests.support.samples import times
 from tests.support.vocabularies import OTHERS, REAL, fixture, real

@@ -20,8 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
-from ggtok.inspect.parity.texts import BROKEN
+from ggtok.inspect.parity.texts import BROKEN, CODE, EMOJI, PROSE
 from tests.properties.given import NAMES, flags, some_bytes, some_text
 from tests.support import spans as oracle
 from tests.support.patch import GGUF, add_tokens

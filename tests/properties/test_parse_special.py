@@ -140,7 +140,7 @@ def test_errors_name_the_entry(
 
 def test_few_choices_are_kept(load_fixture: Load) -> None:
     """However many are asked for."""
-    from ggtok.native.choices import KEPT
+    from ggtok.native.arguments import KEPT
 
     tok = ggtok.load(fixture("bpe-llama3"))
     special = sorted(tok.special_ids)

@@ -13,7 +13,7 @@ import pytest
 import ggtok
 from fixtures.build import CHAT
 from ggtok.adapters import LlamaCppTokenizer
-from ggtok.distributed.job import Shards
+from ggtok.distributed import Shards
 from tests.chat.requests import user
 from tests.support.public import public_functions
 

@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from ggtok.base.channel import Channel
+from ggtok.base.concurrency import Channel
 from ggtok.corpora.ahead import Behind, ahead
 from tests.support.waits import LIMIT
 

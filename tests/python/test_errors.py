@@ -568,7 +568,7 @@ def test_errors_that_is_no_handler(errors: str) -> None:
 
 
 def test_each_interface_words_the_parts_of_a_message() -> None:
-    from ggtok.cli.status import reason
+    from ggtok.cli.messages import reason
     from ggtok.errors import Argument, ForPython, Wording
 
     wording = Wording("a: exists; ", Argument("force", True), " writes over it", ForPython("; f()"))

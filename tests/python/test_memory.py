@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok.native.contexts import Blocks
 from tests.support.vocabularies import fixture
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +89,7 @@ def test_no_memory_to_encode(by_python: bool) -> None:
         lambda: tok.encode_batch(["a"]),
         lambda: tok.decode([1]),
         lambda: tok._native.encode_parts("a", 0, []),
-        lambda: tok._native.blocks(),
+        lambda: Blocks(tok._native),
     ]
     for call in calls:
         with pytest.raises(ggtok.OutOfMemoryError):

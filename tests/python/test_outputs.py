@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.base import writing
-from ggtok.inspect.parity.samples import PROSE
-from ggtok.vocabularies.extract import extract
+from ggtok.base import files
+from ggtok.inspect.parity.texts import PROSE
+from ggtok.vocabularies.read import extract
 from tests.support.vocabularies import fixture
 
 BPE = str(fixture("bpe-llama3"))
@@ -167,4 +167,4 @@ def test_a_new_file_has_the_mode_that_others_have(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
     extract(BPE, str(tmp_path / "v.gguf"))
     assert (tmp_path / "v.gguf").stat().st_mode == (tmp_path / "other").stat().st_mode
-    assert not hasattr(writing, "umask")
+    assert not hasattr(files, "umask")

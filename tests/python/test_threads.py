@@ -21,10 +21,11 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.inspect.parity.texts import texts
+from ggtok.native.contexts import Blocks
 from ggtok.sources import hub
-from ggtok.vocabularies.convert import folder
+from ggtok.vocabularies.convert import reading
 from tests.support.interrupts import interrupted, posix, stop_midway
 from tests.support.programs import Build
 from tests.support.vocabularies import fixture, fixture_names
@@ -244,13 +245,13 @@ def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.M
 
     for name in ("config.json", "tokenizer_config.json"):
         (tmp_path / name).write_text("{}")
-    monkeypatch.setattr(folder, "read_object", read)
-    thread = threading.Thread(target=lambda: folder.Folder(str(tmp_path)).config)
+    monkeypatch.setattr(reading, "read_object", read)
+    thread = threading.Thread(target=lambda: reading.Folder(str(tmp_path)).config)
     thread.start()
     try:
         assert entered.wait(60)
-        assert _in_fork(lambda: folder.Folder(str(tmp_path)).config == {})
-        assert isinstance(folder.Folder.config, cached_property)
+        assert _in_fork(lambda: reading.Folder(str(tmp_path)).config == {})
+        assert isinstance(reading.Folder.config, cached_property)
     finally:
         leave.set()
         thread.join()
@@ -437,7 +438,7 @@ def test_a_signal_stops_one_text(call: str) -> None:
 
         def block() -> None:
             memory = bytearray(text)
-            tok._native.blocks().encode(memory, len(memory), 0)
+            Blocks(tok._native).encode(memory, len(memory), 0)
 
         calls: dict[str, Callable[[], object]] = {
             "encode": lambda: tok.encode(text),
@@ -462,15 +463,15 @@ def test_a_signal_stops_one_text(call: str) -> None:
 @posix
 def test_a_signal_stops_the_search_for_a_cut() -> None:
     """There is none in a text of one word."""
-    blocks = ggtok.load(fixture("bpe-llama3"))._native.blocks()
-    native, found = blocks._safe_cut, list[int]()
+    own = ggtok.load(fixture("bpe-llama3"))._native
+    blocks, native, found = Blocks(own), own.safe_cut, list[int]()
 
     def search(*args: Any) -> int:
         # No signal is handled between the end of the search and the change of the list.
         found.extend(itertools.starmap(native, [args]))
         return found[0]
 
-    blocks._safe_cut = search
+    own.safe_cut = search
     for n in (8_000_000 << i for i in range(7)):
         text = bytearray(b"a" * n)
         if interrupted(lambda: blocks.safe_cut(text, 0), 0.02) and not found:  # noqa: B023

@@ -13,26 +13,24 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.base import reading
+from ggtok.base import files
 
 ROOT = Path(__file__).resolve().parents[2]
 GGUF = str(ROOT / "fixtures" / "gguf" / "bpe-llama3.gguf")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
 
-# Where ggtok opens files otherwise than by base/reading.py and base/writing.py, and why.
+# Where ggtok opens files otherwise than by base/files.py, and why.
 ELSEWHERE = {
-    "base/reading.py": "what opens files",
-    "base/writing.py": "what writes files",
+    "base/files.py": "what opens and writes files",
     "cli/__init__.py": "the null device",
     "cli/parity.py": "a folder of its own",
     "cli/reading.py": "a path that was given",
-    "cli/train.py": "a path that was given",
     "cli/writing.py": "the null device",
-    "corpora/growing.py": "a handle of reading.open_own",
+    "corpora/growing.py": "a handle of files.open_own",
     "corpora/iterate.py": "a path that was given",
-    "corpora/journal.py": "a handle of reading.open_own, and a folder",
+    "corpora/journal.py": "a handle of files.open_own, and a folder",
     "vocabularies/counts.py": "a path that was given",
-    "vocabularies/convert/original_worker.py": "pipes of its own",
+    "vocabularies/convert/originals.py": "pipes of its own",
     "vocabularies/gguf_writer.py": "a folder of its own",
     "vocabularies/corpus.py": "a path that was given",
     "vocabularies/train.py": "/proc/self/status",
@@ -41,7 +39,13 @@ ELSEWHERE = {
     "sources/cache.py": "a temporary file of its own",
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
-_OURS = {"reading", "output", "writing"}  # modules and objects whose methods have these names
+# Modules and objects whose methods have these names.
+_OURS = {
+    "files",
+    "output",
+    "writing",
+    "reading",
+}  # modules and objects whose methods have these names
 
 
 def opens(path: Path) -> bool:
@@ -68,19 +72,19 @@ def test_regular_files(tmp_path: Path) -> None:
     """And nothing else; a link to one, unless it is refused."""
     (tmp_path / "file").write_bytes(b"0123456789")
     (tmp_path / "link").symlink_to("file")
-    assert reading.read_regular(tmp_path / "link", 4) == b"0123"
-    assert reading.read_regular(tmp_path / "file", 99) == b"0123456789"
-    with pytest.raises(ggtok.FileError), reading.open_regular(tmp_path / "link", follow=False):
+    assert files.read_regular(tmp_path / "link", 4) == b"0123"
+    assert files.read_regular(tmp_path / "file", 99) == b"0123456789"
+    with pytest.raises(ggtok.FileError), files.open_regular(tmp_path / "link", follow=False):
         pass
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "zero").symlink_to("/dev/zero")
     for name in ("fifo", "zero"):
         with pytest.raises(ggtok.FileError, match="not a regular file"):
-            reading.read_regular(tmp_path / name, 4)
+            files.read_regular(tmp_path / name, 4)
     with pytest.raises(IsADirectoryError):
-        reading.read_regular(tmp_path, 4)
+        files.read_regular(tmp_path, 4)
     with pytest.raises(FileNotFoundError):
-        reading.read_regular(tmp_path / "nothing", 4)
+        files.read_regular(tmp_path / "nothing", 4)
 
 
 # A child that ends itself: by memory, and by an alarm that nothing catches.

@@ -20,7 +20,7 @@ import pytest
 
 import ggtok
 from ggtok.errors import InvalidValueError
-from ggtok.sources import cache, choose, hfcache, hub
+from ggtok.sources import cache, files, hfcache, hub
 from tests.sources.stores import COMMIT, hub_cache
 from tests.support.servers import Hub, Server
 from tests.support.vocabularies import fixture
@@ -164,7 +164,7 @@ def test_names_that_go_wrong(name: str) -> None:
     ],
 )
 def test_the_choice_of_a_file(paths: list[str], quant: str | None, chosen: str | None) -> None:
-    assert choose.choose(paths, quant) == chosen
+    assert files.choose(paths, quant) == chosen
 
 
 # ---- the Hub ----

@@ -18,7 +18,7 @@ import pytest
 
 import ggtok
 from ggtok.errors import FileError, GGUFError, InvalidTypeError, InvalidValueError, VocabError
-from ggtok.sources import listing, lmstudio, ollama, split
+from ggtok.sources import files, listing, lmstudio, ollama
 from tests.sources.stores import LIBRARY, Ollama, write
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
@@ -80,7 +80,7 @@ def test_sources_of_plain_files() -> None:
     ],
 )
 def test_names_of_split_models(path: str, first: str) -> None:
-    assert split.first(path) == first
+    assert files.first(path) == first
 
 
 def test_a_split_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

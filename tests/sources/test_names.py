@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.sources import cache, connect, hub, ollama, suggest, timeouts
+from ggtok.sources import cache, connect, hub, listing, ollama, timeouts
 from tests.sources.stores import LIBRARY, Ollama, hub_cache, write
 from tests.support.servers import File, Hub, Server
 from tests.support.vocabularies import fixture
@@ -102,7 +102,7 @@ def models(home: Path) -> None:
 )
 def test_addresses_of_pages(monkeypatch: pytest.MonkeyPatch, name: str, meant: str | None) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "https://hub.test/")
-    assert suggest.read_as(name) == meant
+    assert listing.read_as(name) == meant
     if meant and meant.startswith("hf:"):
         assert hub.parse(meant)
 

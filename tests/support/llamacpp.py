@@ -23,17 +23,17 @@ from ggtok.inspect.parity.process import LlamaCppDied as LlamaCppDied
 from ggtok.inspect.parity.process import LlamaCppError as LlamaCppError
 from ggtok.inspect.parity.process import LlamaCppLoadError as LlamaCppLoadError
 from ggtok.inspect.parity.process import Override
-from ggtok.inspect.parity.worker import serve
-from ggtok.inspect.parity.xllamacpp_backend import (
+from ggtok.inspect.parity.worker import (
     BOOL,
     CHAR_P,
     I32,
     I32_P,
     VOID_P,
-    Backend,
+    XLlamaCppBackend,
     resizing,
+    serve,
 )
-from ggtok.inspect.parity.xllamacpp_backend import shared_object as shared_object
+from ggtok.inspect.parity.worker import shared_object as shared_object
 
 SPECIAL_NAMES = (
     "bos eos eot sep nl pad mask fim_pre fim_suf fim_mid fim_pad fim_rep fim_sep"
@@ -150,7 +150,7 @@ class _ChatMessage(ctypes.Structure):
 _NULL_TOKEN = -1
 
 
-class _Worker(Backend):
+class _Worker(XLlamaCppBackend):
     signatures: ClassVar[Mapping[str, tuple[Any, list[Any]]]] = {
         "llama_model_chat_template": (CHAR_P, [VOID_P, CHAR_P]),
         "llama_model_meta_val_str": (I32, [VOID_P, CHAR_P, CHAR_P, ctypes.c_size_t]),

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import ggtok
 from ggtok.explain import bpe
 from ggtok.explain.characters import Byte
-from ggtok.explain.explain import normalized_bytes, vocabulary_of
-from ggtok.explain.partition import partition
+from ggtok.explain.explain import normalized_bytes, partition, vocabulary_of
 
 ENOUGH = 40  # ways
 

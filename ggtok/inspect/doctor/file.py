@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ggtok import _types as types
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.base.escape import shown
 from ggtok.errors import UnknownPreTokenizerError, VocabWarning
 from ggtok.loading.gguf_reader import Reader
 from ggtok.native.arguments import byte_view
 from ggtok.tokenizer import Tokenizer, load
-from ggtok.vocabularies.extract import metadata_of
+from ggtok.vocabularies.read import metadata_of
 from ggtok.vocabularies.read import pair as parts_of
 from ggtok.vocabularies.spelling import CONTROL, NORMAL
 

@@ -1,14 +1,18 @@
-"""The vocabulary's tokens: their texts, types and number, and the ids of special tokens."""
+"""The vocabulary's tokens (texts, types, number, ids of special tokens) and its pre-tokenizer."""
 
 from __future__ import annotations
 
+import contextlib
+import struct
 from collections.abc import Iterator
 
-from ggtok.base.escape import number
-from ggtok.base.reading import read_regular
+from ggtok.base.escape import number, shown
+from ggtok.base.files import read_regular
+from ggtok.errors import GGTokError
 from ggtok.inspect.doctor.codes import Finding, finding
 from ggtok.inspect.doctor.file import GGML, TAG, File, is_utf8
-from ggtok.loading.gguf_reader import Reader
+from ggtok.native import pre_names
+from ggtok.sources.prefix import tensors
 from ggtok.tokenizer import TokenAttr
 from ggtok.vocabularies.gguf_writer import SPECIAL_KEYS
 from ggtok.vocabularies.spelling import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
@@ -29,6 +33,7 @@ _MORE = 4 << 20  # the largest number of bytes read of the tensor descriptions
 
 
 def check(file: File) -> Iterator[Finding]:
+    yield from _pre_tokenizer(file)
     yield from _texts(file)
     yield from _special(file)
     yield from _sizes(file)
@@ -106,32 +111,61 @@ def embedding_rows(file: File) -> int | None:
     data = file.data
     if file.path is not None:
         data = read_regular(file.path, file.end + _MORE)
-    return _Tensors(data).rows(file.end) if len(data) > file.end else None
-
-
-class _Tensors(Reader):
-    """Reads the tensor descriptions, which follow the key/value pairs."""
-
-    def rows(self, begin: int) -> int | None:
-        self.scalars("I", 1)
-        n: int = self.scalars("Q", 2)[0]
-        self.at = begin
-        for _ in range(n):
-            if self._left() < 8:
-                return None
-            (length,) = self.scalars("Q", 1)
-            if self._left() < length + 4:
-                return None
-            name = self._data[self.at : self.at + length]
-            self.at += length
-            (n_dims,) = self.scalars("I", 1)
-            if n_dims > 4 or self._left() < 8 * n_dims + 12:  # malformed, or cut off
-                return None
-            dims = self.scalars("Q", n_dims)
-            self.at += 12  # type, offset
+    with contextlib.suppress(struct.error, OverflowError):
+        for name, dims, *_ in tensors(data, file.end) if len(data) > file.end else ():
             if name == _EMBEDDING:
-                return int(dims[1]) if n_dims > 1 else None
-        return None
+                return dims[1] if len(dims) > 1 else None
+    return None
 
-    def _left(self) -> int:
-        return len(self._data) - self.at
+
+# ---- the pre-tokenizer ----
+
+# Words, numbers, punctuation, white space and scripts that pre-tokenizers split differently.
+PROBE = (
+    "Hello, World! I'm sure they'LL pay $1234567.89 in 2024; see e-mail_x@y.org/a?b=1.\n\n"
+    "\tdef f(x):\r\n        return x**2  # ok...   \n"
+    "été ÑANDÚ straße Привет МИР مرحبا ١٢٣ नमस्ते สวัสดี 你好\uff0c世界 こんにちは 한국어 "
+    "camelCaseWord HTTPServer 3.14e-10 100,000 \u00a0x  \n \U0001f600\U0001f44d\U0001f3fd <|x|>"
+)
+_LISTED = 8  # names
+
+
+def is_own(file: File) -> bool:
+    """Whether the pre-tokenizer is a model's own, not llama.cpp's default."""
+    name = str(file.tok.pre) if file.unknown_pre is None else "default"
+    return name != "default" or file.tok.model != "gpt2"
+
+
+def _pre_tokenizer(file: File) -> Iterator[Finding]:
+    if file.tok.vocab_type != "BPE" or file.tok.model != "gpt2":
+        return  # other models ignore the key, or use it for other purposes
+    name = file.values.get(GGML + "pre")
+    if file.unknown_pre is not None:
+        yield finding("GGT103", f"it is '{shown(name or b'', 60)}'; {_others(file)}")
+    elif not name:
+        yield finding("GGT101", f"there is no key '{GGML}pre'; {_others(file)}")
+    elif name.split(b"\0")[0] == b"default":
+        yield finding("GGT102", _others(file))
+
+
+def _others(file: File) -> str:
+    """A text about the names that would give other ids."""
+    ours = file.tok.encode(PROBE, add_special=False)
+    same: list[str] = []
+    different: list[str] = []
+    for name in pre_names():
+        if name == "default":
+            continue
+        try:
+            theirs = file.load(pre=name).encode(PROBE, add_special=False)
+        except GGTokError:  # the name isn't valid for this vocabulary
+            continue
+        (same if theirs == ours else different).append(name)
+    return (
+        f"on a text of many kinds of words, {len(different)} names give other ids than 'default' "
+        f"({_some(different)}) and {len(same)} the same ({_some(same)})"
+    )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "") or "none"

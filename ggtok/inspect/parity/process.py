@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ggtok.base.frames import read_frame, write_frame
+from ggtok.base.concurrency import read_frame, write_frame
 from ggtok.errors import GGTokError
 
 REQUEST_SECONDS = 600.0

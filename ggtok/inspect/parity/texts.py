@@ -4,8 +4,6 @@ No text crashes the reference: there are no sequences that decode above U+10FFFF
 one character class that are long enough to overflow its recursive regex.
 """
 
-# ruff: noqa: RUF001 (letters that look like others are the point)
-
 from __future__ import annotations
 
 import pydoc_data.topics
@@ -17,7 +15,84 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from ggtok.inspect.parity.samples import CODE, EMOJI, PROSE
+# ---- sample text, of which generated texts take slices ----
+
+# ruff: noqa: RUF001 (letters that look like others are the point)
+
+# One or two sentences in many scripts, with the script's digits, punctuation and spacing.
+PROSE = """
+The kettle was already singing when she came in; "You're late," he said, "but it's no trouble."
+Wir haben gestern drei große Äpfel gekauft, weil die Straße zum Markt endlich wieder frei war.
+L'été dernier, nous avons marché jusqu'à la mer : c'était loin, mais le ciel était d'un bleu…
+El niño preguntó: «¿Dónde está mi sombrero?» ¡Y nadie supo qué responderle aquella mañana!
+Amanhã não há aula, então os irmãos vão à praia com a avó e o cão.
+Perché non vieni anche tu? C'è posto per tutti, e la nonna ha già preparato gli gnocchi.
+De fietsen staan buiten; 's avonds regent het vaak, maar m'n jas hangt al klaar.
+Pojutrze pójdziemy nad rzekę, żeby zobaczyć, czy łódź jeszcze tam leży.
+Příští týden přijede děda a přiveze košík čerstvých švestek z naší zahrady.
+Az öregember lassan fölállt, és kinyitotta az ablakot, hogy a szellő bejöjjön.
+Kalastaja työnsi veneensä järvelle ennen auringonnousua, eikä kukaan nähnyt häntä.
+İstanbul'da yağmur dindi; ışıklar yandı, çocuklar sokağa çıktı ve güldüler.
+Cô giáo kể rằng ngày xưa có một con đường nhỏ chạy qua cánh đồng lúa xanh mướt.
+Kucing itu tidur di atas meja, padahal ikan di dapur belum dimasak-masak juga.
+Mtoto alikimbia shambani akimwita mama yake, lakini upepo ulikuwa mkali mno.
+Ọmọ náà rìn lọ sí ọjà, ó sì ra ẹja àti iṣu fún ìyá rẹ̀.
+Старый фонарщик зажёг последний фонарь и тихо сказал: «Ну вот, теперь и домой».
+Хлопчик під'їхав до мосту, але річка вже розлилася, і їхати далі було годі.
+Сутринта планината беше покрита с мъгла, а пътят надолу едва се виждаше.
+Ο ψαράς γύρισε αργά το βράδυ· τα δίχτυα του ήταν άδεια, μα εκείνος χαμογελούσε.
+Հին ջրաղացը կանգնած էր գետի ափին, և երեխաները խաղում էին նրա շուրջը։
+მეზღაპრემ ხმადაბლა დაიწყო: იყო და არა იყო რა, ერთი პატარა სოფელი მთებში.
+הדוור הגיע בצהריים, הניח את המכתב על השולחן ואמר: "שָׁלוֹם, זה בשבילך".
+جلس الشيخ تحت الشجرة وقال: «لكلِّ بابٍ مفتاحٌ، ولكلّ يومٍ خبرٌ جديد»؛ كان عمره ٧٣ عامًا.
+پسرک کتاب را بست و گفت: می‌خواهم فردا به کوهستان بروم؛ ساعت ۶:۳۰ خوب است؟
+بارش تھم گئی تو بچے گلی میں نکل آئے اور کاغذ کی کشتیاں چلانے لگے۔
+ܥܠ ܝܕ ܢܗܪܐ ܩܐܡ ܐܝܠܢܐ ܪܒܐ܂
+बूढ़ी दादी ने कहा, “कल १५ तारीख़ है; बाज़ार से दो किलो आटा और थोड़ी चीनी ले आना।”
+আজ সকালে নদীর ঘাটে একটা ছোট্ট নৌকা এসে ভিড়ল, তাতে ছিল ২৩টি আম।
+ਪਿੰਡ ਦੇ ਬਾਹਰ ਖੂਹ ਕੋਲ ਬੱਚੇ ਖੇਡ ਰਹੇ ਸਨ ਤੇ ਮੀਂਹ ਪੈਣ ਲੱਗ ਪਿਆ।
+દાદાએ પતંગ ચગાવ્યો અને આખું ગામ છાપરે ચડી જોવા લાગ્યું.
+மழை நின்றதும் குழந்தைகள் தெருவில் ஓடி விளையாடினார்கள்; பாட்டி சிரித்தாள்.
+తాతయ్య చెట్టు కింద కూర్చుని పాత కథ ఒకటి మొదలుపెట్టాడు.
+ಬೆಟ್ಟದ ಮೇಲಿನ ಮನೆಯಲ್ಲಿ ದೀಪ ಉರಿಯುತ್ತಿತ್ತು, ಹೊರಗೆ ಗಾಳಿ ಬೀಸುತ್ತಿತ್ತು.
+മഴക്കാലത്ത് പുഴ നിറഞ്ഞൊഴുകി; കുട്ടികൾ കടലാസുതോണികൾ ഒഴുക്കി.
+ගමේ පාර දිගේ ඇවිදින විට අපට මල් සුවඳක් දැනුණා.
+เมื่อวานนี้แม่ซื้อมะม่วง ๑๒ ลูกที่ตลาดริมน้ำ แล้วเดินกลับบ้านก่อนฝนตก
+ຕອນເຊົ້າພວກເຮົາໄປຕະຫຼາດຊື້ເຂົ້າໜຽວ ແລະ ປາ.
+မနက်စောစောမှာ ကလေးတွေ ကျောင်းကို လမ်းလျှောက်သွားကြတယ်။
+ក្មេងៗលេងនៅក្រោមដើមស្វាយ ហើយយាយអង្គុយមើលពីចម្ងាយ។
+བོད་ཀྱི་གངས་རི་མཐོན་པོ་དེ་ནས་ཆུ་བོ་ཆེན་པོ་འབབ།
+ትናንት ማታ ዝናብ ስለነበር ልጆቹ ቤት ውስጥ ሆነው ተረት ሰሙ።
+昨天下午，老木匠把修好的椅子送了回来，还笑着说：“再坐二十年也没问题！”
+昨夜雨疏風驟，鄰居的貓躲進了我家的閣樓；天亮時才跳窗離去。
+駅前の古い喫茶店で、コーヒーを2杯飲みながら、祖父は「また明日ね」とつぶやいた。ｶﾀｶﾅも少し。
+할머니는 마당에 앉아 콩을 고르시며, 내일은 비가 올 것 같다고 말씀하셨다.
+ᠮᠣᠷᠢ ᠪᠠᠷ ᠶᠠᠪᠤᠵᠤ ᠠᠭᠤᠯᠠ ᠳᠠᠪᠠᠪᠠ᠃
+ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎤᏬᏚᎯ ᎨᏐᎢ.
+ⵜⴰⵎⵓⵔⵜ ⵏⵏⵖ ⵜⵖⵓⴷⴰ ⴰⵟⴰⵙ.
+𐌰𐌽𐌰 𐍆𐌰𐌹𐍂𐌲𐌿𐌽𐌾𐌰 𐍅𐌰𐍃 𐍃𐍄𐌰𐌹𐌽𐍃. 𐐔𐐯𐑅𐐨𐑉𐐯𐐻
+""".strip().split("\n")
+
+CODE = [
+    'def f(x, *, y=None):\n    """Doc."""\n\n    return [i**2 for i in range(x) if i % 3 != y]\n',
+    "for (int i = 0; i < n; ++i) {\n\t\tsum += a[i] * (b->c[i] >> 2) & 0xFFu; // don't\n\t}\n",
+    "SELECT a.id, COUNT(*) AS n FROM t1 a LEFT JOIN t2 b ON a.id=b.id WHERE x >= '2019-01-01';\r\n",
+    "<div class=\"a b\" data-x='1'>\n  <p>A &amp; B&nbsp;&#8217;s</p>\n</div><!-- end -->\n",
+    '{\n  "k": [1, 2.5e-10, true, null],\n  "ü": "\\u00fc\\n"\n}\n',
+    '#!/bin/sh\nset -eu; x=$(ls -1 | wc -l) && echo "${x:-0}" >&2 || exit 1\n',
+    'fn main() -> Result<(), Box<dyn E>> { let s: &\'static str = "a"; println!("{s:?}"); }\n',
+    "\\begin{align} \\frac{\\partial f}{\\partial x_{i}} &= \\sum_{k=1}^{n} a_k x^k \\\\\n",
+    "https://example.org/a/b_c-d.html?q=%E4%BD%A0&x=1#frag-2 user.name+tag@mail.example.co.uk",
+    "C:\\Users\\x\\file (1).txt 192.168.0.1:8080 2024-02-29T23:59:60Z +1 (555) 010-9999 $1,234.56",
+]
+
+EMOJI = ("👍 👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 🇫🇷🇯🇵 ❤️ ☺︎ 1️⃣ 🧑🏿‍🚀 🫠 🤷‍♀️ ✈️ © ™ ‼️ 🏴󠁧󠁢󠁳󠁣󠁴󠁿").split()
+
+
+# ---- generated texts ----
+
+# ruff: noqa: RUF001 (letters that look like others are the point)
+
 
 MAX_BYTES = 6000
 

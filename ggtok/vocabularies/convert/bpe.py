@@ -1,28 +1,27 @@
-"""Converts BPE of a tokenizer.json: byte-level (to "gpt2") and with byte fallback (to "llama")."""
+"""Converts BPE of a tokenizer.json: to "gpt2" (byte-level), "llama" (byte fallback), "gemma4"."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Sequence
 from typing import Any
 
 from ggtok.errors import Argument, UnknownPreTokenizerError, VocabError, Wording
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.contents import Pair
+from ggtok.vocabularies.contents import Difference, Pair
 from ggtok.vocabularies.convert import structure
-from ggtok.vocabularies.convert.differences import (
+from ggtok.vocabularies.convert.draft import (
+    Draft,
     Json,
     fewer_categories,
     leading_space,
     newer_characters,
     without_normalizer,
 )
-from ggtok.vocabularies.convert.draft import Draft
 from ggtok.vocabularies.convert.reading import check_splits, checked, field, utf8
-from ggtok.vocabularies.convert.strips import strips_mask
-from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, vocab_of
+from ggtok.vocabularies.convert.tokenizer_json import Source, add_added, strips_mask, vocab_of
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain, Pre
-from ggtok.vocabularies.pre_tokenizer_json import pre_tokenizer_of
-from ggtok.vocabularies.report import Difference
+from ggtok.vocabularies.pre_tokenizer_json import NEWLINES, pre_tokenizer_of, unmerged_run
 
 _MARK = "\u2581"
 _UTF8 = [*range(0xC0), *range(0xC2, 0xF5)]  # the bytes that texts have
@@ -132,10 +131,7 @@ def _set_pre(source: Source, draft: Draft) -> None:
             strips_mask=strips_mask(source.added),
         )
         draft.pre = pre.name
-    if chain is not None:
-        _note_chain(draft, chain, found)
-    if pre is not None and pre.ignore_merges != ignore:
-        _note_ignore_merges(draft, pre)
+    # First, because the change for the chain removes the prefix space, too.
     if found.prefix_space:
         draft.differences.append(
             Difference(
@@ -144,6 +140,10 @@ def _set_pre(source: Source, draft: Draft) -> None:
                 change=_without_prefix_space,
             )
         )
+    if chain is not None:
+        _note_chain(draft, chain, found)
+    if pre is not None and pre.ignore_merges != ignore:
+        _note_ignore_merges(draft, pre)
 
 
 def _note_chain(draft: Draft, chain: Chain, found: structure.Structure) -> None:
@@ -366,3 +366,71 @@ def all_merges(merges: Sequence[tuple[str, str]], ids: dict[str, int]) -> list[t
             if pair not in known and pair[0] in ids and pair[1] in ids:
                 pairs.append(pair)
     return [pair for pairs in order.values() for pair in pairs]
+
+
+# ---- Gemma 4: characters with byte fallback and merges, to llama.cpp's "gemma4" ----
+
+
+def is_gemma4(source: Source) -> bool:
+    """Whether the source is Gemma 4: by architecture, by `pre`, or as exported by ggtok."""
+    architecture = source.arch or source.folder.architecture or ""
+    return (
+        architecture.startswith("Gemma4")
+        or source.pre == "gemma4"
+        or source.document.get("pre_tokenizer") == NEWLINES
+    )
+
+
+def read_gemma4(source: Source, draft: Draft) -> None:
+    """Reads tokens that are stored as text, with U+2581 for spaces."""
+    vocab = vocab_of(source)
+    ids = {text: id for id, text in vocab.items()}
+    merges = last_of_each(source.model)
+    draft.model = "gemma4"
+    for id, text in vocab.items():
+        data = utf8(text, f"model.vocab: token {id}")
+        draft.set(id, data, kind_of(data))
+    draft.merges = checked_merges(merges, ids)
+    set_unknown(source, draft, ids)
+    add_added(source, draft)
+    check_bytes(draft)
+    document = source.document
+    if document.get("pre_tokenizer") != NEWLINES:
+        _note_newlines(draft)
+        pre_tokenizer = document.get("pre_tokenizer")
+    else:
+        pre_tokenizer = None
+    if space_prefix(source, draft, pre_tokenizer):
+        raise VocabError("normalizer: puts a space before a text: llama.cpp's gemma4 doesn't")
+    run = unmerged_run(ids, merges)
+    if run is not None:
+        draft.differences.append(
+            Difference(
+                "ignore-merges",
+                f"llama.cpp's gemma4 takes a run of newlines that is a token before it merges, "
+                f"and no merges make the token of {len(run)} newlines",
+                without=lambda line: re.sub("\n+", "\n", line),
+            )
+        )
+
+
+def _note_newlines(draft: Draft) -> None:
+    def change(document: Json) -> None:
+        document["pre_tokenizer"] = NEWLINES
+
+    draft.differences.append(
+        Difference(
+            "pre-tokenizer",
+            "llama.cpp's gemma4 splits text at newlines, and the source doesn't",
+            change=change,
+        )
+    )
+
+
+def force_bos(draft: Draft) -> None:
+    """Sets add_bos for gemma4: llama.cpp always adds BOS, whatever the file says."""
+    if draft.model == "gemma4" and not draft.flags.get("add_bos"):
+        draft.flags["add_bos"] = True
+        draft.differences.append(
+            Difference("template", "the source adds no BOS: llama.cpp's gemma4 always does")
+        )

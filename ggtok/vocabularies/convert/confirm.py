@@ -1,9 +1,9 @@
 """Checks a conversion by comparing its ids with those of a package that loads the source.
 
 A file is loaded by its own package. To find the lines that each of llama.cpp's rules affects, the
-source is changed to follow that rule, and loaded again. A folder is loaded by transformers, which
-uses more than the file. Then transformers' ids count, and the file's package explains the
-differences.
+source is changed to follow one rule after the other, and loaded again after each change. A folder
+is loaded by transformers, which uses more than the file. Then transformers' ids count, and the
+file's package explains the differences.
 """
 
 from __future__ import annotations
@@ -13,19 +13,148 @@ import json
 import math
 import operator
 import os
+import random
+import sys
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
+from ggtok.vocabularies.contents import ConversionReport, Difference
 from ggtok.vocabularies.convert.originals import Encode, Package, TooMuch
-from ggtok.vocabularies.convert.texts import Lines
-from ggtok.vocabularies.report import ConversionReport, Difference
 from ggtok.vocabularies.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from ggtok.tokenizer import Tokenizer
+
+
+# ---- lines, natural and hostile; the same each time ----
+
+# ruff: noqa: RUF001 (letters that look like others are the point)
+
+
+_NATURAL = (
+    "The quick brown fox jumps over the lazy dog; it's 5 o'clock, and they've 1234567 left.",
+    "Die größten Häuser stehen außerhalb: „Straße“, Übermut und 12,5 % Öl.",
+    "L'été dernier, j'ai vu naître un cœur à l'hôtel — vingt-trois fois !",
+    "Привет, мир! Съешь ещё этих мягких французских булок, да выпей чаю.",
+    "我想在apple工作1314151天～ 他说:“你好，世界！”",
+    "吾輩は猫である。名前はまだ無い。カタカナとｶﾀｶﾅ。",
+    "안녕하세요, 세계! 나는 학교에 갑니다. 2024년 12월",
+    "مرحبا بالعالم، كيف حالك؟ ١٢٣٤٥",
+    "नमस्ते दुनिया! मैं हिन्दी में लिख रहा हूँ। १२३४",
+    "สวัสดีชาวโลก ภาษาไทยไม่มีช่องว่าง",
+    "İstanbul'da 3'üncü kez ılık çay; ŞİİR'in",
+    "Xin chào thế giới, tôi đang học tiếng Việt.",
+    "def f(x, *, y=0x1F):\n    return x**2 if x != y else None  # TODO\n",
+    'for (int i = 0; i < 10; ++i) {\n\tprintf("%d\\n", a[i]);\n}\n',
+    "https://example.org/a?b=c&d=%20#e  user@example.org  C:\\Temp\\x.txt",
+    "😀👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 ✅ 🚀🚀 ❤️",
+    "|a|b|\n|-|-|\n| 1 | 22 |\n\n* item\n  * sub\n",
+)
+_ALPHABETS = (
+    " \n\r\ta1.'s",
+    "  \n\nx",
+    "'sStTrRveElLdDmM ſ",
+    "0123456789 a,.",
+    "1٣²½Ⅷ a",
+    "aA中ーé\u0301 '",
+    "ßſKİıǅǈ aB",
+    "가ㄱあアア漢ก\u0e31 ",
+    "\u00a0\u2003\u3000\u0085 \n.a",
+    "$+<=>^~|`!?#&",
+    "\u2581 a\n<0A>x",
+    "'\u017f\u200c\u200d\u0301a 1!\n",
+    "/\\\r\n .a",
+    "a \x7f\u200b\ufeff\u180e",
+    "éÉèÈñÑ ’‘'sS",
+)
+
+
+@cache
+def _members() -> dict[str, list[str]]:
+    """Assigned characters by general category, without surrogates and private use."""
+    members: dict[str, list[str]] = {}
+    for code in range(1, sys.maxunicode + 1):
+        c = chr(code)
+        category = unicodedata.category(c)
+        if category not in ("Cs", "Cn", "Co"):
+            members.setdefault(category, []).append(c)
+    return members
+
+
+@cache
+def _prose() -> str:
+    """A long text from Python's standard library."""
+    import pydoc_data.topics
+
+    return "\n".join(pydoc_data.topics.topics.values())
+
+
+class Lines:
+    """Generates lines. Each method makes one kind of line."""
+
+    def __init__(self, words: Sequence[str], special: Sequence[str], seed: int = 0) -> None:
+        self._random = random.Random(seed)
+        self._words = words or ["word"]
+        self._special = special or ["<s>"]
+        self._kinds: tuple[tuple[Callable[[], str], int], ...] = (
+            (self.natural, 6),
+            (self.prose, 6),
+            (self.vocabulary, 6),
+            (self.categories, 3),
+            (self.alphabet, 5),
+            (self.digits, 1),
+            (self.spaces, 2),
+            (self.with_special, 2),
+        )
+
+    def make(self, n: int) -> list[str]:
+        kinds = [kind for kind, weight in self._kinds for _ in range(weight)]
+        return [*_NATURAL[:n], *(kinds[i % len(kinds)]() for i in range(n - len(_NATURAL)))]
+
+    def _some(self, most: int) -> int:
+        return self._random.randint(1, self._random.choice((2, 4, most)))
+
+    def natural(self) -> str:
+        line = self._random.choice(_NATURAL)
+        start = self._random.randrange(len(line))
+        return line[start:] + self._random.choice(("", " ", "\n", "\r\n")) + line[:start]
+
+    def prose(self) -> str:
+        text = _prose()
+        start = self._random.randrange(len(text) - 200)
+        return text[start : start + self._random.randint(1, 200)]
+
+    def vocabulary(self) -> str:
+        glue = self._random.choice(("", "", " ", "\n", "'"))
+        return glue.join(self._random.choices(self._words, k=self._some(12)))
+
+    def categories(self) -> str:
+        members = _members()
+        kinds = self._random.choices(list(members), k=self._some(4))
+        chosen = [self._random.choice(members[kind]) for kind in kinds]
+        return "".join(self._random.choices([*chosen, " ", "a", "\n", "1"], k=self._some(24)))
+
+    def alphabet(self) -> str:
+        return "".join(self._random.choices(self._random.choice(_ALPHABETS), k=self._some(24)))
+
+    def digits(self) -> str:
+        digits = self._random.choice(("0123456789", "٠١٢٣٤٥٦٧٨٩", "０１２３４"))
+        return "".join(self._random.choices(digits, k=self._some(30)))
+
+    def spaces(self) -> str:
+        run = self._random.choice((" ", "\n", "\t", "\r\n", "\u00a0", " \n"))
+        return "a" * self._random.randint(0, 1) + run * self._some(20) + "b"
+
+    def with_special(self) -> str:
+        return self.natural() + self._random.choice(self._special) + self.vocabulary()
+
+
+# ---- comparison ----
 
 LINES = 300  # compared by each conversion
 CHECK_LINES = 3000  # compared on request
@@ -194,7 +323,7 @@ def _explained(
     theirs = encode(lines)
     tok = vocabulary.tokenizer()
     differences = [*report.differences, *_found_by_text(vocabulary, tok)]
-    changed = [_changed(difference, original, lines, theirs) for difference in differences]
+    changed = _changed(differences, original, lines, theirs)
     pair = _Pair.of(vocabulary, original, differences, tok)
     rest = pair.differing(lines)
     if pair.scores is not None:
@@ -248,14 +377,28 @@ def _taken_out(line: str, texts: Sequence[str]) -> str:
 
 
 def _changed(
-    difference: Difference, original: Original, lines: Sequence[str], theirs: Sequence[list[int]]
-) -> set[str] | None:
-    """The lines whose ids change if the source follows this rule; None: it can't follow it."""
-    if difference.change is None:
-        return None
-    encode = original.encode([difference])
-    assert encode is not None
-    return {lines[i] for i, ids in enumerate(encode(lines)) if ids != theirs[i]}
+    differences: Sequence[Difference],
+    original: Original,
+    lines: Sequence[str],
+    theirs: Sequence[list[int]],
+) -> list[set[str] | None]:
+    """For each rule, the lines whose ids change if the source, which follows the rules before,
+    also follows this one; None: it can't follow it."""
+    changed: list[set[str] | None] = []
+    followed: list[Difference] = []
+    before = theirs
+    for difference in differences:
+        if difference.change is None:
+            changed.append(None)
+            continue
+        followed.append(difference)
+        encode = original.encode(followed)
+        assert encode is not None
+        after = encode(lines)
+        rows = zip(lines, before, after, strict=True)
+        changed.append({line for line, old, new in rows if old != new})
+        before = after
+    return changed
 
 
 def _measured(difference: Difference, changed: set[str] | None, lines: Sequence[str]) -> Difference:

@@ -5,25 +5,83 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ggtok.errors import InvalidValueError, VocabError, not_found
-from ggtok.vocabularies.convert import (
-    confirm,
-    pieces,
-    plamo_jsonl,
-    rwkv_text,
-    tekken,
-    tiktoken,
-    vocab_merges,
-    vocab_txt,
+from ggtok.vocabularies.convert import confirm, pieces, tiktoken, token_lists, vocab_files
+from ggtok.vocabularies.convert.bpe import (
+    force_bos,
+    is_gemma4,
+    read_byte_fallback,
+    read_byte_level,
+    read_gemma4,
+    refuse_marks,
 )
-from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.hugging_face import draft_of
-from ggtok.vocabularies.convert.reading import noting, read_bytes, read_object, read_text
+from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.reading import (
+    Folder,
+    field,
+    noting,
+    read_bytes,
+    read_object,
+    read_text,
+)
 from ggtok.vocabularies.convert.sentencepiece_model import read_model
-from ggtok.vocabularies.convert.tokenizer_json import Source
+from ggtok.vocabularies.convert.special import name_end, set_special
+from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
+from ggtok.vocabularies.convert.unigram import read_unigram
+from ggtok.vocabularies.convert.wordpiece import read_wordpiece
 from ggtok.vocabularies.vocabulary import Vocabulary
+
+# ---- tokenizer.json: one row for each model ----
+
+ModelReader = Callable[[Source, Draft], None]
+
+
+def _read_bpe(source: Source, draft: Draft) -> None:
+    refuse_marks(source.model)
+    if not field(source.model, "byte_fallback", bool, "model", False):
+        read_byte_level(source, draft)
+    elif is_gemma4(source):
+        read_gemma4(source, draft)
+    else:
+        read_byte_fallback(source, draft)
+
+
+READERS: dict[str, ModelReader] = {
+    "BPE": _read_bpe,
+    "WordPiece": read_wordpiece,
+    "Unigram": read_unigram,
+}
+
+
+def draft_of(source: Source) -> tuple[Draft, str]:
+    """The vocabulary of a tokenizer.json, and the name of its format."""
+    kind = source.model.get("type")
+    if kind is None:
+        kind = _guessed(source.model)
+    if not isinstance(kind, str) or kind not in READERS:
+        known = ", ".join(READERS)
+        raise VocabError(f"model.type: llama.cpp doesn't support {kind!r}, only {known}")
+    draft = Draft(model="gpt2")
+    draft.size = source.folder.vocab_size
+    READERS[kind](source, draft)
+    ids = ids_of(source)
+    draft.special_ids |= {name: ids[text] for name, text in source.special.items()}
+    set_special(draft, source.folder, ids, source.document.get("post_processor"))
+    force_bos(draft)
+    name_end(draft)
+    return draft, f"tokenizer.json ({kind})"
+
+
+def _guessed(model: dict[str, Any]) -> str:
+    """The type of the model, guessed for older files, which don't have it."""
+    if "merges" in model:
+        return "BPE"
+    return "Unigram" if "unk_id" in model else "WordPiece"
+
+
+# ---- every format ----
 
 
 class Options(NamedTuple):
@@ -60,7 +118,7 @@ def _sentencepiece(path: str, folder: Folder, options: Options) -> Vocabulary:
 
 
 def _tekken(path: str, folder: Folder, options: Options) -> Vocabulary:
-    draft, format, original = tekken.draft_of(read_object(path), folder, options.pre)
+    draft, format, original = tiktoken.tekken_draft_of(read_object(path), folder, options.pre)
     return confirm.confirmed(draft.vocabulary(format), original, options.lines, folder.path)
 
 
@@ -73,20 +131,22 @@ def _tiktoken(path: str, folder: Folder, options: Options) -> Vocabulary:
 
 
 def _vocab_merges(path: str, folder: Folder, options: Options) -> Vocabulary:
-    return _of_document(vocab_merges.source_of(path, folder, options.pre), options, "vocab.json")
+    return _of_document(vocab_files.bpe_source_of(path, folder, options.pre), options, "vocab.json")
 
 
 def _vocab_txt(path: str, folder: Folder, options: Options) -> Vocabulary:
-    return _of_document(vocab_txt.source_of(path, folder), options, "vocab.txt (WordPiece)")
+    return _of_document(
+        vocab_files.wordpiece_source_of(path, folder), options, "vocab.txt (WordPiece)"
+    )
 
 
 def _plamo(path: str, folder: Folder, options: Options) -> Vocabulary:
-    draft, format = plamo_jsonl.draft_of(read_bytes(path), os.path.basename(path), folder)
+    draft, format = token_lists.plamo_draft_of(read_bytes(path), os.path.basename(path), folder)
     return confirm.confirmed(draft.vocabulary(format), None, options.lines, folder.path)
 
 
 def _rwkv(path: str, folder: Folder, options: Options) -> Vocabulary:
-    draft, format = rwkv_text.draft_of(read_text(path), os.path.basename(path), folder)
+    draft, format = token_lists.rwkv_draft_of(read_text(path), os.path.basename(path), folder)
     return confirm.confirmed(draft.vocabulary(format), None, options.lines, folder.path)
 
 
@@ -103,7 +163,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(("tekken.json",), _tekken),
     Format((".tiktoken",), _tiktoken),
-    Format(tuple(vocab_merges.MERGES), _vocab_merges),
+    Format(tuple(vocab_files.MERGES), _vocab_merges),
     Format(("tokenizer.jsonl", ".jsonl"), _plamo),
     Format(("vocab.txt",), _vocab_txt),
     Format(("rwkv_vocab_v20230424.txt", ".txt"), _rwkv),

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
+from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.confirm import Original
-from ggtok.vocabularies.convert.differences import unigram_fallback
-from ggtok.vocabularies.convert.draft import Draft
-from ggtok.vocabularies.convert.folder import Folder
+from ggtok.vocabularies.convert.draft import Draft, unigram_fallback
 from ggtok.vocabularies.convert.originals import Package
-from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
+from ggtok.vocabularies.convert.reading import Folder, field, utf8
 from ggtok.vocabularies.convert.sentencepiece_model import (
     BPE,
     MODEL_TYPES,
@@ -24,7 +22,6 @@ from ggtok.vocabularies.convert.sentencepiece_model import (
 )
 from ggtok.vocabularies.convert.special import set_configured
 from ggtok.vocabularies.gguf_writer import CHARSMAP
-from ggtok.vocabularies.report import Difference
 
 _MARK = "\u2581".encode()
 # Classes of transformers that number the pieces like fairseq.
@@ -48,8 +45,7 @@ def draft_of(model: Model, folder: Folder, arch: str | None) -> tuple[Draft, str
     _refuse(model)
     draft = Draft(model="llama" if model.model_type == BPE else "t5", pre="default", scores={})
     draft.filler_score = -10000.0
-    size = folder.config.get("vocab_size")
-    draft.size = 0 if size is None else token_id(size, "config.json: vocab_size")
+    draft.size = folder.vocab_size
     runs = _mergeable_runs(model) if model.model_type == BPE else set()
     for id, piece in enumerate(model.pieces):
         draft.set(id, _text(piece.text, id), _type(piece.type, id), piece.score)
@@ -265,16 +261,12 @@ def _shift(draft: Draft, n: int) -> None:
 
 def _add_added(draft: Draft, folder: Folder) -> None:
     """Adds added_tokens.json, then added_tokens_decoder of tokenizer_config.json."""
-    for text, value in folder.added_tokens.items():
-        id = token_id(value, f"added_tokens.json: {text!r}")
-        draft.set(id, utf8(text, "added_tokens.json"), spelling.USER_DEFINED, -1000.0)
-    where = "tokenizer_config.json: added_tokens_decoder"
-    for key, row in field(folder.tokenizer_config, "added_tokens_decoder", dict, "", {}).items():
-        if not key.isdecimal():
-            raise VocabError(f"{where}: {key!r} is not a token id")
-        id = token_id(int(key[:10]), where)
-        entry: dict[str, Any] = checked(row, dict, f"{where}.{key}")
-        data = utf8(field(entry, "content", str, f"{where}.{key}"), where)
+    for id, entry in folder.added():
+        if isinstance(entry, str):
+            draft.set(id, utf8(entry, "added_tokens.json"), spelling.USER_DEFINED, -1000.0)
+            continue
+        where = "tokenizer_config.json: added_tokens_decoder"
+        data = utf8(field(entry, "content", str, f"{where}.{id}"), where)
         special = field(entry, "special", bool, where, False)
         if draft.types.get(id) in (spelling.UNKNOWN, spelling.CONTROL, spelling.BYTE) and (
             draft.texts[id] == data

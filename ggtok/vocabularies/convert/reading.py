@@ -1,4 +1,4 @@
-"""Reads source files within limits, and JSON with errors that name the position."""
+"""Reads source files within limits: JSON with errors that name the position, folders lazily."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from ggtok.base.reading import read_regular
+from ggtok.base.concurrency import cached_property
+from ggtok.base.files import read_regular
 from ggtok.errors import VocabError
 
 T = TypeVar("T")
@@ -180,3 +181,118 @@ def by_id(pairs: Iterable[tuple[str, Any]], where: str) -> dict[int, str]:
         if other != text:
             raise VocabError(f"{where}: {other!r} and {text!r} have the same id {id}")
     return texts
+
+
+# ---- Hugging Face folders ----
+
+_MAX_TEMPLATES = 64
+
+
+class Folder:
+    """The files of a folder. If `path` is None (the source is a single file), there are none."""
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+
+    def file(self, *names: str) -> str | None:
+        """The path of the first of these files that exists, or None."""
+        if self.path is None:
+            return None
+        paths = [os.path.join(self.path, name) for name in names]
+        return next((path for path in paths if os.path.isfile(path)), None)
+
+    def _object(self, *names: str) -> dict[str, Any]:
+        path = self.file(*names)
+        return {} if path is None else read_object(path)
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """config.json, with the text model's part merged over it."""
+        config = self._object("config.json")
+        part = self.text_config
+        if part is None:
+            return config
+        return {**config, **part, "architectures": _first(part, config, "architectures")}
+
+    @cached_property
+    def text_config(self) -> dict[str, Any] | None:
+        """The text model's part of config.json, if it has one."""
+        config = self._object("config.json")
+        parts = map(config.get, ("text_config", "llm_config", "lm_config", "language_config"))
+        return next((part for part in parts if isinstance(part, dict)), None)
+
+    @cached_property
+    def tokenizer_config(self) -> dict[str, Any]:
+        return self._object("tokenizer_config.json")
+
+    @cached_property
+    def added_tokens(self) -> dict[str, Any]:
+        return self._object("added_tokens.json")
+
+    @property
+    def tokenizer_class(self) -> str:
+        """The name of the tokenizer's class in transformers, or ""."""
+        names = [config.get("tokenizer_class") for config in (self.tokenizer_config, self.config)]
+        return next((name for name in names if isinstance(name, str)), "")
+
+    @property
+    def vocab_size(self) -> int:
+        """The key in config.json; 0: there is none."""
+        size = self.config.get("vocab_size")
+        return 0 if size is None else token_id(size, "config.json: vocab_size")
+
+    def added(self) -> Iterator[tuple[int, Any]]:
+        """The entries of added_tokens.json, which are texts, and then the objects of
+        tokenizer_config.json, which have more details."""
+        for text, value in self.added_tokens.items():
+            yield token_id(value, f"added_tokens.json: {text!r}"), text
+        where = "tokenizer_config.json: added_tokens_decoder"
+        for key, row in field(self.tokenizer_config, "added_tokens_decoder", dict, "", {}).items():
+            if not key.isdecimal():
+                raise VocabError(f"{where}: {key!r} is not a token id")
+            yield token_id(int(key[:10]), where), checked(row, dict, f"{where}.{key}")
+
+    @property
+    def architecture(self) -> str | None:
+        """The first architecture in config.json, or None."""
+        names = self.config.get("architectures")
+        if isinstance(names, list) and names and isinstance(names[0], str):
+            return names[0]
+        return None
+
+    def templates(self) -> dict[str, str]:
+        """Chat templates by name. Like transformers, prefers chat_template.jinja."""
+        path = self.file("chat_template.jinja")
+        if path is not None:
+            return {"default": read_text(path), **self._additional()}
+        for source in (self.tokenizer_config, self._object("chat_template.json")):
+            found = templates_of(source)
+            if found:
+                return found
+        return {}
+
+    def _additional(self) -> dict[str, str]:
+        folder = os.path.join(self.path or "", "additional_chat_templates")
+        if not os.path.isdir(folder):
+            return {}
+        names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))[:_MAX_TEMPLATES]
+        return {name[: -len(".jinja")]: read_text(os.path.join(folder, name)) for name in names}
+
+
+def _first(part: dict[str, Any], whole: dict[str, Any], key: str) -> Any:
+    return whole.get(key) if part.get(key) is None else part[key]
+
+
+def templates_of(config: dict[str, Any]) -> dict[str, str]:
+    """The chat templates of a tokenizer_config.json: one, or a list of named ones."""
+    value = config.get("chat_template")
+    if isinstance(value, str):
+        return {"default": value}
+    if not isinstance(value, list):
+        return {}
+    templates = {}
+    for i, entry in enumerate(value[:_MAX_TEMPLATES]):
+        where = f"chat_template[{i}]"
+        row = checked(entry, dict, where)
+        templates[field(row, "name", str, where)] = field(row, "template", str, where)
+    return templates

@@ -18,11 +18,6 @@ UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4
 MODEL_TYPES = {UNIGRAM: "Unigram", BPE: "BPE", WORD: "word", CHAR: "char"}
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
-_PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
-_TEXT, _SCORE, _TYPE = 1, 2, 3
-_MODEL_TYPE, _SUFFIX, _BYTE_FALLBACK = 3, 24, 35
-_UNK, _BOS, _EOS, _PAD, _UNK_PIECE = 40, 41, 42, 43, 45
-_NAME, _CHARSMAP, _DUMMY_PREFIX, _EXTRA_SPACES, _ESCAPE = 1, 2, 3, 4, 5
 
 
 @dataclass(slots=True)
@@ -51,6 +46,33 @@ class Model:
     remove_extra_whitespaces: bool = True
     escape_whitespaces: bool = True
 
+    @property
+    def vocab_size(self) -> int:
+        return len(self.pieces)
+
+
+# The fields of each message by their numbers: the attribute, and its type.
+_Fields = dict[int, tuple[str, type]]
+_PIECE: _Fields = {1: ("text", bytes), 2: ("score", float), 3: ("type", int)}
+_TRAINER: _Fields = {
+    3: ("model_type", int),
+    24: ("whitespace_as_suffix", bool),
+    35: ("byte_fallback", bool),
+    40: ("unk_id", int),
+    41: ("bos_id", int),
+    42: ("eos_id", int),
+    43: ("pad_id", int),
+    45: ("unk_piece", bytes),
+}
+_NORMALIZER: _Fields = {
+    1: ("normalizer", bytes),
+    2: ("charsmap", bytes),
+    3: ("add_dummy_prefix", bool),
+    4: ("remove_extra_whitespaces", bool),
+    5: ("escape_whitespaces", bool),
+}
+_MESSAGES = {1: _PIECE, 2: _TRAINER, 3: _NORMALIZER}
+
 
 # ---- reading ----
 
@@ -63,19 +85,20 @@ def read_model(data: bytes, where: str = "model") -> Model:
     """
     model = Model()
     for number, value, at in _fields(data, 0, len(data), where):
-        if number not in (_PIECES, _TRAINER, _NORMALIZER):
+        fields = _MESSAGES.get(number)
+        if fields is None:
             continue
         if not isinstance(value, tuple):
             raise _malformed(where, at, f"field {number} is not a message")
-        start, end = value
-        if number == _PIECES:
+        into: Model | Piece = model
+        if fields is _PIECE:
             if len(model.pieces) == MAX_TOKENS:
                 raise VocabError(f"{where}: more than {MAX_TOKENS} pieces")
-            model.pieces.append(_piece(data, start, end, where))
-        elif number == _TRAINER:
-            _read_trainer(model, data, start, end, where)
-        else:
-            _read_normalizer(model, data, start, end, where)
+            into = Piece(b"", 0.0, 1)
+            model.pieces.append(into)
+        for inner, found, place in _fields(data, *value, where):
+            if (row := fields.get(inner)) is not None:
+                setattr(into, row[0], _checked(found, row[1], data, place, where))
     if not model.pieces:
         raise VocabError(f"{where}: has no pieces: not a SentencePiece model")
     return model
@@ -129,71 +152,21 @@ def _malformed(where: str, at: int, reason: str) -> VocabError:
     return VocabError(f"{where}: not a SentencePiece model: byte {at}: {reason}", offset=at)
 
 
-def _piece(data: bytes, start: int, end: int, where: str) -> Piece:
-    piece = Piece(b"", 0.0, 1)
-    for number, value, at in _fields(data, start, end, where):
-        if number == _TEXT:
-            piece.text = _span(data, value, at, where)
-        elif number == _SCORE:
-            if not isinstance(value, float):
-                raise _malformed(where, at, "a score is not a float")
-            piece.score = value
-        elif number == _TYPE:
-            piece.type = _integer(value, at, where)
-    return piece
-
-
-def _read_trainer(model: Model, data: bytes, start: int, end: int, where: str) -> None:
-    for number, value, at in _fields(data, start, end, where):
-        if number == _MODEL_TYPE:
-            model.model_type = _integer(value, at, where)
-        elif number == _SUFFIX:
-            model.whitespace_as_suffix = _flag(value, at, where)
-        elif number == _BYTE_FALLBACK:
-            model.byte_fallback = _flag(value, at, where)
-        elif number == _UNK:
-            model.unk_id = _integer(value, at, where)
-        elif number == _BOS:
-            model.bos_id = _integer(value, at, where)
-        elif number == _EOS:
-            model.eos_id = _integer(value, at, where)
-        elif number == _PAD:
-            model.pad_id = _integer(value, at, where)
-        elif number == _UNK_PIECE:
-            model.unk_piece = _span(data, value, at, where)
-
-
-def _read_normalizer(model: Model, data: bytes, start: int, end: int, where: str) -> None:
-    for number, value, at in _fields(data, start, end, where):
-        if number == _NAME:
-            model.normalizer = _span(data, value, at, where)
-        elif number == _CHARSMAP:
-            model.charsmap = _span(data, value, at, where)
-        elif number == _DUMMY_PREFIX:
-            model.add_dummy_prefix = _flag(value, at, where)
-        elif number == _EXTRA_SPACES:
-            model.remove_extra_whitespaces = _flag(value, at, where)
-        elif number == _ESCAPE:
-            model.escape_whitespaces = _flag(value, at, where)
-
-
-def _span(data: bytes, value: _Value, at: int, where: str) -> bytes:
-    if not isinstance(value, tuple):
-        raise _malformed(where, at, "a field is a number, not a text")
-    return data[value[0] : value[1]]
-
-
-def _flag(value: _Value, at: int, where: str) -> bool:
+def _checked(value: _Value, kind: type, data: bytes, at: int, where: str) -> object:
+    """The value of a field of this type."""
+    if kind is bytes:
+        if not isinstance(value, tuple):
+            raise _malformed(where, at, "a field is a number, not a text")
+        return data[value[0] : value[1]]
+    if kind is float:
+        if not isinstance(value, float):
+            raise _malformed(where, at, "a score is not a float")
+        return value
     if not isinstance(value, int):
         raise _malformed(where, at, "a field is not an integer")
-    return value != 0
-
-
-def _integer(value: _Value, at: int, where: str) -> int:
-    """An int32, which is stored sign-extended."""
-    if not isinstance(value, int):
-        raise _malformed(where, at, "a field is not an integer")
-    value &= (1 << 32) - 1
+    if kind is bool:
+        return value != 0
+    value &= (1 << 32) - 1  # an int32 is stored sign-extended
     return value - (1 << 32) if value >> 31 else value
 
 
@@ -202,40 +175,26 @@ def _integer(value: _Value, at: int, where: str) -> int:
 
 def write_model(model: Model) -> bytes:
     """The bytes of a model file."""
-    parts = [
-        _message(
-            _PIECES,
-            _bytes_field(_TEXT, piece.text)
-            + _tag(_SCORE, _FIXED32)
-            + struct.pack("<f", piece.score)
-            + _int_field(_TYPE, piece.type),
-        )
-        for piece in model.pieces
-    ]
-    trainer = [
-        _int_field(_MODEL_TYPE, model.model_type),
-        _int_field(4, len(model.pieces)),  # vocab_size
-        _int_field(_SUFFIX, model.whitespace_as_suffix),
-        _int_field(_BYTE_FALLBACK, model.byte_fallback),
-        _int_field(_UNK, model.unk_id),
-        _int_field(_BOS, model.bos_id),
-        _int_field(_EOS, model.eos_id),
-        _int_field(_PAD, model.pad_id),
-        _bytes_field(_UNK_PIECE, model.unk_piece),
-    ]
-    normalizer = [
-        _bytes_field(_NAME, model.normalizer),
-        _bytes_field(_CHARSMAP, model.charsmap),
-        _int_field(_DUMMY_PREFIX, model.add_dummy_prefix),
-        _int_field(_EXTRA_SPACES, model.remove_extra_whitespaces),
-        _int_field(_ESCAPE, model.escape_whitespaces),
-    ]
-    parts.append(_message(_TRAINER, b"".join(trainer)))
-    parts.append(_message(_NORMALIZER, b"".join(normalizer)))
+    parts = [_message(1, piece, _PIECE) for piece in model.pieces]
+    trainer = dict(sorted({**_TRAINER, 4: ("vocab_size", int)}.items()))
+    parts += [_message(2, model, trainer), _message(3, model, _NORMALIZER)]
     return b"".join(parts)
 
 
-def _written(value: int) -> bytes:
+def _message(number: int, of: Model | Piece, fields: _Fields) -> bytes:
+    rows = ((inner, getattr(of, name)) for inner, (name, _) in fields.items())
+    return _field(number, b"".join([_field(inner, value) for inner, value in rows]))
+
+
+def _field(number: int, value: bytes | float) -> bytes:
+    if isinstance(value, float):
+        return _varint_of(number << 3 | _FIXED32) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return _varint_of(number << 3 | _VARINT) + _varint_of(value)
+    return _varint_of(number << 3 | _LENGTH) + _varint_of(len(value)) + value
+
+
+def _varint_of(value: int) -> bytes:
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -243,18 +202,3 @@ def _written(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
-
-
-def _tag(number: int, wire: int) -> bytes:
-    return _written(number << 3 | wire)
-
-
-def _int_field(number: int, value: int) -> bytes:
-    return _tag(number, _VARINT) + _written(int(value))
-
-
-def _bytes_field(number: int, value: bytes) -> bytes:
-    return _tag(number, _LENGTH) + _written(len(value)) + value
-
-
-_message = _bytes_field

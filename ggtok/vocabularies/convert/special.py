@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.draft import Draft
-from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.reading import checked
+from ggtok.vocabularies.convert.reading import Folder, checked
 from ggtok.vocabularies.convert.reading import field as value_of
 from ggtok.vocabularies.convert.structure import _entries
-from ggtok.vocabularies.report import Difference
 
 # Names in tokenizer_config.json and config.json. "cls" becomes BOS if there is no other.
 _NAMES = ("bos", "eos", "unk", "sep", "pad", "mask")
@@ -110,9 +109,7 @@ def set_configured(draft: Draft, folder: Folder, ids: Mapping[str, int]) -> None
     for name, id in _configured(folder, ids):
         configured.setdefault(name, id)
     draft.special_ids |= configured
-    templates = folder.templates()
-    draft.chat_template = templates.pop("default", None)
-    draft.chat_templates = templates
+    draft.set_templates(folder)
 
 
 def _set_last(draft: Draft, id: int) -> None:

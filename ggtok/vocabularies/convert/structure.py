@@ -18,8 +18,8 @@ from typing import Any
 from ggtok.base.escape import shown
 from ggtok.errors import Argument, UnknownPreTokenizerError, VocabError, Wording
 from ggtok.vocabularies.convert.reading import checked, field
-from ggtok.vocabularies.newer_characters import is_limited, unlimited
 from ggtok.vocabularies.patterns import CHAINS, GPT2, Chain, Pre
+from ggtok.vocabularies.pre_tokenizer_json import is_limited, unlimited
 
 _MAX_STEPS = 64
 _MAX_PATTERN = 1 << 16

@@ -1,21 +1,129 @@
-"""Reads the parts of tokenizer.json that are common to all models."""
+"""Reads the parts of tokenizer.json that are common to all models: tokens and their conditions.
+
+Dropped spaces: llama.cpp decides by names to drop spaces next to special tokens. Some names of
+pre-tokenizers (for any model) mean lstrip of <mask>. A model's name that contains phi-3 means
+rstrip of most special tokens.
+
+Overlapping added tokens: llama.cpp parses the longest first, tokenizers the leftmost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as field_
 from typing import Any
 
-from ggtok.base.cached import cached_property
+from ggtok.base.concurrency import cached_property
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.convert.draft import Draft
-from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.overlaps import overlaps
-from ggtok.vocabularies.convert.reading import by_id, checked, field, token_id, utf8
-from ggtok.vocabularies.convert.strips import name_by_strips, obey, strips_of
-from ggtok.vocabularies.report import Difference
+from ggtok.vocabularies.contents import Difference
+from ggtok.vocabularies.convert.draft import Draft, Json
+from ggtok.vocabularies.convert.reading import Folder, by_id, checked, field, token_id, utf8
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE, MASK
+
+# ---- dropped spaces ----
+
+_NAME = "general.name"
+_PHI3 = "Phi-3"
+_PHI3_NEEDS = {"</s>", "<unk>", "<s>", "<|endoftext|>"}
+_UNIGRAM_PRE = "jina-v2-de"  # has no other effect on a Unigram model
+_SPECIAL = (spelling.CONTROL, spelling.USER_DEFINED, spelling.UNKNOWN)
+
+
+def strips_mask(added: Sequence[Json]) -> bool:
+    """Whether the source drops spaces before <mask>."""
+    return any(row.get("content") == MASK and row.get("lstrip") is True for row in added)
+
+
+def name_by_strips(draft: Draft, added: Sequence[Json]) -> None:
+    """Sets the names with which llama.cpp drops the same spaces as the source."""
+    if draft.model == "t5" and strips_mask(added):
+        draft.pre = _UNIGRAM_PRE
+        draft.notes.append(f"pre is {draft.pre!r}, with which llama.cpp drops spaces before {MASK}")
+    wanted = {row["content"] for row in added if row.get("rstrip") is True}
+    if draft.model == "llama" and wanted and wanted == _phi3(draft):
+        draft.keys[_NAME] = _PHI3
+        draft.notes.append(
+            f"the model's name is {_PHI3!r}, with which llama.cpp drops spaces after special tokens"
+        )
+
+
+def _phi3(draft: Draft) -> set[str]:
+    texts = {id: text.decode("utf-8", "replace") for id, text in draft.texts.items()}
+    if not set(texts.values()) >= _PHI3_NEEDS:
+        return set()
+    special = {texts[id] for id, kind in draft.types.items() if kind in _SPECIAL}
+    return (special - _PHI3_NEEDS) | {"</s>"}
+
+
+def strips_of(draft: Draft) -> dict[str, str]:
+    """The texts of tokens that llama.cpp will strip, with "lstrip" or "rstrip"."""
+    chain = CHAIN_OF_PRE.get(draft.pre or "")
+    pres = () if chain is None else chain.pres
+    strips = {}
+    if any(pre.strips_mask for pre in pres if pre.name == draft.pre):
+        strips[MASK] = "lstrip"
+    if draft.keys.get(_NAME) == _PHI3:
+        strips |= dict.fromkeys(_phi3(draft), "rstrip")
+    return strips
+
+
+def obey(document: Json, strips: dict[str, str]) -> None:
+    """Changes added tokens to llama.cpp's rules: matched literally, anywhere, in raw text."""
+    plain: dict[str, Any] = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized"), False)
+    for token in document["added_tokens"]:
+        token |= plain
+        if token["content"] in strips:
+            token[strips[token["content"]]] = True
+
+
+# ---- overlapping added tokens ----
+
+# Limits of the search: more tokens, and longer overlaps, are ignored.
+_MOST = 1 << 13
+_LONGEST = 32  # characters
+_RUN = re.compile(r"(.)\1*", re.DOTALL)
+
+
+def overlaps(texts: Sequence[str]) -> Difference | None:
+    """The difference, if the two rules may find different tokens among these."""
+    found = sorted(_overlapping(texts)) if len(texts) <= _MOST else []
+    if not found:
+        return None
+    pattern = re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True))))
+    return Difference(
+        "overlaps",
+        f"{len(found)} added tokens overlap with others, such as {found[0]!r}: llama.cpp finds the "
+        "longest first, the source the leftmost",
+        # Replaced by a character, so that removing them doesn't form other tokens.
+        without=lambda line: pattern.sub("\0", line),
+    )
+
+
+def _overlapping(texts: Sequence[str]) -> set[str]:
+    """The texts of overlapping pairs whose first text is not the longer one.
+
+    Runs of one character, such as newlines, are ignored, since both rules find the longest.
+    """
+    ends: dict[str, list[str]] = {}
+    begins: dict[str, list[str]] = {}
+    for text in sorted(texts, key=len):
+        for i in range(1, min(len(text), _LONGEST + 1)):
+            ends.setdefault(text[-i:], []).append(text)
+            begins.setdefault(text[:i], []).append(text)
+    found: set[str] = set()
+    for overlap in ends.keys() & begins.keys():
+        firsts, seconds = ends[overlap], begins[overlap]
+        pair = {text for text in firsts if len(text) <= len(seconds[-1])}
+        pair |= {text for text in seconds if len(text) >= len(firsts[0])}
+        if len(pair) > 1 and not all(map(_RUN.fullmatch, pair)):
+            found |= pair
+    return found
+
+
+# ---- the file ----
 
 
 @dataclass

@@ -8,13 +8,12 @@ from typing import Any
 
 from ggtok.errors import UnknownPreTokenizerError, VocabError
 from ggtok.vocabularies import spelling
+from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
-from ggtok.vocabularies.convert.differences import Json, leading_space, unigram_fallback
-from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.draft import Draft, Json, leading_space, unigram_fallback
 from ggtok.vocabularies.convert.reading import checked, field, token_id, utf8
 from ggtok.vocabularies.convert.tokenizer_json import Source, add_added
 from ggtok.vocabularies.gguf_writer import CHARSMAP
-from ggtok.vocabularies.report import Difference
 
 _SPACES = {"Regex": " {2,}"}  # the pattern of a Replace
 

@@ -8,7 +8,7 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Contents
 from ggtok.vocabularies.convert.ranks import recovered
-from ggtok.vocabularies.export.special import found_whole
+from ggtok.vocabularies.export.tokenizer_json import found_whole
 from ggtok.vocabularies.gguf_writer import tokenizer_of
 
 _FORMAT = ".tiktoken"

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fixtures.fetch import cache_folder
+from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
-from ggtok.vocabularies.report import ConversionReport
 from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.docs.pages import ROOT
 from tests.support.llamacpp import LlamaCpp

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import ggtok
+from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert.formats import converted
-from ggtok.vocabularies.report import ConversionReport
 
 N = 1500
 

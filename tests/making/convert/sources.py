@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.inspect.parity.samples import CODE, PROSE
+from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 from tests.support.full import Lazy
 from tests.support.vocabularies import fixture

@@ -132,6 +132,15 @@ def test_what_llamacpp_does_otherwise_is_named_with_its_share(tmp_path: Path) ->
     assert f"of {N} lines differ (" in text
 
 
+def test_a_prefix_space_is_not_taken_for_newer_characters(tmp_path: Path) -> None:
+    document = sources.bpe("gpt-2")
+    document["pre_tokenizer"] = {**sources.BYTE_LEVEL, "add_prefix_space": True}
+    v = convert(sources.write(tmp_path / "tokenizer.json", document))
+    exact(v)
+    shares = {d.name: d.share or 0 for d in report_of(v).differences}
+    assert shares["prefix-space"] > 0.3 and shares["unicode"] < 0.1
+
+
 def test_special_tokens_flags_and_templates(tmp_path: Path) -> None:
     processor = {
         "type": "TemplateProcessing",

@@ -11,10 +11,10 @@ import pytest
 from tokenizers import Tokenizer
 
 import ggtok
+from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import confirm
 from ggtok.vocabularies.convert.formats import converted
 from ggtok.vocabularies.pre_tokenizer_json import unmerged_run
-from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
 from tests.support.llamacpp import LlamaCpp
 

@@ -19,15 +19,14 @@ from hypothesis import strategies as st
 import ggtok
 from ggtok.vocabularies.convert import (
     draft,
-    original_worker,
     originals,
-    plamo_jsonl,
     reading,
     sentencepiece_model,
-    vocab_merges,
+    token_lists,
+    vocab_files,
 )
-from ggtok.vocabularies.convert.ranks import last_merge, recovered
 from ggtok.vocabularies.convert.sentencepiece_model import Model, Piece, read_model, write_model
+from ggtok.vocabularies.convert.tiktoken import last_merge, recovered
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -184,7 +183,7 @@ def test_too_many_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sentencepiece_model, "MAX_TOKENS", 2)
     with pytest.raises(ggtok.VocabError, match="more than 2 pieces"):
         ggtok.convert(sources.write(tmp_path / "x.model", sources.spm("bpe")))
-    monkeypatch.setattr(plamo_jsonl, "MAX_TOKENS", 2)
+    monkeypatch.setattr(token_lists, "MAX_TOKENS", 2)
     with pytest.raises(ggtok.VocabError, match="line 3: more than 2 tokens"):
         ggtok.convert(sources.write(tmp_path / "x.jsonl", '["a", 0]\n["b", 0]\n["c", 0]\n'))
 
@@ -283,7 +282,7 @@ def test_memory_of_long_files(name: str, tmp_path: Path) -> None:
 
 
 def test_too_many_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocab_merges, "MAX_TOKENS", 1000)
+    monkeypatch.setattr(vocab_files, "MAX_TOKENS", 1000)
     sources.write(tmp_path / "merges.txt", "a b\n" * 1001)
     with pytest.raises(ggtok.VocabError, match="more than 1000 merges"):
         ggtok.convert(sources.write(tmp_path / "vocab.json", "{}"))
@@ -453,10 +452,10 @@ def test_limits_where_a_system_has_them(monkeypatch: pytest.MonkeyPatch) -> None
 
         monkeypatch.setattr("sys.platform", platform)
         monkeypatch.setattr(resource, "setrlimit", set_limit)
-        original_worker._limit(7, 9)
+        originals._limit(7, 9)
         assert limits == kinds
     monkeypatch.setitem(sys.modules, "resource", None)
-    original_worker._limit(7, 9)
+    originals._limit(7, 9)
 
 
 def test_no_package_runs_without_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:

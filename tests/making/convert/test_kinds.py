@@ -10,7 +10,7 @@ import pytest
 import ggtok
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.convert import confirm
-from ggtok.vocabularies.convert.overlaps import overlaps
+from ggtok.vocabularies.convert.tokenizer_json import overlaps
 from tests.making.convert import sources
 from tests.making.convert.reports import convert, exact, named, report_of
 

@@ -10,8 +10,8 @@ import pytest
 
 import ggtok
 from ggtok import cli
-from ggtok.vocabularies.convert import originals, vocab_merges
-from ggtok.vocabularies.report import ConversionReport
+from ggtok.vocabularies.contents import ConversionReport
+from ggtok.vocabularies.convert import originals, vocab_files
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -57,8 +57,8 @@ def test_a_class_that_is_read_wrongly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """What ggtok makes of the class is what it is compared with by tokenizers: that agrees."""
-    wrong = vocab_merges._CLASSES["GPT2Tokenizer"]._replace(pre="qwen2")
-    monkeypatch.setitem(vocab_merges._CLASSES, "GPT2Tokenizer", wrong)
+    wrong = vocab_files._CLASSES["GPT2Tokenizer"]._replace(pre="qwen2")
+    monkeypatch.setitem(vocab_files._CLASSES, "GPT2Tokenizer", wrong)
     source, out = folder(tmp_path, tokenizer_class="GPT2Tokenizer"), tmp_path / "x.gguf"
     v = ggtok.convert(source)
     report = report_of(v)

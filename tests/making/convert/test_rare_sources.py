@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import ggtok
+from ggtok.vocabularies.contents import ConversionReport
 from ggtok.vocabularies.convert import tiktoken as tiktoken_files
-from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.formats import converted
+from ggtok.vocabularies.convert.reading import Folder
 from ggtok.vocabularies.convert.tokenizer_json import Source
-from ggtok.vocabularies.report import ConversionReport
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")

@@ -1,21 +1,22 @@
-"""Converts ``vocab.json`` and ``merges.txt`` (older: ``encoder.json``, ``vocab.bpe``): BPE.
+"""Converts files of slow tokenizers: ``vocab.json`` with ``merges.txt``, and ``vocab.txt``.
 
-The files don't say how text is split, but the class in tokenizer_config.json does. They are
-converted to the tokenizer.json that Hugging Face would make of them. Unknown classes are refused,
-because their files look alike but have other meanings.
+The first (older: ``encoder.json``, ``vocab.bpe``) are BPE, the last is BERT's WordPiece with one
+line per token. The files don't say how text is split and normalized, but the class in
+tokenizer_config.json does. They are converted to the tokenizer.json that Hugging Face would make of
+them. Unknown classes are refused, because their files look alike but have other meanings.
 """
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ggtok.errors import VocabError, not_found
-from ggtok.vocabularies.convert.folder import Folder
 from ggtok.vocabularies.convert.reading import (
     MAX_TOKENS,
-    checked,
+    Folder,
     field,
     read_object,
     read_text,
@@ -24,6 +25,8 @@ from ggtok.vocabularies.convert.reading import (
 from ggtok.vocabularies.convert.special import content_of
 from ggtok.vocabularies.convert.tokenizer_json import Source
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
+
+# ---- BPE ----
 
 T = TypeVar("T")
 
@@ -76,7 +79,7 @@ _NAMES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 _CONDITIONS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
-def source_of(path: str, folder: Folder, pre: str | None) -> Source:
+def bpe_source_of(path: str, folder: Folder, pre: str | None) -> Source:
     """The tokenizer.json that is equivalent to the files."""
     base, name = os.path.split(path)
     merges = os.path.join(base, MERGES[name])
@@ -184,15 +187,7 @@ def added_rows(
     They come from added_tokens.json and then from tokenizer_config.json, which has more details.
     """
     rows: dict[int, dict[str, Any]] = {}
-    for text, value in folder.added_tokens.items():
-        id = token_id(value, f"added_tokens.json: {text!r}")
-        rows[id] = _added_row(id, text)
-    decoder = field(folder.tokenizer_config, "added_tokens_decoder", dict, "", {})
-    for key, row in decoder.items():
-        entry = checked(row, dict, f"added_tokens_decoder.{key}")
-        if not key.isdecimal():
-            raise VocabError(f"added_tokens_decoder: {key!r} is not a token id")
-        id = token_id(int(key[:10]), "added_tokens_decoder")
+    for id, entry in folder.added():
         rows[id] = _added_row(id, entry)
     for entry in _special(folder, defaults).values():
         named = content_of(entry)
@@ -209,3 +204,75 @@ def _added_row(id: int, entry: Any) -> dict[str, Any]:
         row = {"content": entry.get("content"), "special": entry.get("special", False)}
         return {"id": id, **row, **conditions}
     return {"id": id, "content": entry, "special": False, **dict.fromkeys(_CONDITIONS, False)}
+
+
+# ---- WordPiece ----
+
+# Classes of transformers that are equal to BERT's.
+_BERT_CLASSES = dict.fromkeys(
+    (
+        "",  # without a class
+        "BertTokenizer",
+        "ConvBertTokenizer",
+        "DistilBertTokenizer",
+        "ElectraTokenizer",
+        "LayoutLMTokenizer",
+        "LxmertTokenizer",
+        "MobileBertTokenizer",
+        "RetriBertTokenizer",
+        "SqueezeBertTokenizer",
+    )
+)
+_TOKENS = {name: f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
+
+
+def wordpiece_source_of(path: str, folder: Folder) -> Source:
+    """The tokenizer.json that is equivalent to the file and the configuration."""
+    class_row(path, folder, _BERT_CLASSES)
+    vocab = _vocab(path)
+    config, where = folder.tokenizer_config, "tokenizer_config.json"
+    texts = {name: content_of(config.get(f"{name}_token", _TOKENS[name])) for name in _TOKENS}
+    for name in ("unk", "sep", "cls"):
+        if texts[name] not in vocab:
+            raise VocabError(
+                f"{path}: {texts[name]!r} is not a token, so this isn't a vocabulary of BERT's "
+                "WordPiece"
+            )
+    document: dict[str, Any] = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added_rows(folder, vocab, _TOKENS),
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": field(config, "tokenize_chinese_chars", bool, where, True),
+            "strip_accents": field(config, "strip_accents", bool, where, None),
+            "lowercase": field(config, "do_lower_case", bool, where, True),
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "BertProcessing",
+            **{name: [texts[name], vocab[str(texts[name])]] for name in ("sep", "cls")},
+        },
+        "decoder": None,
+        "model": {
+            "type": "WordPiece",
+            "unk_token": texts["unk"],
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": vocab,
+        },
+    }
+    return Source(document, folder, special=special_texts(folder, vocab, _TOKENS))
+
+
+def _vocab(path: str) -> dict[str, int]:
+    """Ids in the order of the lines. Of duplicate texts, the last counts, as in transformers."""
+    text = read_text(path)
+    if text.count("\n") > MAX_TOKENS:
+        raise VocabError(f"{path}: more than {MAX_TOKENS} tokens: too large for a vocabulary")
+    lines = enumerate(io.StringIO(text, newline=None))
+    vocab = {token.rstrip("\n"): id for id, token in lines}
+    vocab.pop("", None)
+    return vocab

@@ -1,11 +1,40 @@
-"""A bounded queue from one thread to others."""
+"""What threads and processes share: cached properties, bounded queues, messages through pipes."""
 
 from __future__ import annotations
 
+import pickle
 import queue
-from typing import Generic, TypeVar
+import struct
+from collections.abc import Callable
+from typing import IO, Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
+
+
+class cached_property(Generic[T]):  # noqa: N801  # as in functools
+    """The cached_property of functools without the lock that it has before Python 3.12.
+
+    All instances share that lock. If a process forks while another thread computes a property,
+    the child waits for the lock forever. Without it, several threads may compute the value at
+    the same time, but all get the same object.
+    """
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self._name = function.__name__
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object, owner: type) -> cached_property[T] | T:
+        if instance is None:
+            return self
+        found: T = instance.__dict__.setdefault(self._name, self._function(instance))
+        return found
+
+
 _POLL = 0.05  # seconds; Windows handles Ctrl-C only between calls
 
 
@@ -56,3 +85,25 @@ class Channel(Generic[T]):
             return item
         self._items.put(None)  # wakes the next waiting thread
         return None
+
+
+def write_frame(pipe: IO[bytes], message: object) -> None:
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    pipe.write(struct.pack("<Q", len(data)) + data)
+    pipe.flush()
+
+
+def read_frame(pipe: IO[bytes]) -> Any:
+    """The next message.
+
+    Raises:
+        EOFError: the pipe ended before a complete message.
+    """
+    size = pipe.read(8)
+    if len(size) < 8:
+        raise EOFError
+    n = struct.unpack("<Q", size)[0]
+    data = pipe.read(n)
+    if len(data) < n:
+        raise EOFError
+    return pickle.loads(data)

@@ -1,4 +1,4 @@
-"""Converts RWKV's ``rwkv_vocab_v*.txt``: one line per token, with id, Python literal, length."""
+"""Converts files with one line for each token: RWKV's and PLaMo's."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ import re
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
+from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.draft import Draft
-from ggtok.vocabularies.convert.folder import Folder
-from ggtok.vocabularies.convert.reading import MAX_TOKEN_BYTES, token_id
-from ggtok.vocabularies.report import Difference
+from ggtok.vocabularies.convert.reading import (
+    MAX_TOKEN_BYTES,
+    MAX_TOKENS,
+    Folder,
+    checked,
+    lines_of,
+    parse,
+    token_id,
+    utf8,
+)
+from ggtok.vocabularies.convert.special import set_configured
+
+# ---- RWKV's rwkv_vocab_v*.txt: id, Python literal, length ----
 
 _END = "<s>"
 # A single string or bytes literal, and nothing else that Python could evaluate.
 _LITERAL = re.compile(r"""b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 
 
-def draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
+def rwkv_draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
     """The vocabulary. In llama.cpp, texts are escaped, and id 0, which has no line, is the end."""
     draft = Draft(model="rwkv")
     draft.set(0, _END.encode(), spelling.CONTROL)
@@ -37,16 +48,13 @@ def draft_of(text: str, where: str, folder: Folder) -> tuple[Draft, str]:
             without=lambda line: line.replace(_END, ""),
         )
     )
-    size = folder.config.get("vocab_size")
-    draft.size = 0 if size is None else token_id(size, "config.json: vocab_size")
+    draft.size = folder.vocab_size
     draft.special_ids = {"bos": 0, "eos": 0}
     newlines = next((id for id, text in draft.texts.items() if text == escaped(b"\n\n")), None)
     if newlines is not None:
         draft.special_ids["eot"] = newlines
         draft.notes.append("an empty line ends a turn (EOT), as in llama.cpp's converter")
-    templates = folder.templates()
-    draft.chat_template = templates.pop("default", None)
-    draft.chat_templates = templates
+    draft.set_templates(folder)
     return draft, "RWKV's text"
 
 
@@ -72,3 +80,38 @@ def _token(line: str, where: str) -> tuple[int, bytes]:
 def escaped(token: bytes) -> bytes:
     """A token in llama.cpp's escaped form: Python's repr without quotes."""
     return repr(token)[2:-1].encode()
+
+
+# ---- PLaMo's tokenizer.jsonl: JSON arrays with text, score, type... ----
+
+_TYPES = {"UNKNOWN": spelling.UNKNOWN, "CONTROL": spelling.CONTROL, "BYTE": spelling.BYTE}
+_EOT = b"<|plamo:op|>"
+
+
+def plamo_draft_of(data: bytes, where: str, folder: Folder) -> tuple[Draft, str]:
+    """The vocabulary, with ids in the order of the lines."""
+    draft = Draft(model="plamo2", pre="default", scores={}, filler_score=-1000.0)
+    for number, line in lines_of(data):
+        if not line.strip():
+            continue
+        at = f"{where}: line {number}"
+        id = len(draft.texts)
+        if id == MAX_TOKENS:
+            raise VocabError(f"{at}: more than {MAX_TOKENS} tokens")
+        row = checked(parse(line, at), list, at)
+        if len(row) < 2:
+            raise VocabError(f"{at}: must have a text and a score")
+        text = utf8(checked(row[0], str, at + "[0]"), at)
+        kind = _TYPES.get(
+            row[2] if len(row) > 2 and isinstance(row[2], str) else "", spelling.NORMAL
+        )
+        if text.startswith(b"<|plamo:") and text.endswith(b"|>") and kind == spelling.NORMAL:
+            kind = spelling.CONTROL
+        draft.set(id, text, kind, checked(row[1], float, at + "[1]"))
+    draft.size = folder.vocab_size
+    ids = {text.decode(): id for id, text in draft.texts.items()}
+    set_configured(draft, folder, ids)
+    if _EOT.decode() in ids:
+        draft.special_ids["eot"] = ids[_EOT.decode()]
+    draft.flags["add_space_prefix"] = False
+    return draft, "PLaMo's JSON lines"

@@ -1,4 +1,17 @@
-"""The work of one task: encode Arrow batches to a shard of ids, and return a record of it."""
+"""Encodes corpora on many machines, with Ray Data, Dask or Spark.
+
+Each recipe sends its workers a tokenizer (the bytes of its metadata, or the model's name) and
+batches of an Arrow column. A task writes one shard of ids, and returns a record of it. After all
+tasks, one manifest is written. docs/scale.md has examples.
+
+    >>> from ggtok import distributed
+    >>> distributed.encode_ray(ray.data.read_parquet("s3://..."), tok, "/shared/ids")
+
+**Nothing is lost or duplicated** if a worker dies or a task runs twice. A shard's name is the hash
+of its ids, and a shard is renamed only when it is complete. The manifest has only the shards whose
+records reached the caller, in the order of the data, and frameworks use each task's result once.
+Ignore files that aren't in the manifest.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +22,11 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import ggtok
-from ggtok.base import writing
+from ggtok.base.files import give_name
 from ggtok.corpora import formats, vocabulary
 from ggtok.corpora.batches import BYTES
 from ggtok.corpora.documents import RULES, Faults, Piece, Place
@@ -24,6 +38,11 @@ from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
 from ggtok.native.arguments import truth
 from ggtok.text.batches import n_threads
+
+__all__ = ["Job", "Shards", "encode_dask", "encode_ray", "encode_spark"]
+
+
+# ---- the work of one task ----
 
 Record = dict[str, Any]
 _MANIFEST = "manifest.json"
@@ -169,7 +188,7 @@ class _Shard:
             file.close()
             path = file.path.replace(self._out, os.path.join(self._job.folder, name))
             try:
-                writing.give_name(file.partial, path)
+                give_name(file.partial, path)
             except OSError as e:
                 raise file_error(e.errno or 0, e.strerror or str(e), path) from None
         sync_folder(files[-1].path)
@@ -276,3 +295,90 @@ class Shards:
                 raise file_error(2, "is missing: do workers and caller share the folder?", path)
             if row["documents"]:
                 yield row
+
+
+# ---- recipes, which use the frameworks' objects without importing them ----
+
+
+def encode_ray(
+    dataset: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
+) -> ggtok.Summary:
+    """Encode a column of a Ray dataset, with one shard for each block.
+
+    Args:
+        dataset: a ``ray.data.Dataset`` with a column of strings.
+        tok: the tokenizer. It is put into Ray's object store once.
+        folder: the folder for shards and manifest, with the same path on all nodes.
+        **options: ``field`` (``"text"``): the column; ``format``, ``dtype``, ``add_special``,
+            ``eos``, ``errors``: as for :meth:`ggtok.Tokenizer.encode_files`; ``threads``: the
+            number of threads of each task, 1 by default; ``ship``: ``"bytes"`` sends the file's
+            metadata to workers, ``"name"`` sends the path or name, which workers load.
+
+    Raises:
+        InvalidValueError, InvalidTypeError: an option is wrong, or the folder contains a
+            finished job.
+        FileError: a shard is missing in the caller's folder.
+        Exceptions of Ray, whose cause is the error of the worker.
+    """
+    shards = Shards(tok, folder, **options)
+    dataset.context.execution_options.preserve_order = True
+    records = dataset.select_columns([shards.job.field]).map_batches(
+        partial(_ray_task, shards.job), batch_format="pyarrow", batch_size=None
+    )
+    return shards.finish(records.take_all())
+
+
+def encode_dask(
+    dataframe: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
+) -> ggtok.Summary:
+    """Encode a column of a Dask dataframe, with one shard for each partition.
+
+    Args:
+        dataframe: a ``dask.dataframe.DataFrame`` with a column of strings.
+        tok, folder, **options: as for :func:`encode_ray`.
+    """
+    shards = Shards(tok, folder, **options)
+    meta = [(name, "object" if kind == "string" else kind) for name, kind in SCHEMA.items()]
+    records = dataframe[[shards.job.field]].map_partitions(
+        _dask_task, shards.job, meta=meta, enforce_metadata=False
+    )
+    return shards.finish(records.compute().to_dict("records"))
+
+
+def encode_spark(
+    dataframe: Any, tok: ggtok.Tokenizer, folder: str | os.PathLike[str], **options: Any
+) -> ggtok.Summary:
+    """Encode a column of a Spark dataframe, with one shard for each partition.
+
+    Args:
+        dataframe: a ``pyspark.sql.DataFrame`` with a column of strings.
+        tok, folder, **options: as for :func:`encode_ray`.
+    """
+    shards = Shards(tok, folder, **options)
+    columns = ", ".join(
+        f"{name} {'long' if kind == 'int64' else kind}" for name, kind in SCHEMA.items()
+    )
+    records = dataframe.select(shards.job.field).mapInArrow(
+        partial(_spark_task, shards.job), columns
+    )
+    return shards.finish(row.asDict() for row in records.collect())
+
+
+def _ray_task(job: Job, table: Any) -> Any:
+    return _table(job([table]))
+
+
+def _dask_task(frame: Any, job: Job) -> Any:
+    pa = pyarrow("ggtok.distributed")
+    return type(frame)([job([pa.Table.from_pandas(frame, preserve_index=False)])])
+
+
+def _spark_task(job: Job, batches: Iterable[Any]) -> Iterator[Any]:
+    yield from _table(job(batches)).to_batches()
+
+
+def _table(record: Record) -> Any:
+    """A record as an Arrow table of one row."""
+    pa = pyarrow("ggtok.distributed")
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in SCHEMA.items()])
+    return pa.Table.from_pylist([record], schema)

@@ -1,0 +1,107 @@
+"""Results as NumPy arrays; texts and results as Arrow data."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ggtok import errors
+from ggtok.native.arguments import on_main_thread
+from ggtok.native.library import error, ffi, lib
+from ggtok.native.tokenizer import _Failed
+
+TYPE_CHECKING = False  # as in native/library.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    # The owner of the memory, and the address and length of each of two arrays in it.
+    Result = tuple[object, int, int, int, int]
+
+# ---- NumPy arrays over memory of C, without a copy ----
+
+
+@cache
+def _numpy() -> Any:
+    """NumPy, imported with the first array, because the import takes longer than loading a file."""
+    import numpy as np
+
+    return np
+
+
+class _Memory:
+    """`n` numbers at `address`. An array made from this keeps it, and so the memory, alive."""
+
+    __slots__ = ("__array_interface__", "_owner")
+
+    def __init__(self, owner: object, address: int, n: int, type: str) -> None:
+        self._owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": (n,),
+            "typestr": _numpy().dtype(type).str,
+        }
+
+
+def id_arrays(result: Result) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The ids and the offsets of a result of encode_batch."""
+    owner, ids, n_ids, offsets, n_offsets = result
+    asarray = _numpy().asarray
+    return (
+        asarray(_Memory(owner, ids, n_ids, "i4")),
+        asarray(_Memory(owner, offsets, n_offsets, "i8")),
+    )
+
+
+def span_arrays(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The spans (one row per token) and the offsets of a result of encode_batch with spans."""
+    owner, spans, n_ids, offsets, n_offsets = result
+    asarray = _numpy().asarray
+    return (
+        asarray(_Memory(owner, spans, 2 * n_ids, "i8")).reshape(-1, 2),
+        asarray(_Memory(owner, offsets, n_offsets, "i8")),
+    )
+
+
+# ---- Arrow data, through the functions of cext/python/arrow.c ----
+
+_functions: list[Any] = []
+if not lib.ggtok_arrow_bind(id(_functions), id(_Failed)):
+    raise errors.OutOfMemoryError("out of memory")  # pragma: no cover
+_read, _schema, _export, _sizes = _functions
+
+
+def read(first: object, second: object | None) -> tuple[object, int, int | None]:
+    """Reads texts from the capsule of a stream, or from the capsules of a schema and an array.
+
+    Returns the argument for encode_batch, the number of texts, and the index of the first null
+    row or None. The capsules are consumed.
+    """
+    try:
+        texts: tuple[object, int, int | None] = _read(first, second, on_main_thread())
+        return texts
+    except _Failed as e:
+        err = ffi.from_buffer("ggtok_error *", e.args[0])
+        if err.status == lib.GGTOK_ERR_UNSUPPORTED:
+            raise errors.InvalidTypeError(error(err, where="texts").args[0]) from None
+        raise error(err, where="texts") from None
+    except MemoryError:
+        raise errors.OutOfMemoryError("out of memory") from None
+
+
+def schema() -> object:
+    """A new capsule with the schema, which is the same for all ids."""
+    return _schema()
+
+
+def export(ids: object) -> object:
+    """A new capsule with an array over the memory of `ids`, a result of encode_batch."""
+    return _export(ids)
+
+
+def sizes(ids: object) -> tuple[int, int]:
+    """The number of texts, and the number of null texts."""
+    rows, nulls = _sizes(ids)
+    return rows, nulls
