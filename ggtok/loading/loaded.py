@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from ggtok import _types as types
 from ggtok import errors
+from ggtok.base.files import check_not_edited
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
 from ggtok.native import Native
 from ggtok.native.arguments import byte_view, iterated
@@ -183,6 +184,7 @@ class Loaded:
             from ggtok.sources.files import first_shard
 
             path = first_shard(name)
+        check_not_edited(path)
         try:
             self.native = Native(path=path, **options)
             return

@@ -43,9 +43,7 @@ class Change(NamedTuple):
     after: object
 
 
-def apply(
-    header: Header, changes: Mapping[str, object]
-) -> tuple[dict[str, Entry], list[Change]]:
+def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entry], list[Change]]:
     """The entries after the changes, and the changes that make a difference.
 
     Raises:
@@ -143,8 +141,10 @@ def _kind(value: object, name: str, of_int: int) -> int:
     if isinstance(value, (str, bytes)):
         return STRING
     raise InvalidTypeError(
-        Wording(f"{name}: a value must be bool, int, float, str, bytes or a list of these, not "
-                f"{type(value).__name__}")
+        Wording(
+            f"{name}: a value must be bool, int, float, str, bytes or a list of these, not "
+            f"{type(value).__name__}"
+        )
     )
 
 

@@ -2,8 +2,8 @@
 
 The header is the key/value pairs and the table of tensors. The tensors' data begins at the next
 multiple of the alignment, and the table has positions relative to it, so a header can be replaced
-by another one without touching the table. Values that an edit doesn't change keep their bytes, their
-type, and the file's byte order.
+by another one without touching the table. Values that an edit doesn't change keep their bytes,
+their type, and the file's byte order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
-from ggtok.base.reading import read_up_to
+from ggtok.base.files import read_up_to
 from ggtok.errors import GGUFError, InvalidTypeError, InvalidValueError
 from ggtok.sources import prefix
 
@@ -20,9 +20,19 @@ UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY = range(
 UINT64, INT64, FLOAT64 = 10, 11, 12
 FORMATS = dict(enumerate("BbHhIif?")) | {UINT64: "Q", INT64: "q", FLOAT64: "d"}
 NAMES = {
-    **{UINT8: "uint8", INT8: "int8", UINT16: "uint16", INT16: "int16", UINT32: "uint32"},
-    **{INT32: "int32", FLOAT32: "float32", BOOL: "bool", STRING: "string", ARRAY: "array"},
-    **{UINT64: "uint64", INT64: "int64", FLOAT64: "float64"},
+    UINT8: "uint8",
+    INT8: "int8",
+    UINT16: "uint16",
+    INT16: "int16",
+    UINT32: "uint32",
+    INT32: "int32",
+    FLOAT32: "float32",
+    BOOL: "bool",
+    STRING: "string",
+    ARRAY: "array",
+    UINT64: "uint64",
+    INT64: "int64",
+    FLOAT64: "float64",
 }
 ALIGNMENT = "general.alignment"
 PADDING = "ggtok.padding"
@@ -129,14 +139,24 @@ class Header:
 
     # ---- the whole header ----
 
-    def to_bytes(self, entries: Mapping[str, Entry]) -> bytes:
-        """The header with these entries, without padding."""
-        parts = [self._begin, struct.pack(self.order + "QQ", self.n_tensors, len(entries))]
+    def to_bytes(self, entries: Mapping[str, Entry], *, tensors: bool = True) -> bytes:
+        """The header with these entries, without padding; `tensors`: with their table."""
+        n_tensors = self.n_tensors if tensors else 0
+        parts = [self._begin, struct.pack(self.order + "QQ", n_tensors, len(entries))]
         for key, entry in entries.items():
             name = key.encode("utf-8", "surrogateescape")
             parts += [struct.pack(self.order + "Q", len(name)), name]
             parts += [struct.pack(self.order + "I", entry.kind), entry.raw]
-        return b"".join([*parts, self._tensors])
+        return b"".join([*parts, self._tensors if tensors else b""])
+
+    def padded(self, entries: Mapping[str, Entry]) -> bytes:
+        """The header with these entries, filled up with zeros to where the data begins."""
+        made = self.to_bytes({key: entry for key, entry in entries.items() if key != PADDING})
+        return made + bytes(self.aligned(len(made)) - len(made) if self.n_tensors else 0)
+
+    def metadata(self, entries: Mapping[str, Entry]) -> bytes:
+        """The values alone, as a GGUF file without tensors."""
+        return self.to_bytes(entries, tensors=False)
 
     def fitted(self, entries: Mapping[str, Entry]) -> bytes | None:
         """The header with these entries, filled up so that the data begins where it does now, or

@@ -22,50 +22,103 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from ggtok.base.reading import open_own, read_regular
-from ggtok.base.writing import followed, give_name
+from ggtok.base.files import JOURNAL, followed, give_name, open_own, read_regular, read_up_to
 from ggtok.errors import FileError, InvalidValueError, file_error
 
-JOURNAL, UNDO = ".ggtok-journal", ".ggtok-undo"
+if TYPE_CHECKING:
+    from ggtok.vocabularies.edit.header import Header
+
+UNDO = ".ggtok-undo"
 _MAGIC = b"ggtok-journal 1\n"
 _BLOCK = 1 << 20
 _MOST_HEADER = 1 << 30  # bytes of a header that are saved
 _HASH = 32
 
 
+Locked = contextlib.AbstractContextManager[BinaryIO]
+
+
 class Saved(NamedTuple):
-    """A saved header."""
+    """A saved header: the old header up to the tensors' data, the size of the file then, and the
+    SHA-256 and the size of the header that replaced it."""
 
     old: bytes
     file_size: int
     new_hash: str
+    new_size: int
 
 
 def write_in_place(file: BinaryIO, path: str, old: bytes, new: bytes) -> None:
     """Replaces the header of a locked file by one of the same size."""
     assert len(old) == len(new)
-    save(path, old, new, os.fstat(file.fileno()).st_size)
+    save(path, JOURNAL, old, new, size_of(file))
     _write_at_start(file, new)
     os.replace(path + JOURNAL, path + UNDO)
     _sync_folder(path)
 
 
-def save(path: str, old: bytes, new: bytes, file_size: int) -> None:
-    """Writes the journal beside a file, complete or not at all."""
+def write_new(file: BinaryIO, header: Header, new: bytes, out: str, *, undo: bool) -> None:
+    """Writes a file with a new header and the data of another file; it appears when it is
+    complete. `undo`: it replaces the source, whose header is saved.
+
+    Raises:
+        FileError: there is no room for it, or it can't be written; or the source changed.
+    """
+    out = followed(out)
+    with _written(file, header.data_offset, new, out):
+        if undo:
+            file.seek(0)
+            save(out, UNDO, file.read(header.data_offset), new, size_of(file))
+
+
+def restore(file: BinaryIO, path: str) -> None:
+    """Writes the saved header back into a locked file.
+
+    Raises:
+        FileError: no header is saved, or the file's header isn't the one that replaced it.
+    """
+    if not os.path.lexists(path + UNDO):
+        raise FileError(f"{path}: nothing to undo: there is no {path}{UNDO}")
+    saved = load_saved(path + UNDO)
+    file.seek(0)
+    new = b"" if saved is None else read_up_to(file, saved.new_size)
+    if saved is None or hashlib.sha256(new).hexdigest() != saved.new_hash:
+        raise FileError(
+            f"{path} isn't as the edit left it, so the header in {path}{UNDO} isn't restored"
+        )
+    if len(new) == len(saved.old) and size_of(file) == saved.file_size:
+        save(path, JOURNAL, new, saved.old, saved.file_size)
+        _write_at_start(file, saved.old)
+        os.unlink(path + JOURNAL)
+        os.unlink(path + UNDO)
+        _sync_folder(path)
+        return
+    with _written(file, saved.new_size, saved.old, path):
+        pass
+    os.unlink(path + UNDO)
+
+
+def size_of(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def save(path: str, extension: str, old: bytes, new: bytes, file_size: int) -> None:
+    """Saves the old header beside a file, completely or not at all."""
     fields = {
         "file_size": file_size,
         "header": len(old),
         "old": hashlib.sha256(old).hexdigest(),
         "new": hashlib.sha256(new).hexdigest(),
+        "new_size": len(new),
     }
     data = b"".join([_MAGIC, json.dumps(fields).encode(), b"\n", old])
     data += hashlib.sha256(data).digest()
     with temporary(path) as (written, file):
         file.write(data)
         _sync(file)
-        os.replace(written, path + JOURNAL)
+        os.replace(written, path + extension)
     _sync_folder(path)
 
 
@@ -77,7 +130,7 @@ def load_saved(path: str) -> Saved | None:
         return None
     line, _, old = body[len(_MAGIC) :].partition(b"\n")
     fields = json.loads(line)
-    return Saved(old, fields["file_size"], fields["new"])
+    return Saved(old, fields["file_size"], fields["new"], fields["new_size"])
 
 
 def recover(path: str) -> bool:
@@ -109,15 +162,11 @@ def recover(path: str) -> bool:
     return True
 
 
-def write_new(source: BinaryIO, data_offset: int, header: bytes, out: str) -> None:
-    """Writes a file with this header and the source's data; it appears when it is complete.
-
-    Raises:
-        FileError: there is no room for it, or it can't be written; or the source changed.
-    """
+@contextlib.contextmanager
+def _written(source: BinaryIO, data_offset: int, header: bytes, out: str) -> Iterator[None]:
+    """Writes a file with this header and the source's data, and names it after the block."""
     before = os.fstat(source.fileno())
-    out = followed(out)
-    size = before.st_size - data_offset
+    size = max(0, before.st_size - data_offset)
     free = shutil.disk_usage(os.path.dirname(os.path.abspath(out))).free
     if free < size + len(header):
         raise FileError(
@@ -131,6 +180,7 @@ def write_new(source: BinaryIO, data_offset: int, header: bytes, out: str) -> No
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             raise FileError(f"{source.name} changed while it was copied: try again")
         _sync(file)
+        yield
         give_name(written, out)
     _sync_folder(out)
 
