@@ -21,11 +21,9 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, NamedTuple
 
-from ggtok.base.escape import shown
 from ggtok.errors import (
     Argument,
     FileError,
-    ForPython,
     InvalidValueError,
     Wording,
     file_error,
@@ -117,8 +115,6 @@ _BLOCK = 1 << 20  # bytes per call of read(), which allocates that many
 
 # ---- writing ----
 
-# Added to a GGUF file's name: its old header while an edit writes the new one.
-JOURNAL = ".ggtok-journal"
 _HEAD = 4096  # bytes of a file that identify its format
 
 
@@ -203,19 +199,6 @@ def check_input(path: str, inputs: Iterable[str]) -> None:
             continue
         if same:
             raise InvalidValueError(f"{path} is the source itself: choose another name")
-
-
-def check_not_edited(path: str | bytes) -> None:
-    """Raises FileError for a GGUF file whose edit is running, or was interrupted."""
-    name = os.fsdecode(path)
-    if os.path.lexists(followed(name) + JOURNAL):
-        raise FileError(
-            Wording(
-                f"{shown(name)}: an edit of this file is running or was interrupted; if none is "
-                "running, ",
-                *(ForPython("ggtok.undo(path) or "), "'ggtok edit MODEL --undo' restores it"),
-            )
-        )
 
 
 def followed(path: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.base.files import JOURNAL
+from ggtok.loading.loaded import JOURNAL
 from ggtok.vocabularies.edit import place
 from tests.cli.command import LLAMA3
 from tests.support.vocabularies import fixture

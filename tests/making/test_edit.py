@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.base.files import JOURNAL
+from ggtok.loading.loaded import JOURNAL
 from ggtok.vocabularies.edit import place
 from ggtok.vocabularies.edit.header import PADDING
 from tests.support.full import full

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from ggtok.base.files import Kind, check, check_input, check_not_edited, followed
+from ggtok.base.files import Kind, check, check_input, followed
 from ggtok.errors import (
     Argument,
     InvalidTypeError,
@@ -18,6 +18,8 @@ from ggtok.errors import (
     Wording,
     file_error,
 )
+from ggtok.loading.loaded import check_not_edited
+from ggtok.native.arguments import truth
 from ggtok.sources.files import first_shard, shard
 from ggtok.vocabularies.edit import place
 from ggtok.vocabularies.edit.changes import Change, apply
@@ -88,6 +90,7 @@ def edit(
         VocabError, TemplateError: the edited vocabulary or template is faulty, and `force` is
             false.
     """
+    dry_run, force = truth(dry_run, "dry_run"), truth(force, "force")
     source = first_shard(_path(path, "path"))
     target = None if out is None else _path(out, "out")
     if target is not None:

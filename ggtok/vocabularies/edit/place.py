@@ -24,8 +24,9 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from ggtok.base.files import JOURNAL, followed, give_name, open_own, read_regular, read_up_to
+from ggtok.base.files import followed, give_name, open_own, read_regular, read_up_to
 from ggtok.errors import FileError, InvalidValueError, file_error
+from ggtok.loading.loaded import JOURNAL
 
 if TYPE_CHECKING:
     from ggtok.vocabularies.edit.header import Header
