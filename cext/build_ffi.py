@@ -222,6 +222,23 @@ uint32_t ggtok_unicode_to_lower(uint32_t cpt);
 uint32_t ggtok_unicode_nfd_first(uint32_t cpt);
 void ggtok_stl_sort_descending(int32_t *ids, size_t n, const uint32_t *key);
 
+typedef enum {
+    GGTOK_CHAT_IDS, GGTOK_CHAT_COUNT, GGTOK_CHAT_TEXT, GGTOK_CHAT_PROMPT, GGTOK_CHAT_PROMPTS, ...
+} ggtok_chat_want;
+
+typedef enum {
+    GGTOK_CHAT_TYPED, GGTOK_CHAT_NO_DEVELOPER, GGTOK_CHAT_NO_SYSTEM, GGTOK_CHAT_NO_REASONING,
+    GGTOK_CHAT_PREFILL, GGTOK_CHAT_PREPARE_ALL, GGTOK_CHAT_PREPARED, GGTOK_CHAT_OWN_MESSAGES,
+    GGTOK_CHAT_GENERATION, GGTOK_CHAT_BOTH, GGTOK_CHAT_TRUSTED, ...
+} ggtok_chat_bits;
+
+typedef enum { JINJA_LLAMA_CPP, JINJA_TRANSFORMERS, ... } jinja_dialect;
+
+typedef enum {
+    JINJA_NOTE_USED, JINJA_NOTE_ARRAY_ACCESS, JINJA_NOTE_OBJECT_ACCESS, JINJA_NOTE_IS_STRING,
+    JINJA_NOTE_SELECTATTR, ...
+} jinja_note;
+
 bool entry_bind(ggtok_tokenizer *tok, uintptr_t functions, uintptr_t error);
 bool ggtok_jinja_bind(uintptr_t list, uintptr_t error);
 bool ggtok_arrow_bind(uintptr_t list, uintptr_t error);
@@ -234,7 +251,9 @@ extern "Python" size_t ggtok_py_split(void *user, const char *text, size_t n, si
 SOURCE = """
 #include "ggtok.h"
 #include "index/stl_order.h"
+#include "jinja/core/jinja.h"
 #include "python/arrow.h"
+#include "python/chat.h"
 #include "python/entry.h"
 #include "python/jinja.h"
 #include "python/train.h"

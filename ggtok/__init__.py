@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ggtok.vocabularies.contents import ConversionReport, Report, TrainingReport
     from ggtok.vocabularies.convert import convert
     from ggtok.vocabularies.counts import Progress, WordCounts, count_words
+    from ggtok.vocabularies.edit import Edited, edit, recover, undo
     from ggtok.vocabularies.read import vocabulary
     from ggtok.vocabularies.train import train
     from ggtok.vocabularies.vocabulary import Vocabulary
@@ -52,6 +53,7 @@ __all__ = [
     "Chunk",
     "ConversionReport",
     "DocumentError",
+    "Edited",
     "EncodeProgress",
     "FileError",
     "Finding",
@@ -82,15 +84,19 @@ __all__ = [
     "convert",
     "count_words",
     "doctor",
+    "edit",
     "load",
+    "recover",
     "train",
     "trim_chat",
+    "undo",
     "vocabulary",
 ]
 
 # Imported lazily, because most programs don't use them.
 _LAZY = {
     "ConversionReport": "vocabularies.contents",
+    "Edited": "vocabularies.edit",
     "EncodeProgress": "corpora.summary",
     "Finding": "inspect.doctor.codes",
     "Progress": "vocabularies.counts",
@@ -102,8 +108,11 @@ _LAZY = {
     "convert": "vocabularies.convert",
     "count_words": "vocabularies.counts",
     "doctor": "inspect.doctor",
+    "edit": "vocabularies.edit",
+    "recover": "vocabularies.edit",
     "train": "vocabularies.train",
     "trim_chat": "trim",
+    "undo": "vocabularies.edit",
     "vocabulary": "vocabularies.read",
 }
 

@@ -147,9 +147,9 @@ def _flag(name: str, meaning: str, in_llama: bool = True) -> _ReadOnly[bool]:
 
 @cache
 def _chat_modules() -> tuple[types.Any, types.Any]:
-    from ggtok.chat import api, options
+    from ggtok.chat import api, request
 
-    return api, options
+    return api, request
 
 
 def _chat_call(
@@ -159,9 +159,9 @@ def _chat_call(
     *others: types.Any,
 ) -> tuple[types.Any, types.Any]:
     """The chat module, imported lazily, and the arguments common to all chat calls."""
-    api, options = _chat_modules()
+    api, request = _chat_modules()
     generation = None if add_generation_prompt is DEFAULT_TRUE else add_generation_prompt
-    return api, options.Options(tools, like, generation, *others)
+    return api, request.Options(tools, like, generation, *others)
 
 
 class Tokenizer:
@@ -966,7 +966,7 @@ class Tokenizer:
             chat_template_kwargs,
             variables,
         )
-        text: str = api.text(self._loaded, messages, options)
+        text: str = api.run(self._loaded, messages, options, api.chat.TEXT)
         return text
 
     if TYPE_CHECKING:
@@ -1131,7 +1131,9 @@ class Tokenizer:
             return api.ids_after(  # type: ignore[no-any-return]
                 self._loaded, messages, options, trusted, user_defined, known
             )
-        return api.ids(self._loaded, messages, options, trusted, user_defined)  # type: ignore[no-any-return]
+        return api.run(  # type: ignore[no-any-return]
+            self._loaded, messages, options, api.chat.IDS, trusted, user_defined
+        )
 
     def count_chat(
         self,
@@ -1177,8 +1179,8 @@ class Tokenizer:
         )
         if known is not None:
             return len(api.ids_after(self._loaded, messages, options, trusted, user_defined, known))
-        return api.count(  # type: ignore[no-any-return]
-            self._loaded, messages, options, trusted, user_defined
+        return api.run(  # type: ignore[no-any-return]
+            self._loaded, messages, options, api.chat.COUNT, trusted, user_defined
         )
 
     def encode_chat_batch(

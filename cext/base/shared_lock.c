@@ -2,7 +2,6 @@
 
 shared_lock ggtok_process_locks[N_PROCESS_LOCKS] = {
     [LOCK_POOLS] = {.lock = LOCK_STATIC},
-    [LOCK_TEMPLATES] = {.lock = LOCK_STATIC},
 };
 
 static lock registry = LOCK_STATIC;

@@ -20,7 +20,7 @@ typedef struct shared_lock {
 } shared_lock;
 
 /* Locks of which the process has one each. */
-typedef enum process_lock { LOCK_POOLS, LOCK_TEMPLATES, N_PROCESS_LOCKS } process_lock;
+typedef enum process_lock { LOCK_POOLS, N_PROCESS_LOCKS } process_lock;
 extern shared_lock ggtok_process_locks[N_PROCESS_LOCKS];
 
 /* False: the system had no memory to register the fork handlers. Functions that need a process lock

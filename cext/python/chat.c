@@ -1,6 +1,6 @@
 /*
- * Encodes chat conversations in one call: reads, renders and tokenizes their messages without
- * creating Python objects in between.
+ * The one path of chat requests: reads, renders, finishes and encodes conversations in one call,
+ * without creating Python objects in between. ggtok/chat/request.py makes the arguments.
  *
  *     with the GIL       read each conversation's messages into its own env
  *     without the GIL    render, finish and encode each conversation, and free its env
@@ -10,8 +10,8 @@
  * the context, or its text in the env, until the result has been created.
  *
  * Reads ordinary messages only: exact dicts of exact str, as nearly all are. For other messages,
- * the result lists their indices, and Python (ggtok/chat/server.py, transformers.py) decides what
- * they mean. Either path gives the same result.
+ * the result lists their indices. Python (ggtok/chat/llama.py, transformers.py) converts them and
+ * calls again, with GGTOK_CHAT_PREPARED. Either way the template gets the same messages.
  */
 #include "python/chat.h"
 
@@ -20,42 +20,28 @@
 #include "python/values.h"
 #include "unicode/utf8_valid.h"
 
-/* How to prepare messages, and what to return: the same bits as in ggtok/chat/plan.py. */
-enum {
-    TYPED = 1,        /* turn string contents into lists of one part */
-    DEVELOPER = 2,    /* turn the role `developer` into `system` */
-    NO_SYSTEM = 4,    /* a system message at the beginning needs Python */
-    NO_REASON = 8,    /* a message with reasoning needs Python */
-    PREFILL = 16,     /* an assistant's message at the end needs Python */
-    GENERATION = 32,  /* set add_generation_prompt */
-    RENDER_BOTH = 64, /* rendering with the opposite add_generation_prompt must succeed, too */
-    COUNT = 128,      /* return the number of ids */
-    TEXT = 256,       /* return the text; without COUNT and TEXT, the ids */
-    TRUSTED = 512,    /* parse control tokens in messages, too */
-    PREPARED = 1024   /* Python has prepared the messages that are in a tuple */
-};
+/* The arguments, in their order. */
+enum { TEMPLATE, VARIABLES, BITS, WANT, FLAGS, FINISH, ROLES, CONVERSATIONS, TIME };
 
-/* The fields of a plan, which is a tuple. */
-enum { TEMPLATE, VARIABLES, SHAPE, FLAGS, FINISH, ROLES, N_FIELDS };
-
-typedef struct plan {
+typedef struct request {
     PyObject *self;
     const jinja_template *t;
     jinja_dialect dialect;
     PyObject *variables; /* a dict of plain data */
-    unsigned long shape, flags;
+    unsigned long bits, want, flags;
     jinja_finish_options finish;
     PyObject *roles; /* the set of roles that count as text of the template */
     jinja_time now;
-} plan;
+} request;
 
 typedef enum outcome { READ, NEEDS_PYTHON, FAILED, FAILED_TO_ENCODE, RAISED, DONE } outcome;
 
 typedef struct job {
-    jinja_env *env, *other; /* other: for RENDER_BOTH */
+    jinja_env *env, *other; /* other: with the opposite add_generation_prompt, or NULL */
     outcome outcome;
-    size_t begin, n;        /* the result in the shared buffer, in bytes; n ids if only counted */
-    const void *alone;      /* the result of the only job, which isn't copied */
+    size_t begin, n;   /* the result in the shared buffer, in bytes; n ids if only counted */
+    const void *alone; /* the result of the only job, which isn't copied */
+    jinja_result prompt, other_prompt;
     Py_ssize_t *for_python; /* indices of the messages that need Python */
     size_t n_for_python, cap_for_python;
     jinja_error error;
@@ -63,7 +49,7 @@ typedef struct job {
 } job;
 
 typedef struct reading {
-    const plan *p;
+    const request *p;
     PyObject *messages;
     job *j;
     bool other;
@@ -95,7 +81,7 @@ static bool is_key(const char *key, Py_ssize_t n, const char *name) {
     return (size_t)n == strlen(name) && !memcmp(key, name, (size_t)n);
 }
 
-static jinja_value read_role(reader *r, const plan *p, PyObject *role) {
+static jinja_value read_role(reader *r, const request *p, PyObject *role) {
     jinja_value v = ggtok_py_read_object(r, role);
     if (PySet_Contains(p->roles, role) == 1) v.as.text->label = JINJA_FROM_TEMPLATE;
     return v;
@@ -122,7 +108,7 @@ static known_role *role_of(words *w, PyObject *object) {
 }
 
 /* A new text for each message, so that `is sameas` tells them apart; the bytes are shared. */
-static jinja_value value_of_role(reader *r, const plan *p, known_role *role) {
+static jinja_value value_of_role(reader *r, const request *p, known_role *role) {
     if (!role->text) {
         jinja_value v = read_role(r, p, role->object);
         role->text = v.as.text;
@@ -135,7 +121,7 @@ static jinja_value value_of_role(reader *r, const plan *p, known_role *role) {
 }
 
 /* Reads a message as llama-server passes it to a template; false if it needs Python. */
-static bool read_llama(reader *r, const plan *p, words *w, PyObject *message, bool is_first,
+static bool read_llama(reader *r, const request *p, words *w, PyObject *message, bool is_first,
                        bool is_last, jinja_value *out) {
     PyObject *key, *value, *role = NULL, *content = NULL, *reasoning = NULL, *name = NULL,
                            *call = NULL;
@@ -163,12 +149,13 @@ static bool read_llama(reader *r, const plan *p, words *w, PyObject *message, bo
     }
     if (!role || !content) return false;
     known_role *known = role_of(w, role);
-    if (is_last && p->shape & PREFILL && known->assistant) return false;
-    if (is_first && p->shape & NO_SYSTEM && (known->system || known->developer)) return false;
-    if (reasoning && p->shape & NO_REASON) return false;
+    if (is_last && p->bits & GGTOK_CHAT_PREFILL && known->assistant) return false;
+    if (is_first && p->bits & GGTOK_CHAT_NO_SYSTEM && (known->system || known->developer))
+        return false;
+    if (reasoning && p->bits & GGTOK_CHAT_NO_REASONING) return false;
     jinja_dict *dict = ggtok_jinja_dict_new(r->mem, 4);
     jinja_value said = content == Py_None ? word(r, "", 0) : ggtok_py_read_object(r, content);
-    if (p->shape & TYPED) {
+    if (p->bits & GGTOK_CHAT_TYPED) {
         jinja_list *parts = ggtok_jinja_list_new(r->mem, 1);
         jinja_dict *part = ggtok_jinja_dict_new(r->mem, 2);
         ggtok_jinja_dict_add(r->mem, part, w->type, word(r, "text", JINJA_FROM_TEMPLATE));
@@ -176,7 +163,7 @@ static bool read_llama(reader *r, const plan *p, words *w, PyObject *message, bo
         ggtok_jinja_list_push(r->mem, parts, jinja_of_dict(part));
         said = jinja_of_list(parts);
     }
-    bool renamed = known->developer && p->shape & DEVELOPER;
+    bool renamed = known->developer && p->bits & GGTOK_CHAT_NO_DEVELOPER;
     ggtok_jinja_dict_add(r->mem, dict, w->role,
                          renamed ? word(r, "system", JINJA_FROM_TEMPLATE)
                                  : value_of_role(r, p, known));
@@ -195,7 +182,7 @@ static bool read_llama(reader *r, const plan *p, words *w, PyObject *message, bo
 
 /* Reads a message as transformers passes it to a template, without fields that are None; false if
  * it needs Python. */
-static bool read_transformers(reader *r, const plan *p, const words *w, PyObject *message,
+static bool read_transformers(reader *r, const request *p, const words *w, PyObject *message,
                               jinja_value *out) {
     PyObject *key, *value;
     Py_ssize_t at = 0, n;
@@ -239,7 +226,7 @@ static void note_needs_python(reader *r, job *j, Py_ssize_t i) {
 static void read_messages(jinja_arena *mem, void *user) {
     reader *r = user;
     const reading *job_read = r->more;
-    const plan *p = job_read->p;
+    const request *p = job_read->p;
     PyObject *messages = job_read->messages;
     ggtok_py_read_variables(mem, r);
     r->strict = true;
@@ -258,7 +245,7 @@ static void read_messages(jinja_arena *mem, void *user) {
         bool fine = false;
         jinja_charge(mem, 1);
         ggtok_jinja_env_grow(r->env, 8);
-        if (p->shape & PREPARED && PyTuple_CheckExact(message)) {
+        if (p->bits & GGTOK_CHAT_PREPARED && PyTuple_CheckExact(message)) {
             r->strict = false;
             v = ggtok_py_read_object(r, PyTuple_GetItem(message, 0));
             fine = r->strict = true;
@@ -273,14 +260,15 @@ static void read_messages(jinja_arena *mem, void *user) {
         else
             note_needs_python(r, job_read->j, i);
     }
-    ggtok_jinja_env_set(r->env, "messages", 8, jinja_of_list(list));
-    bool generation = (p->shape & GENERATION) != 0;
+    if (!(p->bits & GGTOK_CHAT_OWN_MESSAGES))
+        ggtok_jinja_env_set(r->env, "messages", 8, jinja_of_list(list));
+    bool generation = (p->bits & GGTOK_CHAT_GENERATION) != 0;
     if (p->dialect == JINJA_LLAMA_CPP && generation != job_read->other) {
         ggtok_jinja_env_set(r->env, "add_generation_prompt", 21, jinja_bool(true));
     }
 }
 
-static outcome read_env(const plan *p, PyObject *messages, job *j, bool other) {
+static outcome read_env(const request *p, PyObject *messages, job *j, bool other) {
     const jinja_options options = {.now = p->now};
     jinja_env **env = other ? &j->other : &j->env;
     if (ggtok_jinja_env_new(&options, env, &j->error)) return FAILED;
@@ -294,11 +282,20 @@ static outcome read_env(const plan *p, PyObject *messages, job *j, bool other) {
     return status ? FAILED : READ;
 }
 
-static void read_job(const plan *p, PyObject *messages, job *j) {
+/* Whether two prompts are rendered, with and without a generation prompt. */
+static bool renders_both(const request *p) {
+    return p->bits & GGTOK_CHAT_BOTH || p->want == GGTOK_CHAT_PROMPTS;
+}
+
+static void read_job(const request *p, PyObject *messages, job *j) {
     j->outcome = NEEDS_PYTHON;
     if (!PyList_CheckExact(messages)) return;
+    if (!(p->bits & GGTOK_CHAT_PREPARED)) {
+        bool empty = !PyList_Size(messages) && p->dialect == JINJA_TRANSFORMERS;
+        if (empty || p->bits & GGTOK_CHAT_PREPARE_ALL) return;
+    }
     j->outcome = read_env(p, messages, j, false);
-    if (j->outcome == READ && p->shape & RENDER_BOTH) j->outcome = read_env(p, messages, j, true);
+    if (j->outcome == READ && renders_both(p)) j->outcome = read_env(p, messages, j, true);
 }
 
 static void free_job(job *j) {
@@ -322,14 +319,21 @@ static bool is_utf8(const char *text, size_t n) {
     return true;
 }
 
-/* Renders the prompt of a job that was read. False if there is none: the outcome says why. */
-static bool render(const plan *p, job *j, jinja_result *out) {
-    jinja_result unused;
-    ggtok_status status = ggtok_jinja_render(j->env, p->t, out, &j->error);
-    if (!status && j->other) status = ggtok_jinja_render(j->other, p->t, &unused, &j->error);
-    if (!status) status = ggtok_jinja_finish(j->env, &p->finish, out, &j->error);
-    j->outcome = status ? FAILED : is_utf8(out->text, out->n) ? DONE : NEEDS_PYTHON;
-    return j->outcome == DONE;
+static ggtok_status render_env(const request *p, jinja_env *env, jinja_result *out,
+                               jinja_error *err) {
+    ggtok_status status = ggtok_jinja_render(env, p->t, out, err);
+    if (!status) status = ggtok_jinja_finish(env, &p->finish, out, err);
+    if (status || is_utf8(out->text, out->n)) return status;
+    *err = (jinja_error){GGTOK_ERR_TEMPLATE, .message = "the template splits a character"};
+    return err->status;
+}
+
+/* Renders the prompts of a job that was read. */
+static bool render(const request *p, job *j) {
+    ggtok_status status = render_env(p, j->env, &j->prompt, &j->error);
+    if (!status && j->other) status = render_env(p, j->other, &j->other_prompt, &j->error);
+    j->outcome = status ? FAILED : DONE;
+    return !status;
 }
 
 static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
@@ -343,70 +347,59 @@ static bool keep(bytebuf *all, job *j, const void *data, size_t n) {
 }
 
 /* Runs without the GIL. `all` is the buffer that jobs share; NULL if this is the only job. */
-static void run_job(const plan *p, job *j, ggtok_context *ctx, bytebuf *all) {
-    static const ggtok_error no_memory = {.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
-    jinja_result prompt;
-    if (j->outcome != READ || !render(p, j, &prompt)) return;
-    if (p->shape & TEXT) {
-        if (!keep(all, j, prompt.text, prompt.n)) j->outcome = FAILED_TO_ENCODE;
+static void run_job(const request *p, job *j, ggtok_context *ctx, bytebuf *all) {
+    const jinja_result *prompt = &j->prompt;
+    if (j->outcome != READ || !render(p, j) || p->want >= GGTOK_CHAT_PROMPT) return;
+    bool kept;
+    if (p->want == GGTOK_CHAT_TEXT) {
+        kept = keep(all, j, prompt->text, prompt->n);
     } else {
-        const ggtok_range whole = {0, prompt.n};
-        bool trusted = (p->shape & TRUSTED) != 0;
+        const ggtok_range whole = {0, prompt->n};
+        bool trusted = (p->bits & GGTOK_CHAT_TRUSTED) != 0;
         ggtok_ids ids;
         ggtok_parts parts;
-        if (ggtok_encode_trusted(ctx, prompt.text, prompt.n, (unsigned)p->flags,
-                                 trusted ? &whole : prompt.from_template,
-                                 trusted ? prompt.n != 0 : prompt.n_from_template, &ids, &parts,
+        if (ggtok_encode_trusted(ctx, prompt->text, prompt->n, (unsigned)p->flags,
+                                 trusted ? &whole : prompt->from_template,
+                                 trusted ? prompt->n != 0 : prompt->n_from_template, &ids, &parts,
                                  &j->encode_error)) {
             j->outcome = FAILED_TO_ENCODE;
             return;
         }
-        if (p->shape & COUNT) {
+        if (p->want == GGTOK_CHAT_COUNT) {
             j->n = ids.n;
             return;
         }
-        if (keep(all, j, ids.data, ids.n * sizeof *ids.data)) return;
-        j->outcome = FAILED_TO_ENCODE;
+        kept = keep(all, j, ids.data, ids.n * sizeof *ids.data);
     }
-    j->encode_error = no_memory;
+    if (kept) return;
+    j->outcome = FAILED_TO_ENCODE;
+    j->encode_error = (ggtok_error){.status = GGTOK_ERR_MEMORY, .message = "out of memory"};
 }
 
 /* ---- the call ---- */
 
-static bool read_plan(PyObject *fields, PyObject *now, plan *p) {
-    PyObject *capsule = PyTuple_GetItem(fields, TEMPLATE),
-             *finish = PyTuple_GetItem(fields, FINISH);
-    p->t = PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE);
+static bool read_request(PyObject *const *args, request *p) {
+    p->t = PyCapsule_GetPointer(args[TEMPLATE], GGTOK_PY_TEMPLATE);
     if (!p->t) return false;
     p->dialect = ggtok_jinja_template_dialect(p->t);
-    p->variables = PyTuple_GetItem(fields, VARIABLES);
-    p->shape = PyLong_AsUnsignedLong(PyTuple_GetItem(fields, SHAPE));
-    p->flags = PyLong_AsUnsignedLong(PyTuple_GetItem(fields, FLAGS));
-    p->roles = PyTuple_GetItem(fields, ROLES);
+    p->variables = args[VARIABLES];
+    p->bits = PyLong_AsUnsignedLong(args[BITS]);
+    p->want = PyLong_AsUnsignedLong(args[WANT]);
+    p->flags = PyLong_AsUnsignedLong(args[FLAGS]);
+    p->roles = args[ROLES];
     p->finish.only_from_template = p->dialect == JINJA_TRANSFORMERS;
     const char **const texts[] = {&p->finish.bos, &p->finish.eos, &p->finish.turn,
                                   &p->finish.answer};
     for (Py_ssize_t i = 0; i < 4; i++) {
-        *texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(finish, i), NULL);
+        *texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args[FINISH], i), NULL);
         if (!*texts[i]) return false;
     }
-    if (now != Py_None && !ggtok_py_time(now, &p->now)) return false;
+    if (args[TIME] != Py_None && !ggtok_py_time(args[TIME], &p->now)) return false;
     return !PyErr_Occurred();
 }
 
-/* A job's result: ids, a number or a text; an exception that isn't raised; or, if it needs Python,
- * a tuple of the indices of the messages that do (empty: the conversation as a whole). */
-static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
-    switch (j->outcome) {
-    case DONE:
-        if (p->shape & COUNT) return PyLong_FromSize_t(j->n);
-        const char *data = j->alone ? j->alone : j->n ? (const char *)all->data + j->begin : "";
-        if (p->shape & TEXT) return PyUnicode_DecodeUTF8(data, (Py_ssize_t)j->n, NULL);
-        return ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
-    case FAILED: return ggtok_py_template_error(&j->error);
-    case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
-    default: break;
-    }
+/* The indices of the messages that need Python, as a tuple; () is the conversation as a whole. */
+static PyObject *indices_for_python(const job *j) {
     PyObject *list = ggtok_py_list_begin((Py_ssize_t)j->n_for_python);
     for (size_t i = 0; list && i < j->n_for_python; i++) {
         PyObject *index = PyLong_FromSsize_t(j->for_python[i]);
@@ -418,12 +411,61 @@ static PyObject *result_of(const plan *p, const job *j, const bytebuf *all) {
     return ggtok_py_list_end_as_tuple(list);
 }
 
-/* (plan, list of conversations, time or None if the template doesn't use it) -> list of results */
+static bool append_prompt(PyObject *list, const jinja_result *prompt) {
+    PyObject *parts[] = {PyUnicode_DecodeUTF8(prompt->text, (Py_ssize_t)prompt->n, NULL),
+                         ggtok_py_ranges(prompt->from_template, prompt->n_from_template),
+                         ggtok_py_ranges(prompt->generated, prompt->n_generated)};
+    bool ok = true;
+    for (size_t i = 0; i < 3; i++) {
+        ok = ok && parts[i] && !PyList_Append(list, parts[i]);
+        Py_XDECREF(parts[i]);
+    }
+    return ok;
+}
+
+static PyObject *prompts_of(const request *p, const job *j) {
+    PyObject *list = PyList_New(0);
+    if (!list) return NULL;
+    bool ok = append_prompt(list, &j->prompt);
+    if (p->want == GGTOK_CHAT_PROMPTS) ok = ok && append_prompt(list, &j->other_prompt);
+    if (!ok) Py_CLEAR(list);
+    return list;
+}
+
+/* What a job returns: its result, an exception that isn't raised, or what needs Python. */
+static PyObject *result_of(const request *p, const job *j, const bytebuf *all) {
+    switch (j->outcome) {
+    case DONE:
+        if (p->want == GGTOK_CHAT_COUNT) return PyLong_FromSize_t(j->n);
+        if (p->want >= GGTOK_CHAT_PROMPT) return prompts_of(p, j);
+        const char *data = j->alone ? j->alone : j->n ? (const char *)all->data + j->begin : "";
+        if (p->want == GGTOK_CHAT_TEXT) return PyUnicode_DecodeUTF8(data, (Py_ssize_t)j->n, NULL);
+        return ggtok_py_list(p->self, (const int32_t *)(const void *)data, j->n / sizeof(int32_t));
+    case FAILED: return ggtok_py_template_error(&j->error);
+    case FAILED_TO_ENCODE: return ggtok_py_error(p->self, &j->encode_error);
+    default: return indices_for_python(j);
+    }
+}
+
+/* Runs the jobs without the GIL. `ctx` is NULL if nothing is encoded. */
+static void run_jobs(const request *p, job *jobs, size_t n, ggtok_context *ctx, bytebuf *all) {
+    PyThreadState *state = PyEval_SaveThread();
+    bool copied = n > 1 && p->want < GGTOK_CHAT_PROMPT;
+    for (size_t i = 0; i < n; i++) {
+        run_job(p, &jobs[i], ctx, n == 1 ? NULL : all);
+        if (copied) free_job(&jobs[i]);
+    }
+    PyEval_RestoreThread(state);
+}
+
+/* (template, variables, bits, what is wanted, flags of ggtok_encode, (bos, eos, turn, answer), set of
+ * trusted roles, list of conversations, time or None if the template doesn't use it) -> list of
+ * results */
 PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args) {
     (void)n_args;
-    plan p = {.self = self};
-    PyObject *conversations = args[1], *results = NULL;
-    if (!read_plan(args[0], args[2], &p)) return NULL;
+    request p = {.self = self};
+    PyObject *conversations = args[CONVERSATIONS], *results = NULL;
+    if (!read_request(args, &p)) return NULL;
     size_t n = (size_t)PyList_Size(conversations);
     job *jobs = ggtok_mem_zalloc(mem_mul(n, sizeof *jobs));
     bytebuf all = {0};
@@ -434,22 +476,13 @@ PyObject *ggtok_py_chat(PyObject *self, PyObject *const *args, Py_ssize_t n_args
         read_job(&p, PyList_GetItem(conversations, (Py_ssize_t)i), &jobs[i]);
         if (jobs[i].outcome == RAISED) goto done;
     }
-    if (!(p.shape & TEXT) && !(ctx = ggtok_pool_acquire(ggtok_py_pool(self), &err))) {
+    if (p.want <= GGTOK_CHAT_COUNT && !(ctx = ggtok_pool_acquire(ggtok_py_pool(self), &err))) {
         PyObject *error = ggtok_py_error(self, &err);
         if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_XDECREF(error);
         goto done;
     }
-    PyThreadState *state = PyEval_SaveThread();
-    for (size_t i = 0; i < n; i++) {
-        run_job(&p, &jobs[i], ctx, n == 1 ? NULL : &all);
-        if (n > 1) free_job(&jobs[i]);
-    }
-    if (ctx && n > 1) {
-        ggtok_pool_release(ggtok_py_pool(self), ctx);
-        ctx = NULL;
-    }
-    PyEval_RestoreThread(state);
+    run_jobs(&p, jobs, n, ctx, &all);
     results = ggtok_py_list_begin((Py_ssize_t)n);
     for (size_t i = 0; results && i < n; i++) {
         PyObject *result = result_of(&p, &jobs[i], &all);

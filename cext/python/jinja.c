@@ -31,7 +31,7 @@ static PyObject *fail(const jinja_error *err) {
 /* ---- templates ---- */
 
 static void free_template(PyObject *capsule) {
-    ggtok_jinja_template_release(PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE));
+    ggtok_jinja_template_free(PyCapsule_GetPointer(capsule, GGTOK_PY_TEMPLATE));
 }
 
 static PyObject *compile(PyObject *self, PyObject *args) {
@@ -44,11 +44,11 @@ static PyObject *compile(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "s#i", &source, &n, &dialect)) return NULL;
     ggtok_status status;
     Py_BEGIN_ALLOW_THREADS;
-    status = ggtok_jinja_compile_cached(source, (size_t)n, (jinja_dialect)dialect, &t, &err);
+    status = ggtok_jinja_compile(source, (size_t)n, (jinja_dialect)dialect, &t, &err);
     Py_END_ALLOW_THREADS;
     if (status != GGTOK_OK) return fail(&err);
     PyObject *capsule = PyCapsule_New(t, GGTOK_PY_TEMPLATE, free_template);
-    if (!capsule) ggtok_jinja_template_release(t);
+    if (!capsule) ggtok_jinja_template_free(t);
     return capsule;
 }
 
@@ -68,7 +68,7 @@ static PyObject *variables(PyObject *self, PyObject *capsule) {
 
 /* ---- renderings ---- */
 
-static PyObject *range_tuple(const ggtok_range *ranges, size_t n) {
+PyObject *ggtok_py_ranges(const ggtok_range *ranges, size_t n) {
     PyObject *list = ggtok_py_list_begin((Py_ssize_t)n);
     for (size_t i = 0; list && i < n; i++) {
         PyObject *range =
@@ -135,8 +135,8 @@ static PyObject *render(PyObject *self, PyObject *args) {
             PyErr_Clear();
             text = PyBytes_FromStringAndSize(out.text, (Py_ssize_t)out.n);
         }
-        PyObject *from_template = range_tuple(out.from_template, out.n_from_template),
-                 *generated = range_tuple(out.generated, out.n_generated);
+        PyObject *from_template = ggtok_py_ranges(out.from_template, out.n_from_template),
+                 *generated = ggtok_py_ranges(out.generated, out.n_generated);
         if (text && from_template && generated)
             result = PyTuple_Pack(3, text, from_template, generated);
         Py_XDECREF(text);

@@ -34,6 +34,8 @@ _Noreturn void ggtok_py_needs_python(reader *r);
 
 /* The current time, from a tuple that Python's template module makes. False: an exception is set. */
 bool ggtok_py_time(PyObject *now, jinja_time *t);
+/* A tuple of (begin, end). */
+PyObject *ggtok_py_ranges(const ggtok_range *ranges, size_t n);
 /* An instance of the exception class that was passed to jinja.c. */
 PyObject *ggtok_py_template_error(const jinja_error *err);
 

@@ -21,7 +21,14 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, NamedTuple
 
-from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error, not_found
+from ggtok.errors import (
+    Argument,
+    FileError,
+    InvalidValueError,
+    Wording,
+    file_error,
+    not_found,
+)
 
 # ---- reading ----
 

@@ -1,25 +1,29 @@
-"""Chat as in llama-server: from the body of a request to a prompt and its ids.
+"""Chat: from the options of a request and its messages to a prompt and its ids.
 
-The flow of data::
+There is one path::
 
-    keywords, body -> request -> messages -> caps, handlers -> engine -> prompt -> ids
-                      (checks)  (as the     (what the         (jinja)   (BOS, EOS,
-                                 template    template                    continued
-                                 gets them)  supports)                   answer)
+    options ─ policy.request ─► Request ─┐
+    (Options)  (llama, transformers)     ├─ C: read, render, finish, encode ─► text or ids
+    messages ────────────────────────────┘      │                ▲
+                                                ▼                │
+                                       messages that C doesn't read: policy.prepare
 
-- `keywords` checks the names of keyword arguments.
-- `values` converts Python values to what their JSON means to the server.
-- `request` reads and checks the fields of a request.
-- `messages` converts messages for the template.
+A policy decides what a request means: `llama.LlamaServer`, as llama-server, or
+`transformers.Transformers`, as transformers' apply_chat_template. It normalizes the options once
+to a `Request`, which is cached by all that it depends on. `Request.run` passes conversations to C
+(cext/python/chat.c), which reads messages that are dicts of str, as nearly all are. The policy
+prepares other messages (mappings, models, tool calls, ...) and those that need the rules of a
+template's family, and calls C again. Where a prompt must be changed after rendering (a continued
+answer), C returns it with its ranges, `Prepared.finish` changes it, and `encode` makes the ids.
+
+- `api` implements the chat methods of the Tokenizer, and has the cache.
+- `request` has the options of a request, the normalized request, and the path.
+- `llama` and `transformers` are the policies.
+- `messages` converts messages as llama-server does; `values` converts Python values to JSON's.
 - `caps` and `reasoning` find out by test renderings what a template supports.
-- `handlers` has the server's special rules for families of templates.
-- `server` puts these steps in order.
+- `handlers` has llama-server's special rules for families of templates.
 - `prompt` is text that records which parts the template wrote.
-- `encode` converts a prompt to ids.
-- `transformers` replaces the steps from messages to prompt by those of transformers.
-- `files` reads the templates and special tokens of a tokenizer's file.
-- `plan` compiles a request for the C code, which runs all steps in one call.
-- `api` implements the chat methods of the Tokenizer.
+- `encode` converts a prompt to ids, makes masks, and continues known ids.
 
 **No injection.** A template writes control tokens (``<|im_start|>``) around messages. If the
 rendered text were simply parsed, a message that contains such a text would end its own turn and

@@ -7,10 +7,10 @@ messages are written for the template (`messages.write`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from ggtok.chat.engine import Path, Template, Use
+from ggtok.native.jinja import Path, Template, Use
 
 Json = dict[str, Any]
 
@@ -38,9 +38,6 @@ class Caps:
     def only_typed(self) -> bool:
         """Contents that are text must become a list of one part."""
         return self.typed_content and not self.string_content
-
-    def reported(self) -> dict[str, bool]:
-        return {f"supports_{f.name}": getattr(self, f.name) for f in fields(self)}
 
 
 # Variables that decide whether earlier reasoning is kept, and the value that keeps it.

@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from ggtok.chat.prompt import Prompt, Ranges
-from ggtok.errors import InvalidValueError
-from ggtok.native import ADD_SPECIAL, PARSE_SPECIAL, PLAIN_USER_DEFINED
-from ggtok.native.arguments import truth
+from ggtok.chat.prompt import C_SPACES, Prompt, Ranges, n_shared
+from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError
+from ggtok.loading.loaded import TokenAttr
+from ggtok.native import ADD_SPECIAL, CONTINUATION, PARSE_SPECIAL, PLAIN_USER_DEFINED
+from ggtok.native.arguments import index, token_ids, truth
 
 if TYPE_CHECKING:
     from ggtok.loading.loaded import Loaded
     from ggtok.native import Part
 
-_PARSE = ADD_SPECIAL | PARSE_SPECIAL
-FLAGS = {"parse": _PARSE, "plain": _PARSE | PLAIN_USER_DEFINED}
-_CHOICES = tuple(FLAGS)  # a tuple, so that `in` works for unhashable values
+PARSE = ADD_SPECIAL | PARSE_SPECIAL
+_FLAGS = {"parse": PARSE, "plain": PARSE | PLAIN_USER_DEFINED}
+_CHOICES = tuple(_FLAGS)  # a tuple, so that `in` works for unhashable values
+_GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
+_SHOWN = 40  # characters shown before and after a difference
 
 
-def check(trusted: bool, user_defined: str) -> None:
-    truth(trusted, "trusted")
+def flags_of(trusted: bool, user_defined: str) -> int:
+    """The flags of ggtok_encode for `user_defined`, after a check of both arguments."""
+    if trusted is not False:
+        truth(trusted, "trusted")
     if user_defined not in _CHOICES:
         raise InvalidValueError(f'user_defined must be "parse" or "plain", not {user_defined!r}')
+    return _FLAGS[user_defined]
 
 
-def ids(loaded: Loaded, prompt: Prompt, trusted: bool, user_defined: str) -> list[int]:
-    parsed = ranges(prompt, trusted)
-    return loaded.native.encode_ranges(prompt.text, FLAGS[user_defined], parsed)
+def ids(loaded: Loaded, prompt: Prompt, trusted: bool, flags: int) -> list[int]:
+    return loaded.native.encode_ranges(prompt.text, flags, parsed_ranges(prompt, trusted))
+
+
+# ---- masks ----
+
+
+def check_generation(source: str) -> None:
+    if not _GENERATION.search(source):
+        raise InvalidValueError(
+            "return_assistant_mask: the chat template has no {% generation %} that marks the "
+            "assistant's text"
+        )
 
 
 def ids_and_mask(
-    loaded: Loaded, prompt: Prompt, trusted: bool, user_defined: str
+    loaded: Loaded, prompt: Prompt, trusted: bool, flags: int
 ) -> tuple[list[int], list[bool]]:
     """The ids, and for each whether any of its bytes is in a {% generation %} block."""
-    parsed = list(ranges(prompt, trusted))
-    ids, parts = loaded.native.encode_parts(prompt.text, FLAGS[user_defined], parsed)
+    ids, parts = loaded.native.encode_parts(prompt.text, flags, parsed_ranges(prompt, trusted))
     return ids, _mask(loaded, prompt.text.encode(), ids, parts, prompt.generated)
 
 
-def ranges(prompt: Prompt, trusted: bool) -> Ranges:
+def parsed_ranges(prompt: Prompt, trusted: bool) -> Ranges:
     """The ranges in which control tokens are parsed."""
     if trusted:
         return ((0, len(prompt.text.encode())),) if prompt.text else ()
@@ -79,3 +95,77 @@ def _mask(
             at += len(piece)
             mask[i] = bool(piece) and j < len(ranges) and ranges[j][0] < at
     return mask
+
+
+# ---- known ids ----
+
+# An agent appends a model's answers to the conversation. If the whole text were encoded again, it
+# might get other ids than the model generated, and the model's cached state would be lost. So the
+# known ids are kept, and only the text that the template writes after them is encoded.
+
+
+def check_known(loaded: Loaded, known: object, n_messages: int) -> tuple[int, list[int]]:
+    if not isinstance(known, (tuple, list)) or len(known) != 2:
+        kind = type(known).__name__
+        raise InvalidTypeError(f"known must be (number of messages, their ids), not {kind}")
+    n = index(known[0], "known: the number of messages")
+    if not 0 <= n <= n_messages:
+        raise InvalidValueError(
+            f"known: the number of known messages is {n}, but there are {n_messages} messages"
+        )
+    return n, token_ids(known[1], loaded.n_tokens, "known: ids")
+
+
+def after_known(
+    loaded: Loaded, ids: list[int], beginning: Prompt, prompt: Prompt, trusted: bool, flags: int
+) -> list[int]:
+    """The ids after the known ones, which stand for the text of `beginning`."""
+    if not prompt.text.startswith(beginning.text):
+        raise TemplateError(_difference(beginning.text, prompt.text))
+    flags = flags & ~ADD_SPECIAL | CONTINUATION
+    said_end = beginning.end_of_conversation()
+    tail = beginning.rest(said_end)
+    added, last, end = _closing(loaded, ids, tail, flags)
+    rest = prompt.rest(said_end + end)
+    if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
+        rest = rest.rest(len(rest.text) - len(rest.text.lstrip(C_SPACES)))
+    return added + loaded.native.encode_ranges(rest.text, flags, parsed_ranges(rest, trusted))
+
+
+def _closing(
+    loaded: Loaded, ids: list[int], tail: Prompt, flags: int
+) -> tuple[list[int], int | None, int]:
+    """How the last known message is closed.
+
+    Returns the ids to add, the id of the closing token (None: there is none), and the position
+    after it, in characters of `tail`.
+
+    A template may write several control tokens after a message. If `ids` end with one of them,
+    the message is already closed by it. Otherwise the first of them that ends generation closes
+    the message, or else the last one.
+    """
+    found, parts = loaded.native.encode_parts(tail.text, flags, list(tail.ranges))
+    data = tail.text.encode()
+    closing = [
+        (found[first], len(data[: pos + n].decode()))
+        for pos, n, first, _, special in parts
+        if special and found[first] in loaded.special_ids
+    ]
+    for id, end in reversed(closing):
+        if ids[-1:] == [id]:
+            return [], id, end
+    ends = [row for row in closing if row[0] in loaded.eog_ids] or closing[-1:]
+    if not ends:
+        return [], None, 0
+    id, end = ends[0]
+    return [id], id, end
+
+
+def _difference(beginning: str, prompt: str) -> str:
+    at = n_shared(beginning, prompt)
+    begin, end = max(0, at - _SHOWN), at + _SHOWN
+    return (
+        "known: the template writes the first messages differently if others follow: "
+        f"{beginning[begin:end]!r} without them, {prompt[begin:end]!r} with them, first "
+        f"different at character {at}; encode the whole conversation, without known="
+    )

@@ -8,7 +8,7 @@ handled by `reasoning`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -38,16 +38,12 @@ class Answer:
 Opening = tuple[str, str]
 
 
-def _opened(before: str, between: str) -> Callable[[Answer], Opening]:
-    return lambda answer: (before, between)
-
-
 @dataclass(frozen=True, slots=True)
 class Handler:
     present: tuple[str, ...]
-    opening: Callable[[Answer], Opening]
+    opening: Opening | Callable[[Answer], Opening]
     absent: tuple[str, ...] = ()
-    reasons: bool = True  # write the answer's reasoning
+    reasons: bool = True  # enable_thinking is true by default; write the answer's reasoning
     always_content: bool = False  # write the content even if the reasoning is continued
     # Write the opening after the template's own generation prompt.
     after_prompt: bool = False
@@ -60,18 +56,6 @@ class Handler:
     turn: tuple[str, str] = ("", "")
     schema_variable: str = ""  # the variable for the schema of response_format
     reads: frozenset[str] = frozenset()  # variables that the handler reads; they must be str
-    thinks: Callable[[str], bool] = lambda source: True
-
-    def fits(self, source: str) -> bool:
-        return all(text in source for text in self.present) and not any(
-            text in source for text in self.absent
-        )
-
-    def finished(self, prompt: Prompt, generation: bool) -> Prompt:
-        if not generation:
-            return self.finish(prompt) if self.finish else prompt
-        turn = prompt.turn(*self.turn)
-        return prompt.followed_by(turn) if turn else prompt
 
     def check(self, variables: Json) -> None:
         for name in self.reads & variables.keys():
@@ -82,7 +66,8 @@ class Handler:
 
 def pieces(handler: Handler, answer: Answer) -> list[tuple[str, bool]]:
     """The text of the answer, in pieces; each with whether it is the template's own."""
-    before, between = handler.opening(answer)
+    opening = handler.opening
+    before, between = opening(answer) if callable(opening) else opening
     found = [*answer.prompt.turn(*handler.turn), (before, True)]
     if handler.reasons:
         found.append((answer.message.reasoning, False))
@@ -243,10 +228,10 @@ def _deepseek_v4(answer: Answer) -> Opening:
 
 
 _DEEPSEEK = "<\N{FULLWIDTH VERTICAL LINE}Assistant\N{FULLWIDTH VERTICAL LINE}>"
-_GEMMA = _opened("<|channel>thought\n", "<channel|>")
+_GEMMA = ("<|channel>thought\n", "<channel|>")
 _GEMMA_TURN = ("<turn|>\n", "<|turn>model\n")
 _IM_ASSISTANT = "<|im_start|>assistant\n"
-_GPT_OSS = _opened(
+_GPT_OSS = (
     "<|start|>assistant<|channel|>analysis<|message|>",
     "<|end|><|start|>assistant<|channel|>final<|message|>",
 )
@@ -255,7 +240,7 @@ HANDLERS = (
     # Ministral, Magistral
     Handler(
         ("[SYSTEM_PROMPT]", "[TOOL_CALLS]", "[ARGS]"),
-        _opened("[THINK]", "[/THINK]"),
+        ("[THINK]", "[/THINK]"),
         absent=("[CALL_ID]",),
         messages=_blocks,
         keeps_plain=False,
@@ -269,28 +254,24 @@ HANDLERS = (
     # Muse Glimmer
     Handler(
         ("<atem:function_calls>", "<|eom|>"),
-        _opened(
-            "<|start|>assistant to=self<|message|>",
-            "<|eom|><|start|>assistant to=user<|message|>",
-        ),
+        ("<|start|>assistant to=self<|message|>", "<|eom|><|start|>assistant to=user<|message|>"),
     ),
     # Functionary 3.2
     Handler(
         (">>>all", ">>>${recipient}"),
-        _opened("<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\n", ""),
+        ("<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\n", ""),
         reasons=False,
         always_content=True,
-        thinks=lambda source: False,
     ),
     # Kimi K2 Thinking
     Handler(
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
-        _opened("<|im_assistant|>assistant<|im_middle|><think>", "</think>"),
+        ("<|im_assistant|>assistant<|im_middle|><think>", "</think>"),
     ),
     # Kimi K3
     Handler(
         ("<|open|>", "<|close|>", "<|end_of_msg|>"),
-        _opened(
+        (
             '<|open|>message role="assistant"<|sep|><|open|>think<|sep|>',
             "<|close|>think<|sep|><|open|>response<|sep|>",
         ),
@@ -305,13 +286,12 @@ HANDLERS = (
     ),
     # Ling 3.0
     Handler(
-        ("<role>ASSISTANT</role>", "<arg_key>"),
-        _opened("<role>ASSISTANT</role>\n<think>", "</think>"),
+        ("<role>ASSISTANT</role>", "<arg_key>"), ("<role>ASSISTANT</role>\n<think>", "</think>")
     ),
     # Cohere2 MoE
     Handler(
         ("<|START_TEXT|>", "<|START_ACTION|>"),
-        _opened(
+        (
             "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>",
             "<|END_THINKING|><|START_TEXT|>",
         ),
@@ -319,36 +299,32 @@ HANDLERS = (
     # LFM2
     Handler(
         ("<|tool_list_start|>", "<|tool_list_end|>"),
-        _opened(_IM_ASSISTANT + "<think>", "</think>"),
+        (_IM_ASSISTANT + "<think>", "</think>"),
         messages=_thinking,
     ),
     # LFM2.5
     Handler(
         ("List of tools: [",),
-        _opened(_IM_ASSISTANT + "<think>", "</think>"),
+        (_IM_ASSISTANT + "<think>", "</think>"),
         absent=("<|tool_list_start|>",),
         messages=_thinking,
     ),
     # GigaChat 3
     Handler(
         ("<|role_sep|>", "<|message_sep|>"),
-        _opened("assistant<|role_sep|>\n", ""),
+        ("assistant<|role_sep|>\n", ""),
         absent=("<|function_call|>",),
         reasons=False,
         always_content=True,
-        thinks=lambda source: False,
     ),
     # MiniMax M3
     Handler(
         ("]<]minimax[>[", "<tool_call>", "<invoke name="),
-        _opened("<mm:think>", "</mm:think>"),
+        ("<mm:think>", "</mm:think>"),
         after_prompt=True,
     ),
     # DeepSeek V3.2; its block of calls has another name than in V4
-    Handler(
-        ("dsml_token", "DSML", "function_calls"),
-        _opened(_DEEPSEEK + "<think>", "</think>"),
-    ),
+    Handler(("dsml_token", "DSML", "function_calls"), (_DEEPSEEK + "<think>", "</think>")),
     # DeepSeek V4
     Handler(
         ("dsml_token", "DSML", "tool_calls"),
@@ -362,34 +338,36 @@ HANDLERS = (
     # MiniCPM5
     Handler(
         ("Tool usage guidelines:", '<function name="', '<param name="'),
-        _opened(_IM_ASSISTANT + "<think>\n", "\n</think>\n\n"),
+        (_IM_ASSISTANT + "<think>\n", "\n</think>\n\n"),
     ),
     # TranslateGemma
     Handler(
         ("[source_lang_code]", "[target_lang_code]"),
-        _opened("<start_of_turn>model\n", ""),
+        ("<start_of_turn>model\n", ""),
         reasons=False,
         always_content=True,
         messages=_translated,
         keeps_plain=False,
         reads=frozenset({"source_lang_code", "target_lang_code"}),
-        thinks=lambda source: False,
     ),
     # Qwen3-Coder, Qwen3.5, Nemotron Nano 3, StepFun 3.5: first with thinking, then without
     Handler(
         ("<tool_call>", "<function=", "<parameter=", "<think>"),
-        _opened(_IM_ASSISTANT + "<think>\n", "\n</think>\n\n"),
+        (_IM_ASSISTANT + "<think>\n", "\n</think>\n\n"),
         absent=("'<tool_call><function=' ~ tool_call.name ~ '>'",),
     ),
     Handler(
         ("<tool_call>", "<function=", "<parameter="),
-        _opened(_IM_ASSISTANT, ""),
+        (_IM_ASSISTANT, ""),
         absent=("'<tool_call><function=' ~ tool_call.name ~ '>'", "<think>"),
         reasons=False,
-        thinks=lambda source: False,
     ),
 )
 
 
 def find(source: str) -> Handler | None:
-    return next((handler for handler in HANDLERS if handler.fits(source)), None)
+    return next((row for row in HANDLERS if fits(source, row.present, row.absent)), None)
+
+
+def fits(source: str, present: Iterable[str], absent: Iterable[str]) -> bool:
+    return all(text in source for text in present) and not any(text in source for text in absent)

@@ -12,20 +12,10 @@ from typing import Any
 
 from ggtok.chat import values
 from ggtok.chat.caps import Caps
-from ggtok.chat.prompt import joined, own, role
+from ggtok.chat.prompt import C_SPACES, joined, own, role
 from ggtok.errors import InvalidTypeError, InvalidValueError
 
 Json = dict[str, Any]
-_C_SPACES = " \t\n\v\f\r"
-
-
-@dataclass(slots=True)
-class Call:
-    """A tool call. Arguments in JSON text stay text; others are plain values."""
-
-    name: str
-    arguments: Any
-    id: str = ""
 
 
 @dataclass(slots=True)
@@ -33,7 +23,7 @@ class Message:
     role: str
     content: str = ""
     parts: list[str] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)  # for the template, except the arguments
     reasoning: str = ""
     name: str = ""
     call_id: str = ""
@@ -51,9 +41,9 @@ class Message:
     def trimmed(self) -> Message:
         return replace(
             self,
-            content=self.content.strip(_C_SPACES),
-            parts=[part.strip(_C_SPACES) for part in self.parts],
-            reasoning=self.reasoning.strip(_C_SPACES),
+            content=self.content.strip(C_SPACES),
+            parts=[part.strip(C_SPACES) for part in self.parts],
+            reasoning=self.reasoning.strip(C_SPACES),
         )
 
 
@@ -75,21 +65,17 @@ def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
 # ---- reading ----
 
 
-def read(messages: Any) -> list[Message]:
-    """The messages of a request. Raises errors where the server refuses them."""
-    return [read_one(message, i) for i, message in enumerate(messages)]
-
-
-def read_one(message: Any, index: int) -> Message:
+def read(message: Any, index: int) -> Message:
+    """A message of a request. Raises errors where the server refuses it."""
     where = f"messages[{index}]"
     message = _mapping(message, where)
     if "role" not in message:
         raise InvalidValueError(f"{where} has no 'role'")
-    name = _string(message, "role", where)
-    new = Message(role(name))
+    speaker = _string(message, "role", where)
+    new = Message(role(speaker))
     has_content, has_calls = "content" in message, "tool_calls" in message
-    if not has_content and (name != "assistant" or not has_calls):
-        wanted = "'content' or 'tool_calls'" if name == "assistant" else "'content'"
+    if not has_content and (speaker != "assistant" or not has_calls):
+        wanted = "'content' or 'tool_calls'" if speaker == "assistant" else "'content'"
         raise InvalidValueError(f"{where} has no {wanted}")
     if has_content:
         _content(new, message["content"], f"{where}['content']")
@@ -123,7 +109,7 @@ def _part(part: Any, where: str) -> str:
     return _string(part, "text", where)
 
 
-def _calls(calls: Any, where: str) -> list[Call]:
+def _calls(calls: Any, where: str) -> list[Json]:
     if calls == {}:
         return []
     if not isinstance(calls, (list, tuple)):
@@ -131,7 +117,7 @@ def _calls(calls: Any, where: str) -> list[Call]:
     return [_call(call, f"{where}[{i}]") for i, call in enumerate(calls)]
 
 
-def _call(call: Any, where: str) -> Call:
+def _call(call: Any, where: str) -> Json:
     call = _mapping(call, where)
     if call.get("type") != "function":
         raise InvalidValueError(
@@ -145,7 +131,10 @@ def _call(call: Any, where: str) -> Call:
     arguments = values.from_python(
         function["arguments"], f"{where_function}['arguments']", wrap=False
     )
-    return Call(name, arguments, _string(call, "id", where) if "id" in call else "")
+    new: Json = {"type": own("function"), "function": {"name": name, "arguments": arguments}}
+    if "id" in call and (id := _string(call, "id", where)):
+        new["id"] = id
+    return new
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
@@ -166,12 +155,8 @@ def _string(holder: Mapping[str, Any], key: str, where: str) -> str:
 # ---- writing ----
 
 
-def write(messages: list[Message], caps: Caps) -> list[Json]:
-    """The messages for the template, before a handler changes them."""
-    return [write_one(message, caps, i) for i, message in enumerate(messages)]
-
-
-def write_one(message: Message, caps: Caps, index: int) -> Json:
+def write(message: Message, caps: Caps, index: int) -> Json:
+    """The message for the template, before a handler changes it."""
     new: Json = {"role": message.role, "content": _written_content(message, caps)}
     if message.reasoning:
         new["reasoning_content"] = message.reasoning
@@ -197,8 +182,8 @@ def _written_content(message: Message, caps: Caps) -> Any:
     return joined(separated(message.parts, "\n"))
 
 
-def _written_call(call: Call, caps: Caps, where: str) -> Json:
-    arguments = call.arguments
+def _written_call(call: Json, caps: Caps, where: str) -> Json:
+    arguments = call["function"]["arguments"]
     if caps.object_arguments:
         where = f"{where}['function']['arguments']"
         if isinstance(arguments, str):
@@ -207,29 +192,11 @@ def _written_call(call: Call, caps: Caps, where: str) -> Json:
             arguments = values.from_python(arguments, where)
     elif not isinstance(arguments, str):
         arguments = values.dump(arguments)
-    new: Json = {
-        "type": own("function"),
-        "function": {"name": call.name, "arguments": arguments},
-    }
-    if call.id:
-        new["id"] = call.id
-    return new
+    return {**call, "function": {**call["function"], "arguments": arguments}}
 
 
-def renames_developers(source: str) -> bool:
-    """Whether `developer` becomes `system`: only gpt-oss's template supports both."""
-    return "<|channel|>" not in source
-
-
-def known_role(message: Json, source: str) -> Json:
-    if message["role"] == "developer" and renames_developers(source):
-        message["role"] = role("system")
-    return message
-
-
-def as_supported(messages: list[Json], source: str, caps: Caps) -> list[Json]:
-    """The messages with roles that the template supports: no `developer`, maybe no `system`."""
-    messages = [known_role(message, source) for message in messages]
+def merge_system(messages: list[Json], caps: Caps) -> list[Json]:
+    """The messages without a system message, if the template doesn't support one."""
     if caps.system_role or not messages or messages[0]["role"] != "system":
         return messages
     first, rest = messages[0], messages[1:]
@@ -258,15 +225,7 @@ def read_tools(tools: Any) -> list[Json]:
 
 
 def _tool(tool: Any, where: str) -> Json:
-    fields = values.mapping(tool)
-    if fields is None:
-        how = ""
-        if callable(tool):
-            how = " (transformers.utils.get_json_schema makes one of a Python function)"
-        raise InvalidTypeError(
-            f"{where} must be a mapping, a JSON schema, not {type(tool).__name__}{how}"
-        )
-    tool = fields
+    tool = values.schema(tool, where)
     if tool.get("type") != "function":
         raise InvalidValueError(
             f"{where}: the type of a tool must be 'function', not {tool.get('type')!r}"

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 Ranges = tuple[tuple[int, int], ...]
+C_SPACES = " \t\n\v\f\r"  # as in C's isspace
 
 # Roles that count as the template's own, because some templates write '<|' + role + '|>'.
 ROLES = frozenset(
@@ -74,22 +75,44 @@ class Prompt:
     ranges: Ranges  # the template's own text
     generated: Ranges = ()  # text between {% generation %} and {% endgeneration %}
 
-    def without_ends(self, bos: str, eos: str) -> Prompt:
-        """The prompt without `bos` at its start and `eos` at its end."""
-        text, cut, end = self.text, 0, _size(self.text)
-        if bos and text.startswith(bos):
-            text, cut = text[len(bos) :], _size(bos)
-        if eos and text.endswith(eos):
-            text, end = text[: len(text) - len(eos)], end - _size(eos)
-        if text is self.text:
-            return self
-        return Prompt(text, _within(self.ranges, cut, end), _within(self.generated, cut, end))
+    # ---- parts; positions are in characters ----
 
     def cut(self, at: int) -> Prompt:
         """The first `at` characters."""
         text = self.text[:at]
         end = _size(text)
         return Prompt(text, _within(self.ranges, 0, end), _within(self.generated, 0, end))
+
+    def rest(self, at: int) -> Prompt:
+        """The prompt without the first `at` characters."""
+        begin, end = _size(self.text[:at]), _size(self.text)
+        ranges = _within(self.ranges, begin, end)
+        return Prompt(self.text[at:], ranges, _within(self.generated, begin, end))
+
+    def followed_by(self, pieces: Iterable[tuple[str, bool]]) -> Prompt:
+        """The prompt with more text, in pieces."""
+        more = joined(pieces)
+        return self._with(Prompt(str.__str__(more), more.ranges))
+
+    def _with(self, other: Prompt) -> Prompt:
+        at = _size(self.text)
+        return Prompt(
+            self.text + other.text,
+            _joined_ranges(self.ranges, other.ranges, at),
+            _joined_ranges(self.generated, other.generated, at),
+        )
+
+    # ---- ends ----
+
+    def without_ends(self, bos: str, eos: str) -> Prompt:
+        """Without `bos` at the start and `eos` at the end, where the template wrote them."""
+        prompt = self
+        if bos and prompt.text.startswith(bos) and self.covers(0, _size(bos)):
+            prompt = prompt.rest(len(bos))
+        end = _size(self.text)
+        if eos and prompt.text.endswith(eos) and self.covers(end - _size(eos), end):
+            prompt = prompt.cut(len(prompt.text) - len(eos))
+        return prompt
 
     def end_of_conversation(self) -> int:
         """The number of characters up to the last one that isn't the template's own."""
@@ -99,48 +122,6 @@ class Prompt:
             end = self.ranges[-1][0]
         return len(data[:end].decode())
 
-    def rest(self, at: int) -> Prompt:
-        """The prompt without the first `at` characters."""
-        begin = _size(self.text[:at])
-        end = begin + _size(self.text[at:])
-        ranges = _within(self.ranges, begin, end)
-        return Prompt(self.text[at:], ranges, _within(self.generated, begin, end))
-
-    def covers(self, begin: int, end: int) -> bool:
-        """Whether these bytes are the template's own."""
-        return begin == end or any(b <= begin and end <= e for b, e in self.ranges)
-
-    def after(self, other: Prompt) -> list[tuple[str, bool]]:
-        """The text after the common prefix with another prompt, in pieces."""
-        shared = 0
-        for a, b in zip(self.text, other.text, strict=False):
-            if a != b:
-                break
-            shared += 1
-        data, at = self.text.encode(), _size(self.text[:shared])
-        pieces: list[tuple[str, bool]] = []
-        for begin, end in self.ranges:
-            if end <= at:
-                continue
-            if begin > at:
-                pieces.append((data[at:begin].decode(), False))
-                at = begin
-            pieces.append((data[at:end].decode(), True))
-            at = end
-        return [*pieces, (data[at:].decode(), False)]
-
-    def followed_by(self, pieces: Iterable[tuple[str, bool]]) -> Prompt:
-        """The prompt with more text, in pieces."""
-        more = joined(pieces)
-        at = _size(self.text)
-        ranges = list(self.ranges)
-        for begin, end in more.ranges:
-            if ranges and ranges[-1][1] == at + begin:
-                ranges[-1] = ranges[-1][0], at + end
-            else:
-                ranges.append((at + begin, at + end))
-        return Prompt(self.text + str.__str__(more), tuple(ranges), self.generated)
-
     def turn(self, end: str, begin: str) -> list[tuple[str, bool]]:
         """The text `begin`, in pieces, if the prompt ends with `end`; else nothing."""
         if not begin or not self.text.endswith(end):
@@ -148,28 +129,39 @@ class Prompt:
         size = _size(self.text)
         return [(begin, self.covers(size - _size(end), size))]
 
+    # ---- texts inside ----
+
+    def covers(self, begin: int, end: int) -> bool:
+        """Whether these bytes are the template's own."""
+        return _covers(self.ranges, begin, end)
+
+    def after(self, other: Prompt) -> list[tuple[str, bool]]:
+        """The text after the common prefix with another prompt, in pieces."""
+        rest = self.rest(n_shared(self.text, other.text))
+        data, at = rest.text.encode(), 0
+        pieces: list[tuple[str, bool]] = []
+        for begin, end in rest.ranges:
+            pieces += [(data[at:begin].decode(), False), (data[begin:end].decode(), True)]
+            at = end
+        return [piece for piece in (*pieces, (data[at:].decode(), False)) if piece[0]]
+
     def with_last(self, old: str, new: str) -> Prompt:
         """The prompt with the last occurrence of `old` replaced by `new`."""
         at = self.text.rfind(old)
         if at < 0:
             return self
-        begin = _size(self.text[:at])
-        end = begin + _size(old)
-        shift = _size(new) - _size(old)
-        replaced = [(new, self.covers(begin, end))]
-        head = Prompt(self.text[:at], _within(self.ranges, 0, begin)).followed_by(replaced)
-        after = [(b + shift, e + shift) for b, e in _after(self.ranges, end)]
-        ranges = list(head.ranges)
-        if ranges and after and ranges[-1][1] == after[0][0]:
-            after[0] = ranges.pop()[0], after[0][1]
-        return Prompt(
-            head.text + self.text[at + len(old) :],
-            (*ranges, *after),
-            tuple(
-                (b if b < end else b + shift, e if e < end else e + shift)
-                for b, e in self.generated
-            ),
+        begin, size = _size(self.text[:at]), _size(new)
+        own, generated = (
+            ((0, size),) if _covers(ranges, begin, begin + _size(old)) else ()
+            for ranges in (self.ranges, self.generated)
         )
+        return self.cut(at)._with(Prompt(new, own, generated))._with(self.rest(at + len(old)))
+
+
+def n_shared(a: str, b: str) -> int:
+    """The length of the common prefix."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
 def _within(ranges: Ranges, begin: int, end: int) -> Ranges:
@@ -179,5 +171,14 @@ def _within(ranges: Ranges, begin: int, end: int) -> Ranges:
     )
 
 
-def _after(ranges: Ranges, at: int) -> Ranges:
-    return tuple((max(b, at), e) for b, e in ranges if e > at)
+def _covers(ranges: Ranges, begin: int, end: int) -> bool:
+    return begin == end or any(b <= begin and end <= e for b, e in ranges)
+
+
+def _joined_ranges(first: Ranges, second: Ranges, at: int) -> Ranges:
+    """The ranges of two texts, the second of which begins at `at`."""
+    shifted = [(begin + at, end + at) for begin, end in second]
+    if first and shifted and first[-1][1] == shifted[0][0]:
+        shifted[0] = first[-1][0], shifted[0][1]
+        first = first[:-1]
+    return (*first, *shifted)

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ggtok.chat import values
+from ggtok.chat.handlers import fits
+from ggtok.chat.prompt import C_SPACES, n_shared
 from ggtok.errors import InvalidValueError
 
 Json = dict[str, Any]
 # (messages, tools, add_generation_prompt, enable_thinking) -> text, None if the template fails
 Render = Callable[[list[Json], list[Json] | None, bool, bool], str | None]
 
-_SPACES = " \t\n\v\f\r"  # of C's isspace
 _MARKER = r"(?:<[^>]*>|\[[^\]]*\])"
-_SPACE = rf"[{_SPACES}]*"
+_SPACE = rf"[{C_SPACES}]*"
 
 _USER = {"role": "user", "content": "U_USER_MSG Hello END_U"}
 _ANSWER = "A_ASST_MSG I can help END_A"
@@ -64,7 +65,7 @@ _REASONED_CALL = {
     "tool_calls": _call("VVVV", "XXXX"),
 }
 # The name of a function in JSON.
-_NAMED = re.compile(rf'[{{:][{_SPACES}]*"FFF_FIRST_FUN_F"')
+_NAMED = re.compile(rf'[{{:][{C_SPACES}]*"FFF_FIRST_FUN_F"')
 _ENDED = re.compile(f"{_THOUGHT}{_SPACE}(?P<post>(?:{_MARKER}{_SPACE})?)")
 _ANCHOR = 64  # bytes at the end of a rendering that are searched for in the other
 
@@ -86,52 +87,37 @@ def find(render: Render, source: str, tool_calls: bool) -> Tags:
     if tool_calls:
         _by_scope(render, tags)
         tags.unreadable = _fault_of_calls(render, tags)
-    for patch in _PATCHES:
-        if patch.applies(source, tags):
-            tags.start, tags.end, tags.found = patch.start, patch.end, True
+    for present, absent, only_unfound, start, end in _KNOWN:
+        if fits(source, present, absent) and not (only_unfound and tags.found):
+            tags.start, tags.end, tags.found = start, end, True
     if "laguna_glm_thinking" in source:
-        tags.start, tags.end = tags.start.strip(_SPACES), tags.end.strip(_SPACES)
+        tags.start, tags.end = tags.start.strip(C_SPACES), tags.end.strip(C_SPACES)
     return tags
 
 
-@dataclass(frozen=True, slots=True)
-class _Patch:
-    """Tags for templates in which they can't be detected."""
-
-    present: tuple[str, ...]
-    start: str
-    end: str
-    absent: tuple[str, ...] = ()
-    only_unfound: bool = False
-
-    def applies(self, source: str, tags: Tags) -> bool:
-        return (
-            all(text in source for text in self.present)
-            and not any(text in source for text in self.absent)
-            and not (self.only_unfound and tags.found)
-        )
-
-
-_PATCHES = (
-    _Patch(
+# Templates whose tags can't be detected: texts in the source and texts that must be absent, whether
+# the row only applies if nothing was found, and the tags.
+_KNOWN = (
+    (
         ("content.split('</think>')",),
-        "<think>",
-        "</think>",
-        absent=("reasoning_content", "<SPECIAL_12>"),
-        only_unfound=True,
+        ("reasoning_content", "<SPECIAL_12>"),
+        True,
+        *("<think>", "</think>"),
     ),
-    _Patch(
+    (
         (
             "Write your thoughts between <think></think> and write your response between "
             "<response></response>",
         ),
-        "<think>",
-        "</think>",
+        (),
+        False,
+        *("<think>", "</think>"),
     ),
-    _Patch(
+    (
         ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<TOOL_RESPONSE>"),
-        "<think>\n",
-        "</think>",
+        (),
+        False,
+        *("<think>\n", "</think>"),
     ),
 )
 
@@ -159,7 +145,7 @@ def _by_thinking(render: Render, tags: Tags) -> None:
     if off is None or on is None:
         return
     left, right = difference(off, on)
-    left_text, right_text = left.strip(_SPACES), right.strip(_SPACES)
+    left_text, right_text = left.strip(C_SPACES), right.strip(C_SPACES)
     if not left_text and right:
         if right_text and on.endswith(right_text) and not tags.start:
             tags.start, tags.found = right, True
@@ -180,7 +166,7 @@ def _by_tail(off: str, on: str, tags: Tags) -> None:
         at = longer.encode().rfind(anchor)
         if at < 0:
             continue
-        extra = longer.encode()[at + len(anchor) :].decode("utf-8", "replace").strip(_SPACES)
+        extra = longer.encode()[at + len(anchor) :].decode("utf-8", "replace").strip(C_SPACES)
         pieces = _not_blank(segments(extra))
         if len(pieces) == 2 and pieces[0][0] and pieces[1][0]:
             tags.start = tags.start or pieces[0][1]
@@ -244,7 +230,7 @@ def _wrapped(text: str, with_space: bool) -> tuple[str, str] | None:
 
 def _skipped(text: str, at: int, step: int) -> int:
     """The position, moved over white space forward (step 1) or backward (step -1)."""
-    while 0 < at + (step > 0) <= len(text) and text[at if step > 0 else at - 1] in _SPACES:
+    while 0 < at + (step > 0) <= len(text) and text[at if step > 0 else at - 1] in C_SPACES:
         at += step
     return at
 
@@ -284,7 +270,7 @@ def segments(text: str) -> list[Segment]:
 
 
 def _not_blank(pieces: Iterable[Segment]) -> list[Segment]:
-    return [piece for piece in pieces if piece[1].strip(_SPACES)]
+    return [piece for piece in pieces if piece[1].strip(C_SPACES)]
 
 
 def difference(left: str, right: str) -> tuple[str, str]:
@@ -326,18 +312,11 @@ def difference(left: str, right: str) -> tuple[str, str]:
     a_rest = "".join(text for _, text in a[i : m + (not a_used)])
     b_rest = "".join(text for _, text in b[j : n + (not b_used)])
     if texts_at_tail:
-        k = _shared(a_rest[::-1], b_rest[::-1])
+        k = n_shared(a_rest[::-1], b_rest[::-1])
         a_rest, b_rest = a_rest[: len(a_rest) - k], b_rest[: len(b_rest) - k]
     if texts_at_head:
-        k = _shared(a_rest, b_rest)
+        k = n_shared(a_rest, b_rest)
         a_rest, b_rest = a_rest[k:], b_rest[k:]
     if not a_rest and b_rest and right.startswith(left):
         b_rest = right[len(left) :]
     return a_rest, b_rest
-
-
-def _shared(a: str, b: str) -> int:
-    """The length of the common prefix."""
-    return next(
-        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )

@@ -1,150 +1,393 @@
-"""Reads and checks the fields of a chat request, as llama-server does.
-
-null counts as missing, values of an unexpected type are mostly ignored, and the others are checked.
-"""
+"""A chat request: as the caller passes it (`Options`), and normalized (`Request`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ggtok.chat import messages as _messages
-from ggtok.chat import values
-from ggtok.chat.messages import Json, Message
-from ggtok.errors import InvalidTypeError, InvalidValueError
+from ggtok.chat import encode, values
+from ggtok.chat.prompt import ROLES, Prompt
+from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
+from ggtok.native import chat, jinja
+from ggtok.native.arguments import truth_or_none
 
-_TOOL_CHOICES = ("auto", "none", "required")
-_REASONING_FORMATS = ("none", "auto", "deepseek", "deepseek-legacy")
+if TYPE_CHECKING:
+    from ggtok.loading.loaded import Loaded
+
+Json = dict[str, Any]
+Clock = Callable[[], datetime]
+Messages = Sequence[Mapping[str, Any]]
+# BOS and EOS, which are removed from the prompt because encoding adds them; "": stay. Then two
+# texts: if the prompt ends with the first, the second is appended.
+Ends = tuple[str, str, str, str]
+NO_ENDS: Ends = ("", "", "", "")
+Key = tuple[Any, ...]  # of a request in the cache: Options.key
+# Changes a rendered prompt.
+Finish = Callable[..., Prompt]
+
+_LIKES = ("llama.cpp", "transformers")
+_KEY_TYPES = frozenset((str, bool, type(None)))
+_SCALARS = _KEY_TYPES | {int}
+_LONG = 1000  # characters; requests with longer variables aren't cached
+_FIELDS = (
+    "tool_choice",
+    "parallel_tool_calls",
+    "response_format",
+    "reasoning_format",
+    "reasoning_effort",
+)
+# Names from transformers, and what to use instead.
+_TRANSFORMERS = {
+    "conversation": "the messages are the first argument",
+    "chat_template": "pass the template, or its name in the file, as template",
+    "tokenize": "apply_chat_template returns text, encode_chat returns ids",
+    "return_assistant_tokens_mask": "use encode_chat(..., return_assistant_mask=True)",
+    "return_dict": "encode_chat returns a list of ids",
+    "return_tensors": "encode_chat returns a list of ids, which you can convert to an array",
+    "padding": "encode_chat returns the ids of one conversation, without padding",
+    "truncation": "encode_chat doesn't truncate: use count_chat, and drop messages",
+    "max_length": "encode_chat doesn't truncate: use count_chat, and drop messages",
+    "tokenizer_kwargs": "encode_chat takes trusted=, user_defined= and return_assistant_mask=",
+    "add_special_tokens": "encode_chat adds BOS and EOS if the vocabulary asks for them",
+    "split_special_tokens": "encode_chat(..., trusted=False), the default, keeps messages from "
+    "becoming control tokens",
+    "load_audio_from_video": "messages can only contain text",
+    "processor_kwargs": "messages can only contain text",
+}
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()  # of C's locale
+
+
+@dataclass(slots=True)
+class Options:
+    """The keyword arguments of the chat methods, documented in Tokenizer."""
+
+    tools: Any = None
+    like: str = "llama.cpp"
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | str | None = None
+    template: str | None = None
+    clock: Clock | None = None
+    enable_thinking: bool | None = None
+    tool_choice: Any = None
+    parallel_tool_calls: bool | None = None
+    response_format: Any = None
+    reasoning_format: str | None = None
+    reasoning_effort: str | None = None
+    chat_template_kwargs: Mapping[str, Any] | None = None
+    variables: Mapping[str, Any] | None = None
+
+    def now(self) -> datetime:
+        now = (self.clock or datetime.now)()
+        if not isinstance(now, datetime):
+            raise InvalidTypeError(f"clock must return a datetime, not {type(now).__name__}")
+        return now
+
+    def given(self) -> Json:
+        """The variables passed as keywords, without those that are None."""
+        given = {**(self.variables or {}), "enable_thinking": self.enable_thinking}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def fields(self) -> Json:
+        """Fields of a request's body that both policies read, without those that are None."""
+        given = {name: getattr(self, name) for name in _FIELDS}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def list_tools(self) -> None:
+        """Replaces an iterator or another sequence of tools by a list."""
+        if self.tools is not None and type(self.tools) is not list:
+            what = "JSON schemas" if self.like == "transformers" else "mappings"
+            self.tools = values.sequence(self.tools, "tools", what)
+
+    def key(self) -> Key | None:
+        """All that the normalized request depends on; None if that can't be a key.
+
+        True and 1 are equal as keys, so only values of exact types are cached.
+        """
+        like, template = self.like, self.template
+        generation, final = self.add_generation_prompt, self.continue_final_message
+        thinking, effort, tools = self.enable_thinking, self.reasoning_effort, self.tools
+        if not (
+            type(like) in _KEY_TYPES
+            and type(template) in _KEY_TYPES
+            and type(generation) in _KEY_TYPES
+            and type(final) in _KEY_TYPES
+            and type(thinking) in _KEY_TYPES
+            and type(effort) in _KEY_TYPES
+            and self.tool_choice is None
+            and self.parallel_tool_calls is None
+            and self.response_format is None
+            and self.reasoning_format is None
+            and (self.clock is None or callable(self.clock))
+        ):
+            return None
+        has_tools = None if tools is None else bool(tools)
+        fields = like, template, generation, final, thinking, effort, has_tools
+        unchecked, checked = self.chat_template_kwargs, self.variables
+        if unchecked or checked:
+            unchecked, checked = _items(unchecked), _items(checked)
+            if unchecked is None or checked is None:
+                return None
+            return *fields, unchecked, checked
+        return *fields, (), ()
+
+    @classmethod
+    def of_key(cls, key: Key) -> Options:
+        """Options with this key. The tools are only as many as tell None, [] and others apart."""
+        like, template, generation, final, thinking, effort, has_tools, unchecked, checked = key
+        return cls(
+            tools=None if has_tools is None else [{}] * has_tools,
+            like=like,
+            template=template,
+            add_generation_prompt=generation,
+            continue_final_message=final,
+            enable_thinking=thinking,
+            reasoning_effort=effort,
+            chat_template_kwargs={name: value for name, _, value in unchecked} or None,
+            variables={name: value for name, _, value in checked} or None,
+        )
+
+    def check(self) -> None:
+        if self.like not in _LIKES:
+            choices = " or ".join(map(repr, _LIKES))
+            raise InvalidValueError(f"like must be {choices}, not {self.like!r}")
+        for name in ("add_generation_prompt", "enable_thinking", "parallel_tool_calls"):
+            setattr(self, name, truth_or_none(getattr(self, name), name))
+        final = self.continue_final_message
+        if not isinstance(final, str):
+            self.continue_final_message = truth_or_none(final, "continue_final_message")
+        if not isinstance(self.chat_template_kwargs, (Mapping, type(None))):
+            kind = type(self.chat_template_kwargs).__name__
+            raise InvalidTypeError(f"chat_template_kwargs must be a mapping, not {kind}")
+        if self.clock is not None and not callable(self.clock):
+            raise InvalidTypeError(f"clock must be a function, not {type(self.clock).__name__}")
+        if self.template is not None:
+            if not isinstance(self.template, str):
+                raise InvalidTypeError(f"template must be str, not {type(self.template).__name__}")
+            self.template = str.__str__(self.template)
+
+
+def _items(variables: Mapping[str, Any] | None) -> Any:
+    """The variables as a part of a key, with their types; None if they can't be one."""
+    if not variables:
+        return ()
+    if type(variables) is not dict or not _SCALARS.issuperset(map(type, variables.values())):
+        return None
+    if any(type(value) is str and len(value) > _LONG for value in variables.values()):
+        return None
+    return tuple((name, type(value), value) for name, value in variables.items())
+
+
+def check_names(given: Mapping[str, object], read: frozenset[str]) -> None:
+    """Raises InvalidTypeError for a keyword that the template doesn't read."""
+    name = next((name for name in given if name not in read), None)
+    if name is None:
+        return
+    if name in _TRANSFORMERS:
+        raise InvalidTypeError(f"{name} isn't an argument here: {_TRANSFORMERS[name]}")
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(name, [*read, *Options.__slots__[:-1]], 1)
+    raise InvalidTypeError(
+        f"{name} is neither an argument nor a variable of the chat template"
+        f"{f': did you mean {nearest[0]}?' if nearest else ''} "
+        "(chat_template_kwargs={...} passes any name)"
+    )
+
+
+def dates_of(now: datetime) -> Json:
+    """llama-server's variables for the local date."""
+    return _dates_of(now.year, now.month, now.day)
+
+
+@lru_cache(1)
+def _dates_of(year: int, month: int, day: int) -> Json:
+    name = _MONTHS[month - 1]
+    return {"datetime": f"{name} {day:02} {year}", "date_string": f"{day:02} {name} {year}"}
+
+
+class File(NamedTuple):
+    """The chat templates and special tokens of a tokenizer's file."""
+
+    templates: tuple[tuple[str, str], ...]  # name, source
+    texts: tuple[tuple[str, str], ...]  # "bos_token" and the like, text
+    ends: Ends  # of BOS and EOS only those that encoding adds
+    lacks_template: bool  # requests without `template` use ChatML
+
+    def template(self, wanted: str) -> str:
+        """The template with the name `wanted`, or `wanted` itself if it is a template."""
+        templates = dict(self.templates)
+        if wanted in templates:
+            return templates[wanted]
+        if "{" in wanted or "\n" in wanted:
+            return wanted
+        raise InvalidValueError(
+            f"template: {wanted!r} is neither a template nor the name of one of the file's "
+            f"({self.names()})"
+        )
+
+    def names(self) -> str:
+        return ", ".join(map(repr, sorted(dict(self.templates)))) or "none"
+
+
+class Policy(Protocol):
+    """How requests are normalized, and messages prepared: as llama-server or transformers does."""
+
+    source: str
+
+    def request(self, options: Options) -> Request: ...
+
+    def read_tools(self, tools: list[Any]) -> list[Json] | None:
+        """The tools as the template gets them."""
+        ...
+
+    def prepare(
+        self, request: Request, conversation: list[Any], indices: Sequence[int], ends: Ends
+    ) -> Prepared:
+        """Prepares a conversation that C doesn't read.
+
+        `indices` are the messages that need preparation; none: all do.
+        """
+        ...
+
+    def failure(self, error: GGTokError, conversation: list[Any]) -> GGTokError:
+        """The error to raise if rendering failed with `error`."""
+        ...
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A conversation for C. Each message that Python has prepared is in a tuple."""
+
+    messages: list[Any]
+    ends: Ends
+    finish: Finish | None = None
+    continued: bool = False  # the prompt ends inside the last message: no generation prompt
+    both: bool = False  # `finish` also takes the prompt with the opposite add_generation_prompt
 
 
 @dataclass(slots=True)
 class Request:
-    """The body of a request, as the server interprets it."""
+    """A request without messages and tools, normalized for C (cext/python/chat.c)."""
 
-    messages: list[Message]
-    tools: list[Json]
-    # The request's variables for the template.
+    policy: Policy
+    template: object  # the compiled template
     variables: Json
-    schema: Any  # the JSON schema of the answer, or None
-    add_generation_prompt: bool
-    # Where the last message is continued: "auto", "content", "reasoning_content", or "": nowhere.
-    continues: str
-    # True or False from the request, None for the template's default.
-    thinking: bool | None
+    bits: int
+    ends: Ends
+    text_ends: Ends  # the same if the result is text
+    known_ends: Ends  # the same if known ids precede the result
+    given: Json  # the caller's variables
+    dates: frozenset[str]  # date variables that the template reads
+    timed: bool  # whether the template may ask for the time itself
+    # Where the last message is continued: "" for nowhere, "auto", or a field's name.
+    continues: str = ""
+    thinking: bool = False
+    finish: Finish | None = None
+
+    def run(
+        self,
+        loaded: Loaded,
+        conversations: list[list[Any]],
+        want: int,
+        tools: list[Any] | None,
+        clock: Clock,
+        flags: int = encode.PARSE,
+        bits: int = 0,
+        ends: Ends | None = None,
+    ) -> list[Any]:
+        """For each conversation the result that `want` asks for, or an error that isn't raised."""
+        variables, time = self.variables, None
+        if tools is not None and "tools" not in self.given:
+            variables = {**variables, "tools": tools}
+        if self.timed or self.dates:
+            now = clock()
+            time = jinja.fields_of(now) if self.timed else None
+            shown = dates_of(now)
+            variables = {**variables, **{name: shown[name] for name in self.dates}}
+        if ends is None:
+            ends = self.text_ends if want == chat.TEXT else self.ends
+        call = _Call(self, loaded, variables, time, want, flags, self.bits | bits, ends)
+        try:
+            return call.run(conversations)
+        except MemoryError as e:
+            loaded.native.raise_for(e)
 
 
-def read(body: Mapping[str, Any], prefill: bool = True) -> Request:
-    """Reads and checks a body.
+_READY = frozenset((list, int, str))  # types of results that need nothing more
 
-    `prefill`: continue a last message of the assistant, as the server does unless it was started
-    with --no-prefill-assistant.
-    """
-    schema = _schema(body)
-    if "messages" not in body:
-        raise InvalidValueError("messages are missing")
-    if not isinstance(body["messages"], (list, tuple)):
-        raise InvalidTypeError(
-            f"messages must be a list of mappings, not {type(body['messages']).__name__}"
+
+@dataclass(slots=True)
+class _Call:
+    """A call of C with its arguments, and the steps in Python after it."""
+
+    request: Request
+    loaded: Loaded
+    variables: Json
+    time: object
+    want: int
+    flags: int
+    bits: int
+    ends: Ends
+
+    def run(self, conversations: list[list[Any]]) -> list[Any]:
+        want = self.want if self.request.finish is None else chat.PROMPT
+        results = self._chat(conversations, self.bits, want, self.ends)
+        if want < chat.PROMPT and _READY.issuperset(map(type, results)):
+            return results
+        return [self._completed(result, conversations[i]) for i, result in enumerate(results)]
+
+    def _chat(self, conversations: list[list[Any]], bits: int, want: int, ends: Ends) -> list[Any]:
+        return self.loaded.native.chat(
+            self.request.template,
+            self.variables,
+            bits,
+            want,
+            self.flags,
+            ends,
+            ROLES,
+            conversations,
+            self.time,
         )
-    messages = _messages.read(body["messages"])
-    tools = _messages.read_tools(body.get("tools"))
-    choice = _typed(body, "tool_choice", str, "auto")
-    _one_of(choice, _TOOL_CHOICES, "tool_choice")
-    _check_grammar(body, schema, bool(tools) and choice != "none")
-    generation = _typed(body, "add_generation_prompt", bool, True)
-    continues = _continuation(body.get("continue_final_message"))
-    if not continues and prefill and messages and messages[-1].role == "assistant":
-        if len(messages) > 1 and messages[-2].role == "assistant":
-            raise InvalidValueError("messages: the last two are both from the assistant")
-        continues, generation = "auto", False
-    if continues and generation:
-        raise InvalidValueError(
-            "continue_final_message can't be combined with a generation prompt: "
-            "pass add_generation_prompt=False"
-        )
-    if continues and messages and messages[-1].role == "assistant" and messages[-1].calls:
-        raise InvalidValueError("messages: the last one calls tools, so it can't be continued")
-    if "reasoning_format" in body:
-        _one_of(body["reasoning_format"], _REASONING_FORMATS, "reasoning_format")
-    variables = _variables(body)
-    thinking = _thinking(variables)
-    effort = _typed(body, "reasoning_effort", str, "")
-    if effort == "none":
-        thinking = False
-        variables.pop("reasoning_effort", None)
-    elif effort:
-        variables["reasoning_effort"] = values.text(effort, "reasoning_effort")
-    return Request(messages, tools, variables, schema, generation, continues, thinking)
 
+    def _completed(self, result: Any, conversation: list[Any]) -> Any:
+        """The result for a conversation, or an error that isn't raised."""
+        request, finish = self.request, self.request.finish
+        try:
+            # If messages changed while others were prepared, the second step prepares all.
+            for indices in (result, ()):
+                if type(result) is not tuple:
+                    break
+                prepared = request.policy.prepare(request, conversation, indices, self.ends)
+                finish = prepared.finish
+                result = self._rendered(prepared)
+            if isinstance(result, jinja.FailedError):
+                return request.policy.failure(jinja.error_of(result), conversation)
+            if isinstance(result, Exception):
+                self.loaded.native.raise_for(result)
+            if finish is None and self.want < chat.PROMPT:
+                return result
+            prompts = [Prompt(*result[i : i + 3]) for i in range(0, len(result), 3)]
+            return self._wanted(finish(*prompts) if finish else prompts[0])
+        except GGTokError as e:
+            return e
 
-def _typed(body: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
-    """The field's value if it has the right type, else the default."""
-    value = body.get(name)
-    return value if isinstance(value, kind) else default
+    def _rendered(self, prepared: Prepared) -> Any:
+        bits = self.bits | chat.PREPARED
+        if prepared.continued:
+            bits &= ~chat.GENERATION
+        want = self.want
+        if prepared.finish is not None:
+            want = chat.PROMPTS if prepared.both else chat.PROMPT
+        [result] = self._chat([prepared.messages], bits, want, prepared.ends)
+        return result
 
-
-def _one_of(value: object, allowed: tuple[str, ...], name: str) -> None:
-    if not isinstance(value, str):
-        raise InvalidTypeError(f"{name} must be str, not {type(value).__name__}")
-    if value not in allowed:
-        choices = ", ".join(map(repr, allowed))
-        raise InvalidValueError(f"{name} must be one of {choices}, not {value!r}")
-
-
-def _schema(body: Mapping[str, Any]) -> Any:
-    """The JSON schema of the answer, or None."""
-    schema = values.from_python(body.get("json_schema"), "json_schema")
-    wanted = _typed(body, "response_format", Mapping, {})
-    kind = _typed(wanted, "type", str, "")
-    if kind == "json_object":
-        if "schema" in wanted or not schema:
-            schema = _typed(wanted, "schema", Mapping, {})
-    elif kind == "json_schema":
-        schema = _typed(_typed(wanted, "json_schema", Mapping, {}), "schema", Mapping, {})
-    elif kind not in ("", "text"):
-        raise InvalidValueError(
-            "response_format: the type must be 'text', 'json_object' or 'json_schema', "
-            f"not {kind!r}"
-        )
-    if isinstance(schema, Mapping):
-        schema = values.from_python(schema, "response_format") or {"type": "object"}
-    return schema
-
-
-def _check_grammar(body: Mapping[str, Any], schema: Any, uses_tools: bool) -> None:
-    grammar = _typed(body, "grammar", str, "")
-    if grammar and body.get("json_schema") is not None:
-        raise InvalidValueError("json_schema and grammar can't be combined")
-    if uses_tools and "grammar" in body:
-        raise InvalidValueError("tools and grammar can't be combined")
-
-
-def _continuation(value: object) -> str:
-    if value is None or isinstance(value, bool):
-        return "auto" if value else ""
-    if value in ("content", "reasoning_content"):
-        return str(value)
-    raise InvalidValueError(
-        "continue_final_message must be True, False, 'content' or 'reasoning_content', "
-        f"not {value!r}"
-    )
-
-
-def _variables(body: Mapping[str, Any]) -> Json:
-    given = body.get("chat_template_kwargs")
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InvalidTypeError(
-            f"chat_template_kwargs must be a mapping, not {type(given).__name__}"
-        )
-    variables: Json = values.from_python(given, "chat_template_kwargs")
-    return variables
-
-
-def _thinking(variables: Json) -> bool | None:
-    value = variables.get("enable_thinking")
-    if isinstance(value, str):
-        raise InvalidTypeError("enable_thinking must be bool, not str")
-    return value if isinstance(value, bool) else None
+    def _wanted(self, prompt: Prompt) -> Any:
+        if self.want == chat.PROMPT:
+            return prompt
+        if self.want == chat.TEXT:
+            return prompt.text
+        ids = encode.ids(self.loaded, prompt, bool(self.bits & chat.TRUSTED), self.flags)
+        return len(ids) if self.want == chat.COUNT else ids

@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any
 
 import ggtok
-from ggtok.chat import api, encode
-from ggtok.chat.options import Options
-from ggtok.chat.prompt import Prompt
+from ggtok.chat import api
+from ggtok.chat.request import Options
 from ggtok.cli import reading, writing
 from ggtok.cli.arguments import MODEL_FIRST, add_model, load, take_model
 from ggtok.cli.messages import UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser, expanded
+from ggtok.native import chat
 
 # Options that a request's body has no field for.
 _NOT_FIELDS = ("like", "template", "clock", "variables")
@@ -65,21 +65,21 @@ def run(args: argparse.Namespace) -> None:
     body = _body(_messages(file) if args.prompt is None else _prompt_messages(args), args)
     now = datetime.now()  # the same for all renderings, which may contain it
 
-    def render(body: dict[str, Any]) -> Prompt:
+    def render(body: dict[str, Any], want: int = chat.TEXT) -> Any:
         if args.like == "transformers":
-            return api.render(tok._loaded, body["messages"], _options(body, template, now))
-        return api.render_body(tok._loaded, body, template=template, clock=lambda: now)
+            return api.run(tok._loaded, body["messages"], _options(body, template, now), want)
+        return api.run_body(tok._loaded, body, want, template=template, clock=lambda: now)
 
     with _naming(name):
-        prompt = render(body)
-    if args.tools is not None and body["tools"] and _ignores_tools(render, body, prompt.text):
+        text = render(body)
+    if args.tools is not None and body["tools"] and _ignores_tools(render, body, text):
         warn("the chat template ignores tools: the prompt is the same without --tools")
     if not (args.json or args.ids):
-        writing.write_text(prompt.text.encode())
+        writing.write_text(text.encode())
         return
-    ids = _encoded(tok, prompt, args.like)
+    ids = render(body, chat.IDS)
     if args.json:
-        writing.write_json({"text": prompt.text, "count": len(ids), "ids": ids})
+        writing.write_json({"text": text, "count": len(ids), "ids": ids})
     else:
         writing.write(b"%a\n" % ids)
 
@@ -90,13 +90,8 @@ def ids_of(tok: ggtok.Tokenizer, file: str, args: argparse.Namespace) -> list[in
     body = _with_tools(reading.json_file(file), args.tools)
     template, name = _template(tok, args)
     with _naming(name):
-        prompt = api.render_body(tok._loaded, body, template=template)
-    return _encoded(tok, prompt, "llama.cpp")
-
-
-def _encoded(tok: ggtok.Tokenizer, prompt: Prompt, like: str) -> list[int]:
-    to_encode = api.to_encode(tok._loaded, prompt, like)
-    return encode.ids(tok._loaded, to_encode, trusted=False, user_defined="parse")
+        ids: list[int] = api.run_body(tok._loaded, body, chat.IDS, template=template)
+    return ids
 
 
 def _messages(file: str) -> Any:
@@ -182,12 +177,12 @@ def _naming(template: str) -> Iterator[None]:
 
 
 def _ignores_tools(
-    render: Callable[[dict[str, Any]], Prompt], body: dict[str, Any], text: str
+    render: Callable[[dict[str, Any]], str], body: dict[str, Any], text: str
 ) -> bool:
     """Whether the prompt is the same without tools."""
     try:
         without = {name: value for name, value in body.items() if name != "tools"}
-        return text == render(without).text
+        return text == render(without)
     except ggtok.GGTokError:  # the template fails without tools
         return False
 

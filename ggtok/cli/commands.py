@@ -27,6 +27,7 @@ SUMMARIES = {
     "merges": "show which merges produce a token",
     "convert": "convert another library's vocabulary for llama.cpp",
     "export": "write a vocabulary in another library's format",
+    "edit": "change the metadata of a GGUF file: template, special tokens, any key",
     "doctor": "report what is wrong or surprising in a model's tokenizer",
     "diff": "compare two vocabularies",
     "extract": "write a model's vocabulary without its weights",

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ggtok.base.files import check
-from ggtok.chat.engine import compile_llama
 from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import add_corpus, add_output_options, add_words
 from ggtok.cli.messages import UsageError, reason
@@ -16,6 +15,7 @@ from ggtok.cli.parser import Help, Parser
 from ggtok.corpora.patterns import Choice
 from ggtok.corpora.sources import Search
 from ggtok.errors import TemplateError
+from ggtok.native import jinja
 from ggtok.vocabularies.contents import TrainingReport
 from ggtok.vocabularies.corpus import Named, files_of
 from ggtok.vocabularies.counts import KIND, Progress, WordCounts, count_words
@@ -104,7 +104,7 @@ def _template(path: str) -> str:
     data = reading.file(path)
     try:
         text = data.decode()
-        compile_llama(text)
+        jinja.compile(text, "llama.cpp")
     except UnicodeDecodeError as e:
         raise UsageError(f"{path}: not UTF-8 at byte {e.start}") from None
     except TemplateError as e:

@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from ggtok import _types as types
 from ggtok import errors
-from ggtok.errors import FileError, InvalidTypeError, InvalidValueError
+from ggtok.base.escape import shown
+from ggtok.errors import FileError, ForPython, InvalidTypeError, InvalidValueError, Wording
 from ggtok.native import Native
 from ggtok.native.arguments import byte_view, iterated
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ggtok.sources.files import Source
 
 
+# Added to a file's name: its old header while ggtok.edit writes the new one.
+JOURNAL = ".ggtok-journal"
 _TEMPLATE_KEY = "tokenizer.chat_template"
 
 Overrides = Mapping[str, "int | float | bool | str"]
@@ -183,6 +186,7 @@ class Loaded:
             from ggtok.sources.files import first_shard
 
             path = first_shard(name)
+        check_not_edited(path)
         try:
             self.native = Native(path=path, **options)
             return
@@ -248,6 +252,19 @@ def _checked_path(source: str | os.PathLike[str]) -> str | bytes:
     if b"\0" in encoded:
         raise InvalidValueError("source: the path contains a NUL character")
     return path
+
+
+def check_not_edited(path: str | bytes) -> None:
+    """Raises FileError for a GGUF file whose edit is running, or was interrupted."""
+    name = os.fsdecode(path)
+    if os.path.lexists((os.path.realpath(name) if os.path.islink(name) else name) + JOURNAL):
+        raise FileError(
+            Wording(
+                f"{shown(name)}: an edit of this file is running or was interrupted; if none is "
+                "running, ",
+                *(ForPython("ggtok.undo(path) or "), "'ggtok edit MODEL --undo' restores it"),
+            )
+        )
 
 
 def metadata(source: object) -> bytes:

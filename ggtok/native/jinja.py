@@ -13,15 +13,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from ggtok._ffi import lib
 from ggtok.errors import GGTokError, OutOfMemoryError, TemplateError
+from ggtok.native.library import lib
 
 Dialect = Literal["llama.cpp", "transformers"]
 Ranges = tuple[tuple[int, int], ...]
 Path = tuple[str | int, ...]
-_DIALECTS: dict[str, int] = {"llama.cpp": 0, "transformers": 1}
-_OPERATIONS = {2: "array_access", 4: "object_access", 8: "test_is_string", 16: "selectattr"}
-_OUT_OF_MEMORY = 1
+_DIALECTS: dict[str, int] = {
+    "llama.cpp": lib.JINJA_LLAMA_CPP,
+    "transformers": lib.JINJA_TRANSFORMERS,
+}
+_OPERATIONS: dict[int, str] = {
+    lib.JINJA_NOTE_ARRAY_ACCESS: "array_access",
+    lib.JINJA_NOTE_OBJECT_ACCESS: "object_access",
+    lib.JINJA_NOTE_IS_STRING: "test_is_string",
+    lib.JINJA_NOTE_SELECTATTR: "selectattr",
+}
 
 
 class FailedError(Exception):
@@ -116,7 +123,7 @@ def error_of(failed: FailedError) -> GGTokError:
 
 
 def _error(status: int, message: str, line: int | None, source: str) -> GGTokError:
-    if status == _OUT_OF_MEMORY:
+    if status == lib.GGTOK_ERR_MEMORY:
         return OutOfMemoryError(message)
     return TemplateError(f"{message}, in: {source}" if source else message, line)
 

@@ -136,7 +136,7 @@ class Native:
     encode_batch: Callable[..., Any]
     decode: Callable[[object, object, object, object], bytes]
     decode_at: Callable[[int, int, object, object, object], bytes]
-    chat: Callable[[tuple[object, ...], Sequence[list[Any]], object], list[Any]]
+    chat: Callable[..., list[Any]]
     clear: Callable[[], None]
     cache_info: Callable[[], tuple[int, int, int]]
     take: Callable[[], object]

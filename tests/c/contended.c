@@ -29,15 +29,6 @@ static bool use_pool(void) {
     return ctx != NULL;
 }
 
-static bool use_templates(void) {
-    static const char source[] = "{{ messages }}";
-    jinja_template *t;
-    jinja_error err;
-    if (ggtok_jinja_compile_cached(source, strlen(source), JINJA_LLAMA_CPP, &t, &err)) return false;
-    ggtok_jinja_template_release(t);
-    return true;
-}
-
 static bool use_counts(void) {
     static const char text[] = "a few words to count ";
     ggtok_counter *counter;
@@ -58,7 +49,7 @@ static bool make_counts(void) {
 }
 
 typedef bool (*use)(void);
-static const use uses[] = {use_pool, use_templates, use_counts, make_counts};
+static const use uses[] = {use_pool, use_counts, make_counts};
 enum { N_USES = sizeof uses / sizeof *uses, USERS = 3, FORKS = 40 };
 
 static void *go_on_using(void *arg) {
@@ -204,7 +195,7 @@ static bool check_template(const char *source, size_t n, jinja_dialect dialect) 
         if (pthread_create(&threads[k], NULL, render_shared, &hashes[k])) abort();
     }
     for (int k = 0; k < RENDERERS; k++) pthread_join(threads[k], NULL);
-    ggtok_jinja_template_release(shared);
+    ggtok_jinja_template_free(shared);
     for (int k = 1; k < RENDERERS; k++) {
         if (hashes[k] != hashes[0]) {
             printf("renderings differ: %.*s\n", (int)n, source);

@@ -78,7 +78,7 @@ static void *run(void *user) {
     if (ggtok_jinja_env_new(&options, &w->env, &w->err)) exit(1);
     w->kind = 'J';
     if (ggtok_jinja_env_json(w->env, w->json, w->n_json, w->dialect, &w->err)) {
-        ggtok_jinja_template_release(t);
+        ggtok_jinja_template_free(t);
         return NULL;
     }
     w->kind = 'E';
@@ -92,7 +92,7 @@ static void *run(void *user) {
     w->steps = before - ggtok_jinja_env_arena(w->env)->steps_left;
     if (!status) w->kind = 'O';
     w->written = sum != sum_of(t);
-    ggtok_jinja_template_release(t);
+    ggtok_jinja_template_free(t);
     return NULL;
 }
 

@@ -52,10 +52,10 @@ _REASONS = {
         "llama/globals:raise_exception"
     ),
     "memory and renderings, not what happens in them": (
-        "core/cache:take_lock core/cache:find core/cache:insert core/cache:ggtok_jinja_compile_cached core/arena:release_chunk "
+        "core/arena:release_chunk "
         "core/arena:ggtok_jinja_arena_init core/arena:ggtok_jinja_arena_free core/template:ggtok_jinja_compile "
         "core/render:set_json core/render:ggtok_jinja_env_get core/render:is_from_template core/render:within "
-        "core/template:ggtok_jinja_template_reads core/text:ggtok_jinja_text_order"
+        "core/text:ggtok_jinja_text_order"
     ),
     "operands and targets that the template writes, each of which is evaluated": (
         "core/eval:is_sum core/eval:exec_if llama/exec:set_names python/exec:value_of"

@@ -21,14 +21,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import Any
 
 import ggtok
 from ggtok import Tokenizer, load
-from ggtok.chat import api, encode
+from ggtok.chat import api
+from ggtok.chat.request import Options
+from ggtok.native import chat
 from tests.chat import answers
 from tests.chat.generate import Generator
 from tests.chat.llamaserver import ServerError, Servers
@@ -79,8 +81,13 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
     body = json.loads(answer["body"])
     now = datetime.fromisoformat(answer["at"])
     theirs = answer.get("prompt")
+
+    def ours(want: int, trusted: bool = False) -> Any:
+        clock = lambda: now  # noqa: E731
+        return api.run_body(tok._loaded, body, want, trusted, template=template, clock=clock)
+
     try:
-        prompt = api.render_body(tok._loaded, body, template=template, clock=lambda: now)
+        text = ours(chat.TEXT)
     except ggtok.GGTokError as e:
         if theirs is None:
             to.note("both refuse", where)
@@ -91,13 +98,13 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
         error = answer.get("error", "")
         explained = any(pattern.search(error) for pattern in EXCEPTIONS)
         to.note("explained" if explained else "only the server refuses", where, error[:300])
-    elif prompt.text != theirs:
-        to.note("other text", where, _difference(prompt.text, theirs))
-    elif encode.ids(tok._loaded, prompt, True, "parse") != answer["ids"]:
+    elif text != theirs:
+        to.note("other text", where, _difference(text, theirs))
+    elif ours(chat.IDS, trusted=True) != answer["ids"]:
         to.note("other ids", where)
     else:
         to.note("same ids", where)
-        if encode.ids(tok._loaded, prompt, False, "parse") != answer["ids"]:
+        if ours(chat.IDS) != answer["ids"]:
             hostile = any(text in answer["body"] for text in _control_texts(tok))
             to.note("other ids by default" if hostile else "lost a control token", where)
 
@@ -164,16 +171,15 @@ def generated(
 
 def _starts(tok: Tokenizer, template: str) -> bool:
     try:
-        api.render_body(
-            tok._loaded, {"messages": [{"role": "user", "content": ""}]}, template=template
-        )
+        api.server(tok._loaded, Options(template=template))
     except ggtok.TemplateError:
         return False
     return True
 
 
 def _caps(tok: Tokenizer, template: str, theirs: dict[str, bool], name: str, to: Result) -> None:
-    ours = api.chat_of(tok._loaded, template).caps.reported()
+    caps = asdict(api.server(tok._loaded, Options(template=template)).caps)
+    ours = {f"supports_{name}": value for name, value in caps.items()}
     if ours != theirs:
         to.note("other capabilities", name, f"  ours   {ours}\n  theirs {theirs}")
 

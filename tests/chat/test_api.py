@@ -11,6 +11,7 @@ import pytest
 import ggtok
 from ggtok import Tokenizer, load
 from ggtok.chat import api
+from ggtok.native import chat
 from tests.chat.made import TEMPLATES, templated
 from tests.chat.requests import SCHEMA, TOOLS, says, user
 from tests.support.patch import GGUF
@@ -232,10 +233,10 @@ def test_keywords_that_make_a_difference(tok: Tokenizer) -> None:
 
 def test_bodies(tok: Tokenizer) -> None:
     body = {"messages": HI, "chat_template_kwargs": {"xyzzy": 1}, "temperature": 0.5}
-    assert api.render_body(tok._loaded, body).text == tok.apply_chat_template(HI)
-    assert api.render_body(tok._loaded, body, template="{{ xyzzy }}").text == "1"
+    assert api.run_body(tok._loaded, body, chat.TEXT) == tok.apply_chat_template(HI)
+    assert api.run_body(tok._loaded, body, chat.TEXT, template="{{ xyzzy }}") == "1"
     with pytest.raises(ggtok.InvalidTypeError, match="a request must be a mapping"):
-        api.render_body(tok._loaded, [])  # type: ignore[arg-type]
+        api.run_body(tok._loaded, [], chat.TEXT)  # type: ignore[arg-type]
 
 
 # ---- ids ----
@@ -388,5 +389,7 @@ def test_masks_within_text() -> None:
 
 
 def test_cut_characters() -> None:
+    with pytest.raises(ggtok.TemplateError, match=r"doesn't start .* splits a character"):
+        templated(default="{{ 'é'[:1] }}").apply_chat_template(HI)
     with pytest.raises(ggtok.TemplateError, match="splits a character"):
         templated(default="{{ messages[0].content[:1] }}").apply_chat_template([user("é")])

@@ -122,12 +122,12 @@ def test_variables_that_handlers_read() -> None:
 
 
 def test_prompts() -> None:
-    assert found("harmony").finished(Prompt("a<|return|>", ()), False).text == "a<|end|>"
-    assert found("harmony").finished(Prompt("a<|return|>", ()), True).text == "a<|return|>"
-    ended = Prompt("a<turn|>\n", ())
-    assert found("gemma").finished(ended, True).text == "a<turn|>\n<|turn>model\n"
-    assert found("gemma").finished(ended, False) is ended
-    assert found("ling").finished(ended, True) is ended
+    finish = found("harmony").finish
+    assert finish is not None
+    assert finish(Prompt("a<|return|>", ())).text == "a<|end|>"
+    assert Prompt("a<turn|>\n", ()).turn(*found("gemma").turn) == [("<|turn>model\n", False)]
+    assert Prompt("a", ()).turn(*found("gemma").turn) == []
+    assert Prompt("a", ()).turn(*found("ling").turn) == []
 
 
 def changed(name: str, *messages: dict[str, Any], **variables: Any) -> list[dict[str, Any]]:
@@ -240,9 +240,11 @@ def test_responses() -> None:
 
 def test_families() -> None:
     assert handlers.find(TEMPLATES["plain"]) is None
-    assert [row.thinks("") for row in handlers.HANDLERS].count(False) == 4
+    assert [row.reasons for row in handlers.HANDLERS].count(False) == 4
     for name, source in TEMPLATES.items():
-        fitting = [row for row in handlers.HANDLERS if row.fits(source)]
+        fitting = [
+            row for row in handlers.HANDLERS if handlers.fits(source, row.present, row.absent)
+        ]
         assert (handlers.find(source) is None) == (not fitting), name
     assert found("gemma") is not found("gemma, older")
     assert found("deepseek 4").schema_variable == "response_format"

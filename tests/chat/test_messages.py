@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
+from ggtok import load
+from ggtok.chat import api, llama
 from ggtok.chat import messages as m
-from ggtok.chat import request
 from ggtok.chat.caps import Caps
 from ggtok.chat.prompt import Text
+from ggtok.chat.request import Options
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
+from ggtok.native import chat
+from tests.chat.made import TEMPLATES
 from tests.chat.requests import SCHEMA, call, says, text, user
+from tests.support.vocabularies import fixture
 
 STRING = Caps()
 TYPED = Caps(string_content=False, typed_content=True)
@@ -21,8 +26,7 @@ OBJECT = Caps(object_arguments=True)
 
 
 def written(message: dict[str, Any], caps: Caps = STRING) -> dict[str, Any]:
-    (found,) = m.write(m.read([message]), caps)
-    return found
+    return m.write(m.read(message, 0), caps, 0)
 
 
 PARTS = [text("one"), text(""), text("two")]
@@ -53,7 +57,7 @@ def test_what_joins_parts_is_the_templates() -> None:
     content = written(says("user", [text("é"), text("b")]))["content"]
     assert isinstance(content, Text)
     assert content.ranges == ((2, 3),)
-    (message,) = m.read([says("user", [text("é"), text("b")])])
+    message = m.read(says("user", [text("é"), text("b")]), 0)
     assert message.pieces() == [("é", False), ("\n\n", True), ("b", False)]
     assert isinstance(written(user())["role"], Text)
     assert not isinstance(written(says("wizard", ""))["role"], Text)
@@ -125,8 +129,8 @@ def test_calls_that_are_none() -> None:
     }
 
 
-def roles(source: str, caps: Caps, *given: dict[str, Any]) -> list[tuple[str, Any]]:
-    found = m.as_supported(m.write(m.read(given), caps), source, caps)
+def roles(caps: Caps, *given: dict[str, Any]) -> list[tuple[str, Any]]:
+    found = m.merge_system([written(message, caps) for message in given], caps)
     return [(message["role"], message["content"]) for message in found]
 
 
@@ -134,36 +138,36 @@ NO_SYSTEM = Caps(system_role=False)
 
 
 def test_developer() -> None:
-    given = says("developer", "A"), user("B")
-    assert roles("", STRING, *given) == [("system", "A"), ("user", "B")]
-    assert roles("<|channel|>", STRING, *given) == [("developer", "A"), ("user", "B")]
+    given = {"messages": [says("developer", "A"), user("B")]}
+    assert shown(given) == "<system>A<user>B<assistant>"
+    assert shown(given, "{# <|channel|> #}" + TURNS) == "<developer>A<user>B<assistant>"
+    assert shown(given, TEMPLATES["no system"]) == shown(
+        {"messages": [user("A\nB")]}, TEMPLATES["no system"]
+    )
 
 
 def test_system_messages_that_templates_do_not_take() -> None:
-    assert roles("", NO_SYSTEM, says("system", "A"), user("B"), says("system", "C")) == [
+    assert roles(NO_SYSTEM, says("system", "A"), user("B"), says("system", "C")) == [
         ("user", "A\nB"),
         ("system", "C"),
     ]
-    assert roles("", NO_SYSTEM, says("developer", "A"), says("assistant", "B")) == [
-        ("assistant", "A\nB")
-    ]
-    assert roles("", NO_SYSTEM, says("system", "A")) == []
-    assert roles("", NO_SYSTEM, user("A"), says("system", "B")) == [("user", "A"), ("system", "B")]
-    assert roles("", NO_SYSTEM) == []
-    (merged,) = m.as_supported(
-        m.write(m.read([says("system", "A"), user("B")]), NO_SYSTEM), "", NO_SYSTEM
-    )
+    assert roles(NO_SYSTEM, says("system", "A"), says("assistant", "B")) == [("assistant", "A\nB")]
+    assert roles(NO_SYSTEM, says("system", "A")) == []
+    assert roles(NO_SYSTEM, user("A"), says("system", "B")) == [("user", "A"), ("system", "B")]
+    assert roles(NO_SYSTEM) == []
+    given = [written(says("system", "A")), written(user("B"))]
+    (merged,) = m.merge_system(given, NO_SYSTEM)
     assert merged["content"].ranges == ((1, 2),)
     typed = Caps(system_role=False, typed_content=True)
     with pytest.raises(InvalidTypeError, match="contents in parts can't be merged"):
-        roles("", typed, says("system", [text("A")]), user("B"))
+        roles(typed, says("system", [text("A")]), user("B"))
 
 
 def test_trimmed() -> None:
     given = says("user", " a\n", reasoning_content="\tb\u00a0 ")
-    (message,) = m.read([given])
+    message = m.read(given, 0)
     assert (message.trimmed().content, message.trimmed().reasoning) == ("a", "b\u00a0")
-    (message,) = m.read([says("user", [text(" a "), text(" ")])])
+    message = m.read(says("user", [text(" a "), text(" ")]), 0)
     assert message.trimmed().parts == ["a", ""]
 
 
@@ -213,7 +217,7 @@ def test_trimmed() -> None:
 )
 def test_messages_that_are_refused(message: Any, says: str) -> None:
     with pytest.raises((InvalidValueError, InvalidTypeError), match=says):
-        m.read([message])
+        m.read(message, 0)
 
 
 # ---- tools ----
@@ -265,11 +269,17 @@ def test_tools_that_are_refused(tools: Any, says: str) -> None:
 # ---- the rest of the body ----
 
 
-def read(**fields: Any) -> request.Request:
-    return request.read({"messages": [user()], **fields})
-
-
+TURNS = """\
+{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.reasoning_content }}{% endfor %}
+{%- if add_generation_prompt %}<assistant>{% endif %}"""
+ASKED, BEGUN = "<user>Hi", "<user>Hi<assistant>"
 ANSWERED = [user(), says("assistant", "He")]
+
+
+def shown(body: dict[str, Any], template: str = TURNS) -> str:
+    tok = load(fixture("bpe-qwen2"))
+    text: str = api.run_body(tok._loaded, body, chat.TEXT, template=template)
+    return text
 
 
 @pytest.mark.parametrize(
@@ -293,46 +303,45 @@ ANSWERED = [user(), says("assistant", "He")]
     ],
 )
 def test_schemas(fields: dict[str, Any], schema: object) -> None:
-    assert read(**fields).schema == schema
+    assert llama.schema_of(fields) == schema
 
 
 @pytest.mark.parametrize(
-    ("fields", "continues", "generation"),
+    ("fields", "prompt"),
     [
-        ({}, "", True),
-        ({"add_generation_prompt": None}, "", True),
-        ({"add_generation_prompt": "no"}, "", True),
-        ({"add_generation_prompt": False}, "", False),
-        ({"messages": []}, "", True),
-        ({"messages": ANSWERED}, "auto", False),
-        ({"messages": ANSWERED[1:]}, "auto", False),
-        ({"messages": ANSWERED, "continue_final_message": False}, "auto", False),
+        ({}, BEGUN),
+        ({"add_generation_prompt": None}, BEGUN),
+        ({"add_generation_prompt": "no"}, BEGUN),
+        ({"add_generation_prompt": False}, ASKED),
+        ({"messages": []}, "<assistant>"),
+        ({"messages": ANSWERED}, BEGUN + "He"),
+        ({"messages": ANSWERED[1:]}, "<assistant>He"),
+        ({"messages": ANSWERED, "continue_final_message": False}, BEGUN + "He"),
         (
             {
                 "messages": ANSWERED,
                 "continue_final_message": "content",
                 "add_generation_prompt": False,
             },
-            "content",
-            False,
+            BEGUN + "He",
         ),
         (
             {"continue_final_message": "reasoning_content", "add_generation_prompt": False},
-            "reasoning_content",
-            False,
+            "<assistant>",
         ),
-        ({"continue_final_message": True, "add_generation_prompt": False}, "auto", False),
-        ({"continue_final_message": None}, "", True),
+        ({"continue_final_message": True, "add_generation_prompt": False}, "<assistant>Hi"),
+        ({"continue_final_message": None}, BEGUN),
     ],
 )
-def test_where_the_answer_begins(fields: dict[str, Any], continues: str, generation: bool) -> None:
-    found = read(**fields)
-    assert (found.continues, found.add_generation_prompt) == (continues, generation)
+def test_where_the_answer_begins(fields: dict[str, Any], prompt: str) -> None:
+    assert shown({"messages": [user()], **fields}) == prompt
 
 
 def test_without_prefilling() -> None:
-    found = request.read({"messages": [*ANSWERED, ANSWERED[1]]}, prefill=False)
-    assert (found.continues, found.add_generation_prompt) == ("", True)
+    tok = load(fixture("bpe-qwen2"))
+    messages = [*ANSWERED, ANSWERED[1]]
+    text = tok.apply_chat_template(messages, template=TURNS, continue_final_message=False)
+    assert text == "<user>Hi<assistant>He<assistant>He<assistant>"
 
 
 @pytest.mark.parametrize(
@@ -360,8 +369,10 @@ def test_without_prefilling() -> None:
 def test_variables(
     fields: dict[str, Any], thinking: bool | None, variables: dict[str, Any]
 ) -> None:
-    found = read(**fields)
-    assert (found.thinking, found.variables) == (thinking, variables)
+    server = api.server(load(fixture("bpe-qwen2"))._loaded, Options(template=TURNS))
+    found = server.read(fields, False)
+    assert found.thinking == (server.thinks if thinking is None else thinking)
+    assert found.given == variables
 
 
 TOOL = {"type": "function", "function": {"name": "f"}}
@@ -395,8 +406,9 @@ TOOL = {"type": "function", "function": {"name": "f"}}
 def test_requests_that_are_refused(body: dict[str, Any], says: str) -> None:
     whole = {"messages": [user()], **body} if body else body
     with pytest.raises(GGTokError, match=says):
-        request.read(whole)
+        shown(whole)
 
 
 def test_tools_and_grammar_without_calls() -> None:
-    assert read(tools=[TOOL], grammar="g", tool_choice="none").tools
+    body = {"messages": [user()], "tools": [TOOL], "grammar": "g", "tool_choice": "none"}
+    assert shown(body) == BEGUN

@@ -9,7 +9,8 @@ import pytest
 
 import ggtok
 from ggtok import Tokenizer, load
-from ggtok.chat import api, encode
+from ggtok.chat import api
+from ggtok.native import chat
 from tests.chat import answers
 from tests.chat.made import TEMPLATES
 from tests.chat.requests import call, says, text, user
@@ -65,10 +66,10 @@ def tok() -> Tokenizer:
 def controls(tok: Tokenizer, body: dict[str, Any], template: str) -> list[int] | None:
     """The control tokens of a request, or None if it is refused."""
     try:
-        prompt = api.render_body(tok._loaded, body, template=template)
+        ids = api.run_body(tok._loaded, body, chat.IDS, template=template)
     except ggtok.GGTokError:
         return None
-    return [id for id in encode.ids(tok._loaded, prompt, False, "parse") if tok.is_control(id)]
+    return [id for id in ids if tok.is_control(id)]
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -84,5 +85,5 @@ def test_no_way_in(name: str, tok: Tokenizer) -> None:
             rendered += 1
     assert rendered > 90
     # and the test would see it
-    prompt = api.render_body(tok._loaded, hostile, template=TEMPLATES["all"])
-    assert tok.text_to_token(END) in encode.ids(tok._loaded, prompt, True, "parse")
+    trusted = api.run_body(tok._loaded, hostile, chat.IDS, trusted=True, template=TEMPLATES["all"])
+    assert tok.text_to_token(END) in trusted

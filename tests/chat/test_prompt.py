@@ -81,6 +81,9 @@ def test_without_ends() -> None:
     short = prompt.without_ends("<s>", "</s>")
     assert (short.text, short.ranges, short.generated) == ("éhi", ((0, 2),), ((0, 2),))
     assert prompt_of([("<s>", True)]).without_ends("<s>", "</s>") == Prompt("", ())
+    for pieces in ([("<s>", False), ("a", True)], [("a", True), ("</s>", False)]):
+        message = prompt_of(pieces)
+        assert message.without_ends("<s>", "</s>") is message
 
 
 def test_covers() -> None:

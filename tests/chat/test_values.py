@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ggtok.chat import grisu, values
+from ggtok.chat import values
 from ggtok.errors import InvalidTypeError, InvalidValueError
 
 
@@ -150,7 +150,7 @@ def test_doubles_read_back() -> None:
         if number == number and abs(number) != inf and number:
             written = values.dump(number)
             assert json.loads(written) == number
-            digits, _ = grisu.digits(abs(number))
+            digits, _ = values.shortest_digits(abs(number))
             shortest = repr(abs(number)).partition("e")[0].replace(".", "").strip("0")
             longer += len(digits) > len(shortest)
     assert 0 < longer < 150

@@ -67,6 +67,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     CHECK(sum == sum_of(t));
     ggtok_jinja_env_free(env);
-    ggtok_jinja_template_release(t);
+    ggtok_jinja_template_free(t);
     return 0;
 }

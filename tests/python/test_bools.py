@@ -44,6 +44,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "stream_decoder": (),
     "token_to_piece": (1,),
     "train": ("some text", 300),
+    "edit": ("no such file", {}),
+    "show": ("a",),
     "save": ("no such folder/out.gguf",),
 }
 WRONG = ("no", 1, 0.0, [], np.array([True]))
@@ -65,7 +67,9 @@ def tok() -> ggtok.Tokenizer:
 @pytest.mark.parametrize(("function", "name", "annotation"), list(keywords()))
 def test_what_is_no_bool(tok: ggtok.Tokenizer, function: str, name: str, annotation: str) -> None:
     short = function.split(".")[-1]
-    of: Any = ggtok.vocabulary(CHAT) if short == "save" else ggtok if short == "train" else tok
+    of: Any = (
+        ggtok.vocabulary(CHAT) if short == "save" else ggtok if short in ("train", "edit") else tok
+    )
     call: Callable[..., object] = getattr(of, short)
     for wrong in (*WRONG, *([] if "None" in annotation else [None])):
         if "str" in annotation and isinstance(wrong, str):

@@ -15,9 +15,9 @@
  *     if (ggtok_jinja_render(env, t, &out, &err)) ...
  *     ...out.text, out.n, out.from_template[0 .. out.n_from_template)...
  *     ggtok_jinja_env_free(env);                               `out` goes with it
- *     ggtok_jinja_template_release(t);
+ *     ggtok_jinja_template_free(t);
  *
- * Templates are immutable and reference-counted; any number of threads may render one. An env
+ * Templates are immutable; any number of threads may render one. An env
  * belongs to one thread at a time and holds the values and the result of one rendering, within one
  * budget of bytes and steps. No function needs Python or depends on the locale.
  *
@@ -36,17 +36,11 @@ typedef struct jinja_env jinja_env;
 
 ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dialect,
                                  jinja_template **out, jinja_error *err);
-/* The same through the process's cache (cache.c). The caller releases the template all the same. */
-ggtok_status ggtok_jinja_compile_cached(const char *source, size_t n, jinja_dialect dialect,
-                                        jinja_template **out, jinja_error *err);
-void ggtok_jinja_template_retain(jinja_template *t);
-void ggtok_jinja_template_release(jinja_template *t); /* t may be NULL */
+void ggtok_jinja_template_free(jinja_template *t); /* t may be NULL */
 jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t);
 /* The i-th of the names that the template reads, sorted, without global functions and constants;
  * NULL past the end. */
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i);
-/* Whether the template reads a variable of this name. */
-bool ggtok_jinja_template_reads(const jinja_template *t, const char *name, size_t n);
 
 /* ---- one rendering ---- */
 

@@ -30,7 +30,7 @@ ggtok_status ggtok_template_compile(const char *source, size_t n, ggtok_dialect 
 }
 
 void ggtok_template_free(ggtok_template *t) {
-    ggtok_jinja_template_release((jinja_template *)t);
+    ggtok_jinja_template_free((jinja_template *)t);
 }
 
 /* The calendar's ranges; a leap second is one. */

@@ -1,6 +1,4 @@
 /* Compiles templates, and lists the variables that they read. */
-#include <stdatomic.h>
-
 #include "base/mem.h"
 #include "index/stl_order.h"
 #include "jinja/core/dialects.h"
@@ -96,7 +94,6 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
     t->arena.n_source = n;
     t->arena.shared = true;
     t->dialect = dialect;
-    t->references = 1;
     job j = {t, source, n};
     ggtok_status status = ggtok_jinja_protect(&t->arena, compile, &j, err);
     if (status != GGTOK_OK) {
@@ -104,17 +101,12 @@ ggtok_status ggtok_jinja_compile(const char *source, size_t n, jinja_dialect dia
         ggtok_mem_free(t);
         return status;
     }
-    for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) t->n_bytes += c->size;
     *out = t;
     return GGTOK_OK;
 }
 
-void ggtok_jinja_template_retain(jinja_template *t) {
-    atomic_fetch_add((_Atomic uint32_t *)&t->references, 1);
-}
-
-void ggtok_jinja_template_release(jinja_template *t) {
-    if (!t || atomic_fetch_sub((_Atomic uint32_t *)&t->references, 1) != 1) return;
+void ggtok_jinja_template_free(jinja_template *t) {
+    if (!t) return;
     ggtok_jinja_arena_free(&t->arena);
     ggtok_mem_free(t);
 }
@@ -125,19 +117,4 @@ jinja_dialect ggtok_jinja_template_dialect(const jinja_template *t) {
 
 const jinja_text *ggtok_jinja_template_variable(const jinja_template *t, size_t i) {
     return i < t->n_variables ? t->variables[i] : NULL;
-}
-
-bool ggtok_jinja_template_reads(const jinja_template *t, const char *name, size_t n) {
-    size_t lo = 0, hi = t->n_variables;
-    jinja_text text = {.data = (const uint8_t *)name, .n = (uint32_t)n};
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int order = ggtok_jinja_text_order(&text, t->variables[mid]);
-        if (!order) return true;
-        if (order < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return false;
 }

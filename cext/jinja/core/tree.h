@@ -142,7 +142,7 @@ struct jinja_template {
     jinja_arena arena;
     jinja_dialect dialect;
     const char *source; /* newlines normalized */
-    size_t n_source, n_bytes;
+    size_t n_source;
     jinja_symbol *symbols;
     uint32_t n_symbols, cap_symbols;
     jinja_dict *names; /* name -> index in symbols */
@@ -150,7 +150,6 @@ struct jinja_template {
     jinja_text **variables;
     uint32_t n_variables;
     bool wild_jumps; /* llama.cpp: a break outside a loop, maybe in a macro */
-    uint32_t references;
 };
 typedef struct jinja_template jinja_template;
 

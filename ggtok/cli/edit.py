@@ -1,0 +1,249 @@
+"""``ggtok edit``: changes the metadata of a GGUF file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import ggtok
+from ggtok.base.escape import number, shown
+from ggtok.cli import messages, reading, writing
+from ggtok.cli.arguments import add_model_name, check_output, take_only_model
+from ggtok.cli.messages import UsageError
+from ggtok.cli.parser import Help, Parser
+from ggtok.vocabularies.edit import Edited
+from ggtok.vocabularies.gguf_writer import FLAG_KEYS, SPECIAL_KEYS
+
+_GGML = "tokenizer.ggml."
+_TEMPLATE, _TEMPLATES = "tokenizer.chat_template", "tokenizer.chat_templates"
+_TYPES = {"normal": 1, "unknown": 2, "control": 3, "user_defined": 4, "unused": 5, "byte": 6}
+_CASTS = {"int": int, "float": float, "str": str}
+_BOOLS = {"true": True, "false": False}
+_SAMPLE = "Hello, world! It's 2026.\n\n  def f(x):\n\treturn x**2  # caf\u00e9 \u4f60\u597d\n"
+_MOST = 40  # characters of a value that are shown
+
+
+def add_arguments(parser: Parser) -> None:
+    add = parser.add_argument
+    add("-o", "--out", metavar="OUT", help="write a new file; MODEL stays as it is")
+    add("--in-place", action="store_true", help="change MODEL itself")
+    add("--dry-run", action="store_true", help="only show what would change, and ids of a sample")
+    add("--undo", action="store_true", help="restore the header before the last edit in place")
+    add("--force", action="store_true", help="write a vocabulary or template that is faulty, too")
+
+    def several(*names: str, metavar: str, help: str) -> None:
+        add(*names, metavar=metavar, action="append", default=[], help=help)
+
+    several("--template", metavar="FILE|NAME=FILE", help="the chat template, or one with a name")
+    several("--remove-template", metavar="NAME", help="remove a template ('default': without name)")
+    several(
+        "--set",
+        metavar="KEY=VALUE",
+        help="a value; of a new key, VALUE may begin with its type (int:, float:, bool:, str:)",
+    )
+    several("--unset", metavar="KEY", help="remove a key")
+    add("--pre", metavar="NAME", help="the pre-tokenizer")
+    several(
+        "--special", metavar="NAME=ID|TEXT", help=f"a special token ({', '.join(SPECIAL_KEYS)})"
+    )
+    several("--type", metavar="ID|TEXT=TYPE", help=f"the type of a token ({', '.join(_TYPES)})")
+    for name in ("bos", "eos"):
+        add(f"--add-{name}", choices=list(_BOOLS), help=f"whether texts get {name.upper()}")
+    add_model_name(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    take_only_model(args)
+    path = args.model
+    if sum([args.out is not None, args.in_place, args.dry_run, args.undo]) != 1:
+        raise UsageError("give one of -o OUT, --in-place, --dry-run and --undo")
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: no such file; only a file on this machine can be edited")
+    if args.undo:
+        restored = ggtok.undo(path)
+        writing.write_result(args, {"restored": restored}, [f"{shown(restored)}: restored"])
+        return
+    if ggtok.recover(path):
+        messages.warn(f"{path}: an edit was interrupted; the header before it was restored")
+    if args.out is not None:
+        check_output(args.out)
+    changes = _changes(args, ggtok.load(path))
+    if not changes:
+        raise UsageError("no changes: give --set, --template or another option")
+    planned = ggtok.edit(path, changes, dry_run=True, force=args.force)
+    if args.in_place and planned.changes and not planned.in_place:
+        messages.hint(
+            f"the header no longer fits in its place, so {writing.size(planned.size)} are written"
+        )
+    result = planned
+    if not args.dry_run:
+        result = ggtok.edit(path, changes, out=args.out, force=args.force)
+    writing.write_result(args, _json(result, args), _lines(result, args))
+
+
+# ---- the changes ----
+
+
+def _changes(args: argparse.Namespace, tok: ggtok.Tokenizer) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for word in args.set:
+        key, value = _halves(word, "--set", "KEY=VALUE")
+        changes[key] = _value(key, value, tok)
+    changes.update(dict.fromkeys(args.unset))
+    if args.pre is not None:
+        changes[_GGML + "pre"] = args.pre
+    for name in ("bos", "eos"):
+        value = getattr(args, f"add_{name}")
+        if value is not None:
+            changes[_GGML + FLAG_KEYS[f"add_{name}"]] = _BOOLS[value]
+    for word in args.special:
+        name, token = _halves(word, "--special", "NAME=ID")
+        if name not in SPECIAL_KEYS:
+            raise UsageError(
+                f"--special: no special token {name!r}; known: {', '.join(SPECIAL_KEYS)}"
+            )
+        changes[f"{_GGML}{SPECIAL_KEYS[name]}_token_id"] = _id(tok, token, "--special")
+    for word in args.type:
+        token, _, name = word.rpartition("=")
+        if name.lower() not in _TYPES or not token:
+            raise UsageError(f"--type: expected ID=TYPE, where TYPE is {', '.join(_TYPES)}")
+        changes[f"{_GGML}token_type[{_id(tok, token, '--type')}]"] = _TYPES[name.lower()]
+    _change_templates(args, tok, changes)
+    return changes
+
+
+def _change_templates(
+    args: argparse.Namespace, tok: ggtok.Tokenizer, changes: dict[str, Any]
+) -> None:
+    names = [name for name in tok.chat_templates if name != "default"]
+    before = list(names)
+    for word in args.template:
+        name, separator, file = word.partition("=")
+        if not separator or os.path.exists(word):
+            name, file = "default", word
+        text = reading.file(file).decode("utf-8", "surrogateescape")
+        changes[_TEMPLATE if name == "default" else f"{_TEMPLATE}.{name}"] = text
+        if name != "default" and name not in names:
+            names.append(name)
+    for name in args.remove_template:
+        if name not in tok.chat_templates:
+            known = ", ".join(map(shown, tok.chat_templates)) or "none"
+            raise UsageError(f"--remove-template: no template {name!r}; the file has: {known}")
+        changes[_TEMPLATE if name == "default" else f"{_TEMPLATE}.{name}"] = None
+        if name != "default":
+            names.remove(name)
+    if names != before:
+        changes[_TEMPLATES] = names or None
+
+
+def _halves(word: str, option: str, form: str) -> tuple[str, str]:
+    key, separator, value = word.partition("=")
+    if not separator or not key:
+        raise UsageError(f"{option}: expected {form}, not {word!r}")
+    return key, value
+
+
+def _value(key: str, text: str, tok: ggtok.Tokenizer) -> object:
+    """A value of the type that the file has for the key, or that the text begins with, or looks
+    like."""
+    old = tok.metadata.get(key)
+    kind, separator, rest = text.partition(":")
+    if old is not None:
+        name = {bool: "bool", int: "int", float: "float"}.get(type(old), "str")
+        typed = text
+    elif separator and kind in (*_CASTS, "bool"):
+        name, typed = kind, rest
+    else:
+        for cast in (int, float):
+            try:
+                return cast(text)
+            except ValueError:
+                pass
+        return _BOOLS.get(text.lower(), text)
+    try:
+        return _BOOLS[typed.lower()] if name == "bool" else _CASTS[name](typed)
+    except (KeyError, ValueError):
+        raise UsageError(f"--set: {key} is {name}, which can't be {typed!r}") from None
+
+
+def _id(tok: ggtok.Tokenizer, token: str, option: str) -> int:
+    """The id that an option's value is, or the id of the token with this text."""
+    if token.isascii() and token.isdigit():
+        id = int(token)
+        if id >= tok.n_tokens:
+            raise UsageError(f"{option}: no token {id}: the ids are 0 to {tok.n_tokens - 1}")
+        return id
+    found = tok.text_to_token(token)
+    if found is None:
+        raise UsageError(f"{option}: no token has the text {token!r}")
+    return found
+
+
+# ---- output ----
+
+
+def _json(result: Edited, args: argparse.Namespace) -> dict[str, Any]:
+    changes = [{"key": c.key, "before": c.before, "after": c.after} for c in result.changes]
+    sample = [_sample_ids(data) for data in (result.before, result.after)]
+    return {
+        "path": result.path,
+        "written": not args.dry_run,
+        "in_place": result.in_place,
+        "bytes": result.size,
+        "changes": changes,
+        "sample": {"text": _SAMPLE, "before": sample[0], "after": sample[1]},
+    }
+
+
+def _lines(result: Edited, args: argparse.Namespace) -> list[str]:
+    lines = [f"{shown(c.key)}: {_shown(c.before)} -> {_shown(c.after)}" for c in result.changes]
+    before, after = (_sample_ids(data) for data in (result.before, result.after))
+    if before != after:
+        lines += ["the ids of a sample change:", f"  before  {before}", f"  after   {after}"]
+    if not result.changes:
+        lines.append("nothing changes")
+    if args.dry_run:
+        how = "in place" if result.in_place else "as a new file"
+        lines.append(f"{writing.size(result.size)} would be written {how}")
+    elif result.changes or args.out is not None:
+        lines.append(f"{shown(result.path)}: {writing.size(result.size)} written")
+    return lines
+
+
+def _sample_ids(metadata: bytes) -> list[int] | None:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ggtok.VocabWarning)
+        try:
+            return ggtok.load(metadata).encode(_SAMPLE, parse_special=True)
+        except ggtok.VocabError:
+            return None
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "(none)"
+    if isinstance(value, list):
+        return number(len(value), "element")
+    text = shown(str(value))
+    return text if len(text) <= _MOST else f"{text[:_MOST]}... ({len(text)} characters)"
+
+
+HELP = Help(
+    usage="MODEL",
+    details="Tensors stay as they are. In place, only the header is written if the new one fits; "
+    "otherwise a new file is written beside MODEL and replaces it. The old header is kept in "
+    "MODEL.ggtok-undo for --undo. A killed edit leaves MODEL.ggtok-journal, from which the next "
+    "'ggtok edit' of the file restores the header. Files in the stores of Ollama and of the "
+    "Hugging Face Hub are not changed in place.",
+    words={"MODEL": "a .gguf file, or any file of a split model; or use -m MODEL"},
+    examples=[
+        "ggtok edit model.gguf --template template.jinja --in-place",
+        "ggtok edit model.gguf --special 'eot=<|im_end|>' --dry-run",
+        "ggtok edit model.gguf --pre qwen2 --add-bos false -o fixed.gguf",
+        "ggtok edit model.gguf --set general.name='My model' --in-place",
+        "ggtok edit model.gguf --undo",
+    ],
+)

@@ -1,0 +1,198 @@
+"""Edits the metadata of GGUF files: :func:`ggtok.edit`."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from ggtok.base.files import Kind, check, check_input, followed
+from ggtok.errors import (
+    Argument,
+    InvalidTypeError,
+    InvalidValueError,
+    TemplateError,
+    VocabWarning,
+    Wording,
+    file_error,
+)
+from ggtok.loading.loaded import check_not_edited
+from ggtok.native.arguments import truth
+from ggtok.sources.files import first_shard, shard
+from ggtok.vocabularies.edit import place
+from ggtok.vocabularies.edit.changes import Change, apply
+from ggtok.vocabularies.edit.header import Header
+
+_GGUF = Kind("a GGUF file", lambda data: data.startswith(b"GGUF"))
+_TEMPLATE = "tokenizer.chat_template"
+
+
+@dataclass(frozen=True)
+class Edited:
+    """The result of :func:`edit`.
+
+    Attributes:
+        path: the file that was written, or would be.
+        changes: the changes that make a difference.
+        in_place: whether only the header was replaced, or can be.
+        size: the bytes written, or to be written.
+        before, after: the metadata before and after, as bytes of a GGUF file without tensors,
+            which :func:`ggtok.load` takes.
+    """
+
+    path: str
+    changes: tuple[Change, ...]
+    in_place: bool
+    size: int
+    before: bytes
+    after: bytes
+
+
+def edit(
+    path: str | os.PathLike[str],
+    changes: Mapping[str, object],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+) -> Edited:
+    """Change the metadata of a GGUF file.
+
+    Tensors, the order of keys, the types of existing keys, alignment and byte order stay as they
+    are. Of a split model, the first file is edited, which alone has the vocabulary.
+
+    Without `out`, the file itself changes. If the new header fits where the old one is, only the
+    header is written (a shorter one is filled up with the key ``ggtok.padding``); otherwise a new
+    file is written beside it, and replaces it. In both cases the old header is kept in
+    ``NAME.ggtok-undo``, for :func:`undo`. If the process is killed while it writes the header,
+    ``NAME.ggtok-journal`` remains: :func:`recover` restores the old header, and :func:`ggtok.load`
+    refuses the file until then.
+
+    Args:
+        path: a GGUF file.
+        changes: the new value of each key. None removes the key; ``"key[3]"`` is one element of
+            an array. Values are ``bool``, ``int``, ``float``, ``str``, ``bytes``, or lists of
+            these. A new key gets the type of its value: ``uint32`` for an ``int`` that fits,
+            ``int64`` or ``uint64`` for others, ``float32`` for a ``float``.
+        out: the new file to write; it appears when it is complete.
+        dry_run: only check the changes; nothing is written.
+        force: also make changes with which ggtok can't load the vocabulary or compile the chat
+            template, and overwrite an `out` that isn't a GGUF file.
+
+    Raises:
+        FileError: a file can't be read or written, or the disk is full.
+        GGUFError: the file isn't GGUF, or is malformed.
+        InvalidTypeError, InvalidValueError: a change is impossible; the message names the key.
+            Or the file belongs to a store of Ollama or of the Hugging Face Hub, or has several
+            hard links, and `out` is None.
+        VocabError, TemplateError: the edited vocabulary or template is faulty, and `force` is
+            false.
+    """
+    dry_run, force = truth(dry_run, "dry_run"), truth(force, "force")
+    source = first_shard(_path(path, "path"))
+    target = None if out is None else _path(out, "out")
+    if target is not None:
+        _check_out(source, target, force)
+    check_not_edited(source)
+    real = followed(os.path.abspath(source))
+    if target is None and not dry_run:
+        place.check_in_place(real)
+    with _opened(source, real, write=target is None and not dry_run) as file:
+        header = Header(file, source)
+        entries, made = apply(header, changes)
+        before, after = header.metadata(header.entries), header.metadata(entries)
+        if not force:
+            _check(after, made)
+        fitted = header.fitted(entries) if target is None and header.n_tensors else None
+        in_place = fitted is not None
+        new = header.padded(entries) if fitted is None else fitted
+        data = 0 if in_place else max(0, place.size_of(file) - header.data_offset)
+        size = len(new) + data
+        result = Edited(target or source, tuple(made), in_place, size, before, after)
+        if dry_run or (target is None and not made):
+            return result
+        if in_place:
+            file.seek(0)
+            place.write_in_place(file, real, file.read(header.data_offset), new)
+        else:
+            place.write_new(file, header, new, target or real, undo=target is None)
+    return result
+
+
+def undo(path: str | os.PathLike[str]) -> str:
+    """Restore the header that the last :func:`edit` of a file replaced; returns the file's path.
+
+    Restores the old header of an interrupted edit, too.
+
+    Raises:
+        FileError: nothing is saved, or the file changed since the edit.
+    """
+    source = first_shard(_path(path, "path"))
+    if recover(source):
+        return source
+    real = followed(os.path.abspath(source))
+    with place.locked(real) as file:
+        place.restore(file, real)
+    return source
+
+
+def recover(path: str | os.PathLike[str]) -> bool:
+    """Restore the header of a file whose edit was interrupted; returns whether there was one.
+
+    Raises:
+        FileError: the file is being edited now; or the saved header or the file is damaged.
+    """
+    return place.recover(_path(path, "path"))
+
+
+def _path(path: object, name: str) -> str:
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidTypeError(f"{name} must be a path, not {type(path).__name__}")
+    return os.fsdecode(os.fspath(path))
+
+
+def _check_out(source: str, out: str, force: bool) -> None:
+    check(out, _GGUF, inputs=[source], force=force)
+    check_input(out, [source])
+    part = shard(source)
+    if part is not None and (shard(out) is None or shard(out)[1:] != part[1:]):  # type: ignore[index]
+        suffix = f"-{part[1]:05}-of-{part[2]:05}.gguf"
+        raise InvalidValueError(
+            f"{out}: the model is split, so the name must end with {suffix}, and llama.cpp looks "
+            "for its other files beside it"
+        )
+
+
+def _opened(source: str, real: str, *, write: bool) -> BinaryIO | place.Locked:
+    if write:
+        return place.locked(real)
+    try:
+        return open(source, "rb", buffering=0)
+    except OSError as e:
+        raise file_error(e.errno or 0, e.strerror or str(e), source) from None
+
+
+def _check(metadata: bytes, changes: list[Change]) -> None:
+    """Raises the error with which ggtok, as llama.cpp, refuses the edited vocabulary or
+    template."""
+    from ggtok.tokenizer import load
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VocabWarning)
+        tok = load(metadata)
+    changed = [change.key for change in changes if change.key.startswith(_TEMPLATE)]
+    for key in changed:
+        name = key[len(_TEMPLATE) + 1 :] or "default"
+        source = tok.chat_templates.get(name)
+        if source is None:
+            continue
+        from ggtok.native import jinja
+
+        try:
+            jinja.compile(source, "llama.cpp")
+        except TemplateError as e:
+            raise TemplateError(
+                Wording(f"{key}: {e}; ", *(Argument("force", True), " writes it anyway"))
+            ) from None

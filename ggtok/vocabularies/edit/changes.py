@@ -1,0 +1,157 @@
+"""Applies changes to the values of a header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ggtok.base.escape import shown
+from ggtok.errors import InvalidTypeError, InvalidValueError, Wording
+from ggtok.vocabularies.edit.header import (
+    ALIGNMENT,
+    ARRAY,
+    BOOL,
+    FLOAT32,
+    INT32,
+    INT64,
+    STRING,
+    UINT32,
+    UINT64,
+    Entry,
+    Header,
+)
+
+_ELEMENT = re.compile(r"(.+)\[(\d+)\]", re.DOTALL)
+_LONGEST_KEY = 65535  # bytes, as in GGUF's specification
+# Where a file's parts are: changing these would make it another model, or an unreadable file.
+_FIXED = {ALIGNMENT: "where the tensors are", "general.architecture": "what the tensors mean"}
+
+
+class Change(NamedTuple):
+    """A change of one value.
+
+    Attributes:
+        key: the key, or ``key[index]`` for one element of an array.
+        before: the value in the file (strings as ``str`` with surrogates for bytes that aren't
+            UTF-8, arrays as lists), or None if it has none.
+        after: the new value, or None if the key is removed.
+    """
+
+    key: str
+    before: object
+    after: object
+
+
+def apply(header: Header, changes: Mapping[str, object]) -> tuple[dict[str, Entry], list[Change]]:
+    """The entries after the changes, and the changes that make a difference.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: a key doesn't exist or can't be changed, or a value
+            has the wrong type; the message names the key.
+    """
+    if not isinstance(changes, Mapping):
+        raise InvalidTypeError(
+            f"changes must be a mapping of keys to values, not {type(changes).__name__}"
+        )
+    entries = dict(header.entries)
+    made = []
+    for key, value in changes.items():
+        if not isinstance(key, str):
+            raise InvalidTypeError(f"a key must be str, not {type(key).__name__}")
+        element = _ELEMENT.fullmatch(key)
+        if element is not None and key not in entries:
+            before = _change_element(header, entries, element[1], int(element[2]), value)
+        else:
+            before = _change(header, entries, key, value)
+        after = None if value is None else _plain(value)
+        if before != after or type(before) is not type(after):
+            made.append(Change(key, before, after))
+    return entries, made
+
+
+def _change(header: Header, entries: dict[str, Entry], key: str, value: object) -> object:
+    """Changes, adds or removes a value; returns the old value, or None."""
+    _check(key)
+    old = entries.get(key)
+    before = None if old is None else _plain(header.value(old))
+    if value is None:
+        if old is None:
+            raise InvalidValueError(f"{shown(key)}: the file has no such key")
+        del entries[key]
+    elif old is None:
+        entries[key] = _new(header, key, value)
+    else:
+        of = header.length(old)[0] if old.kind == ARRAY else None
+        entries[key] = header.encoded(old.kind, value, shown(key), of)
+    return before
+
+
+def _change_element(
+    header: Header, entries: dict[str, Entry], key: str, index: int, value: object
+) -> object:
+    _check(key)
+    entry = entries.get(key)
+    if entry is None or entry.kind != ARRAY:
+        raise InvalidValueError(f"{shown(key)}: the file has no such array")
+    of, n = header.length(entry)
+    if index >= n:
+        raise InvalidValueError(f"{shown(key)}[{index}]: the array has {n} elements")
+    if of == STRING:
+        items = header.value(entry)
+        assert isinstance(items, list)
+        before = _plain(items[index])
+        items[index] = value
+        entries[key] = header.encoded(ARRAY, items, shown(key), of)
+        return before
+    before = header.element(entry, index)
+    entries[key] = header.with_element(entry, index, value, shown(key))
+    return before
+
+
+def _check(key: str) -> None:
+    size = len(key.encode("utf-8", "surrogateescape"))
+    if not 0 < size <= _LONGEST_KEY or "\0" in key:
+        raise InvalidValueError(
+            f"{shown(key, 60)!r} can't be a key: keys have 1 to {_LONGEST_KEY} bytes, and no NUL"
+        )
+    why = _FIXED.get(key, "the file's part of a model" if key.startswith("split.") else None)
+    if why is not None:
+        raise InvalidValueError(f"{key} says {why}, and can't be changed")
+
+
+def _new(header: Header, key: str, value: object) -> Entry:
+    """An entry for a key that the file doesn't have, with a type for the value."""
+    name = shown(key)
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise InvalidTypeError(f"{name}: the type of an empty array is unknown")
+        return header.encoded(ARRAY, value, name, _kind(value[0], name, INT32))
+    return header.encoded(_kind(value, name, UINT32), value, name)
+
+
+def _kind(value: object, name: str, of_int: int) -> int:
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        fits = range(1 << 32) if of_int == UINT32 else range(-(1 << 31), 1 << 31)
+        return of_int if value in fits else INT64 if value < 1 << 63 else UINT64
+    if isinstance(value, float):
+        return FLOAT32
+    if isinstance(value, (str, bytes)):
+        return STRING
+    raise InvalidTypeError(
+        Wording(
+            f"{name}: a value must be bool, int, float, str, bytes or a list of these, not "
+            f"{type(value).__name__}"
+        )
+    )
+
+
+def _plain(value: object) -> object:
+    """A value as Python shows it: strings as `str`, arrays as lists."""
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", "surrogateescape")
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,247 @@
+"""The header of a GGUF file, with each value as the bytes of the file.
+
+The header is the key/value pairs and the table of tensors. The tensors' data begins at the next
+multiple of the alignment, and the table has positions relative to it, so a header can be replaced
+by another one without touching the table. Values that an edit doesn't change keep their bytes,
+their type, and the file's byte order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+from ggtok.base.files import read_up_to
+from ggtok.errors import GGUFError, InvalidTypeError, InvalidValueError
+from ggtok.sources import prefix
+
+UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY = range(10)
+UINT64, INT64, FLOAT64 = 10, 11, 12
+FORMATS = dict(enumerate("BbHhIif?")) | {UINT64: "Q", INT64: "q", FLOAT64: "d"}
+NAMES = {
+    UINT8: "uint8",
+    INT8: "int8",
+    UINT16: "uint16",
+    INT16: "int16",
+    UINT32: "uint32",
+    INT32: "int32",
+    FLOAT32: "float32",
+    BOOL: "bool",
+    STRING: "string",
+    ARRAY: "array",
+    UINT64: "uint64",
+    INT64: "int64",
+    FLOAT64: "float64",
+}
+ALIGNMENT = "general.alignment"
+PADDING = "ggtok.padding"
+_FIRST = 24  # bytes of the magic, the version and the two numbers
+_STEP = 1 << 20
+_MOST_DIMENSIONS = 4
+
+
+class Entry(NamedTuple):
+    """A value: its type, and its bytes in the file without the key and the type."""
+
+    kind: int
+    raw: bytes
+
+
+class Header:
+    """The header of a GGUF file.
+
+    Attributes:
+        entries: the values by key, in the order of the file.
+        order: ``"<"`` or ``">"``, the byte order.
+        size: the bytes of the header, without padding.
+        data_offset: where the tensors' data begins.
+        n_tensors: the number of tensors.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        """Reads the header of an open file, which the C library has checked first."""
+        self._name = name
+        data = prefix.read_file(file, name)
+        file.seek(len(data))
+        version = data[4:8]
+        self.order = "<" if struct.unpack("<I", version)[0] < 1 << 16 else ">"
+        self._begin = data[:8]
+        self.n_tensors, n_entries = self._unpack("QQ", data, 8)
+        self.entries: dict[str, Entry] = {}
+        at = _FIRST
+        for _ in range(n_entries):
+            (length,) = self._unpack("Q", data, at)
+            key = data[at + 8 : at + 8 + length].decode("utf-8", "surrogateescape")
+            at += 8 + length
+            (kind,) = self._unpack("I", data, at)
+            begin = at + 4
+            at = self._end(data, begin, kind)
+            self.entries.setdefault(key, Entry(kind, data[begin:at]))
+        self._tensors = self._read_tensors(file)
+        self.size = at + len(self._tensors)
+        self.data_offset = self.aligned(self.size)
+
+    @property
+    def alignment(self) -> int:
+        entry = self.entries.get(ALIGNMENT)
+        value = 32 if entry is None or entry.kind != UINT32 else self.value(entry)
+        assert isinstance(value, int)
+        return value
+
+    def aligned(self, size: int) -> int:
+        """Where the data begins after a header of `size` bytes."""
+        return -(-size // self.alignment) * self.alignment
+
+    # ---- values ----
+
+    def value(self, entry: Entry) -> object:
+        """The value of an entry: strings as bytes, arrays as lists."""
+        kind, raw = entry
+        if kind == STRING:
+            return raw[8:]
+        if kind != ARRAY:
+            return self._unpack(FORMATS[kind], raw, 0)[0]
+        of, n = self._unpack("IQ", raw, 0)
+        if of == STRING:
+            return list(self._strings(raw, n))
+        return list(self._unpack(f"{n}{FORMATS[of]}", raw, 12))
+
+    def element(self, entry: Entry, index: int) -> object:
+        """One element of an array of scalars."""
+        of, _ = self._unpack("IQ", entry.raw, 0)
+        size = struct.calcsize("<" + FORMATS[of])
+        return self._unpack(FORMATS[of], entry.raw, 12 + size * index)[0]
+
+    def length(self, entry: Entry) -> tuple[int, int]:
+        """The type and the number of an array's elements."""
+        return self._unpack("IQ", entry.raw, 0)  # type: ignore[return-value]
+
+    def with_element(self, entry: Entry, index: int, value: object, key: str) -> Entry:
+        of, n = self.length(entry)
+        if not 0 <= index < n:
+            raise InvalidValueError(f"{key}[{index}]: the array has {n} elements")
+        packed = self._packed(of, value, f"{key}[{index}]")
+        at = 12 + len(packed) * index
+        return Entry(ARRAY, entry.raw[:at] + packed + entry.raw[at + len(packed) :])
+
+    def encoded(self, kind: int, value: object, key: str, of: int | None = None) -> Entry:
+        """A value as an entry of this type; `of` is the type of an array's elements.
+
+        Raises InvalidTypeError or InvalidValueError, with the key, if the type can't hold it.
+        """
+        if kind != ARRAY:
+            return Entry(kind, self._packed(kind, value, key))
+        if not isinstance(value, (list, tuple)) or of is None:
+            raise InvalidTypeError(f"{key} is an array, not {type(value).__name__}")
+        items = (self._packed(of, item, f"{key}[{i}]") for i, item in enumerate(value))
+        return Entry(ARRAY, struct.pack(self.order + "IQ", of, len(value)) + b"".join(items))
+
+    # ---- the whole header ----
+
+    def to_bytes(self, entries: Mapping[str, Entry], *, tensors: bool = True) -> bytes:
+        """The header with these entries, without padding; `tensors`: with their table."""
+        n_tensors = self.n_tensors if tensors else 0
+        parts = [self._begin, struct.pack(self.order + "QQ", n_tensors, len(entries))]
+        for key, entry in entries.items():
+            name = key.encode("utf-8", "surrogateescape")
+            parts += [struct.pack(self.order + "Q", len(name)), name]
+            parts += [struct.pack(self.order + "I", entry.kind), entry.raw]
+        return b"".join([*parts, self._tensors if tensors else b""])
+
+    def padded(self, entries: Mapping[str, Entry]) -> bytes:
+        """The header with these entries, filled up with zeros to where the data begins."""
+        made = self.to_bytes({key: entry for key, entry in entries.items() if key != PADDING})
+        return made + bytes(self.aligned(len(made)) - len(made) if self.n_tensors else 0)
+
+    def metadata(self, entries: Mapping[str, Entry]) -> bytes:
+        """The values alone, as a GGUF file without tensors."""
+        return self.to_bytes(entries, tensors=False)
+
+    def fitted(self, entries: Mapping[str, Entry]) -> bytes | None:
+        """The header with these entries, filled up so that the data begins where it does now, or
+        None if that can't be: the entries are too large, or miss it by a few bytes."""
+        entries = {key: entry for key, entry in entries.items() if key != PADDING}
+        size = len(self.to_bytes(entries))
+        if self.aligned(size) != self.data_offset:
+            key = len(PADDING)
+            room = self.data_offset - size - (8 + key + 4 + 8)
+            if room < 0:
+                return None
+            entries[PADDING] = self.encoded(STRING, b" " * room, PADDING)
+        made = self.to_bytes(entries)
+        return made + bytes(self.data_offset - len(made))
+
+    # ---- the parts of the file ----
+
+    def _unpack(self, form: str, data: bytes, at: int) -> tuple[int, ...]:
+        return struct.unpack_from(self.order + form, data, at)
+
+    def _end(self, data: bytes, at: int, kind: int) -> int:
+        """Where the value at `at` ends."""
+        if kind == STRING:
+            return at + 8 + self._unpack("Q", data, at)[0]
+        if kind != ARRAY:
+            return at + struct.calcsize("<" + FORMATS[kind])
+        of, n = self._unpack("IQ", data, at)
+        at += 12
+        if of != STRING:
+            return at + n * struct.calcsize("<" + FORMATS[of])
+        length = struct.Struct(self.order + "Q").unpack_from
+        for _ in range(n):
+            at += 8 + length(data, at)[0]
+        return at
+
+    def _strings(self, raw: bytes, n: int) -> Iterator[bytes]:
+        at = 12
+        for _ in range(n):
+            end = at + 8 + self._unpack("Q", raw, at)[0]
+            yield raw[at + 8 : end]
+            at = end
+
+    def _read_tensors(self, file: BinaryIO) -> bytes:
+        """The table of tensors, which follows the values."""
+        data, at = bytearray(), 0
+
+        def unpack(form: str) -> tuple[int, ...]:
+            nonlocal at
+            end = at + struct.calcsize("<" + form)
+            ensure(end)
+            values = struct.unpack_from(self.order + form, data, at)
+            at = end
+            return values
+
+        def ensure(end: int) -> None:
+            if end > len(data):
+                data.extend(read_up_to(file, max(_STEP, end - len(data))))
+            if end > len(data):
+                raise GGUFError(f"{self._name}: the file ends in the table of tensors")
+
+        for i in range(self.n_tensors):
+            (length,) = unpack("Q")
+            if length > _STEP:
+                raise GGUFError(f"{self._name}: the name of tensor {i} has {length} bytes")
+            at += length
+            (n,) = unpack("I")
+            if n > _MOST_DIMENSIONS:
+                raise GGUFError(f"{self._name}: tensor {i} has {n} dimensions")
+            unpack(f"{n}QIQ")
+        return bytes(data[:at])
+
+    def _packed(self, kind: int, value: object, key: str) -> bytes:
+        if kind == STRING:
+            if isinstance(value, str):
+                value = value.encode("utf-8", "surrogateescape")
+            if not isinstance(value, bytes):
+                raise InvalidTypeError(f"{key} is a string, not {type(value).__name__}")
+            return struct.pack(self.order + "Q", len(value)) + value
+        if kind == ARRAY:
+            raise InvalidTypeError(f"{key}: arrays of arrays can't be changed")
+        expected = {BOOL: (bool,), FLOAT32: (int, float), FLOAT64: (int, float)}.get(kind, (int,))
+        if not isinstance(value, expected) or (kind != BOOL and isinstance(value, bool)):
+            raise InvalidTypeError(f"{key} is {NAMES[kind]}, not {type(value).__name__}")
+        try:
+            return struct.pack(self.order + FORMATS[kind], value)
+        except (struct.error, OverflowError):
+            message = f"{key} is {NAMES[kind]}, which can't be {value!r}"
+            raise InvalidValueError(message) from None

@@ -1,0 +1,128 @@
+"""``ggtok edit``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok.loading.loaded import JOURNAL
+from ggtok.vocabularies.edit import place
+from tests.cli.command import LLAMA3
+from tests.support.vocabularies import fixture
+
+GGML = "tokenizer.ggml."
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    return str(shutil.copy(LLAMA3, tmp_path / "model.gguf"))
+
+
+def test_every_option(run, model: str, tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text("{{ messages }}\n")
+    (tmp_path / "tools.jinja").write_text("{{ tools }}")
+    result = run(
+        *("edit", model, "--in-place", "--json", "-q", "--pre", "qwen2", "--add-bos", "false"),
+        *("--template", str(tmp_path / "t.jinja")),
+        *("--template", f"tool_use={tmp_path / 'tools.jinja'}"),
+        *("--set", "general.name=A name", "--set", f"{GGML}padding_token_id=7"),
+        *("--set", "x.n=12", "--set", "x.f=0.5", "--set", "x.b=true", "--set", "x.s=str:12"),
+        *("--special", "eot=<|eot_id|>", "--special", "eos=3"),
+        *("--type", "5=control", "--type", "<|eot_id|>=user_defined"),
+    )
+    assert result.status == 0, result.errors
+    tok = ggtok.load(model)
+    assert (tok.pre, tok.add_bos, tok.eos_id) == ("qwen2", False, 3)
+    assert tok.chat_templates == {"default": "{{ messages }}\n", "tool_use": "{{ tools }}"}
+    values = {key: value for key, value in tok.metadata.items() if key.startswith("x.")}
+    assert values == {"x.n": 12, "x.f": 0.5, "x.b": True, "x.s": "12"}
+    assert tok.metadata["general.name"] == "A name"
+    assert tok.pad_id == 7
+    assert ggtok.TokenAttr.CONTROL in tok.token_attr(5)
+    found = json.loads(result.out)
+    assert found["written"]
+    assert found["sample"]["before"] != found["sample"]["after"]
+    assert {"key": f"{GGML}token_type[5]", "before": 1, "after": 3} in found["changes"]
+    removed = run(
+        *("edit", model, "--in-place", "-q", "--remove-template", "default", "--unset", "x.n"),
+        *("--remove-template", "tool_use"),
+    )
+    assert removed.status == 0, removed.errors
+    assert ggtok.load(model).chat_templates == {}
+    assert "x.n" not in ggtok.load(model).metadata
+    assert "tokenizer.chat_templates" not in ggtok.load(model)._native.arrays()
+
+
+def test_dry_run_and_a_new_file(run, model: str, tmp_path: Path) -> None:
+    before = Path(model).read_bytes()
+    dry = run("edit", model, "--dry-run", "--pre", "qwen2", "-q")
+    assert dry.status == 0
+    lines = dry.out.decode().splitlines()
+    assert lines[0] == f"{GGML}pre: llama-bpe -> qwen2"
+    assert "the ids of a sample change:" in lines
+    assert lines[-1].endswith("would be written as a new file")
+    out = tmp_path / "out.gguf"
+    assert run("edit", model, "-o", str(out), "--pre", "qwen2", "-q").status == 0
+    assert Path(model).read_bytes() == before
+    assert ggtok.load(out).pre == "qwen2"
+    assert sorted(os.listdir(tmp_path)) == ["model.gguf", "out.gguf"]
+
+
+def test_undo_and_recover(run, model: str) -> None:
+    before = Path(model).read_bytes()
+    assert run("edit", model, "--in-place", "--pre", "qwen2", "-q").status == 0
+    result = run("edit", model, "--undo", "-q")
+    assert (result.status, Path(model).read_bytes()) == (0, before)
+    again = run("edit", model, "--undo", "-q")
+    assert again.status == 2
+    assert "nothing to undo" in str(again.errors)
+    # An edit that was killed while it wrote the header.
+    place.save(model, JOURNAL, before[:1000], before[:1000], len(before))
+    with open(model, "r+b") as file:
+        file.write(b"?" * 500)
+    for command in (("tokenize", model, "x"), ("inspect", model)):
+        result = run(*command, "-q")
+        assert result.status == 2
+        assert "'ggtok edit MODEL --undo' restores it" in str(result.errors)
+        assert "ggtok.undo" not in str(result.errors)
+    result = run("edit", model, "--dry-run", "--pre", "qwen2")
+    assert result.status == 0, result.errors
+    assert "an edit was interrupted; the header before it was restored" in str(result.warnings)
+    assert Path(model).read_bytes() == before
+
+
+def test_errors(run, model: str, tmp_path: Path) -> None:
+    before = Path(model).read_bytes()
+    (tmp_path / "bad.jinja").write_text("line\n{% if %}")
+    for options, message in (
+        ((), "give one of -o OUT, --in-place, --dry-run and --undo"),
+        (("--in-place", "--dry-run"), "give one of"),
+        (("--in-place",), "no changes"),
+        (("--in-place", "--set", "x"), "--set: expected KEY=VALUE, not 'x'"),
+        (("--in-place", "--set", f"{GGML}bos_token_id=x"), "is int, which can't be 'x'"),
+        (("--in-place", "--unset", "x"), "x: the file has no such key"),
+        (("--in-place", "--special", "foo=1"), "no special token 'foo'"),
+        (("--in-place", "--special", "eos=9999"), "no token 9999: the ids are 0 to 679"),
+        (("--in-place", "--special", "eos=nothing"), "no token has the text 'nothing'"),
+        (("--in-place", "--type", "5=odd"), "--type: expected ID=TYPE"),
+        (("--in-place", "--remove-template", "x"), "no template 'x'; the file has: none"),
+        (("--in-place", "--template", "missing"), "missing: No such file"),
+        (("--in-place", "--template", str(tmp_path / "bad.jinja")), "--force writes it anyway"),
+        (("--in-place", "--pre", "nothing"), "nothing"),
+        (("-o", model, "--pre", "qwen2"), "is the source itself"),
+        (("-o", "-", "--pre", "qwen2"), "can't write to standard output"),
+    ):
+        result = run("edit", model, *options, "-q")
+        assert (result.status, result.out) == (2, b""), options
+        assert message in str(result.errors), result.errors
+        assert Path(model).read_bytes() == before
+    for name in ("user/repo", "missing.gguf"):
+        result = run("edit", name, "--in-place", "--pre", "qwen2", "-q")
+        assert result.status == 2
+        assert "only a file on this machine can be edited" in str(result.errors)
+    assert run("edit", str(fixture("chat")), "--dry-run", "--pre", "qwen2", "-q").status in (0, 2)

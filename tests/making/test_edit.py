@@ -1,0 +1,406 @@
+"""ggtok.edit: metadata changes, and nothing else does, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ggtok
+from ggtok.loading.loaded import JOURNAL
+from ggtok.vocabularies.edit import place
+from ggtok.vocabularies.edit.header import PADDING
+from tests.support.full import full
+from tests.support.vocabularies import fixture, fixture_names
+
+NAME = "general.name"
+UNDO = place.UNDO
+
+
+def with_tensors(path: Path, name: str = "bpe-llama3", *, alignment: int | None = None) -> Path:
+    """A fixture's metadata with two tensors."""
+    import gguf
+
+    reader = gguf.GGUFReader(fixture(name))
+    writer = gguf.GGUFWriter(str(path), "llama")
+    if alignment is not None:
+        writer.add_custom_alignment(alignment)
+    for key, field in reader.fields.items():
+        if key.startswith("GGUF.") or key == "general.architecture":
+            continue
+        kind = field.types[0]
+        sub = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(key, field.contents(), kind, sub)
+    rng = np.random.default_rng(1)
+    writer.add_tensor("a.weight", rng.random((7, 32), np.float32))
+    writer.add_tensor("b.weight", rng.random((100,), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def tensors(path: Path) -> dict[str, bytes]:
+    import gguf
+
+    return {t.name: bytes(t.data.tobytes()) for t in gguf.GGUFReader(path).tensors}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return with_tensors(tmp_path / "model.gguf")
+
+
+def test_every_length_keeps_the_tensors(tmp_path: Path) -> None:
+    """Values that fit in place, that miss it by a few bytes, and that are longer."""
+    seen = set()
+    for alignment in (None, 64):
+        path = with_tensors(tmp_path / f"{alignment}.gguf", alignment=alignment)
+        before = tensors(path)
+        ggtok.edit(path, {NAME: "x" * 200})
+        for n in [*range(100, 280, 1), 0, 5000, 1]:
+            size = path.stat().st_size
+            planned = ggtok.edit(path, {NAME: "y" * n}, dry_run=True)
+            edited = ggtok.edit(path, {NAME: "y" * n})
+            assert edited == planned
+            seen.add(edited.in_place)
+            assert tensors(path) == before, n
+            tok = ggtok.load(path)
+            assert tok.metadata[NAME] == "y" * n
+            assert (path.stat().st_size == size) or not edited.in_place
+            assert tok == ggtok.load(path.read_bytes())
+    assert seen == {True, False}
+
+
+def test_values_of_every_type(model: Path) -> None:
+    new = {
+        "x.bool": True,
+        "x.int": 7,
+        "x.negative": -7,
+        "x.large": 1 << 63,
+        "x.float": 0.5,
+        "x.str": "caf\u00e9",
+        "x.bytes": b"\xff\xfe",
+        "x.ints": [1, -2],
+        "x.floats": [0.5],
+        "x.strings": ["a", "b"],
+        "x.bools": [True, False],
+    }
+    ggtok.edit(model, new)
+    tok = ggtok.load(model)
+    assert {key: tok.metadata[key] for key in new if not isinstance(new[key], list)} == {
+        **{key: value for key, value in new.items() if not isinstance(value, list)},
+        "x.bytes": "\udcff\udcfe",
+    }
+    import gguf
+
+    fields = gguf.GGUFReader(model).fields
+    arrays = {key: value for key, value in new.items() if isinstance(value, list)}
+    assert {key: fields[key].contents() for key in arrays} == arrays
+    edited = ggtok.edit(model, {"x.ints[1]": 5, "x.strings[0]": "long", "x.bool": None})
+    assert [(c.key, c.before, c.after) for c in edited.changes] == [
+        ("x.ints[1]", -2, 5),
+        ("x.strings[0]", "a", "long"),
+        ("x.bool", True, None),
+    ]
+    assert "x.bool" not in ggtok.load(model).metadata
+
+
+def test_undo_restores_every_byte(model: Path) -> None:
+    original = model.read_bytes()
+    for changes in ({NAME: "a"}, {NAME: "b" * 5000}, {"tokenizer.ggml.pre": "qwen2"}):
+        ggtok.edit(model, changes)
+        assert model.read_bytes() != original
+        assert ggtok.undo(model) == str(model)
+        assert model.read_bytes() == original
+        with pytest.raises(ggtok.FileError, match="nothing to undo"):
+            ggtok.undo(model)
+    ggtok.edit(model, {NAME: "a"})
+    with model.open("r+b") as file:
+        file.seek(100)
+        file.write(b"!")
+    with pytest.raises(ggtok.FileError, match="isn't as the edit left it"):
+        ggtok.undo(model)
+
+
+def test_nothing_to_change_writes_nothing(model: Path) -> None:
+    ggtok.edit(model, {NAME: "a"})
+    before = model.stat()
+    (model.parent / f"{model.name}{UNDO}").unlink()
+    assert ggtok.edit(model, {NAME: "a"}).changes == ()
+    assert model.stat() == before
+    assert not os.path.exists(f"{model}{UNDO}")
+
+
+@pytest.mark.parametrize("name", fixture_names())
+def test_a_new_file_of_every_fixture(name: str, tmp_path: Path) -> None:
+    path, out = fixture(name), tmp_path / "out.gguf"
+    edited = ggtok.edit(path, {NAME: "new name"}, out=out)
+    assert (edited.path, edited.in_place) == (str(out), False)
+    was, tok = ggtok.load(path), ggtok.load(out)
+    assert dict(tok.metadata) == {**was.metadata, NAME: "new name"}
+    assert tok.n_tokens == was.n_tokens
+    assert edited.size == out.stat().st_size
+    assert out.read_bytes()[:8] == Path(path).read_bytes()[:8]  # byte order and version
+    undone = ggtok.edit(out, {NAME: was.metadata.get(NAME)}, out=tmp_path / "back.gguf")
+    assert ggtok.load(undone.path) == was
+
+
+def test_split_models(model: Path, tmp_path: Path) -> None:
+    first, second = (tmp_path / f"m-0000{i}-of-00002.gguf" for i in (1, 2))
+    first.write_bytes(model.read_bytes())
+    second.write_bytes(model.read_bytes())
+    data = second.read_bytes()
+    ggtok.edit(second, {NAME: "first"})
+    assert ggtok.load(first).metadata[NAME] == "first"
+    assert second.read_bytes() == data
+    with pytest.raises(ggtok.InvalidValueError, match=r"must end with -00001-of-00002\.gguf"):
+        ggtok.edit(first, {NAME: "x"}, out=tmp_path / "x.gguf")
+    ggtok.edit(first, {NAME: "x"}, out=tmp_path / "n-00001-of-00002.gguf")
+
+
+def test_wrong_changes(model: Path) -> None:
+    before = model.read_bytes()
+    value, type_ = ggtok.InvalidValueError, ggtok.InvalidTypeError
+    for changes, error, message in (
+        ({"missing": None}, value, "missing: the file has no such key"),
+        ({"missing[1]": 5}, value, "missing: the file has no such array"),
+        ({"tokenizer.ggml.token_type[9999]": 1}, value, "the array has 680 elements"),
+        ({"tokenizer.ggml.bos_token_id": "x"}, type_, "bos_token_id is uint32, not str"),
+        ({"tokenizer.ggml.bos_token_id": -1}, value, "is uint32, which can't be -1"),
+        ({"tokenizer.ggml.bos_token_id": True}, type_, "is uint32, not bool"),
+        ({"tokenizer.ggml.tokens": "x"}, type_, "tokens is an array, not str"),
+        ({"tokenizer.ggml.pre": 5}, type_, "pre is a string, not int"),
+        ({"x": object()}, type_, "x: a value must be bool, int"),
+        ({"x": []}, type_, "the type of an empty array is unknown"),
+        ({"x": 1 << 70}, value, "can't be"),
+        ({"x" * 70000: 1}, value, "keys have 1 to 65535 bytes"),
+        ({"": 1}, value, "keys have 1 to 65535 bytes"),
+        ({5: 1}, type_, "a key must be str, not int"),
+        ({"general.alignment": 64}, value, "general.alignment says where the tensors are"),
+        ({"split.count": 3}, value, "split.count says"),
+        ([("a", 1)], type_, "changes must be a mapping"),
+        ({"tokenizer.ggml.pre": "no-such"}, ggtok.UnknownPreTokenizerError, "no-such"),
+        ({"tokenizer.chat_template": "{% if %}"}, ggtok.TemplateError, "chat_template: .*force"),
+    ):
+        with pytest.raises(error, match=message):
+            ggtok.edit(model, changes)  # type: ignore[arg-type]
+        assert model.read_bytes() == before
+    assert os.listdir(model.parent) == [model.name]
+    ggtok.edit(model, {"tokenizer.chat_template": "{% if %}"}, force=True)
+    assert ggtok.load(model).chat_template == "{% if %}"
+
+
+def test_files_that_are_not_changed_in_place(model: Path, tmp_path: Path) -> None:
+    for folder, name, why in (
+        ("blobs", "sha256-" + "0" * 64, "blob of Ollama's"),
+        ("models--a--b/snapshots/c", "model.gguf", "cache of the Hugging Face Hub"),
+    ):
+        path = tmp_path / folder / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(model.read_bytes())
+        link = tmp_path / f"link-{path.parent.name}.gguf"
+        link.symlink_to(path)
+        for each in (path, link):
+            with pytest.raises(ggtok.InvalidValueError, match=why):
+                ggtok.edit(each, {NAME: "x"})
+            assert ggtok.edit(each, {NAME: "x"}, dry_run=True).changes
+        ggtok.edit(path, {NAME: "x"}, out=tmp_path / "copy.gguf")
+    os.link(model, tmp_path / "other.gguf")
+    with pytest.raises(ggtok.InvalidValueError, match="hard links"):
+        ggtok.edit(model, {NAME: "x"})
+
+
+def test_links_stay_links(model: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.gguf"
+    link.symlink_to(model)
+    for value in ("x", "x" * 5000):
+        ggtok.edit(link, {NAME: value})
+        assert link.is_symlink()
+        assert ggtok.load(model).metadata[NAME] == value
+
+
+def test_wrong_files(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        ggtok.edit(tmp_path / "missing.gguf", {NAME: "x"})
+    (tmp_path / "text.txt").write_text("text")
+    with pytest.raises(ggtok.GGUFError):
+        ggtok.edit(tmp_path / "text.txt", {NAME: "x"})
+    with pytest.raises(ggtok.InvalidValueError, match="exists and is not a GGUF file"):
+        ggtok.edit(model, {NAME: "x"}, out=tmp_path / "text.txt")
+    with pytest.raises(ggtok.InvalidValueError, match="is the source itself"):
+        ggtok.edit(model, {NAME: "x"}, out=model)
+    data = model.read_bytes()
+    for size in range(0, len(data) - 2000, 997):
+        model.write_bytes(data[:size])
+        with pytest.raises(ggtok.GGUFError):
+            ggtok.edit(model, {NAME: "x"})
+        assert model.read_bytes() == data[:size]
+
+
+# ---- interruptions ----
+
+
+def in_child(run: Callable[[], None]) -> int:
+    """Runs a function in a fork; returns how it ended."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            run()
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def after(first: Callable[[], None], function: Callable[..., object]) -> Callable[..., object]:
+    def both(*args: object, **kwargs: object) -> object:
+        first()
+        return function(*args, **kwargs)
+
+    return both
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("value", ["fits", "longer" * 1000])
+def test_killed_at_every_step(model: Path, value: str) -> None:
+    """Killed before each system call that changes a file, and in the middle of a write."""
+    original = model.read_bytes()
+    was = ggtok.load(model)
+    ends = set()
+    for step in range(100):
+        count = iter(range(1000))
+
+        def stop_at(count=count, step=step) -> None:
+            if next(count) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def run(stop_at=stop_at) -> None:
+            for name in ("fsync", "replace", "unlink"):
+                setattr(place.os, name, after(stop_at, getattr(os, name)))
+
+            def write(file, header: bytes) -> None:
+                file.seek(0)
+                for at in range(0, len(header), 1 + len(header) // 7):
+                    stop_at()
+                    file.write(header[at : at + 1 + len(header) // 7])
+                    file.flush()
+
+            place._write_at_start = write
+            ggtok.edit(model, {NAME: value})
+
+        ended = in_child(run)
+        ends.add(ended)
+        if os.path.exists(f"{model}{JOURNAL}"):
+            with pytest.raises(ggtok.FileError, match="is running or was interrupted"):
+                ggtok.load(model)
+            assert ggtok.recover(model)
+        assert not ggtok.recover(model)
+        if ggtok.load(model).metadata.get(NAME) == value:  # it was complete
+            ggtok.undo(model)
+        assert model.read_bytes() == original
+        assert ggtok.load(model) == was
+        for other in model.parent.iterdir():
+            if other != model:
+                other.unlink()
+        if ended == 0:
+            break
+    assert ends == {0, -signal.SIGKILL}
+    assert step > 4
+
+
+@full
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_killed_at_random_moments(model: Path) -> None:
+    rng = random.Random(4)
+    program = (
+        "import ggtok, sys\n"
+        "print(flush=True)\n"
+        "for i in range(10**6):\n"
+        "    ggtok.edit(sys.argv[1], {'general.name': str(i) * (1 + i % 40)})\n"
+    )
+    before = tensors(model)
+    vocabulary = ggtok.load(model)
+    for _ in range(50):
+        child = subprocess.Popen([sys.executable, "-c", program, model], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(rng.random() / 10)
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        ggtok.recover(model)
+        assert tensors(model) == before
+        tok = ggtok.load(model)
+        assert [tok.token_text(i) for i in range(680)] == [
+            vocabulary.token_text(i) for i in range(680)
+        ]
+
+
+def test_one_edit_at_a_time(model: Path) -> None:
+    with place.locked(str(model)):
+        with pytest.raises(ggtok.FileError, match="is being edited by another process"):
+            ggtok.edit(model, {NAME: "x"})
+        ggtok.edit(model, {NAME: "x"}, dry_run=True)
+
+
+def test_damaged_journals(model: Path) -> None:
+    data = model.read_bytes()
+    journal = Path(f"{model}{JOURNAL}")
+    for content in (b"", b"ggtok-journal 1\n{}", os.urandom(1000)):
+        journal.write_bytes(content)
+        with pytest.raises(ggtok.FileError, match="is damaged"):
+            ggtok.recover(model)
+        assert model.read_bytes() == data
+    journal.unlink()
+    place.save(str(model), JOURNAL, b"old", b"new", 5)
+    with pytest.raises(ggtok.FileError, match="has another size"):
+        ggtok.recover(model)
+    assert model.read_bytes() == data
+
+
+def test_a_full_disk(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = model.read_bytes()
+    monkeypatch.setattr(
+        place.shutil, "disk_usage", lambda path: place.shutil._ntuple_diskusage(9, 9, 9)
+    )
+    with pytest.raises(ggtok.FileError, match="only 9 are free"):
+        ggtok.edit(model, {NAME: "x" * 9000})
+    assert model.read_bytes() == data
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_padding_is_used_again(model: Path) -> None:
+    size = model.stat().st_size
+    ggtok.edit(model, {NAME: "x" * 500})
+    larger = model.stat().st_size
+    assert larger > size
+    ggtok.edit(model, {NAME: "x"})
+    assert model.stat().st_size == larger
+    assert PADDING in ggtok.load(model).metadata
+    assert ggtok.edit(model, {NAME: "x" * 400}).in_place
+    assert ggtok.edit(model, {NAME: "x" * 500}).in_place
+    assert PADDING not in ggtok.load(model).metadata
+
+
+def test_the_reference_loads_edited_files(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    from tests.support.llamacpp import LlamaCpp
+
+    path = with_tensors(tmp_path / "model.gguf")
+    changes = {"tokenizer.ggml.add_bos_token": False, "tokenizer.ggml.pre": "qwen2", NAME: "x" * 99}
+    ggtok.edit(path, changes)
+    text = b"Hello, world's 12345 <|eot_id|> caf\xc3\xa9"
+    tok = ggtok.load(path)
+    with LlamaCpp() as reference:
+        vocabulary = reference.load(path)
+        assert tok.encode(text, parse_special=True) == vocabulary.tokenize(text, True, True)
