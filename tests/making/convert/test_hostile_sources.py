@@ -25,8 +25,8 @@ from ggtok.vocabularies.convert import (
     token_lists,
     vocab_files,
 )
+from ggtok.vocabularies.convert.ranks import last_merge, recovered
 from ggtok.vocabularies.convert.sentencepiece_model import Model, Piece, read_model, write_model
-from ggtok.vocabularies.convert.tiktoken import last_merge, recovered
 from tests.making.convert import sources
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
