@@ -242,9 +242,9 @@ def overrides(args: argparse.Namespace) -> dict[str, int | float | bool | str] |
     """The values of --override-kv."""
     if not args.override_kv:
         return None
-    from ggtok.loading import override_kv
+    from ggtok.loading import loaded
 
-    return override_kv.parse(args.override_kv)
+    return loaded.parse_overrides(args.override_kv)
 
 
 def can_only_be_model(word: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 import ggtok
 from ggtok.inspect.doctor.codes import KINDS, SERIOUS
-from ggtok.inspect.doctor.merges import Ranks, idle_merges
+from ggtok.inspect.doctor.reach import Ranks, idle_merges
 from ggtok.inspect.parity.compare import generated
 from ggtok.inspect.parity.texts import CODE, EMOJI, PROSE
 from tests.checks import table

@@ -13,7 +13,7 @@ import pytest
 
 import ggtok
 from ggtok.errors import InvalidTypeError, InvalidValueError
-from ggtok.loading import override_kv
+from ggtok.loading import loaded
 from tests.support.llamacpp import LlamaCpp, LlamaCppLoadError, Override
 from tests.support.vocabularies import fixture
 
@@ -217,10 +217,10 @@ def test_as_long_as_they_may_be() -> None:
 def test_written_out(argument: str, values: dict[str, Override] | None) -> None:
     if values is None:
         with pytest.raises(InvalidValueError):
-            override_kv.parse([argument])
+            loaded.parse_overrides([argument])
     else:
-        assert override_kv.parse([argument]) == values
-        assert [type(v) for v in override_kv.parse([argument]).values()] == [
+        assert loaded.parse_overrides([argument]) == values
+        assert [type(v) for v in loaded.parse_overrides([argument]).values()] == [
             type(v) for v in values.values()
         ]
 
@@ -235,13 +235,13 @@ def test_written_out(argument: str, values: dict[str, Override] | None) -> None:
 )
 def test_badly_written(argument: str) -> None:
     with pytest.raises(InvalidValueError, match="override") as caught:
-        override_kv.parse([argument])
+        loaded.parse_overrides([argument])
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 800
 
 
 def test_bytes_that_are_no_text_go_back_to_bytes() -> None:
-    assert override_kv.parse(["a=str:\udcff"]) == {"a": "\udcff"}
+    assert loaded.parse_overrides(["a=str:\udcff"]) == {"a": "\udcff"}
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

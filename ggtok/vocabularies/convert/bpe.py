@@ -173,7 +173,7 @@ def _note_ignore_merges(draft: Draft, pre: Pre) -> None:
 
 
 def _without_prefix_space(document: Json) -> None:
-    for entry, _ in structure._entries(document["pre_tokenizer"], "pretokenizers", ""):
+    for entry, _ in structure.entries(document["pre_tokenizer"], "pretokenizers", ""):
         if entry["type"] == "ByteLevel":
             entry["add_prefix_space"] = False
 
@@ -270,7 +270,7 @@ def space_prefix(source: Source, draft: Draft, pre_tokenizer: Any) -> bool:
             marks = row.get("content") == _MARK
         else:
             others.append(kind)
-    for row, at in structure._entries(pre_tokenizer, "pretokenizers", "pre_tokenizer"):
+    for row, at in structure.entries(pre_tokenizer, "pretokenizers", "pre_tokenizer"):
         kind = field(row, "type", str, at)
         if kind == "Metaspace":
             prefix, marks = _metaspace(source, row, at, draft), True
@@ -305,7 +305,7 @@ def _metaspace(source: Source, row: Json, at: str, draft: Draft) -> bool:
 
 
 def _always_prefixed(document: Json) -> None:
-    for row, _ in structure._entries(document["pre_tokenizer"], "pretokenizers", ""):
+    for row, _ in structure.entries(document["pre_tokenizer"], "pretokenizers", ""):
         if row["type"] == "Metaspace":
             row["prepend_scheme"] = "always"
 

@@ -17,7 +17,7 @@ from ggtok.vocabularies.convert.bpe import (
     read_gemma4,
     refuse_marks,
 )
-from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.draft import Draft, name_end, set_special
 from ggtok.vocabularies.convert.reading import (
     Folder,
     field,
@@ -27,7 +27,6 @@ from ggtok.vocabularies.convert.reading import (
     read_text,
 )
 from ggtok.vocabularies.convert.sentencepiece_model import read_model
-from ggtok.vocabularies.convert.special import name_end, set_special
 from ggtok.vocabularies.convert.tokenizer_json import Source, ids_of
 from ggtok.vocabularies.convert.unigram import read_unigram
 from ggtok.vocabularies.convert.wordpiece import read_wordpiece

@@ -10,7 +10,7 @@ from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert.confirm import Original
-from ggtok.vocabularies.convert.draft import Draft, unigram_fallback
+from ggtok.vocabularies.convert.draft import Draft, set_configured, unigram_fallback
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.reading import Folder, field, utf8
 from ggtok.vocabularies.convert.sentencepiece_model import (
@@ -20,7 +20,6 @@ from ggtok.vocabularies.convert.sentencepiece_model import (
     Model,
     write_model,
 )
-from ggtok.vocabularies.convert.special import set_configured
 from ggtok.vocabularies.gguf_writer import CHARSMAP
 
 _MARK = "\u2581".encode()

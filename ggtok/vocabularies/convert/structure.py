@@ -86,7 +86,7 @@ def structure_of(pre_tokenizer: Any, where: str = "pre_tokenizer") -> Structure:
     steps: list[str] = []
     others: list[str] = []
     byte_level = prefix_space = newer_characters = False
-    for entry, at in _entries(pre_tokenizer, "pretokenizers", where):
+    for entry, at in entries(pre_tokenizer, "pretokenizers", where):
         kind = field(entry, "type", str, at)
         if kind == "ByteLevel":
             byte_level = True
@@ -110,7 +110,7 @@ def structure_of(pre_tokenizer: Any, where: str = "pre_tokenizer") -> Structure:
     return Structure(tuple(steps), byte_level, prefix_space, tuple(others), newer_characters)
 
 
-def _entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any], str]]:
+def entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any], str]]:
     """An entry, or the entries of a Sequence, nested ones included, with their positions."""
     pending = [(entry, where)]
     seen = 0
@@ -131,7 +131,7 @@ def _entries(entry: Any, inner: str, where: str) -> Iterator[tuple[dict[str, Any
 
 def normalizers_of(normalizer: Any) -> list[dict[str, Any]]:
     """The normalizers of a tokenizer.json, in order."""
-    return [entry for entry, _ in _entries(normalizer, "normalizers", "normalizer")]
+    return [entry for entry, _ in entries(normalizer, "normalizers", "normalizer")]
 
 
 def _split(entry: dict[str, Any], at: str) -> str | None:

@@ -15,7 +15,13 @@ from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
 from ggtok.vocabularies.convert import structure
 from ggtok.vocabularies.convert.confirm import Original
-from ggtok.vocabularies.convert.draft import Draft, fewer_categories, newer_characters
+from ggtok.vocabularies.convert.draft import (
+    Draft,
+    fewer_categories,
+    name_end,
+    newer_characters,
+    set_configured,
+)
 from ggtok.vocabularies.convert.originals import Package
 from ggtok.vocabularies.convert.ranks import recovered
 from ggtok.vocabularies.convert.reading import (
@@ -28,7 +34,6 @@ from ggtok.vocabularies.convert.reading import (
     token_id,
     utf8,
 )
-from ggtok.vocabularies.convert.special import name_end, set_configured
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE, Chain
 from ggtok.vocabularies.pre_tokenizer_json import limited
 

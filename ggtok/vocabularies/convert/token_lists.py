@@ -9,7 +9,7 @@ import re
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
 from ggtok.vocabularies.contents import Difference
-from ggtok.vocabularies.convert.draft import Draft
+from ggtok.vocabularies.convert.draft import Draft, set_configured
 from ggtok.vocabularies.convert.reading import (
     MAX_TOKEN_BYTES,
     MAX_TOKENS,
@@ -20,7 +20,6 @@ from ggtok.vocabularies.convert.reading import (
     token_id,
     utf8,
 )
-from ggtok.vocabularies.convert.special import set_configured
 
 # ---- RWKV's rwkv_vocab_v*.txt: id, Python literal, length ----
 

@@ -94,7 +94,7 @@ def _charsmap(row: dict[str, Any]) -> bytes:
 
 def _spaces(source: Source, draft: Draft) -> None:
     prefix = True
-    for row, at in structure._entries(
+    for row, at in structure.entries(
         source.document.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"
     ):
         kind = field(row, "type", str, at)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ggtok.errors import VocabError, not_found
+from ggtok.vocabularies.convert.draft import content_of
 from ggtok.vocabularies.convert.reading import (
     MAX_TOKENS,
     Folder,
@@ -22,7 +23,6 @@ from ggtok.vocabularies.convert.reading import (
     read_text,
     token_id,
 )
-from ggtok.vocabularies.convert.special import content_of
 from ggtok.vocabularies.convert.tokenizer_json import Source
 from ggtok.vocabularies.patterns import CHAIN_OF_PRE
 

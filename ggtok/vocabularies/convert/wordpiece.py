@@ -131,7 +131,7 @@ def _note_steps(source: Source, draft: Draft, rows: list[Json], normalizer: Json
                 change=lambda document: document.update(normalizer=normalizer),
             )
         )
-    steps = structure._entries(
+    steps = structure.entries(
         source.document.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"
     )
     kinds = [field(row, "type", str, at) for row, at in steps]
