@@ -57,7 +57,7 @@ _LATER = (408, 425, 429, 500, 502, 503, 504)
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _UNSATISFIED_RANGE = re.compile(r"bytes \*/([0-9]{1,18})")
 _LENGTH = re.compile(r"[0-9]{1,18}")
-_SAID_MOST = 200  # characters of a server's text that a message quotes
+_QUOTED_MOST = 200  # characters of a server's text that a message quotes
 
 
 def find(url: str) -> Found:
@@ -161,7 +161,7 @@ class Reader:
         failures, restarts = 0, 0
         while not self.unchanged and (wanted := self._prefix.wanted()):
             before, wait = len(self._prefix.data), 0.0
-            said = "the server sends a few bytes at a time"
+            reason = "the server sends a few bytes at a time"
             try:
                 self._get(wanted)
             except _Changed:
@@ -171,7 +171,7 @@ class Reader:
                 self._restart()
                 continue
             except _Broken as e:
-                said, wait = str(e), max(e.wait, _PAUSE * 2**failures)
+                reason, wait = str(e), max(e.wait, _PAUSE * 2**failures)
             if len(self._prefix.data) - before >= min(_PROGRESS, wanted - before):
                 failures = 0
             elif not self.unchanged:
@@ -181,7 +181,7 @@ class Reader:
                 if failures >= _ATTEMPTS or time.monotonic() + wait > until:
                     raise UnreachableError(
                         f"{self._name}: gave up after {failures} "
-                        f"attempt{'s'[: failures > 1]}: {said}"
+                        f"attempt{'s'[: failures > 1]}: {reason}"
                     )
                 time.sleep(wait)
 
@@ -212,9 +212,9 @@ class Reader:
             why = _unreadable(parsed)
         except (httpx2.InvalidURL, ValueError) as e:
             # The query may contain a signature.
-            to = shown(where.partition("?")[0], _SAID_MOST)
+            to = shown(where.partition("?")[0], _QUOTED_MOST)
             raise self._error(
-                f"the server redirects to '{to}', which is not a URL: {shown(str(e), _SAID_MOST)}"
+                f"the server redirects to '{to}', which is not a URL: {shown(str(e), _QUOTED_MOST)}"
             ) from None
         if why:
             raise InvalidValueError(f"{self._name}: the server redirects, but {why}")
@@ -258,7 +258,7 @@ class Reader:
                 coding = answer.header("Content-Encoding") or "identity"
                 if coding != "identity":
                     raise self._error(
-                        f"the server sends it {shown(coding, _SAID_MOST)}-encoded, although the "
+                        f"the server sends it {shown(coding, _QUOTED_MOST)}-encoded, although the "
                         "request asks for no encoding"
                     )
                 self._check_validator(answer)
@@ -267,19 +267,19 @@ class Reader:
                 self._get_error(answer)
 
     def _get_error(self, answer: Answer) -> None:
-        status, said = answer.status, _reason(answer)
+        status, reason = answer.status, _reason(answer)
         if status in _LATER:
             wait = answer.header("Retry-After") or ""
             seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
-            raise _Broken(said, min(seconds, _RETRY_AFTER_MOST))
+            raise _Broken(reason, min(seconds, _RETRY_AFTER_MOST))
         if self._at != self._url:  # a signed URL may have expired
             self._at, self._nearest = self._url, Place.LOCAL
-            raise _Broken(said)
+            raise _Broken(reason)
         if status in (404, 410):
-            raise not_found(f"{self._name}: {said}")
+            raise not_found(f"{self._name}: {reason}")
         if status in (401, 403):
-            raise not_permitted(f"{self._name}: {said}")
-        raise self._error(said)
+            raise not_permitted(f"{self._name}: {reason}")
+        raise self._error(reason)
 
     def _get_nothing(self, answer: Answer) -> None:
         """Handles status 416: the range begins after the end, so the file is too short."""
@@ -298,23 +298,23 @@ class Reader:
 
     def _get_part(self, answer: Answer, wanted: int) -> None:
         data = self._prefix.data
-        said = answer.header("Content-Range") or ""
-        match = _CONTENT_RANGE.fullmatch(said)
+        header = answer.header("Content-Range") or ""
+        match = _CONTENT_RANGE.fullmatch(header)
         if not match:
             raise self._error(
-                f"no range but '{shown(said, _SAID_MOST)}' in an answer with status 206"
+                f"no range but '{shown(header, _QUOTED_MOST)}' in an answer with status 206"
             )
         start, end = int(match[1]), int(match[2]) + 1
         total = None if match[3] == "*" else int(match[3])
         if start != len(data) or not start < end <= wanted or (total is not None and end > total):
             raise self._error(
-                f"the server sends '{said}' when bytes {len(data)}-{wanted - 1} are asked for"
+                f"the server sends '{header}' when bytes {len(data)}-{wanted - 1} are asked for"
             )
         self._check_length(answer, end - start)
         self._set_size(total)
         for block in answer.blocks():
             if len(data) + len(block) > end:
-                raise self._error(f"the server sends more than it says ({said})")
+                raise self._error(f"the server sends more than it says ({header})")
             data += block
         if len(data) < end:
             raise _Broken(f"the connection ended {end - len(data)} bytes early")
@@ -325,7 +325,7 @@ class Reader:
         length = answer.header("Content-Length")
         if length is not None:
             if not _LENGTH.fullmatch(length):
-                raise self._error(f"the server sends a wrong size: {shown(length, _SAID_MOST)}")
+                raise self._error(f"the server sends a wrong size: {shown(length, _QUOTED_MOST)}")
             self._set_size(int(length))
         known, at = len(data), 0
         wanted = 0
@@ -350,7 +350,7 @@ class Reader:
         length = answer.header("Content-Length")
         if length is not None and length != str(n):
             raise self._error(
-                f"the server sends {shown(length, _SAID_MOST)} bytes as a range of {n}"
+                f"the server sends {shown(length, _QUOTED_MOST)} bytes as a range of {n}"
             )
 
     def _set_size(self, total: int | None) -> None:
@@ -383,7 +383,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 def _address(url: httpx2.URL) -> str:
     """A URL for messages, without parts that may be secret: signatures and passwords."""
     bare = url.copy_with(query=None, fragment=None, username=None, password=None)
-    return shown(str(bare), _SAID_MOST)
+    return shown(str(bare), _QUOTED_MOST)
 
 
 def _is_etag(validator: str) -> bool:
@@ -391,4 +391,4 @@ def _is_etag(validator: str) -> bool:
 
 
 def _reason(answer: Answer) -> str:
-    return f"the server answers {answer.status} {shown(answer.reason, _SAID_MOST)}".rstrip()
+    return f"the server answers {answer.status} {shown(answer.reason, _QUOTED_MOST)}".rstrip()

@@ -65,14 +65,14 @@ class Survey:
 
     def lines(self, n_models: int) -> list[str]:
         """Lines for the user: the searched folders if no model was found, and unreadable ones."""
-        said = []
+        lines = []
         if not n_models:
-            said.append("no models found; ggtok looked in these folders:")
+            lines.append("no models found; ggtok looked in these folders:")
             for source, folder in self.looked:
                 there = "" if os.path.lexists(folder) else " (does not exist)"
-                said.append(f"  {source}: {shown(folder)}{there}")
-        said += [f"can't read {shown(u.path)}: {shown(u.reason)}" for u in self.unreadable]
-        return said
+                lines.append(f"  {source}: {shown(folder)}{there}")
+        lines += [f"can't read {shown(u.path)}: {shown(u.reason)}" for u in self.unreadable]
+        return lines
 
 
 def _stores() -> Iterator[tuple[str, str]]:
@@ -107,7 +107,7 @@ def models(folders: Iterable[str] = (), survey: Survey | None = None) -> Iterato
     every = chain(hfcache.models(notes), ollama.models(notes), lmstudio.models(notes))
     for source, name, found in every:
         if isinstance(found, Exception):
-            yield Model(source, name, None, error=_said(found, name))
+            yield Model(source, name, None, error=_reason(found, name))
         else:
             yield summed_up(source, name, found)
 
@@ -128,13 +128,13 @@ def summed_up(source: str, name: str, path: str) -> Model:
             try:
                 prefix.check_whole(f, data, size, path)
             except GGTokError as e:
-                return Model(source, name, path, size, *summary, error=_said(e, path))
+                return Model(source, name, path, size, *summary, error=_reason(e, path))
             return Model(source, name, path, size, *summary)
     except (GGTokError, OSError) as e:
-        return Model(source, name, path, size, error=_said(e, path))
+        return Model(source, name, path, size, error=_reason(e, path))
 
 
-def _said(error: Exception, name: str) -> str:
+def _reason(error: Exception, name: str) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).removeprefix(f"{name}: ")

@@ -37,8 +37,8 @@ PARTS = re.compile(  # characters; 4-byte characters without their first byte; o
     rb"|(?P<three>[\x80-\xbf]{3})|.",
     re.DOTALL,
 )
-LONGEST = 32  # code points, or tokens, of what a charsmap makes of one character
-MOST_IDS = 1 << 23  # that are looked at, of all characters
+LONGEST = 32  # code points, or tokens, of a character's normalized form, at most
+MOST_IDS = 1 << 23  # the largest number of ids to examine, over all characters
 LEADS = b"\xf1", b"\xf2", b"\xf3", b"\xf0"
 RARE = "\ue0a7\U000f1234\U0001fbf7\U000107b6\u0b7e\u0378\u3131\u1f6d\u20bf\u00a7~#\x01"
 
@@ -167,7 +167,7 @@ class _Check:
                     yield before + mended + after
 
     def _unnormalized(self, text: bytes) -> bytes | None:
-        """The text with a source for each part that normalizing makes and would change again.
+        """The text, with each part that normalizing would change replaced by a source of that part.
 
         None: there is no such part.
         """
@@ -191,7 +191,7 @@ class _Check:
         return "".join(parts).encode()
 
     def _normalized(self, character: str) -> str | None:
-        """What normalizing makes of a character, by its tokens; None: they don't tell."""
+        """The normalized form of a character, from its tokens; None: unknown."""
         return self._value(self._ids(character.encode()))
 
     def _value(self, ids: list[int]) -> str | None:
@@ -204,7 +204,7 @@ class _Check:
             return None
 
     def _sources(self) -> dict[str, str]:
-        """Of what normalizing makes of a character and would change again, such a character."""
+        """Characters by their normalized forms, for forms that normalizing would change again."""
         if self._native.sources is None:
             changed = {}
             left = MOST_IDS

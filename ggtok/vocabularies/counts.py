@@ -275,7 +275,7 @@ class _Workers:
             self._failed.append(e)
             self._work.close()
 
-    def give(self, batch: list[Piece]) -> bool:
+    def put(self, batch: list[Piece]) -> bool:
         """Queues a unit of work. False: a thread has failed."""
         return self._work.put(batch)
 
@@ -325,7 +325,7 @@ def fill(
     done = False
     try:
         for batch in batches:
-            if not workers.give(batch):
+            if not workers.put(batch):
                 break
             report(sum(len(text) for text, _ in batch))
         done = True

@@ -97,8 +97,8 @@ def _prose() -> str:
 class Lines:
     """Generates lines. Each method makes one kind of line."""
 
-    def __init__(self, words: Sequence[str], special: Sequence[str], seed: int = 0) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, words: Sequence[str], special: Sequence[str]) -> None:
+        self._random = random.Random(0)
         self._words = words or ["word"]
         self._special = special or ["<s>"]
         self._kinds: tuple[tuple[Callable[[], str], int], ...] = (

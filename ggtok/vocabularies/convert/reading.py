@@ -33,7 +33,7 @@ _NAMES = {
 }
 
 
-def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """The contents of a file.
 
     Raises:
@@ -41,9 +41,9 @@ def read_bytes(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
         VocabError: the file is too large for a vocabulary.
     """
     name = os.fsdecode(path)
-    data = read_regular(name, limit + 1)
-    if len(data) > limit:
-        raise VocabError(f"{name}: has more than {limit} bytes: too large for a vocabulary")
+    data = read_regular(name, MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise VocabError(f"{name}: has more than {MAX_BYTES} bytes: too large for a vocabulary")
     noted = _NOTED.get()
     if noted is not None:
         noted.append(os.path.abspath(name))

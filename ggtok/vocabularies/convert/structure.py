@@ -81,12 +81,12 @@ def _escaped(c: str) -> str:
 # ---- reading ----
 
 
-def structure_of(pre_tokenizer: Any, where: str = "pre_tokenizer") -> Structure:
+def structure_of(pre_tokenizer: Any) -> Structure:
     """The structure of the pre_tokenizer of a tokenizer.json."""
     steps: list[str] = []
     others: list[str] = []
     byte_level = prefix_space = newer_characters = False
-    for entry, at in entries(pre_tokenizer, "pretokenizers", where):
+    for entry, at in entries(pre_tokenizer, "pretokenizers", "pre_tokenizer"):
         kind = field(entry, "type", str, at)
         if kind == "ByteLevel":
             byte_level = True

@@ -71,7 +71,7 @@ def _normalizers(source: Source, draft: Draft) -> None:
 
 
 def _is_known(row: Json) -> bool:
-    """Is it a normalizer that llama.cpp has?"""
+    """Whether llama.cpp has this normalizer."""
     return row["type"] in ("Precompiled", "Strip") or row.get("pattern") == _SPACES
 
 
