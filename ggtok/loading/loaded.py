@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntFlag
 from itertools import accumulate
@@ -360,7 +358,7 @@ class TokenAttr(IntFlag):
 
 # ---- llama.cpp's --override-kv KEY=TYPE:VALUE[,...] ----
 
-_INT = re.compile(r"[+-]?[0-9]{1,40}")
+_INT = r"[+-]?[0-9]{1,40}"
 _SYNTAX = "KEY=TYPE:VALUE[,KEY=TYPE:VALUE...], where TYPE is int, float, bool or str"
 
 _MOST = 200  # characters of an argument that a message quotes
@@ -376,6 +374,8 @@ def parse_overrides(arguments: Iterable[str]) -> dict[str, int | float | bool | 
     Raises:
         InvalidValueError: an argument is malformed.
     """
+    import csv
+
     values: dict[str, int | float | bool | str] = {}
     for argument in arguments:
         try:
@@ -412,7 +412,9 @@ def _override_value(part: str, type: str, value: str) -> int | float | bool | st
             return value == "true"
         raise InvalidValueError(f"override '{shown(part, _MOST)}': a bool is true or false")
     if type == "int":
-        if _INT.fullmatch(value):
+        import re
+
+        if re.fullmatch(_INT, value):
             return int(value)
         raise InvalidValueError(
             f"override '{shown(part, _MOST)}': '{shown(value, _MOST)}' is not an integer of 64 bits"
