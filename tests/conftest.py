@@ -1,4 +1,4 @@
-"""Fixtures that several test files share."""
+"""Fixtures and options of all tests."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Hypothesis has no deadline: how long an example takes depends on what else the machine does.
+# No deadline for Hypothesis: the time of an example depends on the machine's load.
 settings.register_profile("ggtok", deadline=None)
 settings.load_profile("ggtok")
 
-# Files and folders whose tests all need what the extra `test` lacks, or are all slow.
+# Files and folders whose tests are all slow, or all need packages that the extra `test` lacks.
 FULL = {
     "adapters/test_constrained.py",
     "arrow/test_libraries.py",
@@ -74,7 +74,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the tests marked `full`, unless `--full` is given."""
+    """Deselects the tests marked `full`, unless `--full` is given."""
     if config.getoption("--full"):
         return
     share = config.getoption("--sample")
@@ -98,7 +98,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def llama() -> Iterator[LlamaCpp]:
-    """The live reference, whose wheel is made for one platform only."""
+    """The live reference. Its wheel exists for one platform only."""
     here = sys.platform, platform.machine(), platform.libc_ver()[0]
     if here != ("linux", "x86_64", "glibc") or sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("the reference's wheel is for CPython with a GIL, Linux on x86-64, glibc")
@@ -115,7 +115,7 @@ def _load_fixture(name: str) -> ggtok.Tokenizer:
 
 @pytest.fixture(scope="session")
 def load_fixture() -> Callable[[str], ggtok.Tokenizer]:
-    """Loads one of this project's small vocabularies by name, once."""
+    """Loads a fixture by name, once."""
     return _load_fixture
 
 
@@ -127,5 +127,5 @@ def c_program(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 @pytest.fixture(scope="session")
 def work(c_program: Build, tmp_path_factory: pytest.TempPathFactory) -> Measure:
-    """Counts the steps that a file and texts take."""
+    """Counts the steps of loading a file and encoding texts."""
     return measure(c_program("work", *STEPS), tmp_path_factory.mktemp("work"))

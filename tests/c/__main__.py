@@ -1,8 +1,8 @@
-"""python -m tests.c: the C programs at length, under sanitizers.
+"""Runs the C programs exhaustively, under sanitizers.
 
-    python -m tests.c [--cc CC] [NAME ...]     # default: all of them
+    python -m tests.c [--cc CC] [NAME ...]     # default: all
 
-The tests run the same programs for less time, and none of them under ThreadSanitizer.
+The tests run the same programs for a shorter time, and without ThreadSanitizer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIXTURES = [str(fixture(name)) for name in fixture_names()]
 TEMPLATES = Path(__file__).resolve().parents[1] / "chat" / "templates.txt"
 ALLOC, SMALL = "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL"
 
-# A program, the flags to build it with, and what it is told.
+# Each program's name, compiler flags and arguments.
 RUNS: dict[str, tuple[str, tuple[str, ...], list[str]]] = {
     "capi": ("capi", SANITIZERS, [str(fixture("bpe-gpt2"))]),
     "threads": ("threads", THREADS, FIXTURES),

@@ -1,10 +1,10 @@
-"""Compiles a C test program with the C sources, without Python's help.
+"""Compiles a C test program with the C sources, without Python's build tools.
 
     python tests/c/build.py [--cc CC] [--program NAME] [--objects FOLDER] OUT [FLAG...]
 
-Programs share what they are made of: an object is compiled once for each compiler and set of
-flags, of which $CFLAGS come first. Objects whose sources are the same once they are preprocessed
-are the same, so that a macro for tests only costs the files that ask for it.
+Programs share objects: each is compiled once for each compiler and set of flags ($CFLAGS come
+first). Objects with the same preprocessed source are the same, so a macro for tests only
+recompiles the files that use it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ THREADS = ("-fsanitize=thread",)
 # Calls a function of the program at each basic block of the library, not of the program itself.
 STEPS = ("-fsanitize-coverage=trace-pc",)
 
-# What encodes and decodes: the library without templates, training and Python's way in.
+# The sources that encode and decode: the library without templates, training and Python.
 LIBRARY = tuple(
     f"{folder.relative_to(ROOT / 'cext')}/*.c"
     for folder in sorted((ROOT / "cext").glob("*/**/"))
     if folder.relative_to(ROOT / "cext").parts[0] not in ("gen", "jinja", "python", "train")
     and any(folder.glob("*.c"))
 )
-# Each program and the sources of cext that it needs.
+# Each program, with the sources of cext that it needs.
 PROGRAMS = {
     "arrow": LIBRARY,
     "batch": ("base/*.c",),
@@ -74,8 +74,8 @@ def build(
     program: str = "capi",
     objects: Path | None = None,
 ) -> None:
-    """Writes the program to `out`; raises CalledProcessError if it doesn't compile. The folder
-    `objects` keeps what it is made of, for other programs."""
+    """Builds the program as `out`, or raises CalledProcessError. The folder `objects` keeps the
+    objects for other programs."""
     programs = list((ROOT / "tests" / "c").glob(f"{program}.c*"))
     sources = [*programs]
     library = "-lm" if programs[0].suffix == ".c" else "-lstdc++"
@@ -85,8 +85,8 @@ def build(
     plain = [word for word in command if word not in STEPS]
     with tempfile.TemporaryDirectory(prefix="ggtok-objects-") as own:
         folder = objects or Path(own)
-        # In an order of its own, so that a process which begins at the same time as another one
-        # finds much of what it needs compiled.
+        # In random order, so that processes that start at the same time compile different objects
+        # and find many already compiled.
         shuffled = random.Random(os.getpid()).sample(sources, len(sources))
         made = {
             source: object_of(source, plain if source in programs else command, folder)
@@ -99,7 +99,7 @@ def build(
 def build_module(
     out: Path, command: Sequence[str], objects: Path, more: Sequence[Path] = ()
 ) -> None:
-    """Writes Python's module to `out`, compiled with the command, with `more` sources."""
+    """Builds the Python extension module as `out` with this compiler command and `more` sources."""
     interface = objects / "_ffi.c"
     objects.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, "cext/build_ffi.py", str(interface)], cwd=ROOT, check=True)
@@ -112,18 +112,18 @@ def build_module(
 
 
 def command_of(flags: Sequence[str], cc: str | None = None) -> list[str]:
-    """The compiler with the flags: the same for all that is made with them, so that a compiler
-    cache knows an object of the module in one of the programs."""
+    """The compiler command with the flags. It is the same for modules and programs, so that a
+    compiler cache serves both."""
     sanitized = any(flag.startswith("-fsanitize") for flag in flags)
     reports = ["-g1", "-fno-omit-frame-pointer", "-fPIC"] if sanitized else []
     return [*_compiler(cc), *shlex.split(os.environ.get("CFLAGS", "")), "-O1", *reports, *flags]
 
 
 def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
-    """The source's object in the folder, which others may write to at the same time."""
+    """The object of a source, in a folder that other processes may write to at the same time."""
     folder.mkdir(parents=True, exist_ok=True)
     standard = ["-std=c11"] if source.suffix == ".c" else []
-    # Relative names, so that a compiler cache knows an object of another copy.
+    # Relative names, so that a compiler cache also serves other copies of the repository.
     compiler = (*command, *standard, "-Icext")
     source = source.relative_to(ROOT) if source.is_relative_to(ROOT) else source
     found = folder / f"{_name(compiler, source)}.o"
@@ -137,7 +137,7 @@ def object_of(source: Path, command: Sequence[str], folder: Path) -> Path:
 
 @cache  # nobody edits sources while the tests run
 def _name(compiler: tuple[str, ...], source: Path) -> str:
-    """An object's, by what makes it: the preprocessed source, and the flags that are left."""
+    """The name of an object, derived from the preprocessed source and the remaining flags."""
     command = [*compiler, "-E", str(source)]
     read = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     what = [word for word in compiler if not word.startswith(("-D", "-U", "-I"))]
@@ -146,7 +146,7 @@ def _name(compiler: tuple[str, ...], source: Path) -> str:
 
 @cache
 def have_sanitizers(cc: str | None = None, flags: tuple[str, ...] = SANITIZERS) -> bool:
-    """Whether the compiler can link a program with them, and the program runs."""
+    """Whether the compiler can link a program with sanitizers that runs."""
     with tempfile.TemporaryDirectory(prefix="ggtok-probe-") as folder:
         source = Path(folder) / "probe.c"
         source.write_text("int main(void) { return 0; }\n")

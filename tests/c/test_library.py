@@ -1,4 +1,4 @@
-"""The C library as other projects link it: CMake, pkg-config, C++, beside ggml."""
+"""The C library as other projects link it: CMake, pkg-config, C++, together with ggml."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def run(*command: str | Path) -> str:
 
 
 def install(folder: Path, shared: bool) -> Path:
-    """The folder that the library was installed to."""
+    """The folder to which the library was installed."""
     prefix = folder / "prefix"
     options = [f"-DBUILD_SHARED_LIBS={shared:d}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
-    options += ["-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_BUILD_TYPE=None"]  # quickly compiled
+    options += ["-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_BUILD_TYPE=None"]  # compiles faster
     run("cmake", "-S", ROOT / "cext", "-B", folder / "build", *options)
     run("cmake", "--build", folder / "build", "--parallel", "2", "--target", "install")
     return prefix
@@ -64,8 +64,8 @@ def test_a_program_links_it_beside_ggml(installed: Path, tmp_path: Path) -> None
 
 @pytest.mark.full
 def test_global_symbols_have_a_prefix(static: Path) -> None:
-    """Or else they would meet those of a program that links the library beside another, such as
-    ggml's gguf_type_name."""
+    """Without a prefix, they would collide with other libraries in a program, such as ggml's
+    gguf_type_name."""
     listed = run("nm", "-g", "--defined-only", static / "lib" / "libggtok.a")
     symbols = {line.split()[-1].lstrip("_") for line in listed.splitlines() if " " in line}
     assert len(symbols) > 150
@@ -103,14 +103,15 @@ def test_pkg_config_knows_it(installed: Path, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="needs pkg-config")
 def test_the_examples_of_the_page(installed: Path, tmp_path: Path) -> None:
-    """docs/c.md: its program, built by its CMake lines and by its command, prints what it says."""
+    """The program in docs/c.md, built with the page's CMake lines and with its command, prints what
+    the page says."""
     page = (ROOT / "docs" / "c.md").read_text("utf-8")
     found = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (source,) = (text for language, text in found if language == "c")
     (cmake,) = (text for language, text in found if language == "cmake")
     (printed,) = (text for language, text in found if not language)
     install_by, compile_by = (text for language, text in found if language == "sh")
-    assert "cmake -S cext" in install_by  # what `install` does, with a few options more
+    assert "cmake -S cext" in install_by  # as in `install`, with more options
     (tmp_path / "program.c").write_text(source)
     head = "cmake_minimum_required(VERSION 3.16)\nproject(example LANGUAGES C)\n"
     (tmp_path / "CMakeLists.txt").write_text(head + cmake)

@@ -1,14 +1,14 @@
-"""Tries hostile input of every kind, in child processes that it watches.
+"""Runs hostile input of every kind, in watched child processes.
 
     python -m tests.hostile                     # everything: about a quarter of an hour
     python -m tests.hostile --every 100         # one input in a hundred
-    python -m tests.hostile --kind limits       # rows whose names hold this
-    python -m tests.hostile --large             # texts of 1 GB and at 2^31 bytes, alone
+    python -m tests.hostile --kind limits       # rows whose names contain this
+    python -m tests.hostile --large             # only texts of 1 GB and around 2^31 bytes
 
-Each input is judged (judge.py): loaded and used, refused with a clear error, or vague. The
-table tells how many of each a kind gave; "wrong" counts outcomes that the kind must not have,
-such as a file that loads although it was cut. Inputs that end their process, by a crash or
-because they take longer than a row's patience, are kept. Exit status 1 unless all is well.
+Each input is judged (judge.py): loaded and used, refused with a clear error, or vague. The table
+has the number of each by kind; "wrong" counts outcomes that the kind must not have, such as a
+truncated file that loads. Inputs that crash their process, or take longer than the row's timeout,
+are kept. The exit status is 1 if anything is wrong.
 """
 
 from __future__ import annotations

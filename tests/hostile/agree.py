@@ -1,9 +1,9 @@
-"""Files whose keys say odd things: llama.cpp takes and refuses the same ones.
+"""Files with odd values: llama.cpp loads and refuses the same ones.
 
-Where both load one, all that the vocabularies tell about themselves is compared. Not compared is
-what llama.cpp dies of (docs/where-llamacpp-stops.md), and what it refuses and ggtok has a use for:
+If both load a file, all facts about the vocabulary are compared. Not compared are files that crash
+llama.cpp (docs/where-llamacpp-stops.md), and files that it refuses and ggtok can use: with
 characters above U+10FFFF in a token, models that it can't run, and files without a vocabulary, of
-which it reads keys that have nothing to do with tokens.
+which it reads keys unrelated to tokens.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tests.hostile.kinds import KINDS, Input
 from tests.hostile.rows import ANY, Row
 from tests.support import llamacpp
 
-STEP = 11  # one input in so many: the reference takes its time
-SECONDS = 5.0  # for which it may think about one
+STEP = 11  # one input in so many, because the reference is slow
+SECONDS = 5.0  # the reference's timeout for one
 ITS_OWN_AFFAIR = ("invalid codepoint", "unknown model architecture")
 
 
 class Agreement(Row):
     def __init__(self) -> None:
         super().__init__(
-            "odd files, against llama.cpp", allowed=ANY, sample=150, memory=0, patience=120
+            "odd files, against llama.cpp", allowed=ANY, sample=150, memory=0, timeout=120
         )
 
     @cache  # noqa: B019 (there is one)

@@ -1,10 +1,9 @@
-"""The process that meets the hostile input: judges inputs START, START + STEP, ... of a row.
+"""The child process: judges inputs START, START + STEP, ... of a row.
 
     python -m tests.hostile.child KIND START STOP STEP BOARD
 
-BOARD is a file that the watching process maps too: the number of the input at hand and the
-tally so far, so that nothing is lost when this process dies. Remarks go to standard output,
-one JSON object a line.
+BOARD is a file that the watching process also maps: it has the number of the current input and the
+tally, so that nothing is lost if this process dies. Remarks go to standard output, as JSON lines.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-# The input at hand, then for each outcome how often it came, then wrong outcomes.
+# The current input, then the count of each outcome, then of wrong outcomes.
 BOARD = struct.Struct(f"<q{len(OUTCOMES) + 1}q")
 WRONG = len(OUTCOMES) + 1
 
 
 def limit_memory(more: int) -> None:
-    """An input of some kilobytes that asks for more gets a MemoryError: no answer to a file."""
+    """A small input that requests more memory gets a MemoryError, which counts as vague."""
     if resource is None or sys.platform != "linux":
         return
     with open("/proc/self/statm") as statm:

@@ -1,9 +1,9 @@
-"""What came of one input: which kind of outcome, and whether an error says enough.
+"""Judges the outcome of one input, and whether an error is clear.
 
-An error at load is clear if it is a GGUFError or a VocabError with a key or a byte offset
-that its sentence names too, and if a terminal can show the sentence. One raised later, by a
-vocabulary that loaded, must name a key, a token or the special token that is missing.
-Everything else is vague, MemoryError among it: no input here is short of memory.
+An error at load is clear if it is a GGUFError or a VocabError with a key or a byte offset that its
+message also names, and if a terminal can show the message. An error raised later, by a loaded
+vocabulary, must name a key, a token or the missing special token. All other errors are vague,
+including MemoryError, because no input here needs much memory.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import ggtok
 OUTCOMES = ("loaded", "GGUFError", "VocabError", "other GGTokError", "vague")
 LOADED, GGUF_ERROR, VOCAB_ERROR, OTHER, VAGUE = range(len(OUTCOMES))
 
-# Words, special tokens, broken UTF-8, a NUL; characters of the charsmaps' keys.
+# Words, special tokens, malformed UTF-8, a NUL; characters of the charsmaps' keys.
 PROBE = (
     b"the kettle\n\n  12345 \xe6\xbc\xa2\xe5\xad\x97 \xf0\x9f\x91\x8d <s></s><|endoftext|> [MASK] "
     b"\xef\xbd\x81\xef\xbd\x9e\xe2\x91\xa0 \xff\xc3(\xe2\x82\xed\xa0\x80\xf5\x90\x80\x80\0"
     b" ACGTACGTAC"
 )
-SAMPLED = 60  # tokens looked at in a vocabulary that loaded
-LONGEST = 1000  # characters of a sentence
+SAMPLED = 60  # tokens checked in a loaded vocabulary
+LONGEST = 1000  # characters of a message
 
 
 @dataclass(frozen=True)
 class Verdict:
     outcome: int
-    note: str = ""  # what is wrong with it; "" for nothing
+    note: str = ""  # what is wrong with it, or ""
 
 
 def vagueness(error: BaseException, size: int) -> str:
-    """Why an error of ggtok.load on `size` bytes is vague, or ""."""
+    """Why an error of ggtok.load for a file of `size` bytes is vague, or ""."""
     if not isinstance(error, ggtok.GGUFError | ggtok.VocabError):
         return f"{type(error).__name__} is no answer to a file: {error}"
     text = str(error)
@@ -65,7 +65,7 @@ def of_error(error: BaseException, size: int) -> Verdict:
 
 
 def of_load(data: bytes) -> Verdict:
-    """Loads, and if that goes well, uses what was loaded."""
+    """Loads a file, and uses the tokenizer."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -83,7 +83,7 @@ _NAMES_A_CULPRIT = re.compile(
 
 
 def use(tok: ggtok.Tokenizer) -> str:
-    """Encodes, decodes, and asks for everything; what is vague about it, or ""."""
+    """Encodes, decodes and reads all attributes; returns what is vague, or ""."""
     for parse_special in (False, True):
         for add_special in (True, False):
             try:

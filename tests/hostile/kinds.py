@@ -1,7 +1,6 @@
-"""The kinds of hostile files: each a row that makes its i-th input from the sound fixtures.
+"""The kinds of hostile files: each is a row that makes its i-th input from valid fixtures.
 
-Inputs are made on demand and are the same in every process, so that a number is enough to
-speak of one.
+Inputs are made on demand and are the same in every process, so a number identifies one.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ class Input:
     what: str
 
 
-# Inputs that are made alike: their number, and how to make the i-th.
+# Similar inputs: their number, and a function that makes the i-th.
 Run = tuple[int, Callable[[int], Input]]
 
 
 class Kind(Row):
-    """A row of files: what is done to the sound ones."""
+    """A row of files: how the valid ones are damaged."""
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class Kind(Row):
         super().__init__(name, allowed=allowed, sample=sample)
         self._runs = cache(lambda: list(runs()))
         self._ends = cache(lambda: list(accumulate(n for n, _ in self._runs())))
-        self.agrees = agrees  # llama.cpp takes and refuses the same files
+        self.agrees = agrees  # llama.cpp loads and refuses the same files
 
     def __len__(self) -> int:
         return self._ends()[-1]
@@ -68,7 +67,7 @@ class Kind(Row):
         return self[i].data
 
 
-# ---- the sound files ----
+# ---- valid files ----
 
 
 @cache
@@ -95,7 +94,7 @@ def replaced(name: str, at: int, new: bytes, what: str) -> Input:
 
 
 def patched(name: str, patches: Sequence[tuple[str, Callable[[GGUF], None]]]) -> Run:
-    """A run of patches to one file."""
+    """Patches of one file."""
 
     def make(i: int) -> Input:
         what, patch = patches[i]
@@ -139,7 +138,7 @@ def header_bytes() -> Iterator[Run]:
 
 
 def head_bytes() -> Iterator[Run]:
-    """Keys, types, lengths, counts, and values that are no arrays."""
+    """Keys, types, lengths, counts, and values that aren't arrays."""
     for name in (*SMALL, "version-2"):
         yield changes(name, layout_of(name).heads(), EVERY)
     for name in EACH_MODEL[3:]:
@@ -182,7 +181,7 @@ N_LIMITS = len(LIMITS) + 4
 
 
 def limits() -> Iterator[Run]:
-    """Lengths and counts at the limits of their types, and about the file's size."""
+    """Lengths and counts at the limits of their types, and around the file's size."""
 
     def make(name: str, i: int) -> Input:
         found = layout_of(name)
@@ -197,7 +196,7 @@ def limits() -> Iterator[Run]:
 
 
 def nested(gguf: GGUF, key: str, depth: int) -> None:
-    """Makes an array the only element of an array, and so on."""
+    """Nests an array in arrays of one element."""
     head = struct.pack(gguf.order + "IIQ", ARR, ARR, 1)
     raw = gguf.raw[key.encode()]
     for _ in range(depth):
@@ -206,7 +205,7 @@ def nested(gguf: GGUF, key: str, depth: int) -> None:
 
 
 def types_of_types() -> Iterator[Run]:
-    """Each value and element type as each other one; arrays of arrays (of arrays)."""
+    """Each type of a value or element, replaced by each other; arrays of arrays (of arrays)."""
     numbers = [*range(15), 255, 256, 2**16, 2**31, 2**32 - 1]
     for name in EACH_MODEL:
         found = layout_of(name)
@@ -254,7 +253,7 @@ def duplicate_keys() -> Iterator[Run]:
 
 
 def keys_read() -> list[str]:
-    """Every key that the C library asks a file for, from its sources."""
+    """Every key that the C library reads, found in its sources."""
     folder = Path(__file__).resolve().parents[2] / "cext"
     texts = [(folder / file).read_text() for file in ("vocab/keys.h", "vocab/special.c")]
     keys = re.findall(r'"((?:tokenizer\.ggml|general)\.[a-z_.]+)"', "".join(texts))
@@ -263,7 +262,7 @@ def keys_read() -> list[str]:
 
 
 def wrong_types() -> Iterator[Run]:
-    """Each key that ggtok reads, as a scalar and as an array of each type."""
+    """Each key that ggtok reads, as a scalar and an array of each type."""
     for name in EACH_MODEL:
         n = 3 if name == "none" else len(GGUF.parse(sound(name)).array("tokenizer.ggml.tokens"))
         patches = []
@@ -303,7 +302,7 @@ def element(key: str, at: Sequence[int], value: object) -> Callable[[GGUF], None
 
 
 def odd_tokens() -> Iterator[Run]:
-    """Token texts that are empty, no UTF-8, very long, or hold what they should not."""
+    """Token texts that are empty, not UTF-8, very long, or have unexpected contents."""
     for name in EACH_MODEL[1:]:
         n = len(GGUF.parse(sound(name)).array(TOKENS))
         places = [[0], [1], [n // 3], [n // 2], [n - 1], [2, n - 2]]
@@ -339,7 +338,7 @@ def element_copied(values: list, i: int, j: int) -> list:
 
 
 def short_arrays() -> Iterator[Run]:
-    """Types and scores for fewer tokens than there are, and for more."""
+    """Types and scores for fewer or more tokens than there are."""
     for name in EACH_MODEL[1:]:
         gguf = GGUF.parse(sound(name))
         n = len(gguf.array(TOKENS))
@@ -363,7 +362,7 @@ ODD_TYPES = [-(2**31), -1, 0, 7, 8, 255, 2**31 - 1]
 
 
 def odd_numbers() -> Iterator[Run]:
-    """Scores that are NaN, infinite or huge; token types that are none."""
+    """Scores that are NaN, infinite or huge; invalid token types."""
     for name in EACH_MODEL[1:]:
         gguf = GGUF.parse(sound(name))
         n = len(gguf.array(TOKENS))
@@ -379,7 +378,7 @@ def odd_numbers() -> Iterator[Run]:
 
 
 def special_ids() -> Iterator[Run]:
-    """Ids out of range, and every special token the same."""
+    """Ids out of range, and the same id for every special token."""
     keys = [key for key in keys_read() if key.endswith("_token_id")]
     for name in EACH_MODEL[1:]:
         n = len(GGUF.parse(sound(name)).array(TOKENS))
@@ -405,7 +404,7 @@ ODD_MERGES = [
 
 
 def odd_merges() -> Iterator[Run]:
-    """Merges that name no tokens, aren't two words, or come twice."""
+    """Merges that name no tokens, aren't two words, or are duplicates."""
     for name in [name for name in EACH_MODEL if MERGES in GGUF.parse(sound(name))]:
         n = len(GGUF.parse(sound(name)).array(MERGES))
         places = [[0], [n // 2], [n - 1], range(n)]
@@ -422,7 +421,7 @@ def odd_merges() -> Iterator[Run]:
 
 
 def charsmaps() -> Iterator[Run]:
-    """Charsmaps that are cut, or whose links and replacements lead outside."""
+    """Charsmaps that are truncated, or whose links and replacements are out of range."""
     sound_map = bytes(int(x) for x in GGUF.parse(sound("ugm")).array(CHARSMAP))
 
     def as_map(blob: bytes) -> Callable[[GGUF], None]:

@@ -1,4 +1,4 @@
-"""Texts of 1 GB, and about 2^31 bytes: right ids, or an error before any work."""
+"""Texts of 1 GB, and of around 2^31 bytes: correct ids, or an error before any work."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import ggtok
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
 
-PIECE = 1 << 16  # bytes of the long token: texts of it cost few ids
+PIECE = 1 << 16  # bytes of the long token, so that its texts have few ids
 
 
 def cheap() -> ggtok.Tokenizer:
-    """A vocabulary that takes 64 kB of text for one token, beside its ordinary ones."""
+    """A vocabulary with a token of 64 kB, and ordinary ones."""
     gguf = GGUF.read(fixture("spm"))
     for key, value in (
         ("tokens", b"x" * PIECE),
@@ -35,7 +35,7 @@ def peak() -> int:
 def check(what: str, n: int, run: Callable[[], str]) -> bool:
     began = time.monotonic()
     with open("/proc/self/clear_refs", "w") as refs:
-        refs.write("5")  # forget the peak so far
+        refs.write("5")  # reset the peak
     try:
         outcome, good = run(), True
     except ggtok.GGTokError as error:
@@ -55,7 +55,7 @@ def main() -> int:
     good = True
 
     def tail(text: object, n: int) -> str:
-        """The long token over and over, then what its last bytes give after it."""
+        """The long token, repeated, then the ids of its last bytes."""
         ids = tok.encode_array(text, add_special=False)  # type: ignore[arg-type]
         whole, rest = divmod(n, PIECE)
         assert (ids[:whole] == long).all(), "the long tokens"
@@ -73,7 +73,7 @@ def main() -> int:
         memory.close()
 
     good &= many_words(tok)
-    # As much text as llama.cpp can't give, whose sizes are int32.
+    # More text than llama.cpp can return, because its sizes are int32.
     ids = np.full(2**31 // PIECE + 1, long, np.int32)
     good &= check("decode to 2^31 bytes", ids.nbytes, lambda: f"{decoded_size(tok, ids):,} bytes")
     return 0 if good else 1

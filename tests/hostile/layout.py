@@ -1,4 +1,4 @@
-"""Where a sound GGUF file keeps its lengths, counts, types, keys and values."""
+"""The positions of a valid GGUF file's lengths, counts, types, keys and values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.support.patch import FORMATS, TYPES
 
 STR, ARR = TYPES.index("str"), TYPES.index("arr")
-SHOWN = 3  # strings of an array whose lengths are told, at either end
+SHOWN = 3  # strings at either end of an array whose lengths are listed
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Layout:
         return [f for f in self.fields if f.what.startswith("n_") or f.what.endswith(" length")]
 
     def heads(self) -> list[int]:
-        """The bytes of all fields but the contents of arrays."""
+        """The bytes of all fields except the contents of arrays."""
         inside = [f for f in self.fields if f.at >= 24 and not f.what.startswith("string")]
         return [at for f in inside for at in range(f.at, f.at + f.size)]
 

@@ -1,4 +1,4 @@
-"""What a row of the table is: numbered inputs, how each is judged, which outcomes are right."""
+"""The rows of the table: numbered inputs, how each is judged, and the allowed outcomes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Row(ABC):
     """A kind of hostile input.
 
     Attributes:
-        allowed: the outcomes (of judge.OUTCOMES) that are right.
-        sample: how many inputs the reduced run tries.
-        memory: bytes that the judging process may take beyond those it starts with; 0: any.
-        patience: seconds after which an input hangs.
+        allowed: the allowed outcomes (of judge.OUTCOMES).
+        sample: the number of inputs in the reduced run.
+        memory: the bytes that the judging process may allocate beyond those it starts with; 0: any.
+        timeout: the seconds after which an input counts as hanging.
     """
 
     def __init__(
@@ -30,13 +30,13 @@ class Row(ABC):
         allowed: frozenset[int],
         sample: int,
         memory: int = 1 << 29,
-        patience: float = 20.0,
+        timeout: float = 20.0,
     ) -> None:
         self.name = name
         self.allowed = allowed
         self.sample = sample
         self.memory = memory
-        self.patience = patience
+        self.timeout = timeout
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -46,18 +46,18 @@ class Row(ABC):
 
     @abstractmethod
     def what(self, i: int) -> str:
-        """The input in a few words."""
+        """A short description of the input."""
 
     @abstractmethod
     def keep(self, i: int) -> bytes:
-        """What to keep of an input that ended its process."""
+        """The bytes to keep of an input that ended its process."""
 
 
 Trial = tuple[str, Callable[[], Verdict]]
 
 
 class Trials(Row):
-    """A row whose inputs are no files but things to do."""
+    """A row whose inputs are actions instead of files."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class Trials(Row):
         allowed: frozenset[int] = frozenset((LOADED,)),
         sample: int = 20,
         memory: int = 0,
-        patience: float = 60.0,
+        timeout: float = 60.0,
     ) -> None:
-        super().__init__(name, allowed=allowed, sample=sample, memory=memory, patience=patience)
+        super().__init__(name, allowed=allowed, sample=sample, memory=memory, timeout=timeout)
         self._make = cache(make)
 
     def __len__(self) -> int:

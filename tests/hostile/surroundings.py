@@ -1,4 +1,4 @@
-"""Files that someone else changes, that are no files, or that are mostly holes."""
+"""Files that another process changes, paths that aren't regular files, and sparse files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder() -> Path:
 
 # ---- files that change ----
 
-# Runs until its parent is gone: what it does to `path`, over and over, with two contents.
+# Writes two contents to `path` alternately, until its parent exits.
 WRITER = """
 import os, random, sys, time
 mode, path, a, b = sys.argv[1:]
@@ -81,7 +81,7 @@ MODES = (
 
 
 def contents(large: bool) -> tuple[bytes, bytes]:
-    """Two vocabularies of one size, in one or in many blocks."""
+    """Two vocabularies of equal size, of one or many blocks."""
     both = []
     for letter in "wv":
         gguf = GGUF.read(fixture("spm"))
@@ -104,7 +104,7 @@ def fingerprint(tok: ggtok.Tokenizer) -> list[bytes]:
 
 
 class Writer:
-    """The other process, started for the trials of one mode and size."""
+    """The writing process, started for the trials of one mode and size."""
 
     def __init__(self) -> None:
         self.at: tuple[str, bool] | None = None
@@ -162,7 +162,7 @@ def while_it_changes(mode: str, large: bool) -> Verdict:
     found = fingerprint(tok)
     if found in writer().contents:
         return Verdict(LOADED)
-    if mode == "overwritten in place":  # the file itself is of both, up to and from some byte
+    if mode == "overwritten in place":  # the file itself is a mixture of both
         a, b = writer().contents
         ends = [next(i for i, x in enumerate(found) if x != old[i]) for old in (a, b)]
         if found in (a[: ends[0]] + b[ends[0] :], b[: ends[1]] + a[ends[1] :]):
@@ -219,13 +219,14 @@ def fixture_copy() -> Path:
     return path
 
 
-# ---- no files ----
+# ---- not regular files ----
 
 
 def no_file(path: Path, number: int, before: Callable[[Path], object] | None) -> Verdict:
     if before is not None:
         before(path)
-    root = number == errno.EACCES and os.geteuid() == 0  # may read all: be nobody for a moment
+    # Root may read everything: become nobody for a moment.
+    root = number == errno.EACCES and os.geteuid() == 0
     if root:
         os.seteuid(65534)
     try:
@@ -284,21 +285,21 @@ def listen(path: Path) -> socket.socket:
     return listener
 
 
-# ---- mostly holes ----
+# ---- sparse files ----
 
 
 def bytes_read() -> int:
-    return int(Path("/proc/self/io").read_text().split()[1])  # rchar: with read(2) and its kin
+    return int(Path("/proc/self/io").read_text().split()[1])  # rchar: by read(2) and similar calls
 
 
 def sparse(large: bool) -> Verdict:
-    """40 GB of tensors that aren't there: only the metadata may be read."""
+    """40 GB of tensors that are holes: only the metadata may be read."""
     data = bytearray(contents(large)[0])
     struct.pack_into("<Q", data, 8, 291)  # tensors
     path = folder() / "sparse.gguf"
     path.write_bytes(data)
     os.truncate(path, 40 * 10**9)
-    os.utime(path, (10**9, 10**9))  # what was just written to is read twice
+    os.utime(path, (10**9, 10**9))  # a recently written file is read twice
     ggtok.load(fixture("test"))
     before = bytes_read()
     tok = ggtok.load(path)
@@ -317,11 +318,11 @@ def sparse_files() -> Sequence[Trial]:
     ]
 
 
-# ---- memory taken while refusing ----
+# ---- memory for refusals ----
 
-# Peak memory of a refusal, as a multiple of the file's size. PLaMo's automaton has a state for
-# each byte of each token's text, of up to 70 bytes while it is built. So has that of the texts
-# of more than 256 bytes in the tries of the others (index/trie_long.h).
+# The peak memory of a refusal, as a multiple of the file's size. PLaMo's automaton has a state for
+# each byte of each token's text, of up to 70 bytes while it is built. The same applies to texts of
+# more than 256 bytes in the tries of other types (index/trie_long.h).
 MULTIPLE, PLAMO_MULTIPLE, LONG_MULTIPLE = 16, 80, 48
 
 
@@ -352,7 +353,7 @@ CUT = struct.pack("<Q", 2**40)
 
 
 def heavy(shape: str) -> bytes:
-    """Some megabytes that are refused at the last possible place."""
+    """A file of some megabytes that is refused at the last possible position."""
     model, _, tokens = shape.partition(": ")
     if model == "keys":
         many = [key(f"k{i:06}", "u8", b"\1") for i in range(N)]
@@ -387,7 +388,7 @@ def heavy(shape: str) -> bytes:
     return whole(*keys, WRONG_AT_THE_END)
 
 
-# A process of its own: memory that another input took and gave back hides what this one takes.
+# A separate process, because memory that another input released would hide the use of this one.
 MEASURE = f"""
 {TESTS}
 import ggtok
@@ -417,7 +418,7 @@ def status(name: str) -> int:
 
 
 def peak_of_refusal(data: bytes) -> tuple[int, str]:
-    """Bytes that a process takes at its peak to refuse a file, and why the error is vague."""
+    """The peak memory in bytes for refusing a file, and why the error is vague."""
     path = folder() / "heavy.gguf"
     path.write_bytes(data)
     command = [sys.executable, "-c", MEASURE, str(path)]

@@ -1,4 +1,4 @@
-"""All rows, in the order in which they are run and printed."""
+"""All rows, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that others change while a call uses it: nothing but ``bytes`` is read in place."""
+"""Memory that other threads change during a call: only ``bytes`` is read in place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = "GGTOK_METADATA_LIMIT"
 
 @contextmanager
 def changing(change: Callable[[], None]) -> Iterator[None]:
-    """Another thread calls `change` again and again."""
+    """Another thread calls `change` repeatedly."""
     stop = threading.Event()
 
     def run() -> None:
@@ -40,7 +40,7 @@ def changing(change: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-# Views that forbid to write, each of the same memory as something that may be written to.
+# Read-only views of writable memory.
 def read_only(data: bytearray) -> memoryview:
     return memoryview(data).toreadonly()
 
@@ -56,7 +56,7 @@ def in_numpy(data: bytearray) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 def test_a_text_is_one_state_of_the_memory(
     view: Callable[[bytearray], object], batch: bool
 ) -> None:
-    """Each change swaps all of it at once, as far as Python code can tell."""
+    """Each change swaps the whole text, atomically for Python code."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     states = [b"the kettle " * 20_000, b"of a table." * 20_000]
     ids = [tok.encode(state) for state in states]
@@ -96,8 +96,8 @@ def test_ids_are_one_state_of_the_memory() -> None:
             assert tok.decode_bytes(writable.toreadonly()) in texts
 
 
-# Loads, 300 times, memory whose lengths change between what they are and nonsense. What
-# is wrong with it is said each time; a child process, since else it ends the process.
+# Loads memory 300 times whose lengths change between their values and nonsense. Each load succeeds
+# or raises an error. In a child process, because a fault would crash it.
 ATTACK = """
 import mmap, os, sys, threading, warnings
 import numpy as np
@@ -147,7 +147,7 @@ def test_a_file_that_changes_while_it_is_loaded(kind: str, tmp_path: Path) -> No
     assert done.stdout == "done\n"
 
 
-def test_of_a_mapped_file_only_the_metadata_is_copied(
+def test_only_the_metadata_of_a_mapped_file_is_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metadata = fixture("bpe-gpt2").read_bytes()
@@ -164,7 +164,7 @@ def test_of_a_mapped_file_only_the_metadata_is_copied(
 
 
 class Growing(Mapping[str, bool]):
-    """Says another length each time that it is asked, and has other values."""
+    """Its length and values change with each call."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -255,7 +255,7 @@ def test_texts_are_bytes(tmp_path: Path) -> None:
 
 
 def test_memory_that_changes_while_it_is_read() -> None:
-    """Writable memory is copied, so what another thread does to it can't hurt."""
+    """Writable memory is copied, so changes by another thread are harmless."""
     tok = ggtok.load(fixture("bpe-llama3"))
     text = bytearray(b"some words, " * 20_000)
     ids = array("i", [5]) * 200_000

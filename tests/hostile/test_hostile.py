@@ -1,7 +1,7 @@
-"""A sample of the hostile inputs of `python -m tests.hostile`, and the tool itself.
+"""A sample of the inputs of `python -m tests.hostile`, and tests of that tool.
 
-The sample is the same in every run. Each row runs in a child process as there, so that a crash
-fails one test and keeps its input.
+The sample is the same in every run. Each row runs in a child process, so that a crash fails one
+test and its input is kept.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_sample(row: watch.Row, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if row in REFERENCE:
-        request.getfixturevalue("llama")  # skips where there is none
+        request.getfixturevalue("llama")  # skips if there is none
     sample = times(max(2, row.sample // 2), of=row.sample)
-    step = len(row) // sample | 1  # odd, to meet all residues of the even numbers of values
+    step = len(row) // sample | 1  # odd, to meet all residues of even numbers of values
     tally = watch.watch(row, tmp_path / "kept", step)
     assert tally.inputs == len(range(0, len(row), step))
     assert tally.clean, "\n".join(watch.table([tally]))
 
 
-# ---- the tool finds what it looks for ----
+# ---- the tool detects faults ----
 
 
 def _crash() -> Verdict:
@@ -69,11 +69,11 @@ BAD = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("what", BAD)
-def test_the_watch_sees(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each fault in the middle of a row, which goes on after it."""
+def test_the_watch_detects(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fault in the middle of a row, which continues afterwards."""
     sound = ("sound", BAD["sound"])
-    row = Trials("made up", lambda: [sound, (what, BAD[what]), sound], patience=5)
-    # The child finds its row by name, in its own copy of the table.
+    row = Trials("made up", lambda: [sound, (what, BAD[what]), sound], timeout=5)
+    # The child looks up its row by name, in its own copy of the table.
     code = (
         f"{TESTS}; from tests.hostile import child, table, rows;"
         "from tests.hostile.test_hostile import BAD;"
@@ -97,7 +97,7 @@ def test_the_watch_sees(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(list(tmp_path.iterdir())) == tally.crashes + tally.hangs
 
 
-def test_every_key_of_the_library_is_tried() -> None:
+def test_every_key_of_the_library_is_tested() -> None:
     keys = keys_read()
     for key in ("tokenizer.ggml.pre", "tokenizer.ggml.middle_token_id", "general.name"):
         assert key in keys
@@ -114,11 +114,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert last.startswith("hostile: ") and last.endswith(" 0 crashes, 0 hangs, 0 vague errors")
 
 
-# ---- texts that a sample is not enough for ----
+# ---- texts that are all tested ----
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_lone_surrogates_say_where(call: str) -> None:
+def test_errors_locate_lone_surrogates(call: str) -> None:
     tok = ggtok.load(fixture("spm"))
     with pytest.raises(UnicodeEncodeError) as caught:
         CALLS[call](tok, "\u6f22\U0001f44d" * 3000 + "\udcff")
@@ -130,8 +130,8 @@ def test_lone_surrogates_say_where(call: str) -> None:
 @pytest.mark.parametrize(
     "name", [b"\xff\xfe", b"\xc2\x9b2J", b"\xe2\x80\xaegpt", b"\xe2\x96" * 300]
 )
-def test_what_a_file_says_is_escaped(name: bytes, tmp_path: Path) -> None:
-    """In errors about it, whatever it is called itself."""
+def test_text_of_files_is_escaped(name: bytes, tmp_path: Path) -> None:
+    """In errors about the file; so is its name."""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     gguf.set("tokenizer.ggml.pre", name)
     path = gguf.write(tmp_path / os.fsdecode(b"new\nline\xff.gguf"))

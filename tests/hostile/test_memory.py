@@ -1,4 +1,4 @@
-"""What loading takes at the peak, in multiples of the file: SECURITY.md's numbers."""
+"""The peak memory for loading, as a multiple of the file's size: SECURITY.md's numbers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.support.vocabularies import fixture
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 
 NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 3, 4, 6
-REFUSED = 10  # times the file
+REFUSED = 10  # times the file's size
 
-# Each file in a process of its own, forked off one that has imported what it takes.
+# Each file in a process forked from one that has imported everything.
 CHILD = """
 import os, sys, warnings
 import ggtok
@@ -70,7 +70,7 @@ TOKENS: dict[str, Callable[[], list[bytes]]] = {
     "one": lambda: letters(1, 1_000_000),
     "Han": lambda: han(1000, 300),
     "one of Han": lambda: han(1, 300_000),
-    # what these print as is little less, and little more, than the limit
+    # they print as slightly less, and slightly more, than the limit
     "many of Han": lambda: han(7_000, 58),
     "too many of Han": lambda: han(7_000, 60),
     "broken": lambda: [b"\x80%09d\xff" % i for i in range(20_000)],
@@ -107,7 +107,7 @@ def made(name: str, tokens: str, kind: int) -> GGUF:
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["ugm", "bpe-gpt2", "plamo2", "rwkv", "wpm"])
 @pytest.mark.parametrize("tokens", ["long", "one of Han"])
-def test_a_faulty_key_is_found_before_anything_is_built(
+def test_a_faulty_key_is_found_before_tables_are_built(
     name: str, tokens: str, tmp_path: Path
 ) -> None:
     faults = [f for f in FAULTS if f != "phi-3" or name in ("ugm", "wpm")]
@@ -162,7 +162,7 @@ def test_other_faults(
     assert times < REFUSED
 
 
-# SECURITY.md's table: what a file that loads takes at the peak, at most.
+# SECURITY.md's table: upper bounds of the peak for files that load.
 LOADED = {
     ("spm", NORMAL): 10,
     ("bpe-gpt2", NORMAL): 10,
@@ -181,7 +181,7 @@ ROWS += [("plamo2", NORMAL, "broken")]
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "kind"), LOADED)
-def test_what_loading_takes(name: str, kind: int, tmp_path: Path) -> None:
+def test_peak_of_loading(name: str, kind: int, tmp_path: Path) -> None:
     tokens = [row[2] for row in ROWS if row[:2] == (name, kind)]
     found = peaks([made(name, how, kind) for how in tokens], tmp_path)
     for how, (times, outcome) in zip(tokens, found, strict=True):
@@ -189,7 +189,7 @@ def test_what_loading_takes(name: str, kind: int, tmp_path: Path) -> None:
         assert times < LOADED[name, kind], (how, times)
 
 
-def test_what_tokens_of_other_characters_take(tmp_path: Path) -> None:
+def test_peak_for_tokens_of_other_characters(tmp_path: Path) -> None:
     gguf = made("bpe-gpt2", "many of Han", NORMAL)
     times, outcome = peak(gguf, tmp_path)
     assert outcome == "loaded"

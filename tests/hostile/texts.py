@@ -1,4 +1,4 @@
-"""Texts that are no texts: broken UTF-8, NULs, lone surrogates; and very many empty ones."""
+"""Faulty texts: malformed UTF-8, NULs, lone surrogates; and very many empty ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.hostile.rows import Trial, Trials
 from tests.support.llamacpp import LlamaCpp
 from tests.support.vocabularies import fixture
 
-# Every way in which bytes fail to be UTF-8, and what is next to it. Characters above
-# U+10FFFF are not made: llama.cpp aborts on them (docs/where-llamacpp-stops.md).
+# Every kind of malformed UTF-8, and its neighbours. Without characters above U+10FFFF, on which
+# llama.cpp aborts (docs/where-llamacpp-stops.md).
 PARTS: dict[str, bytes] = {
     "a continuation byte alone": b"\x80",
     "the last continuation byte alone": b"\xbf",
@@ -181,7 +181,7 @@ def many() -> Sequence[Trial]:
     ]
 
 
-BROKEN = Trials("broken UTF-8, against llama.cpp", broken_texts, sample=300, patience=120)
+BROKEN = Trials("broken UTF-8, against llama.cpp", broken_texts, sample=300, timeout=120)
 TEXTS = [
     Trials("lone surrogates", surrogates, allowed=frozenset((OTHER,)), sample=75),
     Trials("a million empty texts", many, sample=1),

@@ -1,4 +1,4 @@
-"""Runs a kind's inputs in child processes and survives whatever becomes of those.
+"""Runs a row's inputs in child processes, and survives their crashes.
 
 Claim files.1.
 """
@@ -21,8 +21,8 @@ from tests.hostile.judge import OUTCOMES
 from tests.hostile.table import Row
 
 CHILD = f"{TESTS}; from tests.hostile import child; child.main(*sys.argv[1:])"
-HANG_SECONDS = 20.0  # on one input; the slowest takes a few milliseconds
-REMARKS = 5  # shown of a kind
+HANG_SECONDS = 20.0  # for one input; the slowest takes a few milliseconds
+REMARKS = 5  # shown for a row
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Tally:
     kind: str
     inputs: int = 0
     outcomes: list[int] = field(default_factory=lambda: [0] * len(OUTCOMES))
-    wrong: int = 0  # an outcome that this kind must not have
+    wrong: int = 0  # an outcome that this row must not have
     crashes: int = 0
     hangs: int = 0
     seconds: float = 0.0
@@ -46,7 +46,7 @@ class Tally:
 
 
 def watch(row: Row, keep: Path, step: int = 1) -> Tally:
-    """Every `step`-th input of a row; those that end the child are kept in `keep`."""
+    """Runs every `step`-th input of a row. Inputs that end the child are written to `keep`."""
     tally = Tally(row.name)
     began = time.monotonic()
     start, stop = 0, len(row)
@@ -69,7 +69,7 @@ def watch(row: Row, keep: Path, step: int = 1) -> Tally:
 
 
 def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tuple[int | None, str]:
-    """One child until its end; which input ended it, and how."""
+    """Runs one child; returns the input that ended it, and how."""
     with (
         tempfile.NamedTemporaryFile() as file,
         tempfile.TemporaryFile() as output,
@@ -87,7 +87,7 @@ def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tupl
             stdout=output,
             stderr=complaints,
         )
-        how = _until_it_ends(child, board, row.patience)
+        how = _until_it_ends(child, board, row.timeout)
         at, *counts = BOARD.unpack_from(board)
         for outcome in range(len(OUTCOMES)):
             tally.outcomes[outcome] += counts[outcome]
@@ -107,7 +107,7 @@ def _one_child(row: Row, start: int, stop: int, step: int, tally: Tally) -> tupl
         return at, f"{how} ({said[-300:]})" if said and how != "hang" else how
 
 
-def _until_it_ends(child: subprocess.Popen[bytes], board: mmap.mmap, patience: float) -> str:
+def _until_it_ends(child: subprocess.Popen[bytes], board: mmap.mmap, timeout: float) -> str:
     seen, since = None, time.monotonic()
     while True:
         try:
@@ -117,7 +117,7 @@ def _until_it_ends(child: subprocess.Popen[bytes], board: mmap.mmap, patience: f
         now = BOARD.unpack_from(board)
         if now != seen:
             seen, since = now, time.monotonic()
-        elif time.monotonic() - since > patience:
+        elif time.monotonic() - since > timeout:
             child.kill()
             child.wait()
             return "hang"

@@ -1,14 +1,15 @@
-"""python -m tests.making.consumers: exported vocabularies in the libraries that they are for.
+"""python -m tests.making.consumers: exported vocabularies in their libraries.
 
     python -m tests.making.consumers                   # the fixtures and llama.cpp's vocabularies
     python -m tests.making.consumers spm qwen2         # some
     python -m tests.making.consumers --work DIR        # keep the files and the environment
 
-Each vocabulary is written in each format, or refused with the reason. What is written gives
-ggtok's ids on 3,000 lines in tokenizers 0.23, and in 1.0rc in a virtual environment of its own
-(the two can't be installed in one), tiktoken or sentencepiece; converted and written again, it has
-the same bytes. What only inexact=True writes is counted, too, and what 1.0rc makes of published
-expressions. Prints a row each; exit status 1 if anything that is written without it differs.
+Each vocabulary is written in each format, or refused with a reason. Written files must give ggtok's
+ids on 3,000 lines in tokenizers 0.23, in 1.0rc (in a separate virtual environment, because both
+can't be installed in one), in tiktoken or in sentencepiece. Converted and written again, they must
+have the same bytes. Files that only inexact=True writes are counted, too, and the results of 1.0rc
+with the published expressions. Prints a row for each; the exit status is 1 if a file written
+without inexact=True differs.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from ggtok.vocabularies.vocabulary import Vocabulary
 from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, real
 
 NEXT = "tokenizers==1.0.0rc3"
-# What its wheels refuse. They have published expressions alone, each known by its text.
+# What its wheels refuse: they only have the published expressions, recognized by their texts.
 LACKS = {
     "this `Split` pattern needs a system-regex backend": "lacks the expressions",
     "This byte-level vocabulary has no token for bytes": "wants tokens for bytes of no character",
 }
 FORMATS = ("json", "tiktoken", "model")
-# Reads lines from standard input, writes their ids: what runs in the other environment.
+# Runs in the other environment: reads lines from standard input, and writes their ids.
 READER = """
 import json, sys
 from tokenizers import Tokenizer
@@ -50,14 +51,14 @@ json.dump([tokenizer.encode(line, add_special_tokens=False).ids for line in line
 
 
 class Refused(Exception):
-    """The library can't load the file, or encode with it; the text is what it said."""
+    """The library can't load the file, or encode with it; the text is the library's message."""
 
 
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
 def environment(work: Path) -> Path:
-    """The Python that has the next tokenizers."""
+    """The Python interpreter with the next version of tokenizers."""
     folder = work / "environment"
     python = folder / "bin" / "python"
     if not python.exists():
@@ -82,7 +83,7 @@ def _in(python: str | Path, path: Path) -> Encode:
 
 
 def _tiktoken(v: Vocabulary, path: Path) -> Encode:
-    """tiktoken has one expression; where several are needed, it is given each word alone."""
+    """tiktoken has one expression. If several are needed, it gets each word separately."""
     import tiktoken
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import Sequence as Steps
@@ -119,9 +120,9 @@ def readers(v: Vocabulary, path: Path, python: Path) -> dict[str, Encode]:
 
 
 def unmade(v: Vocabulary) -> set[str]:
-    """Characters that are tokens of byte-level BPE and that no merges make.
+    """Characters that are tokens of byte-level BPE, but that no merges produce.
 
-    tokenizers 1.0.0rc3 takes such a character for the token, against the merges.
+    tokenizers 1.0.0rc3 encodes such a character as the token, contrary to the merges.
     """
     if v.model != "gpt2":
         return set()
@@ -133,7 +134,7 @@ def unmade(v: Vocabulary) -> set[str]:
 
 
 def differing(v: Vocabulary, encode: Encode, special: bool, without: set[str]) -> int:
-    """Of 3,000 lines, those with other ids; user-defined tokens are none of tiktoken's."""
+    """Those of 3,000 lines that have other ids. tiktoken has no user-defined tokens."""
     tok = v.tokenizer()
     own = [
         tok.token_text(id).decode("utf-8", "replace")
@@ -157,7 +158,7 @@ def again_the_same(v: Vocabulary, path: Path, *, inexact: bool) -> bool:
 
 
 def compared(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str, bool]:
-    """What a library makes of the lines, and whether that is as it must be."""
+    """A library's result for the lines, and whether it is correct."""
     without = unmade(v) if name == "1.0rc" else set()
     try:
         n = differing(v, encode, path.suffix == ".json", without)
@@ -169,7 +170,7 @@ def compared(v: Vocabulary, path: Path, name: str, encode: Encode) -> tuple[str,
 
 
 def tried(v: Vocabulary, path: Path, python: Path) -> tuple[str, bool]:
-    """What came of one format, and whether that is as it must be."""
+    """The result for one format, and whether it is correct."""
     found, exact = [], True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)

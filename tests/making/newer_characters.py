@@ -1,7 +1,7 @@
 """python -m tests.making.newer_characters: the rows of ggtok/vocabularies/pre_tokenizer_json.py.
 
-Compares the tables of the newest unicodedata2 with those of 15.1, which are llama.cpp's; downloads
-both packages with pip. Prints the rows; exit status 1 if they aren't those of the file.
+Compares the tables of the newest unicodedata2 with those of Unicode 15.1, which llama.cpp has; pip
+downloads both packages. Prints the rows; the exit status is 1 if they differ from the file's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def categories(package: str) -> str:
 
 
 def ranges(old: str, new: str, category: str) -> Iterator[tuple[int, int]]:
-    """The fewest ranges that have all newer characters of a category, and no older one."""
+    """The fewest ranges that contain all newer characters of a category, and no older ones."""
     first = last = None
     for code in range(len(old)):
         if old[code] == category:
@@ -67,7 +67,7 @@ def main() -> int:
     rows = {category: row(old, new, category) for category in "LMNPS"}
     for category, text in rows.items():
         print(f"{category}: {text}")
-    if gone:  # a range can take characters out of a category, not put them back
+    if gone:  # a range can remove characters from a category, but not add them
         print("in another category now:", ", ".join(map(hex, gone)))
     return int(rows != NEWER or bool(gone))
 

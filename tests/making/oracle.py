@@ -1,7 +1,8 @@
-"""What training means, as plainly as it can be said: all pairs are counted again for each merge.
+"""A naive trainer, which counts all pairs again for each merge.
 
-Words are sequences of symbols, numbered in the order of their ids. The pair that occurs most
-often, overlaps included, is replaced from left to right; of several, the rule says which.
+Words are sequences of symbols, numbered in the order of their ids. The most frequent pair,
+including overlapping occurrences, is replaced from left to right; the rule decides between equally
+frequent pairs.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ def train(
     may_join: Callable[[bytes, bytes], bool] = lambda left, right: True,
     number: Mapping[bytes, int] | None = None,
 ) -> list[tuple[bytes, bytes, int]]:
-    """Merges and their counts, until there are `size` texts, those of the symbols at first.
+    """Merges and their counts, until there are `size` texts, which include the initial symbols.
 
-    `before` is the key by which the first of the most frequent pairs is found; `may_join` says
-    which may be merged at all; `number` has texts that are symbols already.
+    `before` is the sort key of equally frequent pairs; `may_join` decides which pairs may merge;
+    `number` has the texts that are already symbols.
     """
     known = dict(number or {})
     texts = list(texts)

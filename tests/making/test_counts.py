@@ -1,4 +1,4 @@
-"""Counting words: sources, threads, limits, progress, counts that are kept.
+"""Counting words: sources, threads, limits, progress, saved counts.
 
 Claim training.1.
 """
@@ -42,7 +42,7 @@ def words(source: object, **options: object) -> dict[str, int]:
 # ---- sources ----
 
 
-def test_what_may_be_a_source(tmp_path: Path) -> None:
+def test_valid_sources(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text(TEXT)
     expected = {"one": 2, " two": 2, "\n": 4, "three": 1, " ": 1}
@@ -83,14 +83,14 @@ def test_malformed_text_is_read_as_when_encoding() -> None:
 
 @pytest.mark.parametrize("letter", ["\0", "a"])
 def test_words_of_all_lengths(letter: str) -> None:
-    """A word of zeros is none that the cache holds when it is new."""
+    """A word of zeros isn't mistaken for an empty entry of the cache."""
     expected = {letter * n: n % 3 + 1 for n in range(1, 100)}
     lines = [word for word, times in expected.items() for _ in range(times)]
     assert words("\n".join(lines) + "\n") == {**expected, "\n": len(lines)}
 
 
 def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small they are, files and texts; and lines are longer than blocks."""
+    """However small blocks are, in files and texts, even if lines are longer than blocks."""
     text = "\n".join(PROSE) + "\n" + "x" * 100 + "\n\n" + "last"
     expected = words(text)
     path = tmp_path / "a.txt"
@@ -110,7 +110,7 @@ def test_blocks_end_at_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_endless_line(
     documents: Literal["lines", "whole"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused while it is read, or before: not when memory is full."""
+    """It is refused early, not when memory is full."""
     monkeypatch.setattr("ggtok.corpora.streams.BLOCK", 4)
     monkeypatch.setattr("ggtok.vocabularies.corpus.MAX_TEXT", 10)
     path = tmp_path / "endless.txt"
@@ -122,7 +122,7 @@ def test_an_endless_line(
         ggtok.count_words(path, documents=documents)
 
 
-def test_what_is_no_source(tmp_path: Path) -> None:
+def test_invalid_sources(tmp_path: Path) -> None:
     with pytest.raises(ggtok.InvalidTypeError, match=r"sources must be a path, .*not int"):
         ggtok.count_words(3)
     with pytest.raises(ggtok.InvalidTypeError, match=r"sources\[1\] must be a path, .*not int"):
@@ -137,7 +137,7 @@ def test_what_is_no_source(tmp_path: Path) -> None:
 
 
 class Stream:
-    """What an Arrow library's arrays look like from outside."""
+    """The interface of an Arrow library's arrays."""
 
     def __arrow_c_stream__(self) -> None: ...
 
@@ -181,7 +181,7 @@ def test_a_source_that_fails(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("when", ["add", "flush"])
 def test_a_thread_that_fails(threads: int, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the caller who hears of it, and an endless source ends."""
+    """The error reaches the caller, even with an endless source."""
 
     def fail(*_: object) -> None:
         raise MemoryError("no more")
@@ -226,7 +226,7 @@ def test_progress_of_merging_can_stop_it() -> None:
 
 
 def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those before it end."""
+    """Threads started earlier end."""
     start, started = threading.Thread.start, []
 
     def limited(thread: threading.Thread) -> None:
@@ -245,7 +245,7 @@ def test_a_thread_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @posix
 def test_an_interrupt_ends_counting(capfd: pytest.CaptureFixture[str]) -> None:
-    """Of a source without end; nothing is printed."""
+    """With an endless source; nothing is printed."""
     assert interrupted(lambda: ggtok.count_words(endless(), pre="gpt-2", threads=2), 0.05)
     assert capfd.readouterr() == ("", "")
 
@@ -253,7 +253,7 @@ def test_an_interrupt_ends_counting(capfd: pytest.CaptureFixture[str]) -> None:
 def test_an_interrupt_ends_merging(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library asks now and then whether it may go on: here, it does so for the second time."""
+    """The library asks periodically whether to continue; here, at the second time."""
     counts = ggtok.count_words("".join(f"{i * 7919:x} " for i in range(100_000)), pre="gpt-2")
     asked = []
 
@@ -275,7 +275,7 @@ def test_an_interrupt_ends_merging(
 
 
 def test_an_exception_before_the_first_line() -> None:
-    """Where a signal comes when Python enters the callback."""
+    """A signal may come when Python enters the callback."""
     asker = native._ProgressCaller(None)
     handle = native.ffi.new_handle(asker)
     error = KeyboardInterrupt()
@@ -284,7 +284,7 @@ def test_an_exception_before_the_first_line() -> None:
     assert asker.failed is error
 
 
-# ---- cut at special tokens ----
+# ---- split at special tokens ----
 
 pieces = st.text("ab<", min_size=1, max_size=4).map(str.encode)
 
@@ -292,7 +292,7 @@ pieces = st.text("ab<", min_size=1, max_size=4).map(str.encode)
 @settings(max_examples=times(100, of=2000), deadline=None)
 @given(st.lists(st.text("ab< \u2581", max_size=12), max_size=20), st.lists(pieces, max_size=6))
 def test_words_are_cut_at_texts(lines: list[str], texts: list[bytes]) -> None:
-    """As a regular expression does it that tries the longest text first."""
+    """Like a regular expression that tries the longest text first."""
     counts = ggtok.count_words("\n".join(lines), model="spm")._native
     words = Counter[bytes]()
     longest_first = [re.escape(text) for text in sorted(texts, key=len, reverse=True)]
@@ -355,14 +355,14 @@ def test_max_words_drops_the_rarest() -> None:
 
 
 def test_max_words_where_all_are_frequent() -> None:
-    """Counts beyond those that are found by index."""
+    """Counts beyond those that are indexed."""
     text = "".join(f"w{i} " * 400 for i in range(3000))
     counts = ggtok.count_words(text, pre="gpt-2", max_words=1024, threads=1)
     assert 0 < len(counts) <= 1024
     assert counts.total + counts.dropped[1] == 2 * 400 * 3000 + 1
 
 
-# ---- kept counts ----
+# ---- saved counts ----
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
@@ -431,14 +431,14 @@ ONE = (1).to_bytes(8, "little")
         (header(pre='"nonsense"') + ONE + ONE + b"a", "unknown pre-tokenizer"),
     ],
 )
-def test_what_are_no_counts(data: bytes, message: str, tmp_path: Path) -> None:
+def test_files_that_are_not_counts(data: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "c.counts"
     path.write_bytes(data)
     with pytest.raises(ggtok.GGTokError, match=message):
         ggtok.WordCounts.load(path)
 
 
-def test_a_count_of_zero_is_no_word(tmp_path: Path) -> None:
+def test_words_with_count_zero_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "c.counts"
     path.write_bytes(header() + ONE + bytes(8) + b"a")
     assert len(ggtok.WordCounts.load(path)) == 0
@@ -462,7 +462,7 @@ LIB = native.lib
 
 
 class FullMemory:
-    """The C library, one function of which finds no memory."""
+    """The C library, with one function that runs out of memory."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""The examples of docs/training.md and of docs/design/training.md, as they stand."""
+"""The examples of docs/training.md and docs/design/training.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources that only look like a vocabulary of llama.cpp's: refused by name, or read as they are."""
+"""Sources that resemble vocabularies of llama.cpp, but aren't: refused, or read correctly."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def vocab_merges(path: Path, merges: list[str], class_: str | None, name: str = 
 
 @pytest.mark.parametrize("class_", [None, "GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer"])
 def test_marks_that_end_words(class_: str | None, tmp_path: Path) -> None:
-    """CLIP's, XLM's and others: as GPT-2's, each word would have other ids."""
+    """As in CLIP and XLM: read like GPT-2's, each word would have other ids."""
     folder = vocab_merges(tmp_path, ["a b", "c d</w>", "ab cd</w>"], class_)
     with pytest.raises(ggtok.VocabError, match=r"merge 2 has 'd</w>': .*end_of_word_suffix"):
         ggtok.convert(folder)
-    # Text that just looks so is made by merges, as all else is.
+    # Text that only resembles such a mark is merged like any other.
     made = vocab_merges(tmp_path, ["< /", "</ w", "</w >", "d </w>"], class_, "g")
     assert b"d</w>" in ggtok.convert(made).tokens
 
@@ -59,7 +59,7 @@ def test_classes_that_are_not_supported(class_: str, tmp_path: Path) -> None:
         ggtok.convert(folder)
 
 
-def test_what_a_class_has_without_a_configuration(tmp_path: Path) -> None:
+def test_defaults_of_a_class(tmp_path: Path) -> None:
     gpt2 = ggtok.convert(vocab_merges(tmp_path, ["a b"], "GPT2Tokenizer"))
     assert gpt2.special_ids["bos"] == gpt2.special_ids["eos"] == 0
     roberta = ggtok.convert(vocab_merges(tmp_path, ["a b"], "RobertaTokenizer", "r"))
@@ -96,8 +96,8 @@ def test_vocab_txt_is_wordpiece(tmp_path: Path) -> None:
     assert alone.tokenizer().encode("Abc") == tok.encode("Abc")
 
 
-def test_vocab_txt_that_has_a_text_twice(tmp_path: Path) -> None:
-    """transformers goes by the last."""
+def test_vocab_txt_with_a_duplicate(tmp_path: Path) -> None:
+    """transformers uses the last."""
     v = ggtok.convert(bert(tmp_path / "f", [*BERT, "", "a"]))
     assert v.tokenizer().encode("a", add_special=False) == [len(BERT) + 1]
 

@@ -1,4 +1,4 @@
-"""Arguments of ggtok.train: what they do, and which make no sense."""
+"""The arguments of ggtok.train: effects and invalid values."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         ({"sources": []}, "there is no text to train on"),
         ({"sources": "", "model": "spm"}, "there is no text to train on"),
         ({"model": "spm", "special_tokens": ["<0x41>"]}, "'<0x41>' has the form of a byte token"),
-        # Before the corpus is read.
+        # Refused before the corpus is read.
         (
             {"pre": "gemma4", "special_tokens": ["<0x41>"], "sources": ""},
             "'<0x41>' has the form of a byte token",
@@ -76,7 +76,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
         full({"model": "ugm", "vocab_size": 5}, "sentencepiece: "),
     ],
 )
-def test_values_that_make_no_sense(options: dict[str, object], message: str) -> None:
+def test_invalid_values(options: dict[str, object], message: str) -> None:
     options = {"sources": TEXT, "vocab_size": 2000, **options}
     with pytest.raises(ggtok.InvalidValueError, match=message):
         ggtok.train(**options)  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ def test_special_tokens_of_pieces() -> None:
     assert v.tokenizer().encode("ab")[0] == 1
 
 
-def test_pieces_that_special_tokens_name_are_not_made() -> None:
+def test_pieces_equal_to_special_tokens_are_not_made() -> None:
     text = "zabab yabab xabab"
     assert b"abab" in ggtok.train(text, 270, model="spm").texts
     v = ggtok.train(text, 270, model="spm", special_tokens=["abab"])
@@ -148,12 +148,12 @@ def test_lengths() -> None:
 
 
 def test_raw_vocabularies() -> None:
-    """Characters, and <0xXX> for the bytes of others."""
+    """Characters, and <0xXX> for the bytes of all others."""
     v = ggtok.train(TEXT, 1500, pre="gemma4", special_tokens=["the"], character_coverage=0.98)
     assert v.tokens[0] == b"the" and v.types[2:258] == [BYTE] * 256
     chars = [t.decode() for t in v.texts[258:] if len(t.decode()) == 1]
     assert chars == sorted(chars) and "\u2581" in chars
-    tok = v.tokenizer()  # llama.cpp's clean-up of spaces is on for it
+    tok = v.tokenizer()  # llama.cpp cleans up its spaces
     assert tok.decode(tok.encode(PROSE[0], add_special=False)) == PROSE[0]
     assert v.report.text_tokens > 0  # type: ignore[attr-defined]
     assert ggtok.train("a a", 300, pre="gemma4", special_tokens=["a"]).texts.count(b"a") == 1
@@ -212,27 +212,27 @@ def test_unigram_needs_text_and_a_package(monkeypatch: pytest.MonkeyPatch) -> No
         ggtok.train(TEXT, 300, model="ugm")
 
 
-def test_where_memory_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_memory_use(monkeypatch: pytest.MonkeyPatch) -> None:
     here = training._peak_memory()
     monkeypatch.setattr(Path, "read_text", lambda _: "")
     elsewhere = training._peak_memory()
-    assert here > 1 << 20 and abs(elsewhere - here) < 1 << 24  # the two count apart
+    assert here > 1 << 20 and abs(elsewhere - here) < 1 << 24  # both count separately
     monkeypatch.setattr(sys, "platform", "darwin")
     assert 0 < training._peak_memory() < elsewhere
     monkeypatch.setitem(sys.modules, "resource", None)
     assert training._peak_memory() == 0
 
 
-# ---- bounded ----
+# ---- bounded memory ----
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a peak of its own")
 def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
-    """57 MB of which few words differ, in a process that must not hold them."""
+    """57 MB with few distinct words, in a process that must not keep the text."""
     path = tmp_path / "text"
     path.write_text("".join(f"word{i % 977} and more of it\n" for i in range(2_500_000)))
     code = (
-        "import sys; sys.path.append(sys.argv[2])\n"  # behind the installed package
+        "import sys; sys.path.append(sys.argv[2])\n"  # after the installed package
         "import pathlib, ggtok\n"
         "from tests.support.memory import peak\n"
         "ggtok.train('a a', 257)\n"

@@ -1,4 +1,4 @@
-"""The Vocabulary: decoded, saved, read again, made smaller."""
+"""Vocabulary: decoding, saving, reading, shrinking."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def vocabulary(**fields: object) -> ggtok.Vocabulary:
     return ggtok.Vocabulary(**{**basis, **fields})  # type: ignore[arg-type]
 
 
-def test_importing_ggtok_imports_no_more_for_it() -> None:
+def test_import_ggtok_does_not_import_it() -> None:
     names = {"numpy", "gguf", "ggtok.vocabularies"}
     code = f"import ggtok, sys; print(sorted({names} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -46,12 +46,12 @@ def test_importing_ggtok_imports_no_more_for_it() -> None:
         _ = ggtok.trane
 
 
-# ---- reading a file's ----
+# ---- reading ----
 
 
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name not in ("none", "test")])
 def test_a_files_vocabulary_written_again(name: str, tmp_path: Path) -> None:
-    """Every kind: the copy gives the same ids and tokens."""
+    """Of every kind: the copy has the same ids and tokens."""
     path = fixture(name)
     v = ggtok.vocabulary(path)
     tok = ggtok.load(path)
@@ -96,7 +96,7 @@ def test_from_bytes_and_open_files(tmp_path: Path) -> None:
 
 
 def test_by_the_name_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found by name: as a file on this machine, and as bytes that were fetched."""
+    """As a local file, and as fetched bytes."""
     from ggtok import sources
 
     data = Path(fixture("bpe-gpt2")).read_bytes()
@@ -121,7 +121,7 @@ def test_a_file_of_a_split_model(tmp_path: Path) -> None:
 
 def test_decoded_texts() -> None:
     assert decoded("Ġthe".encode(), NORMAL, "characters") == b" the"
-    assert decoded("日".encode(), NORMAL, "characters") == "日".encode()  # no byte's character
+    assert decoded("日".encode(), NORMAL, "characters") == "日".encode()  # not in the byte map
     assert decoded(b"\xff", NORMAL, "characters") == b"\xff"
     assert decoded("▁the".encode(), NORMAL, "marks") == b" the"
     assert decoded("▁the".encode(), 3, "marks") == "▁the".encode()
@@ -182,7 +182,7 @@ def test_all_keys_are_written() -> None:
         ({"keys": {"x": None}}, "the value of x is a NoneType"),
     ],
 )
-def test_what_no_file_can_hold(fields: dict[str, object], message: str) -> None:
+def test_contents_that_no_file_can_store(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ggtok.VocabError, match=message):
         vocabulary(**fields).gguf()
 
@@ -210,7 +210,7 @@ def test_saving_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
 
 
-def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
+def test_saving_fails(tmp_path: Path) -> None:
     with pytest.raises(ggtok.FileError):
         vocabulary().save(tmp_path / "none" / "v.gguf")
     with pytest.raises(ggtok.InvalidValueError, match=r"must be one of .*\.gguf"):
@@ -230,7 +230,7 @@ def test_shown() -> None:
 
 
 @pytest.mark.parametrize("model", ["bpe", "spm"])
-def test_smaller_is_what_less_training_makes(model: str) -> None:
+def test_smaller_equals_less_training(model: str) -> None:
     options = {"model": model, "min_frequency": 1, "special_tokens": ["the", "<|x|>"]}
     large = ggtok.train(TEXT, 1500, **options)  # type: ignore[arg-type]
     for n in (1499, 1300, 1200):
@@ -243,7 +243,7 @@ def test_smaller_is_what_less_training_makes(model: str) -> None:
 
 
 def test_smaller_in_any_order_of_ids() -> None:
-    """Of a file whose special tokens come last, and of scores that aren't ranks."""
+    """With special tokens at the end, and scores that aren't ranks."""
     v = vocabulary(
         texts=[b"a", b"b", b"c", b"ab", b"abc", b"<s>"],
         types=[1, 1, 1, 1, 1, 3],

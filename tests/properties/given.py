@@ -1,4 +1,4 @@
-"""Texts and flags that Hypothesis makes, and the vocabularies they are tried with."""
+"""Hypothesis strategies for texts and flags, and the vocabularies to test."""
 
 from __future__ import annotations
 

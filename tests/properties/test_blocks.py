@@ -1,4 +1,4 @@
-"""Texts encoded in blocks: the ids are those of the whole, and memory doesn't grow.
+"""Texts encoded in blocks: the ids equal those of the whole text, and memory is bounded.
 
 Claim blocks.1, Claim blocks.2.
 """
@@ -23,7 +23,7 @@ from tests.support.vocabularies import OTHERS, PRE_NAMES, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
-# Where no place is known but before special tokens (ggtok.h, ggtok_safe_cut).
+# Vocabularies that can only be cut before special tokens (ggtok.h, ggtok_safe_cut).
 HELD_WHOLE = ["test", "bpe-hybriddna", "ugm", "ugm-plain"]
 
 
@@ -37,7 +37,7 @@ def parts(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> list[l
 
 
 def check(tok: ggtok.Tokenizer, data: bytes, size: int, **flags: bool) -> int:
-    """How many parts there are, whose ids are right."""
+    """Checks the ids of the parts, and returns the number of parts."""
     found = parts(tok, data, size, **flags)
     assert [id for part in found for id in part] == tok.encode(data, **flags), (data, size, flags)
     return len(found)
@@ -52,7 +52,7 @@ def test_any_text(
 
 
 def hostile_texts(tok: ggtok.Tokenizer, seed: int, n: int) -> Iterator[bytes]:
-    """Texts made of the vocabulary's words and special tokens, and of what hurts."""
+    """Texts made of the vocabulary's words and special tokens, and of difficult strings."""
     rng = random.Random(seed)
     special = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED | ggtok.TokenAttr.UNKNOWN
     ids = range(tok.n_tokens)
@@ -76,7 +76,7 @@ def test_real_vocabularies(name: str) -> None:
             text = data[:1500]
             n_parts += check(tok, text, size, add_special=bool(i % 2), parse_special=parse_special)
             n_bytes += len(text)
-    assert n_parts > n_bytes / 100  # these texts have places, and they are found
+    assert n_parts > n_bytes / 100  # these texts can be cut, and the cuts are found
 
 
 @pytest.mark.parametrize("pre", [name for name in PRE_NAMES if name != "whitespace"])
@@ -91,12 +91,12 @@ def test_pre_tokenizers(pre: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in HELD_WHOLE])
-def test_ordinary_text_has_places(load_fixture: Load, name: str) -> None:
+def test_ordinary_text_can_be_cut(load_fixture: Load, name: str) -> None:
     text = "".join(f"{line}\n" for line in CODE * 3).encode()
     assert check(load_fixture(name), text, 200) > len(text) / 200 / 4
 
 
-def test_special_tokens_are_places_for_every_vocabulary(load_fixture: Load) -> None:
+def test_every_vocabulary_can_be_cut_before_special_tokens(load_fixture: Load) -> None:
     tok = load_fixture("bpe-hybriddna")
     control = next(id for id in range(tok.n_tokens) if tok.is_control(id))
     text = (b"a text" + tok.token_text(control)) * 50
@@ -105,7 +105,7 @@ def test_special_tokens_are_places_for_every_vocabulary(load_fixture: Load) -> N
     assert check(tok, b"<|im_end|>" * 50, 10, parse_special=True) > 40
 
 
-def test_what_is_held_whole(load_fixture: Load) -> None:
+def test_texts_without_a_cut(load_fixture: Load) -> None:
     for name in ("test", "bpe-hybriddna"):
         assert check(load_fixture(name), b"two words\n" * 50, 20) == 1
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\S+|\s+"])
@@ -169,6 +169,6 @@ def test_memory_does_not_grow(name: str) -> None:
         [sys.executable, "-c", MEMORY, fixture(name)], capture_output=True, text=True, check=True
     )
     n, once, grown = map(int, out.stdout.split())
-    # SPM puts a space before the text, once.
+    # SPM adds a space before the text, once.
     assert n == once or (name == "spm" and abs(n - once) <= 200)
     assert grown < 40 << 10  # kB, of 200 MB of text

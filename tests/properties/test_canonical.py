@@ -1,4 +1,4 @@
-"""is_canonical: true of what texts encode to, and of nothing else."""
+"""is_canonical: true for ids that some text encodes to, and for no others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 SPECIAL = ggtok.TokenAttr.CONTROL | ggtok.TokenAttr.USER_DEFINED | ggtok.TokenAttr.UNKNOWN
-# Made with few byte tokens: what is left of a character may come from many.
+# A vocabulary with few byte tokens: an incomplete character may come from several texts.
 FEW_BYTES = ["bpe-odd"]
 
 
@@ -30,15 +30,15 @@ def test_encoded_texts_are(
     load_fixture: Load, name: str, data: bytes, flags: dict[str, bool]
 ) -> None:
     tok = load_fixture(name)
-    if name.startswith("spm"):  # a stray lead byte takes in bytes of the mark for a space
+    if name.startswith("spm"):  # a stray lead byte consumes bytes of the space mark
         data = data.decode("utf-8", "replace").encode()
     ids = tok.encode(data, **flags)
     assert tok.is_canonical(ids), ids
 
 
 @pytest.mark.parametrize("text", ["\uff09", "a\uff09b \uff09", ")", "(\uff09)"])
-def test_what_normalizing_changes_twice(load_fixture: Load, text: str) -> None:
-    """The charsmap makes ")" of U+FF09, and another character of ")"."""
+def test_texts_that_normalization_changes_twice(load_fixture: Load, text: str) -> None:
+    """The charsmap replaces U+FF09 by ")", and ")" by another character."""
     tok = load_fixture("ugm")
     assert tok.is_canonical(tok.encode(text))
     assert tok.is_canonical(tok.encode(text, add_special=False))
@@ -67,14 +67,14 @@ def test_real_vocabularies(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["spm-phi3", "bpe-qwen2", "bpe-gemma4", "rwkv", "wpm", "ugm"])
 def test_all_short_texts_and_no_other_ids(load_fixture: Load, name: str) -> None:
-    """Of ids that spell few characters, exactly those that one of all short texts has."""
+    """Of all ids with few characters, exactly those of short texts are canonical."""
     tok = load_fixture(name)
     alphabet = " ath\u2581" if name in ("spm-phi3", "ugm", "bpe-gemma4") else " ath"
     seen: set[tuple[int, ...]] = set()
     for n in range(6):
         for chars in itertools.product(alphabet, repeat=n):
             seen.add(tuple(tok.encode("".join(chars), add_special=False)))
-    # Tokens of which all spellings are among those texts.
+    # Tokens all of whose spellings are among those texts.
     few = [
         id
         for id in range(tok.n_tokens)
@@ -121,7 +121,7 @@ def test_special_tokens_stand_for_themselves(load_fixture: Load) -> None:
 
 
 def test_spaces_of_spm(load_fixture: Load) -> None:
-    """A text, and text after a special token, begins with a space that is put before it."""
+    """A space is added before a text, and before text after a special token."""
     tok = load_fixture("spm-phi3")
     with_space = tok.encode("a", add_special=False)
     without = tok.encode("a", continuation=True)
@@ -133,7 +133,7 @@ def test_spaces_of_spm(load_fixture: Load) -> None:
 
 
 def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None:
-    """Spaces give no token there, and the mark, which stands for one elsewhere, gives its own."""
+    """Such spaces have no token. The space mark, elsewhere a space, has its own."""
     tok = load_fixture("bpe-whitespace")
     for text in "\u2581n o", "n o\u2581", "\u2581 \u2581n\to":
         assert tok.is_canonical(tok.encode(text))
@@ -143,7 +143,7 @@ def test_a_mark_beside_spaces_that_keep_tokens_apart(load_fixture: Load) -> None
 
 
 def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> None:
-    """Two spaces are one there, and what follows it has marks, of which it isn't made."""
+    """Two spaces are one there, and the following tokens have marks that don't come from it."""
     tok = load_fixture("spm")
     spaces = tok.text_to_token("  ")
     for text in "   \u2581", "x   \u2581", "  \u2581\u2581a":
@@ -153,7 +153,7 @@ def test_a_mark_behind_a_user_defined_token_of_spaces(load_fixture: Load) -> Non
 
 
 def test_unknown_text(load_fixture: Load) -> None:
-    """The unknown token may be meant, or be what raw text became."""
+    """The unknown token may be intended, or result from raw text."""
     tok = load_fixture("ugm")
     for text in ("\u0378a", "a\u0378b \u0378 c", "<unk>a"):
         for parse_special in (False, True):

@@ -1,6 +1,6 @@
-"""Files made to collide: keys, tokens and merges chosen so that a table's first hash puts
-them all in one place, and a special token that a rolling hash would confuse with every
-place of a text. They load, and encode, with about as much work as others of their size.
+"""Files with hash collisions: keys, tokens and merges with the same first hash, and a special
+token that a rolling hash would confuse with every position of a text. They load, and encode, with
+about as much work as other files of their size.
 
 Claim hash.1.
 """
@@ -25,11 +25,11 @@ TOKENS, TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 MERGES = "tokenizer.ggml.merges"
 
 REACH = 256  # cext/base/hash.h
-N = 20_000  # of what collides
+N = 20_000  # of colliding entries
 
-# The first 8 bytes of 9 to 16: cext/base/hash.h multiplies by 0 then, as long as its seed is 0.
+# The first 8 bytes of 9 to 16, for which cext/base/hash.h multiplies by 0 while its seed is 0.
 SWALLOW = (0xD1B54A32D192ED03).to_bytes(8, "little")
-OTHERS = SWALLOW[::-1]  # as many bytes that stand for none: what else they cost is the same
+OTHERS = SWALLOW[::-1]  # as many bytes without collisions, with otherwise equal costs
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # cext/models/bpe/table.h
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
@@ -54,7 +54,7 @@ def tokens_of(prefix: bytes) -> GGUF:
 
 
 def extras_of(prefix: bytes) -> GGUF:
-    """Merges of strings that are no tokens."""
+    """Merges of strings that aren't tokens."""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     left = texts(prefix)
     gguf.set(MERGES, [a + b" " + b for a, b in zip(left[::2], left[1::2], strict=True)])
@@ -62,14 +62,14 @@ def extras_of(prefix: bytes) -> GGUF:
 
 
 def pairs_of(collide: bool) -> GGUF:
-    """Merges of tokens; the least hashes of many thousand pairs, or just any."""
+    """Merges of tokens: those with the least hashes of many thousand pairs, or any."""
     n_tokens, n = 2000, 31_000
     words = [b"%03x" % i for i in range(n_tokens)]
     gguf = GGUF.read(fixture("bpe-gpt2"))
     old = gguf.strings(TOKENS)
     gguf.set(TOKENS, [*old, *words])
     gguf.set(TYPES, [*gguf.array(TYPES), *[1] * n_tokens])
-    bits = np.uint64(16)  # of a symbol: tokens, and what the merges make
+    bits = np.uint64(16)  # of symbols: tokens, and the results of merges
     assert 1 << 15 < len(old) + n_tokens + n < 1 << 16
     left, right = np.divmod(np.arange(n_tokens * n_tokens, dtype=np.uint64), np.uint64(n_tokens))
     first = np.uint64(len(old))
@@ -97,7 +97,7 @@ def made(table: str, collide: bool) -> bytes:
 
 @pytest.fixture(scope="module")
 def reach(c_program: Build) -> Callable[[Path], dict[str, tuple[int, int]]]:
-    """Reach of each table and whether it had to start over."""
+    """The reach of each table, and whether it was rebuilt."""
     program = c_program("reach")
 
     def run(path: Path) -> dict[str, tuple[int, int]]:
@@ -111,14 +111,14 @@ def reach(c_program: Build) -> Callable[[Path], dict[str, tuple[int, int]]]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
-def test_no_table_of_a_fixture_starts_over(
+def test_no_table_of_a_fixture_is_rebuilt(
     name: str, reach: Callable[[Path], dict[str, tuple[int, int]]]
 ) -> None:
     assert all(steps < 32 and not again for steps, again in reach(fixture(name)).values())
 
 
 @pytest.mark.parametrize("table", MAKERS)
-def test_a_table_made_to_collide_starts_over(
+def test_a_table_with_collisions_is_rebuilt(
     table: str, reach: Callable[[Path], dict[str, tuple[int, int]]], tmp_path: Path
 ) -> None:
     for collide in (False, True):
@@ -128,18 +128,18 @@ def test_a_table_made_to_collide_starts_over(
 
 
 @pytest.mark.parametrize("table", MAKERS)
-def test_a_file_made_to_collide_loads_as_others_do(table: str, work: Measure) -> None:
+def test_a_file_with_collisions_loads_like_others(table: str, work: Measure) -> None:
     hostile, ordinary = (work(made(table, collide)).load for collide in (True, False))
-    assert hostile < 2 * ordinary, (hostile, ordinary)  # 100 times and more if it collides
+    assert hostile < 2 * ordinary, (hostile, ordinary)  # 100 times as much, or more, if it collides
 
 
 LETTERS = [bytes([c]) for c in b"abcdefghijklmnopqrstuvwxyz"]
 
 
 def run_of_slots(hostile: bool) -> GGUF:
-    """Merges of letters, and 75,000 of tokens: any, or one for each slot before the one where a
-    key that no pair has (all ones) is looked for. None lies far from its place, so nothing
-    starts over, but there is no free slot for long."""
+    """Merges of letters, and 75,000 of tokens: any, or one for each slot before the home slot of a
+    key that no pair has (all ones). None is far from its home slot, so the table isn't rebuilt, but
+    there is a long run of full slots."""
     n_tokens, n = 1500, 75_000
     words = [b"Z%03x" % i for i in range(n_tokens)]
     gguf = GGUF.read(fixture("bpe-gpt2"))
@@ -176,7 +176,7 @@ def run_of_slots(hostile: bool) -> GGUF:
     return gguf
 
 
-def test_no_search_goes_on_along_a_run_of_slots(work: Measure) -> None:
+def test_searches_stop_early_in_a_run_of_full_slots(work: Measure) -> None:
     rng = np.random.default_rng(2)
     text = b" ".join(bytes(rng.integers(97, 123, 10).tolist()) for _ in range(3000))
     hostile, ordinary = (
@@ -186,7 +186,7 @@ def test_no_search_goes_on_along_a_run_of_slots(work: Measure) -> None:
 
 
 def test_ids_do_not_depend_on_the_seed() -> None:
-    """A file that starts over with a random seed, twice: the same ids and texts."""
+    """A file whose tables are rebuilt with a random seed, loaded twice: the same ids and texts."""
     data = made("texts", True)
     one, two = ggtok.load(data), ggtok.load(data)
     text = b"Hello " + b" ".join(texts(SWALLOW, 50))
@@ -196,9 +196,9 @@ def test_ids_do_not_depend_on_the_seed() -> None:
     ]
 
 
-def test_a_special_token_that_every_place_of_a_text_resembles(work: Measure) -> None:
-    """Thue and Morse's sequence: any polynomial hash modulo 2**64 of the word is that of as
-    many b's, so that a search by such a hash compares all of the word at each place."""
+def test_a_special_token_that_a_rolling_hash_would_find_everywhere(work: Measure) -> None:
+    """The Thue-Morse sequence: any polynomial hash modulo 2**64 of the word equals that of as many
+    b's, so a search by such a hash would compare the whole word at each position."""
     tail = bytes(b"ac"[bin(i).count("1") & 1] for i in range(2048))
     steps = []
     for n in (20_000, 80_000):
@@ -215,7 +215,7 @@ def test_a_special_token_that_every_place_of_a_text_resembles(work: Measure) -> 
 
 
 def test_special_tokens_with_many_continuations(work: Measure) -> None:
-    """Each of two bytes may be followed by any of 128: found by table, not one by one."""
+    """Each of two bytes may be followed by any of 128: found in a table, not one by one."""
     rng = np.random.default_rng(1)
     high = range(128, 256)
     words = [bytes((a, b, c)) for a in range(1, 6) for b in high for c in high]

@@ -1,4 +1,4 @@
-"""Texts that go on after other tokens: no BOS or EOS, no space prefix."""
+"""Texts that continue after other tokens: no BOS or EOS, no space prefix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def quietly(path: Path, **options: Any) -> ggtok.Tokenizer:
 
 
 def ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
-    """The ids, which all ways of asking for them agree on."""
+    """The ids, on which all methods agree."""
     ids = tok.encode(data, continuation=True, **flags)
     assert tok.encode_array(data, continuation=True, **flags).tolist() == ids
     assert tok.encode_batch([data, data], continuation=True, **flags) == [ids, ids]
@@ -50,7 +50,7 @@ def ways(tok: ggtok.Tokenizer, data: bytes, **flags: Any) -> list[int]:
 def test_equals_llama_cpp_without_a_space_prefix(
     llama: LlamaCpp, tmp_path: Path, name: str
 ) -> None:
-    # A copy: the reference knows a file with other overrides by another path.
+    # A copy: the reference needs another path for other overrides.
     path = shutil.copy(real(name) if name not in CAN else fixture(name), tmp_path / "copy.gguf")
     reference = llama.load(path, {PREFIX: False})
     tok = quietly(path)
@@ -58,7 +58,7 @@ def test_equals_llama_cpp_without_a_space_prefix(
     with_prefix = 0
     for data, ids in zip(DATA, theirs, strict=True):
         if any(token in data for token in user_defined(tok)):
-            continue  # after it the prefix stands, which the reference can't give with this one
+            continue  # followed by a prefix, which the reference can't add with this override
         assert ways(tok, data) == ids, data
         assert tok.encode(data, continuation=True, add_special=False) == ids
         with_prefix += tok.encode(data, add_special=False) != ids
@@ -70,7 +70,7 @@ def test_equals_llama_cpp_without_a_space_prefix(
 @settings(max_examples=times(10, of=20))
 @given(data=some_bytes)
 def test_of_any_text(load_fixture: Load, name: str, data: bytes) -> None:
-    """Nothing is added; the same ids as without a prefix, up to the first special token."""
+    """Nothing is added: the same ids as without a prefix, up to the first special token."""
     tok = load_fixture(name)
     ids = ways(tok, data)
     if not (tok.add_space_prefix and tok.vocab_type in ("SPM", "UGM")):
@@ -92,7 +92,7 @@ def user_defined(tok: ggtok.Tokenizer) -> list[bytes]:
     return [tok.token_text(id) for id in ids if tok.token_attr(id) & user_defined]
 
 
-def test_after_a_special_token_the_prefix_stands(load_fixture: Load) -> None:
+def test_a_prefix_is_added_after_a_special_token(load_fixture: Load) -> None:
     tok = load_fixture("spm")
     assert tok.add_space_prefix
     whole = tok.encode("a</s>a", continuation=True, parse_special=True)
@@ -105,7 +105,7 @@ def test_after_a_special_token_the_prefix_stands(load_fixture: Load) -> None:
 
 
 def test_parts_continue(load_fixture: Load) -> None:
-    """What a continuation is for: ids of parts that are those of the whole, where a word ends."""
+    """The purpose of continuations: ids of parts, cut between words, join to those of the whole."""
     for name in ("spm", "bpe-llama3", "rwkv"):
         tok = load_fixture(name)
         ids = tok.encode("Hello") + tok.encode(" world", continuation=True)

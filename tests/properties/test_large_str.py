@@ -1,4 +1,4 @@
-"""Large strs beyond ASCII are converted to UTF-8 in parts. Claim python.1."""
+"""Large non-ASCII str objects are converted to UTF-8 in parts. Claim python.1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Load = Callable[[str], ggtok.Tokenizer]
 def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str, size: int) -> None:
     tok = load_fixture("bpe-gpt2")
     texts = ["x" + filler * (size // len(filler)) + end for end in ("end", "END", "at last")]
-    for text in texts * 2:  # met for the first time, and again, but not in a row
+    for text in texts * 2:  # for the first time, and again, but not in a row
         ids = tok.encode_array(text)
         assert np.array_equal(ids, tok.encode_array(text.encode()))
         for _ in range(3):  # and in a row
@@ -33,7 +33,7 @@ def test_a_large_str_is_converted_in_parts(load_fixture: Load, filler: str, size
 
 
 def test_large_strs_on_threads(load_fixture: Load) -> None:
-    """They share what is kept between calls."""
+    """Threads share the buffers kept between calls."""
     tok = load_fixture("bpe-gpt2")
     texts = [f"{i}\u4f60 caf\u00e9 " * (20_000 + i) for i in range(4)]
     counts = [tok.count(text.encode()) for text in texts]

@@ -1,8 +1,8 @@
-"""Offsets: where in the text each token comes from.
+"""Offsets: the span of the text from which each token comes.
 
 Claim offsets.1, Claim offsets.2, Claim offsets.3, Claim offsets.4,
-Claim offsets.5, Claim offsets.6: against the plain oracle of
-tests/support/spans.py (and tests/c/paths.c compares the fast way with the recorded one).
+Claim offsets.5, Claim offsets.6: compared with the oracle of tests/support/spans.py
+(tests/c/paths.c compares the fast path with the recorded one).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
 
-# Not by the oracle: hybriddna's k-mers; a vocabulary that drops bytes it has no token for.
+# The oracle can't do hybriddna's k-mers, nor a vocabulary that drops bytes without a token.
 PLAIN = [name for name in NAMES if name not in ("bpe-hybriddna", "bpe-odd", "bpe-overlap")]
-# Nothing is normalized, but that spaces may be spelled otherwise.
+# Nothing is normalized, except the spelling of spaces.
 TILED = ["bpe-gpt2", "bpe-qwen2", "bpe-llama3", "rwkv", "plamo2", "test"]
 
 
@@ -42,7 +42,7 @@ def quietly(name: str) -> ggtok.Tokenizer:
 
 
 def check_shape(tok: ggtok.Tokenizer, text: bytes, **flags: Any) -> tuple[list[int], list[Any]]:
-    """What holds for every text."""
+    """Checks what holds for every text."""
     ids, spans = tok.encode_with_offsets(text, **flags)
     assert ids == tok.encode(text, **flags)
     assert (spans.dtype, spans.shape) == (np.int64, (len(ids), 2))
@@ -55,7 +55,7 @@ def check_shape(tok: ggtok.Tokenizer, text: bytes, **flags: Any) -> tuple[list[i
 
 
 def check(tok: ggtok.Tokenizer, text: bytes, parse_special: bool) -> tuple[int, int]:
-    """Stretches of ids for which there is one way, and all."""
+    """Compares with the oracle; returns the number of ranges with one solution, and of all."""
     ids, rows = check_shape(tok, text, add_special=False, parse_special=parse_special)
     found = [tuple(row) for row in rows]
     sure = n = 0
@@ -98,15 +98,15 @@ def test_texts_that_normalizers_change(load_fixture: Load, name: str) -> None:
     assert sure > 0.6 * n > 10
 
 
-# Dropped, by themselves or in a word; shorter and longer normalized; U+2581 and the one after;
-# as long as others.
+# Characters that are dropped, alone or in a word; shorter or longer when normalized; U+2581 and
+# its successor; of the same length as others.
 OF_WORDS = [
     "\u00ad", "\u00ad\u00ad", "\x01\x02", "\u0301", "caf\u00e9", "\u00df", "\u1e9e", "\u212a",
     "\u0130", "\u046a", "\u2581", "\u2582", "ab", "abcd", "the", "kettle", "\u4f60", "\u9f98",
     "\u4f60\u00ad", "\u0439", "\u043c\u0438\u0440", ",", "\u3000", " ", " ", " ", " ", "\n",
 ]  # fmt: skip
-# What a vocabulary has besides: tokens that are longer than the letters in the text are; that begin
-# inside a character.
+# Further texts of some vocabularies: tokens longer than their letters in the text, and tokens that
+# begin inside a character.
 WITH = {
     "wpm": [],
     "wpm, longer": ["\u2581\u2c65", "\u2c65"],
@@ -123,7 +123,7 @@ def test_words_that_are_dropped_or_change_their_length(name: str) -> None:
         gguf = GGUF.read(fixture("wpm"))
         add_tokens(gguf, WITH[name], 1)
         tok = ggtok.load(gguf.dump())
-    dropped = "\u00ad\u00ad"  # as long as the words that follow, whose ids it must not take
+    dropped = "\u00ad\u00ad"  # as long as the following words, whose ids it must not take
     for text in (
         f"{dropped} abcd {dropped}",
         f"{dropped} abcd kotazh",  # of four bytes and two
@@ -132,7 +132,7 @@ def test_words_that_are_dropped_or_change_their_length(name: str) -> None:
         f"\ua500{dropped} {dropped}\ua500",  # unknown
     ):
         check(tok, text.encode(), parse_special=False)
-    if name == "wpm, longer":  # three bytes and one; what was met stays known
+    if name == "wpm, longer":  # three bytes and one; cached words stay cached
         check(tok, "\u023a\u00e9".encode(), parse_special=False)
     rng = random.Random(5)
     for _ in range(times(200, of=3000)):
@@ -143,7 +143,7 @@ def test_words_that_are_dropped_or_change_their_length(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["wpm", "bert-bge"])
 def test_marks_at_a_words_end(load_fixture: Load, name: str) -> None:
-    """They belong to its last token, as do other dropped characters there."""
+    """They belong to the word's last token, like other dropped characters there."""
     tok = quietly(name) if name in OTHERS else load_fixture(name)
     for word in (
         "cafe\u0301",
@@ -158,12 +158,12 @@ def test_marks_at_a_words_end(load_fixture: Load, name: str) -> None:
             assert parts == "".join(text.split()).replace(word, word.lstrip("\u0301"))
             assert tok.encode_with_offsets(text.encode(), add_special=False)[0] == ids
     _, spans = tok.encode_with_offsets(" \u0301 a. \u0301", add_special=False, unit="char")
-    assert spans.tolist() == [[3, 4], [4, 5]]  # a word of nothing but marks has no token
+    assert spans.tolist() == [[3, 4], [4, 5]]  # a word that consists of marks has no token
 
 
 @pytest.mark.parametrize("name", TILED)
 @given(data=some_text, flags=flags)
-def test_spans_tile_what_is_not_normalized(
+def test_spans_tile_texts_that_are_not_normalized(
     load_fixture: Load, name: str, data: str, flags: dict[str, bool]
 ) -> None:
     tok = load_fixture(name)
@@ -209,13 +209,13 @@ def test_real_vocabularies(name: str) -> None:
 def test_code_points_and_utf16(
     load_fixture: Load, name: str, text: str, flags: dict[str, bool]
 ) -> None:
-    """A token that holds part of a character has all of it."""
+    """The span of a token with a part of a character contains the whole character."""
     tok = load_fixture(name)
     ids, in_bytes = tok.encode_with_offsets(text, **flags)
     for unit, size in (("char", len), ("utf16", lambda c: len(c.encode("utf-16-le")) // 2)):
         same, converted = tok.encode_with_offsets(text, unit=unit, **flags)
         assert same == ids
-        # Where the character of each byte begins and ends.
+        # Begin and end of each byte's character.
         ends = list(itertools.accumulate(map(size, text)))
         begins = [0, *ends[:-1]]
         first = [begins[i] for i, c in enumerate(text) for _ in c.encode()] + [size(text)]
@@ -230,7 +230,7 @@ def test_code_points_and_utf16(
 
 @pytest.mark.parametrize("name", [*OTHERS, "wpm"])
 def test_many_words(load_fixture: Load, name: str) -> None:
-    """More than are found at once, ASCII and others, each by itself and all together."""
+    """More words than one batch, ASCII and others, separately and together."""
     tok = quietly(name) if name in OTHERS else load_fixture(name)
     rng = random.Random(name)
     words = [
@@ -284,7 +284,7 @@ def test_the_example_of_the_design_page(load_fixture: Load) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["gpt-2", "qwen2", "llama-spm"])
 def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
-    """Where ids do; its offsets are in code points, too. `trim_offsets` is off."""
+    """Where their ids agree. Their offsets are in code points, too; `trim_offsets` is off."""
     tokenizers = pytest.importorskip("tokenizers")
     v = ggtok.vocabulary(real(name))
     v.save(tmp_path / "tokenizer.json")
@@ -299,7 +299,7 @@ def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
         if encoding.ids != ids:
             continue
         own = [list(offsets) for offsets in encoding.offsets]
-        if name == "llama-spm":  # its added space is part of the first character
+        if name == "llama-spm":  # their added space is part of the first character
             own, spans = own[2:], spans[2:]
         assert own == spans.tolist(), text
         same += 1
@@ -309,7 +309,7 @@ def test_hugging_face_tokenizers_agree(name: str, tmp_path: Any) -> None:
 # ---- special tokens ----
 
 
-def test_white_space_that_special_tokens_take(tmp_path: Any) -> None:
+def test_white_space_that_special_tokens_strip(tmp_path: Any) -> None:
     tok = stripping(tmp_path)
     mask = tok.text_to_token("<mask>")
     assert mask is not None
@@ -373,7 +373,7 @@ def test_batches(load_fixture: Load, name: str) -> None:
 
 def test_texts_of_every_kind(load_fixture: Load) -> None:
     tok = load_fixture("bpe-llama3")
-    text = "caf\u00e9 " * 20000  # larger than what is read in place
+    text = "caf\u00e9 " * 20000  # too large to be read in place
     want = tok.encode_with_offsets(text)
     assert want[1][-1].tolist() == [len(text.encode()) - 1, len(text.encode())]
     kinds: list[Any] = [text.encode(), bytearray(text.encode()), memoryview(text.encode())]
@@ -433,7 +433,7 @@ def test_errors(load_fixture: Load, case: str) -> None:
     assert isinstance(caught.value, ggtok.GGTokError)
 
 
-def test_a_vocabulary_without_one() -> None:
+def test_no_vocabulary() -> None:
     tok = ggtok.load(fixture("none"))
     with pytest.raises(ggtok.VocabError):
         tok.encode_with_offsets("a")

@@ -1,4 +1,4 @@
-"""What must hold for every text, ids and way of calling."""
+"""Properties of every text, of all ids, and of every method."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.support.vocabularies import golden
 Load = Callable[[str], ggtok.Tokenizer]
 
 
-# One of each kind, where every vocabulary would be slow.
+# One vocabulary of each kind, where testing all would be slow.
 KINDS = ["spm", "bpe-qwen2", "bpe-gemma4", "bpe-odd", "bpe-whitespace", "wpm", "ugm", "rwkv"]
 KINDS += ["plamo2", "plamo3", "bpe-mmbert", "bpe-hybriddna", "test"]
 
 
-# ---- there and back ----
+# ---- round trips ----
 
 
 @pytest.mark.parametrize("name", ["bpe-qwen2", "bpe-harmony", "rwkv"])
 @given(text=some_text)
 def test_byte_level_vocabularies_lose_nothing(load_fixture: Load, name: str, text: str) -> None:
-    """Where there is a token for every byte and no clean-up."""
+    """If there is a token for every byte, and no clean-up of spaces."""
     tok = load_fixture(name)
     for parse_special in (False, True):
         ids = tok.encode(text, add_special=False, parse_special=parse_special)
@@ -41,8 +41,8 @@ def test_byte_level_vocabularies_lose_nothing(load_fixture: Load, name: str, tex
 
 
 @given(text=some_text)
-def test_spm_loses_nothing_but_its_own_space(load_fixture: Load, text: str) -> None:
-    # U+2581 is how SPM writes a space, and after a special token it adds one.
+def test_spm_only_loses_its_added_space(load_fixture: Load, text: str) -> None:
+    # SPM spells a space as U+2581, and adds one after a special token.
     text = text.replace("\u2581", "").replace("<", "")
     tok = load_fixture("spm-phi3")
     assert tok.decode(tok.encode(text, add_special=False)) == text
@@ -55,13 +55,13 @@ def test_spm_keeps_every_byte(load_fixture: Load, data: bytes) -> None:
     data = data.replace(space, b"").replace(b"<", b"")
     tok = load_fixture("spm-phi3")
     decoded = tok.decode_bytes(tok.encode(data, add_special=False))
-    # A stray lead byte takes the first byte of a space's U+2581: it stays one.
+    # A stray lead byte consumes the first byte of a space mark, which stays a byte.
     assert decoded.replace(space, b" ") == data
 
 
 @given(ids=st.lists(st.integers(0, 568), max_size=30))
 def test_decoding_is_the_sum_of_pieces(load_fixture: Load, ids: list[int]) -> None:
-    """Where there is no clean-up and no space to remove."""
+    """If there is no clean-up and no space to remove."""
     tok = load_fixture("bpe-qwen2")
     for special in (False, True):
         pieces = b"".join(tok.token_to_piece(id, special=special) for id in ids)
@@ -71,7 +71,7 @@ def test_decoding_is_the_sum_of_pieces(load_fixture: Load, ids: list[int]) -> No
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "bpe-hybriddna"])
 def test_texts_and_ids(load_fixture: Load, name: str) -> None:
-    """hybriddna looks k-mers up by another text than it shows."""
+    """hybriddna looks up k-mers by another text than the one it shows."""
     tok = load_fixture(name)
     for id in range(tok.n_tokens):
         assert tok.text_to_token(tok.token_text(id)) == id
@@ -79,7 +79,7 @@ def test_texts_and_ids(load_fixture: Load, name: str) -> None:
     assert tok.text_to_token(b"") is None
 
 
-# ---- all ways of encoding agree ----
+# ---- all methods agree ----
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -137,7 +137,7 @@ def test_batches(
 
 @pytest.mark.parametrize("name", KINDS)
 def test_threads(load_fixture: Load, name: str) -> None:
-    """One tokenizer in many threads, and batches big enough to be shared out."""
+    """One tokenizer in many threads, and batches large enough for several threads."""
     tok = load_fixture(name)
     batch = list(texts(5, 400, [b" the", b"ing"], [b"<s>", b"<|im_end|>"]))
     expected = [tok.encode(text) for text in batch]
@@ -152,7 +152,7 @@ def test_threads(load_fixture: Load, name: str) -> None:
         assert np.diff(offsets).tolist() == [len(ids) for ids in expected]
 
 
-# ---- what add_special adds ----
+# ---- added tokens ----
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -167,7 +167,7 @@ def test_add_special_adds_at_the_ends(
     assert full == expected["prefix"] + plain + expected["suffix"]
 
 
-# ---- nothing is remembered and nothing is said ----
+# ---- calls are independent ----
 
 
 @given(data=st.lists(some_bytes, min_size=2, max_size=5))

@@ -1,4 +1,4 @@
-"""Words seen before and misses: caches, duplicates within a batch, growth.
+"""Cached words and misses: caches, duplicates within a batch, growth.
 
 Claim misses.1, Claim misses.2, Claim misses.3, Claim caches.2.
 """
@@ -20,7 +20,7 @@ Load = Callable[[str], ggtok.Tokenizer]
     "name", ["bpe-gpt2", "spm", "wpm", "ugm", "rwkv", "plamo2", "bpe-hybriddna"]
 )
 def test_caches(load_fixture: Load, name: str) -> None:
-    """They count what they find, keep to their bound, and never decide an id."""
+    """Caches count their hits, stay within their bound, and never change an id."""
     tok = ggtok.load(fixture(name))
     assert tok.cache_info() == (0, 0, tok.cache_info().maxsize, 0)
     text = "The quick brown fox jumps over the lazy dog, again and again. " * 30
@@ -38,7 +38,7 @@ def test_caches(load_fixture: Load, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "spm", "wpm", "ugm", "rwkv"])
 def test_long_words(name: str) -> None:
-    """More than a cache has room for, and some that are seen again before it is full."""
+    """More than fit in a cache, some of them repeated before it is full."""
     rng = random.Random(name)
     tok = ggtok.load(fixture(name))
     words = ["".join(rng.choices("abcdefghij\u00e9\u4e2d", k=n % 280)) for n in range(9_000)]
@@ -54,7 +54,7 @@ def test_long_words(name: str) -> None:
 
 
 def test_pieces_are_stored_while_their_cache_grows(load_fixture: Load) -> None:
-    """Of words that are cut, and short enough to be kept with other words."""
+    """Pieces of words that are cut, and short enough for the cache of pieces."""
     rng = random.Random(1)
     words = ["".join(chr(rng.randrange(0x4E00, 0x9FA0)) for _ in range(9)) for _ in range(3_000)]
     for name in ("bpe-llama3", "bpe-gpt2", "bpe-qwen2"):
@@ -66,8 +66,8 @@ def test_pieces_are_stored_while_their_cache_grows(load_fixture: Load) -> None:
         assert ids == [id for part in parts for id in part]
 
 
-def test_the_same_text_fills_the_cache_once() -> None:
-    """The last word, of which no 16 bytes can be read, was stored again each time."""
+def test_a_repeated_text_fills_the_cache_once() -> None:
+    """Once, the last word, of which 16 bytes can't be read, was stored again each time."""
     tok = ggtok.load(fixture("bpe-llama3"))
     long = " ".join("".join(chr(97 + (i * i + k * k) % 26) for k in range(70)) for i in range(16))
     text = long + " zq"
@@ -81,7 +81,7 @@ def test_the_same_text_fills_the_cache_once() -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_in_a_batch(name: str) -> None:
-    """They are merged once, and their ids go to all places where they were deferred."""
+    """Deferred duplicates are merged once, and their ids are written wherever they occur."""
     draw = random.Random(7)
     letters = "aetionshrdlu\u00e9\u0436\u4e2d"
     for n_words in (3, 40, 1500):
@@ -100,8 +100,8 @@ def test_duplicates_in_a_batch(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["bpe-gpt2", "bpe-llama3", "bpe-gemma4"])
 def test_duplicates_where_a_text_ends(name: str) -> None:
-    """In the last bytes of a text, words are told from others by less of them. One that was
-    deferred twice before in a batch got no ids there, if an earlier text had left its traces."""
+    """In the last bytes of a text, words are compared by fewer bytes. There, a word that had been
+    deferred twice in the batch once got no ids, if an earlier text had left traces."""
     draw = random.Random(11)
     tok = ggtok.load(fixture(name))
     fill = "the " * 300

@@ -1,4 +1,4 @@
-"""stream_decoder: the text is decode()'s, and comes as soon as no id can change it."""
+"""stream_decoder: its text equals decode()'s, and comes as soon as no further id can change it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from tests.support.samples import times
 from tests.support.vocabularies import REAL, fixture, real
 
 Load = Callable[[str], ggtok.Tokenizer]
-HELD = 40  # characters: an EOS, and what precedes it
+HELD = 40  # characters: an EOS, and its predecessor
 
 
 def behind(tok: ggtok.Tokenizer, prompt: list[int], ids: list[int], **options: object) -> str:
-    """What stands in decode(prompt + ids) behind its longest common prefix with
-    decode(prompt)."""
+    """decode(prompt + ids) without its longest common prefix with decode(prompt)."""
     options = {"clean_spaces": False, **options}
     before = tok.decode(prompt, **options)  # type: ignore[arg-type]
     text = tok.decode(prompt + ids, **options)  # type: ignore[arg-type]
@@ -36,7 +35,7 @@ def behind(tok: ggtok.Tokenizer, prompt: list[int], ids: list[int], **options: o
 
 
 def until(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
-    """The text before the stop string that is complete first, and that."""
+    """The text before the first complete stop string, and that string."""
     for end in range(1, len(text) + 1):
         complete = [stop for stop in stops if text.endswith(stop, 0, end)]
         if complete:
@@ -47,7 +46,7 @@ def until(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
 
 @cache
 def interesting(tok: ggtok.Tokenizer) -> list[int]:
-    """Ids whose text goes on in others, or is cleaned."""
+    """Ids whose text continues in other ids, or is changed by clean-up."""
     found = list(tok.special_ids)
     odd = (b" ", b"'", b".", b"s", b"re", b"\xe2", b"\x82")
     for id in range(tok.n_tokens):
@@ -85,7 +84,7 @@ def test_any_ids(
     given_out = ""
     for i, id in enumerate(ids):
         given_out += stream.feed(id)
-        # No more than any continuation has; and all but a few bytes.
+        # A prefix of every continuation's text, and all but a few bytes.
         assert want.startswith(given_out)
         so_far = behind(tok, prompt, ids[: i + 1], **options)
         assert len(so_far) - len(given_out) <= HELD
@@ -102,13 +101,13 @@ def test_any_ids(
 
 
 def by_bytes(tok: ggtok.Tokenizer, text: str) -> list[int]:
-    """Ids that print this text."""
+    """Ids of the text's bytes."""
     by_piece = {tok.token_to_piece(id): id for id in range(tok.n_tokens)}
     return [by_piece[c.encode()] for c in text if c.encode() in by_piece]
 
 
 def eager(tok: ggtok.Tokenizer, ids: list[int], continuations: list[list[int]]) -> str:
-    """What all continuations agree on: no decoder can give out more."""
+    """The common prefix of all continuations: no decoder can return more."""
     texts = [tok.decode([*ids, *more]) for more in continuations]
     first, last = min(texts), max(texts)
     n = 0
@@ -123,7 +122,7 @@ def test_text_comes_as_early_as_it_can(load_fixture: Load, name: str) -> None:
     rng = random.Random(3)
     hints = interesting(tok)
     usual = [[], *([id] for id in range(tok.n_tokens))]
-    # What cleaning joins, to its last byte: "  ' s" becomes "'s".
+    # Clean-up may join up to the last byte: "  ' s" becomes "'s".
     for end in ("' s", "' re", "' ", "'re", "'s", "e", "s", " s", " "):
         usual.append(by_bytes(tok, end))
     for _ in range(4):
@@ -223,7 +222,7 @@ def test_stop_ids(load_fixture: Load) -> None:
             stream.reset()
             assert stream.stopped is None
             assert stream.feed(two) + stream.finish() == "two"
-    # What is held back comes before the id that ends the text; a stop string may end it sooner.
+    # Pending text comes before the id that ends the text; a stop string may end it earlier.
     stream = tok.stream_decoder(stop=["eno", "nex"], stop_ids=[eos])
     assert stream.feed([*one, eos]) == "one"
     assert stream.stopped == eos
@@ -251,7 +250,7 @@ COPIES: dict[str, Callable[[ggtok.StreamDecoder], ggtok.StreamDecoder]] = {
 @pytest.mark.parametrize("name", ["wpm", "bpe-llama3", "spm"])
 @settings(max_examples=times(10, of=40))
 @given(data=st.data(), options=options)
-def test_copies_go_on_by_themselves(
+def test_copies_are_independent(
     how: str, name: str, data: st.DataObject, options: dict[str, object]
 ) -> None:
     tok = loaded(name)
@@ -273,7 +272,7 @@ def test_copies_go_on_by_themselves(
 
 @cache
 def loaded(name: str) -> ggtok.Tokenizer:
-    """From a path, with which a pickle is small."""
+    """Loaded from a path, so that a pickle is small."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         return ggtok.load(fixture(name))

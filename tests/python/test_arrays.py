@@ -1,4 +1,4 @@
-"""The arrays that encode_array and encode_with_offsets give: made in C by NumPy's own functions."""
+"""The arrays of encode_array and encode_with_offsets, which C creates with NumPy's functions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_an_array_is_like_any_other(text: str) -> None:
     assert np.array_equal(pickle.loads(pickle.dumps(array)), array)
 
 
-def test_an_array_is_nobody_elses() -> None:
-    """Neither what is encoded next nor the tokenizer's end changes it."""
+def test_an_array_owns_its_memory() -> None:
+    """Later calls and the end of the tokenizer don't change it."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     array = tok.encode_array("one two three")
     ids = array.tolist()
@@ -51,8 +51,8 @@ def test_an_array_of_spans(text: str) -> None:
 
 
 @pytest.mark.parametrize("named", ["as before NumPy 2", "as since NumPy 2", "nowhere"])
-def test_where_the_functions_are_found(named: str) -> None:
-    """Under either name of NumPy's module; that they are nowhere is an error each time."""
+def test_numpys_functions_are_found(named: str) -> None:
+    """In either of NumPy's modules; each call fails if neither has them."""
     program = """
 import sys, ggtok, numpy
 path, named = sys.argv[1:]

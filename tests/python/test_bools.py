@@ -1,4 +1,4 @@
-"""Boolean keywords: True, False and NumPy's, and no other object, such as "no", which is true."""
+"""Boolean keywords accept only bool and numpy.bool, not objects such as the string "no"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.chat.requests import user
 from tests.support.public import public_functions
 
 HI = [user("Hi")]
-# The arguments before the keywords.
+# The positional arguments.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "encode": ("a",),
     "encode_array": ("a",),
@@ -52,7 +52,7 @@ WRONG = ("no", 1, 0.0, [], np.array([True]))
 
 
 def keywords() -> Iterator[tuple[str, str, str]]:
-    """Functions, their boolean keywords, and the annotations of these."""
+    """Functions, their boolean keywords, and the keywords' annotations."""
     for function in public_functions():
         for name, parameter in inspect.signature(function).parameters.items():
             if str(parameter.annotation).split(" ")[0] == "bool":
@@ -65,7 +65,7 @@ def tok() -> ggtok.Tokenizer:
 
 
 @pytest.mark.parametrize(("function", "name", "annotation"), list(keywords()))
-def test_what_is_no_bool(tok: ggtok.Tokenizer, function: str, name: str, annotation: str) -> None:
+def test_other_types(tok: ggtok.Tokenizer, function: str, name: str, annotation: str) -> None:
     short = function.split(".")[-1]
     of: Any = (
         ggtok.vocabulary(CHAT) if short == "save" else ggtok if short in ("train", "edit") else tok
@@ -78,7 +78,7 @@ def test_what_is_no_bool(tok: ggtok.Tokenizer, function: str, name: str, annotat
             call(*ARGUMENTS[short], **{name: wrong})
 
 
-def test_bools_of_numpy(tok: ggtok.Tokenizer) -> None:
+def test_numpy_bools(tok: ggtok.Tokenizer) -> None:
     yes, no = np.True_, np.bool_(False)
     assert tok.encode("a", add_special=no) == tok.encode("a", add_special=False)
     assert tok.encode("a", add_special=yes, continuation=yes) == tok.encode("a", continuation=True)

@@ -1,4 +1,4 @@
-"""Items from thread to thread, and signals in the midst of it."""
+"""A channel between threads, with signals at any moment."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Interrupted(BaseException):
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
-    """The main thread is interrupted again and again."""
+    """Interrupts the main thread again and again."""
 
     def handler(_: int, frame: FrameType | None) -> None:
         if frame and frame.f_globals.get("__name__", "").startswith("coverage."):
-            signal.setitimer(signal.ITIMER_REAL, 0.0001, 5)  # its lock would stay held for good
+            signal.setitimer(signal.ITIMER_REAL, 0.0001, 5)  # its lock would never be released
             return
         raise Interrupted
 
     if not hasattr(signal, "setitimer"):
         pytest.skip("needs POSIX timers")
     before = signal.signal(signal.SIGALRM, handler)
-    gc.disable()  # what is raised in one of gc.callbacks is dropped, and hypothesis has one
+    gc.disable()  # exceptions raised in gc.callbacks are dropped, and hypothesis installs one
     yield
     gc.enable()
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -41,11 +41,11 @@ def interrupts() -> Iterator[None]:
 
 
 def interrupt_after(round: int) -> None:
-    # A second one for the case that something swallows the first: a destructor, say.
+    # Twice, in case something (a destructor, for instance) swallows the first.
     signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.000013 * (round % 50), 5)
 
 
-def test_in_order_and_no_more_than_there_is_room() -> None:
+def test_items_come_in_order_within_the_capacity() -> None:
     channel: Channel[int] = Channel(2)
     given: list[int] = []
 
@@ -65,7 +65,7 @@ def test_in_order_and_no_more_than_there_is_room() -> None:
     assert taken == list(range(20)) and channel.get() is None
 
 
-def test_close_ends_all_that_wait() -> None:
+def test_close_ends_all_waits() -> None:
     channel: Channel[int] = Channel(1)
     assert channel.put(1)
     results: list[object] = []
@@ -82,7 +82,7 @@ def test_close_ends_all_that_wait() -> None:
     assert channel.put(3) is False and channel.get() is None
 
 
-def test_a_giver_that_is_interrupted_stops_nobody(interrupts: None) -> None:
+def test_an_interrupted_sender_blocks_nobody(interrupts: None) -> None:
     for round in range(300):
         channel: Channel[int] = Channel(2)
         takers = [threading.Thread(target=lambda: list(iter(channel.get, None))) for _ in range(2)]  # noqa: B023
@@ -100,7 +100,7 @@ def test_a_giver_that_is_interrupted_stops_nobody(interrupts: None) -> None:
             assert not taker.is_alive()
 
 
-def test_writing_that_is_interrupted_ends(interrupts: None) -> None:
+def test_interrupted_sending_ends(interrupts: None) -> None:
     for round in range(300):
         written: list[int] = []
         with pytest.raises(Interrupted), Behind(written.append) as behind:  # noqa: PT012
@@ -112,10 +112,10 @@ def test_writing_that_is_interrupted_ends(interrupts: None) -> None:
         assert written == list(range(len(written)))
 
 
-def test_reading_that_is_interrupted_ends(interrupts: None) -> None:
+def test_interrupted_receiving_ends(interrupts: None) -> None:
     for round in range(300):
         items = ahead(iter(itertools.count()))
-        assert next(items) == 0  # Python's threading isn't made to be interrupted as it starts one
+        assert next(items) == 0  # starting a thread isn't safe to interrupt
         with pytest.raises(Interrupted):  # noqa: PT012
             interrupt_after(round)
             for taken, item in enumerate(items, 1):

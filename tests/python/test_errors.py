@@ -1,7 +1,7 @@
-"""Every error has a case: files cut and broken in each way, and wrong arguments.
+"""Every error: of truncated and malformed files, and of wrong arguments.
 
-Each broken file is a row: how it is made, the key and the byte that the error
-must name. Nothing crashes, whatever the bytes.
+Each malformed file is a row: its bytes, and the key and offset that the error must name. No bytes
+cause a crash.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def file(*kvs: bytes, n: int | None = None, version: int = 3, tensors: int = 0) 
 
 
 HEADER = 24
-FIRST_KEY = HEADER + 8  # where the first key's text begins
+FIRST_KEY = HEADER + 8  # where the first key begins
 U32 = kv(b"a.key", "u32", struct.pack("<I", 1))
-FIRST_VALUE = FIRST_KEY + 5 + 4  # where the value of a first key of five bytes begins
+FIRST_VALUE = FIRST_KEY + 5 + 4  # where the value begins if the first key has five bytes
 SECOND_KEY = FIRST_VALUE + 4 + 8
 
-# bytes of the file, key, offset (None: not told)
+# bytes of the file, key, offset (None: not checked)
 MALFORMED: dict[str, tuple[bytes, str | None, int | None]] = {
     "empty": (b"", None, 0),
     "three bytes": (b"GGU", None, 0),
@@ -149,7 +149,7 @@ def test_malformed(row: str, tmp_path: Path) -> None:
 
 
 def _metadata_size(data: bytes) -> int:
-    """Where the last key/value ends: found by cutting."""
+    """The end of the last key/value, found by truncation."""
     size = len(data)
     while size:
         try:
@@ -174,7 +174,7 @@ def test_every_truncation(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", ["spm", "bpe-odd", "ugm", "wpm", "rwkv", "plamo2", "bpe-gemma4"])
 def test_no_damage_crashes(name: str) -> None:
-    """Bytes overwritten at random: an error, or a tokenizer that works."""
+    """Random bytes overwritten: an error, or a working tokenizer."""
     chooser = random.Random(name)
     sound = fixture(name).read_bytes()
     loaded = 0
@@ -378,7 +378,7 @@ def test_arguments(row: str, tok: ggtok.Tokenizer) -> None:
     with pytest.raises(builtin, match=says) as caught:
         call(tok)
     assert isinstance(caught.value, ggtok.GGTokError)
-    # A failed call leaves nothing behind.
+    # A failed call has no lasting effect.
     assert tok.decode(tok.encode("still works")) == "still works"
 
 
@@ -388,11 +388,11 @@ def test_lone_surrogate_position(tok: ggtok.Tokenizer) -> None:
         tok.encode(text)
     assert caught.value.start == 20
     assert "20" in str(caught.value)
-    # As bytes it is text like any other.
+    # As bytes, it is ordinary text.
     assert tok.encode(text.encode("utf-8", "surrogatepass"))
 
 
-def test_ids_that_need_no_error(tok: ggtok.Tokenizer) -> None:
+def test_valid_ids_are_no_error(tok: ggtok.Tokenizer) -> None:
     ids = tok.encode("a few ids")
     for same in (
         tuple(ids),
@@ -432,7 +432,7 @@ def test_no_permission(tmp_path: Path) -> None:
     path = tmp_path / "locked.gguf"
     path.write_bytes(fixture("test").read_bytes())
     path.chmod(0)
-    root = os.geteuid() == 0  # may read everything: be nobody for a moment
+    root = os.geteuid() == 0  # root may read everything: become nobody for a moment
     if root:
         os.seteuid(65534)
     try:
@@ -453,7 +453,7 @@ def test_unknown_pre_tokenizer() -> None:
 
 @pytest.mark.parametrize("name", ["it's", "'", "a' (key 'b", "q'' (key 'tokenizer.ggml.pre')"])
 def test_the_name_of_an_unknown_pre_tokenizer_in_a_file(name: str) -> None:
-    """Whatever quotes are in it."""
+    """It may contain quotes."""
     from tests.support.patch import GGUF
 
     gguf = GGUF.read(fixture("bpe-gpt2"))
@@ -471,7 +471,7 @@ def test_no_vocabulary_to_encode_with() -> None:
         tok.token_text(0)
 
 
-def test_bos_that_does_not_exist() -> None:
+def test_a_bos_outside_the_vocabulary() -> None:
     """The reference aborts."""
     from tests.support.patch import GGUF
 
@@ -494,7 +494,7 @@ def test_errors_can_be_pickled() -> None:
     assert (str(copy), copy.path, copy.kind) == ("x: bad", "x", "malformed")
 
 
-def test_control_characters_of_a_file_stay_out_of_messages(tmp_path: Path) -> None:
+def test_control_characters_of_a_file_are_escaped_in_messages(tmp_path: Path) -> None:
     gguf = GGUF.read(fixture("bpe-gpt2"))
     gguf.set("tokenizer.ggml.model", "\x1b]0;x\x07\x1b[2J")
     gguf.write(tmp_path / "escape.gguf")
@@ -504,13 +504,13 @@ def test_control_characters_of_a_file_stay_out_of_messages(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX files")
-def test_a_pipe_is_called_what_it_is(tmp_path: Path) -> None:
+def test_a_pipe_is_reported_as_one(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="not a regular file"):
         ggtok.load(tmp_path / "pipe")
 
 
-def test_a_path_that_no_file_can_have() -> None:
+def test_an_impossible_path() -> None:
     with pytest.raises(ggtok.InvalidValueError):
         ggtok.load("\ud800")
 
@@ -532,7 +532,7 @@ CALLS: dict[str, Callable[[ggtok.Tokenizer], object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_file_that_has_ids_but_no_vocabulary(call: str) -> None:
+def test_a_file_with_ids_but_no_vocabulary(call: str) -> None:
     gguf = GGUF.read(fixture("none"))
     gguf.set("llama.vocab_size", 10)
     tok = ggtok.load(gguf.dump())
@@ -541,7 +541,7 @@ def test_a_file_that_has_ids_but_no_vocabulary(call: str) -> None:
 
 
 class Odd:
-    """An integer that can't be had."""
+    """An integer whose value can't be read."""
 
     def __index__(self) -> int:
         raise TypeError("odd")
@@ -559,7 +559,7 @@ def test_pre_with_a_nul() -> None:
 
 
 @pytest.mark.parametrize("errors", ["no-such-handler", "xmlcharrefreplace", "a\0"])
-def test_errors_that_is_no_handler(errors: str) -> None:
+def test_errors_that_names_no_handler(errors: str) -> None:
     tok = ggtok.load(fixture("spm-bytes"))
     byte = tok.text_to_token("<0xFF>")
     assert byte is not None

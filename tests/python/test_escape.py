@@ -1,4 +1,4 @@
-"""What comes from outside can't command the terminal that shows it."""
+"""Untrusted text can't control the terminal that shows it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from ggtok.base.escape import shown
 
-# what comes, what is shown
+# text, what is shown
 ROWS: dict[str, tuple[str | bytes, str]] = {
     "plain": ("models/größe 模型.gguf", "models/größe 模型.gguf"),
     "plain bytes": ("größe".encode(), "größe"),
@@ -32,6 +32,6 @@ def test_shown(row: str) -> None:
     assert shown(text, most=len(text)) == expected
 
 
-def test_shown_begins_a_long_text() -> None:
+def test_a_long_text_is_cut() -> None:
     assert shown("\x1b" + "é" * 10, most=3) == "\\x1béé..."
     assert shown("é".encode() * 10, most=4) == "éé..."

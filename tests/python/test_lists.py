@@ -1,4 +1,4 @@
-"""Lists of ids, and that no other code finds one that is not full."""
+"""Lists of ids. No other code ever sees one half full."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_lists_and_what_they_refer_to() -> None:
     assert _run(_SCRIPT) == ("ok\n", "", 0)
 
 
-# Reads every list and tuple that the collector knows: a null item ends the process.
+# Reads every list and tuple that the collector tracks: a null item would crash the process.
 _READ_ALL = """
 import gc, signal, sys
 import ggtok
@@ -78,7 +78,7 @@ def test_a_signal_handler_sees_full_lists_only() -> None:
     assert _run(_READ_ALL + _IN_A_HANDLER) == ("ok\n", "", 0)
 
 
-# CPython 3.11 and earlier collect, and run such callbacks, within a call that makes an object.
+# Up to CPython 3.11, creating an object may run the collector, and its callbacks.
 _IN_A_COLLECTION = """
 template = "{% for m in messages %}<|eot_id|>{{ m.role }}{{ m.content }}{% endfor %}"
 chat = [{"role": "user", "content": f"{i}"} for i in range(120)]

@@ -1,4 +1,4 @@
-"""Memory: every call says when it runs out, and what it needed once isn't kept."""
+"""Memory: every call reports when it runs out, and large buffers aren't kept."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ assert first.encode("still works") == want
 
 @linux
 def test_memory_runs_out() -> None:
-    """Every call says so, and works again when there is some."""
-    # A fixed threshold: large blocks go back to the system and can't be had again.
+    """Every call raises MemoryError, and works again when memory is available."""
+    # A fixed threshold, so that large blocks return to the system, and must be allocated again.
     refused = run(NO_MEMORY, fixture("bpe-llama3"), MALLOC_MMAP_THRESHOLD_="65536").split()
     assert len(refused) == 5
     assert refused.count("True") >= 2
@@ -66,8 +66,8 @@ def test_memory_runs_out() -> None:
 
 @pytest.mark.parametrize("by_python", [False, True])
 def test_no_memory_to_encode(by_python: bool) -> None:
-    """Allocations of some bytes, which no limit can make fail on their own: what becomes of
-    the failures that the C functions raise."""
+    """Small allocations, which a limit can't make fail on their own: C functions that raise
+    MemoryError are substituted."""
     from ggtok.native.library import ffi, lib
     from ggtok.native.tokenizer import _Failed
 
@@ -97,7 +97,7 @@ def test_no_memory_to_encode(by_python: bool) -> None:
 
 
 def test_no_memory_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the functions of a tokenizer: it is freed."""
+    """If binding a tokenizer's functions fails, the tokenizer is freed."""
     from ggtok.native import tokenizer
 
     class Library:
@@ -137,7 +137,7 @@ print(len(text), resident() - before)
 
 
 @linux
-def test_room_for_a_large_result_is_not_kept() -> None:
+def test_memory_of_a_large_result_is_not_kept() -> None:
     for line in run(AFTER_A_LARGE_TEXT, fixture("bpe-gpt2")).splitlines():
         size, kept = map(int, line.split())
         assert size > 10_000_000 and kept < 4_000_000

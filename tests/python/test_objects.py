@@ -1,4 +1,4 @@
-"""What Python expects of a package's objects: types at run time, pickles, names, messages."""
+"""The package's objects in Python: type hints at run time, pickles, names, messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_type_hints_resolve() -> None:
 
 
 def _keywords(method: str) -> dict[str, tuple[object, object]]:
-    """A method's keyword arguments: name to default and annotation."""
+    """The keyword arguments of a method: name to default and annotation."""
     parameters = inspect.signature(getattr(ggtok.Tokenizer, method)).parameters.values()
     return {p.name: (p.default, p.annotation) for p in parameters if p.kind == p.KEYWORD_ONLY}
 
@@ -72,7 +72,7 @@ def _keywords(method: str) -> dict[str, tuple[object, object]]:
     ],
 )
 def test_signatures_agree(method: str, like: str, more: str, less: str) -> None:
-    """`method` takes what `like` takes, `more`, and not `less` (or with another default)."""
+    """`method` takes the keywords of `like`, plus `more`, minus `less` (or with other defaults)."""
     ours, theirs = _keywords(method), _keywords(like)
     shared = theirs.keys() - set(less.split())
     assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
@@ -102,10 +102,10 @@ def test_pydantic_checks_calls() -> None:
 
 
 def test_import_takes_nothing_large() -> None:
-    """Dependencies, and what takes long, are imported when they are used."""
+    """Dependencies and slow modules are imported on first use."""
     program = "import sys, ggtok; print(*sys.modules)"
     run = subprocess.run(
-        # -I and -S: nothing of what site-packages import at start-up.
+        # -I and -S: without the imports of site-packages at start-up.
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
         capture_output=True,
         text=True,
@@ -118,7 +118,7 @@ def test_import_takes_nothing_large() -> None:
 
 
 class Sub(ggtok.Tokenizer):
-    """Made in another way than its base."""
+    """Its constructor differs from the base class's."""
 
     def __init__(self, path: Path, note: str) -> None:
         super().__init__(path, None, None)
@@ -135,7 +135,7 @@ def test_a_pickled_subclass_stays_one() -> None:
     assert type(pickle.loads(pickle.dumps(plain))) is ggtok.Tokenizer
 
 
-def test_attributes_are_llamacpps() -> None:
+def test_attributes_equal_llamacpps() -> None:
     assert [attr.name for attr in ggtok.TokenAttr] == (
         "UNKNOWN UNUSED NORMAL CONTROL USER_DEFINED BYTE NORMALIZED LSTRIP RSTRIP SINGLE_WORD"
     ).split()
@@ -195,7 +195,7 @@ def test_errors_of_a_batch_say_which_text() -> None:
         tok.encode("\ud800")
 
 
-def test_texts_and_patterns_that_can_not_be_iterated() -> None:
+def test_texts_and_patterns_that_fail_to_iterate() -> None:
     tok = ggtok.load(fixture("bpe-gpt2"))
     with pytest.raises(
         ggtok.InvalidTypeError, match=r"texts must be an iterable of texts, not nda"
@@ -244,17 +244,17 @@ def test_attributes_of_the_vocabulary_have_documentation() -> None:
     )
 
 
-def test_what_python_asks_of_an_object() -> None:
+def test_special_methods() -> None:
     tok, spm = ggtok.load(fixture("bpe-gpt2")), ggtok.load(fixture("spm"))
     assert len(tok) == tok.n_tokens == 757
     none = ggtok.load(fixture("none"))
-    assert none  # true, though it has no tokens
+    assert none  # true, even without tokens
     assert none == ggtok.load(fixture("none"))
     assert (
         repr(tok) == f"<ggtok.Tokenizer {str(fixture('bpe-gpt2'))!r} BPE pre='gpt-2' n_tokens=757>"
     )
     assert repr(spm) == f"<ggtok.Tokenizer {str(fixture('spm'))!r} SPM n_tokens={len(spm)}>"
-    assert copy.copy(tok) is tok  # it never changes
+    assert copy.copy(tok) is tok  # it is immutable
     assert copy.deepcopy([tok])[0] is tok
     assert spm.add_space_prefix
     assert not tok.add_space_prefix

@@ -1,4 +1,4 @@
-"""The function that writes every output of one piece, and what uses it."""
+"""The function that writes whole output files, and its users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def counts() -> ggtok.WordCounts:
     return ggtok.count_words("some words")
 
 
-# What writes a file, how its name ends, and a file of its format.
+# A function that writes a file, the file's extension, and a file of its format.
 def save(path: Path, **options: Any) -> None:
     ggtok.vocabulary(BPE).save(path, inexact=True, **options)
 
@@ -55,7 +55,7 @@ WRITERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_files_of_another_format(tmp_path: Path, name: str) -> None:
-    """Are replaced by force alone; those of the same format, and empty ones, are replaced."""
+    """They are only replaced with force. Files of the same format and empty files are replaced."""
     write, path = WRITERS[name], tmp_path / name
     for other in (NOTES, b"a line\nand another\n", b"\0\1\2"):
         path.write_bytes(other)
@@ -99,8 +99,8 @@ def test_links_modes_and_streams(tmp_path: Path, name: str) -> None:
 
 
 @posix
-def test_sources_are_never_written_over(tmp_path: Path) -> None:
-    """By whatever name, and not by force either."""
+def test_sources_are_never_overwritten(tmp_path: Path) -> None:
+    """Under any name, even with force."""
     model = tmp_path / "model.gguf"
     model.write_bytes(Path(BPE).read_bytes())
     ggtok.vocabulary(model).save(tmp_path / "tokenizer.json", inexact=True)
@@ -141,8 +141,8 @@ def test_folders(tmp_path: Path) -> None:
 
 
 @posix
-def test_what_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sockets and disks; files that this user may not write; what the system refuses."""
+def test_other_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sockets and disks, files without write permission, and errors of the system."""
     import socket
 
     monkeypatch.chdir(tmp_path)
@@ -163,7 +163,7 @@ def test_what_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @posix
-def test_a_new_file_has_the_mode_that_others_have(tmp_path: Path) -> None:
+def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
     extract(BPE, str(tmp_path / "v.gguf"))
     assert (tmp_path / "v.gguf").stat().st_mode == (tmp_path / "other").stat().st_mode

@@ -1,4 +1,4 @@
-"""Overrides: llama.cpp's kv_overrides, side by side with the reference build."""
+"""Overrides, compared with llama.cpp's kv_overrides in the reference build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.vocabularies import fixture
 TEXTS = [b"Hello, world", b"  two  spaces ", "naïve 12345\n\n".encode(), b"<s>a</s> <mask>b", b""]
 GGML = "tokenizer.ggml."
 
-# Fixture and overrides; each must change nothing, or the same as in llama.cpp.
+# Fixtures and overrides, each of which must have the same effect as in llama.cpp.
 CASES: list[tuple[str, dict[str, Override]]] = [
     ("spm", {GGML + "add_bos_token": False}),
     ("spm", {GGML + "add_bos_token": True, GGML + "add_eos_token": True}),
@@ -50,14 +50,14 @@ CASES: list[tuple[str, dict[str, Override]]] = [
     ("ugm", {GGML + "add_eos_token": False}),
     ("rwkv", {GGML + "unknown_token_id": 3}),
     ("plamo2", {GGML + "add_bos_token": True}),
-    # Types that don't fit are ignored, with a warning.
+    # Values of another type are ignored, with a warning.
     ("spm", {GGML + "add_bos_token": 0}),
     ("spm", {GGML + "add_bos_token": "false"}),
     ("spm", {GGML + "bos_token_id": True}),
     ("spm", {GGML + "bos_token_id": 3.0}),
     ("bpe-gpt2", {GGML + "pre": 3}),
     ("bpe-gpt2", {GGML + "model": False}),
-    # Keys that aren't scalars, or that no one reads.
+    # Keys of arrays, and keys that aren't read.
     ("spm", {GGML + "tokens": "x", GGML + "scores": 3, GGML + "merges": True}),
     ("spm", {GGML + "no_such_key": "x"}),
     ("spm", {"llama.context_length": 17, "general.file_type": 3}),
@@ -147,7 +147,7 @@ def test_metadata_is_the_files() -> None:
     assert dict(tok.metadata) == dict(plain.metadata)
 
 
-def test_pre_goes_before_an_override() -> None:
+def test_pre_takes_precedence_over_an_override() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tok = ggtok.load(fixture("bpe-gpt2"), pre="qwen2", overrides={GGML + "pre": "llama-bpe"})
@@ -155,7 +155,7 @@ def test_pre_goes_before_an_override() -> None:
 
 
 @pytest.mark.parametrize("key", ["tokenizer.ggml.add_bos", GGML + "tokens", "tokenizer.x"])
-def test_an_override_that_nothing_reads_is_warned_of(key: str) -> None:
+def test_an_override_without_effect_causes_a_warning(key: str) -> None:
     with pytest.warns(ggtok.VocabWarning, match=f"override of '{key}' has no effect"):
         ggtok.load(fixture("spm"), overrides={key: False})
 
@@ -166,7 +166,7 @@ def test_no_warning_for_the_models_keys() -> None:
         ggtok.load(fixture("spm"), overrides={"llama.context_length": 17, "x": "y"})
 
 
-def test_pickled_with_them() -> None:
+def test_pickles_keep_overrides() -> None:
     tok = ggtok.load(fixture("spm"), overrides={GGML + "bos_token_id": 5})
     assert pickle.loads(pickle.dumps(tok)).bos_id == 5
 
@@ -186,17 +186,17 @@ def test_pickled_with_them() -> None:
         ([("x", 1)], InvalidTypeError, "must be a mapping"),
     ],
 )
-def test_bad_ones(overrides: dict[str, Override], error: type[Exception], says: str) -> None:
+def test_bad_overrides(overrides: dict[str, Override], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says) as caught:
         ggtok.load(fixture("spm"), overrides=overrides)
     assert isinstance(caught.value, ggtok.GGTokError)
 
 
-def test_as_long_as_they_may_be() -> None:
+def test_the_longest_overrides() -> None:
     ggtok.load(fixture("spm"), overrides={"x" * 127: "y" * 127, "z": -(2**63)})
 
 
-# ---- the command line's form ----
+# ---- as on the command line ----
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_as_long_as_they_may_be() -> None:
         ("a= str:x=str:y", None),
     ],
 )
-def test_written_out(argument: str, values: dict[str, Override] | None) -> None:
+def test_parsing(argument: str, values: dict[str, Override] | None) -> None:
     if values is None:
         with pytest.raises(InvalidValueError):
             loaded.parse_overrides([argument])
@@ -233,14 +233,14 @@ def test_written_out(argument: str, values: dict[str, Override] | None) -> None:
         *("a:int=1", "a=int:1\nb", "a=str:\ud800", "\ud800=int:1", "a=int:" + "9" * 5000),
     ],
 )
-def test_badly_written(argument: str) -> None:
+def test_parsing_errors(argument: str) -> None:
     with pytest.raises(InvalidValueError, match="override") as caught:
         loaded.parse_overrides([argument])
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 800
 
 
-def test_bytes_that_are_no_text_go_back_to_bytes() -> None:
+def test_bytes_that_are_not_utf8_stay_bytes() -> None:
     assert loaded.parse_overrides(["a=str:\udcff"]) == {"a": "\udcff"}
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions of one's own in place of a pre-tokenizer: ``pre_patterns``."""
+"""``pre_patterns``: the caller's regular expressions instead of a pre-tokenizer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATTERNS: dict[str, tuple[object, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("row", PATTERNS)
-def test_patterns_that_are_none(row: str) -> None:
+def test_invalid_patterns(row: str) -> None:
     patterns, builtin, says = PATTERNS[row]
     with pytest.raises(builtin, match=says) as caught:
         ggtok.load(fixture("bpe-gpt2"), pre_patterns=patterns)  # type: ignore[arg-type]

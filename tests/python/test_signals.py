@@ -1,4 +1,4 @@
-"""Signals whose handlers raise while a call is at work."""
+"""Signals whose handlers raise during a call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Stop(BaseException):
 
 @posix
 def test_a_signal_while_patterns_cut_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its handler raises comes out of the call, and the tokenizer still works."""
+    """The handler's exception propagates from the call, and the tokenizer still works."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\w+|\W"])
     want = tok.encode("the kettle")
     splitter = tok._native._splitter
@@ -48,7 +48,7 @@ def test_a_signal_while_patterns_cut_words(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_signal_before_the_first_line_that_cuts_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes at any moment: here as the callback is entered."""
+    """Signals may come at any moment: here when the callback is entered."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=[r"\w+|\W"])
     want = tok.encode("the kettle")
 
@@ -64,8 +64,8 @@ def test_a_signal_before_the_first_line_that_cuts_words(monkeypatch: pytest.Monk
     assert tok.encode("the kettle") == want
 
 
-def test_what_failed_in_a_call_that_a_signal_ended_is_forgotten() -> None:
-    """The failure of a pattern, which that call did not get to raise."""
+def test_a_failure_in_an_interrupted_call_is_forgotten() -> None:
+    """A pattern's exception that the interrupted call couldn't raise isn't raised by the next."""
     gguf = GGUF.read(fixture("bpe-gemma4"))
     gguf.remove("tokenizer.ggml.bos_token_id")
     tok = ggtok.load(gguf.dump(), pre_patterns=[r"\w+|\W"])
@@ -80,8 +80,8 @@ def test_what_failed_in_a_call_that_a_signal_ended_is_forgotten() -> None:
 @pytest.mark.parametrize(
     "error", [TypeError("stop"), UnicodeEncodeError("utf-8", "x", 0, 1, "stop")], ids=repr
 )
-def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception) -> None:
-    """It comes out all the same: the texts are fine."""
+def test_a_signal_whose_handler_raises_the_exception_of_faulty_texts(error: Exception) -> None:
+    """It propagates, although the texts are valid."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     error.__cause__ = ZeroDivisionError()
 
@@ -98,8 +98,8 @@ def test_a_signal_whose_handler_raises_what_unreadable_texts_do(error: Exception
     assert isinstance(error.__cause__, ZeroDivisionError)
 
 
-def test_a_context_on_loan_comes_back_however_the_loan_ends() -> None:
-    """A signal handler may raise before the caller has so much as a name for it."""
+def test_a_borrowed_context_is_always_returned() -> None:
+    """A signal handler may raise before the caller has stored it in a variable."""
     tok = ggtok.load(fixture("bpe-gpt2"))
     tok.encode("the kettle")
     at_rest = tok.cache_info()
@@ -110,4 +110,4 @@ def test_a_context_on_loan_comes_back_however_the_loan_ends() -> None:
     assert tok.cache_info() == at_rest
     loan = tok._native.take()
     del tok
-    del loan  # which kept the tokenizer alive
+    del loan  # it kept the tokenizer alive

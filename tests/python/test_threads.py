@@ -1,4 +1,4 @@
-"""One tokenizer in the hands of many threads, processes and pickles."""
+"""One tokenizer in many threads, processes and pickles."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _batch(tok: ggtok.Tokenizer, n: int = 60) -> list[bytes]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _frequent_switches() -> Any:
-    """Threads change places often, so that what can go wrong does."""
+    """Switches threads often, to provoke races."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -64,7 +64,7 @@ def _frequent_switches() -> Any:
 
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
 def test_sixteen_threads(name: str) -> None:
-    """Each starts with another call, all on a tokenizer that nothing has used."""
+    """Each starts with a different call, on an unused tokenizer."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
         alone, shared = ggtok.load(fixture(name)), ggtok.load(fixture(name))
@@ -82,7 +82,7 @@ def test_sixteen_threads(name: str) -> None:
 
 
 def test_sixteen_threads_with_patterns() -> None:
-    """Python code cuts the words, on each thread."""
+    """Python code cuts the words on each thread."""
     tok = ggtok.load(fixture("bpe-gpt2"), pre_patterns=PATTERNS)
     batch = _batch(tok, 30)
     want = [tok.encode(text) for text in batch]
@@ -92,7 +92,7 @@ def test_sixteen_threads_with_patterns() -> None:
 
 
 def test_threads_come_and_go() -> None:
-    """What a thread used is there for the next; the tokenizer outlives them all."""
+    """The next thread reuses an earlier one's context; the tokenizer outlives all threads."""
     tok = ggtok.load(fixture("bpe-llama3"))
     want = tok.encode("the kettle")
     for _ in range(200):
@@ -113,7 +113,7 @@ def test_freed_while_other_tokenizers_work() -> None:
         assert len(set(map(tuple, pool.map(work, range(8))))) == 1
 
 
-def test_cores_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     tok = ggtok.load(fixture("bpe-gpt2"))
     batch = ["the kettle " * 2000] * 20
@@ -124,9 +124,9 @@ def test_cores_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _in_fork(work: Callable[[], bool]) -> bool:
-    """What `work` gives in a forked child; a child that hangs is ended."""
+    """The result of `work` in a forked child, which is killed if it hangs."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads
         child = os.fork()
     if not child:
         try:
@@ -184,15 +184,15 @@ def test_fork(name: str, before: str) -> None:
     assert tok.encode_batch(batch, threads=4) == want
 
 
-def test_no_thread_of_a_batch_waits_while_there_is_work(c_program: Build) -> None:
-    """Even and uneven texts, and a huge one first, in the middle and last."""
+def test_no_thread_of_a_batch_is_idle_while_there_is_work(c_program: Build) -> None:
+    """Texts of equal and different sizes, with a huge one first, in the middle and last."""
     done = subprocess.run([c_program("batch", "-O1")], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("ok\n", 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_threads_do_everything() -> None:
-    """tests/c/contended.c forks while each lock of the C library is held."""
+    """tests/c/contended.c forks while each lock of the C library is held, one after the other."""
     tok = ggtok.load(fixture("bpe-llama3"))
     batch = ["the kettle", "a text of some words"] * 20
     counts = ggtok.count_words(batch, pre="gpt-2")
@@ -213,7 +213,7 @@ def test_fork_while_threads_do_everything() -> None:
         lambda: ggtok.train(batch, 300),
     ]
     for work in works:
-        work()  # and imports what it needs: a fork while a thread imports is Python's own matter
+        work()  # imports its modules: forking while a thread imports is Python's own problem
     stop = threading.Event()
 
     def repeat(work: Callable[[], object]) -> None:
@@ -234,7 +234,7 @@ def test_fork_while_threads_do_everything() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of functools has a lock before Python 3.12, one for all instances."""
+    """Before Python 3.12, functools.cached_property has one lock for all instances."""
     entered, leave = threading.Event(), threading.Event()
 
     def read(path: object) -> dict[str, object]:
@@ -259,7 +259,7 @@ def test_fork_while_a_property_is_computed(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_fork_while_the_hub_is_asked() -> None:
-    """A child's huggingface_hub isn't quiet because of a thread that it doesn't have."""
+    """In the child, huggingface_hub isn't silenced for a thread that doesn't exist there."""
     logger = logging.getLogger("huggingface_hub")
     before = logger.level
     entered, leave = threading.Event(), threading.Event()
@@ -284,7 +284,7 @@ def test_fork_while_the_hub_is_asked() -> None:
         leave.set()
         thread.join()
     assert is_as_before()
-    with hub._quiet._lock:  # what a child does, here
+    with hub._quiet._lock:  # as in a child
         hub._quiet._lock.acquire()
         hub._quiet._inside, hub._quiet._level = 1, before
         hub._quiet._in_child()
@@ -293,7 +293,7 @@ def test_fork_while_the_hub_is_asked() -> None:
 
 # ---- the end of the process ----
 
-# The interpreter takes a while to go down, with a batch under way on a thread that nobody joins.
+# The interpreter takes a while to shut down, while a batch runs on a thread that nobody joins.
 ABANDONED = """
 import sys, threading, time, ggtok
 tok = ggtok.load(sys.argv[1])
@@ -401,7 +401,7 @@ def test_process_pools(method: str, row: str) -> None:
     tok = LOADED[row]()
     want = [tok.encode_batch([TEXT] * 50, threads=2)[0]] * 8
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads
         context = multiprocessing.get_context(method)
         with ProcessPoolExecutor(2, mp_context=context) as pool:
             assert list(pool.map(_encode, [tok] * 8, [TEXT] * 8)) == want
@@ -409,7 +409,7 @@ def test_process_pools(method: str, row: str) -> None:
 
 # ---- signals ----
 
-# tests/c/stops.c says how soon calls stop; here, that it is before the end, and on the main thread.
+# tests/c/stops.c tests how soon calls stop; here, that they stop early, and on the main thread.
 
 
 @posix
@@ -456,13 +456,13 @@ def test_a_signal_stops_one_text(call: str) -> None:
     stop_midway(tok, prepare)
     assert (tok.encode("the kettle"), tok.encode("123 kettles, " * 9000)) == want
     if call == "count":
-        with ThreadPoolExecutor(1) as pool:  # where no handler runs
+        with ThreadPoolExecutor(1) as pool:  # where handlers don't run
             assert pool.submit(tok.count, some).result() == tok.count(some)
 
 
 @posix
 def test_a_signal_stops_the_search_for_a_cut() -> None:
-    """There is none in a text of one word."""
+    """A text of one word has no cut."""
     own = ggtok.load(fixture("bpe-llama3"))._native
     blocks, native, found = Blocks(own), own.safe_cut, list[int]()
 

@@ -1,4 +1,4 @@
-"""The vocabulary as bytes, tokens by prefix, healing, and what makes tokenizers equal."""
+"""Pieces as bytes, tokens by prefix, token healing, and equality of tokenizers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def loaded(name: str, **options: object) -> ggtok.Tokenizer:
 
 
 @pytest.mark.parametrize("name", fixture_names())
-def test_equal_wherever_from(load_fixture: Load, name: str) -> None:
+def test_equality_ignores_the_source(load_fixture: Load, name: str) -> None:
     tok = load_fixture(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ggtok.VocabWarning)
@@ -90,7 +90,7 @@ def test_equal_wherever_from(load_fixture: Load, name: str) -> None:
     assert {tok: 1}[other] == 1
 
 
-def test_byte_order_and_version_make_no_difference() -> None:
+def test_equality_ignores_byte_order_and_version() -> None:
     assert loaded("big-endian") == loaded("version-2")
 
 
@@ -115,8 +115,8 @@ def test_different(load_fixture: Load) -> None:
     assert Sub(fixture("bpe-llama3"), None, None) != tok
 
 
-def test_what_a_file_says_differs(tmp_path: Path) -> None:
-    """Each of what a vocabulary is made of; what it isn't made of makes no difference."""
+def test_equality_of_file_contents(tmp_path: Path) -> None:
+    """Tokenizers differ if any part of the vocabulary differs; other keys don't matter."""
     for name, key in (
         ("bpe-llama3", "tokenizer.ggml.merges"),
         ("bpe-llama3", "tokenizer.ggml.tokens"),
@@ -127,7 +127,7 @@ def test_what_a_file_says_differs(tmp_path: Path) -> None:
     ):
         file = GGUF.read(fixture(name))
         values = file.array(key)
-        if key.endswith("charsmap"):  # a letter of a replacement
+        if key.endswith("charsmap"):  # a letter of a charsmap's replacement
             values[-2] = int(values[-2]) ^ 1
         elif key.endswith("scores"):
             values[300] = float(values[300]) + 1

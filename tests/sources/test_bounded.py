@@ -1,5 +1,5 @@
-"""FIFOs and endless devices in the place of files that no caller named: neither waited for nor
-read without end."""
+"""FIFOs and endless devices in place of files that the caller didn't name: ggtok neither waits for
+them nor reads them endlessly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GGUF = str(ROOT / "fixtures" / "gguf" / "bpe-llama3.gguf")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
 
-# Where ggtok opens files otherwise than by base/files.py, and why.
+# Where ggtok opens files without base/files.py, and why.
 ELSEWHERE = {
     "base/files.py": "what opens and writes files",
     "cli/__init__.py": "the null device",
@@ -41,13 +41,8 @@ ELSEWHERE = {
     "sources/cache.py": "a temporary file of its own",
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
-# Modules and objects whose methods have these names.
-_OURS = {
-    "files",
-    "output",
-    "writing",
-    "reading",
-}  # modules and objects whose methods have these names
+# Modules and objects with methods of these names.
+_OURS = {"files", "output", "reading", "writing"}
 
 
 def opens(path: Path) -> bool:
@@ -64,14 +59,14 @@ def opens(path: Path) -> bool:
 
 
 def test_files_are_opened_in_few_places() -> None:
-    """Whatever opens a file by itself is in the table, with the reason why it may."""
+    """Every module that opens files itself is in the table, with the reason."""
     package = ROOT / "ggtok"
     found = {p.relative_to(package).as_posix() for p in package.rglob("*.py") if opens(p)}
     assert found == set(ELSEWHERE)
 
 
 def test_regular_files(tmp_path: Path) -> None:
-    """And nothing else; a link to one, unless it is refused."""
+    """Only regular files are opened, and links to them unless `follow` is false."""
     (tmp_path / "file").write_bytes(b"0123456789")
     (tmp_path / "link").symlink_to("file")
     assert files.read_regular(tmp_path / "link", 4) == b"0123"
@@ -89,7 +84,7 @@ def test_regular_files(tmp_path: Path) -> None:
         files.read_regular(tmp_path / "nothing", 4)
 
 
-# A child that ends itself: by memory, and by an alarm that nothing catches.
+# A child with limited memory, and an alarm that ends it.
 _CHILD = """
 import resource, signal, sys
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
@@ -117,7 +112,7 @@ def put(path: Path, kind: str) -> None:
         os.mkfifo(path)
     elif kind == "zero":
         path.symlink_to("/dev/zero")
-    else:  # larger than memory, on a disk that holds nothing of it
+    else:  # a sparse file, larger than memory
         with path.open("wb") as file:
             file.truncate(1 << 40)
 
@@ -127,7 +122,7 @@ KINDS = ("fifo", "zero", "large")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_stores(tmp_path: Path, kind: str) -> None:
-    """What the stores of other programs and ggtok's own cache hold."""
+    """In the stores of other programs, and in ggtok's cache."""
     hub = tmp_path / ".cache" / "huggingface" / "hub"
     for name in ("main", "other"):
         put(hub / "models--user--repo" / "refs" / name, kind)
@@ -170,7 +165,7 @@ print(cache.load("https://example.org/x"), cache.entries())
     ],
 )
 def test_sources_that_are_swapped(tmp_path: Path, kind: str, names: tuple[str, ...]) -> None:
-    """After they were listed."""
+    """Files that are replaced after they were listed."""
     for name in names:
         (tmp_path / name).write_bytes(b"some text")
     code = """
@@ -196,7 +191,7 @@ for name in sys.argv[3:]:
 
 @pytest.mark.parametrize("kind", ["fifo", "zero"])
 def test_folders_that_are_counted(tmp_path: Path, kind: str) -> None:
-    """Files of rules may be anything, in folders above, too."""
+    """Rule files may be anything, also in parent folders."""
     (tmp_path / "in" / "below").mkdir(parents=True)
     (tmp_path / "in" / "below" / "a.txt").write_text("some text")
     code = """
@@ -210,7 +205,7 @@ sys.exit(cli.main(["count", sys.argv[1], "in/below"]) != 2)
 
 
 def test_files_that_are_counted(tmp_path: Path) -> None:
-    """A file that becomes a FIFO after it was looked at."""
+    """A file that becomes a FIFO after its size was read."""
     (tmp_path / "a.txt").write_text("some text")
     code = """
 import os, ggtok
@@ -230,8 +225,8 @@ print([counted.error for counted in counter.count(["a.txt"]) if counted])
     assert child(code, tmp_path, GGUF) == "['a.txt: not a regular file']\n"
 
 
-def test_json_that_is_small_stays_read(tmp_path: Path) -> None:
-    """The limits are beyond what the programs write."""
+def test_small_json_is_still_read(tmp_path: Path) -> None:
+    """The limits exceed what the programs write."""
     from ggtok.sources import lmstudio
 
     (tmp_path / "settings.json").write_text(json.dumps({"downloadsFolder": "/x" * 1000}))

@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_kept_and_found(folder: Path) -> None:
+def test_stored_and_found(folder: Path) -> None:
     assert cache.load(URL) is None
     entry = Entry(URL, '"é"', bytes(range(256)) * 10)
     cache.store(entry)
@@ -71,7 +71,7 @@ def test_the_platforms_folder(
 
 
 @pytest.mark.parametrize("at", [0, 5, 60, -1, None])
-def test_damage_is_noticed(folder: Path, at: int | None) -> None:
+def test_damage_is_detected(folder: Path, at: int | None) -> None:
     cache.store(Entry(URL, "x", bytes(1000)))
     (path,) = folder.iterdir()
     data = bytearray(path.read_bytes())
@@ -87,7 +87,7 @@ def test_damage_is_noticed(folder: Path, at: int | None) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\n", b"{}\n", b"[]\n", b"\xff\n", b"1" * 200_000, b"[" * 9999]
 )
-def test_what_is_no_entry(folder: Path, data: bytes) -> None:
+def test_files_that_are_not_entries(folder: Path, data: bytes) -> None:
     cache.store(Entry(URL, "x", b"y"))
     (path,) = folder.iterdir()
     path.write_bytes(data)
@@ -104,19 +104,21 @@ def test_an_entry_of_another_address_under_this_name(folder: Path) -> None:
     assert cache.load(URL) is None
 
 
-def test_the_least_used_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_are_removed_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "5000")
     for i in range(4):
         cache.store(Entry(f"{URL}{i}", "x", bytes(1000)))
         (path,) = (p for p in folder.iterdir() if f"gguf{i}" in p.read_bytes()[:300].decode())
         os.utime(path, (1000 + i, 1000 + i))
-    assert cache.load(f"{URL}0") is not None  # used just now
+    assert cache.load(f"{URL}0") is not None  # recently used
     cache.store(Entry(f"{URL}4", "x", bytes(1000)))
     assert {entry.url[-1] for entry in cache.entries()} == {"0", "3", "4", "2"} - {
         "2" if sum(e.size for e in cache.entries()) > 5000 else ""
     }
     assert cache.load(f"{URL}1") is None
-    cache.store(Entry(f"{URL}5", "x", bytes(6000)))  # too large to keep
+    cache.store(Entry(f"{URL}5", "x", bytes(6000)))  # too large
     assert cache.load(f"{URL}5") is None
     assert cache.load(f"{URL}4") is not None
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "0")
@@ -130,7 +132,7 @@ def test_the_least_used_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         cache.store(Entry(f"{URL}6", "x", b"x"))
 
 
-def test_what_a_writer_left_behind(folder: Path) -> None:
+def test_remains_of_a_killed_writer(folder: Path) -> None:
     cache.store(Entry(URL, "x", b"y"))
     old, new = folder / "a.writing", folder / "b.writing"
     for path in (old, new):
@@ -154,7 +156,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     assert cache.clear() == (0, 0)
 
 
-def test_a_disk_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -176,7 +178,7 @@ for i in range(n):
 
 
 def test_two_processes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who reads sees one of the entries that were written, whole, or none."""
+    """A reader sees one of the written entries, whole, or none."""
     monkeypatch.setenv("GGTOK_CACHE_SIZE", "300000")
     command = [sys.executable, "-c", WRITER]
     writers = [

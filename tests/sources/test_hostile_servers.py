@@ -1,7 +1,7 @@
-"""Servers that attack: by time, by where they lead, and by what they say.
+"""Hostile servers: slow ones, redirects to other networks, and malicious contents.
 
-All of them run on 127.0.0.1. That a server is on another machine is said by replacing
-the functions that resolve names and classify addresses; then it is spoken to without TLS.
+All run on 127.0.0.1. To simulate servers on other machines, the functions that resolve names and
+classify addresses are replaced, and TLS is off.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def server() -> Iterator[Server]:
         yield running
 
 
-# ---- time ----
+# ---- slow servers ----
 
 
 class Dripping:
-    """A server that sends `parts`, one by one every `pause` seconds, to whoever connects."""
+    """A server that sends `parts` to each client, one every `pause` seconds."""
 
     def __init__(self, parts: Callable[[], Iterator[bytes]], pause: float) -> None:
         self._parts, self._pause = parts, pause
@@ -85,7 +85,7 @@ class Dripping:
                     if self._over.wait(self._pause):
                         return
         except OSError:
-            return  # the client has hung up
+            return  # the client closed the connection
 
 
 def dripped_headers() -> Iterator[bytes]:
@@ -119,13 +119,13 @@ def burst_and_drip() -> Iterator[bytes]:
         (dripped_headers, "no answer within 1 seconds"),
         (early_hints, "no answer within 1 seconds"),
         (nothing, "no answer within 1 seconds"),
-        # On a busy machine the last attempt may get no answer.
+        # On a busy machine, the last attempt may get no answer.
         (dripped_body, "less than 64 kB a second|no answer"),
         (burst_and_drip, "less than 64 kB a second|no answer"),
     ],
 )
-def test_slow_servers_are_left(parts: Callable[[], Iterator[bytes]], says: str) -> None:
-    """They would send for ever."""
+def test_slow_servers_are_given_up(parts: Callable[[], Iterator[bytes]], says: str) -> None:
+    """They would send forever."""
     with Dripping(parts, 0.05) as slow, pytest.raises(UnreachableError, match=says):
         ggtok.load(slow.url)
 
@@ -173,7 +173,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def seconds(clock: Time, limit: float, rates: Iterator[float]) -> float:
-    """When a body ends that brings so many bytes in each tenth of a second."""
+    """When a body ends that brings these numbers of bytes in each tenth of a second."""
     watch = connect.Clock(limit)
     watch.start_body()
     try:
@@ -195,11 +195,11 @@ FLOOR = connect.SLOWEST / 10
         (itertools.repeat(0), 2),
         (itertools.repeat(FLOOR * 0.9), 2),
         (itertools.repeat(FLOOR * 1.1), float("inf")),
-        # However much came before, it counts for one window.
+        # Earlier bytes, however many, count for one window.
         (itertools.chain([1e9], itertools.repeat(0)), 2.1),
         (itertools.chain([FLOOR * 1.01] * 600, itertools.repeat(0)), 60.1),
         (itertools.chain([FLOOR * 2] * 600, itertools.repeat(FLOOR / 2)), 61.4),
-        # Pauses that later bytes make up for.
+        # Pauses that later bytes compensate.
         (itertools.cycle([FLOOR * 11, *[0] * 9]), float("inf")),
     ],
 )
@@ -242,7 +242,7 @@ def test_names_of_this_machine(host: str) -> None:
 
 
 class NoTLS:
-    """Speaks explain_parse_error."""
+    """Replaces the TLS context: connections stay unencrypted."""
 
     def set_alpn_protocols(self, _: object) -> None:
         pass
@@ -254,7 +254,7 @@ class NoTLS:
 
 
 class World:
-    """Servers on this machine that pretend to be elsewhere."""
+    """Local servers that pretend to be elsewhere."""
 
     def __init__(self, servers: dict[str, tuple[Server, Place]]) -> None:
         self.servers = servers
@@ -321,14 +321,14 @@ def test_redirects_lead_no_nearer(world: World, start: str, end: str) -> None:
     if (begins, end) in NEARER:
         with pytest.raises(FileError, match=f"to this machine or .*{end}") as caught:
             ggtok.load(url)
-        assert not isinstance(caught.value, UnreachableError)  # no reason to try again
+        assert not isinstance(caught.value, UnreachableError)  # not retried
         assert not world.servers[end][0].requests
     else:
         assert ggtok.load(url).pre == "llama-bpe"
 
 
 def test_every_hop_counts(world: World) -> None:
-    """From this machine to the public and back: the public server chose that."""
+    """From this machine to a public server and back, because the public server chose the target."""
     back = redirect(world, "public.test", world.url("here.test"))
     with pytest.raises(FileError, match="redirects from outside"):
         ggtok.load(redirect(world, "here.test", back))
@@ -337,7 +337,7 @@ def test_every_hop_counts(world: World) -> None:
 def test_a_name_that_resolves_to_another_address_the_next_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a connection to the one address may do, one to the other may not."""
+    """Each connection has the rights of its actual address."""
     here, answers = world.port("here.test"), []
 
     def resolve(host: str, port: int) -> list[tuple[Any, ...]]:
@@ -364,7 +364,7 @@ def test_this_machine_in_other_words(world: World, host: str) -> None:
 def test_http_is_read_from_this_machine_itself(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A resolver that knows better where localhost is."""
+    """Even if a resolver has another address for localhost."""
     port = world.port("public.test")
     monkeypatch.setattr(connect, "resolve", lambda host, port: [("127.0.0.1", port)])
     with pytest.raises(FileError, match="localhost is not this machine"):
@@ -374,7 +374,7 @@ def test_http_is_read_from_this_machine_itself(
 def test_an_address_that_is_another_once_connected(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A public address of this machine shows only by both ends being the same."""
+    """A public address of this machine is only recognized because both ends are the same."""
     monkeypatch.setattr(
         connect,
         "classify",
@@ -389,7 +389,7 @@ def test_an_address_that_is_another_once_connected(
 
 def test_the_next_address_is_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # and no one listens
+        unused.bind(("127.0.0.1", 0))  # and nothing listens there
         closed = unused.getsockname()
         port = world.port("public.test")
         monkeypatch.setattr(connect, "classify", lambda *_: Place.PUBLIC)
@@ -408,7 +408,7 @@ def test_a_name_that_no_certificate_can_have(world: World, monkeypatch: pytest.M
 
 
 def test_a_proxy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It resolves the names; addresses of this machine are refused still."""
+    """The proxy resolves the names; addresses of this machine are still refused."""
     proxy = world.servers["here.test"][0]
     monkeypatch.setenv("HTTPS_PROXY", proxy.origin.removeprefix("http://"))
     with pytest.raises(FileError, match="gave up"):  # it answers CONNECT with an error
@@ -420,7 +420,7 @@ def test_a_proxy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
             ggtok.load("https://elsewhere.test/model.gguf")
 
 
-# ---- what they say ----
+# ---- malicious contents ----
 
 
 def telling(name: str, text: str, **how: Any) -> File:
@@ -438,14 +438,14 @@ def telling(name: str, text: str, **how: Any) -> File:
     ],
 )
 def test_a_validator_that_no_request_can_name(server: Server, file: File) -> None:
-    """It made every load after the first fail."""
+    """Once, it made every load after the first fail."""
     server.files["/model.gguf"] = file
     url = server.url("/model.gguf")
     for _ in range(3):
         assert ggtok.load(url).pre == "llama-bpe"
 
 
-def test_a_validator_that_was_stored_all_the_same(server: Server) -> None:
+def test_a_stored_invalid_validator(server: Server) -> None:
     server.files["/model.gguf"] = File(MODEL)
     url = server.url("/model.gguf")
     cache.store(cache.Entry(url, '"é"', MODEL))
@@ -523,7 +523,7 @@ def test_a_reason_is_shown_escaped() -> None:
     "url",
     ["https://a.test/\ud800", "https://a.test/\x1b[2J", "https://a\ud800/", "https://[::1/\x1b"],
 )
-def test_addresses_that_command(url: str) -> None:
+def test_addresses_with_control_characters(url: str) -> None:
     with pytest.raises(ggtok.GGTokError) as caught:
         ggtok.load(url)
     assert str(caught.value).isprintable()

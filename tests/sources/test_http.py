@@ -1,4 +1,4 @@
-"""Reading over HTTP, from servers of every kind."""
+"""Reading over HTTP from servers of every kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.vocabularies import fixture
 pytest.importorskip("httpx2")
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
-MODEL = fixture("bpe-llama3").read_bytes() + bytes(100_000)  # as if weights followed
+MODEL = fixture("bpe-llama3").read_bytes() + bytes(100_000)  # in place of weights
 IDS = ggtok.load(MODEL).encode("Hello, world")
 
 
@@ -30,7 +30,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(http, "_PAUSE", 0.01)
-    # So that the small model takes many ranges.
+    # Small, so that the small model needs many ranges.
     monkeypatch.setattr(prefix, "FIRST", 4096)
     monkeypatch.setattr(prefix, "STEP", 1024)
     with Server() as running:
@@ -82,7 +82,7 @@ def test_servers_that_serve(server: Server, kind: str) -> None:
     assert (tok.source.kind, tok.source.url, tok.source.path) == ("http", url, None)
 
 
-def test_ranges_are_asked_for_one_behind_the_other(server: Server) -> None:
+def test_ranges_are_requested_in_order(server: Server) -> None:
     ggtok.load(serve(server, File(MODEL)))
     asked = [request.headers["range"] for request in server.requests]
     bounds = [tuple(map(int, text.removeprefix("bytes=").split("-"))) for text in asked]
@@ -93,19 +93,17 @@ def test_ranges_are_asked_for_one_behind_the_other(server: Server) -> None:
     assert all(request.headers["accept-encoding"] == "identity" for request in server.requests)
 
 
-def test_an_interrupted_range_goes_on_where_it_broke(server: Server) -> None:
+def test_an_interrupted_range_is_resumed(server: Server) -> None:
     ggtok.load(serve(server, File(MODEL, breaks=[3000])))
     assert server.requests[1].headers["range"].startswith("bytes=3000-")
 
 
-def test_a_server_without_ranges_is_left_when_the_metadata_is_whole(
-    server: Server, tmp_path: Path
-) -> None:
+def test_without_ranges_reading_stops_after_the_metadata(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "large.gguf"
     path.write_bytes(MODEL)
     os.truncate(path, 1 << 30)
     assert ggtok.load(serve(server, File(path, ranges=False))).encode("Hello, world") == IDS
-    assert server.sent < 32 << 20  # the sockets' buffers
+    assert server.sent < 32 << 20  # in the sockets' buffers
 
 
 def content_range(text: str) -> File:
@@ -195,13 +193,13 @@ def test_a_file_that_changes_is_read_again(server: Server) -> None:
 @pytest.mark.parametrize(
     "file",
     [
-        # The bytes themselves tell, or the size.
+        # Detected by the bytes, or the size.
         File(MODEL, ranges=False, etag=None, chunked=True, breaks=[5000]),
         File(MODEL, etag=None),
     ],
     ids=["no ranges", "ranges"],
 )
-def test_a_file_that_changes_unsaid(server: Server, file: File) -> None:
+def test_a_file_that_changes_silently(server: Server, file: File) -> None:
     def before(file: File) -> None:
         if len(server.requests) == 2:
             file.content = fixture("bpe-qwen2").read_bytes()
@@ -210,7 +208,7 @@ def test_a_file_that_changes_unsaid(server: Server, file: File) -> None:
     assert ggtok.load(serve(server, file)).pre == "qwen2"
 
 
-def test_a_server_that_stalls_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_server_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGTOK_HTTP_TIMEOUT", "1")
     with pytest.raises(ggtok.UnreachableError, match="sends less than 64 kB a second over 1 s"):
         ggtok.load(serve(server, File(MODEL, pause=3)))
@@ -237,7 +235,7 @@ def test_metadata_beyond_the_limit(server: Server, monkeypatch: pytest.MonkeyPat
         "https://example.org/\udcff",
     ],
 )
-def test_addresses_that_are_not_read(url: str) -> None:
+def test_refused_addresses(url: str) -> None:
     with pytest.raises(InvalidValueError, match=r"https|URL"):
         ggtok.load(url)
 
@@ -254,7 +252,7 @@ def test_redirects_are_resolved_once(server: Server) -> None:
     assert len(paths) > 4
 
 
-def test_a_signed_address_that_runs_out_is_asked_for_again(server: Server) -> None:
+def test_an_expired_signed_address_is_renewed(server: Server) -> None:
     there = File(
         MODEL, before=lambda f: f.statuses.append((403, {})) if len(server.requests) == 4 else None
     )
@@ -289,7 +287,7 @@ def test_a_redirect_on_the_same_server_keeps_the_token(server: Server) -> None:
 # ---- the cache ----
 
 
-def test_what_was_fetched_is_kept(server: Server) -> None:
+def test_fetched_vocabularies_are_cached(server: Server) -> None:
     url = serve(server, File(MODEL))
     ggtok.load(url)
     n = len(server.requests)
@@ -301,7 +299,7 @@ def test_what_was_fetched_is_kept(server: Server) -> None:
     assert len(cache.entries()) == 1
 
 
-def test_a_date_is_a_validator_too(server: Server) -> None:
+def test_dates_are_validators(server: Server) -> None:
     url = serve(server, File(MODEL, etag=None, modified="Sat, 01 Jan 2000 00:00:00 GMT"))
     ggtok.load(url)
     n = len(server.requests)
@@ -309,12 +307,12 @@ def test_a_date_is_a_validator_too(server: Server) -> None:
     assert [request.status for request in server.requests[n:]] == [304]
 
 
-def test_nothing_is_kept_that_cannot_be_checked(server: Server) -> None:
+def test_nothing_is_cached_without_a_validator(server: Server) -> None:
     ggtok.load(serve(server, File(MODEL, etag=None)))
     assert not cache.entries()
 
 
-def test_what_was_kept_serves_while_the_server_is_away(server: Server) -> None:
+def test_the_cache_serves_while_the_server_is_down(server: Server) -> None:
     url = serve(server, File(MODEL))
     ggtok.load(url)
     server.__exit__()
@@ -349,11 +347,11 @@ def test_a_damaged_entry_is_fetched_again(server: Server) -> None:
     assert cache.load(url) is not None
 
 
-# ---- what it is for ----
+# ---- a large model ----
 
 
 def large_model(path: Path) -> int:
-    """A sparse GGUF file of 2 GiB with 128 k tokens; gives its metadata's size."""
+    """Makes a sparse GGUF file of 2 GiB with 128 k tokens, and returns its metadata's size."""
     import gguf
     import numpy as np
 
@@ -406,4 +404,4 @@ def test_a_large_model_costs_its_metadata(
     kept = [file for file in tmp_path.rglob("*") if file.is_file() and file != path]
     assert len(kept) == 1
     assert kept[0].parent == tmp_path / "cache"
-    assert size < kept[0].stat().st_size < size + prefix.TENSORS + 1000  # names of weights, too
+    assert size < kept[0].stat().st_size < size + prefix.TENSORS + 1000  # with names of weights

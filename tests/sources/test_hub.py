@@ -1,7 +1,7 @@
 """The Hub and the caches of its files, as huggingface_hub and llama.cpp write them.
 
-The Hub is one on this machine (tests/support/servers.py) at HF_ENDPOINT; its settings are read
-when huggingface_hub is imported, so each look at it is a process of its own: ggtok's.
+The Hub is a local server (tests/support/servers.py) at HF_ENDPOINT. huggingface_hub reads its
+settings when it is imported, so each test runs ggtok in a separate process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TOKEN = "hf_" + "a" * 34
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of its own, and no settings."""
+    """An empty home folder, without settings."""
     for variable in list(os.environ):
         if variable.startswith(("HF_", "HUGGING", "LLAMA_", "GGTOK_CACHE", "XDG_")):
             monkeypatch.delenv(variable)
@@ -123,12 +123,12 @@ def test_names(name: str, repo: tuple[str | None, ...]) -> None:
         *("a b/c", "a//b", "~/models", "a/..", "C:\\a/b", "x.gguf/y", "a/b:c:d", "a/b\n"),
     ],
 )
-def test_paths_that_are_no_names(name: str) -> None:
+def test_paths_that_are_not_names(name: str) -> None:
     assert hub.parse(name) is None
     with pytest.raises(FileNotFoundError):
         ggtok.load(name)
     with pytest.raises(FileNotFoundError, match="user/repo"):
-        ggtok.load(Path("user/repo"))  # a path is a path
+        ggtok.load(Path("user/repo"))  # still a path
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_repository(served: Hub) -> None:
     assert served.sent + store.sent < len(LLAMA) / 2
     assert [r.method for r in store.requests] == ["GET"]
     assert store.requests[0].headers["range"].startswith("bytes=0-")
-    # Another time only whether it is still the same is asked.
+    # The second time, only a validation is requested.
     n = len(served.requests)
     assert facts(served, "user/repo")["pre"] == "llama-bpe"
     assert [r.method for r in served.requests[n:]] == ["GET", "HEAD"]
@@ -211,7 +211,7 @@ def test_a_repository_that_changes(served: Hub) -> None:
 
 
 def test_doctor_reads_the_header_alone(served: Hub) -> None:
-    """A tensor follows the vocabulary: its rows are held against the tokens."""
+    """A tensor follows the vocabulary: its number of rows is compared with the number of tokens."""
     data = bytearray(fixture("bpe-overlap").read_bytes())
     rows, name = ggtok.load(fixture("bpe-overlap")).n_tokens + 1, b"token_embd.weight"
     struct.pack_into("<Q", data, 8, 1)
@@ -264,14 +264,14 @@ def test_offline(served: Hub) -> None:
         (418, "", "answers with an error"),
     ],
 )
-def test_what_the_hub_says(served: Hub, status: int, code: str, says: str) -> None:
+def test_errors_of_the_hub(served: Hub, status: int, code: str, says: str) -> None:
     served.fail("user/none", status, code)
     assert says in failure(served, "hf://user/none/model.gguf")
     if code != "EntryNotFound":
         assert says in failure(served, "user/none")
 
 
-def test_a_file_that_is_no_model(served: Hub) -> None:
+def test_a_file_that_is_not_a_model(served: Hub) -> None:
     says = failure(served, "hf://user/repo/README.md")
     assert "hf://user/repo/README.md: not a GGUF file" in says
 
@@ -285,7 +285,7 @@ def test_no_such_quantization(served: Hub) -> None:
 
 @pytest.fixture
 def here(served: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
-    """The Hub for this process, which doesn't wait between its attempts."""
+    """The Hub for this process, without waits between attempts."""
     import huggingface_hub.constants as its_constants
     import huggingface_hub.utils._http as its_http
 
@@ -309,17 +309,17 @@ def test_no_hub(here: Hub) -> None:
     here.__exit__()
     with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*refused"):
         ggtok.load("user/other")
-    assert ggtok.load("user/repo").pre == "llama-bpe"  # as it was
+    assert ggtok.load("user/repo").pre == "llama-bpe"  # as before
     with pytest.raises(ggtok.UnreachableError):
         ggtok.load("user/repo:Q8_0")
 
 
-def test_names_that_the_hub_has_not(here: Hub) -> None:
+def test_names_unknown_to_the_hub(here: Hub) -> None:
     with pytest.raises(InvalidValueError, match="user/a--b: "):
         ggtok.load("user/a--b")
 
 
-def test_a_store_that_breaks(here: Hub) -> None:
+def test_a_failing_store(here: Hub) -> None:
     for file in here.store.files.values():
         file.breaks = [10_000, 0, 500]
     assert ggtok.load("user/repo").pre == "llama-bpe"
@@ -378,11 +378,11 @@ def test_the_hubs_cache(
         assert str(tok.source.path).startswith(str(root))
 
 
-def test_what_a_cache_lacks_comes_from_the_hub(home: Path, served: Hub) -> None:
+def test_files_missing_in_a_cache_come_from_the_hub(home: Path, served: Hub) -> None:
     root = hub_cache(home / ".cache/huggingface/hub", "user/repo", {"model-Q2_K.gguf": SPM})
     assert facts(served, "user/repo:Q8_0")["pre"] == "qwen2"
-    assert facts(served, "user/repo")["pre"] is None  # a model that is here already
-    shutil.rmtree(root / "blobs")  # links that lead nowhere
+    assert facts(served, "user/repo")["pre"] is None  # a local model
+    shutil.rmtree(root / "blobs")  # broken links
     assert facts(served, "user/repo")["pre"] == "llama-bpe"
     (root / "refs" / "main").write_text("../../../etc")
     assert facts(served, "user/repo")["pre"] == "llama-bpe"
@@ -395,7 +395,7 @@ def test_a_cached_revision(home: Path) -> None:
 
 
 def test_huggingface_hub_finds_the_layout(home: Path) -> None:
-    """That what the tests write is what it reads."""
+    """It reads what the tests write."""
     from huggingface_hub import try_to_load_from_cache
 
     folder = home / "hub"
@@ -439,7 +439,7 @@ def test_llamacpps_older_cache(
         assert tok.pre == pre
         assert tok.source is not None
         assert tok.source.kind == "llama.cpp"
-    # With its address beside it, a file is not taken for another repository's.
+    # With its address stored, a file isn't mistaken for another repository's.
     for name in CACHED:
         url = f"https://huggingface.co/user/repo_model/resolve/main/{name}"
         (folder / f"user_repo_{name.replace('/', '_')}.json").write_text(json.dumps({"url": url}))

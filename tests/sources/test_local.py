@@ -44,7 +44,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_path_imports_nothing_more() -> None:
-    """Neither do bytes; `import ggtok` doesn't, of course."""
+    """Neither do bytes, nor `import ggtok`."""
     code = """
 import sys
 import ggtok
@@ -84,7 +84,7 @@ def test_names_of_split_models(path: str, first: str) -> None:
 
 
 def test_a_split_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As gguf-split writes it: key/values in the first file, split.* and tensors in others."""
+    """As gguf-split writes it: key/values in the first file, split.* and tensors in the others."""
     gguf = pytest.importorskip("gguf")
     first = write(tmp_path / "model-00001-of-00003.gguf", SPM)
     second = tmp_path / "model-00002-of-00003.gguf"
@@ -108,7 +108,7 @@ def test_a_split_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Pipe(io.RawIOBase):
-    """Gives a few bytes at a time and can't be sought in."""
+    """Returns a few bytes at a time, and isn't seekable."""
 
     def __init__(self, data: bytes) -> None:
         self.left = data
@@ -137,10 +137,10 @@ def test_open_files(tmp_path: Path) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         assert ggtok.load(memoryview(mapped)[3:].tobytes()).encode("Hello") == want
         with pytest.raises(GGUFError, match="not a GGUF file"):
-            ggtok.load(mapped)  # a buffer from its start, though it can be read too
+            ggtok.load(mapped)  # read as a buffer from its start, although it is also a file
 
 
-def test_open_files_that_are_wrong(tmp_path: Path) -> None:
+def test_invalid_open_files(tmp_path: Path) -> None:
     path = write(tmp_path / "it", LLAMA[: len(LLAMA) // 2])
     with path.open("rb") as file, pytest.raises(GGUFError, match=str(path)):
         ggtok.load(file)
@@ -158,7 +158,7 @@ def test_open_files_that_are_wrong(tmp_path: Path) -> None:
     ("answer", "says"),
     [(OSError(5, "Input/output error"), "Input/output error"), (None, "no bytes to read yet")],
 )
-def test_open_files_that_stop_giving(answer: OSError | None, says: str) -> None:
+def test_open_files_that_end_early(answer: OSError | None, says: str) -> None:
     class Stopping(Pipe):
         name = "the pipe"
 
@@ -238,7 +238,7 @@ def test_ollamas_folders(
     assert ollama.stores() == [str(home / ".ollama" / "models"), *services]
 
 
-def test_a_store_of_someone_else(store: Ollama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_of_another_user(store: Ollama, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(path: str) -> list[str]:
         raise PermissionError(13, "Permission denied", path)
 
@@ -257,7 +257,7 @@ def test_ollamas_oldest_blobs(store: Ollama) -> None:
 
 
 def test_ollamas_second_layout(store: Ollama) -> None:
-    """manifests-v2: links to manifests that are blobs; lists of them by engine."""
+    """manifests-v2: links to manifests, which are blobs; lists of them by engine."""
     qwen = store.manifest([store.blob(QWEN, "model")], runner="llamacpp", format="gguf")
     tensors = store.manifest([store.blob(b"x", "tensor")], runner="mlx", format="safetensors")
     data = json.dumps(qwen).encode()
@@ -274,7 +274,7 @@ def test_ollamas_second_layout(store: Ollama) -> None:
     link = store.root / "manifests-v2" / "ollama.com" / "library" / "x" / "latest"
     link.parent.mkdir(parents=True)
     link.symlink_to(os.path.relpath(store.root / "blobs" / parent, link.parent))
-    store.model(f"{LIBRARY}/x/latest", SPM)  # what an older version left
+    store.model(f"{LIBRARY}/x/latest", SPM)  # left by an older version
     assert ggtok.load("ollama:x").pre == "qwen2"
     assert [name for _, name, _ in ollama.models()] == ["ollama:x:latest"]
     listed["manifests"] = [tensors, qwen]
@@ -286,8 +286,8 @@ def test_ollamas_second_layout(store: Ollama) -> None:
         ggtok.load("ollama:y")
 
 
-def test_manifests_that_command(store: Ollama) -> None:
-    """What a manifest says is escaped in messages, and cut."""
+def test_manifests_with_control_characters(store: Ollama) -> None:
+    """Text of a manifest is escaped in messages, and cut."""
     rude = "\x1b[2J\u202e" + "y" * 5000
     store.add(f"{LIBRARY}/kind/latest", store.manifest([{"mediaType": rude, "digest": rude}]))
     store.add(
@@ -355,7 +355,7 @@ META = "lmstudio:lmstudio-community/Meta-Llama-3-8B-Instruct-GGUF"
 
 @pytest.fixture(params=["new", "old", "pointer", "settings"])
 def studio(request: pytest.FixtureRequest, home: Path) -> Path:
-    """LM Studio's folder of models, in each of the places it may be."""
+    """LM Studio's folder of models, in each possible place."""
     folder = home / ".lmstudio" / "models"
     if request.param == "old":
         folder = home / ".cache" / "lm-studio" / "models"
@@ -476,7 +476,7 @@ def test_list(home: Path, store: Ollama) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in fixture("spm").parent.iterdir()))
-def test_a_summary_is_what_loading_gives(name: str, tmp_path: Path) -> None:
+def test_a_summary_equals_the_loaded_model(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "sub" / "model.gguf", fixture(name).read_bytes())
     (model,) = listing.models([str(tmp_path)])
     tok = ggtok.load(path)
@@ -488,7 +488,7 @@ def test_a_summary_is_what_loading_gives(name: str, tmp_path: Path) -> None:
 
 
 def test_only_beginnings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file that goes on after them, or is cut off."""
+    """Of whole files and of truncated ones."""
     path = write(tmp_path / "model.gguf", LLAMA)
     monkeypatch.setattr(listing, "_FIRST", 700)
     read = 0
@@ -518,7 +518,7 @@ def test_only_beginnings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def with_a_long_text(size: int) -> bytes:
-    """A model whose vocabulary stands after a text."""
+    """A model whose vocabulary follows a long text."""
     gguf = GGUF.parse(LLAMA)
     vocabulary, gguf.raw = gguf.raw, {}
     gguf.set("general.description", "x" * size, "str")
@@ -545,7 +545,7 @@ def test_a_file_that_shrinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (model.pre, model.error) == (None, "the file became shorter while it was read")
 
 
-def test_a_file_that_goes_away_meanwhile(tmp_path: Path) -> None:
+def test_a_file_that_is_removed_meanwhile(tmp_path: Path) -> None:
     for name in ("a.gguf", "b.gguf"):
         write(tmp_path / name, SPM)
     found = listing.models([str(tmp_path)])
@@ -595,10 +595,10 @@ def test_a_survey_of_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("folder", ["", "manifests", "manifests/registry.ollama.ai"])
-def test_a_survey_of_what_must_not_be_read(
+def test_a_survey_without_permission(
     store: Ollama, home: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    """What the user can't look into is named, once; what is missing isn't."""
+    """Unreadable folders are named, once; missing ones aren't."""
     store.model(f"{LIBRARY}/x/latest", LLAMA)
     studio = write(home / ".lmstudio" / "models" / "a" / "b" / "c.gguf", LLAMA)
     closed = os.path.normpath(store.root / folder)

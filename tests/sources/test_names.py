@@ -1,4 +1,4 @@
-"""Names that are nearly right: read as what they mean, or answered with what was meant."""
+"""Names that are nearly right: interpreted, or answered with a suggestion."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(
         ollama, "stores", lambda: [str(folder / ".ollama" / "models")]
-    )  # the service's is no one's here
+    )  # the service's address, which has no listener here
     return folder
 
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The hosts whose names are asked for, in vain."""
+    """Lists the host names whose resolution was attempted, and fails."""
     asked: list[str] = []
 
     def resolve(host: str, port: int) -> None:
@@ -88,7 +88,7 @@ def models(home: Path) -> None:
         ("ollama.com/user/it:x", "ollama:user/it:x"),
         ("registry.ollama.ai/library/llama3.2:3b", "ollama:llama3.2:3b"),
         ("https://hub.test/user/repo", "hf://user/repo"),
-        # What stays as it is.
+        # Unchanged names.
         ("https://huggingface.co/user/repo/resolve/main/x.gguf", None),
         ("https://huggingface.co/datasets/user/data", None),
         ("https://huggingface.co/user", None),
@@ -115,7 +115,7 @@ def test_addresses_of_pages(monkeypatch: pytest.MonkeyPatch, name: str, meant: s
         ("https://huggingface.co/Some/Model-GGUF", "qwen2"),
         ("https://huggingface.co/Some/Model-GGUF/blob/main/x-Q8_0.gguf", "qwen2"),
         ("https://ollama.com/library/llama3.2:3b", "llama-bpe"),
-        # Another case.
+        # In another case.
         ("some/model-gguf", "qwen2"),
         ("hf://SOME/Model-gguf:q8_0", "qwen2"),
         ("ollama:LLAMA3.2:3B", "llama-bpe"),
@@ -140,7 +140,7 @@ def test_names_that_are_found(models: None, name: str, pre: str) -> None:
         ("Llama3.2:3B", "no such file; did you mean ollama:llama3.2:3b?"),
         ("qwen", "no such file; did you mean ollama:qwen:latest?"),
         ("lama3.2:3b", "no such file; did you mean ollama:llama3.2:3b?"),
-        ("phi4:14b", "no such file; did you mean ollama:phi4:14b?"),  # as Ollama writes it
+        ("phi4:14b", "no such file; did you mean ollama:phi4:14b?"),  # in Ollama's spelling
         ("ollama:llama3.2", "no such model in .*did you mean ollama:llama3.2:3b?"),
         ("ollama:llama3.2:1b", "no such model in .*did you mean ollama:llama3.2:3b?"),
         ("ollama:nothing-like-it", "no such model in .*'ollama pull' downloads it"),
@@ -178,13 +178,13 @@ def test_a_suggestion_is_shown_escaped(home: Path) -> None:
 
 
 def test_without_network_a_hub_name_fails_at_once(no_network: list[str]) -> None:
-    """huggingface_hub alone tries for 23 seconds."""
+    """huggingface_hub by itself would retry for 23 seconds."""
     with pytest.raises(ggtok.UnreachableError, match=r"can't be reached: .*name resolution"):
         ggtok.load("user/repo")
     assert no_network == ["huggingface.co"]
 
 
-def test_a_commit_that_was_fetched_needs_no_network(no_network: list[str]) -> None:
+def test_a_fetched_commit_needs_no_network(no_network: list[str]) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     url = f"https://huggingface.co/user/repo/resolve/{commit}/x.gguf"
     cache.store(cache.Entry(url, "it", LLAMA))
@@ -193,7 +193,7 @@ def test_a_commit_that_was_fetched_needs_no_network(no_network: list[str]) -> No
 
 
 def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is heard of after a while, and not waited for longer than the limit."""
+    """It is reported after a while, and given up after the timeout."""
     import huggingface_hub.constants as its_constants
 
     heard: list[str] = []
@@ -215,7 +215,7 @@ def test_a_hub_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert heard == ["waiting for the Hugging Face Hub (hf://user/repo/x.gguf) ..."]
 
 
-def test_a_slow_server_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[str] = []
     told = threading.Event()
 
@@ -236,7 +236,7 @@ def timers() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)}
 
 
-def test_nothing_is_heard_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_answers_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[str] = []
     monkeypatch.setattr(timeouts, "SILENT", LIMIT)
     before = timers()
@@ -246,13 +246,13 @@ def test_nothing_is_heard_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> N
     assert heard == [] and not timer.is_alive()
 
 
-def test_nobody_hears_without_a_listener() -> None:
+def test_nothing_is_reported_without_a_listener() -> None:
     before = timers()
     with timeouts.waiting("that"):
         assert timers() == before
 
 
-def test_a_listener_that_fails_is_not_heard_of(
+def test_errors_of_a_listener_are_ignored(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(timeouts, "SILENT", 0.01)
@@ -281,7 +281,7 @@ def test_call_with_timeout() -> None:
 def test_through_a_proxy_the_hub_is_not_tried_first(
     monkeypatch: pytest.MonkeyPatch, no_network: list[str]
 ) -> None:
-    """The proxy resolves the names."""
+    """Because the proxy resolves the names."""
     import httpx2
 
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""Real vocabularies for tests that aren't about size."""
+"""Real vocabularies, reduced in size."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LARGE, FIRST = 33_000, 20_000
 
 @cache
 def beginning(name: str) -> ggtok.Vocabulary:
-    """One of REAL or OTHERS for tests that aren't about size: of a large one the first normal
-    tokens, all others, and the merges between them."""
+    """One of REAL or OTHERS. A large one is reduced to its first normal tokens, all tokens of other
+    types, and the merges between these."""
     v = ggtok.vocabulary(real(name))
     if len(v) <= LARGE:
         return v

@@ -1,4 +1,4 @@
-"""Cases and packages for `pytest --full` only."""
+"""Test cases and packages that only `pytest --full` uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 class Lazy:
-    """A package, or something in it, that is imported when it is first used."""
+    """A package, or a name in it, imported on first use."""
 
     def __init__(self, package: str, name: str | None = None) -> None:
         self._package, self._name = package, name
@@ -26,5 +26,5 @@ class Lazy:
 
 
 def full(*values: object, id: str | None = None) -> Any:
-    """A case of a parametrized test that only --full runs."""
+    """A parametrized case that only runs with --full."""
     return pytest.param(*values, marks=pytest.mark.full, id=id)

@@ -1,4 +1,4 @@
-"""Signals that come while a call is at work."""
+"""Signals that interrupt a running call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ posix = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX
 
 
 class Interrupted(BaseException):
-    """What the handler of a signal raises."""
+    """Raised by a signal handler."""
 
 
 def interrupted(
@@ -26,13 +26,13 @@ def interrupted(
     again: float = 1,
     skip: Callable[[FrameType | None], bool] = lambda frame: False,
 ) -> bool:
-    """Calls; whether the call ended with the error, which the handler of a signal raises.
+    """Runs `call`, and returns whether it ended with `error`, which a signal handler raises.
 
-    The signal comes after so many seconds, and then every `again` seconds, should a destructor
-    swallow the error. The handler does nothing where `skip` is true of the frame it interrupts.
+    The signal comes after `seconds`, and then every `again` seconds, in case a destructor swallows
+    the error. The handler does nothing if `skip` returns true for the interrupted frame.
 
-    No garbage is collected meanwhile: Python drops what a handler raises while one of
-    `gc.callbacks` runs, and hypothesis has one there.
+    The garbage collector is off meanwhile, because Python drops exceptions that handlers raise
+    during `gc.callbacks`, and hypothesis installs one.
     """
     error = error or Interrupted()
 
@@ -51,7 +51,7 @@ def interrupted(
     except BaseException as e:
         if e is not error:
             raise
-        error.__traceback__ = None  # nor does it keep what the call used
+        error.__traceback__ = None  # which would keep the call's objects alive
         return True
     finally:
         calling = False
@@ -66,11 +66,11 @@ def stop_midway(
     prepare: Callable[[int], Callable[[], object]],
     error: BaseException | None = None,
 ) -> None:
-    """A signal whose handler raises the error stops a call midway, or AssertionError is raised.
+    """Asserts that a signal whose handler raises `error` can stop a call midway.
 
-    `prepare(n)` makes a call of `tok` that does n times the work of `prepare(1)`. How far it came
-    is told by the number of words that were looked up, not by a clock. If the signal came too
-    late, the next call has twice the work; if it came too early, the next signal is twice as late.
+    `prepare(n)` returns a call of `tok` with n times the work of `prepare(1)`. Progress is measured
+    by cache lookups of words, not by a clock. If the signal comes too late, the next call does
+    twice the work; if it comes too early, the next signal comes after twice the time.
     """
     words_of_one = _looked_up(tok, prepare(1))
     n, seconds = 1, 0.02

@@ -1,7 +1,7 @@
-"""The live reference: llama.cpp b11549, driven in a child process.
+"""The live reference: llama.cpp b11549 in a child process.
 
-What :mod:`ggtok.inspect.parity` drives it by, and all else that the tests ask of it: the
-`xllamacpp` wheel carries all of llama.cpp in one shared object that exports the C API.
+It extends the process of :mod:`ggtok.inspect.parity` with the calls that only tests need. The
+`xllamacpp` wheel contains all of llama.cpp in one shared library that exports the C API.
 
     with LlamaCpp() as llama:
         vocab = llama.load("model.gguf")
@@ -43,7 +43,7 @@ VOCAB_TYPES = ("NONE", "SPM", "BPE", "WPM", "UGM", "RWKV", "PLAMO2", "TEST", "PL
 
 @dataclass(frozen=True)
 class Facts:
-    """All that the C API tells about a vocabulary."""
+    """All facts that the C API has about a vocabulary."""
 
     n_tokens: int
     vocab_type: str
@@ -53,7 +53,7 @@ class Facts:
     add_sep: bool
     suppress_tokens: list[int]
     chat_template: str | None
-    # One entry a token; empty for vocabularies of type NONE.
+    # One entry for each token; empty for vocabularies of type NONE.
     texts: list[bytes]
     scores: list[float]
     attrs: list[int]
@@ -87,7 +87,7 @@ class Vocab(process.Vocab):
     def pieces(
         self, special: bool, lstrip: int = 0, ids: Sequence[int] | None = None
     ) -> list[bytes]:
-        """llama_token_to_piece of these tokens, by default of all."""
+        """llama_token_to_piece of these tokens (default: all)."""
         pieces: list[bytes] = self._ask("pieces", special, lstrip, ids)
         return pieces
 
@@ -95,12 +95,12 @@ class Vocab(process.Vocab):
         return Facts(**self._ask("facts"))
 
     def metadata(self, key: str) -> str:
-        """A key's value as text: llama_model_meta_val_str."""
+        """The value of a key as text: llama_model_meta_val_str."""
         value: str = self._ask("metadata", key)
         return value
 
     def warnings(self) -> list[str]:
-        """What was logged as a warning when it was loaded."""
+        """The warnings logged while it was loaded."""
         warnings: list[str] = self._ask("load_warnings")
         return warnings
 
@@ -110,9 +110,9 @@ class Vocab(process.Vocab):
 
 
 class LlamaCpp(process.LlamaCpp):
-    """A child process, started at need and restarted when it died.
+    """A child process, started when needed and restarted after a crash.
 
-    `library` is the shared object to drive; by default the installed wheel's.
+    `library` is the shared library to load (default: the installed wheel's).
     """
 
     def __init__(self, library: Path | None = None) -> None:
@@ -127,7 +127,7 @@ class LlamaCpp(process.LlamaCpp):
         return Vocab(self, super().load(path, overrides).path)
 
     def chat(self, template: str, messages: Sequence[tuple[str, str]]) -> str | None:
-        """llama_chat_apply_template, with the prompt for an answer; None: it knows no such one."""
+        """llama_chat_apply_template, with a generation prompt; None: unknown template."""
         pairs = [(role.encode(), content.encode()) for role, content in messages]
         text: bytes | None = self._request("chat", template.encode(), pairs)
         return None if text is None else text.decode()
@@ -228,7 +228,7 @@ class _Worker(XLlamaCppBackend):
         return None if n < 0 else buffer.raw[:n]
 
     def tokens(self, vocab: int) -> range:
-        """Ids whose data may be asked for: none where the type is NONE (an abort)."""
+        """Ids that may be queried: none for type NONE, where queries abort."""
         lib = self.lib
         return range(lib.llama_vocab_n_tokens(vocab) if lib.llama_vocab_type(vocab) else 0)
 
@@ -257,5 +257,5 @@ class _Worker(XLlamaCppBackend):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves the library named, or the installed wheel's."""
+    """Serves the library in `arguments`, or the installed wheel's."""
     serve(partial(_Worker, *arguments))

@@ -1,6 +1,6 @@
-"""How much memory a process has had.
+"""The memory of this process, on Linux.
 
-Not `ru_maxrss`: Linux hands a parent's down to the programs it starts.
+`ru_maxrss` won't do: on Linux, a program inherits its parent's peak.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ def _status(key: str) -> int:
 
 
 def peak() -> int:
-    """The most that this process has had in memory, kB; Linux alone tells."""
+    """The peak resident memory of this process, in kB."""
     return _status("VmHWM:")
 
 
 def resident() -> int:
-    """What this process has in memory now, kB; Linux alone tells."""
+    """The resident memory of this process, in kB."""
     return _status("VmRSS:")

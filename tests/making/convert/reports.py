@@ -1,4 +1,4 @@
-"""Conversions, and what their reports say."""
+"""Conversions and their reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(v: ggtok.Vocabulary) -> set[str]:
 
 
 def exact(v: ggtok.Vocabulary) -> None:
-    """No line differs for any but the reasons that the report names."""
+    """Asserts that the report explains every line that differs."""
     report = report_of(v)
     assert report.compared == N
     assert report.unexplained == ()

@@ -1,4 +1,4 @@
-"""ggtok.convert: ids beside the source's own package, report and flags."""
+"""ggtok.convert: ids compared with the source's own package, report and flags."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_chain_is_found_by_its_structure_and_cuts_alike(chain: Any, tmp_pat
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda c: c.name)
 def test_the_steps_of_a_chain_give_llamacpps_ids(chain: Any, tmp_path: Path) -> None:
-    """Each name of a row, too: in the reference's words."""
+    """And each name of the chain, as the reference cuts words."""
     document = sources.bpe(pre_tokenizer=sources.split(*chain.steps))
     document["model"]["ignore_merges"] = chain.pres[0].ignore_merges
     v = convert(sources.write(tmp_path / "tokenizer.json", document), pre=chain.pres[0].name)
@@ -53,8 +53,8 @@ def test_all_names_of_byte_level_pre_tokenizers_have_a_chain() -> None:
     assert CHAIN_OF_PRE.keys() | raw == set(pre_names())
 
 
-def test_chains_are_found_as_they_are_written() -> None:
-    """Published: Digits by name, DeepSeek's to the letter: tokenizers 1.0 knows no others."""
+def test_chains_are_written_as_published() -> None:
+    """Digits by name, and DeepSeek's expressions verbatim: tokenizers 1.0 knows no others."""
     for name, chain in CHAIN_OF_PRE.items():
         for made in pre_tokenizer_of, published_pre_tokenizer_of:
             found = structure.structure_of(made(chain))
@@ -75,7 +75,7 @@ def test_a_long_expression_gives_a_short_message(tmp_path: Path) -> None:
     assert len(str(e.value)) < 4000
 
 
-def test_a_structure_that_none_has_names_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_structure_names_the_nearest(tmp_path: Path) -> None:
     (step,) = CHAIN_OF_PRE["qwen2"].published[0]
     step = step.replace(r"|\p{N}| ?[^\s\p{L}\p{N}]", r"|\p{N}{1,2}| ?[^\s\p{L}\p{N}]")
     document = sources.bpe(pre_tokenizer=sources.split(step))
@@ -101,14 +101,14 @@ def test_a_structure_that_none_has_names_the_nearest(tmp_path: Path) -> None:
         ({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 65}, "more than 64 steps"),
     ],
 )
-def test_structures_that_cannot_be(pre_tokenizer: Any, message: str, tmp_path: Path) -> None:
+def test_impossible_structures(pre_tokenizer: Any, message: str, tmp_path: Path) -> None:
     path = sources.write(tmp_path / "tokenizer.json", sources.bpe(pre_tokenizer=pre_tokenizer))
     with pytest.raises(ggtok.VocabError) as e:
         ggtok.convert(path)
     assert message in str(e.value)
 
 
-def test_what_llamacpp_does_otherwise_is_named_with_its_share(tmp_path: Path) -> None:
+def test_differences_are_named_with_their_shares(tmp_path: Path) -> None:
     document = sources.bpe("gpt-4o", normalizer={"type": "NFKC"})
     document["pre_tokenizer"]["pretokenizers"][-1]["add_prefix_space"] = True
     document["model"]["ignore_merges"] = True
@@ -190,7 +190,7 @@ def test_special_tokens_flags_and_templates(tmp_path: Path) -> None:
     assert (v.chat_template, v.chat_templates) == ("c", {"x": "d"})
 
 
-def test_transformers_classes_go_by_their_configuration(tmp_path: Path) -> None:
+def test_transformers_classes_follow_their_configuration(tmp_path: Path) -> None:
     sources.write(tmp_path / "tokenizer.json", sources.bpe())
     config = {"tokenizer_class": "LlamaTokenizerFast", "bos_token": "<|im_start|>"}
     sources.write(tmp_path / "tokenizer_config.json", {**config, "add_bos_token": True})
@@ -211,7 +211,7 @@ def test_two_special_tokens_in_front_are_named(tmp_path: Path) -> None:
     v = convert(path)
     exact(v)
     (template,) = (d for d in report_of(v).differences if d.name == "template")
-    assert template.lines is None  # lines are compared without what is added
+    assert template.lines is None  # lines are compared without added tokens
 
 
 def test_byte_fallback_merges_by_score(tmp_path: Path) -> None:
@@ -277,8 +277,8 @@ def test_unigram_of_a_tokenizer_json(tmp_path: Path) -> None:
     assert "normalizer" in named(v)
 
 
-def test_repeated_merges_count_as_there(tmp_path: Path) -> None:
-    """tokenizers goes by the last of them, llama.cpp by the first."""
+def test_repeated_merges(tmp_path: Path) -> None:
+    """tokenizers uses the last of them, llama.cpp the first."""
     document = sources.bpe()
     n = len(document["model"]["merges"])
     document["model"]["merges"] += document["model"]["merges"][:30]
@@ -288,14 +288,14 @@ def test_repeated_merges_count_as_there(tmp_path: Path) -> None:
 
 
 def test_merges_in_any_order(tmp_path: Path) -> None:
-    """Those of a token may come after those that need it, or make a circle with its parts."""
+    """A token's merges may follow those that use it, or form a cycle with its parts."""
     document = sources.bpe(model={"merges": sources.bpe()["model"]["merges"][::-1]})
     exact(convert(sources.write(tmp_path / "tokenizer.json", document)))
 
 
 @pytest.mark.parametrize("mask", [True, False])
 def test_spaces_before_a_mask(mask: bool, tmp_path: Path) -> None:
-    """With some pre-tokenizers, which cut as GPT-2's, llama.cpp drops them."""
+    """llama.cpp drops them with some pre-tokenizers that cut like GPT-2's."""
     document = sources.bpe()
     row = {**document["added_tokens"][0], "id": 900, "content": "<mask>", "lstrip": mask}
     document["added_tokens"].append(row)
@@ -310,7 +310,7 @@ def test_spaces_before_a_mask(mask: bool, tmp_path: Path) -> None:
 
 
 def test_spaces_after_special_tokens(tmp_path: Path) -> None:
-    """By the model's name, if they are just those of Phi-3."""
+    """By the model's name, if they are exactly Phi-3's."""
     document = sources.phi3()
     v = convert(sources.write(tmp_path / "tokenizer.json", document))
     exact(v)
@@ -335,7 +335,7 @@ def test_a_mask_of_a_unigram_model(tmp_path: Path) -> None:
     assert ids[0] == ids[1]
 
 
-# ---- what is not explained ----
+# ---- unexplained differences ----
 
 
 def with_two_swapped(v: ggtok.Vocabulary) -> tuple[ggtok.Vocabulary, set[int]]:
@@ -347,7 +347,7 @@ def with_two_swapped(v: ggtok.Vocabulary) -> tuple[ggtok.Vocabulary, set[int]]:
 
 @pytest.mark.parametrize("normalizer", [None, {"type": "NFKC"}])
 def test_a_wrong_id_is_unexplained(normalizer: Any, tmp_path: Path) -> None:
-    """Each line that has one is told, whatever else differs for a reason."""
+    """Each line with one is reported, even if other differences have a reason."""
     document = sources.bpe(normalizer=normalizer)
     v = convert(sources.write(tmp_path / "tokenizer.json", document), lines=0)
     wrong, ids = with_two_swapped(v)
@@ -441,14 +441,14 @@ def test_tiktoken_and_tekken(tmp_path: Path) -> None:
 
 
 def test_a_tiktoken_file_with_an_empty_token(tmp_path: Path) -> None:
-    """As Whisper's has one: its id is an unused token's."""
+    """As in Whisper's: its id becomes an unused token's."""
     data = sources.tiktoken_file() + b"= %d\n" % len(sources.ranks())
     v = convert(sources.write(tmp_path / "x.tiktoken", data), pre="gpt-2")
     exact(v)
     assert len(v) == len(sources.ranks())
 
 
-def test_words_that_no_merges_make(tmp_path: Path) -> None:
+def test_words_that_no_merges_produce(tmp_path: Path) -> None:
     of = sources.ranks()
     of[b"zqxjk"] = len(of)
     path = sources.write(tmp_path / "x.tiktoken", sources.tiktoken_file(of))
@@ -527,7 +527,7 @@ def test_plamo(tmp_path: Path) -> None:
 # ---- the reference ----
 
 
-def test_llamacpp_loads_what_is_written_and_has_our_ids(tmp_path: Path) -> None:
+def test_llamacpp_loads_written_files_and_has_our_ids(tmp_path: Path) -> None:
     paths = [
         sources.write(tmp_path / "a.json", sources.bpe("llama-bpe")),
         sources.write(tmp_path / "b.json", sources.byte_fallback()),

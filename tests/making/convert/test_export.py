@@ -1,4 +1,4 @@
-"""Other formats: ids in the library that they are for, fixed points, and what is refused."""
+"""Other formats: ids in their libraries, round trips, and refusals."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_real_vocabulary_as_sentencepiece(name: str, tmp_path: Path) -> None:
 
 
 def test_wordpiece_as_tokenizer_json(tmp_path: Path) -> None:
-    """Every code point, in words and alone, by each of the flags' rules."""
+    """Every code point, in words and alone, with each combination of flags."""
     v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
     path = tmp_path / "tokenizer.json"
     code_points = [
@@ -135,7 +135,7 @@ def test_wordpiece_as_tokenizer_json(tmp_path: Path) -> None:
         assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
 
 
-# Tokens that a WordPiece vocabulary usually doesn't have, with their types.
+# Tokens that WordPiece vocabularies usually don't have, with their types.
 ODD = [
     ("\u2581", 1), ("\u2581a\u2581b", 1), ("b\u2581", 1), ("\u2581,", 1), (",x", 1), ("x!", 1),
     ("CTRL", 3), ("\u2581ctrl", 3), ("<user>", 4), ("the us", 4), ("\u2581the\u0301", 1),
@@ -159,7 +159,7 @@ def test_odd_tokens_of_wordpiece(tmp_path: Path) -> None:
             v,
             texts=[*v.texts, *(text for text, _ in some)],
             types=[*v.types, *(type for _, type in some)],
-            flags={"add_bos": False},  # added all the same
+            flags={"add_bos": False},  # added anyway
         )
         odd.save(tmp_path / "tokenizer.json")
         tokenizer, tok = Tokenizer.from_file(str(tmp_path / "tokenizer.json")), odd.tokenizer()
@@ -186,7 +186,7 @@ def test_an_exported_wordpiece_that_was_changed(tmp_path: Path) -> None:
             ggtok.convert(changed)
 
 
-def test_a_charsmap_is_read_as_llamacpp_reads_it() -> None:
+def test_a_charsmap_is_read_as_in_llamacpp() -> None:
     becomes = {"A": "a", "\u00c9": "e", "\uac00": "\u1100", "\U0001d400": "A", "B": ""}
     for some in (becomes, {"A": "b"}, {}):
         made = Charsmap(charsmap(some))
@@ -210,8 +210,8 @@ def test_unigram_is_written_on_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["tokenizer.json", "x.tiktoken", "x.model"])
-def test_what_is_written_comes_back(end: str, tmp_path: Path) -> None:
-    """Of the small vocabularies: written, converted and written again, a file is the same."""
+def test_round_trips(end: str, tmp_path: Path) -> None:
+    """Written, converted and written again, the files of all fixtures are the same."""
     written = set()
     for name in fixture_names():
         path = tmp_path / end
@@ -234,7 +234,7 @@ def test_what_is_written_comes_back(end: str, tmp_path: Path) -> None:
     assert written >= expected[end]
 
 
-# ---- refused ----
+# ---- refusals ----
 
 
 def bpe(**changes: Any) -> Vocabulary:
@@ -246,7 +246,7 @@ def without(v: Vocabulary, text: bytes, by: bytes) -> list[bytes]:
     return [by if t == text else t for t in v.texts]
 
 
-def test_what_tokenizer_json_cannot_say(tmp_path: Path) -> None:
+def test_what_tokenizer_json_cannot_express(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     v = bpe()
     a = spelling.to_characters(b"\xf0")
@@ -303,7 +303,7 @@ def test_scores_that_tie(tmp_path: Path) -> None:
         lacking.save(path)
 
 
-def test_what_tiktoken_cannot_say(tmp_path: Path) -> None:
+def test_what_tiktoken_cannot_express(tmp_path: Path) -> None:
     v = bpe()
     merges = list(v.merge_texts or ())
     texts, types = [*v.texts, b"qqq"], [*v.types, spelling.NORMAL]
@@ -323,7 +323,7 @@ def test_what_tiktoken_cannot_say(tmp_path: Path) -> None:
 
 
 def test_special_tokens_stand_outside_a_tiktoken_file(tmp_path: Path) -> None:
-    """Also normal ones that llama.cpp knows by their texts; not those that merges make."""
+    """Also normal ones that llama.cpp recognizes by text; not those that merges produce."""
     v = bpe()
     parts = [(b"<", b"/"), (b"</", b"s"), (b"</s", b">")]
     new = [part for part in map(b"".join, parts) if part not in v.texts]
@@ -338,7 +338,7 @@ def test_special_tokens_stand_outside_a_tiktoken_file(tmp_path: Path) -> None:
     assert left_out == {b"<|endoftext|>", b"<|eot_id|>"}
 
 
-def test_what_sentencepiece_cannot_say(tmp_path: Path) -> None:
+def test_what_sentencepiece_cannot_express(tmp_path: Path) -> None:
     v = spm({"a": 0.0, "b": -1.0})
     cases = [
         (bpe(), "SentencePiece has BPE and Unigram of characters"),
@@ -370,8 +370,8 @@ def test_special_tokens_that_strip_white_space(tmp_path: Path) -> None:
 def test_characters_newer_than_unicode_15_1(
     pre: str, published: str | None, tmp_path: Path
 ) -> None:
-    """They are no letters to llama.cpp. On request, expressions are the published ones."""
-    # A letter that both know, and that begins with the same bytes, is merged with the a before it.
+    """llama.cpp doesn't treat them as letters. On request, published expressions are written."""
+    # A letter known to both, with the same first bytes, is merged with the preceding a.
     v = ggtok.train("a\u1c80 " * 9, 260, pre=pre)
     texts = [f"a{c}b 1{c}2 {c}{c} {c}'s" for c in "\u0897\u1c89\U00010d4e\U00010d41\U00011de9"]
     want = v.tokenizer().encode_batch(texts)

@@ -35,7 +35,7 @@ def report_of(path: Path, **options: Any) -> tuple[ggtok.Vocabulary, ConversionR
 
 
 def published(path: Path) -> Path:
-    """As Gemma's files are: with a cut at spaces, of which the normalizer has left none."""
+    """Like Gemma's files: with a split at spaces, of which the normalizer leaves none."""
     document = json.loads(path.read_bytes())
     document["pre_tokenizer"] = {
         "type": "Split",
@@ -60,7 +60,7 @@ def test_exported_and_back(exported: Path, tmp_path: Path) -> None:
     assert (tmp_path / "again.json").read_bytes() == exported.read_bytes()
 
 
-def test_it_is_known_by_its_architecture(exported: Path, tmp_path: Path) -> None:
+def test_it_is_recognized_by_its_architecture(exported: Path, tmp_path: Path) -> None:
     path = published(exported)
     v, report = report_of(path, arch="Gemma4ForCausalLM")
     assert v.model == "gemma4" and report.unexplained == ()
@@ -83,7 +83,7 @@ def test_it_is_known_by_its_architecture(exported: Path, tmp_path: Path) -> None
         ggtok.convert(sources.write(path, document), arch="Gemma4ForCausalLM")
 
 
-def test_newlines_that_no_merges_make(exported: Path, tmp_path: Path) -> None:
+def test_newlines_that_no_merges_produce(exported: Path, tmp_path: Path) -> None:
     v = sources.gemma4()
     texts = [text.decode() for text in v.texts]
     runs = {text for text in texts if len(text) > 1 and not text.strip("\n")}

@@ -113,7 +113,7 @@ def wordpiece(**model: Any) -> dict[str, Any]:
     return document
 
 
-# Sources that are made when they are needed: documents of other kinds, and what goes before.
+# Sources made on demand: documents of other kinds, and their prerequisites.
 OTHER_KINDS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "an unknown token that isn't there": (
         lambda: sources.byte_fallback(
@@ -206,7 +206,7 @@ def test_tokenizer_json(name: str, tmp_path: Path) -> None:
     assert message in str(e.value) and str(e.value).count(str(path)) == 1
 
 
-def test_a_faulty_file_beside(tmp_path: Path) -> None:
+def test_a_faulty_file_in_the_folder(tmp_path: Path) -> None:
     sources.write(tmp_path / "tokenizer.json", sources.bpe())
     path = sources.write(tmp_path / "config.json", "[]")
     with pytest.raises(ggtok.VocabError) as e:
@@ -217,7 +217,7 @@ def test_a_faulty_file_beside(tmp_path: Path) -> None:
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tokenizer.json"
     with open(path, "wb") as file:
-        file.truncate(reading.MAX_BYTES + 1)  # no bytes on the disk
+        file.truncate(reading.MAX_BYTES + 1)  # a sparse file
     with pytest.raises(ggtok.VocabError, match="too large for a vocabulary"):
         ggtok.convert(path)
     monkeypatch.setattr(reading, "MAX_VALUES", 1000)
@@ -236,7 +236,7 @@ WIDE = {
 
 @pytest.mark.parametrize("name", WIDE)
 def test_memory_of_wide_json(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit of values, which is 64 times this one: under 200 bytes each."""
+    """At most 200 bytes for each value; the limit of values is 64 times this number."""
     n = reading.MAX_VALUES >> 6
     monkeypatch.setattr(reading, "MAX_VALUES", n)
     unit = WIDE[name]
@@ -268,7 +268,7 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_memory_of_long_files(name: str, tmp_path: Path) -> None:
-    """Little more than the file: lines aren't kept, and pieces are small."""
+    """Little more than the file, because lines aren't kept, and blocks are small."""
     data, message = LONG[name]
     path = sources.write(tmp_path / name, data)
     tracemalloc.start()
@@ -293,7 +293,7 @@ def test_a_file_without_a_size() -> None:
     assert b"Threads:" in reading.read_bytes("/proc/self/status")
 
 
-def test_sources_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_sources(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         ggtok.convert(tmp_path / "tokenizer.json")
     with pytest.raises(FileNotFoundError, match="has no tokenizer"):
@@ -391,7 +391,7 @@ def test_plamo(tmp_path: Path) -> None:
             ggtok.convert(sources.write(tmp_path / "x.jsonl", line))
 
 
-# ---- what a source tells its own package to do ----
+# ---- instructions to the source's package ----
 
 REPLACES = {
     "longer and longer": [({"String": "e"}, "e" * 1000)] * 2,
@@ -418,7 +418,7 @@ def test_normalizers_take_bounded_time_and_memory(
     assert v.tokenizer().decode(v.tokenizer().encode("hello")) == "hello"
 
 
-def test_a_package_that_crashes_or_says_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_crashes_or_writes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     package = originals.Package("tiktoken")
     ranks = {bytes([i]): i for i in range(256)}
     source = {"pattern": ".", "ranks": ranks, "special": {}}
@@ -439,7 +439,7 @@ def test_a_package_that_crashes_or_says_too_much(monkeypatch: pytest.MonkeyPatch
         small(["a" * 100])  # type: ignore[misc]
 
 
-def test_limits_where_a_system_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     resource = pytest.importorskip("resource")
     for platform, kinds in (
         ("linux", {resource.RLIMIT_CPU: 7, resource.RLIMIT_CORE: 0, resource.RLIMIT_AS: 9}),
@@ -459,7 +459,7 @@ def test_limits_where_a_system_has_them(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_no_package_runs_without_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frozen program would start itself."""
+    """A frozen program would start itself instead."""
     monkeypatch.setattr("sys.executable", os.path.join(os.sep, "no", "such", "python"))
     with pytest.raises(originals.TooMuch, match="can't run in a child process: No such file"):
         originals.Package("tokenizers").read("{}")

@@ -1,4 +1,4 @@
-"""Kinds of tokenizer.json that packages have: the report explains each line that differs."""
+"""Kinds of tokenizer.json: the report explains each line that differs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lines_of(v: ggtok.Vocabulary) -> dict[str, int | None]:
     return {difference.name: difference.lines for difference in report_of(v).differences}
 
 
-def test_wordpiece_that_is_not_cut_as_berts(tmp_path: Path) -> None:
+def test_wordpiece_that_is_not_cut_like_berts(tmp_path: Path) -> None:
     document = sources.wordpiece(
         normalizer={"type": "Sequence", "normalizers": WORDS},
         pre_tokenizer={"type": "Whitespace"},
@@ -107,7 +107,7 @@ def test_added_tokens_that_overlap(tmp_path: Path) -> None:
     assert report.unexplained == () and report.differing == 2
     (difference,) = [d for d in report.differences if d.name == "overlaps"]
     assert difference.text.startswith("2 added tokens overlap with others, such as 'ERVICE'")
-    assert (difference.lines, difference.compared) == (2, 4)  # one line is there twice
+    assert (difference.lines, difference.compared) == (2, 4)  # one line is a duplicate
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_added_tokens_that_overlap(tmp_path: Path) -> None:
         (["abc", "cd"], False),  # the first is longer: both take it
         (["abab"], False),
         (["abab", "x"], False),
-        (["<" + _LONG, _LONG + ">>"], False),  # an overlap that isn't looked for
+        (["<" + _LONG, _LONG + ">>"], False),  # an overlap that isn't searched for
     ],
 )
 def test_which_tokens_overlap(texts: list[str], found: bool) -> None:

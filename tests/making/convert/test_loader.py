@@ -1,4 +1,4 @@
-"""A folder is compared with what transformers makes of it."""
+"""A folder is compared with transformers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_bert(tmp_path: Path) -> None:
 def test_a_class_that_is_read_wrongly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """What ggtok makes of the class is what it is compared with by tokenizers: that agrees."""
+    """tokenizers loads ggtok's reading of the class, and therefore agrees with it."""
     wrong = vocab_files._CLASSES["GPT2Tokenizer"]._replace(pre="qwen2")
     monkeypatch.setitem(vocab_files._CLASSES, "GPT2Tokenizer", wrong)
     source, out = folder(tmp_path, tokenizer_class="GPT2Tokenizer"), tmp_path / "x.gguf"
@@ -73,7 +73,7 @@ def test_a_class_that_is_read_wrongly(
 
 
 def test_a_class_that_has_its_own_rules(tmp_path: Path) -> None:
-    """Version 5's LlamaTokenizer puts a space before texts by rules that tokenizer.json hasn't."""
+    """Version 5's LlamaTokenizer adds spaces by rules that tokenizer.json doesn't have."""
     document = sources.byte_fallback()
     report = report_of(ggtok.convert(folder(tmp_path, document, tokenizer_class="LlamaTokenizer")))
     assert report.judge == "transformers" and report.unexplained == ()
@@ -97,7 +97,7 @@ def test_a_folder_with_code_of_its_own(tmp_path: Path) -> None:
 
 
 def test_sentencepiece(tmp_path: Path) -> None:
-    """Control tokens in texts aren't compared: the package doesn't find them."""
+    """Control tokens in texts aren't compared, because the package doesn't parse them."""
     options = {"remove_extra_whitespaces": False}
     sources.write(tmp_path / "tokenizer.model", sources.spm("bpe", **options))
     sources.write(tmp_path / "tokenizer_config.json", {"tokenizer_class": "LlamaTokenizer"})
@@ -107,7 +107,7 @@ def test_sentencepiece(tmp_path: Path) -> None:
 
 
 def test_without_the_files_own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing says then why lines differ, but that they may."""
+    """Then nothing explains why lines differ; the report only says that they may."""
     monkeypatch.setattr(originals, "is_installed", lambda name: name == "transformers")
     sources.write(tmp_path / "tokenizer.model", sources.spm("unigram"))
     sources.write(tmp_path / "tokenizer_config.json", {"tokenizer_class": "T5Tokenizer"})

@@ -1,4 +1,4 @@
-"""What few sources have: older spellings, odd configurations, and packages that aren't there."""
+"""Rare sources: older spellings, odd configurations, and missing packages."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_byte_fallback_of_unigram(tmp_path: Path) -> None:
     assert v.types[v.texts.index(b"<0x41>")] == 6
 
 
-def test_spaces_dropped_behind_a_token_but_not_as_phi_3_does(tmp_path: Path) -> None:
+def test_spaces_dropped_after_a_token_but_not_as_in_phi_3(tmp_path: Path) -> None:
     document = sources.byte_fallback()
     document["added_tokens"][-1]["rstrip"] = True
     report = report_of(sources.write(tmp_path / "tokenizer.json", document))
@@ -85,7 +85,7 @@ def test_spaces_dropped_behind_a_token_but_not_as_phi_3_does(tmp_path: Path) -> 
 
 
 def test_steps_of_tokenizers_own(tmp_path: Path) -> None:
-    """Falcon's: Punctuation, ByteLevel's expression, Digits, three of them."""
+    """Falcon's: Punctuation, ByteLevel's expression, Digits, and groups of three."""
     steps: list[dict[str, Any]] = [
         {"type": "Punctuation", "behavior": "Contiguous"},
         {**sources.BYTE_LEVEL, "use_regex": True},
@@ -137,7 +137,7 @@ def test_added_tokens_are_not_counted_on_from_ids_that_are_none() -> None:
     assert Source(document, Folder(None)).added == [{**row, "id": 1}]
 
 
-def test_a_filler_that_is_taken(tmp_path: Path) -> None:
+def test_a_filler_that_exists(tmp_path: Path) -> None:
     document = sources.bpe()
     document["model"]["vocab"] |= {"[PAD900]": 901}
     v = exact(sources.write(tmp_path / "tokenizer.json", document))
@@ -148,7 +148,8 @@ def test_a_filler_that_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_text_models_part_of_the_configuration(tmp_path: Path) -> None:
-    """Its keys are on top; the architecture may be either's; a list of ids stands for its first."""
+    """Its keys take precedence, the architecture may be either's, and of a list of ids the first
+    counts."""
     path = folder(tmp_path / "f", "Qwen3ForCausalLM", "qwen3", vocab_size=900)
     sources.write(path / "tokenizer.json", sources.bpe("qwen2"))
     part = {"vocab_size": 905, "eos_token_id": [1, 0]}
@@ -166,7 +167,7 @@ def test_a_template_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert (exact(path).chat_template, exact(path).chat_templates) == ("one", {})
 
 
-def test_an_added_token_that_has_no_id(tmp_path: Path) -> None:
+def test_an_added_token_without_an_id(tmp_path: Path) -> None:
     path = folder(tmp_path / "f", "LlamaForCausalLM", "llama", vocab_size=1500)
     sources.write(path / "tokenizer.model", sources.spm("bpe"))
     rows = {"x": {"content": "<z>"}}
@@ -175,7 +176,7 @@ def test_an_added_token_that_has_no_id(tmp_path: Path) -> None:
         ggtok.convert(path)
 
 
-# ---- packages that aren't there, or refuse ----
+# ---- packages that are missing, or refuse ----
 
 
 @pytest.mark.parametrize("package", ["tokenizers", "sentencepiece", "tiktoken"])
@@ -196,7 +197,7 @@ def test_a_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert report_of(tekken).compared == (0 if package == "tiktoken" else 200)
 
 
-def test_what_sentencepiece_refuses(tmp_path: Path) -> None:
+def test_sources_that_sentencepiece_refuses(tmp_path: Path) -> None:
     from ggtok.vocabularies.convert.sentencepiece_model import read_model, write_model
 
     model = read_model(sources.spm("unigram", normalization_rule_name="nmt_nfkc"))
@@ -207,7 +208,7 @@ def test_what_sentencepiece_refuses(tmp_path: Path) -> None:
 
 
 def test_a_published_tiktoken_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its hash says how text is cut, and what its special tokens are."""
+    """Its hash determines how text is cut, and the special tokens."""
     data = sources.tiktoken_file()
     n = len(sources.ranks())
     known = tiktoken_files.Known("ours", "qwen2", {"<|end|>": n, "<|x|>": n + 2}, "<|end|>")
@@ -220,7 +221,7 @@ def test_a_published_tiktoken_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # ---- export ----
 
 
-def test_vocabularies_that_tokenizer_json_has_not(tmp_path: Path) -> None:
+def test_vocabularies_that_tokenizer_json_cannot_express(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     v = ggtok.convert(sources.write(tmp_path / "a.json", sources.wordpiece()))
     few = replace(v, texts=v.texts[:50], types=[1] * 50, special_ids={})  # BERT's own are 100, ...
