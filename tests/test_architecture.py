@@ -61,10 +61,10 @@ MAY_USE_PYTHON = {
         "corpora",
     },
     "trim": {"base", "native", "chat", "tokenizer"},
-    "adapters": {"base", "native", "tokenizer"},
     "vocabularies": {
         *("base", "native", "sources", "loading", "text", "explain", "corpora", "tokenizer"),
     },
+    "adapters": {"base", "native", "tokenizer", "vocabularies"},
     "inspect": {"base", "native", "sources", "loading", "explain", "tokenizer", "vocabularies"},
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},

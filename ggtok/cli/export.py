@@ -14,8 +14,8 @@ from ggtok.cli.parser import Help, Parser
 
 def add_arguments(parser: Parser) -> None:
     add_model_name(parser)
-    help = "the file to write: tokenizer.json, *.tiktoken, *.model or *.gguf"
-    parser.add_argument("--to", metavar="FILE", help=help)
+    help = "the file to write: tokenizer.json, *.tiktoken, *.model or *.gguf; or a folder"
+    parser.add_argument("--to", metavar="FILE|DIR/", help=help)
     add_output_options(parser, inexact=True)
 
 
@@ -23,21 +23,29 @@ def run(args: argparse.Namespace) -> None:
     take_named_model(args, needed=0)
     no_words(args)
     if args.to is None:
-        raise UsageError("no file to write: give --to FILE")
-    ggtok.vocabulary(args.model).save(args.to, inexact=args.inexact, force=args.force)
-    value = {"path": writing.utf8(args.to), "bytes": os.path.getsize(args.to)}
-    writing.write_result(args, value, writing.lines_of_files(args.to))
+        raise UsageError("no file to write: give --to FILE, or --to DIR/")
+    vocabulary = ggtok.vocabulary(args.model)
+    options = {"inexact": args.inexact, "force": args.force}
+    paths = [args.to]
+    if args.to.endswith(("/", os.sep)) or os.path.isdir(args.to):
+        paths = vocabulary.save_pretrained(args.to, **options)
+    else:
+        vocabulary.save(args.to, **options)
+    sizes = [os.path.getsize(path) for path in paths]
+    value = {"path": writing.utf8(args.to), "bytes": sum(sizes)}
+    writing.write_result(args, value, writing.lines_of_files(*paths))
 
 
 HELP = Help(
-    usage="MODEL --to FILE",
-    details="The file's name selects the format. If the other library can't produce llama.cpp's "
-    "ids, nothing is written, and the error says why; --inexact writes the file if only some "
-    "texts differ.",
+    usage="MODEL --to FILE|DIR/",
+    details="The file's name selects the format. A folder gets the files that transformers' "
+    "AutoTokenizer loads. If the other library can't produce llama.cpp's ids, nothing is written, "
+    "and the error says why; --inexact writes the file if only some texts differ.",
     words={"MODEL": "a GGUF file, or a model's name (see 'ggtok --help')"},
     examples=[
         "ggtok export model.gguf --to tokenizer.json",
         "ggtok export model.gguf --to ranks.tiktoken",
         "ggtok export 40GB.gguf --to vocabulary.gguf",
+        "ggtok export model.gguf --to tokenizer/",
     ],
 )

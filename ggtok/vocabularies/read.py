@@ -32,6 +32,7 @@ from ggtok.vocabularies.writers import GGUF
 
 _GGML = "tokenizer.ggml."
 _TEMPLATE = "tokenizer.chat_template"
+_LENGTH = ".context_length"
 
 
 def vocabulary(source: str | os.PathLike[str] | types.Buffer | types.BinaryIO) -> Vocabulary:
@@ -97,8 +98,9 @@ def pair(merge: bytes) -> Pair | None:
 
 
 def _is_kept(key: str) -> bool:
-    """Whether tokens depend on the key. (llama.cpp has special rules for some models' names.)"""
-    return key == "general.name" or key.startswith("tokenizer.")
+    """Whether tokens depend on the key (llama.cpp has special rules for some models' names), or
+    other libraries' tokenizers have its value."""
+    return key == "general.name" or key.startswith("tokenizer.") or key.endswith(_LENGTH)
 
 
 def _value(value: Any) -> object:

@@ -103,6 +103,36 @@ class Vocabulary(Contents):
         """
         write(self, path, inexact=truth(inexact, "inexact"), force=truth(force, "force"))
 
+    def save_pretrained(
+        self, folder: str | os.PathLike[str], *, inexact: bool = False, force: bool = False
+    ) -> list[str]:
+        """Write a folder that transformers' ``AutoTokenizer.from_pretrained`` loads.
+
+        Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json,
+        generation_config.json (whose EOS are all tokens that end generation), and the chat
+        templates. The model's weights and config.json aren't needed to load the tokenizer.
+
+        Args:
+            folder: the folder, created if missing. Files with these names are replaced.
+            inexact: also write the folder if the ids of some texts differ from llama.cpp's. A
+                warning describes these texts.
+            force: also replace files of these names that have another format.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            VocabError: tokenizers couldn't produce llama.cpp's ids; the message says for which
+                texts.
+            InvalidValueError: the folder has files of another tokenizer that transformers
+                would read, too.
+            FileError: a file can't be written.
+        """
+        from ggtok.vocabularies.pretrained import write_pretrained
+
+        inexact, force = truth(inexact, "inexact"), truth(force, "force")
+        return write_pretrained(self, folder, inexact=inexact, force=force)
+
     # ---- smaller vocabularies ----
 
     def smaller(self, n: int) -> Vocabulary:

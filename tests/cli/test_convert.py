@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
+from fixtures.build import CHAT
 from ggtok import cli
 from ggtok.inspect.parity.texts import CODE, PROSE
 from ggtok.vocabularies.convert.bpe import read_byte_level
@@ -120,3 +121,21 @@ def test_usage(
     Path("x.tiktoken").write_bytes(b"YQ== 0\nYg== 1\n")
     assert cli.main(argv) == 2
     assert message in capfdbinary.readouterr().err.decode()
+
+
+def test_exported_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = f"{tmp_path}/made/"
+    assert cli.main(["export", str(CHAT), "--to", folder]) == 0
+    names = [
+        line.split(": ")[0].removeprefix(folder) for line in capsys.readouterr().out.split("\n")
+    ]
+    assert names == [
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "generation_config.json",
+        "chat_template.jinja",
+        "",
+    ]
+    assert cli.main(["export", str(fixture("ugm")), "--to", folder]) == 2
+    assert "--inexact writes the folder all the same" in capsys.readouterr().err

@@ -1,17 +1,25 @@
-"""Writes ``*.tiktoken``: the ranks of byte-level BPE, without expression and special tokens."""
+"""Writes ``*.tiktoken``: the ranks of byte-level BPE, without expression and special tokens.
+
+``tiktoken.Encoding`` has these, too: :func:`encoding_arguments`.
+"""
 
 from __future__ import annotations
 
 import base64
+import itertools
+from collections.abc import Collection
 
 from ggtok.errors import VocabError
 from ggtok.vocabularies import spelling
-from ggtok.vocabularies.contents import Contents
+from ggtok.vocabularies.contents import Contents, Differs
 from ggtok.vocabularies.convert.ranks import recovered
-from ggtok.vocabularies.export.tokenizer_json import found_whole
+from ggtok.vocabularies.export.tokenizer_json import found_whole, special_of
 from ggtok.vocabularies.gguf_writer import tokenizer_of
+from ggtok.vocabularies.patterns import CHAIN_OF_PRE
+from ggtok.vocabularies.pre_tokenizer_json import limited
 
 _FORMAT = ".tiktoken"
+_NOT_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}  # bytes that no str has
 
 
 def tiktoken(vocabulary: Contents) -> bytes:
@@ -20,6 +28,59 @@ def tiktoken(vocabulary: Contents) -> bytes:
     Raises:
         VocabError: tiktoken couldn't produce llama.cpp's ids, because its ids are also ranks.
     """
+    ranks = _ranks(vocabulary, range(256))
+    lines = [b"%s %d\n" % (base64.b64encode(token), id) for token, id in ranks.items()]
+    return b"".join(lines)
+
+
+def encoding_arguments(vocabulary: Contents) -> dict[str, object]:
+    """The arguments of ``tiktoken.Encoding``.
+
+    Raises:
+        VocabError: tiktoken couldn't produce llama.cpp's ids.
+    """
+    ranks = _ranks(vocabulary, set(range(256)) - _NOT_UTF8)  # it encodes only str
+    return {
+        "name": str(vocabulary.keys.get("general.name") or vocabulary.pre or "ggtok"),
+        "pat_str": _expression(vocabulary),
+        "mergeable_ranks": ranks,
+        "special_tokens": _special_tokens(vocabulary),
+    }
+
+
+def _expression(vocabulary: Contents) -> str:
+    """One expression for the words. tiktoken drops text between matches, so it matches all."""
+    if vocabulary.pre_patterns is not None:
+        raise VocabError(f"{_FORMAT}: pre_patterns are Python's expressions, not tiktoken's")
+    chain = CHAIN_OF_PRE.get(vocabulary.pre or "default")
+    if chain is None:
+        raise VocabError(f"{_FORMAT}: the pre-tokenizer {vocabulary.pre!r} isn't supported")
+    if len(chain.steps) != 1:
+        raise VocabError(
+            f"{_FORMAT}: the pre-tokenizer {vocabulary.pre or 'default'!r} applies "
+            f"{len(chain.steps)} expressions one after the other, and tiktoken has only one"
+        )
+    step = limited(chain.steps[0])
+    return rf"{step}|(?:(?!{step})[\s\S])+"
+
+
+def _special_tokens(vocabulary: Contents) -> dict[str, int]:
+    """By text. tiktoken looks for them in no particular order."""
+    differs = Differs(allowed=False)
+    found = special_of(tokenizer_of(vocabulary), _FORMAT, differs)
+    if differs.reasons:
+        raise VocabError("; ".join(differs.reasons))
+    texts = sorted(special.text for special in found)
+    for text, other in itertools.pairwise(texts):
+        if other.startswith(text):
+            raise VocabError(
+                f"{_FORMAT}: the special token {text!r} is the beginning of {other!r}, and "
+                "tiktoken may find either"
+            )
+    return {special.text.decode("utf-8", "replace"): special.id for special in found}
+
+
+def _ranks(vocabulary: Contents, needed: Collection[int]) -> dict[bytes, int]:
     if vocabulary.model != "gpt2" or spelling.is_raw(vocabulary.pre):
         raise VocabError(f"{_FORMAT}: supports only byte-level BPE, not model {vocabulary.model!r}")
     tok = tokenizer_of(vocabulary)
@@ -35,14 +96,13 @@ def tiktoken(vocabulary: Contents) -> bytes:
         if not token:
             raise VocabError(f"{_FORMAT}: token {id} ({text!r}) stands for no bytes")
         ranks[token] = id
-    _check_bytes(ranks)
+    _check_bytes(ranks, needed)
     _check_order(vocabulary, ranks, ignore_merges)
-    lines = [b"%s %d\n" % (base64.b64encode(token), id) for token, id in ranks.items()]
-    return b"".join(lines)
+    return ranks
 
 
-def _check_bytes(ranks: dict[bytes, int]) -> None:
-    for byte in range(256):
+def _check_bytes(ranks: dict[bytes, int], needed: Collection[int]) -> None:
+    for byte in sorted(needed):
         if bytes([byte]) not in ranks:
             raise VocabError(f"{_FORMAT}: no token for the byte 0x{byte:02X}, which tiktoken needs")
 

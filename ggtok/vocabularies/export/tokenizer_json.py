@@ -155,6 +155,15 @@ def tokenizer_json(vocabulary: Contents, differs: Differs) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def exact_tokenizer_json(vocabulary: Contents) -> bytes:
+    """The same. Raises VocabError also if tokenizers had other ids for some texts."""
+    differs = Differs(allowed=False)
+    data = tokenizer_json(vocabulary, differs)
+    if differs.reasons:
+        raise VocabError("; ".join(differs.reasons))
+    return data
+
+
 def _texts(vocabulary: Contents) -> list[str]:
     texts = []
     for id, text in enumerate(vocabulary.texts):

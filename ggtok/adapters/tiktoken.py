@@ -1,0 +1,30 @@
+"""A vocabulary as an encoding of tiktoken."""
+
+from __future__ import annotations
+
+from ggtok.adapters.common import checked, imported
+from ggtok.tokenizer import Tokenizer
+
+TYPE_CHECKING = False  # as in native/library.py
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def tiktoken_encoding(tok: Tokenizer) -> Any:
+    """A ``tiktoken.Encoding`` of this vocabulary; needs tiktoken.
+
+    It has the same ids as ``tok.encode(text, add_special=False)``: ``encode_ordinary``, or
+    ``encode`` with ``allowed_special="all"`` as with ``parse_special=True``. tiktoken never adds
+    BOS or EOS. Its special tokens are the vocabulary's control and user-defined tokens.
+
+    Raises:
+        MissingExtraError: tiktoken isn't installed.
+        VocabError: tiktoken couldn't produce the same ids: the vocabulary isn't byte-level BPE,
+            its ids aren't in the order of its merges, its pre-tokenizer needs several
+            expressions one after the other, or user-defined tokens are found in all texts.
+    """
+    from ggtok.vocabularies.export.tiktoken import encoding_arguments
+    from ggtok.vocabularies.of_tokenizer import vocabulary_of
+
+    arguments = encoding_arguments(vocabulary_of(checked(tok)))
+    return imported("tiktoken", "tiktoken").Encoding(**arguments)

@@ -1,0 +1,25 @@
+"""A PreTrainedTokenizerFast of an exported vocabulary."""
+
+from __future__ import annotations
+
+import tempfile
+
+from ggtok.adapters.common import imported
+from ggtok.tokenizer import Tokenizer
+
+TYPE_CHECKING = False  # as in native/library.py
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def fast_tokenizer(tok: Tokenizer) -> Any:
+    """A ``PreTrainedTokenizerFast`` of the exported vocabulary."""
+    transformers = imported("transformers", "transformers")
+    from ggtok.vocabularies.of_tokenizer import vocabulary_of
+
+    with tempfile.TemporaryDirectory(prefix="ggtok-") as folder:
+        vocabulary_of(tok).save_pretrained(folder)
+        made = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+    made.name_or_path = ""
+    made.init_kwargs.pop("name_or_path", None)
+    return made

@@ -1,0 +1,122 @@
+"""The files of a folder for transformers' ``AutoTokenizer``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ggtok.errors import VocabError
+from ggtok.tokenizer import TokenAttr, Tokenizer
+from ggtok.vocabularies.contents import Contents, Differs
+from ggtok.vocabularies.export.tokenizer_json import tokenizer_json
+from ggtok.vocabularies.gguf_writer import tokenizer_of
+
+Json = dict[str, Any]
+TEMPLATE, TEMPLATES = "chat_template.jinja", "additional_chat_templates"
+_WHOLE = TokenAttr.CONTROL | TokenAttr.USER_DEFINED | TokenAttr.UNKNOWN
+
+
+def pretrained(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
+    """The files by name. `differs` collects the texts for which transformers has other ids.
+
+    Raises:
+        VocabError: tokenizers couldn't produce llama.cpp's ids, or a template's name isn't the
+            name of a file.
+    """
+    tok = tokenizer_of(vocabulary)
+    names = special_names(tok)
+    tokens = {name: _token(tok, id) for name, id in names.items()}
+    files = {
+        "tokenizer.json": tokenizer_json(vocabulary, differs),
+        "tokenizer_config.json": _json(_config(vocabulary, tok) | tokens),
+        "special_tokens_map.json": _json(tokens),
+        "generation_config.json": _json(_generation(tok, names)),
+    }
+    return files | _templates(vocabulary)
+
+
+def special_names(tok: Tokenizer) -> dict[str, int]:
+    """The ids of transformers' named special tokens (``"bos_token"``...).
+
+    Only tokens that llama.cpp parses in a text: transformers parses all that have a name. Where
+    a file has no BOS, llama.cpp's may be any token.
+    """
+    ids = {
+        "bos_token": None if tok.vocab_type == "WPM" else tok.bos_id,
+        "eos_token": tok.eos_id,
+        "unk_token": tok.unk_id,
+        "sep_token": tok.sep_id,
+        "pad_token": tok.pad_id,
+        "cls_token": tok.bos_id if tok.vocab_type == "WPM" else None,
+        "mask_token": tok.mask_id,
+    }
+    return {name: id for name, id in ids.items() if id is not None and tok.token_attr(id) & _WHOLE}
+
+
+def input_names(tok: Tokenizer) -> list[str]:
+    """The inputs that models with such a vocabulary take: BERT has types of tokens."""
+    types = ["token_type_ids"] if tok.vocab_type == "WPM" else []
+    return ["input_ids", *types, "attention_mask"]
+
+
+def context_length(keys: Any) -> int | None:
+    """The model's context length, from its metadata."""
+    length = keys.get(f"{keys.get('general.architecture', 'llama')}.context_length")
+    return length if isinstance(length, int) and length > 0 else None
+
+
+def _token(tok: Tokenizer, id: int) -> str | Json:
+    """The text of a token; a token that strips white space needs its flags, too."""
+    text, attr = tok.token_text(id).decode("utf-8", "replace"), tok.token_attr(id)
+    strips = attr & TokenAttr.LSTRIP, attr & TokenAttr.RSTRIP
+    if not any(strips):
+        return text
+    return {
+        "__type": "AddedToken",
+        "content": text,
+        "lstrip": bool(strips[0]),
+        "rstrip": bool(strips[1]),
+        "normalized": False,
+        "single_word": False,
+        "special": not attr & TokenAttr.USER_DEFINED,
+    }
+
+
+def _config(vocabulary: Contents, tok: Tokenizer) -> Json:
+    config: Json = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": input_names(tok),
+        "clean_up_tokenization_spaces": False,
+    }
+    keys = {"general.architecture": vocabulary.architecture, **vocabulary.keys}
+    length = context_length(keys)
+    return config if length is None else config | {"model_max_length": length}
+
+
+def _generation(tok: Tokenizer, names: dict[str, int]) -> Json:
+    """generate() stops at each of these EOS."""
+    config: Json = {
+        f"{name}_id": names[name] for name in ("bos_token", "pad_token") if name in names
+    }
+    eos = tok.eog_ids & {tok.eos_id}
+    ends = [*eos, *sorted(tok.eog_ids - eos)]
+    return config | {"eos_token_id": ends} if ends else config
+
+
+def _templates(vocabulary: Contents) -> dict[str, bytes]:
+    files = {}
+    if vocabulary.chat_template is not None:
+        files[TEMPLATE] = _encoded(vocabulary.chat_template)
+    for name, template in vocabulary.chat_templates.items():
+        if not name or name[0] == "." or set(name) & set('/\\:\0<>"|?*'):
+            raise VocabError(f"the chat template {name!r} has a name that no file can have")
+        files[f"{TEMPLATES}/{name}.jinja"] = _encoded(template)
+    return files
+
+
+def _encoded(template: str) -> bytes:
+    return template.encode("utf-8", "surrogateescape")
+
+
+def _json(value: Json) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
