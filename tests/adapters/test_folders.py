@@ -62,6 +62,14 @@ def test_types_and_lengths(tmp_path: Path) -> None:
     assert ggtok.vocabulary(v.gguf()).keys[f"{v.architecture}.context_length"] == 512
 
 
+def test_tokens_that_strip(tmp_path: Path) -> None:
+    v = ggtok.vocabulary(fixture("bpe-jina"))
+    v.save_pretrained(tmp_path, inexact=True)
+    written = read(tmp_path, "tokenizer_config")["mask_token"]
+    assert written["lstrip"] and not written["rstrip"]
+    assert {"__type": "AddedToken", **read(tmp_path, "special_tokens_map")["mask_token"]} == written
+
+
 def test_no_ends(tmp_path: Path) -> None:
     """BOS that a file lacks is a normal token in llama.cpp, which must not get a name."""
     v = ggtok.vocabulary(fixture("bpe-llama3"))

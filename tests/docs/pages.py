@@ -33,6 +33,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 ELSEWHERE = {
     "docs/arrow.md": "tests/adapters/test_docs.py",
     "docs/constrained.md": "tests/adapters/test_docs.py",
+    "docs/integrations.md": "tests/adapters/test_integrations.py",
     "docs/training.md": "tests/making/test_docs.py",
     "docs/coming-from.md": "tests/docs/test_coming_from.py",
 }

@@ -29,7 +29,7 @@ def pretrained(vocabulary: Contents, differs: Differs) -> dict[str, bytes]:
     files = {
         "tokenizer.json": tokenizer_json(vocabulary, differs),
         "tokenizer_config.json": _json(_config(vocabulary, tok) | tokens),
-        "special_tokens_map.json": _json(tokens),
+        "special_tokens_map.json": _json({k: _untyped(token) for k, token in tokens.items()}),
         "generation_config.json": _json(_generation(tok, names)),
     }
     return files | _templates(vocabulary)
@@ -80,6 +80,13 @@ def _token(tok: Tokenizer, id: int) -> str | Json:
         "single_word": False,
         "special": not attr & TokenAttr.USER_DEFINED,
     }
+
+
+def _untyped(token: str | Json) -> str | Json:
+    """A token as in special_tokens_map.json, which has no types."""
+    if isinstance(token, str):
+        return token
+    return {name: value for name, value in token.items() if name != "__type"}
 
 
 def _config(vocabulary: Contents, tok: Tokenizer) -> Json:
