@@ -44,7 +44,8 @@ def lines_of(corpus: Path | None, name: str, n: int) -> list[str]:
 
 
 def ours(tok: ggtok.Tokenizer, lines: list[str], want: Ids) -> str:
-    """With transformers_tokenizer: lines with other ids than llama.cpp, ids and offsets than ggtok."""
+    """With transformers_tokenizer: lines with other ids than in llama.cpp (with and without
+    offsets), and other ids and offsets than in ggtok."""
     tokenizer = adapters.transformers_tokenizer(tok)
     found = tokenizer(lines, return_offsets_mapping=True)
     pairs = [tok.encode_with_offsets(line, parse_special=True, unit="char") for line in lines]

@@ -4,8 +4,8 @@
     python -m tests.adapters.recipes LangChain duckdb # some
     python -m tests.adapters.recipes --write          # writes what the examples print into the page
 
-llama-cpp-python isn't compiled: its Python files run on the llama.cpp of xllamacpp. Prints a row for
-each recipe; exit status 1 if one doesn't print what the page shows.
+llama-cpp-python isn't compiled: its Python files run on the llama.cpp of xllamacpp. Prints a row
+for each recipe; exit status 1 if one doesn't print what the page shows.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _functions(path: Path) -> list[str]:
 
 
 def _build(folder: Path, names: set[str]) -> None:
-    """Links libraries to xllamacpp's, with the functions that it doesn't export, which do nothing."""
+    """Links libraries to xllamacpp's. Functions that it doesn't export do nothing."""
     from tests.support.llamacpp import shared_object
 
     there = ctypes.CDLL(str(shared_object()))
