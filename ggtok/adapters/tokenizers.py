@@ -235,8 +235,6 @@ def _pair(item: Any, pretokenized: bool) -> tuple[Any, Any]:
         words = pretokenized and all(isinstance(word, str) for word in item)
         if words:
             return item, None
-        if len(item) == 1:
-            return item[0], None
         if len(item) == 2:
             return item[0], item[1]
     wanted = "a list of words or a pair of them" if pretokenized else "a text or a pair of texts"

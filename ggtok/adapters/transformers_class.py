@@ -87,9 +87,6 @@ class GGUFTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def vocab(self) -> dict[str, int]:
         return self.get_vocab()
 
-    def _update_total_vocab_size(self) -> None:
-        pass  # fixed
-
     def _add_tokens(self, new_tokens: Iterable[Any], special_tokens: bool = False) -> int:
         """Tokens of the vocabulary become added tokens; others are refused."""
         for token in map(str, new_tokens):

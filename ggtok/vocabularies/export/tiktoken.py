@@ -52,9 +52,7 @@ def _expression(vocabulary: Contents) -> str:
     """One expression for the words. tiktoken drops text between matches, so it matches all."""
     if vocabulary.pre_patterns is not None:
         raise VocabError(f"{_FORMAT}: pre_patterns are Python's expressions, not tiktoken's")
-    chain = CHAIN_OF_PRE.get(vocabulary.pre or "default")
-    if chain is None:
-        raise VocabError(f"{_FORMAT}: the pre-tokenizer {vocabulary.pre!r} isn't supported")
+    chain = CHAIN_OF_PRE[vocabulary.pre or "default"]
     if len(chain.steps) != 1:
         raise VocabError(
             f"{_FORMAT}: the pre-tokenizer {vocabulary.pre or 'default'!r} applies "
