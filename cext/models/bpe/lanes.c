@@ -57,12 +57,16 @@ static TARGET_AVX2 inline uint32_t rank_at_avx2(pairs t, size_t own, uint64_t ke
     const __m256i keys = _mm256_set1_epi64x((int64_t)key);
     size_t i = own & ~(size_t)(BPE_BUCKET - 1);
     for (size_t steps = BPE_BUCKET;; i = (i + BPE_BUCKET) & t.mask, steps += BPE_BUCKET) {
-        __m256i slots = _mm256_load_si256((const __m256i *)(const void *)&t.slots[i]);
-        __m256i found = _mm256_cmpeq_epi64(_mm256_srl_epi64(slots, shift), keys);
-        __m256i is_free = _mm256_cmpeq_epi64(slots, _mm256_setzero_si256());
-        __m256i ends = _mm256_or_si256(found, is_free);
+        const __m256i *bucket = (const __m256i *)(const void *)&t.slots[i];
+        __m256i a = _mm256_load_si256(bucket), b = _mm256_load_si256(bucket + 1);
+        __m256i in_a = _mm256_cmpeq_epi64(_mm256_srl_epi64(a, shift), keys);
+        __m256i in_b = _mm256_cmpeq_epi64(_mm256_srl_epi64(b, shift), keys);
+        /* at most one slot matches */
+        __m256i slot = _mm256_or_si256(_mm256_and_si256(a, in_a), _mm256_and_si256(b, in_b));
+        __m256i is_free = _mm256_or_si256(_mm256_cmpeq_epi64(a, _mm256_setzero_si256()),
+                                          _mm256_cmpeq_epi64(b, _mm256_setzero_si256()));
+        __m256i ends = _mm256_or_si256(slot, is_free);
         if (_mm256_testz_si256(ends, ends) && steps <= t.reach) continue;
-        __m256i slot = _mm256_and_si256(slots, found); /* at most one slot matches */
         __m128i half =
             _mm_or_si128(_mm256_castsi256_si128(slot), _mm256_extracti128_si256(slot, 1));
         half = _mm_or_si128(half, _mm_unpackhi_epi64(half, half));
@@ -188,14 +192,15 @@ ALWAYS_INLINE void run_lanes(const bpe_table *table, bpe_task *tasks, size_t n, 
     enum { LANES = 16 };
     const pairs t = {table->pairs,      table->pair_mask,   table->pair_reach, table->pair_factor,
                      table->pair_shift, table->symbol_bits, table->rank_bits,  table->repeat_bits};
-    lane lanes[LANES];
+    lane lanes[LANES], *turn[LANES]; /* the first n_lanes of `turn` have a task */
     size_t begun = 0, n_lanes = 0;
-    while (n_lanes < LANES && begin_next(table, t, &lanes[n_lanes], tasks, n, &begun)) n_lanes++;
+    for (size_t i = 0; i < LANES; i++) turn[i] = &lanes[i];
+    while (n_lanes < LANES && begin_next(table, t, turn[n_lanes], tasks, n, &begun)) n_lanes++;
     while (n_lanes) {
         for (size_t i = 0; i < n_lanes; i++) {
-            if (lane_step(t, &lanes[i], avx2)) continue;
-            lane_end(table, &lanes[i]);
-            if (!begin_next(table, t, &lanes[i], tasks, n, &begun)) lanes[i--] = lanes[--n_lanes];
+            if (lane_step(t, turn[i], avx2)) continue;
+            lane_end(table, turn[i]);
+            if (!begin_next(table, t, turn[i], tasks, n, &begun)) turn[i--] = turn[--n_lanes];
         }
     }
 }

@@ -76,7 +76,7 @@ static inline size_t bpe_pair_slot(const bpe_table *t, uint64_t key) {
 
 /* The slot after `steps` steps of a pair's search: first the other slots of the home bucket, then the
  * next bucket. So a bucket that isn't full ends the search. */
-enum { BPE_BUCKET = 4 };
+enum { BPE_BUCKET = 8 };
 static inline size_t bpe_pair_at(size_t own, size_t steps, size_t mask) {
     return ((own + steps / BPE_BUCKET * BPE_BUCKET) & mask) ^ steps % BPE_BUCKET;
 }
