@@ -25,6 +25,7 @@ uint64_t ggtok_long_hash(const uint8_t *p, size_t n) {
 
 static void forget(long_cache *c) {
     memset(c->slots, 0, ((size_t)2 << (64 - c->shift)) * sizeof *c->slots);
+    memset(c->recent, 0, sizeof c->recent);
     c->used = 1; /* position 0 means none */
 }
 

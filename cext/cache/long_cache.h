@@ -19,11 +19,12 @@ typedef struct long_slot {
 /* Sets of two slots, and an arena of entries one after the other. Both start small and grow, to
  * 256 KB and 2 MB. When the arena has no room for an entry, all entries are discarded. */
 typedef struct long_cache {
-    long_slot *slots; /* NULL: nothing allocated yet */
-    unsigned shift;   /* 64 - log2(sets) */
-    size_t n_seen;    /* misses since the table last grew */
-    uint32_t *arena;  /* NULL: nothing stored yet */
-    size_t used, cap; /* of the arena */
+    long_slot *slots;                    /* NULL: nothing allocated yet */
+    unsigned shift;                      /* 64 - log2(sets) */
+    size_t n_seen;                       /* misses since the table last grew */
+    uint32_t *arena;                     /* NULL: nothing stored yet */
+    size_t used, cap;                    /* of the arena */
+    uint32_t recent[LONG_MAX_BYTES + 1]; /* by length: position of the last entry noted; 0: none */
 } long_cache;
 
 /* An entry: number of bytes | number of ids << 16; the ids; the bytes, padded. */
@@ -52,6 +53,18 @@ static inline const uint32_t *long_cache_find(const long_cache *c, const uint8_t
         if (long_bytes(e) == n && !memcmp(e + 1 + long_n(e), p, n)) return e;
     }
     return NULL;
+}
+
+/* The text's entry if it is the last one noted of its length, else NULL. Lengths of white space, of
+ * which code has much, occur again and again: then this needs no hash. */
+static inline const uint32_t *long_cache_recent(const long_cache *c, const uint8_t *p, size_t n) {
+    if (!c->recent[n]) return NULL;
+    const uint32_t *e = c->arena + c->recent[n];
+    return memcmp(e + 1 + long_n(e), p, n) ? NULL : e;
+}
+
+static inline void long_cache_note(long_cache *c, const uint32_t *e) {
+    c->recent[long_bytes(e)] = (uint32_t)(e - c->arena);
 }
 
 static inline void long_cache_prefetch(const long_cache *c, uint64_t hash) {

@@ -315,17 +315,29 @@ void ggtok_word_cache_fill(word_cache *c, word_short *pending, const int32_t *id
     }
 }
 
-bool ggtok_word_cache_get_long(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
+static void append_long(const uint32_t *e, idbuf *out) {
+    memcpy(out->data + out->n, e + 1, long_n(e) * sizeof *e);
+    out->n += long_n(e);
+}
+
+bool ggtok_word_cache_get_recent(const word_cache *c, const uint8_t *p, size_t n, idbuf *out) {
+    const uint32_t *e = long_cache_recent(&c->longs, p, n);
+    if (e) append_long(e, out);
+    return e != NULL;
+}
+
+bool ggtok_word_cache_get_long(word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
                                idbuf *out) {
     const uint32_t *e = long_cache_find(&c->longs, p, n, hash);
     if (!e) return false;
-    memcpy(out->data + out->n, e + 1, long_n(e) * sizeof *e);
-    out->n += long_n(e);
+    /* A short word that fits into a set isn't noted, so that it is promoted. */
+    if (n > WORD_SHORT || long_n(e) > WORD_WIDE_IDS) long_cache_note(&c->longs, e);
+    append_long(e, out);
     return true;
 }
 
 /* Looks in the piece cache, then, for words with more ids than it holds, in the long one. */
-static bool get_piece(const word_cache *c, const piece_key *key, uint64_t hash, const uint8_t *p,
+static bool get_piece(word_cache *c, const piece_key *key, uint64_t hash, const uint8_t *p,
                       size_t n, idbuf *out) {
     const piece_slot *e = piece_cache_find(&c->pieces, key, hash);
     if (!e) return ggtok_word_cache_get_long(c, p, n, ggtok_long_hash(p, n), out);
@@ -334,7 +346,7 @@ static bool get_piece(const word_cache *c, const piece_key *key, uint64_t hash, 
     return true;
 }
 
-bool ggtok_word_cache_get_piece(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
+bool ggtok_word_cache_get_piece(word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
                                 idbuf *out) {
     piece_key key = piece_key_of(p, n);
     return get_piece(c, &key, hash, p, n, out);

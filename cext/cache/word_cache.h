@@ -82,10 +82,14 @@ bool ggtok_word_cache_get(word_cache *c, const uint8_t *p, size_t n, size_t room
  * LONG_MAX_BYTES, given their ggtok_long_hash. */
 bool ggtok_word_cache_get_far(word_cache *c, const uint64_t key[2], const uint8_t *p, size_t n,
                               idbuf *out);
-bool ggtok_word_cache_get_piece(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
+bool ggtok_word_cache_get_piece(word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
                                 idbuf *out);
-bool ggtok_word_cache_get_long(const word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
+bool ggtok_word_cache_get_long(word_cache *c, const uint8_t *p, size_t n, uint64_t hash,
                                idbuf *out);
+
+/* The same for words of at most LONG_MAX_BYTES; finds only the last of each length that
+ * ggtok_word_cache_get_long found. */
+bool ggtok_word_cache_get_recent(const word_cache *c, const uint8_t *p, size_t n, idbuf *out);
 
 /* ---- the hot path: short words, with 16 bytes readable ---- */
 

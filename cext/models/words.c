@@ -92,10 +92,9 @@ static void find_sets_again(const word_cache *cache, probe *probes, size_t from,
 static bool find_elsewhere(word_cache *cache, const probe *at, const uint8_t *word, size_t n,
                            size_t room, idbuf *out) {
     const uint64_t *key = at->key;
-    if (key[1] != NOT_SHORT) {
-        return word_is_far(at->set) && ggtok_word_cache_get_far(cache, key, word, n, out);
-    }
-    if (n > LONG_MAX_BYTES) return false;
+    if (n > LONG_MAX_BYTES || (key[1] != NOT_SHORT && !word_is_far(at->set))) return false;
+    if (ggtok_word_cache_get_recent(cache, word, n, out)) return true;
+    if (key[1] != NOT_SHORT) return ggtok_word_cache_get_far(cache, key, word, n, out);
     if (n > PIECE_MAX) return ggtok_word_cache_get_long(cache, word, n, key[0], out);
     if (n > WORD_SHORT && room > PIECE_MAX) {
         return ggtok_word_cache_get_piece(cache, word, n, key[0], out);

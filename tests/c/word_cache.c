@@ -5,7 +5,7 @@
  *
  *   word_cache [CACHES [SEED]]
  *
- * Claim caches.1, Claim caches.2, Claim caches.3, Claim caches.4, Claim caches.5.
+ * Claim caches.1, Claim caches.2, Claim caches.3, Claim caches.4, Claim caches.5, Claim caches.6.
  */
 #include "cache/word_cache.h"
 
@@ -47,8 +47,12 @@ static bool meet(word_cache *c, const uint8_t *word, size_t n, size_t room, uint
     memcpy(text, word, n);
     size_t count = ids_of(word, n, salt, ids);
     idbuf out = {memory, 0, LONG_MAX_IDS};
-    bool good = true;
-    if (ggtok_word_cache_get(c, text, n, room, &out)) {
+    bool good = !ggtok_word_cache_get_recent(c, text, n, &out) ||
+                (out.n == count && (!count || !memcmp(memory, ids, count * sizeof *ids)));
+    out.n = 0;
+    if (!good) {
+        /* ids of another word */
+    } else if (ggtok_word_cache_get(c, text, n, room, &out)) {
         good = out.n == count && (!count || !memcmp(memory, ids, count * sizeof *ids));
     } else {
         ggtok_word_cache_put(c, text, n, room, ids, count);
