@@ -1,0 +1,71 @@
+"""``ggtok serve``: the endpoints of llama-server, vLLM, Ollama and others that tokenize and count,
+without a model in memory.
+
+:func:`app` returns an ASGI application. The flow of a request::
+
+    application -> auth, ... (middleware) -> endpoints: llama_server, ... -> registry -> ggtok
+                                          -> workers, if it takes long
+
+- `application` reads the request and chooses the endpoint.
+- `endpoints` defines what an endpoint is; each face has a module with a table of them.
+- `registry` has the models: names, loading, reloading.
+- `workers` has the threads.
+- `errors` has the refusals, `replies` the responses, `bodies` the JSON.
+- `auth` is middleware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ggtok.errors import MissingExtraError
+
+TYPE_CHECKING = False  # as in native/library.py
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+__all__ = ["app"]
+
+
+def app(
+    models: object,
+    *,
+    api_keys: Sequence[str] = (),
+    upstream: str | None = None,
+    max_body: int = 64 << 20,
+    max_loaded: int = 16,
+    threads: int = 0,
+) -> Starlette:
+    """An ASGI application that answers for models.
+
+    Args:
+        models: names or paths of models (as :func:`ggtok.load` takes them), or a mapping of
+            aliases to names, paths or tokenizers. No other model can be named in a request; a
+            single one needn't be named. The alias ``*`` answers for every name.
+        api_keys: keys, one of which each request needs; none: no request needs a key.
+        upstream: the URL of a server to which all other requests go.
+        max_body: the longest body, in bytes.
+        max_loaded: how many models are kept in memory.
+        threads: threads for long requests; 0: one for each processor, up to 8.
+
+    Raises:
+        MissingExtraError: the extra ``serve`` isn't installed.
+        InvalidValueError, InvalidTypeError: the models aren't a valid list.
+    """
+    try:
+        import orjson  # noqa: F401
+        import starlette  # noqa: F401
+    except ImportError as e:
+        raise MissingExtraError(
+            f"the server needs the package {e.name}: pip install 'ggtok[serve]'"
+        ) from None
+    from ggtok.server import application
+
+    return application.build(
+        models,
+        api_keys=api_keys,
+        upstream=upstream,
+        max_body=max_body,
+        max_loaded=max_loaded,
+        threads=threads,
+    )
