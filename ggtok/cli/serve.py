@@ -30,52 +30,110 @@ def add_arguments(parser: Parser) -> None:
         default=[],
         help="requests need this key, or another one that is given; GGTOK_API_KEY also has one",
     )
+    add(
+        "--no-auth",
+        action="store_true",
+        help="listen at an address that other machines reach, without a key",
+    )
+    add(
+        "--allowed-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name by which requests may call the server, besides localhost and IP addresses",
+    )
+    add(
+        "--cors-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        help="web pages of this origin may use the server",
+    )
     add("--models", metavar="PATH", help="serve all .gguf files of this folder")
-    add("--upstream", metavar="URL", help="pass all other requests on to this server")
     add("--max-body", metavar="BYTES", type=int, default=MAX_BODY, help="the longest body (64 MiB)")
     add("--max-loaded", metavar="N", type=int, default=16, help="keep N models in memory (16)")
     add("--workers", metavar="N", type=int, default=1, help="processes that answer (1)")
+    add(
+        "--log-level",
+        choices=["error", "warning", "info"],
+        default="info",
+        help="what standard error gets, in lines of JSON (info)",
+    )
+    add("--log-requests", action="store_true", help="also a line for each request")
+    upstream = parser.add_argument_group("another server")
+    add = upstream.add_argument
+    add("--upstream", metavar="URL", help="pass all other requests on to this server")
+    add(
+        "--upstream-key",
+        metavar="KEY",
+        help="send it this key; GGTOK_UPSTREAM_KEY also has one",
+    )
+    add(
+        "--count-header",
+        action="store_true",
+        help="tell the tokens of a completion's prompt in its answer's header X-Prompt-Tokens",
+    )
+    add(
+        "--limit",
+        metavar="N",
+        nargs="?",
+        type=_limit,
+        const=0,
+        help="refuse prompts that leave no room in a context of N tokens, or in the other "
+        "server's, if it tells that",
+    )
     add_words(parser, texts=True)
 
 
 def run(args: argparse.Namespace) -> None:
     models = _models(args)
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError("serve needs packages: pip install 'ggtok[serve]'") from None
+    keys = [key for key in (*args.api_key, os.environ.get("GGTOK_API_KEY", "")) if key]
+    if args.host not in LOOPBACK and not keys and not args.no_auth:
+        raise UsageError(
+            f"other machines can reach {args.host}: give a key with --api-key, or --no-auth"
+        )
+    if args.workers < 1:
+        raise UsageError("--workers must be at least 1")
     from ggtok import server
 
-    keys = [key for key in (*args.api_key, os.environ.get("GGTOK_API_KEY", "")) if key]
     make = partial(
         server.app,
         models,
         api_keys=keys,
         upstream=args.upstream,
+        upstream_key=args.upstream_key or os.environ.get("GGTOK_UPSTREAM_KEY") or None,
+        count_header=args.count_header,
+        limit=args.limit,
+        allowed_hosts=[*args.allowed_host, args.host],
+        cors_origins=args.cors_origin,
         max_body=args.max_body,
         max_loaded=args.max_loaded,
     )
     make()  # reports errors before anything listens
-    config = uvicorn.Config(
-        make,
-        factory=True,
-        host=args.host,
-        port=args.port,
-        workers=args.workers,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-    )
+    try:
+        from ggtok.server import serving
+    except ImportError as e:
+        raise MissingExtraError(f"serve needs {e.name}: pip install 'ggtok[serve]'") from None
+
     listening = _bind(args.host, args.port)
     host, port = listening.getsockname()[:2]
     where = f"[{host}]" if ":" in host else host
     messages.say("note", f"serving {', '.join(models)} at http://{where}:{port}")
-    if args.workers > 1:
-        from uvicorn.supervisors import Multiprocess
+    serving.run(
+        make,
+        listening,
+        workers=args.workers,
+        level=args.log_level,
+        each_request=args.log_requests,
+    )
 
-        Multiprocess(config, [listening]).run()
-    else:
-        uvicorn.Server(config).run([listening])
+
+def _limit(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of tokens (put the models before --limit without a number)"
+        )
+    return int(text)
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -139,5 +197,6 @@ HELP = Help(
         "ggtok serve model.gguf",
         "ggtok serve small=a.gguf large=b.gguf --port 9000",
         "ggtok serve --models ~/models --api-key secret --host 0.0.0.0",
+        "ggtok serve model.gguf --upstream http://127.0.0.1:8080 --limit",
     ],
 )

@@ -77,6 +77,9 @@ class Registry:
     def names(self) -> list[str]:
         return [model.name for model in self.models]
 
+    def n_loaded(self) -> int:
+        return sum(model.tok is not None for model in self.models)
+
     def find(self, name: object = None) -> Model:
         """The model with this alias, path or name; None: the only one.
 

@@ -22,7 +22,12 @@ class Workers:
     def __init__(self, threads: int = 0, waiting: int = WAITING) -> None:
         self.threads = threads or min(8, os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self.threads, "ggtok-server")
-        self._free = self.threads + waiting
+        self._most = self._free = self.threads + waiting
+
+    @property
+    def pending(self) -> int:
+        """Requests that a thread answers or will."""
+        return self._most - self._free
 
     async def run(self, work: Callable[[], T]) -> T:
         """The result of `work`, from a thread. Raises Refusal if the queue is full."""

@@ -19,6 +19,8 @@ def serve() -> Iterator[Callable[..., TestClient]]:
 
         def start(models: object = None, **options: object) -> TestClient:
             app = server.app(models or fixture("bpe-llama3"), **options)
-            return stack.enter_context(TestClient(app, raise_server_exceptions=False))
+            return stack.enter_context(
+                TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
+            )
 
         yield start

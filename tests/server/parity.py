@@ -178,7 +178,8 @@ def ask(client: TestClient, request: Request) -> Answer:
 @contextmanager
 def serving(model: Path) -> Iterator[TestClient]:
     """Our server for a model whose name is its path, as llama-server calls it."""
-    with TestClient(server.app({str(model): model}), raise_server_exceptions=False) as client:
+    app = server.app({str(model): model})
+    with TestClient(app, "http://127.0.0.1", raise_server_exceptions=False) as client:
         yield client
 
 

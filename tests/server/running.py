@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from ggtok import server
+from ggtok.server.serving import configuration
 from tests.support import waits
 
 
@@ -17,8 +18,7 @@ from tests.support import waits
 def running(models: object, **options: object) -> Iterator[str]:
     """The URL of a server for models; `options` are those of :func:`ggtok.server.app`."""
     app = server.app(models, **options)
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
-    made = uvicorn.Server(config)
+    made = uvicorn.Server(configuration(app, log_config=None))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=made.run, args=([listening],))
