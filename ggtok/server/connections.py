@@ -34,7 +34,11 @@ _SPARE_FILES = 64  # file descriptors for everything else
 _PERIOD = 1.0
 _STATE = "ggtok.connections"
 
-_IDLE, _HEAD, _BODY = range(3)
+_OVERHEAD = 32  # bytes that a header counts for besides its own
+
+# What of a request arrives: nothing, for as long as uvicorn's timer says, or for a short while; its
+# head; its body.
+_IDLE, _NOTHING, _HEAD, _BODY = range(4)
 _REASONS = {
     400: "the request isn't valid HTTP",
     408: "the request took too long to arrive",
@@ -55,7 +59,7 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.all: Connections = app_state.setdefault(_STATE, Connections(self.loop, server_state))
-        self.phase = _HEAD  # of the request that arrives now
+        self.phase = _NOTHING
         self.since = self.loop.time()  # when the phase began
         self.size = 0  # bytes of the body
         self.between = 0  # bytes since the last part of a body, or the end of a head
@@ -82,14 +86,15 @@ class Connection(HttpToolsProtocol):
             self.refuse(431)
         elif self.phase == _IDLE and self.idle and self.timeout_keep_alive_task is None:
             # Blank lines before a request end uvicorn's timer.
-            self.phase, self.since = _HEAD, self.loop.time()
+            self.phase, self.since = _NOTHING, self.loop.time()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.phase, self.since = _HEAD, self.loop.time()
 
     def on_headers_complete(self) -> None:
-        self.between = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
+        sizes = (len(name) + len(value) + _OVERHEAD for name, value in self.headers)
+        self.between = sum(sizes, len(self.url))
         if self.between > MOST_HEAD:
             return  # data_received refuses it
         self.between = 0
@@ -134,10 +139,10 @@ class Connection(HttpToolsProtocol):
             return
         if self.flow.read_paused:
             self.since += _PERIOD  # the server is the slow one
-        elif self.phase == _HEAD:
-            if now - self.since > HEAD_SECONDS and self.between:
-                self.refuse(408)
-            elif now - self.since > HEAD_SECONDS:
+        elif self.phase in (_NOTHING, _HEAD):
+            if now - self.since > HEAD_SECONDS:
+                if self.phase == _HEAD:
+                    self.refuse(408)
                 self.transport.close()
         elif self.phase == _BODY and now - self.since > BODY_SECONDS + self.size / BODY_RATE:
             self.refuse(408)

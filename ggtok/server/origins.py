@@ -9,6 +9,7 @@ pages make, must be this server or one of a list.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -125,13 +126,12 @@ _HEADERS = b"access-control-request-headers"
 _NETWORK = b"access-control-request-private-network"
 _READ = {b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode", _METHOD, _HEADERS, _NETWORK}
 _NAVIGATE = b"navigate"
+_HOST = re.compile(r"(\[(?P<v6>[^\]]*)\]|(?P<name>[^:]*))(:[0-9]*)?")
 
 
 def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
+    found = _HOST.fullmatch(host)
+    return host if found is None else found["v6"] or found["name"]
 
 
 def _allow(origin: bytes) -> list[tuple[bytes, bytes]]:

@@ -27,6 +27,7 @@ from ggtok.server import bodies
 from ggtok.server.completions import COMPLETIONS, Completion, Prompts, errors_of
 from ggtok.server.context import Contexts, parsed
 from ggtok.server.errors import Refusal, UnknownModel
+from ggtok.server.fields import anything
 from ggtok.server.limits import Bodies
 from ggtok.server.registry import Registry
 from ggtok.server.replies import Reply
@@ -135,21 +136,19 @@ class Upstream:
         long, or if the limit needs a model that isn't known."""
 
         def count() -> tuple[Prompts | None, dict[str, Any]]:
-            body = bodies.parse(data)
-            named = body.get("model") if isinstance(body, dict) else None
             try:
-                tok = self._registry.get(named).tok
-                found: Prompts | None = completion.measure(tok, body)
+                body = bodies.parse(data)
+                tok = self._registry.get(anything(body, "model")).tok
+                found = completion.measure(tok, body)
             except UnknownModel:
                 if self._limit is not None:
                     raise
-                found = None
+                return None, {}
             except (Refusal, GGTokError) as e:
                 # The upstream server refuses it in its own words, or knows better.
                 logger.warning("a prompt can't be counted: %s", type(e).__name__)
-                found = None
-            asked = ("model", "options")
-            return found, {k: body[k] for k in asked if isinstance(body, dict) and k in body}
+                return None, {}
+            return found, {name: anything(body, name) for name in ("model", "options")}
 
         async with self._bodies.turn(len(data)):
             prompts, body = await self._workers.run(count)
@@ -220,7 +219,7 @@ class Upstream:
                 last = b""
             except httpx2.TransportError as e:
                 last = self._broken(e, scope["path"], response.headers.get("content-type", ""))
-                if not last:
+                if not last or "content-length" in response.headers:
                     return  # an answer without an end: the server closes the connection
             await send(_part(last, False))
         finally:

@@ -6,6 +6,8 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -15,17 +17,48 @@ from tests.support import waits
 
 
 @contextmanager
-def running(models: object, **options: object) -> Iterator[str]:
+def running(models: object, **options: Any) -> Iterator[str]:
     """The URL of a server for models; `options` are those of :func:`ggtok.server.app`."""
-    app = server.app(models, **options)
+    with listening(server.app(models, **options)) as url:
+        yield url
+
+
+@contextmanager
+def listening(app: Any) -> Iterator[str]:
+    """The URL of an ASGI application."""
     made = uvicorn.Server(configuration(app, log_config=None))
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=made.run, args=([listening],))
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=made.run, args=([bound],))
         thread.start()
         try:
             waits.until(lambda: made.started or not thread.is_alive())
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
         finally:
             made.should_exit = True
             thread.join()
+
+
+def connect(url: str) -> socket.socket:
+    """A connection, for what no client would send."""
+    address = urlsplit(url)
+    made = socket.create_connection((address.hostname, address.port), waits.LIMIT)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+
+
+def exchange(url: str, data: bytes) -> bytes:
+    """What the server answers to these bytes, until it closes the connection."""
+    with connect(url) as connection:
+        connection.sendall(data)
+        return until_closed(connection)
+
+
+def until_closed(connection: socket.socket) -> bytes:
+    parts = []
+    try:
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    except ConnectionResetError:
+        pass  # it was closed while bytes of ours were on their way
+    return b"".join(parts)
