@@ -37,8 +37,8 @@ SCRIPT = """
 local made, n = {{}}, 0
 for i = 0, {count} - 1 do
   local file = io.open("{folder}/" .. i, "rb")
-  made[i] = wrk.format("POST", "/tokenize", {{["Content-Type"] = "application/json"}},
-                       file:read("*a"))
+  made[i] = wrk.format("POST", "/tokenize", {{["Host"] = "localhost",
+                       ["Content-Type"] = "application/json"}}, file:read("*a"))
   file:close()
 end
 request = function() n = (n + 1) % {count}; return made[n] end
