@@ -78,7 +78,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         nargs="?",
         type=_limit,
-        const=0,
+        const="0",
         help="refuse prompts that leave no room in a context of N tokens, or in the other "
         "server's, if it tells that",
     )
@@ -111,6 +111,8 @@ def run(args: argparse.Namespace) -> None:
     )
     make()  # reports errors before anything listens
     try:
+        import uvicorn  # noqa: F401
+
         from ggtok.server import serving
     except ImportError as e:
         raise MissingExtraError(f"serve needs {e.name}: pip install 'ggtok[serve]'") from None
@@ -129,7 +131,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _limit(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
+    if not text.isdigit():
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number of tokens (put the models before --limit without a number)"
         )

@@ -70,11 +70,15 @@ def app(
         InvalidValueError, InvalidTypeError: the models aren't a valid list.
     """
     try:
-        from ggtok.server import application
+        import httpx2  # noqa: F401
+        import orjson  # noqa: F401
+        import starlette  # noqa: F401
     except ImportError as e:
         raise MissingExtraError(
             f"the server needs the package {e.name}: pip install 'ggtok[serve]'"
         ) from None
+    from ggtok.server import application
+
     return application.build(
         models,
         api_keys=api_keys,

@@ -97,7 +97,7 @@ def test_names_that_are_not_utf8(serve: Serve, tmp_path: Path) -> None:
 
 def test_mounted(serve: Serve) -> None:
     tokens = server.app(fixture("spm"), api_keys=["k"])
-    client = TestClient(Starlette(routes=[Mount("/tokens", tokens)]))
+    client = TestClient(Starlette(routes=[Mount("/tokens", tokens)]), "http://127.0.0.1")
     assert client.get("/tokens/health").status_code == 200
     assert client.post("/tokens/tokenize", json={}).status_code == 401
     headers = {"X-Api-Key": "k"}

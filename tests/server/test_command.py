@@ -56,8 +56,9 @@ def test_a_server() -> None:
         ids = [row["id"] for row in httpx2.get(f"{url}/v1/models").json()["data"]]
         assert ids == ["a", "bpe-llama3.gguf"]
         child.send_signal(signal.SIGINT)
-        assert child.wait() in (130, -signal.SIGINT)
-        assert child.stderr is not None and child.stderr.read() == b""
+        assert child.wait() == 0
+        assert child.stderr is not None
+        assert all(line.startswith(b"{") for line in child.stderr.read().splitlines())
 
 
 def test_several_processes_and_a_key() -> None:

@@ -133,14 +133,15 @@ def test_headers(other: Other, tok: ggtok.Tokenizer) -> None:
         (b"access-control-allow-origin", b"*"),
     ]
     headers = {
-        **{
-            "X-Kept": "1",
-            "Connection": "X-Dropped, keep-alive",
-            "X-Dropped": "1",
-            "TE": "trailers",
-        },
-        **{"Proxy-Authorization": "p", "Accept-Encoding": "br", "Cookie": "c=1"},
-        **{"Authorization": "Bearer theirs", "X-Api-Key": "theirs"},
+        "X-Kept": "1",
+        "Connection": "X-Dropped, keep-alive",
+        "X-Dropped": "1",
+        "TE": "trailers",
+        "Proxy-Authorization": "p",
+        "Accept-Encoding": "br",
+        "Cookie": "c=1",
+        "Authorization": "Bearer theirs",
+        "X-Api-Key": "theirs",
     }
     with passing(other, {"m": tok}) as url:
         _, found, _ = ask(url, "GET", "/x", headers=headers)
