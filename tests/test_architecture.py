@@ -285,6 +285,7 @@ def test_every_lock_is_known() -> None:
     )
     assert {name for name, path in MODULES.items() if made.search(path.read_text("utf-8"))} == {
         "ggtok.corpora.encode",
+        "ggtok.server.limits",  # a semaphore of the event loop
         "ggtok.server.registry",
         "ggtok.sources.hub",
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -62,3 +64,25 @@ def until_closed(connection: socket.socket) -> bytes:
     except ConnectionResetError:
         pass  # it was closed while bytes of ours were on their way
     return b"".join(parts)
+
+
+def ask(
+    url: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+) -> tuple[int, dict[str, str], Any]:
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(
+        address.hostname or "", address.port, timeout=waits.LIMIT
+    )
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    connection.request(method, path, data, headers or {})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    found = {name.lower(): value for name, value in answer.getheaders()}
+    return answer.status, found, json.loads(text) if text.startswith((b"{", b"[")) else text
+
+
+def numbers(text: str) -> dict[str, float]:
+    """The values of /metrics."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}

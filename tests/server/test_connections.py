@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from ggtok.server import connections, limits
-from tests.server.running import connect, exchange, running, until_closed
-from tests.server.test_upstream import ask
+from tests.server.running import ask, connect, exchange, running, until_closed
 from tests.support import waits
 from tests.support.vocabularies import fixture
 

@@ -41,7 +41,9 @@ VALUES = st.recursive(
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
     tok = ggtok.load(fixture("bpe-llama3"))
-    with TestClient(server.app({"m": tok}), raise_server_exceptions=False) as client:
+    with TestClient(
+        server.app({"m": tok}), "http://127.0.0.1", raise_server_exceptions=False
+    ) as client:
         yield client
 
 

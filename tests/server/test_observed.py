@@ -16,13 +16,9 @@ from starlette.testclient import TestClient
 import ggtok
 from ggtok.server import logs, metrics
 from ggtok.server.metrics import Metrics
+from tests.server.running import numbers
 
 Serve = Callable[..., TestClient]
-
-
-def numbers(text: str) -> dict[str, float]:
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
 def test_metrics(serve: Serve) -> None:

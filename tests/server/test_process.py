@@ -17,9 +17,7 @@ import pytest
 import ggtok
 from ggtok import cli
 from tests.server.command import serving
-from tests.server.running import connect, until_closed
-from tests.server.test_observed import numbers
-from tests.server.test_upstream import ask
+from tests.server.running import ask, connect, numbers, until_closed
 from tests.support import waits
 from tests.support.vocabularies import fixture
 

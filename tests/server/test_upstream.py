@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import socket
 import threading
@@ -16,7 +15,7 @@ import pytest
 
 import ggtok
 from ggtok.server import context
-from tests.server.running import connect, listening, running, until_closed
+from tests.server.running import ask, connect, listening, running, until_closed
 from tests.support import waits
 from tests.support.patch import GGUF
 from tests.support.vocabularies import fixture
@@ -83,22 +82,6 @@ def passing(other: Other, models: object, **options: Any) -> Iterator[str]:
     """A server before another one."""
     with listening(other) as upstream, running(models, upstream=upstream, **options) as url:
         yield url
-
-
-def ask(
-    url: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
-) -> tuple[int, dict[str, str], Any]:
-    address = urlsplit(url)
-    connection = http.client.HTTPConnection(
-        address.hostname or "", address.port, timeout=waits.LIMIT
-    )
-    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    connection.request(method, path, data, headers or {})
-    answer = connection.getresponse()
-    text = answer.read()
-    connection.close()
-    found = {name.lower(): value for name, value in answer.getheaders()}
-    return answer.status, found, json.loads(text) if text.startswith((b"{", b"[")) else text
 
 
 def sent(request: dict[str, Any], name: str) -> list[str]:
