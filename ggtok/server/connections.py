@@ -58,7 +58,9 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.all: Connections = app_state.setdefault(_STATE, Connections(self.loop, server_state))
+        if _STATE not in app_state:
+            app_state[_STATE] = Connections(self.loop, server_state)
+        self.all: Connections = app_state[_STATE]
         self.phase = _NOTHING
         self.since = self.loop.time()  # when the phase began
         self.size = 0  # bytes of the body

@@ -1,8 +1,7 @@
 """Load: requests a second and latencies of /tokenize, compared with llama-server's.
 
     python -m tests.server.load                      # the table of docs/serving.md; needs wrk
-    python -m tests.server.load --soak 600           # memory over ten minutes
-    python -m tests.server.load --loops auto asyncio --http httptools h11 --servers ggtok granian
+    python -m tests.server.load --seconds 200 --connections 16 --servers ggtok   # memory, at the end
 
 llama-server is the one of the xllamacpp wheel, over a model of one layer (tests.chat.llamaserver).
 Each server answers the same bodies, in turns, on the same machine, which also runs wrk. Before a

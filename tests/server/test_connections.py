@@ -302,3 +302,20 @@ def test_malformed_bodies(start: Callable[..., str]) -> None:
             status, _, answer = ask(url, "POST", path, body)
             assert status < 500 or "error" in answer, (path, body[:50])
     works(url)
+
+
+def test_one_timer_looks_at_all_connections(
+    start: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    whole = connections.Connections.__init__
+
+    def counted(*arguments: Any) -> None:
+        made.append(arguments)
+        whole(*arguments)
+
+    monkeypatch.setattr(connections.Connections, "__init__", counted)
+    url = start()
+    for _ in range(3):
+        works(url)
+    assert len(made) == 1
