@@ -1,7 +1,7 @@
 """Load: requests a second and latencies of /tokenize, compared with llama-server's.
 
     python -m tests.server.load                      # the table of docs/serving.md; needs wrk
-    python -m tests.server.load --seconds 200 --connections 16 --servers ggtok   # memory, at the end
+    python -m tests.server.load --seconds 200 --connections 16 --servers ggtok  # then memory
 
 llama-server is the one of the xllamacpp wheel, over a model of one layer (tests.chat.llamaserver).
 Each server answers the same bodies, in turns, on the same machine, which also runs wrk. Before a
