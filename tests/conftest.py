@@ -43,6 +43,7 @@ FULL = {
     "making/convert",
     "making/test_patterns.py",
     "package",
+    "server/test_clients.py",
 }
 
 

@@ -68,9 +68,10 @@ MAY_USE_PYTHON = {
     "inspect": {"base", "native", "sources", "loading", "explain", "tokenizer", "vocabularies"},
     "ggtok": {"base", "text", "corpora", "tokenizer", "trim", "vocabularies", "inspect"},
     "distributed": {"base", "native", "text", "corpora", "ggtok"},
+    "server": {"base", "native", "chat", "ggtok"},
     "cli": {
         *("base", "native", "sources", "loading", "text", "chat", "explain", "corpora"),
-        *("vocabularies", "inspect", "ggtok"),
+        *("vocabularies", "inspect", "ggtok", "server"),
     },
 }
 
@@ -284,6 +285,8 @@ def test_every_lock_is_known() -> None:
     )
     assert {name for name, path in MODULES.items() if made.search(path.read_text("utf-8"))} == {
         "ggtok.corpora.encode",
+        "ggtok.server.limits",  # a semaphore of the event loop
+        "ggtok.server.registry",
         "ggtok.sources.hub",
     }
 

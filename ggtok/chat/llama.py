@@ -23,7 +23,7 @@ from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError, Templa
 from ggtok.native import chat, jinja
 
 _TOOL_CHOICES = ("auto", "none", "required")
-_REASONING_FORMATS = ("none", "auto", "deepseek", "deepseek-legacy")
+REASONING_FORMATS = ("none", "auto", "deepseek", "deepseek-legacy")
 _A_DAY = datetime(2000, 1, 1)
 _DATES = frozenset(dates_of(_A_DAY))
 
@@ -151,7 +151,7 @@ class LlamaServer:
                 "pass add_generation_prompt=False"
             )
         if "reasoning_format" in body:
-            _one_of(body["reasoning_format"], _REASONING_FORMATS, "reasoning_format")
+            _one_of(body["reasoning_format"], REASONING_FORMATS, "reasoning_format")
         given = _variables(body)
         thinking = _thinking(given)
         effort = _typed(body, "reasoning_effort", str, "")

@@ -33,12 +33,13 @@ SUMMARIES = {
     "extract": "write a model's vocabulary without its weights",
     "parity": "compare ids with the installed llama.cpp",
     "train": "train a vocabulary on text files",
+    "serve": "answer requests for ids and counts over HTTP",
     "list": "list the models on this machine",
     "cache": "list or remove cached vocabularies",
     "completion": "print a shell's completion script",
     "help": "show the help of a command, or list the commands",
 }
-_WITHOUT_JSON = ("completion", "help")
+_WITHOUT_JSON = ("completion", "help", "serve")
 # Names of other programs' commands.
 _ALIASES = {"decode": "detokenize", "version": "--version"}
 

@@ -142,6 +142,11 @@ class Server:
         return ids
 
     def _exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, Any]:
+        status, raw = self.exchange(method, path, data)
+        return status, json.loads(raw)
+
+    def exchange(self, method: str, path: str, data: bytes | None) -> tuple[int, bytes]:
+        """The status and the body of the answer."""
         try:
             # The server hangs up on a connection that is idle for seconds: each has one request.
             headers = {"Content-Type": "application/json", "Connection": "close"}
@@ -153,7 +158,7 @@ class Server:
             if self._child.poll() is not None or isinstance(e, http.client.RemoteDisconnected):
                 raise ServerError(f"the server died of {path} ({self._child.wait(10)})") from None
             raise
-        return answer.status, json.loads(raw)
+        return answer.status, raw
 
     def close(self) -> None:
         if hasattr(self, "_connection"):

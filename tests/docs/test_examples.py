@@ -26,6 +26,16 @@ NOT_RUN = {
         "needs Dask; python -m tests.distributed runs it",
         "needs Spark; python -m tests.distributed runs it",
     ],
+    "docs/serving.md": [
+        "a server, which doesn't end",
+        "a server, which doesn't end",
+        "needs the libraries and a server",
+        "needs lm-evaluation-harness and a server",
+        "needs a server",
+        "a unit of systemd",
+        "needs a container",
+        "needs a container",
+    ],
     "docs/sources.md": ["needs the network", "needs the network"],
     "docs/tutorial.md": [".ci/run does", "the tests do the same"],
 }

@@ -1,0 +1,204 @@
+"""``ggtok serve``: the endpoints of other servers that tokenize and count, over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+from functools import partial
+
+from ggtok.cli import messages
+from ggtok.cli.arguments import add_words
+from ggtok.cli.messages import UsageError
+from ggtok.cli.parser import Help, Parser
+from ggtok.errors import MissingExtraError
+
+PORT = 8484
+MAX_BODY = 64 << 20
+BACKLOG = 2048  # connections that may wait, as uvicorn's
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def add_arguments(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--host", metavar="ADDRESS", default=LOOPBACK[0], help="listen here (127.0.0.1)")
+    add("--port", metavar="N", type=int, default=PORT, help=f"the port ({PORT}; 0: a free one)")
+    add(
+        "--api-key",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="requests need this key, or another one that is given; GGTOK_API_KEY also has one",
+    )
+    add(
+        "--no-auth",
+        action="store_true",
+        help="listen at an address that other machines reach, without a key",
+    )
+    add(
+        "--allowed-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name by which requests may call the server, besides localhost and IP addresses",
+    )
+    add(
+        "--cors-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        help="web pages of this origin may use the server",
+    )
+    add("--models", metavar="PATH", help="serve all .gguf files of this folder")
+    add("--max-body", metavar="BYTES", type=int, default=MAX_BODY, help="the longest body (64 MiB)")
+    add("--max-loaded", metavar="N", type=int, default=16, help="keep N models in memory (16)")
+    add("--workers", metavar="N", type=int, default=1, help="processes that answer (1)")
+    add(
+        "--log-level",
+        choices=["error", "warning", "info"],
+        default="info",
+        help="what standard error gets, in lines of JSON (info)",
+    )
+    add("--log-requests", action="store_true", help="also a line for each request")
+    upstream = parser.add_argument_group("another server")
+    add = upstream.add_argument
+    add("--upstream", metavar="URL", help="pass all other requests on to this server")
+    add(
+        "--upstream-key",
+        metavar="KEY",
+        help="send it this key; GGTOK_UPSTREAM_KEY also has one",
+    )
+    add(
+        "--count-header",
+        action="store_true",
+        help="tell the tokens of a completion's prompt in its answer's header X-Prompt-Tokens",
+    )
+    add(
+        "--limit",
+        metavar="N",
+        nargs="?",
+        type=_limit,
+        const="0",
+        help="refuse prompts that leave no room in a context of N tokens, or in the other "
+        "server's, if it tells that",
+    )
+    add_words(parser, texts=True)
+
+
+def run(args: argparse.Namespace) -> None:
+    models = _models(args)
+    keys = [key for key in (*args.api_key, os.environ.get("GGTOK_API_KEY", "")) if key]
+    if args.host not in LOOPBACK and not keys and not args.no_auth:
+        raise UsageError(
+            f"other machines can reach {args.host}: give a key with --api-key, or --no-auth"
+        )
+    if args.workers < 1:
+        raise UsageError("--workers must be at least 1")
+    from ggtok import server
+
+    make = partial(
+        server.app,
+        models,
+        api_keys=keys,
+        upstream=args.upstream,
+        upstream_key=args.upstream_key or os.environ.get("GGTOK_UPSTREAM_KEY") or None,
+        count_header=args.count_header,
+        limit=args.limit,
+        allowed_hosts=[*args.allowed_host, args.host],
+        cors_origins=args.cors_origin,
+        max_body=args.max_body,
+        max_loaded=args.max_loaded,
+    )
+    make()  # reports errors before anything listens
+    try:
+        import uvicorn  # noqa: F401
+
+        from ggtok.server import serving
+    except ImportError as e:
+        raise MissingExtraError(f"serve needs {e.name}: pip install 'ggtok[serve]'") from None
+
+    listening = _bind(args.host, args.port)
+    host, port = listening.getsockname()[:2]
+    where = f"[{host}]" if ":" in host else host
+    messages.say("note", f"serving {', '.join(models)} at http://{where}:{port}")
+    serving.run(
+        make,
+        listening,
+        workers=args.workers,
+        level=args.log_level,
+        each_request=args.log_requests,
+    )
+
+
+def _limit(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of tokens (put the models before --limit without a number)"
+        )
+    return int(text)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(BACKLOG)  # from here on, connections wait until the server is ready
+    except (OSError, OverflowError) as e:
+        made.close()
+        raise UsageError(f"can't listen at {host}, port {port}: {e}") from None
+    made.set_inheritable(True)
+    return made
+
+
+def _models(args: argparse.Namespace) -> dict[str, str]:
+    """The models by alias: ``ALIAS=MODEL``, models, and those of a folder."""
+    models: dict[str, str] = {}
+    for word in args.words:
+        alias, equals, source = word.partition("=")
+        if not equals or os.path.exists(word):
+            alias = source = word
+            if os.path.exists(word):
+                alias = os.path.basename(word)
+        _add(models, alias, source)
+    if args.models is not None:
+        found = sorted(name for name in _listed(args.models) if name.lower().endswith(".gguf"))
+        if not found:
+            raise UsageError(f"{args.models}: has no .gguf file")
+        for name in found:
+            _add(models, name, os.path.join(args.models, name))
+    if not models:
+        raise UsageError("no model: name one, or give a folder with --models")
+    return models
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except NotADirectoryError:
+        raise UsageError(f"--models takes a folder, and {folder} is a file") from None
+
+
+def _add(models: dict[str, str], alias: str, source: str) -> None:
+    if alias in models:
+        raise UsageError(f"two models have the name {alias}: write ALIAS=MODEL")
+    models[alias] = source
+
+
+HELP = Help(
+    usage="[ALIAS=]MODEL...",
+    details="Answers llama-server's /tokenize, /detokenize, /apply-template and token counts, "
+    "vLLM's, Ollama's and KoboldCpp's, and ggtok's own, for any number of models, without their "
+    "weights. Needs the packages of the extra 'serve': pip install 'ggtok[serve]'.",
+    words={
+        "MODEL": "a GGUF file, or a model's name (see 'ggtok --help'); loaded on first use",
+        "ALIAS": "the name by which requests choose the model; * stands for every name",
+    },
+    examples=[
+        "ggtok serve model.gguf",
+        "ggtok serve small=a.gguf large=b.gguf --port 9000",
+        "ggtok serve --models ~/models --api-key secret --host 0.0.0.0",
+        "ggtok serve model.gguf --upstream http://127.0.0.1:8080 --limit",
+    ],
+)

@@ -1,0 +1,95 @@
+"""``ggtok serve``: the endpoints of llama-server, vLLM, Ollama and others that tokenize and count,
+without a model in memory.
+
+:func:`app` returns an ASGI application. The flow of a request::
+
+    connections -> application -> logs, origins, auth -> endpoints: llama_server, ... -> registry
+                                                      -> upstream       -> workers, if it takes long
+
+- `application` reads the request and chooses the endpoint.
+- `endpoints` defines what an endpoint is; each face has a module with a table of them.
+- `registry` has the models: names, loading, reloading.
+- `workers` has the threads.
+- `errors` has the refusals, `replies` the responses, `bodies` the JSON.
+- `logs` (with `metrics`), `origins` and `auth` are middleware.
+- `limits` bounds the memory of bodies; `connections` bounds what uvicorn doesn't.
+- `upstream` passes requests on; `completions` and `context` count and limit their prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ggtok.errors import MissingExtraError
+
+TYPE_CHECKING = False  # as in native/library.py
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+__all__ = ["app"]
+
+
+def app(
+    models: object,
+    *,
+    api_keys: Sequence[str] = (),
+    upstream: str | None = None,
+    upstream_key: str | None = None,
+    count_header: bool = False,
+    limit: int | None = None,
+    allowed_hosts: Sequence[str] = (),
+    cors_origins: Sequence[str] = (),
+    max_body: int = 64 << 20,
+    max_loaded: int = 16,
+    threads: int = 0,
+    metrics_folder: str | None = None,
+) -> Starlette:
+    """An ASGI application that answers for models.
+
+    Args:
+        models: names or paths of models (as :func:`ggtok.load` takes them), or a mapping of
+            aliases to names, paths or tokenizers. No other model can be named in a request; a
+            single one needn't be named. The alias ``*`` answers for every name.
+        api_keys: keys, one of which each request needs; none: no request needs a key.
+        upstream: the URL of a server to which all other requests go.
+        upstream_key: a key for that server, sent instead of the client's.
+        count_header: answers to completions get the header ``X-Prompt-Tokens``.
+        limit: refuses prompts that leave no room for an answer in a context of so many tokens; 0:
+            in the context that the upstream server reports.
+        allowed_hosts: names of this server, besides localhost and IP addresses, that the ``Host``
+            header may have; ``*``: all names.
+        cors_origins: web pages that may use the server, such as ``https://chat.example``; ``*``:
+            all pages.
+        max_body: the longest body, in bytes. All bodies in memory may have four times as many.
+        max_loaded: how many models are kept in memory.
+        threads: threads for long requests; 0: one for each processor, up to 8.
+        metrics_folder: where the processes of one server share their metrics.
+
+    Raises:
+        MissingExtraError: the extra ``serve`` isn't installed.
+        InvalidValueError, InvalidTypeError: the models aren't a valid list.
+    """
+    try:
+        import httpx2  # noqa: F401
+        import orjson  # noqa: F401
+        import starlette  # noqa: F401
+    except ImportError as e:
+        raise MissingExtraError(
+            f"the server needs the package {e.name}: pip install 'ggtok[serve]'"
+        ) from None
+    from ggtok.server import application
+
+    return application.build(
+        models,
+        api_keys=api_keys,
+        upstream=upstream,
+        upstream_key=upstream_key,
+        count_header=count_header,
+        limit=limit,
+        allowed_hosts=allowed_hosts,
+        cors_origins=cors_origins,
+        max_body=max_body,
+        max_loaded=max_loaded,
+        threads=threads,
+        metrics_folder=metrics_folder,
+    )

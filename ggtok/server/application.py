@@ -1,0 +1,200 @@
+"""The ASGI application: from a request to the endpoint that answers it.
+
+::
+
+    request -> logs, metrics -> origins -> keys -> route -> body -> workers or event loop -> reply
+                                                -> upstream
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import cast
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ggtok.errors import InvalidValueError
+from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, vllm
+from ggtok.server.auth import Keys
+from ggtok.server.endpoints import Call, Endpoint
+from ggtok.server.errors import NotReady, Refusal
+from ggtok.server.errors import llama_server as llama_server_error
+from ggtok.server.limits import Bodies
+from ggtok.server.logs import Observed
+from ggtok.server.metrics import CONTENT_TYPE, Gauge, Metrics
+from ggtok.server.origins import Origins
+from ggtok.server.registry import MAX_LOADED, Registry
+from ggtok.server.replies import Reply, reply
+from ggtok.server.upstream import COUNT_HEADER, Upstream
+from ggtok.server.workers import SMALL, Workers
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *llama_server.ENDPOINTS,
+    *vllm.ENDPOINTS,
+    *ollama.ENDPOINTS,
+    *koboldcpp.ENDPOINTS,
+    *native.ENDPOINTS,
+    *openapi.ENDPOINTS,
+)
+PUBLIC = frozenset(path for endpoint in ENDPOINTS if endpoint.public for path in endpoint.paths)
+METRICS = "/metrics"
+# Labels of the metrics: an endpoint's first path.
+ROWS = (*(endpoint.paths[0] for endpoint in ENDPOINTS), METRICS)
+OTHER = "other"
+MAX_BODY = 64 << 20
+
+
+def build(
+    models: object,
+    *,
+    api_keys: Sequence[str] = (),
+    upstream: str | None = None,
+    upstream_key: str | None = None,
+    count_header: bool = False,
+    limit: int | None = None,
+    allowed_hosts: Sequence[str] = (),
+    cors_origins: Sequence[str] = (),
+    max_body: int = MAX_BODY,
+    max_loaded: int = MAX_LOADED,
+    threads: int = 0,
+    metrics_folder: str | None = None,
+) -> Starlette:
+    """:func:`ggtok.server.app`."""
+    registry = models if isinstance(models, Registry) else Registry(models, max_loaded)
+    workers = Workers(threads)
+    held = Bodies(max_body)
+    passed_on = None
+    if upstream is not None:
+        passed_on = Upstream(
+            upstream,
+            registry,
+            workers,
+            held,
+            key=upstream_key,
+            own_keys=api_keys,
+            count=count_header,
+            limit=limit,
+        )
+    elif upstream_key is not None or count_header or limit is not None:
+        raise InvalidValueError("upstream_key, count_header and limit need an upstream server")
+    metrics = Metrics([*ROWS, OTHER], _gauges(registry, workers, held, passed_on), metrics_folder)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        workers.close()
+        if passed_on is not None:
+            await passed_on.close()
+
+    made = Starlette(
+        routes=_routes(registry, workers, held, metrics),
+        # The first is the outermost.
+        middleware=[
+            Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
+            Middleware(Origins, hosts=allowed_hosts, origins=cors_origins, exposed=[COUNT_HEADER]),
+            Middleware(Keys, keys=list(api_keys), public=PUBLIC),
+        ],
+        lifespan=lifespan,
+        # llama-server, too, has no status for a known path and another method.
+        exception_handlers={404: _not_found, 405: _not_found, 500: _failed},
+    )
+    made.router.redirect_slashes = False
+    if passed_on is not None:
+        made.router.default = passed_on
+        made.add_exception_handler(405, _passing_on(passed_on))
+    made.state.registry = registry
+    made.state.workers = workers
+    made.state.bodies = held
+    return made
+
+
+def _routes(registry: Registry, workers: Workers, held: Bodies, metrics: Metrics) -> list[Route]:
+    async def report(request: Request) -> Response:
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+    routes = [
+        Route(path, _asgi(endpoint, registry, workers, held), methods=[endpoint.method])
+        for endpoint in ENDPOINTS
+        for path in endpoint.paths
+    ]
+    return [*routes, Route(METRICS, report, methods=["GET"])]
+
+
+def _row_of_path() -> dict[str, int]:
+    """The row of the metrics for each path. An endpoint's paths share one."""
+    rows = {path: at for at, e in enumerate(ENDPOINTS) for path in e.paths}
+    return {**rows, METRICS: len(ENDPOINTS)}
+
+
+def _gauges(
+    registry: Registry, workers: Workers, held: Bodies, upstream: Upstream | None
+) -> list[Gauge]:
+    gauges: list[Gauge] = [
+        ("models_loaded", "Models in memory.", registry.n_loaded),
+        ("requests_in_threads", "Requests that threads answer or will.", lambda: workers.pending),
+        ("bodies_bytes", "Bytes of requests' bodies in memory.", lambda: held.held),
+    ]
+    if upstream is not None:
+        gauges += [
+            ("upstream_requests", "Requests that are passed on.", lambda: upstream.active),
+            ("upstream_errors", "Errors of the upstream server.", lambda: upstream.failed),
+        ]
+    return gauges
+
+
+def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Passes on a known path with another method. A response is an ASGI application, too."""
+
+    async def pass_on(request: Request, error: Exception) -> Response:
+        return cast(Response, upstream)
+
+    return pass_on
+
+
+def _asgi(
+    endpoint: Endpoint, registry: Registry, workers: Workers, held: Bodies
+) -> Callable[[Request], Awaitable[Response]]:
+    """What Starlette calls for the endpoint's path."""
+
+    async def answer(request: Request) -> Response:
+        with held.held_body() as body:
+            try:
+                data = b""
+                if endpoint.method != "GET":
+                    data = await body.read(request.receive, request.scope["headers"])
+                work = partial(_answer, endpoint, registry, data, dict(request.query_params))
+                if endpoint.light and len(data) <= SMALL:
+                    with suppress(NotReady):
+                        return work(False)
+                async with held.turn(len(data)):
+                    return await workers.run(partial(work, True))
+            except ClientDisconnect:
+                return Response(status_code=400)  # nobody reads it
+            except Refusal as e:
+                return Reply.of(e, endpoint.errors)
+
+    return answer
+
+
+def _answer(
+    endpoint: Endpoint, registry: Registry, data: bytes, query: dict[str, str], wait: bool
+) -> Response:
+    def made() -> object:
+        body = None if endpoint.method == "GET" else bodies.parse(data)
+        return endpoint.answer(Call(registry, body, query, wait))
+
+    return reply(made, endpoint.errors)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return Reply.of(Refusal("File Not Found", "not_found_error"), llama_server_error)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return Reply.of(Refusal("Internal Server Error", "server_error"), llama_server_error)

@@ -1,0 +1,172 @@
+"""The prompt of a chat request, and why llama-server refuses one.
+
+:func:`prompt_of` takes a body of OpenAI's chat API; `responses` and `anthropic` convert the other
+two APIs' bodies to one. :mod:`ggtok.chat` renders it. A refusal has the status that llama-server
+would answer with: 400 where its code throws ``std::invalid_argument``, else 500. So after an error,
+the checks are repeated in the server's order to find the first one that fails.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ggtok import Tokenizer
+from ggtok.chat import api, llama, messages
+from ggtok.chat.request import Options
+from ggtok.errors import GGTokError, TemplateError
+from ggtok.native import chat
+from ggtok.server.errors import Refusal
+from ggtok.server.fields import anything, flag, has, kind, text
+
+_MEDIA = {
+    "image_url": "image",
+    "input_audio": "audio",
+    "input_video": "video",
+    "video_url": "video",
+}
+
+
+def prompt_of(tok: Tokenizer, body: Any) -> str:
+    """What /apply-template returns. Raises Refusal."""
+    prompt: str = _result(tok, body, chat.TEXT)
+    return prompt
+
+
+def count_of(tok: Tokenizer, body: Any) -> int:
+    """The number of the prompt's tokens. Raises Refusal."""
+    count: int = _result(tok, body, chat.COUNT)
+    return count
+
+
+def _result(tok: Tokenizer, body: Any, want: int) -> Any:
+    body = _understood(body)
+    try:
+        found = api.run_body(tok._loaded, body, want, trusted=True)
+    except GGTokError as e:
+        _check(body)
+        raise _render_refusal(tok, body, e) from e
+    if flag(body, "logprobs"):
+        if body.get("tools") and flag(body, "stream"):
+            raise Refusal("logprobs is not supported with tools + stream")
+    elif body.get("top_logprobs") is not None:
+        raise Refusal("top_logprobs requires logprobs to be set to true")
+    return found
+
+
+def _understood(body: Any) -> dict[str, Any]:
+    """The body without values that llama-server ignores and ggtok.chat refuses."""
+    fields = dict(body) if isinstance(body, dict) else {}
+    if not isinstance(fields.get("chat_template_kwargs"), dict):
+        fields.pop("chat_template_kwargs", None)
+    if isinstance(fields.get("messages"), list):
+        fields["messages"] = [_message(message) for message in fields["messages"]]
+    return fields
+
+
+def _message(message: Any) -> Any:
+    """A message whose tool calls are an array: llama-server takes the values of an object, and any
+    other value for a single call."""
+    calls = anything(message, "tool_calls")
+    if calls is None or isinstance(calls, list):
+        return message
+    return {**message, "tool_calls": list(calls.values()) if isinstance(calls, dict) else [calls]}
+
+
+def _render_refusal(tok: Tokenizer, body: dict[str, Any], error: GGTokError) -> Refusal:
+    if isinstance(error, TemplateError):
+        try:
+            served = api.server(tok._loaded, Options(body.get("tools")))
+        except TemplateError:  # the server wouldn't start
+            return Refusal(str(error), "server_error")
+        if served.handler is None:
+            return Refusal(str(error))
+    return Refusal(str(error), "server_error")
+
+
+# ---- llama-server's checks, in its order ----
+
+
+def _check(body: dict[str, Any]) -> None:
+    """Raises Refusal for the first check that the body fails."""
+    grammar = text(body, "grammar")
+    if grammar and body.get("json_schema") is not None:
+        raise Refusal("Cannot use both json_schema and grammar", "server_error")
+    wanted = text(body.get("response_format"), "type")
+    if wanted not in ("", "text", "json_object", "json_schema"):
+        raise Refusal(
+            'response_format type must be one of "text" or "json_object", but got: ' + wanted
+        )
+    if "messages" not in body:
+        raise Refusal("'messages' is required")
+    if not isinstance(body["messages"], list):
+        raise Refusal("Expected 'messages' to be an array")
+    for message in body["messages"]:
+        _check_message(message)
+    try:
+        read = [messages.read(message, i) for i, message in enumerate(body["messages"])]
+    except GGTokError as e:
+        raise Refusal(f"Failed to parse messages: {e}", "server_error") from e
+    try:
+        tools = messages.read_tools(body.get("tools"))
+    except GGTokError as e:
+        raise Refusal(f"Failed to parse tools: {e}", "server_error") from e
+    choice = text(body, "tool_choice", "auto")
+    if choice not in ("auto", "none", "required"):
+        raise Refusal("Invalid tool_choice: " + choice)
+    _check_end(body, read)
+    if "reasoning_format" in body:
+        wanted = body["reasoning_format"]
+        if not isinstance(wanted, str):
+            raise Refusal(f"reasoning_format must be a string, not {kind(wanted)}")
+        if wanted not in llama.REASONING_FORMATS:
+            raise Refusal(f"Unknown reasoning format: {wanted}", "server_error")
+    if tools and choice != "none" and "grammar" in body:
+        raise Refusal("Cannot use custom grammar constraints with tools.")
+    if isinstance(anything(body.get("chat_template_kwargs"), "enable_thinking"), str):
+        raise Refusal('invalid type for "enable_thinking" (expected boolean, got string)')
+
+
+def _check_message(message: Any) -> None:
+    role = text(message, "role")
+    if not has(message, "content"):
+        if role != "assistant":
+            raise Refusal("All non-assistant messages must contain 'content'")
+        if "tool_calls" not in message:
+            raise Refusal("Assistant message must contain either 'content' or 'tool_calls'!")
+        return
+    content = message["content"]
+    if content is None or isinstance(content, str):
+        return
+    if not isinstance(content, list):
+        raise Refusal("Expected 'content' to be a string or an array")
+    for part in content:
+        found = text(part, "type")
+        if found in _MEDIA:
+            raise Refusal(
+                f"{_MEDIA[found]} input is not supported - hint: if this is unexpected, you may "
+                "need to provide the mmproj",
+                "server_error",
+            )
+        if found != "text":
+            raise Refusal("unsupported content[].type")
+
+
+def _check_end(body: dict[str, Any], read: list[messages.Message]) -> None:
+    """The last message, which may be continued."""
+    final = body.get("continue_final_message")
+    known = final is None or isinstance(final, bool) or final in ("content", "reasoning_content")
+    if not known:
+        raise Refusal(
+            'Invalid continue_final_message: expected a boolean, "content" or "reasoning_content"'
+        )
+    continues = bool(final)
+    generation = flag(body, "add_generation_prompt", True)
+    last = read[-1] if read else None
+    if not continues and last is not None and last.role == "assistant":
+        if len(read) > 1 and read[-2].role == "assistant":
+            raise Refusal("Cannot have 2 or more assistant messages at the end of the list.")
+        continues, generation = True, False
+    if continues and generation:
+        raise Refusal("Cannot set both add_generation_prompt and continue_final_message to true.")
+    if continues and last is not None and last.role == "assistant" and last.calls:
+        raise Refusal("Cannot continue an assistant message that contains tool calls.")

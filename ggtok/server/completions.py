@@ -1,0 +1,170 @@
+"""Requests for completions, which an upstream server answers: how many tokens their prompts have.
+
+A prompt too long for the model's context is refused in the words of the API, which its clients
+recognize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ggtok import Tokenizer
+from ggtok.server import anthropic, ollama, responses
+from ggtok.server.chat import prompt_of
+from ggtok.server.errors import ErrorBody, Refusal, llama_server
+from ggtok.server.fields import anything, flag, kind, text
+from ggtok.server.llama_server import mixed_ids
+
+
+class Prompts(NamedTuple):
+    """The prompts of a request: tokens of the longest, and of all."""
+
+    longest: int
+    total: int
+
+
+class Completion(NamedTuple):
+    """A path that answers with completions.
+
+    Attributes:
+        measure: counts the prompts of a body. Raises Refusal or GGTokError if it can't.
+        errors: writes the body of a refusal.
+        too_long: writes that of a prompt that is too long: tokens, limit, field.
+        field: the body's field with the prompt.
+    """
+
+    measure: Callable[[Tokenizer, Any], Prompts]
+    errors: ErrorBody
+    too_long: Callable[[int, int, str], Refusal]
+    field: str
+
+
+# ---- counting ----
+
+
+def _chat(to_chat: Callable[[Any], Any]) -> Callable[[Tokenizer, Any], Prompts]:
+    def count(tok: Tokenizer, body: Any) -> Prompts:
+        n = tok.count(prompt_of(tok, _without_media(to_chat(body))), parse_special=True)
+        return Prompts(n, n)
+
+    return count
+
+
+def _without_media(body: Any) -> Any:
+    """The body with text alone. Only the upstream server knows how many tokens an image has."""
+    messages = anything(body, "messages")
+    if not isinstance(messages, list):
+        return body
+    kept = []
+    for message in messages:
+        content = anything(message, "content")
+        if isinstance(content, list):
+            parts = [part for part in content if text(part, "type") == "text"]
+            message = {**message, "content": parts}
+        kept.append(message)
+    return {**body, "messages": kept}
+
+
+def _texts(tok: Tokenizer, body: Any) -> Prompts:
+    """The prompts of /completions, as llama-server reads them: a text, or an array of prompts, or
+    of ids and texts that are one prompt."""
+    prompt = anything(body, "prompt")
+    several = isinstance(prompt, list) and not any(
+        isinstance(part, int) and not isinstance(part, bool) for part in prompt
+    )
+    counts = [_count_one(tok, one) for one in (prompt if several else [prompt])]
+    return Prompts(max(counts, default=0), sum(counts))
+
+
+def _count_one(tok: Tokenizer, prompt: Any) -> int:
+    if isinstance(prompt, dict):  # with images
+        prompt = prompt.get("prompt_string")
+    if isinstance(prompt, str):
+        return tok.count(prompt, parse_special=True)
+    return len(mixed_ids(tok, prompt, add_special=True, parse_special=True))
+
+
+def _ollama_prompt(tok: Tokenizer, body: Any) -> Prompts:
+    """The prompt of /api/generate."""
+    prompt = anything(body, "prompt", "")
+    if not isinstance(prompt, str):
+        raise Refusal(f"prompt must be a string, not {kind(prompt)}")
+    if flag(body, "raw"):
+        n = tok.count(prompt, parse_special=True)
+        return Prompts(n, n)
+    messages = [{"role": "user", "content": prompt}]
+    if text(body, "system"):
+        messages.insert(0, {"role": "system", "content": text(body, "system")})
+    return _chat(_same)(tok, {"messages": messages})
+
+
+def _same(body: Any) -> Any:
+    return body
+
+
+# ---- refusing ----
+
+
+def anthropic_error(refusal: Refusal) -> dict[str, Any]:
+    kind = "api_error" if refusal.status >= 500 else refusal.type
+    return {"type": "error", "error": {"type": kind, "message": refusal.message}}
+
+
+def _openai_too_long(n: int, most: int, field: str) -> Refusal:
+    refusal = Refusal(
+        f"This model's maximum context length is {most} tokens. However, your {field} resulted in "
+        f"{n} tokens, and the answer needs room too. Please reduce the length of the {field}."
+    )
+    refusal.body = lambda refusal: {
+        "error": {
+            "message": refusal.message,
+            "type": refusal.type,
+            "param": field,
+            "code": "context_length_exceeded",
+        }
+    }
+    return refusal
+
+
+def _anthropic_too_long(n: int, most: int, field: str) -> Refusal:
+    return Refusal(f"prompt is too long: {n} tokens > {most} maximum")
+
+
+def _ollama_too_long(n: int, most: int, field: str) -> Refusal:
+    return Refusal(f"the {field} has {n} tokens, and the context only {most}: it would be cut")
+
+
+# ---- the table ----
+
+
+def _openai(count: Callable[[Tokenizer, Any], Prompts], field: str) -> Completion:
+    return Completion(count, llama_server, _openai_too_long, field)
+
+
+_CHAT = _openai(_chat(_same), "messages")
+_RESPONSES = _openai(_chat(responses.to_chat), "input")
+_TEXT = _openai(_texts, "prompt")
+_ANTHROPIC = Completion(_chat(anthropic.to_chat), anthropic_error, _anthropic_too_long, "messages")
+_OLLAMA_CHAT = Completion(_chat(_same), ollama.error_body, _ollama_too_long, "messages")
+_OLLAMA_TEXT = Completion(_ollama_prompt, ollama.error_body, _ollama_too_long, "prompt")
+
+COMPLETIONS = {
+    "/v1/chat/completions": _CHAT,
+    "/chat/completions": _CHAT,
+    "/v1/responses": _RESPONSES,
+    "/responses": _RESPONSES,
+    "/v1/completions": _TEXT,
+    "/completions": _TEXT,
+    "/completion": _TEXT,
+    "/v1/messages": _ANTHROPIC,
+    "/api/chat": _OLLAMA_CHAT,
+    "/api/generate": _OLLAMA_TEXT,
+}
+
+
+def errors_of(path: str) -> ErrorBody:
+    """The writer of errors that clients of this path understand."""
+    if path.startswith("/api/"):
+        return ollama.error_body
+    return anthropic_error if path.startswith("/v1/messages") else llama_server

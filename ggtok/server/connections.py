@@ -1,0 +1,202 @@
+"""Connections of the command's HTTP server: uvicorn's, with bounds for slow and many clients.
+
+uvicorn waits for a request's head, its body and the client's reading as long as the client likes,
+and keeps any number of connections. Here a connection is
+
+- closed with status 408 if a head or a body takes too long,
+- closed with status 431 if a head, or whatever else isn't part of a body, is too long,
+- aborted if the client doesn't read the answer,
+- closed if it is the longest idle one of too many; idle connections never keep others out.
+
+One timer for each process looks at all connections once a second, so a request costs no timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+HEAD_SECONDS = 15.0  # from the connection or the first byte to the end of a head
+BODY_SECONDS = 30.0  # for a body, and one more for each BODY_RATE bytes of it
+BODY_RATE = 1 << 18
+STUCK_SECONDS = 30.0  # without a byte that the client takes
+MOST_HEAD = 1 << 15  # bytes of a request line and headers, or of anything between parts of a body
+MOST_QUEUED = 32  # requests of one connection that wait for the answers before them
+MOST_CONNECTIONS = 2048
+MOST_UNREAD = 256 << 20  # bytes of answers that clients don't take yet, together
+_SPARE_FILES = 64  # file descriptors for everything else
+_PERIOD = 1.0
+_STATE = "ggtok.connections"
+
+_OVERHEAD = 32  # bytes that a header counts for besides its own
+
+# What of a request arrives: nothing, for as long as uvicorn's timer says, or for a short while; its
+# head; its body.
+_IDLE, _NOTHING, _HEAD, _BODY = range(4)
+_REASONS = {
+    400: "the request isn't valid HTTP",
+    408: "the request took too long to arrive",
+    431: "the request's headers are too long",
+    503: "too many connections; try again",
+}
+
+
+class Connection(HttpToolsProtocol):
+    """A connection, and what its client has sent of a request."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        if _STATE not in app_state:
+            app_state[_STATE] = Connections(self.loop, server_state)
+        self.all: Connections = app_state[_STATE]
+        self.phase = _NOTHING
+        self.since = self.loop.time()  # when the phase began
+        self.size = 0  # bytes of the body
+        self.between = 0  # bytes since the last part of a body, or the end of a head
+        self.unread = 0  # bytes of answers that the client hadn't taken at the last look
+        self.stuck_since = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is being answered or has begun to send its body."""
+        answered = self.cycle is None or self.cycle.response_complete
+        return answered and self.phase != _BODY and not self.transport.get_write_buffer_size()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if not self.all.has_room():
+            self.refuse(503)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self.between += len(data)
+        super().data_received(data)
+        if self.between > MOST_HEAD or len(self.pipeline) > MOST_QUEUED:
+            self.refuse(431)
+        elif self.phase == _IDLE and self.idle and self.timeout_keep_alive_task is None:
+            # Blank lines before a request end uvicorn's timer.
+            self.phase, self.since = _NOTHING, self.loop.time()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.phase, self.since = _HEAD, self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        sizes = (len(name) + len(value) + _OVERHEAD for name, value in self.headers)
+        self.between = sum(sizes, len(self.url))
+        if self.between > MOST_HEAD:
+            return  # data_received refuses it
+        self.between = 0
+        self.phase, self.since, self.size = _BODY, self.loop.time(), 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self.phase == _BODY:
+            self.between = 0
+            self.size += len(body)
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self.phase == _BODY:
+            self.between = 0
+            self.phase = _IDLE
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self.refuse(400)
+
+    def refuse(self, status: int) -> None:
+        """Answers with an error and closes the connection; only closes it amid an answer."""
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            kind = "unavailable_error" if status == 503 else "invalid_request_error"
+            error = {"code": status, "message": _REASONS[status], "type": kind}
+            body = json.dumps({"error": error})
+            head = f"HTTP/1.1 {status} \r\ncontent-type: application/json; charset=utf-8\r\n"
+            head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            self.transport.write((head + body).encode())
+        self.transport.close()
+
+    def look(self, now: float) -> None:
+        """Closes the connection if its client is too slow."""
+        unread = self.transport.get_write_buffer_size()
+        if unread == 0 or unread != self.unread:
+            self.unread, self.stuck_since = unread, now
+        elif now - self.stuck_since > STUCK_SECONDS:
+            self.transport.abort()
+            return
+        if self.transport.is_closing():
+            return
+        if self.flow.read_paused:
+            self.since += _PERIOD  # the server is the slow one
+        elif self.phase in (_NOTHING, _HEAD):
+            if now - self.since > HEAD_SECONDS:
+                if self.phase == _HEAD:
+                    self.refuse(408)
+                self.transport.close()
+        elif self.phase == _BODY and now - self.since > BODY_SECONDS + self.size / BODY_RATE:
+            self.refuse(408)
+
+
+class Connections:
+    """All connections of a process."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, state: ServerState) -> None:
+        self._loop = loop
+        self._open = state.connections
+        self.most = min(MOST_CONNECTIONS, _most_files() - _SPARE_FILES)
+        self._timer = loop.call_later(_PERIOD, self._look)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def has_room(self) -> bool:
+        """Whether there is room for the newest connection; closes idle ones for it."""
+        if len(self._open) <= self.most:
+            return True
+        idle = [c for c in self._open if isinstance(c, Connection) and c.idle]
+        idle.sort(key=lambda connection: connection.since)
+        for connection in idle[: self.most // 8 + 1]:  # many at a time, so that sorting pays
+            self._open.discard(connection)
+            connection.transport.close()
+        return len(self._open) <= self.most
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        found = [c for c in self._open if isinstance(c, Connection)]
+        for connection in found:
+            connection.look(now)
+        unread = sum(connection.unread for connection in found)
+        if unread > MOST_UNREAD:
+            for connection in sorted(found, key=lambda c: c.unread, reverse=True):
+                connection.transport.abort()
+                unread -= connection.unread
+                if unread <= MOST_UNREAD:
+                    break
+        self._timer = self._loop.call_later(_PERIOD, self._look)
+
+
+def _most_files() -> int:
+    """File descriptors that this process may have; raises the limit as far as it may."""
+    if os.name == "nt":
+        return MOST_CONNECTIONS + _SPARE_FILES
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + _SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else soft

@@ -1,0 +1,111 @@
+"""How long the context of an upstream server is.
+
+llama-server tells it in /props, Ollama in /api/ps, vLLM and LM Studio in their lists of models.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ggtok.server import bodies
+from ggtok.server.errors import Refusal
+from ggtok.server.fields import anything
+
+KNOWN_SECONDS = 10.0
+_REMEMBERED = 256
+
+# Asks the upstream server: method, path, body. Returns the JSON of its answer, or None.
+Ask = Callable[[str, str, Any], Awaitable[Any]]
+
+
+class Contexts:
+    """Lengths of contexts by model, remembered for some seconds: a server may be restarted with
+    another one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str | None, tuple[float, int]] = {}
+
+    async def length(self, body: Any, ask: Ask) -> int:
+        """Tokens of the context in which this request will be answered.
+
+        Raises:
+            Refusal: nobody knows.
+        """
+        wanted = anything(anything(body, "options"), "num_ctx")  # Ollama's
+        if _is_length(wanted):
+            return int(wanted)
+        name = anything(body, "model")
+        model = name if isinstance(name, str) else None
+        now = time.monotonic()
+        until, length = self._known.get(model, (now, 0))
+        if until <= now:
+            length = await _ask(model, ask)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[model] = now + KNOWN_SECONDS, length
+        return length
+
+
+async def _ask(model: str | None, ask: Ask) -> int:
+    for path, found in _QUESTIONS:
+        length = found(await ask("GET", path, None), model)
+        if path == _OLLAMA and length == _NOT_LOADED:
+            # A request without a prompt loads the model, which this request does anyway.
+            await ask("POST", "/api/generate", {"model": model, "stream": False})
+            length = found(await ask("GET", path, None), model)
+        if _is_length(length):
+            return int(length)
+    raise Refusal(
+        f"the upstream server doesn't tell how long the context of {model!r:.80} is; start ggtok "
+        "with --limit N",
+        "server_error",
+    )
+
+
+def _llama_server(answer: Any, model: str | None) -> Any:
+    return anything(anything(answer, "default_generation_settings"), "n_ctx")
+
+
+def _ollama(answer: Any, model: str | None) -> Any:
+    rows = anything(answer, "models")
+    if not isinstance(rows, list):
+        return None
+    names = {model, f"{model}:latest"}
+    for row in rows:
+        if anything(row, "name") in names or anything(row, "model") in names:
+            return anything(row, "context_length")
+    return _NOT_LOADED
+
+
+def _listed(field: str) -> Callable[[Any, str | None], Any]:
+    def found(answer: Any, model: str | None) -> Any:
+        rows = anything(answer, "data")
+        rows = rows if isinstance(rows, list) else []
+        named = [row for row in rows if model in (None, anything(row, "id"))]
+        return anything(named[0], field) if named else None
+
+    return found
+
+
+_NOT_LOADED = -1
+_OLLAMA = "/api/ps"
+_QUESTIONS = (
+    ("/props", _llama_server),
+    (_OLLAMA, _ollama),
+    ("/v1/models", _listed("max_model_len")),  # vLLM
+    ("/api/v0/models", _listed("loaded_context_length")),  # LM Studio
+)
+
+
+def _is_length(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def parsed(data: bytes) -> Any:
+    """The JSON of an answer, None if it isn't JSON."""
+    try:
+        return bodies.parse(data)
+    except Refusal:
+        return None

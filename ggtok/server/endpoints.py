@@ -1,0 +1,53 @@
+"""What a face of the server consists of: a table of endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ggtok.server.errors import ErrorBody, llama_server
+from ggtok.server.registry import Registry, Served
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request as an endpoint sees it.
+
+    Attributes:
+        body: the JSON of the body; None if the method is GET.
+        query: the parameters of the URL.
+        wait: whether loading a model may block; false on the event loop.
+    """
+
+    registry: Registry
+    body: Any
+    query: Mapping[str, str]
+    wait: bool
+
+    def model(self) -> Served:
+        """The model that the request names."""
+        named = self.body.get("model") if isinstance(self.body, dict) else None
+        if named is None:
+            named = self.query.get("model") or None
+        return self.registry.get(named, wait=self.wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A path and what answers it.
+
+    Attributes:
+        answer: returns the JSON of the answer; raises Refusal.
+        light: the time is linear in the size of the body, so small bodies are answered on the
+            event loop.
+        public: needs no key.
+        errors: writes the body of a refusal.
+    """
+
+    method: str
+    paths: tuple[str, ...]
+    answer: Callable[[Call], object]
+    light: bool = False
+    public: bool = False
+    errors: ErrorBody = llama_server

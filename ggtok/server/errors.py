@@ -1,0 +1,58 @@
+"""Refusals: what a request gets instead of an answer, and how each API words it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# The status of each type of error, as in llama-server.
+STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "server_error": 500,
+    "not_supported_error": 501,
+    "unavailable_error": 503,
+}
+
+
+class Refusal(Exception):
+    """A request that isn't answered.
+
+    Attributes:
+        message: what is wrong, and what to do.
+        type: a key of STATUS.
+        status: the HTTP status.
+        body: writes the error's body; None: as the endpoint does.
+    """
+
+    def __init__(self, message: str, type: str = "invalid_request_error", status: int = 0) -> None:
+        super().__init__(message)
+        self.body: ErrorBody | None = None
+        self.message = message
+        self.type = type
+        self.status = status or STATUS[type]
+
+
+class UnknownModel(Refusal):
+    """The request names a model that isn't served, or must name one of several and doesn't."""
+
+    def __init__(self, message: str, names: Sequence[str], named: bool) -> None:
+        super().__init__(message, "not_found_error" if named else "invalid_request_error")
+        self.names = names
+
+
+class NotReady(Exception):
+    """The answer needs work that can't be done on the event loop: a model must be loaded, or a
+    template rendered."""
+
+
+ErrorBody = Callable[[Refusal], dict[str, Any]]
+
+
+def llama_server(refusal: Refusal) -> dict[str, Any]:
+    """The error body of llama-server, which is OpenAI's with a number as the code."""
+    return {
+        "error": {"code": refusal.status, "message": refusal.message, "type": refusal.type},
+    }

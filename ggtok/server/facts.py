@@ -1,0 +1,126 @@
+"""What the server tells about its models."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+from ggtok import Tokenizer, __version__
+from ggtok.chat import api
+from ggtok.chat.request import Options
+from ggtok.errors import TemplateError
+from ggtok.server.registry import Model, Served
+
+BUILD = f"b11549-ggtok-{__version__}"  # of llama.cpp, whose answers these are
+# llama.h's numbers.
+_VOCAB_TYPES = {
+    name: number for number, name in enumerate("NONE SPM BPE WPM UGM RWKV PLAMO2 PLAMO3".split())
+}
+
+
+def number(tok: Tokenizer, name: str) -> int:
+    """A key of the model's architecture, such as ``context_length``; 0: the file lacks it."""
+    architecture = tok.metadata.get("general.architecture")
+    value = tok.metadata.get(f"{architecture}.{name}")
+    return value if isinstance(value, int) else 0
+
+
+def context_length(tok: Tokenizer) -> int:
+    return number(tok, "context_length")
+
+
+def listed(model: Model, served: Served | None) -> dict[str, Any]:
+    """A row of /v1/models; without its `meta` if the model isn't loaded."""
+    return {
+        "id": model.name,
+        "aliases": [model.name],
+        "tags": [],
+        "object": "model",
+        "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+        "created": model.created,
+        "owned_by": "ggtok",
+        "meta": None if served is None else _meta(served.tok),
+    }
+
+
+def _meta(tok: Tokenizer) -> dict[str, Any]:
+    return {
+        "vocab_type": _VOCAB_TYPES.get(tok.vocab_type, 0),
+        "n_vocab": tok.n_tokens,
+        "n_ctx": context_length(tok),
+        "n_ctx_train": context_length(tok),
+        "n_embd": number(tok, "embedding_length"),
+    }
+
+
+def details(model: Model) -> dict[str, Any]:
+    """A row of the list that Ollama's clients read."""
+    return {
+        "name": model.name,
+        "model": model.name,
+        "modified_at": "",
+        "size": "",
+        "digest": "",
+        "type": "model",
+        "description": "",
+        "tags": [""],
+        "capabilities": ["completion"],
+        "parameters": "",
+        "details": {
+            "parent_model": "",
+            "format": "gguf",
+            "family": "",
+            "families": [""],
+            "parameter_size": "",
+            "quantization_level": "",
+        },
+    }
+
+
+def props(served: Served) -> dict[str, Any]:
+    tok = served.tok
+    told = {
+        "default_generation_settings": {"n_ctx": context_length(tok)},
+        "total_slots": 0,
+        "model_alias": served.name,
+        "model_path": served.source,
+        "modalities": {"vision": False, "video": False, "audio": False},
+        "media_marker": media_marker(),
+        "endpoint_slots": False,
+        "endpoint_props": False,
+        "endpoint_metrics": True,
+        "ui": False,
+        "ui_settings": {},
+        "chat_template": "",
+        "chat_template_caps": {},
+        "bos_token": piece(tok, tok.bos_id) or "",
+        "eos_token": piece(tok, tok.eos_id) or "",
+        "build_info": BUILD,
+        "is_sleeping": False,
+        "cors_proxy_enabled": False,
+    }
+    try:
+        default = api.server(tok._loaded, Options())
+    except TemplateError:  # llama-server wouldn't start; the rest of the endpoints work
+        told["chat_template"] = tok.chat_template or ""
+        return told
+    told["chat_template"] = default.source
+    # The capabilities are those of the template for tools, if there is one.
+    preferred = api.server(tok._loaded, Options(tools=[{}]))
+    told["chat_template_caps"] = {f"supports_{k}": v for k, v in asdict(preferred.caps).items()}
+    if "tool_use" in tok.chat_templates:
+        told["chat_template_tool_use"] = preferred.source
+    return told
+
+
+@cache
+def media_marker() -> str:
+    """The text that stands for an image in prompts: random, so that no message contains it."""
+    return os.environ.get("LLAMA_MEDIA_MARKER") or f"<__media_{secrets.token_hex(16)}__>"
+
+
+def piece(tok: Tokenizer, id: int | None) -> str | None:
+    return None if id is None else tok.token_to_piece(id).decode("utf-8", "replace")

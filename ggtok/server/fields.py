@@ -1,0 +1,56 @@
+"""Fields of JSON objects, read as llama-server reads them.
+
+A field that is missing, null or of another type has the default. A value that isn't an object has
+no fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ggtok.server.errors import Refusal
+
+_HALF = 1 << 31
+
+
+def has(value: Any, name: str) -> bool:
+    return isinstance(value, dict) and name in value
+
+
+def text(value: Any, name: str, default: str = "") -> str:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else default
+
+
+def flag(value: Any, name: str, default: bool = False) -> bool:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, bool) else default
+
+
+def anything(value: Any, name: str, default: Any = None) -> Any:
+    found = value.get(name) if isinstance(value, dict) else None
+    return default if found is None else found
+
+
+def token_id(value: Any) -> int:
+    """A number, cut to 32 bits as in C++ on x86-64. Raises Refusal for anything else."""
+    if isinstance(value, float):
+        return int(value) if -_HALF - 1 < value < _HALF else -_HALF
+    if not isinstance(value, int):
+        raise Refusal(f"an id must be a number, not {kind(value)}")
+    return (value + _HALF) % (2 * _HALF) - _HALF
+
+
+def token_ids(value: Any, name: str) -> list[int]:
+    """An array of numbers. Raises Refusal for anything else."""
+    if not isinstance(value, list):
+        raise Refusal(f"{name} must be an array, not {kind(value)}")
+    return [token_id(item) for item in value]
+
+
+_KINDS = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "an array"}
+
+
+def kind(value: Any) -> str:
+    """JSON's name for the type of a value."""
+    return "null" if value is None else _KINDS.get(type(value), "an object")

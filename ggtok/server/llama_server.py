@@ -1,0 +1,153 @@
+"""The endpoints of llama-server, build b11549.
+
+/tokenize and /detokenize are also vLLM's: a body with ``prompt`` or ``messages`` is answered as
+vLLM does (:mod:`ggtok.server.vllm`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ggtok import Tokenizer
+from ggtok.server import anthropic, facts, responses, vllm
+from ggtok.server.chat import count_of, prompt_of
+from ggtok.server.endpoints import Call, Endpoint
+from ggtok.server.errors import Refusal
+from ggtok.server.fields import flag, has, kind, token_id, token_ids
+
+
+def health(call: Call) -> object:
+    return {"status": "ok"}
+
+
+def tokenize(call: Call) -> object:
+    body = call.body
+    if not has(body, "content"):
+        if has(body, "prompt") or has(body, "messages"):
+            return vllm.tokenize(call)
+        return {"tokens": [], "count": 0}
+    tok = call.model().tok
+    special, parse = flag(body, "add_special"), flag(body, "parse_special", True)
+    content, with_pieces = body["content"], flag(body, "with_pieces")
+    if isinstance(content, str) and not with_pieces:
+        # An array takes half the time of a list, most of which is JSON.
+        array = tok.encode_array(content, add_special=special, parse_special=parse)
+        return {"tokens": array, "count": len(array)}
+    ids = mixed_ids(tok, content, add_special=special, parse_special=parse)
+    tokens: object = ids
+    if with_pieces:
+        rows = {id: {"id": id, "piece": _piece(tok, id)} for id in set(ids)}
+        tokens = [rows[id] for id in ids]  # which share their rows, to save memory
+    return {"tokens": tokens, "count": len(ids)}
+
+
+def detokenize(call: Call) -> object:
+    """Also vLLM's, whose text is called `prompt`."""
+    text = ""
+    if has(call.body, "tokens"):
+        tok = call.model().tok
+        text = joined_pieces(tok, token_ids(call.body["tokens"], "tokens"))
+    return {"content": text, "prompt": text}
+
+
+def mixed_ids(tok: Tokenizer, content: Any, *, add_special: bool, parse_special: bool) -> list[int]:
+    """The ids of a text, or of an array of texts and ids.
+
+    BOS and EOS are only added to a text at the start.
+    """
+    if isinstance(content, str):
+        return tok.encode(content, add_special=add_special, parse_special=parse_special)
+    if not isinstance(content, list):
+        raise Refusal(
+            f"content must be a string or an array of strings and ids, not {kind(content)}"
+        )
+    ids: list[int] = []
+    for i, part in enumerate(content):
+        if isinstance(part, str):
+            special = add_special and not i
+            ids += tok.encode(part, add_special=special, parse_special=parse_special)
+        else:
+            ids.append(token_id(part))
+    return ids
+
+
+def joined_pieces(tok: Tokenizer, ids: list[int]) -> str:
+    check_ids(tok, ids)
+    return tok.decode(ids, clean_spaces=False)
+
+
+def check_ids(tok: Tokenizer, ids: list[int]) -> None:
+    """Raises Refusal if the vocabulary lacks one of the ids."""
+    if ids and not 0 <= min(ids) <= max(ids) < tok.n_tokens:
+        wrong = next(id for id in ids if not 0 <= id < tok.n_tokens)
+        raise Refusal(f"no token {wrong}: the ids are 0 to {tok.n_tokens - 1}", "server_error")
+
+
+def _piece(tok: Tokenizer, id: int) -> object:
+    """A piece as text, or its bytes if they aren't UTF-8."""
+    check_ids(tok, [id])
+    piece = tok.token_to_piece(id)
+    try:
+        return piece.decode()
+    except UnicodeDecodeError:
+        return list(piece)
+
+
+def apply_template(call: Call) -> object:
+    return {"prompt": prompt_of(call.model().tok, call.body)}
+
+
+def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Call], object]:
+    """An endpoint that counts a prompt's tokens. `to_chat` converts its body."""
+
+    def count(call: Call) -> object:
+        tok = call.model().tok
+        body = call.body if to_chat is None else to_chat(call.body)
+        answer: dict[str, object] = {"input_tokens": count_of(tok, body)}
+        return {**answer, "object": "response.input_tokens"} if openai else answer
+
+    return count
+
+
+def models(call: Call) -> object:
+    """The models. A single one is loaded for this; of several, none is."""
+    registry = call.registry
+    rows = []
+    for model in registry.models:
+        served = None
+        if model.tok is not None or len(registry.models) == 1:
+            with suppress(Refusal):
+                served = registry.get(model.name, wait=call.wait)
+        rows.append(facts.listed(model, served))
+    return {
+        "models": [facts.details(model) for model in registry.models],
+        "object": "list",
+        "data": rows,
+    }
+
+
+def props(call: Call) -> object:
+    return facts.props(call.model())
+
+
+ENDPOINTS = (
+    Endpoint("GET", ("/health", "/v1/health"), health, light=True, public=True),
+    Endpoint("POST", ("/tokenize",), tokenize, light=True),
+    Endpoint("POST", ("/detokenize",), detokenize, light=True),
+    Endpoint("POST", ("/apply-template",), apply_template),
+    Endpoint(
+        "POST",
+        ("/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"),
+        counter(None, openai=True),
+    ),
+    Endpoint(
+        "POST",
+        ("/v1/responses/input_tokens", "/responses/input_tokens"),
+        counter(responses.to_chat, openai=True),
+    ),
+    Endpoint("POST", ("/v1/messages/count_tokens",), counter(anthropic.to_chat, openai=False)),
+    Endpoint("GET", ("/v1/models", "/models"), models),
+    Endpoint("GET", ("/props",), props),
+)

@@ -1,0 +1,116 @@
+"""What is recorded about requests: a line of the log each, and the metrics. Never their texts.
+
+Records go to the logger ``ggtok.server``, requests at level DEBUG, with their fields in the
+record's attribute `fields`. :class:`Lines` writes records as JSON, one a line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import traceback
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ggtok.server.metrics import Metrics
+
+logger = logging.getLogger("ggtok.server")
+requests = logging.getLogger("ggtok.server.requests")
+
+GONE = 499  # the client went away before there was an answer
+_LONGEST_PATH = 200
+
+
+class Observed:
+    """ASGI middleware that records requests.
+
+    Args:
+        rows: the row of the metrics for each path.
+        other: the row for all other paths.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, rows: dict[str, int], other: int) -> None:
+        self.app = app
+        self.metrics = metrics
+        self.rows = rows
+        self.other = other
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        status, received, sent = GONE, 0, 0
+
+        async def counted_receive() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            return message
+
+        async def counted_send(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        self.metrics.begun()
+        begin = time.perf_counter()
+        try:
+            await self.app(scope, counted_receive, counted_send)
+        finally:
+            seconds = time.perf_counter() - begin
+            path = scope["path"]
+            self.metrics.ended(self.rows.get(path, self.other), status, seconds, received, sent)
+            if requests.isEnabledFor(logging.DEBUG):
+                fields = {
+                    "method": scope["method"],
+                    "path": path[:_LONGEST_PATH],
+                    "status": status,
+                    "seconds": round(seconds, 6),
+                    "received": received,
+                    "sent": sent,
+                    "client": (scope.get("client") or ("",))[0],
+                }
+                requests.debug("request", extra={"fields": fields})
+
+
+class Lines(logging.Formatter):
+    """Records as JSON objects, one a line.
+
+    Of an exception, the line has the type and the place, but not the message, which may quote a
+    text.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = time.gmtime(record.created)
+        line: dict[str, Any] = {
+            "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', at)}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage().strip(),
+        }
+        line |= getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[0] is not None:
+            line["exception"] = record.exc_info[0].__name__
+            frames = traceback.extract_tb(record.exc_info[2])
+            line["at"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        return json.dumps(line)
+
+
+def configuration(level: str, each_request: bool) -> dict[str, Any]:
+    """For :func:`logging.config.dictConfig`: JSON on standard error."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"lines": {"()": "ggtok.server.logs.Lines"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
+        "loggers": {
+            "ggtok.server": {"handlers": ["stderr"], "level": level.upper(), "propagate": False},
+            "ggtok.server.requests": {"level": "DEBUG" if each_request else "WARNING"},
+            "uvicorn": {"handlers": ["stderr"], "level": level.upper(), "propagate": False},
+        },
+    }

@@ -1,0 +1,147 @@
+"""Counts of requests, times and bytes, in Prometheus' text format.
+
+The processes of one server each write numbers of their own into a file of a shared folder, and any
+of them reports the sums. One process alone needs no file.
+
+A file is an array of doubles: for each endpoint a row (requests by status, requests by duration,
+sums), then the gauges.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ggtok import __version__
+
+STATUSES = (
+    *(200, 204, 206, 304, 400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 431, 499),
+    *(500, 501, 502, 503, 504),
+    0,  # any other
+)
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_AT_STATUS = {status: at for at, status in enumerate(STATUSES)}
+_TIMES = len(STATUSES)
+_SUMS = _TIMES + len(SECONDS) + 1
+_ROW = _SUMS + 3  # seconds, bytes received, bytes sent
+_DOUBLE = 8
+
+Gauge = tuple[str, str, Callable[[], float]]
+
+
+class Metrics:
+    """The numbers of this process and its siblings. To be written on the event loop only.
+
+    Args:
+        endpoints: the names of the rows.
+        gauges: name, meaning, and a function that returns the value.
+        folder: where the processes of a server have their files.
+    """
+
+    def __init__(
+        self, endpoints: Sequence[str], gauges: Sequence[Gauge], folder: str | None = None
+    ) -> None:
+        self._endpoints = list(endpoints)
+        self._gauges = list(gauges)
+        self._folder = None if folder is None else Path(folder)
+        # The first gauge is kept here.
+        self._at_gauges = len(self._endpoints) * _ROW
+        self._size = (self._at_gauges + 1 + len(self._gauges)) * _DOUBLE
+        self._numbers = memoryview(self._map()).cast("d")
+
+    def _map(self) -> mmap.mmap:
+        if self._folder is None:
+            return mmap.mmap(-1, self._size)
+        with (self._folder / str(os.getpid())).open("w+b") as file:
+            file.truncate(self._size)
+            return mmap.mmap(file.fileno(), self._size)
+
+    def begun(self) -> None:
+        self._numbers[self._at_gauges] += 1
+
+    def ended(self, row: int, status: int, seconds: float, received: int, sent: int) -> None:
+        """Counts a request."""
+        numbers, at = self._numbers, row * _ROW
+        numbers[self._at_gauges] -= 1
+        numbers[at + _AT_STATUS.get(status, len(STATUSES) - 1)] += 1
+        numbers[at + _TIMES + bisect_left(SECONDS, seconds)] += 1
+        numbers[at + _SUMS] += seconds
+        numbers[at + _SUMS + 1] += received
+        numbers[at + _SUMS + 2] += sent
+
+    def text(self) -> str:
+        """All numbers, as Prometheus reads them."""
+        for at, (_, _, value) in enumerate(self._gauges, self._at_gauges + 1):
+            self._numbers[at] = value()
+        return "\n".join(self._lines(self._summed())) + "\n"
+
+    def _summed(self) -> list[float]:
+        if self._folder is None:
+            return list(self._numbers)
+        total = [0.0] * (self._size // _DOUBLE)
+        for path in self._folder.iterdir():
+            data = path.read_bytes()
+            if len(data) != self._size:
+                continue  # a process that is just starting
+            # Counts outlive their process, so that they never decrease.
+            count = len(total) if _is_alive(int(path.name)) else self._at_gauges
+            for at, value in enumerate(memoryview(data).cast("d")[:count]):
+                total[at] += value
+        return total
+
+    def _lines(self, numbers: list[float]) -> list[str]:
+        rows = [
+            (name, numbers[at * _ROW : (at + 1) * _ROW]) for at, name in enumerate(self._endpoints)
+        ]
+        rows = [(name, row) for name, row in rows if any(row)]
+        lines = _head("ggtok_requests_total", "counter", "Requests by endpoint and status.")
+        for name, row in rows:
+            for status, value in zip(STATUSES, row, strict=False):
+                if value:
+                    code = status or "other"
+                    lines.append(
+                        f'ggtok_requests_total{{endpoint="{name}",status="{code}"}} {value:.0f}'
+                    )
+        lines += _head("ggtok_request_seconds", "histogram", "Time from request to answer.")
+        for name, row in rows:
+            below = 0.0
+            for limit, value in zip((*SECONDS, "+Inf"), row[_TIMES:_SUMS], strict=True):
+                below += value
+                lines.append(
+                    f'ggtok_request_seconds_bucket{{endpoint="{name}",le="{limit}"}} {below:.0f}'
+                )
+            lines.append(f'ggtok_request_seconds_sum{{endpoint="{name}"}} {row[_SUMS]:.6f}')
+            lines.append(f'ggtok_request_seconds_count{{endpoint="{name}"}} {below:.0f}')
+        for at, what in (_SUMS + 1, "received"), (_SUMS + 2, "sent"):
+            lines += _head(f"ggtok_{what}_bytes_total", "counter", f"Bytes of bodies {what}.")
+            lines += [
+                f'ggtok_{what}_bytes_total{{endpoint="{name}"}} {row[at]:.0f}' for name, row in rows
+            ]
+        gauges = [(name, meaning) for name, meaning, _ in self._gauges]
+        gauges.insert(0, ("requests_in_progress", "Requests that are being answered."))
+        for at, (name, meaning) in enumerate(gauges, self._at_gauges):
+            lines += _head(f"ggtok_{name}", "gauge", meaning)
+            lines.append(f"ggtok_{name} {numbers[at]:.0f}")
+        lines += _head("ggtok_build_info", "gauge", "The version, as a label.")
+        lines.append(f'ggtok_build_info{{version="{__version__}"}} 1')
+        return lines
+
+
+def _head(name: str, kind: str, meaning: str) -> list[str]:
+    return [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name == "nt":  # where signal 0 is Ctrl+C
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,192 @@
+"""ggtok's own endpoints, under /v1/ggtok/: what the Tokenizer's methods of the same names do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+import ggtok
+from ggtok.server.endpoints import Call, Endpoint
+from ggtok.server.errors import Refusal
+from ggtok.server.fields import kind, token_ids
+
+Json = dict[str, Any]
+_MOST_TEXTS = 100_000  # of a batch
+_MOST_EXPLAINED = 4096  # bytes; explanations are plain Python
+_DOCTOR = "doctor's findings"  # in the memo of a vocabulary
+
+
+class _Body:
+    """A body whose fields have types. Unknown fields are refused: a misspelled name would go
+    unnoticed."""
+
+    def __init__(self, call: Call, *names: str) -> None:
+        if not isinstance(call.body, dict):
+            raise Refusal(f"the body must be an object, not {kind(call.body)}")
+        self.fields: Json = call.body
+        known = {"model", *names}
+        for name in self.fields:
+            if name not in known:
+                raise Refusal(
+                    f"unknown field {name!r:.80}; the fields are {', '.join(sorted(known))}"
+                )
+
+    def get(self, name: str, wanted: type, default: Any) -> Any:
+        value = self.fields.get(name)
+        if value is None:
+            if default is _REQUIRED:
+                raise Refusal(f"{name} is required")
+            return default
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise Refusal(f"{name} must be {_NAMES[wanted]}, not {kind(value)}")
+        return value
+
+    def text(self, name: str = "text", default: Any = None) -> str:
+        found: str = self.get(name, str, _REQUIRED if default is None else default)
+        return found
+
+    def texts(self, name: str = "texts") -> list[str]:
+        found: list[str] = self.get(name, list, _REQUIRED)
+        if len(found) > _MOST_TEXTS:
+            raise Refusal(f"{name} has {len(found)} items; at most {_MOST_TEXTS} are allowed")
+        for i, text in enumerate(found):
+            if not isinstance(text, str):
+                raise Refusal(f"{name}[{i}] must be a string, not {kind(text)}")
+        return found
+
+    def flags(self) -> Json:
+        """The keywords of the encode methods."""
+        return {
+            "add_special": self.get("add_special", bool, True),
+            "parse_special": self.get("parse_special", bool, False),
+        }
+
+
+_REQUIRED: Any = object()
+_NAMES = {str: "a string", list: "an array", bool: "a boolean", int: "an integer"}
+_FLAGS = ("add_special", "parse_special")
+
+
+def encode(call: Call) -> object:
+    body = _Body(call, "texts", *_FLAGS)
+    found = call.model().tok.encode_batch_arrays(body.texts(), **body.flags(), threads=1)
+    ids, offsets = found[0], found[1].tolist()
+    return {"ids": [ids[begin:end] for begin, end in pairwise(offsets)]}
+
+
+def count(call: Call) -> object:
+    body = _Body(call, "texts", *_FLAGS)
+    counts = call.model().tok.count_batch(body.texts(), **body.flags(), threads=1)
+    return {"counts": counts, "total": sum(counts)}
+
+
+def decode(call: Call) -> object:
+    body = _Body(call, "ids", "remove_special", "unparse_special", "clean_spaces")
+    lists = body.get("ids", list, _REQUIRED)
+    texts = call.model().tok.decode_batch(
+        [token_ids(ids, f"ids[{i}]") for i, ids in enumerate(lists)],
+        remove_special=body.get("remove_special", bool, False),
+        unparse_special=body.get("unparse_special", bool, True),
+        clean_spaces=body.get("clean_spaces", bool, None),
+    )
+    return {"texts": texts}
+
+
+def spans(call: Call) -> object:
+    body = _Body(call, "text", "unit", *_FLAGS)
+    ids, found = call.model().tok.encode_with_offsets(
+        body.text(), **body.flags(), unit=body.get("unit", str, "byte")
+    )
+    return {"ids": ids, "spans": found}
+
+
+def truncate(call: Call) -> object:
+    body = _Body(call, "text", "n", "side", "add_special")
+    tok, special = call.model().tok, body.get("add_special", bool, True)
+    text = tok.truncate(
+        body.text(),
+        body.get("n", int, _REQUIRED),
+        side=body.get("side", str, "right"),
+        add_special=special,
+    )
+    return {"text": text, "n_tokens": tok.count(text, add_special=special)}
+
+
+def chunks(call: Call) -> object:
+    body = _Body(call, "text", "n", "overlap", "prefix", "add_special", "at", "texts")
+    tok, text, n = call.model().tok, body.text(), body.get("n", int, _REQUIRED)
+    overlap, prefix = body.get("overlap", int, 0), body.text("prefix", "")
+    repeated = overlap + (tok.count(prefix, add_special=False) if prefix else 0)
+    if repeated > n - n // 4:
+        raise Refusal(
+            f"overlap and prefix have {repeated} tokens, and may have at most three quarters of "
+            f"n, which is {n}: else the work grows without bound"
+        )
+    found = tok.chunks(
+        text,
+        n,
+        overlap=overlap,
+        prefix=prefix,
+        add_special=body.get("add_special", bool, True),
+        at=body.get("at", list, None),
+    )
+    rows = [chunk._asdict() for chunk in found]
+    if body.get("texts", bool, False):
+        for row, chunk in zip(rows, found, strict=True):
+            row["text"] = text[chunk.start : chunk.end]
+    return {"chunks": rows}
+
+
+def explain(call: Call) -> object:
+    body = _Body(call, "text", *_FLAGS)
+    text, size = body.text(), len(body.text().encode())
+    if size > _MOST_EXPLAINED:
+        raise Refusal(
+            f"the text has {size} bytes, and the server explains at most {_MOST_EXPLAINED}: send "
+            "the part in question"
+        )
+    return _spelled(asdict(call.model().tok.explain(text, **body.flags())))
+
+
+def _spelled(value: Any) -> Any:
+    """An explanation whose texts that aren't UTF-8 are lists of bytes, as in /tokenize."""
+    if isinstance(value, dict):
+        return {name: _spelled(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_spelled(item) for item in value]
+    if isinstance(value, str) and not value.isascii():
+        data = value.encode("utf-8", "surrogateescape")
+        return value if data.decode("utf-8", "replace") == value else list(data)
+    return value
+
+
+def doctor(call: Call) -> object:
+    _Body(call)
+    served = call.model()
+    if not served.source:
+        raise Refusal(
+            f"{served.name} is served from memory, and the doctor reads files",
+            "not_supported_error",
+        )
+    memo = served.tok._loaded.memo
+    if _DOCTOR not in memo:  # the checks of a large vocabulary take seconds
+        memo[_DOCTOR] = [finding.as_dict() for finding in ggtok.doctor(served.source)]
+    return {"findings": memo[_DOCTOR]}
+
+
+def _endpoint(answer: Callable[[Call], object], light: bool = False) -> Endpoint:
+    return Endpoint("POST", (f"/v1/ggtok/{answer.__name__}",), answer, light=light)
+
+
+ENDPOINTS = (
+    _endpoint(encode, light=True),
+    _endpoint(count, light=True),
+    _endpoint(decode, light=True),
+    _endpoint(spans, light=True),
+    _endpoint(truncate, light=True),
+    _endpoint(chunks, light=True),
+    _endpoint(explain),
+    _endpoint(doctor),
+)

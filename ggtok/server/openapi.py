@@ -1,0 +1,335 @@
+"""The OpenAPI document, ``/openapi.json``: a row for each path."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from ggtok import __version__
+from ggtok.server.endpoints import Call, Endpoint
+
+Json = dict[str, Any]
+
+STRING, INTEGER, NUMBER = ({"type": kind} for kind in ("string", "integer", "number"))
+BOOLEAN, OBJECT, ANY = {"type": "boolean"}, {"type": "object"}, dict[str, Any]()
+
+
+def array(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def fields(required: str = "", **properties: Json) -> Json:
+    """An object; `required` has names, separated by spaces."""
+    made: Json = {"type": "object", "properties": properties}
+    return {**made, "required": required.split()} if required else made
+
+
+def answer(**properties: Json) -> Json:
+    """An object with all of these fields."""
+    return fields(" ".join(properties), **properties)
+
+
+def either(*kinds: Json) -> Json:
+    return {"anyOf": list(kinds)}
+
+
+def nullable(kind: Json) -> Json:
+    return either(kind, {"type": "null"})
+
+
+IDS = array(INTEGER)
+PIECES = array(answer(id=INTEGER, piece=either(STRING, IDS)))
+MODEL = {"type": "string", "description": "an alias, a path or a name; optional for one model"}
+MESSAGES = array(OBJECT)
+_FLAGS = {"add_special": BOOLEAN, "parse_special": BOOLEAN}
+_HELLO = [{"role": "user", "content": "Hello"}]
+
+
+class Row(NamedTuple):
+    """An endpoint's description.
+
+    Attributes:
+        api: whose endpoint it is.
+        request: the schema of the body; None for GET.
+        example: a body.
+    """
+
+    api: str
+    summary: str
+    response: Json
+    request: Json | None = None
+    example: Json | None = None
+
+
+_LLAMA, _VLLM, _OLLAMA, _KOBOLD, _OWN = "llama-server", "vLLM", "Ollama", "KoboldCpp", "ggtok"
+_HEALTH = Row(_LLAMA, "Whether the server answers", answer(status=STRING))
+_MODELS = Row(
+    _LLAMA,
+    "The models",
+    answer(object=STRING, models=array(OBJECT), data=array(answer(id=STRING, object=STRING))),
+)
+_CHAT = fields("messages", model=MODEL, messages=MESSAGES, tools=array(OBJECT))
+_CHAT_TOKENS = Row(
+    _LLAMA,
+    "Tokens of a request to /v1/chat/completions",
+    answer(object=STRING, input_tokens=INTEGER),
+    _CHAT,
+    {"messages": _HELLO},
+)
+_RESPONSE_TOKENS = Row(
+    _LLAMA,
+    "Tokens of a request to /v1/responses",
+    answer(object=STRING, input_tokens=INTEGER),
+    fields("input", model=MODEL, input=either(STRING, array(OBJECT)), instructions=STRING),
+    {"input": "Hello"},
+)
+ROWS: dict[str, Row] = {
+    "/health": _HEALTH,
+    "/v1/health": _HEALTH,
+    "/tokenize": Row(
+        f"{_LLAMA}, {_VLLM}",
+        "Ids of a text: as llama-server for `content`, as vLLM for `prompt` or `messages`",
+        either(
+            answer(tokens=either(IDS, PIECES), count=INTEGER),
+            answer(
+                tokens=IDS,
+                count=INTEGER,
+                max_model_len=INTEGER,
+                token_strs=nullable(array(STRING)),
+            ),
+        ),
+        either(
+            fields(
+                "content",
+                model=MODEL,
+                content=either(STRING, array(either(STRING, INTEGER))),
+                with_pieces=BOOLEAN,
+                **_FLAGS,
+            ),
+            fields(
+                "prompt",
+                model=MODEL,
+                prompt=STRING,
+                add_special_tokens=BOOLEAN,
+                return_token_strs=BOOLEAN,
+            ),
+            fields(
+                "messages",
+                model=MODEL,
+                messages=MESSAGES,
+                tools=array(OBJECT),
+                add_special_tokens=BOOLEAN,
+                add_generation_prompt=BOOLEAN,
+                continue_final_message=BOOLEAN,
+                chat_template=STRING,
+                chat_template_kwargs=OBJECT,
+                return_token_strs=BOOLEAN,
+            ),
+        ),
+        {"content": "Hello", "add_special": True},
+    ),
+    "/detokenize": Row(
+        f"{_LLAMA}, {_VLLM}",
+        "The text of ids: their pieces, joined",
+        answer(content=STRING, prompt=STRING),
+        fields("tokens", model=MODEL, tokens=IDS),
+        {"tokens": [1, 2, 3]},
+    ),
+    "/apply-template": Row(
+        _LLAMA,
+        "The prompt of a request to /v1/chat/completions",
+        answer(prompt=STRING),
+        _CHAT,
+        {"messages": _HELLO},
+    ),
+    "/v1/chat/completions/input_tokens": _CHAT_TOKENS,
+    "/chat/completions/input_tokens": _CHAT_TOKENS,
+    "/v1/responses/input_tokens": _RESPONSE_TOKENS,
+    "/responses/input_tokens": _RESPONSE_TOKENS,
+    "/v1/messages/count_tokens": Row(
+        _LLAMA,
+        "Tokens of a request to Anthropic's /v1/messages",
+        answer(input_tokens=INTEGER),
+        fields(
+            "messages",
+            model=MODEL,
+            messages=MESSAGES,
+            system=either(STRING, array(OBJECT)),
+            tools=array(OBJECT),
+        ),
+        {"messages": _HELLO, "system": "Be brief."},
+    ),
+    "/v1/models": _MODELS,
+    "/models": _MODELS,
+    "/props": Row(
+        _LLAMA,
+        "A model's chat template and special tokens",
+        answer(chat_template=STRING, bos_token=STRING, eos_token=STRING, build_info=STRING),
+    ),
+    "/tokenizer_info": Row(
+        _VLLM,
+        "As much of tokenizer_config.json as the file has",
+        answer(tokenizer_class=STRING, eos_token=nullable(STRING), bos_token=nullable(STRING)),
+    ),
+    "/api/tokenize": Row(
+        _OLLAMA,
+        "Ids of a text, as proposed for Ollama",
+        answer(model=STRING, tokens=IDS, total_duration=INTEGER, load_duration=INTEGER),
+        fields("content", model=MODEL, content=STRING),
+        {"content": "Hello"},
+    ),
+    "/api/detokenize": Row(
+        _OLLAMA,
+        "The text of ids, as proposed for Ollama",
+        answer(model=STRING, content=STRING, total_duration=INTEGER, load_duration=INTEGER),
+        fields("tokens", model=MODEL, tokens=IDS),
+        {"tokens": [1, 2, 3]},
+    ),
+    "/api/extra/tokencount": Row(
+        _KOBOLD,
+        "The number of a prompt's tokens",
+        answer(value=INTEGER, ids=IDS),
+        fields("prompt", model=MODEL, prompt=STRING, special=BOOLEAN),
+        {"prompt": "Hello"},
+    ),
+    "/v1/ggtok/encode": Row(
+        _OWN,
+        "Ids of many texts",
+        answer(ids=array(IDS)),
+        fields("texts", model=MODEL, texts=array(STRING), **_FLAGS),
+        {"texts": ["Hello", "there"]},
+    ),
+    "/v1/ggtok/count": Row(
+        _OWN,
+        "Numbers of tokens of many texts",
+        answer(counts=IDS, total=INTEGER),
+        fields("texts", model=MODEL, texts=array(STRING), **_FLAGS),
+        {"texts": ["Hello", "there"]},
+    ),
+    "/v1/ggtok/decode": Row(
+        _OWN,
+        "Texts of many lists of ids",
+        answer(texts=array(STRING)),
+        fields(
+            "ids",
+            model=MODEL,
+            ids=array(IDS),
+            remove_special=BOOLEAN,
+            unparse_special=BOOLEAN,
+            clean_spaces=nullable(BOOLEAN),
+        ),
+        {"ids": [[1, 2], [3]]},
+    ),
+    "/v1/ggtok/spans": Row(
+        _OWN,
+        "Ids of a text, and the span of each token",
+        answer(ids=IDS, spans=array(IDS)),
+        fields(
+            "text",
+            model=MODEL,
+            text=STRING,
+            unit={"type": "string", "enum": ["byte", "char", "utf16"]},
+            **_FLAGS,
+        ),
+        {"text": "Hello there", "unit": "char"},
+    ),
+    "/v1/ggtok/truncate": Row(
+        _OWN,
+        "The longest beginning (or end) of a text that has at most n tokens",
+        answer(text=STRING, n_tokens=INTEGER),
+        fields(
+            "text n",
+            model=MODEL,
+            text=STRING,
+            n=INTEGER,
+            side={"type": "string", "enum": ["right", "left"]},
+            add_special=BOOLEAN,
+        ),
+        {"text": "Hello there", "n": 4},
+    ),
+    "/v1/ggtok/chunks": Row(
+        _OWN,
+        "A text in chunks of at most n tokens; start and end are code points",
+        answer(chunks=array(answer(start=INTEGER, end=INTEGER, n_tokens=INTEGER))),
+        fields(
+            "text n",
+            model=MODEL,
+            text=STRING,
+            n=INTEGER,
+            overlap=INTEGER,
+            prefix=STRING,
+            add_special=BOOLEAN,
+            at=array(STRING),
+            texts={"type": "boolean", "description": "whether each chunk has its text"},
+        ),
+        {"text": "Hello there, and there, and there", "n": 8, "texts": True},
+    ),
+    "/v1/ggtok/explain": Row(
+        _OWN,
+        "How a text becomes ids, step by step; at most 4 KiB",
+        answer(ids=IDS, fragments=array(OBJECT)),
+        fields("text", model=MODEL, text=STRING, **_FLAGS),
+        {"text": "Hello there"},
+    ),
+    "/v1/ggtok/doctor": Row(
+        _OWN,
+        "What is wrong or surprising in a model's tokenizer",
+        answer(findings=array(answer(code=STRING, severity=STRING, title=STRING))),
+        fields(model=MODEL),
+        {},
+    ),
+    "/openapi.json": Row(_OWN, "This document", OBJECT),
+}
+ERROR = answer(error=answer(code=INTEGER, message=STRING, type=STRING))
+
+
+def openapi(call: Call) -> object:
+    return document()
+
+
+@cache
+def document() -> Json:
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "ggtok",
+            "version": __version__,
+            "description": "Tokenizes and counts as llama.cpp does, without a model's weights.",
+        },
+        "paths": {path: _path(path, row) for path, row in ROWS.items()},
+        "components": {
+            "schemas": {"Error": ERROR},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"key": []}],
+    }
+
+
+def _path(path: str, row: Row) -> Json:
+    refusal = {"description": "why there is no answer", "content": _json({"$ref": _ERROR})}
+    operation: Json = {
+        "operationId": path.strip("/").replace("/", "_").replace(".", "_").replace("-", "_"),
+        "tags": row.api.split(", "),
+        "summary": row.summary,
+        "responses": {
+            "200": {"description": "the answer", "content": _json(row.response)},
+            "default": refusal,
+        },
+    }
+    if row.request is None:
+        return {"get": operation}
+    operation["requestBody"] = {
+        "required": True,
+        "content": _json(row.request, example=row.example),
+    }
+    return {"post": operation}
+
+
+_ERROR = "#/components/schemas/Error"
+
+
+def _json(schema: Json, **more: object) -> Json:
+    return {"application/json": {"schema": schema, **more}}
+
+
+ENDPOINTS = (Endpoint("GET", ("/openapi.json",), openapi),)

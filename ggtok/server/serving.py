@@ -1,0 +1,97 @@
+"""Runs the application under uvicorn, as ``ggtok serve`` does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from ggtok.server import logs
+from ggtok.server.connections import Connection
+
+IDLE_SECONDS = 60  # before a connection without requests is closed
+GRACE_SECONDS = 10  # for the requests in progress when the server is told to stop
+_START_SECONDS = 60
+
+
+def configuration(app: Callable[..., Any], **more: Any) -> uvicorn.Config:
+    """How uvicorn serves the application."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        **more,
+    )
+
+
+def run(
+    make: Callable[..., Any],
+    listening: socket.socket,
+    *,
+    workers: int = 1,
+    level: str = "info",
+    each_request: bool = False,
+) -> None:
+    """Serves until SIGINT or SIGTERM.
+
+    Args:
+        make: returns the application; can be pickled if there are several processes.
+        workers: processes.
+        level: of the log on standard error.
+        each_request: whether requests are logged.
+    """
+    more = {"factory": True, "log_config": logs.configuration(level, each_request)}
+    for number in signal.SIGINT, signal.SIGTERM:
+        # uvicorn stops, then raises the signal again: it has had its effect.
+        signal.signal(number, lambda *_: None)
+    if workers == 1:
+        _Server(configuration(make, **more)).run([listening])
+        return
+    with tempfile.TemporaryDirectory(prefix="ggtok-serve-") as folder:
+        make = partial(make, metrics_folder=folder)
+        _Processes(configuration(make, workers=workers, **more), [listening]).run()
+
+
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        notify("READY=1")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        notify("STOPPING=1")
+        await super().shutdown(sockets)
+
+
+class _Processes(Multiprocess):
+    def init_processes(self) -> None:
+        super().init_processes()
+        if all(process.wait_until_ready(_START_SECONDS) for process in self.processes):
+            notify("READY=1")
+
+    def terminate_all(self) -> None:
+        notify("STOPPING=1")
+        super().terminate_all()
+
+
+def notify(state: str) -> None:
+    """Tells systemd, if it started this process and wants to know (sd_notify)."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address[:1] not in ("/", "@") or not hasattr(socket, "AF_UNIX"):
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.connect("\0" + address[1:] if address.startswith("@") else address)
+        told.sendall(state.encode())

@@ -1,0 +1,367 @@
+"""Passes requests on to another server, streamed both ways.
+
+::
+
+    request -> (count the prompt, refuse it if it is too long) -> upstream -> answer, as it comes
+
+When the client goes away, so does the request to the upstream server. An upstream server that can't
+be reached, or breaks off, gives an error in the words of the API that was asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+import httpx2
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope, Send
+
+from ggtok.errors import GGTokError, InvalidValueError
+from ggtok.server import bodies
+from ggtok.server.completions import COMPLETIONS, Completion, Prompts, errors_of
+from ggtok.server.context import Contexts, parsed
+from ggtok.server.errors import Refusal, UnknownModel
+from ggtok.server.fields import anything
+from ggtok.server.limits import Bodies
+from ggtok.server.registry import Registry
+from ggtok.server.replies import Reply
+from ggtok.server.workers import Workers
+
+COUNT_HEADER = "x-prompt-tokens"
+ASK = 0  # a limit: ask the upstream server
+_MOST = 256  # requests that are passed on at a time
+_TIMES = httpx2.Timeout(10.0, read=600.0, write=60.0)
+_ASK_TIMES = httpx2.Timeout(10.0, read=60.0)
+_LONGEST_ANSWER = 4 << 20  # to a question of ours
+
+# Headers of one connection, RFC 9110 7.6.1, and "Connection"'s own list.
+_HOP = {
+    *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
+    *(b"proxy-connection", b"trailer", b"transfer-encoding", b"upgrade"),
+}
+# The upstream server has no part in which pages are let in (origins.py).
+_OWN_REQUEST = {b"host", b"expect", b"origin", b"referer"}
+_OWN_ANSWER = {b"date"}
+_KEYS = (b"authorization", b"x-api-key")
+
+logger = logging.getLogger("ggtok.server.upstream")
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Upstream:
+    """An ASGI application that passes requests on.
+
+    Args:
+        url: the upstream server's.
+        key: authenticates there, instead of what the client sends.
+        own_keys: ours, which are never passed on.
+        count: whether answers to completions tell the tokens of the prompt.
+        limit: the longest prompt, in tokens; ASK: what the upstream server has room for.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        registry: Registry,
+        workers: Workers,
+        held: Bodies,
+        *,
+        key: str | None = None,
+        own_keys: Sequence[str] = (),
+        count: bool = False,
+        limit: int | None = None,
+    ) -> None:
+        self.url = _base(url)
+        self._registry = registry
+        self._workers = workers
+        self._bodies = held
+        self._key = key
+        self._own_keys = [own.encode() for own in own_keys]
+        self._count = count
+        self._limit = limit
+        self._contexts = Contexts()
+        self._client: httpx2.AsyncClient | None = None
+        self.active = 0
+        self.failed = 0
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        completion = COMPLETIONS.get(path) if scope["method"] == "POST" else None
+        if not self._count and self._limit is None:
+            completion = None
+        if self.active >= _MOST:
+            refusal = Refusal("too many requests are passed on; try again", "unavailable_error")
+            await Reply.of(refusal, errors_of(path))(scope, receive, send)
+            return
+        self.active += 1
+        try:
+            if completion is None:
+                await self._pass_on(scope, _Body(receive), send, [])
+            else:
+                await self._counted(completion, scope, receive, send)
+        except ClientDisconnect:
+            pass
+        except Refusal as e:
+            await Reply.of(e, errors_of(path))(scope, receive, send)
+        finally:
+            self.active -= 1
+
+    # ---- the count ----
+
+    async def _counted(
+        self, completion: Completion, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Passes a completion's request on whose prompt isn't too long."""
+        with self._bodies.held_body() as held:
+            data = await held.read(receive, scope["headers"])
+            prompts = await self._prompts(completion, scope, data)
+            more: Headers = []
+            if prompts is not None and self._count:
+                more.append((COUNT_HEADER.encode(), str(prompts.total).encode()))
+            await self._pass_on(scope, _Body(receive, data), send, more)
+
+    async def _prompts(self, completion: Completion, scope: Scope, data: bytes) -> Prompts | None:
+        """The tokens of the prompts; None if nobody can count them. Raises Refusal if one is too
+        long, or if the limit needs a model that isn't known."""
+
+        def count() -> tuple[Prompts | None, dict[str, Any]]:
+            try:
+                body = bodies.parse(data)
+                tok = self._registry.get(anything(body, "model")).tok
+                found = completion.measure(tok, body)
+            except UnknownModel:
+                if self._limit is not None:
+                    raise
+                return None, {}
+            except (Refusal, GGTokError) as e:
+                # The upstream server refuses it in its own words, or knows better.
+                logger.warning("a prompt can't be counted: %s", type(e).__name__)
+                return None, {}
+            return found, {name: anything(body, name) for name in ("model", "options")}
+
+        async with self._bodies.turn(len(data)):
+            prompts, body = await self._workers.run(count)
+        if prompts is not None and self._limit is not None:
+            most = self._limit
+            if most == ASK:
+                headers = self._request_headers(scope["headers"])
+                most = await self._contexts.length(body, self._asker(headers))
+            # A prompt that fills the context leaves no room for an answer.
+            if prompts.longest >= most:
+                raise completion.too_long(prompts.longest, most, completion.field)
+        return prompts
+
+    def _asker(self, headers: Headers) -> Callable[[str, str, Any], Any]:
+        credentials = [(name, value) for name, value in headers if name in _KEYS]
+
+        async def ask(method: str, path: str, body: Any) -> Any:
+            content = None if body is None else bodies.dump(body)
+            sent = [*credentials, (b"content-type", b"application/json")]
+            request = self._request(method, path.encode(), sent, content, _ASK_TIMES)
+            response = await self._send(request)
+            try:
+                data = b""
+                async for part in response.aiter_bytes():
+                    data += part
+                    if len(data) > _LONGEST_ANSWER:
+                        return None
+            except httpx2.TransportError as e:
+                raise self._unreachable(e) from e
+            finally:
+                await response.aclose()
+            return parsed(data) if response.status_code == 200 else None
+
+        return ask
+
+    # ---- passing on ----
+
+    async def _pass_on(self, scope: Scope, body: _Body, send: Send, more: Headers) -> None:
+        """Streams the request up and the answer down, until one side ends."""
+        exchange = asyncio.ensure_future(self._exchange(scope, body, send, more))
+        gone = asyncio.ensure_future(body.gone())
+        try:
+            await asyncio.wait({exchange, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not exchange.done():
+                exchange.cancel()
+            gone.cancel()
+            await asyncio.gather(exchange, gone, return_exceptions=True)
+        if not exchange.cancelled():
+            exchange.result()
+
+    async def _exchange(self, scope: Scope, body: _Body, send: Send, more: Headers) -> None:
+        headers = self._request_headers(scope["headers"])
+        content: bytes | AsyncIterator[bytes] | None = body.data
+        if content is None and _has_body(scope["headers"]):
+            content = body.parts()
+        else:
+            body.whole.set()
+        request = self._request(scope["method"], _target(scope), headers, content, _TIMES)
+        response = await self._send(request)
+        try:
+            headers = [*_kept(response.headers.raw, _OWN_ANSWER), *more]
+            start = {"status": response.status_code, "headers": headers}
+            await send({"type": "http.response.start", **start})
+            try:
+                async for part in response.aiter_raw():
+                    await send(_part(part, True))
+                last = b""
+            except httpx2.TransportError as e:
+                last = self._broken(e, scope["path"], response.headers.get("content-type", ""))
+                if not last or "content-length" in response.headers:
+                    return  # an answer without an end: the server closes the connection
+            await send(_part(last, False))
+        finally:
+            await response.aclose()
+
+    def _request(
+        self,
+        method: str,
+        target: bytes,
+        headers: Headers,
+        content: bytes | AsyncIterator[bytes] | None,
+        times: httpx2.Timeout,
+    ) -> httpx2.Request:
+        url = self.url.copy_with(raw_path=target)
+        extensions = {"timeout": times.as_dict()}
+        return httpx2.Request(method, url, headers=headers, content=content, extensions=extensions)
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        if self._client is None:
+            # Connections aren't kept: the upstream server may close one just as it is used again.
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
+            self._client = httpx2.AsyncClient(trust_env=False, limits=limits)
+        try:
+            return await self._client.send(request, stream=True)
+        except httpx2.TransportError as e:
+            raise self._unreachable(e) from e
+
+    def _request_headers(self, headers: Headers) -> Headers:
+        kept = [
+            (name, value)
+            for name, value in _kept(headers, _OWN_REQUEST)
+            if not (self._key is not None and name in _KEYS) and not self._is_ours(value)
+        ]
+        if self._key is not None:
+            kept.append((b"authorization", b"Bearer " + self._key.encode()))
+        return kept
+
+    def _is_ours(self, value: bytes) -> bool:
+        key = value[len(_BEARER) :] if value[: len(_BEARER)].lower() == _BEARER else value
+        return any(hmac.compare_digest(key.strip(), own) for own in self._own_keys)
+
+    # ---- errors ----
+
+    def _unreachable(self, error: Exception) -> Refusal:
+        self.failed += 1
+        where, reason = self._named(), str(error) or type(error).__name__
+        logger.warning("upstream: %s", type(error).__name__)
+        if isinstance(error, httpx2.TimeoutException) and not isinstance(
+            error, httpx2.ConnectTimeout
+        ):
+            message = f"the upstream server {where} took too long"
+            return Refusal(message, "server_error", status=504)
+        message = f"the upstream server {where} doesn't answer: {reason}"
+        return Refusal(message, "server_error", status=502)
+
+    def _broken(self, error: Exception, path: str, media_type: str) -> bytes:
+        """The end of an answer that the upstream server didn't finish, in formats that can tell
+        an error then."""
+        refusal = self._unreachable(error)
+        refusal.message = f"the upstream server {self._named()} broke off the answer"
+        line = bodies.dump(errors_of(path)(refusal))
+        if media_type.startswith("text/event-stream"):
+            event = b"event: error\n" if path.startswith("/v1/messages") else b""
+            return b"\n\n" + event + b"data: " + line + b"\n\n"
+        return b"\n" + line + b"\n" if media_type.startswith("application/x-ndjson") else b""
+
+    def _named(self) -> str:
+        return f"{self.url.scheme}://{self.url.netloc.decode()}"
+
+
+class _Body:
+    """The body of a request that is passed on: in memory, or as it comes."""
+
+    def __init__(self, receive: Receive, data: bytes | None = None) -> None:
+        self.data = data
+        self.whole = asyncio.Event()
+        self._receive = receive
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            more = message.get("more_body", False)
+            if message.get("body"):
+                yield message["body"]
+        self.whole.set()
+
+    async def gone(self) -> None:
+        """Returns when the client goes away, or has its answer."""
+        await self.whole.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+_BEARER = b"bearer "
+
+
+def _base(url: str) -> httpx2.URL:
+    """The upstream server's URL, without the path that some clients need."""
+    with suppress(httpx2.InvalidURL):
+        base = httpx2.URL(url)
+        path = base.path.rstrip("/").removesuffix("/v1")
+        if base.scheme in ("http", "https") and base.host and not path and not base.query:
+            return base
+    raise InvalidValueError(
+        f"upstream must be the address of a server, such as http://127.0.0.1:8080, not {url!r}"
+    )
+
+
+def _has_body(headers: Headers) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in headers
+    )
+
+
+def _kept(headers: Headers, own: set[bytes]) -> Headers:
+    """The headers that go on: not those of one connection, and not ours."""
+    listed = {
+        part.strip().lower()
+        for name, value in headers
+        if name.lower() == b"connection"
+        for part in value.split(b",")
+    }
+    dropped = _HOP | own | listed
+    return [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in dropped and not name.lower().startswith(b"access-control-")
+    ]
+
+
+def _target(scope: Scope) -> bytes:
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    target = raw.removeprefix(scope.get("root_path", "").encode())
+    if not target.startswith(b"/"):
+        raise Refusal("the request's path must begin with /")
+    query: bytes = scope.get("query_string", b"")
+    return target + b"?" + query if query else target
+
+
+def _part(body: bytes, more: bool) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": more}

@@ -1,0 +1,119 @@
+"""The endpoints of vLLM. /tokenize and /detokenize share a path with llama-server's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ggtok import Tokenizer
+from ggtok.errors import GGTokError
+from ggtok.server import facts
+from ggtok.server.endpoints import Call, Endpoint
+from ggtok.server.errors import NotReady, Refusal
+from ggtok.server.fields import kind
+
+_TYPES = {404: "NotFoundError", 400: "BadRequestError", 501: "NotImplementedError"}
+
+
+def error_body(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "error": {
+            "message": refusal.message,
+            "type": _TYPES.get(refusal.status, "InternalServerError"),
+            "param": None,
+            "code": refusal.status,
+        }
+    }
+
+
+def tokenize(call: Call) -> object:
+    try:
+        return _tokenize(call)
+    except Refusal as e:
+        e.body = error_body
+        raise
+    except GGTokError as e:
+        refusal = Refusal(str(e))
+        refusal.body = error_body
+        raise refusal from e
+
+
+def _tokenize(call: Call) -> object:
+    body = call.body
+    tok = call.model().tok
+    special = _flag(body, "add_special_tokens", "prompt" in body)
+    text = _typed(body, "prompt", str) if "prompt" in body else _prompt(call, tok)
+    ids = tok.encode(text, add_special=special, parse_special=True)
+    return {
+        "count": len(ids),
+        "max_model_len": facts.context_length(tok),
+        "tokens": ids,
+        "token_strs": _texts(tok, ids) if _flag(body, "return_token_strs", False) else None,
+    }
+
+
+def _prompt(call: Call, tok: Tokenizer) -> str:
+    """The prompt as transformers renders it, which is what vLLM uses."""
+    if not call.wait:
+        raise NotReady  # a template may take its time
+    body = call.body
+    generation = _flag(body, "add_generation_prompt", True)
+    continues = _flag(body, "continue_final_message", False)
+    if continues and body.get("add_generation_prompt"):
+        raise Refusal(
+            "Cannot set both `continue_final_message` and `add_generation_prompt` to True."
+        )
+    return tok.apply_chat_template(
+        _typed(body, "messages", list),
+        like="transformers",
+        tools=_optional(body, "tools", list),
+        add_generation_prompt=generation and not continues,
+        continue_final_message=continues,
+        template=_optional(body, "chat_template", str),
+        chat_template_kwargs=_optional(body, "chat_template_kwargs", dict),
+    )
+
+
+def _texts(tok: Tokenizer, ids: list[int]) -> list[str]:
+    """The tokens' texts as the vocabulary spells them."""
+    known = {id: tok.token_text(id).decode("utf-8", "replace") for id in set(ids)}
+    return [known[id] for id in ids]
+
+
+def _flag(body: dict[str, Any], name: str, default: bool) -> bool:
+    value: bool | None = _optional(body, name, bool)
+    return default if value is None else value
+
+
+def _optional(body: dict[str, Any], name: str, wanted: type) -> Any:
+    return None if body.get(name) is None else _typed(body, name, wanted)
+
+
+_NAMES = {str: "a string", list: "an array", dict: "an object", bool: "a boolean"}
+
+
+def _typed(body: dict[str, Any], name: str, wanted: type) -> Any:
+    value = body[name]
+    if not isinstance(value, wanted):
+        raise Refusal(f"{name} must be {_NAMES[wanted]}, not {kind(value)}")
+    return value
+
+
+def tokenizer_info(call: Call) -> object:
+    """As much of tokenizer_config.json as a GGUF file has."""
+    tok = call.model().tok
+    tokens = {
+        f"{name}_token": facts.piece(tok, getattr(tok, f"{name}_id"))
+        for name in ("bos", "eos", "unk", "pad", "sep", "mask")
+    }
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **tokens,
+        "add_bos_token": tok.add_bos,
+        "add_eos_token": tok.add_eos,
+        "chat_template": tok.chat_template,
+        "model_max_length": facts.context_length(tok),
+        "vocab_size": tok.n_tokens,
+    }
+
+
+ENDPOINTS = (Endpoint("GET", ("/tokenizer_info",), tokenizer_info, errors=error_body),)

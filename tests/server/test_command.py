@@ -1,0 +1,121 @@
+"""The command ``ggtok serve``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from ggtok import cli
+from ggtok.cli import serve
+from ggtok.cli.commands import parser
+from tests.cli.command import COMMAND
+from tests.support.vocabularies import fixture
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+SPM, BPE = str(fixture("spm")), str(fixture("bpe-llama3"))
+
+
+@contextmanager
+def started(*argv: str, **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A process of the command, and its URL."""
+    command = [*COMMAND, "serve", "--port", "0", *argv]
+    child = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **environment},
+        start_new_session=True,
+    )
+    try:
+        assert child.stderr is not None
+        line = child.stderr.readline().decode()
+        url = re.fullmatch(r"ggtok: note: serving .* at (http://127\.0\.0\.1:\d+)\n", line)
+        assert url, line
+        yield child, url[1]
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # also its workers
+        child.communicate()
+
+
+def test_a_server() -> None:
+    with started("a=" + SPM, BPE) as (child, url):
+        answer = httpx2.post(f"{url}/tokenize", json={"model": "a", "content": "Hi"})
+        assert answer.json()["count"]
+        ids = [row["id"] for row in httpx2.get(f"{url}/v1/models").json()["data"]]
+        assert ids == ["a", "bpe-llama3.gguf"]
+        child.send_signal(signal.SIGINT)
+        assert child.wait() == 0
+        assert child.stderr is not None
+        assert all(line.startswith(b"{") for line in child.stderr.read().splitlines())
+
+
+def test_several_processes_and_a_key() -> None:
+    with started(SPM, "--workers", "2", GGTOK_API_KEY="secret") as (child, url):
+        assert httpx2.post(f"{url}/tokenize", json={}).status_code == 401
+        headers = {"Authorization": "Bearer secret"}
+        assert httpx2.post(f"{url}/tokenize", json={}, headers=headers).status_code == 200
+        child.send_signal(signal.SIGTERM)
+        child.wait()
+
+
+def models(*argv: str) -> dict[str, str]:
+    args = parser("serve").parse(argv)
+    return serve._models(args)
+
+
+def test_models(tmp_path: Path) -> None:
+    for name in "b.gguf", "a.GGUF", "notes.txt":
+        shutil.copy(SPM, tmp_path / name)
+    assert models(SPM, "x=" + BPE, "user/repo:Q8_0", "o=ollama:llama3.2") == {
+        "spm.gguf": SPM,
+        "x": BPE,
+        "user/repo:Q8_0": "user/repo:Q8_0",
+        "o": "ollama:llama3.2",
+    }
+    folder = str(tmp_path)
+    assert models("--models", folder, SPM) == {
+        "spm.gguf": SPM,
+        "a.GGUF": os.path.join(folder, "a.GGUF"),
+        "b.gguf": os.path.join(folder, "b.gguf"),
+    }
+    equals = shutil.copy(SPM, tmp_path / "c=d.gguf")
+    assert models(str(equals)) == {"c=d.gguf": str(equals)}
+
+
+def error(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert cli.main(["serve", *argv]) == 2
+    return capsys.readouterr().err
+
+
+def test_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(tmp_path)
+    assert "no model: name one" in error(capsys)
+    assert "has no .gguf file" in error(capsys, "--models", folder)
+    assert "takes a folder" in error(capsys, "--models", SPM)
+    assert "No such file" in error(capsys, "--models", folder + "/none")
+    assert "two models have the name spm.gguf" in error(capsys, SPM, SPM)
+    assert "is a folder, not a model" in error(capsys, folder)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        taken.listen()
+        assert f"can't listen at 127.0.0.1, port {port}" in error(capsys, SPM, "--port", port)
+    assert "can't listen at ::1, port 99999" in error(
+        capsys, SPM, "--port", "99999", "--host", "::1"
+    )
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "pip install 'ggtok[serve]'" in error(capsys, SPM)

@@ -1,0 +1,117 @@
+"""ggtok's own endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import ggtok
+from tests.support.vocabularies import fixture
+
+Serve = Callable[..., TestClient]
+TEXTS = ["Hi there", "", "don't <|eot_id|>", "Grüße 👍"]
+
+
+@pytest.fixture(scope="module")
+def tok() -> ggtok.Tokenizer:
+    return ggtok.load(fixture("bpe-llama3"))
+
+
+@pytest.fixture
+def ask(serve: Serve) -> Callable[..., Any]:
+    client = serve()
+
+    def ask(name: str, **body: object) -> Any:
+        answer = client.post(f"/v1/ggtok/{name}", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return ask
+
+
+def test_batches(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
+    for flags in {}, {"add_special": False}, {"parse_special": True}:
+        ids = tok.encode_batch(TEXTS, **flags)
+        assert ask("encode", texts=TEXTS, **flags) == {"ids": ids}
+        counts = [len(each) for each in ids]
+        assert ask("count", texts=TEXTS, **flags) == {"counts": counts, "total": sum(counts)}
+        assert ask("decode", ids=ids) == {"texts": tok.decode_batch(ids)}
+    flags = {"remove_special": True, "unparse_special": False, "clean_spaces": True}
+    assert ask("decode", ids=ids, **flags) == {"texts": tok.decode_batch(ids, **flags)}
+    assert ask("encode", texts=[]) == {"ids": []}
+
+
+def test_spans(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
+    for unit in "byte", "char", "utf16":
+        ids, spans = tok.encode_with_offsets(TEXTS[3], unit=unit)
+        assert ask("spans", text=TEXTS[3], unit=unit) == {"ids": ids, "spans": spans.tolist()}
+
+
+def test_cutting(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
+    text = "Hi there, Grüße and don't " * 9
+    assert ask("truncate", text=text, n=9) == {"text": tok.truncate(text, 9), "n_tokens": 9}
+    left = ask("truncate", text=text, n=9, side="left", add_special=False)["text"]
+    assert left == tok.truncate(text, 9, side="left", add_special=False)
+    found = tok.chunks(text, 20, overlap=2, prefix="p: ", at=[". ", " "])
+    asked = {"text": text, "n": 20, "overlap": 2, "prefix": "p: ", "at": [". ", " "]}
+    rows = [chunk._asdict() for chunk in found]
+    assert ask("chunks", **asked) == {"chunks": rows}
+    texts = [row["text"] for row in ask("chunks", **asked, texts=True)["chunks"]]
+    assert texts == [text[chunk.start : chunk.end] for chunk in found]
+
+
+def test_explain(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
+    assert ask("explain", text="Hi there") == asdict(tok.explain("Hi there"))
+    tokens = [
+        token["text"]
+        for fragment in ask("explain", text="\u0e81")["fragments"]
+        for word in fragment["words"]
+        for token in word["tokens"]
+    ]
+    assert tokens == [list(tok.token_to_piece(id)) for id in tok.encode("\u0e81")[1:]]
+
+
+def test_doctor(ask: Callable[..., Any], serve: Serve, tok: ggtok.Tokenizer) -> None:
+    findings = [finding.as_dict() for finding in ggtok.doctor(fixture("bpe-llama3"))]
+    assert ask("doctor") == {"findings": findings}
+    assert ask("doctor") == {"findings": findings}
+    answer = serve({"m": tok}).post("/v1/ggtok/doctor", json={})
+    assert answer.status_code == 501
+    assert answer.json()["error"]["type"] == "not_supported_error"
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "message"),
+    [
+        ("encode", [], "the body must be an object, not an array"),
+        ("encode", {}, "texts is required"),
+        ("encode", {"texts": "Hi"}, "texts must be an array, not a string"),
+        ("encode", {"texts": ["Hi", 7]}, "texts[1] must be a string, not a number"),
+        ("encode", {"texts": [""] * 100_001}, "texts has 100001 items; at most 100000"),
+        ("encode", {"texts": [], "parse_specials": True}, "unknown field 'parse_specials'"),
+        ("encode", {"texts": [], "add_special": 1}, "add_special must be a boolean"),
+        ("decode", {"ids": [1]}, "ids[0] must be an array, not a number"),
+        ("decode", {"ids": [[], [10**6]]}, "1000000"),
+        ("spans", {"text": "Hi", "unit": "bit"}, "unit"),
+        ("truncate", {"text": "Hi"}, "n is required"),
+        ("truncate", {"text": "Hi", "n": True}, "n must be an integer, not a boolean"),
+        ("truncate", {"text": "Hi", "n": 0}, "n is 0"),
+        ("truncate", {"text": "Hi", "n": 9, "side": "top"}, "side"),
+        ("chunks", {"text": "Hi", "n": 1}, "n"),
+        ("chunks", {"text": "Hi", "n": 9, "at": [7]}, "at"),
+        ("chunks", {"text": "Hi", "n": 8, "overlap": 7}, "7 tokens, and may have at most three"),
+        ("chunks", {"text": "Hi", "n": 8, "prefix": "a b c d e f g"}, "at most three quarters"),
+        ("explain", {"text": "x" * 20_000}, "explains at most 4096"),
+        ("doctor", {"file": "/etc/passwd"}, "unknown field 'file'"),
+    ],
+)
+def test_errors(name: str, body: object, message: str, serve: Serve) -> None:
+    answer = serve().post(f"/v1/ggtok/{name}", json=body)
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert error["type"] == "invalid_request_error"
+    assert message in error["message"]

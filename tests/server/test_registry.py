@@ -1,0 +1,167 @@
+"""Names, loading, dropping and reloading of models."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+import ggtok
+from ggtok.server import registry as registry_module
+from ggtok.server.errors import NotReady, Refusal, UnknownModel
+from ggtok.server.registry import Registry
+from tests.support.vocabularies import fixture
+
+BPE, SPM = fixture("bpe-llama3"), fixture("spm")
+
+
+def test_a_single_model_is_the_default() -> None:
+    registry = Registry(BPE)
+    assert registry.get().tok == ggtok.load(BPE)
+    assert registry.get("bpe-llama3.gguf").tok is registry.get().tok
+
+
+@pytest.mark.parametrize("name", ["a", str(BPE), "bpe-llama3.gguf", "bpe-llama3"])
+def test_models_have_several_names(name: str) -> None:
+    registry = Registry({"a": str(BPE), "b": str(SPM)})
+    assert registry.get(name).name == "a"
+
+
+def test_a_name_outside_the_list_is_refused() -> None:
+    registry = Registry({"a": BPE, "b": SPM})
+    with pytest.raises(UnknownModel, match="unknown model '/etc/passwd'; known: a, b") as e:
+        registry.get("/etc/passwd")
+    assert e.value.status == 404
+    with pytest.raises(UnknownModel, match="must name one: a, b") as e:
+        registry.get()
+    assert e.value.status == 400
+    with pytest.raises(Refusal, match="model must be a string, not 7"):
+        registry.get(7)
+
+
+def test_an_alias_for_every_name() -> None:
+    registry = Registry({"*": BPE, "b": SPM})
+    assert registry.get("claude").tok.model == "gpt2"
+    assert registry.get("b").tok.model == "llama"
+
+
+def test_ambiguous_file_names_are_no_names(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    other = shutil.copy(SPM, tmp_path / "x" / BPE.name)
+    registry = Registry({"a": BPE, "b": other})
+    with pytest.raises(UnknownModel):
+        registry.get(BPE.name)
+    assert registry.get(str(other)).name == "b"
+
+
+def test_what_models_may_be() -> None:
+    tok = ggtok.load(BPE)
+    assert Registry({"a": tok}).get("a").tok is tok
+    assert Registry([BPE, str(SPM)]).names == ["bpe-llama3.gguf", "spm.gguf"]
+    for wrong, message in [
+        ([], "models is empty"),
+        ([BPE, BPE], "two models have the name"),
+        ([7], "not int"),
+        (7, "not int"),
+        (BPE.parent, "is a folder"),
+    ]:
+        with pytest.raises(ggtok.GGTokError, match=message):
+            Registry(wrong)
+    with pytest.raises(ggtok.InvalidValueError, match="max_loaded"):
+        Registry(BPE, 0)
+
+
+def test_the_event_loop_never_loads() -> None:
+    registry = Registry(BPE)
+    with pytest.raises(NotReady):
+        registry.get(wait=False)
+    assert registry.get().tok is registry.get(wait=False).tok
+
+
+def test_few_models_stay_loaded() -> None:
+    registry = Registry({"a": BPE, "b": SPM, "c": fixture("wpm")}, max_loaded=2)
+    for name in "abac":
+        registry.get(name)
+        registry.find(name).checked = -1e9
+    assert [model.tok is not None for model in registry.models] == [True, False, True]
+    assert registry.get("b").tok.model == "llama"
+
+
+@pytest.fixture
+def changing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that is looked at with each request."""
+    monkeypatch.setattr(registry_module, "CHECK_SECONDS", 0.0)
+    return Path(shutil.copy(BPE, tmp_path / "model.gguf"))
+
+
+def _replace(path: Path, source: Path | bytes) -> None:
+    new = path.with_name("new")
+    new.write_bytes(source if isinstance(source, bytes) else source.read_bytes())
+    os.replace(new, path)
+
+
+def test_a_changed_file_is_loaded_again(changing: Path) -> None:
+    registry = Registry(changing)
+    first = registry.get().tok
+    assert registry.get().tok is first
+    _replace(changing, SPM)
+    assert registry.get().tok.model == "llama"
+    assert first.encode("Hi")  # still works for those who use it
+
+
+def test_a_model_outlives_its_file(changing: Path) -> None:
+    registry = Registry(changing)
+    first = registry.get().tok
+    _replace(changing, b"not a model")
+    assert registry.get().tok is first
+    changing.unlink()
+    assert registry.get().tok is first
+    _replace(changing, SPM)
+    assert registry.get().tok.model == "llama"
+
+
+def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "a.gguf")
+    with pytest.raises(Refusal, match="No such file") as e:
+        registry.get()
+    assert e.value.status == 503
+    shutil.copy(BPE, tmp_path / "a.gguf")
+    assert registry.get().tok.model == "gpt2"
+
+
+def test_many_threads(changing: Path) -> None:
+    registry = Registry({"a": changing, "b": BPE, "c": fixture("wpm")}, max_loaded=1)
+    wrong: list[object] = []
+
+    def ask(n: int) -> None:
+        for i in range(60):
+            name = "abc"[(n + i) % 3]
+            served = registry.get(name)
+            if served.name != name or (name == "b") != (served.tok.model == "gpt2"):
+                wrong.append((name, served))
+
+    _replace(changing, SPM)
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_model_that_is_dropped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if another thread had dropped it between loading and use."""
+    registry = Registry(BPE)
+    keep, dropped = registry._keep, list[str]()
+
+    def drop_first(model: registry_module.Model) -> None:
+        keep(model)
+        if not dropped:
+            dropped.append(model.name)
+            model.tok = None
+
+    monkeypatch.setattr(registry, "_keep", drop_first)
+    assert registry.get().tok == ggtok.load(BPE)

@@ -1,0 +1,463 @@
+"""Requests that are passed on: what arrives, what comes back, what happens when one side ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import ggtok
+from ggtok.server import context
+from tests.server.running import ask, connect, listening, running, until_closed
+from tests.support import waits
+from tests.support.patch import GGUF
+from tests.support.vocabularies import fixture
+
+MESSAGES = [{"role": "user", "content": "Is the kettle on?"}]
+TEMPLATE = "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>{% endfor %}"
+COMPLETION = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def tok(tmp_path_factory: pytest.TempPathFactory) -> ggtok.Tokenizer:
+    path = tmp_path_factory.mktemp("model") / "model.gguf"
+    gguf = GGUF.read(fixture("spm"))
+    gguf.set("tokenizer.chat_template", TEMPLATE.encode())
+    gguf.write(path)
+    return ggtok.load(path)
+
+
+class Other:
+    """An upstream server that records what it gets, and answers as told."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.answers: dict[str, Any] = {}  # JSON by path
+        self.headers: list[tuple[bytes, bytes]] = []  # of all answers
+        self.act: Callable[..., Awaitable[None]] | None = None
+        self.gone = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            while True:
+                kind = (await receive())["type"]
+                await send({"type": f"{kind}.complete"})
+                if kind == "lifespan.shutdown":
+                    return
+        request = {**scope, "body": b""}
+        if self.act is not None:
+            self.requests.append(request)
+            await self.act(request, receive, send)
+            return
+        more = True
+        while more:
+            message = await receive()
+            request["body"] += message.get("body", b"")
+            more = message.get("more_body", False)
+        self.requests.append(request)
+        known = scope["path"] in self.answers or not self.answers
+        data = json.dumps(self.answers.get(scope["path"], {"path": scope["path"]})).encode()
+        kind = [(b"content-type", b"application/json")]
+        status = 200 if known else 404
+        await send(
+            {"type": "http.response.start", "status": status, "headers": kind + self.headers}
+        )
+        await send({"type": "http.response.body", "body": data})
+
+
+@pytest.fixture
+def other() -> Other:
+    return Other()
+
+
+@contextmanager
+def passing(other: Other, models: object, **options: Any) -> Iterator[str]:
+    """A server before another one."""
+    with listening(other) as upstream, running(models, upstream=upstream, **options) as url:
+        yield url
+
+
+def sent(request: dict[str, Any], name: str) -> list[str]:
+    return [v.decode() for n, v in request["headers"] if n == name.encode()]
+
+
+def test_what_is_passed_on(other: Other, tok: ggtok.Tokenizer) -> None:
+    with passing(other, {"m": tok}) as url:
+        for method, path in [
+            *[("GET", "/slots?a=%20b&c"), ("DELETE", "/api/a%2Fb"), ("PUT", "/x"), ("GET", "/")],
+            *[("POST", "/v1/embeddings"), ("OPTIONS", "/x"), ("POST", "/v1/models")],
+        ]:
+            status, _, answer = ask(url, method, path, {"a": 1} if method != "GET" else None)
+            assert (status, list(answer)) == (200, ["path"]), path
+            request = other.requests[-1]
+            assert request["method"] == method
+            target = request["raw_path"].decode()
+            if request["query_string"]:
+                target += "?" + request["query_string"].decode()
+            assert target == path
+            assert request["body"] == (b'{"a": 1}' if method != "GET" else b"")
+        n = len(other.requests)
+        assert ask(url, "GET", "/health")[2] == {"status": "ok"}
+        assert ask(url, "POST", "/tokenize", {"content": "Hi"})[0] == 200
+        assert len(other.requests) == n
+
+
+def test_headers(other: Other, tok: ggtok.Tokenizer) -> None:
+    other.headers = [
+        *[(b"set-cookie", b"a=1"), (b"set-cookie", b"b=2"), (b"x-own", b"1"), (b"x-hop", b"1")],
+        *[(b"connection", b"x-hop"), (b"keep-alive", b"timeout=1")],
+        (b"access-control-allow-origin", b"*"),
+    ]
+    headers = {
+        "X-Kept": "1",
+        "Connection": "X-Dropped, keep-alive",
+        "X-Dropped": "1",
+        "TE": "trailers",
+        "Proxy-Authorization": "p",
+        "Accept-Encoding": "br",
+        "Cookie": "c=1",
+        "Authorization": "Bearer theirs",
+        "X-Api-Key": "theirs",
+    }
+    with passing(other, {"m": tok}) as url:
+        _, found, _ = ask(url, "GET", "/x", headers=headers)
+        request = other.requests[-1]
+        assert {name: sent(request, name) for name in ("x-kept", "accept-encoding", "cookie")} == {
+            "x-kept": ["1"],
+            "accept-encoding": ["br"],
+            "cookie": ["c=1"],
+        }
+        assert sent(request, "authorization") == ["Bearer theirs"]
+        assert sent(request, "x-api-key") == ["theirs"]
+        for name in "x-dropped", "te", "proxy-authorization", "keep-alive", "user-agent":
+            assert not sent(request, name), name
+        assert sent(request, "host") != [urlsplit(url).netloc]
+        assert found["x-own"] == "1"
+        assert "a=1" in found["set-cookie"] or "b=2" in found["set-cookie"]
+        for name in "x-hop", "keep-alive", "access-control-allow-origin":
+            assert name not in found
+        # Cookies are the client's: none is kept here.
+        ask(url, "GET", "/x")
+        assert not sent(other.requests[-1], "cookie")
+
+
+@pytest.mark.parametrize("key", [None, "theirs"])
+def test_our_key_is_never_passed_on(key: str | None, other: Other, tok: ggtok.Tokenizer) -> None:
+    with passing(other, {"m": tok}, api_keys=["ours", "too"], upstream_key=key) as url:
+        assert ask(url, "GET", "/x")[0] == 401 and not other.requests
+        for headers in [
+            {"Authorization": "Bearer ours"},
+            {"Authorization": "ours"},
+            {"X-Api-Key": "too"},
+            {"X-Api-Key": "too", "Authorization": "Bearer ours", "X-Other": "bearer  ours"},
+        ]:
+            assert ask(url, "GET", "/x", headers=headers)[0] == 200
+            names = sent(other.requests[-1], "authorization")
+            assert names == ([f"Bearer {key}"] if key else [])
+            text = str(other.requests[-1]["headers"])
+            assert "ours" not in text and "too" not in text
+        # A key for the upstream server goes there, unless we have one.
+        both = {"Authorization": "Bearer ours", "X-Api-Key": "client"}
+        ask(url, "GET", "/x", headers=both)
+        assert sent(other.requests[-1], "x-api-key") == ([] if key else ["client"])
+
+
+def test_answers_are_streamed(other: Other, tok: ggtok.Tokenizer) -> None:
+    go = threading.Event()
+
+    async def act(request: Any, receive: Any, send: Any) -> None:
+        kind = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": kind})
+        await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
+        await asyncio.to_thread(go.wait, waits.LIMIT)
+        await send({"type": "http.response.body", "body": b"data: 2\n\n"})
+
+    other.act = act
+    with passing(other, {"m": tok}) as url, connect(url) as connection:
+        connection.sendall(b"GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        data = b""
+        while b"data: 1\n\n" not in data:
+            data += connection.recv(1000)
+        assert b"data: 2" not in data
+        go.set()
+        assert b"data: 2\n\n" in until_closed(connection)
+
+
+def test_bodies_are_streamed(other: Other, tok: ggtok.Tokenizer) -> None:
+    first = threading.Event()
+
+    async def act(request: Any, receive: Any, send: Any) -> None:
+        more = True
+        while more:
+            message = await receive()
+            request["body"] += message.get("body", b"")
+            more = message.get("more_body", False)
+            first.set()
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    other.act = act
+    with passing(other, {"m": tok}, max_body=10) as url, connect(url) as connection:
+        connection.sendall(
+            b"POST /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n8\r\n12345678\r\n"
+        )
+        assert first.wait(waits.LIMIT)
+        connection.sendall(b"8\r\n90123456\r\n0\r\n\r\n")
+        assert until_closed(connection).startswith(b"HTTP/1.1 204")
+    assert other.requests[0]["body"] == b"1234567890123456"
+
+
+def test_a_client_that_goes_away_ends_the_upstream_request(
+    other: Other, tok: ggtok.Tokenizer
+) -> None:
+    gone = threading.Event()
+
+    async def act(request: Any, receive: Any, send: Any) -> None:
+        if request["method"] == "POST":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"1", "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    other.act = act
+    with passing(other, {"m": tok}) as url:
+        # While the answer is awaited; while it is streamed; while the body is sent.
+        for begin in (
+            b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1",
+            b"PUT /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n1",
+        ):
+            gone.clear()
+            n = len(other.requests)
+            with connect(url) as connection:
+                connection.sendall(begin)
+                waits.until(lambda n=n: len(other.requests) > n)  # type: ignore[misc]
+            assert gone.wait(waits.LIMIT)
+
+
+FACES = [
+    (COMPLETION, lambda body: body["error"]["type"] == "server_error"),
+    ("/v1/messages", lambda body: body["type"] == "error" and body["error"]["type"] == "api_error"),
+    ("/api/chat", lambda body: isinstance(body["error"], str)),
+]
+
+
+@pytest.mark.parametrize(("path", "right"), FACES)
+def test_an_upstream_that_is_not_there(
+    path: str, right: Callable[[Any], bool], tok: ggtok.Tokenizer
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        upstream = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with running({"m": tok}, upstream=upstream, limit=0) as url:
+            status, _, body = ask(url, "POST", path, {"messages": MESSAGES, "model": "m"})
+            assert status == 502 and right(body) and upstream in json.dumps(body)
+            assert ask(url, "POST", "/tokenize", {"content": "Hi"})[0] == 200
+
+
+@pytest.mark.parametrize(("path", "right"), FACES)
+def test_an_upstream_that_breaks_off(
+    path: str, right: Callable[[Any], bool], other: Other, tok: ggtok.Tokenizer
+) -> None:
+    kind = b"application/x-ndjson" if path.startswith("/api") else b"text/event-stream"
+
+    async def act(request: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", kind)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+
+    other.act = act
+    with passing(other, {"m": tok}) as url, connect(url) as connection:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        connection.sendall(head.encode())
+        text = until_closed(connection)
+    assert b"begun" in text
+    last = text[text.rindex(b"{") if b'{"error":"' in text else text.index(b'{"') :]
+    assert right(json.JSONDecoder().raw_decode(last.decode())[0])
+
+
+def test_an_answer_without_an_end_stays_without(other: Other, tok: ggtok.Tokenizer) -> None:
+    kind = (b"content-type", b"text/event-stream")
+    for headers in [], [kind, (b"content-length", b"1000")]:
+
+        async def act(request: Any, receive: Any, send: Any, headers: Any = headers) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+
+        other.act = act
+        with passing(other, {"m": tok}) as url, connect(url) as connection:
+            connection.sendall(b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            text = until_closed(connection)
+        assert b"begun" in text and not text.endswith(b"0\r\n\r\n")
+
+
+# ---- counts and limits ----
+
+
+@pytest.fixture(scope="module")
+def n(tok: ggtok.Tokenizer) -> int:
+    return tok.count_chat(MESSAGES, trusted=True)
+
+
+def test_counts(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
+    text = MESSAGES[0]["content"]
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    parts = [{"type": "text", "text": text}, image]
+    n_text = tok.count(text)
+    cases: list[tuple[str, Any, int | None]] = [
+        (COMPLETION, {"messages": MESSAGES}, n),
+        ("/chat/completions", {"messages": MESSAGES, "model": "m"}, n),
+        (COMPLETION, {"messages": [{"role": "user", "content": parts}]}, n),
+        ("/v1/responses", {"input": text}, n),
+        ("/v1/messages", {"messages": MESSAGES}, n),
+        ("/api/chat", {"messages": MESSAGES}, n),
+        ("/api/generate", {"prompt": text}, n),
+        ("/api/generate", {"prompt": text, "raw": True}, n_text),
+        ("/v1/completions", {"prompt": text}, n_text),
+        ("/completion", {"prompt": [text, text]}, 2 * n_text),
+        ("/completions", {"prompt": [1, 2, 3]}, 3),
+        ("/completions", {"prompt": [[1, 2, 3], text, [text, 5]]}, 4 + 2 * n_text),
+        ("/completion", {"prompt": {"prompt_string": text}}, n_text),
+        # What can't be counted is passed on, to be refused there.
+        (COMPLETION, {"messages": 7}, None),
+        (COMPLETION, {"messages": MESSAGES, "model": "unknown"}, None),
+        (COMPLETION, b"not JSON", None),
+        ("/completion", {}, None),
+        ("/v1/embeddings", {"input": text}, None),
+    ]
+    with passing(other, {"m": tok}, count_header=True) as url:
+        for path, body, count in cases:
+            status, headers, _ = ask(url, "POST", path, body)
+            assert status == 200
+            found = headers.get("x-prompt-tokens")
+            assert found == (None if count is None else str(count)), (path, body)
+            expected = body if isinstance(body, bytes) else json.dumps(body).encode()
+            assert other.requests[-1]["body"] == expected
+
+
+def test_limits(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
+    with passing(other, {"m": tok}, limit=n) as url:
+        status, _, body = ask(url, "POST", COMPLETION, {"messages": MESSAGES})
+        assert status == 400
+        message = body["error"].pop("message")
+        assert f"maximum context length is {n} tokens" in message
+        assert body["error"] == {
+            "type": "invalid_request_error",
+            "param": "messages",
+            "code": "context_length_exceeded",
+        }
+        _, _, body = ask(url, "POST", "/v1/messages", {"messages": MESSAGES})
+        assert body["error"]["message"] == f"prompt is too long: {n} tokens > {n} maximum"
+        assert ask(url, "POST", "/api/chat", {"messages": MESSAGES})[0] == 400
+        assert not other.requests
+        status, headers, _ = ask(url, "POST", "/completion", {"prompt": ["a", "b"]})
+        assert status == 200 and "x-prompt-tokens" not in headers
+        # A model that isn't known has a limit that can't be kept.
+        status, _, body = ask(url, "POST", COMPLETION, {"messages": MESSAGES, "model": "x"})
+        assert status == 404 and "known: m" in body["error"]["message"]
+    with passing(other, {"m": tok}, limit=n + 1) as url:
+        assert ask(url, "POST", COMPLETION, {"messages": MESSAGES})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/props", lambda n: {"default_generation_settings": {"n_ctx": n}}),
+        ("/api/ps", lambda n: {"models": [{"name": "m:latest", "context_length": n}]}),
+        ("/v1/models", lambda n: {"data": [{"id": "x"}, {"id": "m", "max_model_len": n}]}),
+        ("/api/v0/models", lambda n: {"data": [{"id": "m", "loaded_context_length": n}]}),
+    ],
+)
+def test_the_limit_of_the_upstream_server(
+    path: str,
+    answer: Callable[[int], Any],
+    other: Other,
+    tok: ggtok.Tokenizer,
+    n: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(context, "KNOWN_SECONDS", -1.0)
+    other.answers = {path: answer(n), "/chat/completions": {"ok": True}}
+    body = {"messages": MESSAGES, "model": "m"}
+    with passing(other, {"m": tok}, limit=0, upstream_key="k") as url:
+        assert ask(url, "POST", "/chat/completions", body)[0] == 400
+        assert sent(other.requests[-1], "authorization") == ["Bearer k"]
+        other.answers[path] = answer(n + 1)
+        assert ask(url, "POST", "/chat/completions", body)[0] == 200
+        # Ollama's requests may choose their own context.
+        asked = {**body, "options": {"num_ctx": n}}
+        assert ask(url, "POST", "/api/chat", asked)[0] == 400
+        del other.answers[path]
+        status, _, found = ask(url, "POST", "/chat/completions", body)
+        assert status == 500 and "--limit N" in found["error"]["message"]
+
+
+def test_a_model_that_ollama_has_not_loaded(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
+    async def act(request: Any, receive: Any, send: Any) -> None:
+        loaded = any(r["path"] == "/api/generate" for r in other.requests)
+        rows = [{"model": "m", "context_length": n}] if loaded else []
+        known = request["path"] in ("/api/ps", "/api/generate")
+        status = 200 if known else 404
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps({"models": rows}).encode()})
+
+    other.act = act
+    with passing(other, {"m": tok}, limit=0) as url:
+        body = {"messages": MESSAGES, "model": "m"}
+        status, _, found = ask(url, "POST", "/api/chat", body)
+        assert status == 400 and f"only {n}" in found["error"]
+        paths = [request["path"] for request in other.requests]
+        assert paths == ["/props", "/api/ps", "/api/generate", "/api/ps"]
+        # Which is remembered.
+        ask(url, "POST", "/api/chat", body)
+        assert len(other.requests) == 4
+
+
+def test_bodies_that_are_counted_are_limited(other: Other, tok: ggtok.Tokenizer) -> None:
+    with passing(other, {"m": tok}, limit=5, max_body=100) as url:
+        status, _, body = ask(url, "POST", "/v1/messages", b" " * 101)
+        assert status == 413 and body["type"] == "error"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "127.0.0.1:8080", "ftp://a", "http://", "http://a/b", "http://a/?b", "http://[::1"),
+        "http://a:b",
+    ],
+)
+def test_addresses_that_are_none(url: str, tok: ggtok.Tokenizer) -> None:
+    with pytest.raises(ggtok.InvalidValueError, match="must be the address of a server"):
+        ggtok.server.app(tok, upstream=url)
+
+
+def test_options_that_need_an_upstream(tok: ggtok.Tokenizer) -> None:
+    for option in {"limit": 5}, {"count_header": True}, {"upstream_key": "k"}:
+        with pytest.raises(ggtok.InvalidValueError, match="need an upstream"):
+            ggtok.server.app(tok, **option)
+
+
+def test_the_path_of_the_address(other: Other, tok: ggtok.Tokenizer) -> None:
+    with listening(other) as upstream, running(tok, upstream=upstream + "/v1/") as url:
+        assert ask(url, "GET", "/v1/x")[2] == {"path": "/v1/x"}
+
+
+@pytest.mark.parametrize("target", [b"http://evil.example/x", b"//evil.example/x"])
+def test_targets_stay_at_the_upstream_server(
+    target: bytes, other: Other, tok: ggtok.Tokenizer
+) -> None:
+    with passing(other, {"m": tok}) as url, connect(url) as connection:
+        connection.sendall(
+            b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+        assert until_closed(connection).startswith(b"HTTP/1.1 200")
+        assert len(other.requests) == 1
