@@ -63,6 +63,7 @@ class Connection(HttpToolsProtocol):
         self.all: Connections = app_state[_STATE]
         self.phase = _NOTHING
         self.since = self.loop.time()  # when the phase began
+        self.turn = self.all.next_turn()  # its place among connections that wait for a request
         self.size = 0  # bytes of the body
         self.between = 0  # bytes since the last part of a body, or the end of a head
         self.unread = 0  # bytes of answers that the client hadn't taken at the last look
@@ -76,7 +77,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if not self.all.has_room():
+        if not self.all.has_room(self):
             self.refuse(503)
 
     def data_received(self, data: bytes) -> None:
@@ -112,7 +113,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if self.phase == _BODY:
             self.between = 0
-            self.phase = _IDLE
+            self.phase, self.turn = _IDLE, self.all.next_turn()
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -156,18 +157,26 @@ class Connections:
     def __init__(self, loop: asyncio.AbstractEventLoop, state: ServerState) -> None:
         self._loop = loop
         self._open = state.connections
+        self._turns = 0
         self.most = min(MOST_CONNECTIONS, _most_files() - _SPARE_FILES)
         self._timer = loop.call_later(_PERIOD, self._look)
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def has_room(self) -> bool:
-        """Whether there is room for the newest connection; closes idle ones for it."""
+    def next_turn(self) -> int:
+        """Numbers connections in the order in which they were made or answered."""
+        self._turns += 1
+        return self._turns
+
+    def has_room(self, newest: Connection) -> bool:
+        """Whether there is room for the newest connection; closes those for it that have waited
+        longest for a request."""
         if len(self._open) <= self.most:
             return True
-        idle = [c for c in self._open if isinstance(c, Connection) and c.idle]
-        idle.sort(key=lambda connection: connection.since)
+        idle = [c for c in self._open if isinstance(c, Connection) and c.idle and c is not newest]
+        # Not by the time since the phase began: a part of a head would make an old connection new.
+        idle.sort(key=lambda connection: connection.turn)
         for connection in idle[: self.most // 8 + 1]:  # many at a time, so that sorting pays
             self._open.discard(connection)
             connection.transport.close()

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "vocabularies/train.py": "/proc/self/status",
     "inspect/parity/texts.py": "Python's own files; a folder that was given",
     "inspect/parity/worker.py": "pipes of its own",
+    "server/metrics.py": "a file in a folder of its own",
     "sources/cache.py": "a temporary file of its own",
 }
 _OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "memmap"}
