@@ -226,7 +226,7 @@ def test_files_are_short_enough_to_read() -> None:
 
 
 def test_no_test_module_imports_another() -> None:
-    """What several need is in a module of its own, beside them or in tests/support."""
+    """Shared helpers are in a separate module, next to their users or in tests/support."""
     for path in (ROOT / "tests").rglob("*.py"):
         found = re.search(
             r"^\s*(?:from|import) tests\.[\w.]*\btest_\w+", path.read_text("utf-8"), re.M

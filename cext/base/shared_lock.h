@@ -19,7 +19,7 @@ typedef struct shared_lock {
     struct shared_lock *next, **link; /* links of the list of objects' locks */
 } shared_lock;
 
-/* Locks of which the process has one each. */
+/* The locks of the process itself. */
 typedef enum process_lock { LOCK_POOLS, N_PROCESS_LOCKS } process_lock;
 extern shared_lock ggtok_process_locks[N_PROCESS_LOCKS];
 

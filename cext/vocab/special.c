@@ -447,7 +447,7 @@ static ggtok_status set_strips(vocab *v, vocab_keys *k, bool dry, ggtok_error *e
         return s;
     }
     if (v->type == GGTOK_VOCAB_BPE &&
-        strcmp(v->model, "gemma4") != 0) { /* a name given by the caller counts */
+        strcmp(v->model, "gemma4") != 0) { /* the caller may have overridden it */
         const char *used = ggtok_pretok_name(v->pre);
         pre = (gguf_view){(const uint8_t *)used, strlen(used)};
     }

@@ -273,7 +273,7 @@ def _parts(n: int, length: int, stride: int, direction: str) -> list[Span]:
 
 
 def _lengths(n: tuple[int, int | None], room: int, strategy: str) -> tuple[int, int]:
-    """The lengths to which a text and a second text of these lengths are cut."""
+    """The lengths to truncate a text (or pair) of `n` tokens to, so that it fits in `room`."""
     first, second = n[0], n[1] or 0
     excess = first + second - room
     if excess <= 0:

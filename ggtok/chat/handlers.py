@@ -2,8 +2,9 @@
 
 A template's family is recognized by texts in its source. A row of `HANDLERS` says how the
 family's messages are changed before rendering, how the prompt is changed after it, and how the
-beginning of an answer is appended. The first row that matches counts. Templates without a row are
-handled by `reasoning`.
+beginning of an answer is appended. The first row that matches is used. Templates without a row are
+handled by `reasoning`. `llama` has the few rules that don't fit a row: patched checks,
+trimmed contents, the role `developer`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Handler:
     present: tuple[str, ...]
     opening: Opening | Callable[[Answer], Opening]
     absent: tuple[str, ...] = ()
-    reasons: bool = True  # enable_thinking is true by default; write the answer's reasoning
+    # The model reasons: enable_thinking defaults to true, and a continued answer's reasoning is
+    # written.
+    reasons: bool = True
     always_content: bool = False  # write the content even if the reasoning is continued
     # Write the opening after the template's own generation prompt.
     after_prompt: bool = False

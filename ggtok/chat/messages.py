@@ -2,6 +2,7 @@
 
 The server reads a message into a structure and writes it again. So unknown keys are dropped, null
 contents become "", arguments become JSON text, and values of unexpected types are refused.
+`read_llama` in cext/python/chat.c does the same for simple messages, without this module.
 """
 
 from __future__ import annotations

@@ -26,6 +26,6 @@ The way of the data, one module for each step:
 :mod:`.shards`          ``Tokenizer.encode_files``: one output, or several
 ======================  =========================================================
 
-:mod:`.iterate` is ``Tokenizer.encode_batches``, for texts that lie in memory or come from a
+:mod:`.iterate` is ``Tokenizer.encode_batches``, for texts that are in memory or come from a
 generator. All are imported when first used.
 """

@@ -1,4 +1,4 @@
-"""Two threads beside the one that encodes: one reads ahead, one writes behind."""
+"""Two helper threads for the encoding one: one reads ahead, one writes behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Raised:
 
 
 def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
-    """The items, which a thread of its own asks for: at most `room` of them wait.
+    """The items, prefetched by a separate thread: at most `room` of them wait.
 
     A thread that is inside a caller's iterator when nobody wants more can't be stopped there;
     it is a daemon, and ends when the iterator answers.

@@ -22,7 +22,7 @@ class Batch:
 
     Attributes:
         next: where the batch after it begins.
-        read: bytes of the sources, as they lie on the disk, that were read up to its end.
+        read: bytes of the sources on disk that were read up to its end.
         pieces: with their texts.
         counts: bytes and faults.
         closed: for each source that ends in the batch, how many of `pieces` come before its end.

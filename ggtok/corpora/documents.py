@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ggtok.corpora.summary import Counts
 from ggtok.errors import Argument, DocumentError, FileError, Wording
 
-# A record, or a document that must lie in memory in one piece, has no more bytes.
+# The most bytes of a record, or of a document that must fit in memory whole.
 LIMIT = 1 << 30
 RULES = ("raise", "replace", "skip")
 BOM = b"\xef\xbb\xbf"  # at a file's beginning, no part of its first document
@@ -50,15 +50,15 @@ def without_bom(blocks: Iterator[bytes]) -> tuple[int, Iterator[bytes]]:
 
 @dataclass(slots=True)
 class Piece:
-    """A document, or a part of one that is too long to be held, or a group of small ones.
+    """A document, a part of one that is too long for memory, or a group of small ones.
 
     Attributes:
-        text: UTF-8; None if the document is dropped, with what came of it before.
+        text: UTF-8; None if the document, including its earlier pieces, is dropped.
         size: bytes of the source that it took.
         next: where the piece after it begins.
-        at: how much of the file was read then, as it lies on the disk.
+        at: bytes of the file read by then, before decompression.
         begins, ends: whether the document begins and ends with it.
-        faults: what to count of the document, told with its last piece.
+        faults: the document's faults to count; only in its last piece.
         last: whether the source ends with it.
         many: the documents of a group, none of which is faulty; `text` is empty then.
         inside: whether more of its group follow: a batch doesn't end here, so that groups are the

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 BATCH_BYTES = 8 << 20
-_TEXTS = 1 << 17  # in a batch, however short they are
+_TEXTS = 1 << 17  # at most this many per batch, however short
 
 
 def encode_batches(

@@ -1,4 +1,4 @@
-"""How ids lie in raw, NumPy's and Megatron's files: what each has, and how it ends."""
+"""The layouts of raw, NumPy and Megatron files of ids: their headers, indices and ends."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Megatron(Raw):
     def __init__(self, out: str, dtype: str) -> None:
         super().__init__(out, dtype)
         self._code = _MEGATRON_CODES[dtype]
-        # Offsets grow beside it, and become the index at the end.
+        # Offsets are collected in a separate file, which becomes the index at the end.
         self._idx = Growing(self.index.path)
         self.index = Growing(self.index.path + ".offsets")
 

@@ -42,7 +42,7 @@ class Source:
     Attributes:
         kind: one of NAMES; "json" if that must be decided by what is in it (:mod:`.kinds`).
         compression: "" or one of COMPRESSIONS.
-        size: bytes, as it lies on the disk.
+        size: bytes on disk (compressed, if it is).
         mtime: when it was last changed, nanoseconds.
     """
 
@@ -136,7 +136,7 @@ class Search:
             )
 
     def _add_match(self, path: str) -> None:
-        """What a glob matches: a folder with all that is in it."""
+        """Adds a match of a glob: a file, or a folder with its contents."""
         status = self._status(path)
         name = _plain(path).replace(os.sep, "/")
         if status is None or self._choice.excludes(name):
@@ -148,7 +148,7 @@ class Search:
 
     def _add_folder(self, path: str) -> None:
         """The files in a folder and those below it, sorted by path, without hidden ones. Links
-        are followed, each folder is entered once."""
+        are followed, but each folder is entered once."""
         waiting = [(path, os.path.realpath(path), "")]
         entered = set()
         while waiting:

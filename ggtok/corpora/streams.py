@@ -61,14 +61,14 @@ class Stream:
             check(self.source, self._file.fileno())
 
     def at(self) -> int:
-        """How much of the file was read, as it lies on the disk."""
+        """The number of bytes of the file read so far, before decompression."""
         place: int = self._file.tell()
         return place
 
 
 def sampled(source: Source) -> int:
-    """A CRC-32 of some of the file's bytes, as they lie on the disk: all of a small file, else
-    blocks that are spread evenly, the first and the last among them."""
+    """A CRC-32 of some of the file's bytes on disk: all of a small file, else evenly spaced
+    blocks, including the first and the last."""
     with naming(source.path), open_regular(source.path) as file:
         check(source, file.fileno())
         if source.size <= _SAMPLES * _SAMPLE:

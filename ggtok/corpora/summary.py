@@ -46,8 +46,8 @@ class EncodeProgress:
     Attributes:
         bytes: of text that was encoded so far.
         documents, ids: that were made so far.
-        read, total: bytes of the source files that were read so far, as they lie on the disk,
-            and of all; 0 for texts that aren't files.
+        read, total: bytes of the source files on disk: those read so far, and all; 0 for texts
+            that aren't files.
         seconds: since the call.
         bytes_before: of ``bytes``, those that an earlier run encoded, which this one continues.
         read_before: the same of ``read``.

@@ -61,7 +61,7 @@ def _unstamped(system: str) -> str:
 
 
 def _messages(message: Any) -> Iterator[Any]:
-    """A message, and the results of tools in it as messages of their own."""
+    """A message, and the tool results in it as separate messages."""
     if not has(message, "content"):
         if text(message, "role") != "assistant":
             yield message

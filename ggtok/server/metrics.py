@@ -1,7 +1,7 @@
 """Counts of requests, times and bytes, in Prometheus' text format.
 
-The processes of one server each write numbers of their own into a file of a shared folder, and any
-of them reports the sums. One process alone needs no file.
+Each process of a server writes its numbers to its own file in a shared folder, and any of them
+reports the sums. A single process needs no file.
 
 A file is an array of doubles: for each endpoint a row (requests by status, requests by duration,
 sums), then the gauges.

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 1 << 3, 1 << 4, 1 << 5  # ggtok_attr
 SPACE, MARK = b" ", "\u2581".encode()
-# Characters that vocabularies may not know: private use, unassigned, rare scripts.
 PARTS = re.compile(  # characters; 4-byte characters without their first byte; other bytes
     rb"[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
     rb"|(?P<three>[\x80-\xbf]{3})|.",
@@ -40,6 +39,7 @@ PARTS = re.compile(  # characters; 4-byte characters without their first byte; o
 LONGEST = 32  # code points, or tokens, of a character's normalized form, at most
 MOST_IDS = 1 << 23  # the largest number of ids to examine, over all characters
 LEADS = b"\xf1", b"\xf2", b"\xf3", b"\xf0"
+# Characters that vocabularies may not know: private use, unassigned, rare scripts.
 RARE = "\ue0a7\U000f1234\U0001fbf7\U000107b6\u0b7e\u0378\u3131\u1f6d\u20bf\u00a7~#\x01"
 
 

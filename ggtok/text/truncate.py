@@ -2,6 +2,9 @@
 
 Only the part of the text around its first (last) tokens is encoded. Up to a position that no
 token crosses, whatever follows (ggtok_safe_cut), its tokens are those of the whole text.
+
+A cut text is counted before it is returned. So if it has too many tokens, Parts.count is wrong or,
+with side="right", Measure.count or the ggtok_safe_cut that it relies on.
 """
 
 from __future__ import annotations

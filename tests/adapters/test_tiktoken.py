@@ -1,4 +1,4 @@
-"""tiktoken_encoding, beside tiktoken; what it refuses."""
+"""tiktoken_encoding compared with tiktoken, and what it refuses."""
 
 from __future__ import annotations
 

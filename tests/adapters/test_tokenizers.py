@@ -172,7 +172,7 @@ def test_json() -> None:
         adapters.tokenizers_tokenizer(from_memory).to_str()
 
 
-# ---- beside the real library ----
+# ---- comparison with the real library ----
 
 METHODS = (
     "ids type_ids tokens offsets attention_mask special_tokens_mask word_ids sequence_ids".split()

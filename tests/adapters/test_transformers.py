@@ -1,4 +1,4 @@
-"""transformers_tokenizer, beside a PreTrainedTokenizerFast of the same vocabulary."""
+"""transformers_tokenizer compared with a PreTrainedTokenizerFast of the same vocabulary."""
 
 from __future__ import annotations
 

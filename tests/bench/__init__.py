@@ -4,5 +4,5 @@
     python -m tests.bench                       # about two minutes
     python -m tests.bench --full --corpus DIR --out DIR
 
-How it measures is told in __main__.py, what it measures in groups.py and pre.py.
+__main__.py says how it measures; groups.py and pre.py say what.
 """

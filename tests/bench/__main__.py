@@ -1,4 +1,4 @@
-"""python -m tests.bench [GROUP ...]: times ggtok beside llama.cpp and other tokenizers.
+"""python -m tests.bench [GROUP ...]: times ggtok against llama.cpp and other tokenizers.
 
     python -m tests.bench                                  # a quick look, two minutes
     python -m tests.bench encode --vocab qwen2 --peer gigatoken

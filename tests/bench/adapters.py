@@ -1,4 +1,4 @@
-"""python -m tests.bench.adapters FOLDER: transformers_tokenizer beside PreTrainedTokenizerFast.
+"""python -m tests.bench.adapters FOLDER: transformers_tokenizer against PreTrainedTokenizerFast.
 
     python -m tests.bench.adapters FOLDER                 # a thousand lines of its *.txt files
     python -m tests.bench.adapters FOLDER qwen2 bert-bge

@@ -1,11 +1,11 @@
-"""Times a column of texts that becomes a column of ids, beside lists of str and of ids.
+"""Times a column of texts that becomes a column of ids, compared with lists.
 
     python -m tests.bench.arrow [--rounds N]
 
 Needs pyarrow and tokenizers; the vocabulary is gpt-2's, which both read. All start from the same
 pyarrow column and end in one, so that making objects of its texts and a column of their ids
-counts where a library takes no Arrow data. MB of text seen before for each second of processor
-time, the best of the rounds, which alternate; ids are compared first.
+counts where a library takes no Arrow data. Reports MB of cached text per second of processor
+time, the best of alternating rounds; ids are compared first.
 """
 
 from __future__ import annotations

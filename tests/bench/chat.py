@@ -1,6 +1,6 @@
 """Chat: us a conversation, of ten well-known templates and 3, 21 and 201 messages.
 
-ggtok from messages to ids and to text, beside transformers (to text, and to ids through
+ggtok from messages to ids and to text, compared with transformers (to text, and to ids through
 tokenizers), its jinja2 template alone, minijinja, and llama-server's /apply-template and /tokenize
 over HTTP. All but the server live in this process, on its core, one sample each in turn. Texts and
 ids are compared before any time is taken. Then an SFT set, with encode_chat_batch. transformers
@@ -40,7 +40,7 @@ TEMPLATES = (
 LENGTHS = (3, 21, 201)
 _QUESTION, _ANSWER = (40, 280), (200, 900)  # bytes, from and to
 _SFT = 100_000  # conversations
-_BOS, _EOS = "<|endoftext|>", "<|endoftext|>"  # qwen2's, for who doesn't know the vocabulary
+_BOS, _EOS = "<|endoftext|>", "<|endoftext|>"  # of qwen2, for renderers that have no vocabulary
 Call = Callable[[], Any]
 Messages = list[dict[str, str]]
 

@@ -1,9 +1,9 @@
-"""Files of text to files of ids: ``encode_files`` beside gigatoken's, and beside copying.
+"""Files of text to files of ids: ``encode_files`` compared with gigatoken and with copying.
 
     python -m tests.bench files                    # the texts of the other groups
     python -m tests.bench.files MODEL SOURCE...    # any files: the page cache holds what fits
 
-Each round takes, each in a process of its own: ggtok (ids as uint32, fsync, rename), gigatoken
+Each round times, each in a separate process: ggtok (ids as uint32, fsync, rename), gigatoken
 (ids in memory, then written and synced, since it writes no files), and reading the sources and
 copying ggtok's result, with fsync: what no encoder can beat. Wall time from call to the end,
 without load; CPU time and peak memory of the process.

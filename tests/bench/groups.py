@@ -4,12 +4,12 @@ encode   MB/s. warm: the same text again. fresh: text that the process has not s
          after other text of the same corpus. first: a new process' first text, 16 MB.
 load     ms. new: in a new process. again: once more in the same process. The file is
          in the page cache. The others read their own formats (peers.py).
-prompts  us a call, for 64 prompts in turn, seen before.
+prompts  us per call, for 64 cached prompts in turn.
 process  ms of a whole process: start Python, import, load, encode a line, exit.
 memory   MB that a new process grows by at import and load, and then by 16 MB of text.
 worst    ms for texts that some tokenizers are slow on, each in a new process.
 threads  MB/s of documents on one and on two threads, and the quotient.
-models   MB/s for the kinds of vocabularies beside SPM and BPE.
+models   MB/s for the vocabulary types other than SPM and BPE.
 chat     us a conversation, from messages to ids and to text (chat.py).
 """
 
@@ -35,7 +35,7 @@ from tests.support.vocabularies import OTHERS, REAL, UGM, WPM, fixture_names
 ALL = (*DETAILED, *(name for name in (*REAL, *OTHERS) if name not in DETAILED))
 _PROMPTS = 64
 _WORST_SECONDS = 30.0
-_NOT_TEXT = ("none", "big-endian", "version-2")  # fixtures that are no model of their own
+_NOT_TEXT = ("none", "big-endian", "version-2")  # no vocabulary, or another's
 
 
 def _texts(suite: Suite) -> list[Corpus]:

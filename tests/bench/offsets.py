@@ -1,6 +1,6 @@
-"""Ids with the places in the text that they come from, beside ids alone.
+"""Times ids with their spans in the text, compared with ids alone.
 
-offsets  us a call, for texts seen before: an array of ids, then ids with offsets.
+offsets  us per call, for cached texts: an array of ids, then ids with offsets.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # The forms of a call: what goes in and comes out. "native" is whatever the
-# tokenizer gives the soonest: a NumPy array, bytes, an object of its own, or a list.
+# tokenizer returns fastest: a NumPy array, bytes, its own type, or a list.
 ONE, ONE_LIST = "one string", "one string, list"
 OFFSETS = "one string, list with offsets"
 DOCS, DOCS_LISTS = "documents", "documents, lists"

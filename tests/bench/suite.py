@@ -275,7 +275,7 @@ class Suite:
     def speed_of(
         self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
     ) -> Callable[[int], float]:
-        """A taker: MB/s over texts that the process has seen before."""
+        """A taker: MB/s over cached texts."""
         given = self.for_peer(peer, texts)
         n_bytes = sum(map(size, given))
         process.put(key, given)

@@ -1,4 +1,4 @@
-"""Times trainers beside each other, each in a process of its own, merges compared first.
+"""Compares the speed of trainers, each in a separate process, after comparing their merges.
 
     python -m tests.bench.train --peers VENV/bin/python CORPUS.txt ... --sizes 32000 100000
 
@@ -75,7 +75,7 @@ def merges():
     return pieces
 """
 
-# Where merges aren't told: the tokens that they make, in order.
+# For trainers that don't report merges: the tokens that they make, in order.
 _MADE = """
 def merges():
     return [token.hex() for token in {}]

@@ -88,7 +88,7 @@ class Worker:
         return self._time(form, key, 1)
 
     def sample(self, form: str, key: str, at_least: int) -> float:
-        """Nanoseconds a pass, warm, over as many passes as take `at_least` together."""
+        """Nanoseconds per pass, warm, averaged over enough passes to take `at_least` in total."""
         if (form, key) not in self.passes:
             self._time(form, key, 2)
             passes, took = 1, self._time(form, key, 1)

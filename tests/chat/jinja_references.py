@@ -72,7 +72,7 @@ def build() -> Path:
 
 
 class LlamaCpp:
-    """llama.cpp's engine in a process of its own, for some templates kill it or never end."""
+    """llama.cpp's engine in a separate process, because some templates crash it or never finish."""
 
     def __init__(self) -> None:
         self._program = build()

@@ -6,7 +6,7 @@
 
 The xllamacpp wheel has the whole server. It needs a model with tensors, so one layer of zeros
 is written around a vocabulary. A server takes one template for its life and starts in about a
-second; each runs in a process of its own, for some requests kill it.
+second; each runs in a separate process, because some requests crash it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _ALL = """\
 
 
 def _marked(*texts: str, body: str = _ALL) -> str:
-    """With texts that a handler is told by, in a comment."""
+    """A template with a comment that contains these texts, by which handlers recognize families."""
     return "{#- " + " ".join(texts) + " -#}\n" + body
 
 
@@ -102,7 +102,7 @@ TEMPLATES: dict[str, str] = {
     ),
     "only with tools": "{% if not tools %}{{ raise_exception('tools') }}{% endif %}" + _PLAIN,
     "trimmed": _marked("You have access to the following functions in JSONSchema format"),
-    # families that are told by texts
+    # families that are recognized by texts
     "llm-jp": _marked("chat_format=llm-jp-harmony-v1"),
     "harmony": _marked("<|channel|>") + "<|return|>{% if not add_generation_prompt %}x{% endif %}",
     "ministral": _marked("[SYSTEM_PROMPT]", "[TOOL_CALLS]", "[ARGS]"),

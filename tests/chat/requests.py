@@ -1,7 +1,7 @@
 """Bodies of chat requests, as a client sends them to llama-server.
 
 One row for each thing that a request can hold: roles, tools, calls, reasoning, content parts,
-empty and hostile texts, a last message of the assistant's, and the fields beside the messages.
+empty and hostile texts, a final assistant message, and the fields besides the messages.
 """
 
 from __future__ import annotations

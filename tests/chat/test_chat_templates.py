@@ -159,9 +159,9 @@ def as_llama_server(tok: ggtok.Tokenizer, text: str) -> list[int]:
 @pytest.mark.full
 @pytest.mark.parametrize("vocabulary", ["bpe-gpt2", "spm-bytes", "spm-phi3"])
 def test_ids_of_the_text_and_no_token_out_of_a_message(vocabulary: str) -> None:
-    """Harmless messages give the ids of the rendered text. With all control tokens' texts put
-    into messages, tools and documents, whole, broken and side by side, there are as many of
-    each control token as without."""
+    """Harmless messages give the ids of the rendered text. Inserting the texts of all control
+    tokens (whole, cut, adjacent) into messages, tools and documents doesn't change the number
+    of any control token."""
     compared = injected = 0
     for i, (name, source) in enumerate(templates().items()):
         rest: dict[str, Any] = {

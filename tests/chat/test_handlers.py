@@ -1,4 +1,4 @@
-"""What is done for families of templates: their messages, their prompts, answers begun."""
+"""The rules for families of templates: messages, prompts, and continued answers."""
 
 from __future__ import annotations
 

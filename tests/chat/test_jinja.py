@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""The template engine: both dialects beside their references, origins, notes, errors, threads.
+"""The template engine: both dialects against their references, origins, notes, errors, threads.
 
 Claim jinja.1, Claim jinja.2, Claim jinja.5.
 """

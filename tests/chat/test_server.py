@@ -1,4 +1,4 @@
-"""Prompts and ids beside llama-server itself: a sample of what `tests.chat.parity` compares."""
+"""Prompts and ids compared with llama-server: a sample of what `tests.chat.parity` compares."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_what_is_unreachable_never_comes(name: str) -> None:
 
 
 def last_merge(text: str, ranks: Ranks) -> tuple[str, str] | None:
-    """The one that makes the text, if merging its characters does: by the rule as it is said."""
+    """The last merge that produces the text, if merging its characters yields it (naively)."""
     symbols, last = list(text), None
     while pairs := [pair for pair in pairwise(symbols) if pair in ranks]:
         last = min(pairs, key=ranks.__getitem__)
@@ -69,7 +69,7 @@ def last_merge(text: str, ranks: Ranks) -> tuple[str, str] | None:
 
 @pytest.mark.parametrize("name", ["bpe-llama3", "bpe-odd", "bpe-gpt2"])
 def test_idle_merges_are_those_that_never_come_last(name: str) -> None:
-    """The short way against merging each one by itself."""
+    """Compares the fast search with merging each token's characters."""
     ranks: dict[tuple[str, str], int] = {}
     for rank, text in enumerate(GGUF.read(fixture(name)).strings("tokenizer.ggml.merges")):
         left, _, right = text.decode("utf-8", "surrogateescape").partition(" ")

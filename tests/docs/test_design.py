@@ -43,7 +43,7 @@ def line(page: str, begins: str) -> str:
 
 
 def first_column(page: str, begins: str) -> str:
-    """The same without what is said beside it, after three spaces or more."""
+    """The line up to its first run of three or more spaces."""
     return re.split(r"\s{3,}", line(page, begins).strip())[0]
 
 

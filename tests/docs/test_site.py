@@ -21,7 +21,7 @@ DESIGN = sorted((ROOT / "docs" / "design").glob("*.md"))
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
-    """The modules hooks and reference, which lie in no package."""
+    """The modules hooks and reference, which are in no package."""
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
     yield importlib.import_module("hooks"), importlib.import_module("reference")
     del sys.modules["hooks"], sys.modules["reference"]

@@ -73,7 +73,7 @@ def test_arrays_of_records_are_refused(tok: ggtok.Tokenizer, tmp_path: Path, dat
 def test_only_the_beginning_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None
 ) -> None:
-    """One line that doesn't end there may be either."""
+    """A single line that is longer than the part read may be JSONL or text."""
     monkeypatch.setattr(kinds, "LOOK", 1000)
     path = tmp_path / "a.json"
     path.write_bytes(LINE + b"\n" + LINE + b"\xff" * 10_000)

@@ -1,4 +1,4 @@
-"""An output never destroys what isn't its own: sources, links, devices, other files, modes."""
+"""Writing an output never destroys anything else: sources, links, devices, other files, modes."""
 
 from __future__ import annotations
 

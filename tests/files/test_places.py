@@ -68,7 +68,7 @@ def places(read: Read, found: Source) -> None:
         if before[-1].ends:
             assert meaning(before) + meaning(rest) == meaning(pieces), n
         else:
-            # Inside a document: of what was dropped nothing is told twice.
+            # Inside a document: no dropped text is reported twice.
             assert not rest[0].begins
             assert meaning([*before, *rest]) == meaning(pieces), n
         assert sum(piece.size for piece in [*before, *rest]) == sum(p.size for p in pieces)

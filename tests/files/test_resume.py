@@ -31,7 +31,7 @@ class Stop(Exception):
 
 
 def stopping(after: int) -> Any:
-    """A progress that raises after so many batches."""
+    """A progress callback that raises after `after` batches."""
 
     def progress(_: EncodeProgress) -> None:
         nonlocal after
@@ -339,8 +339,8 @@ def interrupted(tok: ggtok.Tokenizer, folder: Path) -> None:
 def test_data_that_is_not_what_the_journal_says(
     tok: ggtok.Tokenizer, tmp_path: Path, small: None
 ) -> None:
-    """A file that was changed or cut at the last checkpoint is refused; what lies after is not
-    looked at; half a line of the journal doesn't count."""
+    """A file that was changed or cut at the last checkpoint is refused; data after
+    the checkpoint is ignored, and so is half a line of the journal."""
     interrupted(tok, tmp_path)
     partial = tmp_path / "o.partial"
     data, then = partial.read_bytes(), kill.checkpointed(tmp_path / "o.journal")

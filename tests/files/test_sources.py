@@ -509,7 +509,7 @@ def test_documents_that_are_too_long(
     small: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What must lie in memory in one piece is capped."""
+    """Data that must fit in memory whole is capped."""
     from ggtok.corpora import text
 
     for module in (text, jsonl_reader):

@@ -4,8 +4,8 @@
     python -m tests.fuzz gguf --seconds 3600 --work DIR --save
 
 Needs clang with libFuzzer, and binutils. tests/c/capi.c runs first, then each target, with
-AddressSanitizer and UndefinedBehaviorSanitizer; targets beside a build of the library
-without its short cuts, which must give the same ids. DIR (default: a temporary folder)
+AddressSanitizer and UndefinedBehaviorSanitizer; targets also call a build of the library
+without its fast paths, which must give the same ids. DIR (default: a temporary folder)
 gets the targets, the inputs and any finding; a finding is an input that
 `DIR/fuzz_TARGET FILE` runs again, but for leaks, which only the report tells of.
 
@@ -30,15 +30,15 @@ from tests.fuzz.seeds import SEEDS
 from tests.support.vocabularies import fixture
 
 CORPUS = HERE / "corpus"
-# Leaks show at the end. Looking for them after an input runs it twice where caches grew.
+# No leak check per input: it would run each input twice if caches grew. Leaks are reported at exit.
 OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-detect_leaks=0")
 MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600, "session": 400, "jinja": 800, "train": 1500}
 MOST = 90_000  # bytes of a saved corpus
-LISTED = 50  # of which the archive's list takes so many for each input
+LISTED = 50  # bytes that each input adds to the archive's directory
 
 
 def unpack(target: str, folder: Path, most: int | None = None, seed: int = 0) -> None:
-    """Seeds and saved inputs, by their hashes: all of them, or at most so many of the saved."""
+    """Writes seeds and saved inputs, named by hash: all of them, or at most `most` of the saved."""
     folder.mkdir(parents=True, exist_ok=True)
     inputs = list(SEEDS[target]())
     saved = CORPUS / f"{target}.zip"

@@ -1,4 +1,4 @@
-"""Compiles the fuzz targets: the library with sanitizers, beside its plain build."""
+"""Compiles the fuzz targets: the library with sanitizers, linked with its plain build."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def build_capi(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS
 
 
 def _library(command: list[str], out: Path) -> list[Path]:
-    """The library's objects. What reads a language of its own looks for texts and magic numbers,
-    which the fuzzer learns from comparisons; elsewhere they would take half of the time."""
+    """The library's objects. Only parsers are compiled with tracing of comparisons, from which
+    the fuzzer learns keywords and magic numbers; elsewhere it would take half of the time."""
     readers = [source for source in LIBRARY if source.relative_to(CEXT).parts[0] in READERS]
     others = [source for source in LIBRARY if source not in readers]
     return _compile(command, readers, out) + _compile([*command, BLIND], others, out)

@@ -2,9 +2,9 @@
 
     python -m tests.fuzz.sources --seconds 300 --seed 1
 
-In small sources of all formats and in the configurations beside them, a value somewhere gets
-another one. The folder is then converted: the result is a vocabulary or an error of ggtok's.
-Prints what it did; a finding is printed with the place and the value, and the exit status is 1.
+Replaces one value in a small source of each format, or in the configuration files next to it,
+and converts the folder: the result must be a vocabulary or a ggtok error. Prints a summary; a
+finding is printed with its position and value, and the exit status is 1.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def test_no_new_word_has_ids() -> None:
 
 
 def test_spans_of_unknown_characters_within_a_word() -> None:
-    """fuzz_session: the first ones' span was the rest of the word."""
+    """fuzz_session found that the first unknown token's span was the rest of the word."""
     gguf = GGUF.read(fixture("ugm"))
     take_words_as_they_are(gguf)
     tok = ggtok.load(gguf.dump())
@@ -66,8 +66,8 @@ def test_spans_of_unknown_characters_within_a_word() -> None:
 
 
 def test_spans_of_unknown_characters_without_an_unknown_token() -> None:
-    """fuzz_gguf: the text of WPM's default, token 100, was read where there are fewer. (Only the
-    sanitizers saw it.)"""
+    """fuzz_gguf found that the text of WPM's default, token 100, was read even if there are fewer
+    tokens. (Only the sanitizers detected it.)"""
     gguf = GGUF.read(fixture("wpm"))
     for key in ("tokens", "token_type", "scores"):
         if f"tokenizer.ggml.{key}" in gguf:

@@ -33,7 +33,8 @@ ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
     ast.BitOr: (r"\|", "&"),
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-Found = tuple[str, int, int, str]  # what kind, from which byte to which, and what is there instead
+# A mutation: its kind, the bytes it replaces (start, end), and the replacement.
+Found = tuple[str, int, int, str]
 
 
 class _Finder:

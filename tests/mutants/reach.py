@@ -177,7 +177,7 @@ class Reach:
         for name, test in tests.items():
             self.users[name].add(name)
             self.users[test["file"]].add(name)
-        cases: dict[str, list[str]] = defaultdict(list)  # of a test, or the tests of a file
+        cases: dict[str, list[str]] = defaultdict(list)  # by test name or file: its measured cases
         for name, test in tests.items():
             if test["measured"]:
                 cases[name.partition("[")[0]].append(name)

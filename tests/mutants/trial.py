@@ -1,4 +1,4 @@
-"""One mutant after the other: built in a scratch copy, and tried by the tests that reach it."""
+"""Builds each mutant in a scratch copy, and runs the tests that reach it."""
 
 from __future__ import annotations
 

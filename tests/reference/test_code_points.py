@@ -14,7 +14,7 @@ ALL = [c for c in range(1, 0x110000) if c not in SURROGATES]
 BLOCK = 256  # code points in a text
 
 
-# WPM decides by ranges of code points of its own; the others by tables that are compared as such.
+# WPM has its own ranges of code points; the others use tables, which are compared directly.
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize(

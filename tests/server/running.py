@@ -42,7 +42,7 @@ def listening(app: Any) -> Iterator[str]:
 
 
 def connect(url: str) -> socket.socket:
-    """A connection, for what no client would send."""
+    """Opens a raw connection, to send what no HTTP client would."""
     address = urlsplit(url)
     made = socket.create_connection((address.hostname, address.port), waits.LIMIT)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

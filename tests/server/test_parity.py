@@ -1,4 +1,4 @@
-"""The server's answers beside those of llama-server."""
+"""Compares the server's answers with those of llama-server."""
 
 from __future__ import annotations
 

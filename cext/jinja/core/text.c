@@ -102,7 +102,7 @@ uint32_t ggtok_jinja_chars(jinja_arena *mem, jinja_text *t) {
 
 /* ---- concatenation ---- */
 
-/* Ensures capacity for so many more bytes and parts. */
+/* Ensures capacity for `extra` more bytes and `extra_parts` more parts. */
 static void grow_room(jinja_arena *mem, jinja_room *room, size_t extra, size_t extra_parts) {
     if (room->cap - room->n < extra) {
         size_t cap = (size_t)room->n + extra;

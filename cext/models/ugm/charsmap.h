@@ -65,8 +65,8 @@ static inline bool charsmap_joins(const uint8_t *p, size_t len) {
                         (p[0] == 0xEF && p[1] == 0xBE && (p[2] == 0x9E || p[2] == 0x9F)));
 }
 
-/* Does the map treat byte c (not 0) as one space, whatever its context? True if c is a space that it
- * keeps, or is replaced by one, and is part of no longer sequence. May return false wrongly. */
+/* Does the map treat byte c (not 0) as one space, whatever its context? True if it keeps c, a
+ * space, or replaces it by one, and no longer sequence contains c. May return false wrongly. */
 bool ggtok_charsmap_is_space(const charsmap *m, uint8_t c);
 
 #endif

@@ -93,8 +93,8 @@ ALWAYS_INLINE uint64_t without_letters(const wpm_text *t, const uint8_t *p, uint
     return leads;
 }
 
-/* Adds the characters beyond ASCII. Malformed bytes are dropped, one by one, and so are parts of
- * words. False: out of memory. */
+/* Adds the characters beyond ASCII. Malformed bytes, which normalization drops one by one, count
+ * as parts of words. False: out of memory. */
 ALWAYS_INLINE bool add_high(wpm_text *t, const vocab *v, const uint8_t *p, kinds *k) {
     uint64_t inner = window_range(p, 0x80, 0x40);
     uint64_t two = window_range(p, 0xC0, 0x20), three = window_range(p, 0xE0, 0x10);

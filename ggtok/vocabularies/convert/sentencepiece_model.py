@@ -51,7 +51,7 @@ class Model:
         return len(self.pieces)
 
 
-# The fields of each message by their numbers: the attribute, and its type.
+# For each protobuf message, field number to attribute name and type.
 _Fields = dict[int, tuple[str, type]]
 _PIECE: _Fields = {1: ("text", bytes), 2: ("score", float), 3: ("type", int)}
 _TRAINER: _Fields = {

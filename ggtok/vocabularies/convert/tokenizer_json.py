@@ -88,7 +88,8 @@ _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def overlaps(texts: Sequence[str]) -> Difference | None:
-    """The difference, if the two rules may find different tokens among these."""
+    """The difference to report if these tokens overlap, so that llama.cpp (longest first) and the
+    source (leftmost first) may find different ones."""
     found = sorted(_overlapping(texts)) if len(texts) <= _MOST else []
     if not found:
         return None
