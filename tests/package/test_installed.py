@@ -138,7 +138,23 @@ def installed(
 
 
 # Modules that need an extra's package, which the module that imports them checks for.
-NEED = {"ggtok.sources.connect": "httpcore2", "ggtok.sources.http": "httpx2"}
+NEED = {
+    "ggtok.adapters.transformers_class": "transformers",
+    **dict.fromkeys(
+        (
+            *("ggtok.server.application", "ggtok.server.auth", "ggtok.server.limits"),
+            *("ggtok.server.logs", "ggtok.server.origins", "ggtok.server.replies"),
+        ),
+        "starlette",
+    ),
+    "ggtok.server.bodies": "orjson",
+    "ggtok.server.connections": "uvicorn",
+    "ggtok.server.context": "orjson",
+    "ggtok.server.serving": "uvicorn",
+    "ggtok.server.upstream": "httpx2",
+    "ggtok.sources.connect": "httpcore2",
+    "ggtok.sources.http": "httpx2",
+}
 
 IMPORT = """
 import importlib, sys
@@ -177,12 +193,14 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "chat": (["chat.gguf", "messages.json"], "<|start_header_id|>user"),
     "encode": (["model.gguf", "text", "-o", "ids.bin"], "ids.bin"),
     "count": (["model.gguf", "text", "--json"], '"text/a.txt"'),
+    "stats": (["model.gguf", "text/a.txt"], "Latin"),
     "truncate": (["model.gguf", "-n", "5", "text/a.txt"], "Hello"),
     "chunks": (["model.gguf", "-n", "100", "text/a.txt"], "text/a.txt"),
     "explain": (["model.gguf", "Hello"], "rule of llama3"),
     "merges": (["model.gguf", "330"], "rank 74"),
     "export": (["model.gguf", "--to", "tokenizer.json"], "tokenizer.json"),
     "convert": (["tokenizer.json", "-o", "converted.gguf"], "680 tokens"),
+    "edit": (["model.gguf", "--pre", "qwen2", "-o", "edited.gguf"], "llama-bpe -> qwen2"),
     "doctor": (["chat.gguf"], "GGT201"),
     "diff": (["model.gguf", "converted.gguf"], "eos_id"),
     "extract": (["model.gguf", "extracted.gguf"], "extracted.gguf"),
@@ -190,10 +208,11 @@ JOBS: dict[str, tuple[list[str], str]] = {
     "list": ([], ""),
     "cache": (["ls"], ""),
     "parity": (["model.gguf"], "pip install"),  # it needs a llama.cpp
+    "serve": (["model.gguf"], "pip install 'ggtok[serve]'"),
     "completion": (["bash"], "pip install 'ggtok[completion]'"),
     "help": (["tokenize"], "usage: ggtok tokenize"),
 }
-STATUS = {"diff": 1, "parity": 2, "completion": 2}
+STATUS = {"diff": 1, "parity": 2, "serve": 2, "completion": 2}
 
 
 def test_every_subcommand_does_its_job(installed: Installed) -> None:
