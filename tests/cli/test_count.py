@@ -479,13 +479,12 @@ def test_ctrl_c(tmp_path: Path) -> None:
         process = subprocess.Popen(
             [*COMMAND, "count", model, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        with path.open("wb") as text:
+        with path.open("wb", buffering=0) as text:
             text.write(LINE * 200_000)
             process.send_signal(signal.SIGINT)
             # Python only sees a signal that comes just before a blocking read when that returns.
             with contextlib.suppress(BrokenPipeError):
                 text.write(LINE)
-                text.flush()
             out, _ = process.communicate(timeout=LIMIT)
         assert (process.returncode, out) == (130, b"")
 
