@@ -71,7 +71,7 @@ def test_what_can_not_be_used() -> None:
     for name, reason in (
         ("wpm", r"this WPM vocabulary: .*b'a' encodes to tokens of b' a'; xgrammar and Outlines"),
         ("ugm", r"this UGM vocabulary: .*b'a' encodes to tokens of b' a'"),
-        ("bpe-ambiguous", "spell only with the control token 1"),
+        ("bpe-ambiguous", "represent only by the control token 1"),
     ):
         with pytest.raises(ggtok.VocabError, match=reason):
             adapters.llguidance_tokenizer(ggtok.load(fixture(name)))
