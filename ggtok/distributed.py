@@ -31,8 +31,8 @@ from ggtok.corpora import formats, vocabulary
 from ggtok.corpora.batches import BYTES
 from ggtok.corpora.documents import RULES, Faults, Piece, Place
 from ggtok.corpora.encode import Encoder
-from ggtok.corpora.growing import Growing
 from ggtok.corpora.journal import sync_folder
+from ggtok.corpora.partial_file import PartialFile
 from ggtok.corpora.summary import Counts
 from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error
@@ -133,8 +133,8 @@ class _Shard:
         os.makedirs(job.folder, exist_ok=True)
         self._out = os.path.join(job.folder, f"writing-{uuid.uuid4().hex}")
         self._format = self._class(self._out, self._dtype)
-        for growing in self._format.data, self._format.index:
-            growing.create()
+        for file in self._format.data, self._format.index:
+            file.create()
         self._format.begin()
         self._counts = Counts()
         # Hashes of the ids and of the ends of documents. They don't depend on the batches.
@@ -202,10 +202,10 @@ class _Shard:
 
     def close(self) -> None:
         """Removes unfinished files."""
-        for growing in self._format.data, self._format.index:
-            growing.close()
+        for file in self._format.data, self._format.index:
+            file.close()
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(growing.partial)
+                os.unlink(file.partial)
 
 
 #: The fields of a record and their types, named as in Arrow and Spark.
@@ -270,7 +270,7 @@ class Shards:
             "shards": rows,
         }
         os.makedirs(job.folder, exist_ok=True)
-        file = Growing(os.path.join(job.folder, _MANIFEST))
+        file = PartialFile(os.path.join(job.folder, _MANIFEST))
         file.create()
         file.append(json.dumps(manifest, indent=1).encode() + b"\n")
         file.sync()

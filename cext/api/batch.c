@@ -136,7 +136,7 @@ static chunk *next_chunk(job *j, bool *later) {
 }
 
 static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *err) {
-    lock_take(&j->lock);
+    lock_acquire(&j->lock);
     j->stop = true;
     if (!j->status || text < j->failed) {
         j->status = status;
@@ -144,7 +144,7 @@ static void fail(job *j, ggtok_status status, size_t text, const ggtok_error *er
         j->err = *err;
     }
     condition_signal_all(&j->changed);
-    lock_give(&j->lock);
+    lock_release(&j->lock);
 }
 
 /* ---- encoding ---- */
@@ -227,18 +227,18 @@ static void recycle(job *j, output *out) {
 /* Records that a chunk is done. If all chunks before it are appended and no other thread is
  * appending, appends it and the waiting chunks after it. */
 static void append_in_turn(job *j, chunk *c) {
-    lock_take(&j->lock);
+    lock_acquire(&j->lock);
     c->done = true;
     j->waiting += c->n_bytes;
     if (!j->appending) {
         j->appending = true;
         while (j->n_appended < j->n_chunks && j->chunks[j->n_appended].done && !j->stop) {
             chunk *turn = &j->chunks[j->n_appended];
-            lock_give(&j->lock);
+            lock_release(&j->lock);
             bool ok = append(&j->batch->out, &turn->out);
             ggtok_error err;
             if (!ok) fail(j, ggtok_error_memory(&err), turn->first, &err);
-            lock_take(&j->lock);
+            lock_acquire(&j->lock);
             j->n_appended += ok;
             j->waiting -= turn->n_bytes;
             recycle(j, &turn->out);
@@ -246,7 +246,7 @@ static void append_in_turn(job *j, chunk *c) {
         }
         j->appending = false;
     }
-    lock_give(&j->lock);
+    lock_release(&j->lock);
 }
 
 /* The ggtok_interrupt_fn of all workers: stops them when the caller's, called on its own thread, says
@@ -258,9 +258,9 @@ static bool keep_going(void *user) {
         ggtok_error err;
         fail(j, ggtok_error_set(&err, GGTOK_ERR_STOPPED, "the caller asked to stop"), 0, &err);
     }
-    lock_take(&j->lock);
+    lock_acquire(&j->lock);
     bool going = j->status != GGTOK_ERR_STOPPED;
-    lock_give(&j->lock);
+    lock_release(&j->lock);
     return going;
 }
 
@@ -271,9 +271,9 @@ static bool wait_for_change(worker *w) {
     job *j = w->job;
     condition_wait(&j->changed, &j->lock, w->keep_going ? INTERVAL_MS : 0);
     if (!w->keep_going) return !j->stop;
-    lock_give(&j->lock);
+    lock_release(&j->lock);
     bool going = keep_going(w);
-    lock_take(&j->lock);
+    lock_acquire(&j->lock);
     return going;
 }
 
@@ -282,9 +282,9 @@ static chunk *take_chunk(worker *w) {
     job *j = w->job;
     chunk *c;
     bool later;
-    lock_take(&j->lock);
+    lock_acquire(&j->lock);
     while (!(c = next_chunk(j, &later)) && later && wait_for_change(w)) {}
-    lock_give(&j->lock);
+    lock_release(&j->lock);
     return c;
 }
 
@@ -299,10 +299,10 @@ static void work(worker *w) {
 }
 
 static void end_thread(job *j) {
-    lock_take(&j->lock);
+    lock_acquire(&j->lock);
     j->running--;
     condition_signal_all(&j->changed);
-    lock_give(&j->lock);
+    lock_release(&j->lock);
 }
 
 THREAD_BODY(thread_body, arg) {
@@ -314,9 +314,9 @@ THREAD_BODY(thread_body, arg) {
 /* Calls the caller's function until the other threads have finished: one may have a huge text. */
 static void wait_for_others(worker *w) {
     job *j = w->job;
-    lock_take(&j->lock);
+    lock_acquire(&j->lock);
     while (j->running && wait_for_change(w)) {}
-    lock_give(&j->lock);
+    lock_release(&j->lock);
 }
 
 /* The calling thread is workers[0]. If the system can't create some of the threads, the others do

@@ -9,19 +9,19 @@ static shared_lock *first; /* head of the list of objects' locks */
 
 void ggtok_shared_lock_init(shared_lock *l) {
     lock_init(&l->lock);
-    lock_take(&registry);
+    lock_acquire(&registry);
     l->next = first;
     l->link = &first;
     if (first) first->link = &l->next;
     first = l;
-    lock_give(&registry);
+    lock_release(&registry);
 }
 
 void ggtok_shared_lock_free(shared_lock *l) {
-    lock_take(&registry);
+    lock_acquire(&registry);
     *l->link = l->next;
     if (l->next) l->next->link = l->link;
-    lock_give(&registry);
+    lock_release(&registry);
     lock_free(&l->lock);
 }
 
@@ -36,7 +36,7 @@ bool ggtok_forks_are_guarded(void) {
 static int not_guarded; /* errno */
 
 static void before_fork(void) {
-    lock_take(&registry);
+    lock_acquire(&registry);
     for (int i = 0; i < N_PROCESS_LOCKS; i++) shared_lock_take(&ggtok_process_locks[i]);
     for (shared_lock *l = first; l; l = l->next) shared_lock_take(l);
 }
@@ -44,7 +44,7 @@ static void before_fork(void) {
 static void after_fork(void) {
     for (shared_lock *l = first; l; l = l->next) shared_lock_give(l);
     for (int i = 0; i < N_PROCESS_LOCKS; i++) shared_lock_give(&ggtok_process_locks[i]);
-    lock_give(&registry);
+    lock_release(&registry);
 }
 
 /* Runs when the library is loaded. If the first call did this, another thread could fork during it. */

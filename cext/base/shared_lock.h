@@ -32,10 +32,10 @@ void ggtok_shared_lock_init(shared_lock *l);
 void ggtok_shared_lock_free(shared_lock *l);
 
 static inline void shared_lock_take(shared_lock *l) {
-    lock_take(&l->lock);
+    lock_acquire(&l->lock);
 }
 static inline void shared_lock_give(shared_lock *l) {
-    lock_give(&l->lock);
+    lock_release(&l->lock);
 }
 
 #endif

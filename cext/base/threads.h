@@ -22,10 +22,10 @@ static inline void lock_init(lock *l) {
 static inline void lock_free(lock *l) {
     (void)l;
 }
-static inline void lock_take(lock *l) {
+static inline void lock_acquire(lock *l) {
     AcquireSRWLockExclusive(l);
 }
-static inline void lock_give(lock *l) {
+static inline void lock_release(lock *l) {
     ReleaseSRWLockExclusive(l);
 }
 /* False: the system can't create a thread. */
@@ -70,10 +70,10 @@ static inline void lock_init(lock *l) {
 static inline void lock_free(lock *l) {
     pthread_mutex_destroy(l);
 }
-static inline void lock_take(lock *l) {
+static inline void lock_acquire(lock *l) {
     pthread_mutex_lock(l);
 }
-static inline void lock_give(lock *l) {
+static inline void lock_release(lock *l) {
     pthread_mutex_unlock(l);
 }
 /* False: the system can't create a thread. */

@@ -15,7 +15,7 @@ The way of the data, one module for each step:
 :mod:`.batches`         documents to batches of a bounded size
 :mod:`.ahead`           two threads: what is read ahead of, and written after, encoding
 :mod:`.encode`          a batch to ids, with EOS
-:mod:`.growing`         files that are appended to, and can be cut back
+:mod:`.partial_file`    files that are appended to, and can be cut back
 :mod:`.formats`         the table of formats: :mod:`.layouts`, :mod:`.arrow`
 :mod:`.vocabulary`      what tells one vocabulary from another
 :mod:`.entries`         what journals and manifests hold, checked

@@ -45,10 +45,10 @@ def ahead(items: Iterator[T], room: int = 1) -> Iterator[T]:
         waiting.close()
 
 
-class Behind(Generic[T]):
-    """A thread that is given items, one after the other; what it raises, `put` raises.
+class BackgroundWriter(Generic[T]):
+    """A thread that calls a function for each item, in order. `put` raises its errors.
 
-    To be used with ``with``. If the block ends by an error, what waits is dropped.
+    Use it in a ``with`` statement. If the block raises, items that still wait are dropped.
     """
 
     def __init__(self, do: Callable[[T], object], room: int = 1) -> None:
@@ -57,7 +57,7 @@ class Behind(Generic[T]):
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="ggtok writer", daemon=True)
 
-    def __enter__(self) -> Behind[T]:
+    def __enter__(self) -> BackgroundWriter[T]:
         try:
             self._thread.start()
         except BaseException:

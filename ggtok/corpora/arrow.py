@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ggtok.base.files import read_up_to
-from ggtok.corpora.growing import Growing
 from ggtok.corpora.layouts import Raw
+from ggtok.corpora.partial_file import PartialFile
 from ggtok.corpora.tables import pyarrow
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Arrow(Raw):
     def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
         return index % _BLOCK.size == 0
 
-    def finish(self, n_ids: int, n_documents: int) -> list[Growing]:
+    def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         with self.index.written() as file:
             blocks = read_up_to(file, self.index.extent.size)
         footer = self._footer(blocks)

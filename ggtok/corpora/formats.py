@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ggtok.corpora.arrow import Arrow
-from ggtok.corpora.growing import partial_of
 from ggtok.corpora.layouts import Megatron, Npy, Raw
+from ggtok.corpora.partial_file import partial_of
 from ggtok.corpora.sources import COMPRESSIONS
 from ggtok.errors import Argument, InvalidValueError, Wording, file_error
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ggtok.base.files import read_up_to
-from ggtok.corpora.growing import Growing
+from ggtok.corpora.partial_file import PartialFile
 from ggtok.errors import FileError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Raw:
     def __init__(self, out: str, dtype: str) -> None:
         self.dtype = np.dtype(dtype).newbyteorder("<")
         data, index = self.names(out)
-        self.data, self.index = Growing(data, self.header), Growing(index, self.header)
+        self.data, self.index = PartialFile(data, self.header), PartialFile(index, self.header)
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
@@ -62,7 +62,7 @@ class Raw:
         self.data.append(self._converted(ids))
         self.index.append(ends.astype("<i8", copy=False).view(np.uint8))
 
-    def finish(self, n_ids: int, n_documents: int) -> list[Growing]:
+    def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         """Completes the files, and says which there are."""
         return [self.index, self.data]
 
@@ -87,7 +87,7 @@ class Npy(Raw):
     def names(out: str) -> tuple[str, str]:
         return out, out.removesuffix(".npy") + ".offsets.npy"
 
-    def finish(self, n_ids: int, n_documents: int) -> list[Growing]:
+    def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         self.data.patch(self._header(self.dtype, n_ids))
         self.index.patch(self._header(np.dtype("<i8"), n_documents + 1))
         return super().finish(n_ids, n_documents)
@@ -110,8 +110,8 @@ class Megatron(Raw):
         super().__init__(out, dtype)
         self._code = _MEGATRON_CODES[dtype]
         # Offsets are collected in a separate file, which becomes the index at the end.
-        self._idx = Growing(self.index.path)
-        self.index = Growing(self.index.path + ".offsets")
+        self._idx = PartialFile(self.index.path)
+        self.index = PartialFile(self.index.path + ".offsets")
 
     @staticmethod
     def names(out: str) -> tuple[str, str]:
@@ -122,7 +122,7 @@ class Megatron(Raw):
     def auto(n_tokens: int) -> str:
         return "uint16" if n_tokens < 65500 else "int32"  # DType.optimal_dtype
 
-    def finish(self, n_ids: int, n_documents: int) -> list[Growing]:
+    def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
         idx = self._idx
         idx.create()
         idx.append(

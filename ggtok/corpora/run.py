@@ -28,14 +28,14 @@ import ggtok._version
 from ggtok.base.concurrency import cached_property
 from ggtok.base.files import read_up_to
 from ggtok.corpora import finished, formats, jsonl, streams, tables, text, verify, vocabulary
-from ggtok.corpora.ahead import Behind, ahead
+from ggtok.corpora.ahead import BackgroundWriter, ahead
 from ggtok.corpora.batches import BYTES, Batch, batches
 from ggtok.corpora.documents import DROPPING, RULES, Pieces, Place
 from ggtok.corpora.encode import Encoded, Encoder
 from ggtok.corpora.fields import Fields
-from ggtok.corpora.growing import Extent, Growing, give_name, partial_of
 from ggtok.corpora.journal import Journal, SourceState, compare, sync_folder
 from ggtok.corpora.layouts import Raw
+from ggtok.corpora.partial_file import Extent, PartialFile, give_name, partial_of
 from ggtok.corpora.sources import TABLES, Source
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
 from ggtok.errors import (
@@ -196,13 +196,13 @@ class Run:
         # batches.
         limit = BYTES if self._format.whole else max(BYTES, self._threads * _THREAD)
         ready = ahead(batches(self._sources, output.place, self._read, limit))
-        with contextlib.closing(ready), Behind(output.write) as behind:  # type: ignore[type-var]
+        with contextlib.closing(ready), BackgroundWriter(output.write) as writer:  # type: ignore[type-var]
             for batch in ready:
                 encoded = self._encoder.encode(batch.pieces)
                 counts.add(batch.counts)
                 counts.documents += len(encoded.ends)
                 counts.ids += len(encoded.ids)
-                behind.put((batch, encoded))
+                writer.put((batch, encoded))
                 if before is None:
                     before = batch.read if resumed else 0
                 seconds = time.perf_counter() - self._start
@@ -315,8 +315,8 @@ class _Output:
     def __init__(self, out: str, format: Raw, journal: Journal) -> None:
         self._out, self._format, self.journal = out, format, journal
         # The number of documents up to the end of each source.
-        self._sources = Growing(out + ".sources")
-        self._growing = {"data": format.data, "index": format.index, "sources": self._sources}
+        self._sources = PartialFile(out + ".sources")
+        self._partials = {"data": format.data, "index": format.index, "sources": self._sources}
         self.place = Place(0)
         self.counts = Counts()
         # Of a document that is going on: ids before it, and the data's extent there.
@@ -331,8 +331,8 @@ class _Output:
         """Goes on from the last checkpoint, or begins."""
         state = self.journal.last
         if state is None:
-            for growing in self._growing.values():
-                growing.create()
+            for partial in self._partials.values():
+                partial.create()
             self._format.begin()
             return
         self.place = Place(*state["place"])
@@ -345,8 +345,8 @@ class _Output:
                     *(Argument("resume", False), " begins again"),
                 )
             )
-        for name, growing in self._growing.items():
-            growing.reopen(state[name])
+        for name, partial in self._partials.items():
+            partial.reopen(state[name])
         self._bytes_then = self.counts.bytes
         if state["opened"] is not None:
             ids, size, crc = state["opened"]
@@ -401,15 +401,15 @@ class _Output:
         self._format.data.trim()
 
     def _checkpoint(self, place: Place, counts: Counts) -> None:
-        for growing in self._growing.values():
-            growing.sync()
+        for partial in self._partials.values():
+            partial.sync()
         self._bytes_then = counts.bytes
         self.journal.checkpoint(
             {
                 "place": place,
                 "counts": counts.as_dict(),
                 "opened": None if self._opened is None else [self._opened[0], *self._opened[1]],
-                **{name: growing.state() for name, growing in self._growing.items()},
+                **{name: partial.state() for name, partial in self._partials.items()},
             }
         )
 
@@ -432,7 +432,7 @@ class _Output:
             }
             for file in files
         ]
-        last = Growing(self._out + ".manifest.json")
+        last = PartialFile(self._out + ".manifest.json")
         last.create()
         last.append(json.dumps(manifest, indent=1).encode()[:-2] + b',\n "sources": [')
         for i, source in enumerate(sources):  # which may be many
@@ -445,8 +445,8 @@ class _Output:
         self.journal.finish()
 
     def close(self) -> None:
-        for growing in self._growing.values():
-            growing.close()
+        for partial in self._partials.values():
+            partial.close()
 
 
 def checked_path(out: object) -> str:

@@ -190,7 +190,7 @@ def test_a_thread_behind() -> None:
         seen: list[int] = []
 
         def run(count: int = count) -> None:
-            with ahead.Behind(do) as behind:
+            with ahead.BackgroundWriter(do) as behind:
                 for item in range(1, count + 1):
                     behind.put(item)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.corpora import growing, journal, run, verify
+from ggtok.corpora import journal, partial_file, run, verify
 from ggtok.corpora.summary import EncodeProgress
 from tests.files import kill
 from tests.files.corpus import compressed, documents, files_of, jsonl, raw_ids
@@ -394,11 +394,11 @@ def test_killed_while_renaming(
     assert files_of(tmp_path, "o") == files
     if not done:
         with pytest.raises(ggtok.FileError, match=r"is missing.*nothing"):
-            growing.give_name(str(tmp_path / "nothing"))
+            partial_file.give_name(str(tmp_path / "nothing"))
         (tmp_path / "folder" / "x").mkdir(parents=True)
         (tmp_path / "folder.partial").touch()
         with pytest.raises(ggtok.FileError, match="folder"):
-            growing.give_name(str(tmp_path / "folder"))
+            partial_file.give_name(str(tmp_path / "folder"))
 
 
 def test_two_runs_at_once(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
@@ -466,13 +466,13 @@ def test_a_full_disk(
     """The error names the file; the run goes on when there is room."""
     (tmp_path / "a.txt").write_text(" ".join(documents(1, 100)))
     with monkeypatch.context() as patched:
-        opened = growing.os.fdopen
+        opened = partial_file.os.fdopen
 
         def full(handle: int, mode: str, **options: Any) -> Any:
             file = opened(handle, mode, **options)
             return Full(file, 20_000) if mode == "r+b" else file
 
-        patched.setattr(growing.os, "fdopen", full)
+        patched.setattr(partial_file.os, "fdopen", full)
         with pytest.raises(OSError, match="No space left") as raised:
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o")
         assert isinstance(raised.value, ggtok.FileError)
@@ -482,7 +482,7 @@ def test_a_full_disk(
     def fails(_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    for module, name in ((growing.os, "fdatasync"), (journal.os, "fsync")):
+    for module, name in ((partial_file.os, "fdatasync"), (journal.os, "fsync")):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, fails)
             with pytest.raises(ggtok.FileError, match="Input/output error"):

@@ -163,7 +163,7 @@ def test_only_the_metadata_of_a_mapped_file_is_copied(
             ggtok.load(mapped)
 
 
-class Growing(Mapping[str, bool]):
+class PartialFile(Mapping[str, bool]):
     """Its length and values change with each call."""
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class Growing(Mapping[str, bool]):
 
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 def test_overrides_that_change() -> None:
-    assert ggtok.load(fixture("bpe-gpt2"), overrides=Growing()).encode("kettle")
+    assert ggtok.load(fixture("bpe-gpt2"), overrides=PartialFile()).encode("kettle")
     overrides = {"tokenizer.ggml.add_bos_token": False}
 
     def change() -> None:

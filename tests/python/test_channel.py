@@ -12,7 +12,7 @@ from types import FrameType
 import pytest
 
 from ggtok.base.concurrency import Channel
-from ggtok.corpora.ahead import Behind, ahead
+from ggtok.corpora.ahead import BackgroundWriter, ahead
 from tests.support.waits import LIMIT
 
 
@@ -103,7 +103,7 @@ def test_an_interrupted_sender_blocks_nobody(interrupts: None) -> None:
 def test_interrupted_sending_ends(interrupts: None) -> None:
     for round in range(300):
         written: list[int] = []
-        with pytest.raises(Interrupted), Behind(written.append) as behind:  # noqa: PT012
+        with pytest.raises(Interrupted), BackgroundWriter(written.append) as behind:  # noqa: PT012
             interrupt_after(round)
             for i in itertools.count():
                 behind.put(i)

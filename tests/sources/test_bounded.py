@@ -26,7 +26,7 @@ ELSEWHERE = {
     "cli/parity.py": "a folder of its own",
     "cli/reading.py": "a path that was given",
     "cli/writing.py": "the null device",
-    "corpora/growing.py": "a handle of files.open_own",
+    "corpora/partial_file.py": "a handle of files.open_own",
     "corpora/iterate.py": "a path that was given",
     "corpora/journal.py": "a handle of files.open_own, and a folder",
     "vocabularies/counts.py": "a path that was given",

@@ -35,11 +35,11 @@ def give_name(path: str) -> None:
         raise file_error(e.errno or 0, e.strerror or str(e), path) from None
 
 
-class Growing:
-    """``PATH.partial``, which becomes ``PATH`` when it is finished. Where ``PATH`` is a symbolic
-    link, that is the file that it leads to; ``PATH.partial`` never is one.
+class PartialFile:
+    """``PATH.partial``, which is renamed to ``PATH`` when it is finished.
 
-    The CRC-32 is of what follows a header of `header` bytes, which changes at the end.
+    If ``PATH`` is a symbolic link, its target is replaced. ``PATH.partial`` is never a link.
+    The CRC-32 covers the bytes after a header of `header` bytes, which is rewritten at the end.
     """
 
     def __init__(self, path: str, header: int = 0) -> None:
