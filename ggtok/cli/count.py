@@ -16,7 +16,7 @@ from ggtok.cli import messages, progress, reading, writing
 from ggtok.cli.arguments import MODEL_FIRST, add_model, add_patterns, load, take_model
 from ggtok.cli.messages import UsageError, warn
 from ggtok.cli.parser import Help, Parser, token_count
-from ggtok.corpora.fields import Fields
+from ggtok.corpora.documents import Fields
 from ggtok.corpora.sources import compression_of
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ import ggtok
 from ggtok.base.escape import number
 from ggtok.base.files import SNIFFED, check_regular
 from ggtok.cli import messages, reading
-from ggtok.corpora import patterns
-from ggtok.corpora.fields import Fields
+from ggtok.corpora import sources
+from ggtok.corpora.documents import Fields
 from ggtok.errors import DocumentError
 from ggtok.native import ADD_SPECIAL, NOT_FIRST_BLOCK, NOT_LAST_BLOCK, PARSE_SPECIAL
 from ggtok.native.contexts import Blocks
@@ -42,12 +42,12 @@ class Choice:
     """Selects the files of folders.
 
     Args:
-        include, exclude: as for :class:`ggtok.corpora.patterns.Choice`.
+        include, exclude: as for :class:`ggtok.corpora.sources.Choice`.
         ignore: whether .gitignore and .ignore apply.
     """
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str], ignore: bool) -> None:
-        self._choice, self._ignore = patterns.Choice(include, exclude), ignore
+        self._choice, self._ignore = sources.Choice(include, exclude), ignore
 
     def files(self, paths: Sequence[str]) -> Iterator[str]:
         """The files that the paths name, each once: files, matches of globs, and the regular files

@@ -46,11 +46,11 @@ def blocks(
 
 
 def _decompressed(f: Any, path: str) -> Iterator[bytes]:
-    from ggtok.corpora import compressions, sources, streams
+    from ggtok.corpora import sources, streams
 
     compression = sources.compression_of(path)
     with streams.naming(path) if compression else nullcontext():
-        yield from _blocks(compressions.decompressor(path, compression, f), path)
+        yield from _blocks(streams.decompressor(path, compression, f), path)
 
 
 def _standard_input() -> BinaryIO:

@@ -12,8 +12,7 @@ from ggtok.cli import progress, reading, writing
 from ggtok.cli.arguments import add_corpus, add_output_options, add_words
 from ggtok.cli.messages import UsageError, reason
 from ggtok.cli.parser import Help, Parser
-from ggtok.corpora.patterns import Choice
-from ggtok.corpora.sources import Search
+from ggtok.corpora.sources import Choice, Search
 from ggtok.errors import TemplateError
 from ggtok.native import jinja
 from ggtok.vocabularies.contents import TrainingReport

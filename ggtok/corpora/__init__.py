@@ -1,31 +1,25 @@
-"""Corpora to token ids: files in, files out.
+"""Converts corpora to token ids: from files to files.
 
-The way of the data, one module for each step:
+The modules, in the order the data flows:
 
 ======================  =========================================================
-:mod:`.patterns`        globs
-:mod:`.sources`         paths, folders and globs to files, each with its kind
-:mod:`.compressions`    compressed files, in a bounded amount of memory
-:mod:`.streams`         a file's bytes, decompressed, from any offset on
-:mod:`.fields`          which fields of a record are its document
-:mod:`.kinds`           whether a .json file is JSON lines
+:mod:`.sources`         finds the files of paths, folders and globs
+:mod:`.streams`         reads and decompresses a file from an offset on
 :mod:`.text`, :mod:`.jsonl`, :mod:`.tables`
-                        bytes to documents
-:mod:`.documents`       what they yield; what ``errors=`` does about faulty ones
-:mod:`.batches`         documents to batches of a bounded size
-:mod:`.ahead`           two threads: what is read ahead of, and written after, encoding
-:mod:`.encode`          a batch to ids, with EOS
-:mod:`.partial_file`    files that are appended to, and can be cut back
-:mod:`.formats`         the table of formats: :mod:`.layouts`, :mod:`.arrow`
-:mod:`.vocabulary`      what tells one vocabulary from another
-:mod:`.entries`         what journals and manifests hold, checked
-:mod:`.journal`         checkpoints; what a run that goes on must have in common
-:mod:`.finished`        what is in the output's place already
-:mod:`.verify`          whether a finished output is what its manifest says
-:mod:`.run`             all of it, for one output
-:mod:`.shards`          ``Tokenizer.encode_files``: one output, or several
+                        read documents from text, JSON lines, Parquet and Arrow
+:mod:`.documents`       documents, fields of records, the rule ``errors=``
+:mod:`.batches`         groups documents into batches of a bounded size
+:mod:`.encode`          encodes a batch, and adds EOS
+:mod:`.partial_file`    files that grow and can be cut back
+:mod:`.formats`         the file formats of ids
+:mod:`.vocabulary`      identifies a vocabulary
+:mod:`.journal`         checkpoints, and the checks before a run is resumed
+:mod:`.finished`        manifests, and the verification of finished outputs
+:mod:`.summary`         progress and the summary of a run
+:mod:`.run`             writes one output
+:mod:`.shards`          ``Tokenizer.encode_files``: writes one output or several
 ======================  =========================================================
 
-:mod:`.iterate` is ``Tokenizer.encode_batches``, for texts that are in memory or come from a
-generator. All are imported when first used.
+:mod:`.iterate` is ``Tokenizer.encode_batches``, for texts in memory or from a generator.
+All modules are imported when first used.
 """

@@ -1,17 +1,19 @@
-"""What is in an output's place before a run: a finished output, or files of somebody else."""
+"""Finished outputs: their manifests, whether they are intact, and which files a run may replace."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ggtok.base import files
-from ggtok.corpora import entries
+from ggtok.corpora import journal
+from ggtok.corpora.formats import FORMATS
 from ggtok.corpora.summary import Counts
-from ggtok.errors import Argument, InvalidValueError, Wording, file_error
+from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error, not_found
 
 _MOST = 1 << 30  # bytes of a manifest, which names each source
 
@@ -108,9 +110,9 @@ def read(path: str) -> Manifest | None:
                 [s["path"], s["bytes"], s["mtime_ns"], s["sample"]] for s in manifest["sources"]
             ],
         }
-        entries.check_plan(plan)
-        entries.check_sources(plan["sources"])
-        counts = entries.counts(manifest["counts"])
+        journal.check_plan(plan)
+        journal.check_sources(plan["sources"])
+        counts = journal.counts(manifest["counts"])
         written = {_str(file["name"]): _written(file) for file in manifest["files"]}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -118,7 +120,7 @@ def read(path: str) -> Manifest | None:
 
 
 def _written(file: dict[str, Any]) -> Written:
-    sizes = entries.number(file["bytes"]), entries.number(file["header_bytes"])
+    sizes = journal.number(file["bytes"]), journal.number(file["header_bytes"])
     return Written(*sizes, int(file["header_crc32"], 16), int(file["crc32"], 16))
 
 
@@ -126,3 +128,51 @@ def _str(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("not a string")
     return value
+
+
+_BLOCK = 4 << 20  # bytes
+
+
+def verify(out: str) -> tuple[Manifest, list[str]]:
+    """An output's manifest, and what is wrong with its files, each by its name.
+
+    Raises:
+        FileError: there is no manifest, or it isn't one of ``encode_files``.
+    """
+    path = out + ".manifest.json"
+    if not os.path.lexists(path):
+        raise not_found(f"{path}: doesn't exist, so the output isn't complete")
+    manifest = read(path)
+    if manifest is None or manifest.plan["options"].get("format") not in list(FORMATS):
+        raise FileError(f"{path}: is not a manifest of encode_files")
+    return manifest, faults(out, manifest)
+
+
+def faults(out: str, manifest: Manifest) -> list[str]:
+    """What is wrong with an output's files, whose names its format decides, not the manifest."""
+    found = []
+    for path in FORMATS[manifest.plan["options"]["format"]].paths(out):
+        written = manifest.files.get(os.path.basename(path))
+        fault = "isn't in the manifest" if written is None else _fault(path, written, path == out)
+        if fault is not None:
+            found.append(f"{path}: {fault}")
+    return found
+
+
+def _fault(path: str, expected: Written, follow: bool) -> str | None:
+    try:
+        with files.open_regular(path, follow=follow) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size != expected.size:
+                return f"has {size} bytes, not the {expected.size} that were written"
+            header = zlib.crc32(file.read(expected.header))
+            crc = 0
+            while block := file.read(_BLOCK):
+                crc = zlib.crc32(block, crc)
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as e:
+        return f"can't be read: {e.strerror}"
+    if (header, crc) != (expected.header_crc, expected.crc):
+        return "doesn't hold what was written (its checksum differs)"
+    return None

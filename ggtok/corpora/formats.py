@@ -1,14 +1,254 @@
-"""The formats of ids."""
+"""The file formats of ids: raw, NumPy, Megatron and Arrow."""
 
 from __future__ import annotations
 
 import os
+import struct
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from ggtok.corpora.arrow import Arrow
-from ggtok.corpora.layouts import Megatron, Npy, Raw
-from ggtok.corpora.partial_file import partial_of
+import numpy as np
+
+from ggtok.base.files import read_up_to
+from ggtok.corpora.partial_file import PartialFile, partial_of
 from ggtok.corpora.sources import COMPRESSIONS
-from ggtok.errors import Argument, InvalidValueError, Wording, file_error
+from ggtok.corpora.tables import pyarrow
+from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MEGATRON_MAGIC = b"MMIDIDX\0\0"  # megatron/core/datasets/indexed_dataset.py
+_MEGATRON_CODES = {"int32": 4, "uint16": 8}
+_MOST = (1 << 31) - 1  # ids of a document
+_AT_ONCE = 1 << 20  # numbers of an index that are converted at a time
+
+
+class Raw:
+    """Ids alone, little-endian; and where documents begin, int64, n + 1 of them: the i-th
+    document is ``ids[index[i]:index[i + 1]]``.
+
+    What formats have in common: `data` and `index` grow.
+    """
+
+    name = "raw"
+    dtypes: tuple[str, ...] = ("uint16", "uint32", "int32")
+    whole = False  # documents come in one piece
+    header = 0  # bytes before the first id
+
+    def __init__(self, out: str, dtype: str) -> None:
+        self.dtype = np.dtype(dtype).newbyteorder("<")
+        data, index = self.names(out)
+        self.data, self.index = PartialFile(data, self.header), PartialFile(index, self.header)
+
+    @staticmethod
+    def names(out: str) -> tuple[str, str]:
+        """The files that grow: that of the ids, and the index."""
+        return out, out + ".offsets"
+
+    @classmethod
+    def paths(cls, out: str) -> tuple[str, ...]:
+        """The finished files, that of the ids first."""
+        return cls.names(out)
+
+    @staticmethod
+    def auto(n_tokens: int) -> str:
+        """The smallest type that holds all ids."""
+        return "uint16" if n_tokens <= 1 << 16 else "uint32"
+
+    def begin(self) -> None:
+        """Writes what comes first into the new files."""
+        self.index.append(struct.pack("<q", 0))
+
+    def append(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
+        """Writes ids, and where documents end, counted from the first id of all."""
+        self.data.append(self._converted(ids))
+        self.index.append(ends.astype("<i8", copy=False).view(np.uint8))
+
+    def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
+        """Completes the files, and says which there are."""
+        return [self.index, self.data]
+
+    def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
+        """Whether files with so many bytes hold so many ids and documents."""
+        ids = self.header + self.dtype.itemsize * n_ids
+        return (data, index) == (ids, self.index.header + 8 * (n_documents + 1))
+
+    def _converted(self, ids: NDArray[np.int32]) -> NDArray[Any]:
+        if self.dtype.itemsize == 4:  # ids are not negative
+            return ids.astype("<i4", copy=False).view(np.uint8)
+        return ids.astype(self.dtype).view(np.uint8)
+
+
+class Npy(Raw):
+    """NumPy's format, which ``np.load(mmap_mode="r")`` maps; the index likewise."""
+
+    name = "npy"
+    header = 128  # whatever the length is
+
+    @staticmethod
+    def names(out: str) -> tuple[str, str]:
+        return out, out.removesuffix(".npy") + ".offsets.npy"
+
+    def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
+        self.data.patch(self._header(self.dtype, n_ids))
+        self.index.patch(self._header(np.dtype("<i8"), n_documents + 1))
+        return super().finish(n_ids, n_documents)
+
+    def _header(self, dtype: np.dtype[Any], n: int) -> bytes:
+        """Version 1.0: numpy/lib/format.py."""
+        text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({n},), }}"
+        start = b"\x93NUMPY\x01\x00" + struct.pack("<H", self.header - 10)
+        return start + text.ljust(self.header - 11).encode() + b"\n"
+
+
+class Megatron(Raw):
+    """Megatron's indexed dataset: ids in ``.bin``; ``.idx`` tells lengths and places of sequences,
+    each document being one."""
+
+    name = "megatron"
+    dtypes = ("uint16", "int32")
+
+    def __init__(self, out: str, dtype: str) -> None:
+        super().__init__(out, dtype)
+        self._code = _MEGATRON_CODES[dtype]
+        # Offsets are collected in a separate file, which becomes the index at the end.
+        self._idx = PartialFile(self.index.path)
+        self.index = PartialFile(self.index.path + ".offsets")
+
+    @staticmethod
+    def names(out: str) -> tuple[str, str]:
+        prefix = out.removesuffix(".bin")
+        return prefix + ".bin", prefix + ".idx"
+
+    @staticmethod
+    def auto(n_tokens: int) -> str:
+        return "uint16" if n_tokens < 65500 else "int32"  # DType.optimal_dtype
+
+    def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
+        idx = self._idx
+        idx.create()
+        idx.append(
+            _MEGATRON_MAGIC + struct.pack("<QBQQ", 1, self._code, n_documents, n_documents + 1)
+        )
+        for offsets in self._offsets(n_documents + 1):
+            lengths = np.diff(offsets)
+            if len(lengths) and lengths.max() > _MOST:
+                raise FileError(
+                    f"{self.data.path}: a document has {lengths.max()} ids, and Megatron's index "
+                    "holds lengths below 2**31"
+                )
+            idx.append(lengths.astype("<i4").view(np.uint8))
+        size = self.dtype.itemsize
+        for offsets in self._offsets(n_documents + 1):
+            idx.append((offsets[:-1] * size).astype("<i8").view(np.uint8))
+        for start in range(0, n_documents + 1, _AT_ONCE):
+            stop = min(start + _AT_ONCE, n_documents + 1)
+            idx.append(np.arange(start, stop, dtype="<i8").view(np.uint8))
+        return [idx, self.data]
+
+    def _offsets(self, n: int) -> Iterator[NDArray[np.int64]]:
+        """The offsets, in parts, each of which begins with the last one of the part before."""
+        with self.index.written() as file:
+            for start in range(0, max(n - 1, 1), _AT_ONCE):
+                file.seek(8 * start)
+                yield np.frombuffer(read_up_to(file, 8 * (_AT_ONCE + 1)), "<i8")
+
+
+_MAGIC = b"ARROW1"
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+# Block of format/File.fbs: offset, length of the metadata, padding, length of the body.
+_BLOCK = struct.Struct("<qi4xq")
+_FIELD_BATCHES = 3  # recordBatches, of Footer's fields
+
+
+class Arrow(Raw):
+    """An Arrow IPC file with a column ``ids`` of lists, one for each document.
+
+    pyarrow's writer can't continue a file that another process began. So each record batch is
+    serialized separately, and the footer, which has the batches' offsets, is written at the end:
+
+        ARROW1\\0\\0  schema  batch  batch ...  end mark  footer  its length  ARROW1
+
+    `index` holds the footer's block of each record batch.
+    """
+
+    name = "arrow"
+    whole = True
+
+    def __init__(self, out: str, dtype: str) -> None:
+        self._pa = pyarrow("format='arrow'")
+        super().__init__(out, dtype)
+        self._schema = schema(self._pa, dtype)
+
+    @staticmethod
+    def names(out: str) -> tuple[str, str]:
+        return out, out + ".blocks"
+
+    @classmethod
+    def paths(cls, out: str) -> tuple[str, ...]:
+        return (out,)
+
+    def begin(self) -> None:
+        self.data.append(_MAGIC + b"\0\0")
+        self.data.append(self._schema.serialize())
+
+    def append(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
+        if not len(ends):
+            return
+        first = int(ends[-1]) - len(ids)  # whole documents: the last one ends with the ids
+        offsets = np.concatenate([np.zeros(1, np.int64), ends - first])
+        pa = self._pa
+        values = pa.array(ids.astype(self.dtype.newbyteorder("="), copy=False))
+        column = pa.LargeListArray.from_arrays(pa.array(offsets), values)
+        batch = pa.record_batch([column.cast(self._schema.field(0).type)], self._schema)
+        message = batch.serialize()
+        (metadata,) = struct.unpack_from("<i", message, 4)
+        start, metadata = self.data.extent.size, metadata + 8
+        self.data.append(message)
+        self.index.append(_BLOCK.pack(start, metadata, message.size - metadata))
+
+    def fits(self, n_ids: int, n_documents: int, data: int, index: int) -> bool:
+        return index % _BLOCK.size == 0
+
+    def finish(self, n_ids: int, n_documents: int) -> list[PartialFile]:
+        with self.index.written() as file:
+            blocks = read_up_to(file, self.index.extent.size)
+        footer = self._footer(blocks)
+        self.data.append(_END + footer + struct.pack("<i", len(footer)) + _MAGIC)
+        return [self.data]
+
+    def _footer(self, blocks: bytes) -> bytes:
+        """pyarrow's own, of a file with as many empty batches, with our blocks in it."""
+        pa = self._pa
+        sink = pa.BufferOutputStream()
+        empty = pa.record_batch([pa.array([], field.type) for field in self._schema], self._schema)
+        with pa.ipc.new_file(sink, self._schema) as writer:
+            for _ in range(len(blocks) // _BLOCK.size):
+                writer.write_batch(empty)
+        made = sink.getvalue().to_pybytes()
+        (length,) = struct.unpack_from("<i", made, len(made) - len(_MAGIC) - 4)
+        footer = bytearray(made[-len(_MAGIC) - 4 - length : -len(_MAGIC) - 4])
+        if blocks:
+            at = _vector(footer, _FIELD_BATCHES)
+            footer[at : at + len(blocks)] = blocks
+        return bytes(footer)
+
+
+def schema(pa: Any, dtype: str) -> Any:
+    """The schema of such a file."""
+    return pa.schema([pa.field("ids", pa.large_list(getattr(pa, dtype)()), nullable=False)])
+
+
+def _vector(flatbuffer: bytearray, field: int) -> int:
+    """Where the elements of a vector begin, which is a field of the root table."""
+    (table,) = struct.unpack_from("<I", flatbuffer, 0)
+    (back,) = struct.unpack_from("<i", flatbuffer, table)
+    (slot,) = struct.unpack_from("<H", flatbuffer, table - back + 4 + 2 * field)
+    place = table + slot
+    (offset,) = struct.unpack_from("<I", flatbuffer, place)
+    return int(place + offset + 4)  # after its length
+
 
 # One row for each.
 FORMATS: dict[str, type[Raw]] = {"raw": Raw, "npy": Npy, "megatron": Megatron, "arrow": Arrow}

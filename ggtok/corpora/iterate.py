@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ggtok import _types as types
-from ggtok.corpora.ahead import ahead
+from ggtok.base.concurrency import ahead
 from ggtok.corpora.summary import EncodeProgress, ProgressFn
 from ggtok.corpora.tables import pyarrow, texts
 from ggtok.errors import InvalidTypeError, InvalidValueError, file_error

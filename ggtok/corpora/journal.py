@@ -5,8 +5,8 @@ checkpoint each time that the data up to there was on the disk; at last, that th
 complete and lack only their names. A kill may leave half a line, which doesn't count. While a
 run uses a journal it holds a lock on it.
 
-A journal may be forged: it is never a symbolic link, its entries are checked
-(:mod:`.entries`), and it names no file that is written: the output's name alone decides those.
+A journal may be forged: it is never a symbolic link, its entries are checked,
+and it names no file that is written: the output's name alone decides those.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from itertools import islice
 from typing import Any
 
 from ggtok.base.files import open_own
-from ggtok.corpora import entries
+from ggtok.corpora.documents import DROPPING, Place
+from ggtok.corpora.summary import Counts
 from ggtok.errors import Argument, FileError, InvalidValueError, Wording, file_error
 
 # A source's path, size, time of change and sample.
@@ -148,14 +149,6 @@ def _checked(entry: Any) -> tuple[str, Any]:
     return kind, value
 
 
-_CHECKS: dict[str, Callable[[Any], object]] = {
-    "sources": entries.check_sources,
-    "plan": entries.check_plan,
-    "checkpoint": entries.check_checkpoint,
-    "complete": bool,
-}
-
-
 def _locked(path: str) -> tuple[Any, bool]:
     """The open journal, and whether it is locked: Windows, which lacks fcntl, doesn't remove files
     that are open."""
@@ -235,3 +228,66 @@ def _changes(plan: dict[str, Any], before: dict[str, Any]) -> Any:
 def _short(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else text[:16] + '..."'
+
+
+# Anyone may have written a journal or manifest, so its entries are checked. These functions raise
+# ValueError, KeyError or TypeError for an entry that ggtok.corpora.run never writes.
+_GROWING = ("data", "index", "sources")
+
+
+def number(value: object) -> int:
+    """An integer from 0 to 2**63 - 1."""
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError("not a number of bytes or of anything else")
+    return value
+
+
+def check_plan(plan: Any) -> None:
+    if not isinstance(plan["ggtok"], str):
+        raise ValueError("not a version")
+    for name in ("model", "options"):
+        if not isinstance(plan[name], dict):
+            raise ValueError(f"{name} is not an object")
+    if not isinstance(plan["options"]["errors"], str):
+        raise ValueError("not a rule")
+
+
+def check_sources(sources: Any) -> None:
+    for path, size, mtime, sample in sources:
+        if not isinstance(path, str) or type(mtime) is not int:
+            raise ValueError("not the state of a source")
+        number(size)
+        number(sample)
+
+
+def counts(value: Any) -> Counts:
+    made = Counts(**value)
+    for each in made.as_dict().values():
+        number(each)
+    return made
+
+
+def check_checkpoint(state: Any) -> None:
+    source, offset, skip, stage, faulty = state["place"]
+    place = Place(number(source), number(offset), number(skip), number(stage), faulty)
+    if place.state > DROPPING or type(faulty) is not bool:
+        raise ValueError("not a place in the sources")
+    counts(state["counts"])
+    for name in _GROWING:
+        size, crc, before, crc_before = map(number, state[name])
+        if before > size or max(crc, crc_before) >= 1 << 32:
+            raise ValueError("not the state of a file")
+    if state["sources"][0] != 8 * place.source:
+        raise ValueError("not as many sources as were read")
+    if state["opened"] is not None:
+        ids, size, crc = map(number, state["opened"])
+        if ids > state["counts"]["ids"] or size > state["data"][0] or crc >= 1 << 32:
+            raise ValueError("not the beginning of a document")
+
+
+_CHECKS: dict[str, Callable[[Any], object]] = {
+    "sources": check_sources,
+    "plan": check_plan,
+    "checkpoint": check_checkpoint,
+    "complete": bool,
+}

@@ -25,16 +25,14 @@ from typing import Any
 import numpy as np
 
 import ggtok._version
-from ggtok.base.concurrency import cached_property
+from ggtok.base.concurrency import BackgroundWriter, ahead, cached_property
 from ggtok.base.files import read_up_to
-from ggtok.corpora import finished, formats, jsonl, streams, tables, text, verify, vocabulary
-from ggtok.corpora.ahead import BackgroundWriter, ahead
+from ggtok.corpora import finished, formats, jsonl, streams, tables, text, vocabulary
 from ggtok.corpora.batches import BYTES, Batch, batches
-from ggtok.corpora.documents import DROPPING, RULES, Pieces, Place
+from ggtok.corpora.documents import DROPPING, RULES, Fields, Pieces, Place
 from ggtok.corpora.encode import Encoded, Encoder
-from ggtok.corpora.fields import Fields
+from ggtok.corpora.formats import Raw
 from ggtok.corpora.journal import Journal, SourceState, compare, sync_folder
-from ggtok.corpora.layouts import Raw
 from ggtok.corpora.partial_file import Extent, PartialFile, give_name, partial_of
 from ggtok.corpora.sources import TABLES, Source
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
@@ -287,7 +285,7 @@ class Run:
         if manifest is None:
             raise finished.not_ours(files[0])
         self._compare(manifest.plan)
-        if damage := verify.faults(self._out, manifest):
+        if damage := finished.faults(self._out, manifest):
             more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
             raise FileError(
                 Wording(

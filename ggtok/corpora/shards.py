@@ -13,13 +13,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ggtok.corpora import formats, kinds
-from ggtok.corpora.fields import Fields
-from ggtok.corpora.patterns import Choice
+from ggtok.corpora import formats, jsonl
+from ggtok.corpora.documents import Fields
+from ggtok.corpora.finished import verify
 from ggtok.corpora.run import Run, checked_path
-from ggtok.corpora.sources import Search, Source, checked_kind
+from ggtok.corpora.sources import Choice, Search, Source, checked_kind
 from ggtok.corpora.summary import Counts, EncodeProgress, ProgressFn, Summary
-from ggtok.corpora.verify import verify
 from ggtok.errors import Argument, InvalidValueError, Wording
 from ggtok.loading.loaded import Loaded
 
@@ -49,7 +48,7 @@ def encode_files(
     outs = [path] if shards is None else names(path, shards)
     own = [name for each in outs for name in formats.companions(each)]
     search = Search(own, Choice.checked(include, exclude), checked)
-    found = kinds.decided(search.find(sources), fields)
+    found = jsonl.decided(search.find(sources), fields)
     parts = [found] if shards is None else split(found, shards)
     whole = _Whole(sum(source.size for source in found), begun, progress)
     for part, each in zip(parts, outs, strict=True):

@@ -8,8 +8,10 @@ from typing import Any
 
 from ggtok.base.files import open_regular, read_up_to
 from ggtok.corpora.documents import (
+    JOINER,
     LIMIT,
     Faults,
+    Fields,
     Piece,
     Pieces,
     Place,
@@ -17,7 +19,6 @@ from ggtok.corpora.documents import (
     filled,
     one_by_one,
 )
-from ggtok.corpora.fields import BETWEEN, Fields
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import check, naming
 from ggtok.corpora.summary import Counts
@@ -96,7 +97,7 @@ def _joined(pa: Any, columns: list[Any], path: str, fields: Fields) -> Iterator[
     if len(each) == 1:
         yield from each[0]
         return
-    between = BETWEEN.encode()
+    between = JOINER.encode()
     for rows in zip(*each, strict=True):
         values = zip(*rows, strict=True)
         yield [None if None in row else between.join(row) for row in values]

@@ -14,9 +14,8 @@ from typing import Any
 
 from ggtok.base.files import SNIFFED
 from ggtok.corpora import jsonl, tables
-from ggtok.corpora.documents import RULES, Faults, Place, without_bom
-from ggtok.corpora.fields import Fields
-from ggtok.corpora.kinds import decided
+from ggtok.corpora.documents import RULES, Faults, Fields, Place, without_bom
+from ggtok.corpora.jsonl import decided
 from ggtok.corpora.sources import TABLES, Search, Source, checked_kind
 from ggtok.corpora.streams import Stream, naming
 from ggtok.errors import FileError, InvalidTypeError, InvalidValueError, MissingExtraError

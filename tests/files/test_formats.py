@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ggtok
-from ggtok.corpora import layouts, vocabulary
+from ggtok.corpora import formats, vocabulary
 from tests.files import megatron
 from tests.files.corpus import Ids, cut, documents, files_of, ids_of, raw_ids
 from tests.support import samples
@@ -195,7 +195,7 @@ def test_types(tok: ggtok.Tokenizer) -> None:
 def test_a_document_too_long_for_megatron(
     tok: ggtok.Tokenizer, tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layouts, "_MOST", 100)
+    monkeypatch.setattr(formats, "_MOST", 100)
     with pytest.raises(ggtok.FileError, match=r"a document has \d+ ids, and Megatron's index"):
         tok.encode_files(source, tmp_path / "o", format="megatron")
 

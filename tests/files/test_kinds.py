@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.corpora import kinds
-from ggtok.corpora.fields import Fields
+from ggtok.corpora import jsonl as jsonl_reader
+from ggtok.corpora.documents import Fields
 from ggtok.corpora.sources import Search
 from tests.files.corpus import ids_of, jsonl, raw_ids
 
@@ -21,7 +21,7 @@ PRETTY = json.dumps(RECORD, indent=2).encode()
 
 
 def kind_of(path: Path, field: str = "text") -> str:
-    (source,) = kinds.decided(Search().find(path), Fields([field]))
+    (source,) = jsonl_reader.decided(Search().find(path), Fields([field]))
     return source.kind
 
 
@@ -74,7 +74,7 @@ def test_only_the_beginning_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None
 ) -> None:
     """A single line that is longer than the part read may be JSONL or text."""
-    monkeypatch.setattr(kinds, "LOOK", 1000)
+    monkeypatch.setattr(jsonl_reader, "LOOK", 1000)
     path = tmp_path / "a.json"
     path.write_bytes(LINE + b"\n" + LINE + b"\xff" * 10_000)
     assert kind_of(path) == "jsonl"

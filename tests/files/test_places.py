@@ -16,9 +16,8 @@ import pytest
 import ggtok
 from ggtok import distributed
 from ggtok.base import concurrency, files
-from ggtok.corpora import ahead, encode, jsonl, sources, streams, tables, text
-from ggtok.corpora.documents import Piece, Pieces, Place
-from ggtok.corpora.fields import Fields
+from ggtok.corpora import encode, jsonl, sources, streams, tables, text
+from ggtok.corpora.documents import Fields, Piece, Pieces, Place
 from ggtok.corpora.journal import sync_folder
 from ggtok.corpora.sources import Source
 from ggtok.corpora.streams import Stream
@@ -190,7 +189,7 @@ def test_a_thread_behind() -> None:
         seen: list[int] = []
 
         def run(count: int = count) -> None:
-            with ahead.BackgroundWriter(do) as behind:
+            with concurrency.BackgroundWriter(do) as behind:
                 for item in range(1, count + 1):
                     behind.put(item)
 
@@ -229,4 +228,4 @@ def test_a_slow_iterable(monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(0.01)
             yield item
 
-    assert list(ahead.ahead(slow())) == [0, 1]
+    assert list(concurrency.ahead(slow())) == [0, 1]

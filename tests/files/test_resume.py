@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import ggtok
-from ggtok.corpora import journal, partial_file, run, verify
+from ggtok.corpora import finished, journal, partial_file, run
 from ggtok.corpora.summary import EncodeProgress
 from tests.files import kill
 from tests.files.corpus import compressed, documents, files_of, jsonl, raw_ids
@@ -175,7 +175,7 @@ def test_a_damaged_output_is_not_complete(
                 os.unlink(name)
             else:
                 Path(name).write_bytes(damaged)
-            manifest, faults = verify.verify(str(tmp_path / "o"))
+            manifest, faults = finished.verify(str(tmp_path / "o"))
             assert len(faults) == 1 and faults[0].startswith(f"{name}: ") and message in faults[0]
             assert manifest.counts.ids == first.ids
             if damaged is not None or name != first.files[0]:  # else it is made again
@@ -186,13 +186,13 @@ def test_a_damaged_output_is_not_complete(
             options: Any = {"resume": False, "force": True, "format": format}
             tok.encode_files(tmp_path / "a.txt", tmp_path / "o", **options)
             assert Path(name).read_bytes() == data
-            assert verify.verify(str(tmp_path / "o"))[1] == []
+            assert finished.verify(str(tmp_path / "o"))[1] == []
 
 
 def test_what_can_not_be_verified(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     out = str(tmp_path / "o")
     with pytest.raises(FileNotFoundError, match=r"o.manifest.json: doesn't exist"):
-        verify.verify(out)
+        finished.verify(out)
     (tmp_path / "a.txt").write_text("some text")
     tok.encode_files(tmp_path / "a.txt", out)
     path = tmp_path / "o.manifest.json"
@@ -200,15 +200,15 @@ def test_what_can_not_be_verified(tok: ggtok.Tokenizer, tmp_path: Path) -> None:
     for other in ("", "{}", manifest.replace('"raw"', '"zip"'), manifest[:-9]):
         path.write_text(other)
         with pytest.raises(ggtok.FileError, match="is not a manifest of encode_files"):
-            verify.verify(out)
+            finished.verify(out)
     path.write_text(manifest.replace('"o.offsets"', '"../secret"'))
-    assert verify.verify(out)[1] == [f"{out}.offsets: isn't in the manifest"]
+    assert finished.verify(out)[1] == [f"{out}.offsets: isn't in the manifest"]
     with pytest.raises(ggtok.FileError, match=r"o\.offsets: isn't in the manifest"):
         tok.encode_files(tmp_path / "a.txt", out)
     path.write_text(manifest)
     (tmp_path / "o").unlink()
     (tmp_path / "o").mkdir()
-    assert "can't be read" in verify.verify(out)[1][0]
+    assert "can't be read" in finished.verify(out)[1][0]
 
 
 def refused(message: str, tok: ggtok.Tokenizer, *args: Any, **options: Any) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import ggtok
-from ggtok.corpora.patterns import Choice
-from ggtok.corpora.sources import Search
+from ggtok.corpora.sources import Choice, Search
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no links")
 

@@ -11,8 +11,7 @@ from types import FrameType
 
 import pytest
 
-from ggtok.base.concurrency import Channel
-from ggtok.corpora.ahead import BackgroundWriter, ahead
+from ggtok.base.concurrency import BackgroundWriter, Channel, ahead
 from tests.support.waits import LIMIT
 
 
