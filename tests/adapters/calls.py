@@ -1,4 +1,4 @@
-"""Calls of transformers' tokenizers, and what two tokenizers make of them."""
+"""Calls of transformers' tokenizers, and their results in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ RESULTS: list[dict[str, Any]] = [
 
 
 def calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-    """Names, positional and keyword arguments."""
+    """Each call's name, positional and keyword arguments."""
     grid = itertools.product(INPUTS.items(), PADDING, TRUNCATION, RESULTS)
     for (name, args), padding, truncation, results in grid:
         if "max_length" in padding and "max_length" in truncation:
@@ -74,7 +74,7 @@ def calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
 
 
 def outcome(tokenizer: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The values of a call as lists, or the name of a class of errors."""
+    """The values that a call returns, as lists; "error" if it raises."""
     options = dict(options)
     tokenizer.truncation_side = options.pop("side", "right")
     try:

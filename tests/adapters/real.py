@@ -1,13 +1,13 @@
-"""python -m tests.adapters.real: llama.cpp's vocabularies in transformers, line by line.
+"""python -m tests.adapters.real: compares transformers with llama.cpp on its vocabularies.
 
-    python -m tests.adapters.real --lines 2000                   # of the fuzzer of the tests
-    python -m tests.adapters.real --lines 2000 --corpus DIR      # of the text files of a folder
-    python -m tests.adapters.real qwen2 llama-spm                # some vocabularies
+    python -m tests.adapters.real --lines 2000                   # generated lines
+    python -m tests.adapters.real --lines 2000 --corpus DIR      # lines of DIR's text files
+    python -m tests.adapters.real qwen2 llama-spm                # only these vocabularies
 
-For each vocabulary, of so many lines: how many differ from llama.cpp in ids, or from ggtok in ids
-or offsets, with transformers_tokenizer; with AutoTokenizer, from an exported folder (written with
-inexact=True where that is necessary) and from the GGUF file itself. Exit status 1 if
-transformers_tokenizer or an exact folder differs.
+Prints for each vocabulary how many lines differ. transformers_tokenizer is compared with llama.cpp
+(ids) and with ggtok (ids and offsets). AutoTokenizer is compared with llama.cpp, loaded from an
+exported folder (written with inexact=True if necessary) and from the GGUF file. The exit status
+is 1 if transformers_tokenizer or an exact folder differs.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def lines_of(corpus: Path | None, name: str, n: int) -> list[str]:
 
 
 def ours(tok: ggtok.Tokenizer, lines: list[str], want: Ids) -> str:
-    """With transformers_tokenizer: lines with other ids than in llama.cpp (with and without
-    offsets), and other ids and offsets than in ggtok."""
+    """For transformers_tokenizer, the number of lines whose ids differ from llama.cpp's (with and
+    without offsets), whose ids differ from ggtok's, and whose offsets do."""
     tokenizer = adapters.transformers_tokenizer(tok)
     found = tokenizer(lines, return_offsets_mapping=True)
     pairs = [tok.encode_with_offsets(line, parse_special=True, unit="char") for line in lines]

@@ -1,11 +1,11 @@
-"""python -m tests.adapters.recipes: docs/integrations.md with the real libraries.
+"""python -m tests.adapters.recipes: runs docs/integrations.md with the real libraries.
 
-    python -m tests.adapters.recipes                  # each library that is installed
-    python -m tests.adapters.recipes LangChain duckdb # some
-    python -m tests.adapters.recipes --write          # writes what the examples print into the page
+    python -m tests.adapters.recipes                  # all libraries that are installed
+    python -m tests.adapters.recipes LangChain duckdb # only these
+    python -m tests.adapters.recipes --write          # updates the examples' output in the page
 
-llama-cpp-python isn't compiled: its Python files run on the llama.cpp of xllamacpp. Prints a row
-for each recipe; exit status 1 if one doesn't print what the page shows.
+llama-cpp-python isn't compiled; its Python files use xllamacpp's llama.cpp. Prints a row for each
+recipe; the exit status is 1 if one doesn't print what the page shows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fixtures.fetch import REQUIREMENT, _download
 from tests.docs.pages import ROOT, Block, run_page, surroundings
 
 PAGE = ROOT / "docs" / "integrations.md"
-# The distribution and the module of each recipe.
+# The distribution and the module that each recipe needs.
 PACKAGES = {
     "transformers": ("transformers", "transformers"),
     "LangChain": ("langchain-text-splitters", "langchain_text_splitters"),
@@ -49,20 +49,20 @@ PACKAGES = {
     "llama-cpp-python": ("llama-cpp-python", "llama_cpp"),
     "smolagents": ("smolagents", "smolagents"),
 }
-# litellm asks a server for prices, and datasets for versions.
+# Without these variables, litellm downloads prices, and datasets looks for new versions.
 ENVIRONMENT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_DATASETS_OFFLINE": "1"}
-# What needs transformers, too.
+# Recipes that also need transformers.
 NEEDS_TRANSFORMERS = ("LangChain", "chonkie", "lm-evaluation-harness", "datasets")
 
 
 class Section(NamedTuple):
     name: str
     text: str
-    begin: int  # in the page
+    begin: int  # offset in the page
 
 
 def sections() -> tuple[str, list[Section]]:
-    """The text before the first recipe, and the recipes."""
+    """Splits the page into the text before the first recipe, and the recipes."""
     text = PAGE.read_text("utf-8")
     found = list(re.finditer(r"^## (.+)\n", text, re.MULTILINE))
     ends = [other.start() for other in found[1:]] + [len(text)]
@@ -120,14 +120,14 @@ def llama_cpp_python() -> Iterator[None]:
 
 
 def _functions(path: Path) -> list[str]:
-    """The C functions that a module names."""
+    """The names of the C functions that a module declares."""
     return re.findall(
         r'@ctypes_function(?:_for_shared_library)?\(\s*"(\w+)"', path.read_text("utf-8")
     )
 
 
 def _build(folder: Path, names: set[str]) -> None:
-    """Links libraries to xllamacpp's. Functions that it doesn't export do nothing."""
+    """Builds libraries that forward to xllamacpp's. Functions that it doesn't export do nothing."""
     from tests.support.llamacpp import shared_object
 
     there = ctypes.CDLL(str(shared_object()))

@@ -1,4 +1,4 @@
-"""A function that counts tokens."""
+"""token_counter: a function that counts tokens, for other libraries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_counts_as_encode(tok: ggtok.Tokenizer, add_special: bool) -> None:
 
 
 def test_has_one_parameter_and_a_name(tok: ggtok.Tokenizer) -> None:
-    """duckdb and semchunk count the parameters, and libraries print the name."""
+    """duckdb and semchunk inspect the number of parameters; other libraries print the name."""
     count = adapters.counter(tok)
     signature = inspect.signature(count)
     assert [str(p) for p in signature.parameters.values()] == ["text: 'str'"]

@@ -1,4 +1,4 @@
-"""The examples of docs/constrained.md and docs/arrow.md, where what they need is installed."""
+"""Runs the examples of docs/constrained.md and docs/arrow.md if the libraries are installed."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def test_tokens_that_strip(tmp_path: Path) -> None:
 
 
 def test_no_ends(tmp_path: Path) -> None:
-    """BOS that a file lacks is a normal token in llama.cpp, which must not get a name."""
+    """If a file has no BOS, llama.cpp's default is a normal token. It must not be exported as
+    bos_token."""
     v = ggtok.vocabulary(fixture("bpe-llama3"))
     types = [1 if type == 3 else type for type in v.types]
     v = replace(v, special_ids={}, types=types)
@@ -115,7 +116,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 
 def test_options_of_the_tokenizer() -> None:
-    """What a tokenizer was loaded with is in its vocabulary."""
+    """A tokenizer's vocabulary includes the options that it was loaded with."""
     path = fixture("bpe-llama3")
     overrides: dict[str, int | bool | str] = {
         "tokenizer.ggml.add_bos_token": False,
@@ -135,7 +136,7 @@ def test_options_of_the_tokenizer() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("name", [*fixture_names(), *REAL, *OTHERS])
 def test_auto_tokenizer(name: str, tmp_path: Path) -> None:
-    """It has ggtok's ids, or nothing is written."""
+    """AutoTokenizer gives ggtok's ids, or the vocabulary is refused."""
     pytest.importorskip("transformers")
     path = fixture(name) if name in fixture_names() else real(name)
     try:

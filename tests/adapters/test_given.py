@@ -1,4 +1,4 @@
-"""What each library is given; the libraries themselves need not be there."""
+"""The arguments that adapters pass to each library; the libraries needn't be installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of docs/integrations.md, each where its library is installed."""
+"""Runs each recipe of docs/integrations.md whose library is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.adapters import recipes
 
 _, SECTIONS = recipes.sections()
-# tests.adapters.recipes runs these: they import torch, or load a library in its place.
+# Only tests.adapters.recipes runs these, since they import torch or replace a library.
 HEAVY = ("lm-evaluation-harness", "llama-cpp-python", "xgrammar")
 
 

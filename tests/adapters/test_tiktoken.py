@@ -1,4 +1,4 @@
-"""tiktoken_encoding compared with tiktoken, and what it refuses."""
+"""Compares tiktoken_encoding with tiktoken, and tests which vocabularies it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tokenizers_tokenizer: the form of tokenizers' objects; where that is installed, its results."""
+"""tokenizers_tokenizer has the interface of tokenizers, and its results if that is installed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_decode() -> None:
 
 
 def test_positions() -> None:
-    """Tokens, characters and words of a pair."""
+    """The methods that map between tokens, characters and words, on a pair of texts."""
     _, own = made("wpm")
     found = own.encode("it is", "so it")
     sequences = found.sequence_ids
@@ -180,7 +180,8 @@ METHODS = (
 
 
 def values(encoding: Any, names: list[str]) -> Any:
-    """Of an encoding and the overflowing ones. (tokenizers has some of those twice, nested.)"""
+    """The attributes of an encoding and of its overflowing encodings. (In tokenizers, overflowing
+    encodings also contain some of the others; those are ignored.)"""
     return [[getattr(e, name) for name in names] for e in (encoding, *encoding.overflowing)]
 
 
@@ -196,7 +197,7 @@ def test_beside_tokenizers(name: str) -> None:
     names = METHODS
     if tok.vocab_type == "WPM":  # its normalizer moves offsets: docs/converting.md
         names = [name for name in names if name != "offsets"]
-    if tok.vocab_type == "SPM":  # a whole text is a word there; an inserted space has a place
+    if tok.vocab_type == "SPM":  # there, a text is one word, and an inserted space has an offset
         names = [name for name in names if name not in ("offsets", "word_ids")]
     cuts = [None, {"max_length": 9, "stride": 2}, {"max_length": 9, "direction": "left"}]
     pads = [None, pad, {**pad, "length": 12, "direction": "left"}, {**pad, "pad_to_multiple_of": 8}]
@@ -214,8 +215,8 @@ def test_beside_tokenizers(name: str) -> None:
                 theirs.encode_batch(batch, **options),
                 strict=True,
             ):
-                # tokenizers forgets the sequences of what is cut, and, if it adds no tokens, of
-                # what is padded.
+                # tokenizers loses sequence_ids when it truncates, and, if it adds no special
+                # tokens, when it pads.
                 kept = [name for name in names if name != "sequence_ids" or not (cut or padding)]
                 assert values(a, kept) == values(b, kept)
     own.no_padding(), theirs.no_padding(), own.no_truncation(), theirs.no_truncation()

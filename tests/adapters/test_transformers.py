@@ -1,4 +1,4 @@
-"""transformers_tokenizer compared with a PreTrainedTokenizerFast of the same vocabulary."""
+"""Compares transformers_tokenizer with a PreTrainedTokenizerFast of the same vocabulary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
 ]
 transformers = Lazy("transformers")
 TYPED = [name for name in fixture_names() if name not in ("none", "big-endian")]
-# All of them can be exported.
+# Vocabularies that can be exported, so that transformers' own tokenizer exists for them.
 BOTH = ["bpe-llama3", "bpe-qwen2", "bpe-gpt2", "wpm", "llama-spm", "gemma-4"]
 SPECIAL = "Zoë <|eot_id|></s>[SEP] 日本"
 
@@ -33,7 +33,7 @@ def load(name: str) -> ggtok.Tokenizer:
 
 
 def pair(name: str) -> tuple[Any, Any, ggtok.Tokenizer]:
-    """Both kinds, with a padding token."""
+    """transformers_tokenizer with fast=False and fast=True, both with a padding token."""
     tok = load(name)
     ours, fast = (adapters.transformers_tokenizer(tok, fast=fast) for fast in (False, True))
     if ours.pad_token is None:
@@ -105,10 +105,11 @@ class TestBesideFast:
         for name, args, options in calls():
             least = ours.num_special_tokens_to_add(pair=True)
             if options.get("truncation") and options["max_length"] < least:
-                continue  # tokenizers 0.23 doesn't truncate at all then
+                continue  # tokenizers 0.23 doesn't truncate in this case
             mine, theirs = outcome(ours, args, options), outcome(fast, args, options)
             if tok.vocab_type != "BPE" and "offset_mapping" in mine and theirs != "error":
-                # Exported WPM moves offsets, and an inserted space of SPM has a place there.
+                # Offsets differ: exported WPM shifts them, and in exported SPM an inserted space
+                # has one.
                 mine.pop("offset_mapping"), theirs.pop("offset_mapping")
             assert mine == theirs, (name, options)
             n += 1
@@ -339,7 +340,7 @@ class TestWhatIsRefused:
             adapters.transformers_tokenizer(ugm).save_vocabulary("x")
 
     def test_plain_text_of_every_type(self) -> None:
-        """What sanitize_control_tokens calls; user-defined tokens are plain text, too."""
+        """The call that sanitize_control_tokens makes; user-defined tokens are plain text, too."""
         for name in "bpe-llama3", "spm", "wpm", "ugm":
             tok = load(name)
             ours = adapters.transformers_tokenizer(tok)

@@ -1,4 +1,4 @@
-"""Arrow data made by hand with ctypes, malformed if wanted, whose releases are counted."""
+"""Builds Arrow data with ctypes, well-formed or malformed, and counts how often it is released."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ _pointer_in = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_in.restype = ctypes.c_void_p
 _pointer_in.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
-_kept: list[object] = []  # names of capsules live as long as these; few and small
+_kept: list[object] = []  # capsules' names, which are few and small, are never freed
 
 
 def capsule(pointed: ctypes.Structure, name: bytes) -> object:
-    """A capsule without a destructor: whoever takes it must release what is in there."""
+    """A capsule without a destructor: its consumer must release its contents."""
     _kept.append(name)
     made: object = _new_capsule(ctypes.addressof(pointed), name, None)
     return made
@@ -87,8 +87,8 @@ def schema_in(capsule: object) -> Schema:
 class Column:
     """An array and its schema, and how often each was released.
 
-    Nothing is checked: each argument may be wrong. A buffer is bytes-like or None. A child or a
-    dictionary is released with its parent.
+    Arguments aren't checked, so that tests can make malformed columns. A buffer is bytes-like or
+    None. Children and dictionaries are released with their parents.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Column:
         return self._given
 
     def end(self) -> None:
-        """What the capsules' destructors would do."""
+        """Releases the schema and the array, as the capsules' destructors would."""
         for struct_, name in ((self.schema, "schema"), (self.array, "array")):
             if struct_.release:
                 struct_.release(ctypes.pointer(struct_))
@@ -157,7 +157,7 @@ class Column:
 
 
 class Chunks:
-    """A stream of columns' arrays: the format of the first, and an error if wanted."""
+    """A stream of the arrays of columns, with the first one's schema; it can end with an error."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ def bits(flags: Iterable[bool]) -> bytes:
 def strings(
     format: bytes, texts: Sequence[bytes | None], *, offset: int = 0, length: int | None = None
 ) -> Column:
-    """A column of these texts; a slice of it, if wanted. Nulls have bytes of their own."""
+    """A column of these texts, or a slice of it. Null entries have bytes, which must be ignored."""
     data, ends = b"", [0]
     for text in texts:
         data += b"junk" if text is None else text

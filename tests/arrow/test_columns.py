@@ -1,4 +1,4 @@
-"""Columns made by hand: every format, every malformation, every release."""
+"""Columns made with ctypes: every format, every malformation, every release."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def expected(tok: ggtok.Tokenizer, texts: list[bytes | None]) -> list[list[int] 
 
 
 def listed(ids: Any) -> list[list[int] | None]:
-    """What an Arrow library would read, which releases what it was given."""
+    """Reads ids as an Arrow library would; None for a null."""
     schema_capsule, array_capsule = ids.__arrow_c_array__()
     schema, array_ = schema_in(schema_capsule), array_in(array_capsule)
     assert (schema.format, schema.flags, schema.n_children) == (b"+L", 2, 1)
@@ -71,7 +71,7 @@ def listed(ids: Any) -> list[list[int] | None]:
     return [list(numbers[offsets[i] : offsets[i + 1]]) if valid[i] else None for i in range(n)]
 
 
-# ---- what is read ----
+# ---- well-formed data ----
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -89,7 +89,7 @@ def test_formats_and_slices(
 
 @pytest.mark.parametrize("code", "cCsSiIlL")
 def test_dictionaries(tok: ggtok.Tokenizer, code: str) -> None:
-    """Nulls of the indices and of the dictionary; a slice of each."""
+    """Both the indices and the dictionary have nulls and are slices."""
     words = strings(b"u", [b"never", b"the kettle", None, b"of a table"], offset=1)
     kind = {"c": "b", "C": "B", "s": "h", "S": "H", "l": "q", "L": "Q"}.get(code, code)
     indices = array(kind, [9, 0, 1, 2, 0, 7, 2])
@@ -102,7 +102,7 @@ def test_dictionaries(tok: ggtok.Tokenizer, code: str) -> None:
 
 
 def test_a_struct_of_one_column(tok: ggtok.Tokenizer) -> None:
-    """Its nulls and its slice are above those of its field."""
+    """The struct's nulls and slice apply in addition to its field's."""
     field = strings(b"vu", [b"never", *TEXTS], offset=1)
     validity = bits(i != 4 for i in range(len(TEXTS)))
     table = Column(b"+s", len(TEXTS) - 3, [validity], offset=2, children=[field])
@@ -119,7 +119,7 @@ def test_columns_without_a_text(tok: ggtok.Tokenizer) -> None:
         assert listed(tok.encode_batch_arrow(Column(format, 0, None))) == []
         assert listed(tok.encode_batch_arrow(Chunks([], schema=strings(format, [])))) == []
     assert tok.encode_batch(strings(b"u", [])) == []
-    # Offsets are read for empty texts, whose bytes may be missing.
+    # If all texts are empty, the buffer of bytes may be missing.
     empty = Column(b"u", 2, [None, array("i", [0, 0, 0]), None])
     assert tok.encode_batch(empty) == [tok.encode("")] * 2
 
@@ -175,7 +175,7 @@ def test_offsets_and_continuation(tok: ggtok.Tokenizer) -> None:
 
 
 def test_random_columns(tok: ggtok.Tokenizer) -> None:
-    """Against encode_batch of the same texts as bytes."""
+    """Random columns have the same ids as encode_batch of their texts."""
     rng = random.Random(20)
     for _ in range(60):
         texts = [
@@ -362,7 +362,7 @@ def test_malformed_columns(tok: ggtok.Tokenizer, name: str, stream: bool) -> Non
     with pytest.raises(ggtok.InvalidValueError, match=f"^texts: malformed Arrow data: .*{message}"):
         tok.encode_batch_arrow(source)
     if name in FAULTY_SCHEMAS:
-        assert column.released == 0  # the array stays where it is
+        assert column.released == 0  # an array with a faulty schema isn't taken
     else:
         assert column.released == 1
 
@@ -403,7 +403,7 @@ def test_other_columns(tok: ggtok.Tokenizer, column: Callable[[], Column], messa
 
 
 def test_too_large_columns(tok: ggtok.Tokenizer) -> None:
-    """More rows than memory: refused before anything is read."""
+    """A column with more rows than fit in memory is refused before it is read."""
     column = Column(b"u", 2**56, [None, NUMBERS, b"ab"])
     with pytest.raises((ggtok.OutOfMemoryError, ggtok.InvalidValueError)):
         tok.encode_batch(unlike(column, lambda c: c.keep.append(array("q", [0]))))
@@ -441,12 +441,12 @@ def test_used_capsules(tok: ggtok.Tokenizer) -> None:
     column.schema.release(column.schema)
     with pytest.raises(ggtok.InvalidValueError, match="the schema was released before"):
         tok.encode_batch(column)
-    assert column.released == 0  # what is in a capsule that isn't used stays there
+    assert column.released == 0  # the array stays in its capsule
     column.end()
 
 
 def test_a_capsule_for_several_threads(tok: ggtok.Tokenizer) -> None:
-    """One of them gets what is in there; tests/c/threads.c has arrays."""
+    """Only one thread gets the stream. (tests/c/threads.c tests the same for arrays.)"""
     stream = Chunks([strings(b"u", [b"a"])])
     tried = []
 
@@ -540,7 +540,7 @@ def test_ids_outlive_all_else() -> None:
     del tok, two
     gc.collect()
     assert listed(ids) == want
-    # A consumer that moves the child away and releases it last.
+    # A consumer may move the child out of its parent, and release it last.
     parent = array_in(one[1])
     child = Array.from_buffer_copy(parent.children[0].contents)
     parent.children[0].contents.release = RELEASE_ARRAY()
@@ -586,7 +586,8 @@ def test_threads_share_ids(tok: ggtok.Tokenizer) -> None:
 
 @pytest.mark.parametrize("kind", ["texts", "offsets", "views", "indices"])
 def test_memory_that_changes(kind: str) -> None:
-    """What is read is checked as it was read; texts are copied before they are."""
+    """Another thread writes to the buffers meanwhile. Each value is read once, and checked after
+    that; texts are copied before they are encoded."""
     tok = ggtok.load(fixture("bpe-llama3"))
     rng = random.Random(kind)
     n = 4000
@@ -631,7 +632,7 @@ def test_memory_that_changes(kind: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells what is in memory")
 def test_no_memory_is_lost(tok: ggtok.Tokenizer) -> None:
-    """Whether it succeeds or not: 120 more calls take no more memory."""
+    """Neither successful nor failed calls leak: after 120 more, memory hasn't grown."""
     texts: list[bytes | None] = [b"the kettle of a table " * 2000] * 20
 
     def calls(n: int) -> None:
@@ -658,7 +659,7 @@ def test_ctrl_c_stops_an_endless_stream(tok: ggtok.Tokenizer) -> None:
             yield Column(b"c", 1 << 14, [None, bytes(1 << 14)], dictionary=words)
 
     def in_producer(frame: FrameType | None) -> bool:
-        """A callback of ctypes prints what is raised in it or in what it calls, and goes on."""
+        """Whether a ctypes callback is active: it would print an exception and ignore it."""
         while frame is not None:
             if "producer" in frame.f_code.co_filename:
                 return True

@@ -1,6 +1,6 @@
-"""The tables of docs/doctor.md: the findings, and those in real vocabularies.
+"""The tables of docs/doctor.md: all findings, and which real vocabularies have them.
 
-python -m tests.checks.table           # writes them into the page
+python -m tests.checks.table           # writes the tables into the page
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TABLE = r"(<!-- {}: written by python -m tests\.checks\.table -->\n\n)(.*?)(\n\
 
 
 def kinds() -> str:
-    """All findings."""
+    """The table of all findings."""
     rows = [
         "| code | severity | what it is | what it means | what to do |",
         "|---|---|---|---|---|",
@@ -29,7 +29,7 @@ def kinds() -> str:
 
 
 def row(name: str) -> str:
-    """What is found in one of the real vocabularies."""
+    """The table row of a real vocabulary: its findings."""
     found = ggtok.doctor(real(name))
     cells = []
     for f in found:
@@ -44,7 +44,7 @@ def rows() -> str:
 
 
 def written(which: str) -> str:
-    """A table as the page has it."""
+    """The table in the page."""
     found = re.search(_TABLE.format(which), PAGE.read_text("utf-8"), re.DOTALL)
     assert found, which
     return found[2]

@@ -25,7 +25,7 @@ Fault = Callable[[GGUF], None]
 
 
 def base() -> GGUF:
-    """A vocabulary in which nothing is found, with a template and its control tokens."""
+    """A vocabulary without findings; it has a chat template and the template's control tokens."""
     gguf = GGUF.read(fixture("bpe-jina"))
     add_tokens(gguf, ["<|im_start|>", "<|im_end|>"], CONTROL)
     gguf.set(GGML + "eos_token_id", token(gguf, "<|im_end|>"), "u32")
@@ -87,7 +87,7 @@ def plain_eos(gguf: GGUF) -> None:
 
 
 def pairs_of_letters(gguf: GGUF) -> None:
-    """A token, and its merge, for each pair of letters that has none."""
+    """Adds a token and its merge for each pair of letters that has none."""
     known = set(gguf.strings(GGML + "tokens"))
     every = [a + b for a in ascii_letters for b in ascii_letters]
     new = [pair for pair in every if pair.encode() not in known]
@@ -95,7 +95,7 @@ def pairs_of_letters(gguf: GGUF) -> None:
     merge(*(f"{a} {b}" for a, b in new))(gguf)
 
 
-# The code, and what puts the fault into a file.
+# For each code, a function that puts the fault into a file.
 FAULTS: dict[str, Fault] = {
     "GGT001": tokens(["twice", "twice"]),
     "GGT101": lambda gguf: gguf.remove(GGML + "pre"),
@@ -145,7 +145,8 @@ def test_a_repeated_merge() -> None:
 
 
 def test_a_few_tokens_of_many() -> None:
-    """GGT402: what is serious in a small vocabulary is a remark among thousands of tokens."""
+    """GGT402: unreachable tokens are only a remark if they are few among thousands, else serious
+    (GGT401)."""
     gguf = base()
     pairs_of_letters(gguf)
     assert codes(gguf) == []
@@ -155,7 +156,8 @@ def test_a_few_tokens_of_many() -> None:
 
 
 def test_a_token_that_the_pretokenizer_cuts() -> None:
-    """GGT404: merges make it, but no word has a letter after a newline."""
+    """GGT404: merges produce the token, but the pre-tokenizer never puts a newline and a letter
+    into one word."""
     gguf = base()
     add_tokens(gguf, ["q\u010a", "q\u010az"], NORMAL)
     merge("q \u010a", "q\u010a z")(gguf)
@@ -177,7 +179,7 @@ def test_rows_of_the_embedding(tmp_path: Path) -> None:
         path.write_bytes(data)
         assert [f.code for f in ggtok.doctor(path)] == want
         assert [f.code for f in ggtok.doctor(bytes(data))] == want
-        path.write_bytes(data[:-20])  # cut off inside: nothing tells
+        path.write_bytes(data[:-20])  # truncated, so the number of rows is unknown
         assert ggtok.doctor(path) == []
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/doctor.md, and that what is called unreachable never comes."""
+"""The tables of docs/doctor.md are current, and unreachable tokens never occur."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.checks import table
 from tests.support.patch import GGUF
 from tests.support.vocabularies import INP_OUT, OTHERS, REAL, fixture, inp_out, real
 
-# Of the others, the script that writes the table takes the time.
+# All vocabularies would take too long here; the script that writes the table checks the others.
 SOME = ("phi-3", "gpt-2", "deepseek-coder", "bert-bge", "baichuan")
-UNHEALTHY = {"gpt-neox", "aquila"}  # which name no pre-tokenizer
+UNHEALTHY = {"gpt-neox", "aquila"}  # their files name no pre-tokenizer
 UNREACHABLE = ("GGT401", "GGT402", "GGT403", "GGT404")
 
 
@@ -75,7 +75,7 @@ def test_idle_merges_are_those_that_never_come_last(name: str) -> None:
         left, _, right = text.decode("utf-8", "surrogateescape").partition(" ")
         if left and right:
             ranks.setdefault((left, right), rank)
-    # As they are, and with some that can't apply: misplaced, and of parts that nothing makes.
+    # Merges of the file; merges in an order that makes some idle; merges whose parts don't exist.
     reversed_end = dict(zip(ranks, [*range(50), *reversed(range(50, len(ranks)))], strict=True))
     more = {**ranks, ("zzz", "qq"): len(ranks), ("t", "h e"): len(ranks) + 1}
     for given in (ranks, reversed_end, more):

@@ -1,9 +1,9 @@
-"""The recipes on real clusters on this machine.
+"""Runs the recipes for distributed encoding on real clusters on this machine.
 
 python -m tests.distributed [ray] [dask] [spark]
 
-Needs the extra test-distributed; Spark needs Java. Each encodes a dataset as it is, and again while
-workers die after they have written a shard.
+Needs the extra test-distributed; Spark needs Java. Each recipe encodes a dataset twice: without
+disturbance, and with workers that die after they have written a shard.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def on_spark(source: Path, folder: Path, texts: list[str]) -> None:
     # Two tasks at a time, each of which may fail three times.
     builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
     spark = builder.getOrCreate()
-    # Not from the files, which Spark sorts by size.
+    # Spark would sort files by size, so the rows don't come from files.
     slices = len(list(source.iterdir()))
     try:
         print(f"spark {pyspark.__version__}")
@@ -88,7 +88,7 @@ RUNS = {"ray": on_ray, "dask": on_dask, "spark": on_spark}
 
 
 def main() -> None:
-    # Workers find this project, and the tests.
+    # Workers must be able to import this project and its tests.
     os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     importlib.import_module("ggtok")

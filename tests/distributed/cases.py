@@ -1,4 +1,4 @@
-"""What is encoded on several machines, and what must come of it."""
+"""A dataset for distributed encoding, and checks of the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEATHS = 2
 
 
 def write(folder: Path, files: int = 8, each: int = 200) -> list[str]:
-    """Parquet files, two of which are the same; their documents in order."""
+    """Writes Parquet files, two of them equal; returns their documents in order."""
     texts = []
     for i in range(files):
         some = documents(min(i, files - 2), each, 60)
@@ -32,7 +32,7 @@ def write(folder: Path, files: int = 8, each: int = 200) -> list[str]:
 
 
 def check(folder: Path, summary: ggtok.Summary, texts: list[str]) -> None:
-    """Each document is there once, in order, as ``encode`` gives it."""
+    """Asserts that the shards contain each document once, in order, with the ids of ``encode``."""
     tok = ggtok.load(MODEL)
     manifest = json.loads((folder / "manifest.json").read_text())
     ids: Ids = []
@@ -46,8 +46,8 @@ def check(folder: Path, summary: ggtok.Summary, texts: list[str]) -> None:
 
 
 class Dying(Job):
-    """Ends its process after its work is done, as long as it hasn't DEATHS times; what it wrote is
-    there, its record is lost, and the task is run again."""
+    """Kills its process after the work is done, DEATHS times in all. The shard is written, but its
+    record is lost, so the framework runs the task again."""
 
     def __call__(self, batches: Any) -> Any:
         record = super().__call__(batches)
@@ -67,7 +67,7 @@ class DyingShards(Shards):
 
 
 def run(encode: Any, data: Any, folder: Path, texts: list[str], dying: bool) -> None:
-    """One job and its checks."""
+    """Runs one job and checks its result."""
     real = distributed.Shards
     distributed.Shards = DyingShards if dying else real  # type: ignore[misc]
     try:

@@ -1,8 +1,8 @@
-"""Throughput by workers: Dask's recipe on a file of text.
+"""Measures the throughput of Dask's recipe on a text file, by number of workers.
 
 python -m tests.distributed.scale SOURCE [--workers 1 2 4] [--rounds 2] [--model GGUF]
 
-Cuts the file into documents of 16 kB in Parquet files first, which is not measured.
+The file is first converted to Parquet files with documents of 16 kB, which isn't measured.
 """
 
 from __future__ import annotations

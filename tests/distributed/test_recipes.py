@@ -1,6 +1,6 @@
-"""The recipes and their jobs with frameworks' objects of the tests' own, which run tasks at once.
+"""The recipes and their jobs, with fakes of the frameworks that run tasks immediately.
 
-``python -m tests.distributed`` has the real ones.
+``python -m tests.distributed`` uses the real frameworks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def tables(source: Path) -> list[pa.Table]:
 
 
 def sent(value: Any) -> Any:
-    """As a worker gets it."""
+    """The value as a worker receives it."""
     distributed._LOADED.clear()
     return pickle.loads(pickle.dumps(value))
 
@@ -56,7 +56,7 @@ class Ray:
 
 
 class Frame:
-    """Of one partition, as pandas has it."""
+    """A stand-in for the pandas DataFrame of one partition."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
@@ -139,14 +139,14 @@ def test_recipes(source: Path, tmp_path: Path, encode: Any, kind: Any, ship: str
 
 
 def test_a_task_run_twice_doubles_nothing(source: Path, tmp_path: Path) -> None:
-    """The same shard comes of it; what the manifest doesn't name doesn't count."""
+    """It produces the same shard. Shards that the manifest doesn't name are ignored."""
     texts = cases.write(source, files=3, each=30)
     shards = distributed.Shards(ggtok.load(cases.MODEL), tmp_path / "out")
     records = []
     for table in tables(source):
         records.append(shards.job([table]))
         assert shards.job([table]) == records[-1]
-    shards.job([tables(source)[0].slice(5)])  # of a task whose result was not taken
+    shards.job([tables(source)[0].slice(5)])  # a task whose record was lost
     cases.check(tmp_path / "out", shards.finish(records), texts)
     assert len({record["shard"] for record in records}) == 2  # two files are the same
 

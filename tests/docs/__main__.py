@@ -1,6 +1,6 @@
-"""Writes what the examples of the README and of docs/ print into these pages.
+"""Updates the output of the examples in the README and in docs/.
 
-Look at the difference before you commit it.
+Review the diff before you commit it.
 
 python -m tests.docs [PAGE...]
 """

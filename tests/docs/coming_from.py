@@ -1,4 +1,4 @@
-"""The tables of docs/coming-from.md, and the other tools that their left columns are about."""
+"""The tables of docs/coming-from.md, and the tools whose calls are in their left columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.docs.pages import MESSAGES, ROOT
 from tests.support.llamacpp import Vocab
 
 PAGE = ROOT / "docs" / "coming-from.md"
-# Rows that say how an object is made, or need a model.
+# Rows that construct an object, or need a model's weights.
 NOT_COMPARED = {
     "Llama(path, vocab_only=True)",
     "llm.create_chat_completion(messages)",
@@ -62,14 +62,15 @@ def rows(section: str) -> list[Row]:
 
 
 def defaults() -> dict[str, list[str]]:
-    """The table of defaults: cells by tool."""
+    """The cells of the table of defaults, by tool."""
     text = PAGE.read_text("utf-8").split("The defaults that surprise most:")[1].split("\n\n")[1]
     lines = [cells(line) for line in text.splitlines()[2:]]
     return {line[0].partition(", `")[0]: line[1:] for line in lines}
 
 
 class Llama:
-    """llama_cpp.Llama's tokenizer: its _internals.LlamaModel does this with the C API."""
+    """llama_cpp.Llama's tokenizer, with the calls of the C API that its _internals.LlamaModel
+    makes."""
 
     def __init__(self, vocab: Vocab) -> None:
         self._vocab, self._facts = vocab, vocab.facts()
@@ -103,7 +104,7 @@ class Llama:
 
 
 def transformers_tokenizer(tok: ggtok.Tokenizer, path: Path) -> Any:
-    """PreTrainedTokenizerFast of the exported tokenizer.json, as the page makes it."""
+    """PreTrainedTokenizerFast of the exported tokenizer.json, constructed as in the page."""
     from transformers import PreTrainedTokenizerFast
 
     ids = {"bos_token": tok.bos_id, "eos_token": tok.eos_id}
@@ -134,7 +135,7 @@ def end_of(tok: ggtok.Tokenizer) -> int:
 
 
 def names_of(tok: ggtok.Tokenizer, text: str, parse_special: bool) -> dict[str, Any]:
-    """What the page's code calls by name."""
+    """The variables that the page's code uses."""
     plain = tok.encode(text, add_special=False, parse_special=parse_special)
     return {
         "tok": tok,
@@ -150,7 +151,7 @@ def names_of(tok: ggtok.Tokenizer, text: str, parse_special: bool) -> dict[str, 
 
 
 def evaluate(code: str, names: dict[str, Any]) -> Any:
-    """A row's value, in lists: transformers and numpy have their own."""
+    """The value of a row's code; types of transformers and NumPy become lists."""
     value = eval(code, dict(names))
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -187,7 +188,8 @@ Decode = Callable[[list[int]], str]
 def observed(
     tok: ggtok.Tokenizer, encode: Encode | None, decode: Decode
 ) -> Iterator[tuple[str, str]]:
-    """What a tool does with a vocabulary, column by column, in words that a cell begins with."""
+    """A tool's behavior with a vocabulary: pairs of a column and the word that its cell should
+    have."""
     end = end_of(tok)
     special = tok.token_text(end).decode()
     plain = tok.encode("ok !", add_special=False)
@@ -210,7 +212,7 @@ def observed(
 
 
 def expected(tok: ggtok.Tokenizer, column: str, cell: str) -> str:
-    """The cell's word for this vocabulary."""
+    """The word that the cell has for this vocabulary."""
     word = re.sub(r" \(.*|,.*", "", cell)
     if word == "as the vocabulary asks":
         return "yes" if tok._native.flags()["clean_spaces"] else "no"

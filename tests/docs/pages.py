@@ -1,9 +1,9 @@
-"""The examples in the README and in docs/: found, run, and rendered with what they print.
+"""Finds and runs the examples in the README and in docs/, and renders them with their output.
 
-A block of `python` is a session of `>>>` prompts, or a program that prints nothing; a block of
-`console` is a session of `$` prompts. Those of one page are run one after the other in one folder,
-which `surroundings` fills. A comment before a block says otherwise: `<!-- file: NAME -->`, that it
-is the file of that name; `<!-- not run: WHY -->`, that it can't be run here.
+A `python` block is a session with `>>>` prompts, or a program that prints nothing; a `console`
+block is a session with `$` prompts. All blocks of a page run in order in one folder, which
+`surroundings` fills. A comment before a block changes this: `<!-- file: NAME -->` means that the
+block is the contents of that file; `<!-- not run: WHY -->` means that it can't be run here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.vocabularies import fixture
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-# Pages whose examples a test of their own runs, since they need other files.
+# Pages whose examples need other files, and the tests that run them.
 ELSEWHERE = {
     "docs/arrow.md": "tests/adapters/test_docs.py",
     "docs/constrained.md": "tests/adapters/test_docs.py",
@@ -46,8 +46,8 @@ _BLOCK = re.compile(
 )
 TEMPLATE = CHAT_TEMPLATE  # of chat.gguf
 MESSAGES = [{"role": "user", "content": "What is <|eot_id|>?"}]
-HOME = "/home/you"  # for the folder of the examples, whose name is another each time
-# Which models and folders of this machine are found must not matter.
+HOME = "/home/you"  # replaces the name of the temporary folder
+# Variables that would let examples find models and folders of this machine.
 _PLACES = re.compile("HF_.*|GGTOK_.*|LLAMA_CACHE|OLLAMA_.*|PYTHONWARNINGS|XDG_.*")
 
 
@@ -55,8 +55,8 @@ class Block(NamedTuple):
     language: str
     text: str
     why_not: str  # why it isn't run; "" if it is
-    file: str  # the file that it is; "" if none
-    begin: int  # of the text, in the page
+    file: str  # the name of the file whose contents it is, or ""
+    begin: int  # the offset of the text in the page
     line: int
 
 
@@ -77,9 +77,9 @@ def blocks(page: Path) -> list[Block]:
 
 
 def surroundings(folder: Path, page: Path | None = None) -> None:
-    """What the examples of a page find in their folder; docs/README.md tells it."""
+    """Creates the files that the examples of a page use; docs/README.md lists them."""
     _commands(folder)
-    if page == TUTORIAL:  # a reader makes all else
+    if page == TUTORIAL:  # its examples create all other files
         shutil.copy(CHAT, folder / "model.gguf")
         return
     shutil.copy(fixture("bpe-llama3"), folder / "model.gguf")
@@ -89,7 +89,7 @@ def surroundings(folder: Path, page: Path | None = None) -> None:
 
 
 def _commands(folder: Path) -> None:
-    """The commands `ggtok` and `python` of this very interpreter, in a folder `bin`."""
+    """Creates a folder `bin` with the commands `ggtok` and `python`, which run this interpreter."""
     (folder / "bin").mkdir()
     for name, options in {"ggtok": " -m ggtok", "python": ""}.items():
         command = folder / "bin" / name
@@ -98,7 +98,7 @@ def _commands(folder: Path) -> None:
 
 
 def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
-    """Runs the blocks of a page in `folder`, the current one; gives each as it really looks."""
+    """Runs the blocks of a page in `folder`, the current one; returns each with its real output."""
     names: dict[str, Any] = {}
     done = []
     for block in blocks(page):
@@ -118,7 +118,7 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, str]]:
 
 
 def _run_python(text: str, names: dict[str, Any]) -> str:
-    """A session as an interpreter shows it; a program as it is, followed by what it prints."""
+    """A session as an interpreter shows it; or a program, followed by its output."""
     if not text.startswith(">>>"):
         return text + _evaluate(text, names, "exec")
     shown = []
@@ -146,7 +146,7 @@ def _evaluate(source: str, names: dict[str, Any], how: str = "single") -> str:
 
 
 def _run_console(text: str, folder: Path) -> str:
-    """Commands and what they print, standard error included, as a terminal shows them."""
+    """Commands and their output, including standard error, as a terminal shows them."""
     shown = []
     commands = re.findall(r"^\$ (?:.*\\\n)*.*$", text, re.MULTILINE)
     env = {name: value for name, value in os.environ.items() if not _PLACES.fullmatch(name)}

@@ -1,4 +1,4 @@
-"""docs/coming-from.md: its examples, and each row of its tables on real vocabularies."""
+"""Runs the examples of docs/coming-from.md, and each row of its tables on real vocabularies."""
 
 from __future__ import annotations
 
@@ -23,10 +23,16 @@ from tests.support.patch import GGUF
 from tests.support.vocabularies import real
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
-# Of each type that another tool has, and two of BPE that differ in clean_spaces and BOS.
+# A vocabulary of each type that another tool supports, and two of BPE, which differ in clean_spaces
+# and BOS.
 REAL = ("llama-spm", "gpt-2", "llama-bpe", "nomic-bert-moe", "bert-bge")
 REFUSED = ("enc.encode(text)", "enc.encode_to_numpy(text)", "enc.encode_batch([text, text])")
-RANKS = ("gpt-2", "llama-bpe", "qwen2", "qwen35")  # that a .tiktoken file can hold
+RANKS = (
+    "gpt-2",
+    "llama-bpe",
+    "qwen2",
+    "qwen35",
+)  # vocabularies that a .tiktoken file can represent
 TEXTS = [
     "Hello, the kettle",
     "it 's on !",
@@ -48,7 +54,7 @@ def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Tools:
-    """The other tools, each with one vocabulary; made when they are first asked."""
+    """The other tools with one vocabulary, created when first used."""
 
     def __init__(self, name: str, folder: Path, llama: LlamaCpp) -> None:
         self._folder, self._llama, self.path = folder, llama, folder / f"{name}.gguf"
@@ -163,7 +169,8 @@ def test_hugging_face(tools: Tools, row: page.Row) -> None:
 
 
 def offsets_alike(tok: ggtok.Tokenizer, text: str, theirs: list[list[int]]) -> None:
-    """As the page says: but for spaces, for the tokens that a text gets, and in exported WPM."""
+    """Asserts that offsets are equal, except where the page says otherwise: spaces, added special
+    tokens, and exported WPM."""
     ids, spans = tok.encode_with_offsets(text, parse_special=True, unit="char")
     assert len(theirs) == len(spans)
     for id, (begin, end), (their_begin, their_end) in zip(ids, spans.tolist(), theirs, strict=True):
@@ -177,7 +184,7 @@ def offsets_alike(tok: ggtok.Tokenizer, text: str, theirs: list[list[int]]) -> N
 
 
 def cut_alike(tok: ggtok.Tokenizer, theirs: list[int], ours: list[int]) -> None:
-    """Equal, but for tokens of a character that theirs cuts."""
+    """Asserts that ids are equal, except that theirs may end inside a character."""
     if theirs != ours:
         assert theirs[: len(ours)] == ours
         with pytest.raises(ggtok.TextDecodeError):
@@ -241,7 +248,7 @@ def test_defaults(tools: Tools) -> None:
 
 @pytest.mark.full
 def test_berts_own_tokenizer() -> None:
-    """What the page says of it: how it decodes, spells tokens, and that its spans are exact."""
+    """It decodes and spells tokens as the page says, and its spans are exact."""
     transformers = pytest.importorskip("transformers", exc_type=ImportError)
     tok = ggtok.load(real("bert-bge"))
     texts = [tok.token_text(id).decode() for id in range(tok.n_tokens)]

@@ -1,6 +1,7 @@
-"""The worked examples and drawings of docs/design are true, and what the pages name is there.
+"""The worked examples and drawings of docs/design are correct, and the files that its pages name
+exist.
 
-Each example is read from its page, so that neither can change alone.
+The tests read the examples from the pages, so that a page can't differ from its test.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Words = Callable[[str, str], list[str]]
 
 
 def drawing(page: str, begins: str) -> list[str]:
-    """The lines of the page's drawing of which one begins with this."""
+    """The lines of the drawing in the page that has a line with this beginning."""
     text = (DESIGN / f"{page}.md").read_text("utf-8")
     for block in re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         lines: list[str] = block.splitlines()
@@ -37,7 +38,7 @@ def drawing(page: str, begins: str) -> list[str]:
 
 
 def line(page: str, begins: str) -> str:
-    """What follows these words in the line of a drawing."""
+    """The rest of the drawing's line that begins with these words."""
     found = next(text for text in drawing(page, begins) if text.startswith(begins))
     return found.removeprefix(begins)
 
@@ -48,7 +49,7 @@ def first_column(page: str, begins: str) -> str:
 
 
 def load(like: str, tokens: dict[str, int], **keys: object) -> ggtok.Tokenizer:
-    """A vocabulary of these tokens and their types, with the other keys of a fixture."""
+    """Loads a fixture whose tokens and types are replaced by these."""
     gguf = GGUF.read(fixture(like))
     gguf.set("tokenizer.ggml.tokens", list(tokens))
     gguf.set("tokenizer.ggml.token_type", list(tokens.values()))
@@ -76,7 +77,7 @@ def test_partition() -> None:
     tok = bpe(dict.fromkeys(["<a>", "<ab>", "b><"], USER_DEFINED), [])
     fragments = re.findall(r"[^\s│\"]+", line("partition", "fragments "))
     assert pieces(tok, "x<ab><a>") == fragments
-    # Where each of the tokens ends, and under which place the drawing has it.
+    # Compares where each token ends with the position under which the drawing shows it.
     drawn = drawing("partition", "place ")
     text = "x<ab><a>"
     under = dict(zip(line("partition", "place ").split(), text, strict=True))
@@ -115,7 +116,7 @@ def test_bpe() -> None:
 
 
 def test_misses() -> None:
-    """The drawing, and what the caches say of such a text."""
+    """The drawing agrees with the caches' counters for its text."""
     words = line("misses", "words ").split()
     caches = line("misses", "caches ").split()
     out = drawing("misses", "out ")
@@ -172,7 +173,7 @@ def test_pretokenizers(words: Words) -> None:
 
 
 def test_windows(words: Words) -> None:
-    """The masks, by the operations that stand before them."""
+    """Each mask in the drawing is the result of the operations before it."""
     text = "I'm OK. The end."
     drawn = drawing("windows", "text ")
     assert "".join(drawn[0].removeprefix("text ").split()) == text.replace(" ", "")
@@ -223,7 +224,7 @@ def test_rwkv() -> None:
     for part, ids in zip(parts, longest, strict=True):
         assert pieces(tok, "".join(part)) == ids
     assert pieces(tok, "".join([*parts[0], *parts[1]])) == [*longest[0], *longest[1]]
-    # A cut is where no token holds the two characters side by side.
+    # The text is cut between two characters that are adjacent in no token.
     assert not any(parts[0][-1] + parts[1][0] in token for token in tokens)
 
 
@@ -237,7 +238,7 @@ def test_spm() -> None:
     assert "".join(text) == "▁the▁cat"
     ids = first_column("spm", "ids ").replace("│", " ").split()
     assert pieces(tok, "the cat") == ids
-    # Cut where no token holds two characters side by side, and only there.
+    # The text is cut exactly between those characters that are adjacent in no token.
     cuts = [n for n in range(1, 8) if not any("".join(text[n - 1 : n + 1]) in t for t in scores)]
     before, after = first_column("spm", "cut ").split("│")
     assert cuts == [len(before.split())]
@@ -305,7 +306,7 @@ def test_blocks() -> None:
 
 
 def test_architecture() -> None:
-    """The way of a text: its fragments, words and ids."""
+    """The fragments, words and ids of the example in docs/architecture.md."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     tok = ggtok.load(fixture("bpe-llama3"))
     text = re.findall(r'^ "(Hi.*)"$', page, re.MULTILINE)[0]
@@ -326,7 +327,7 @@ PAGES = sorted(DESIGN.glob("*.md"))
 _SOURCE = re.compile(r"`((?:[\w.-]+/)*[\w-]+(?:\.(?:c|h|cpp|py|inc|md)|/))`")
 
 
-# A page names files from the root, from cext/, or from the folder that it is about.
+# Pages name files relative to the root, to cext/, or to the folder that they describe.
 _BESIDE = (
     "",
     "cext",

@@ -12,10 +12,10 @@ import pytest
 from tests.docs.pages import ELSEWHERE, OTHERS, PAGES, ROOT, blocks, run_page, surroundings
 from tests.support.full import full
 
-# Blocks that are no examples: drawings, and what other tests compile (tests/c/test_library.py).
+# Languages of blocks that aren't examples: drawings, and C code that tests/c/test_library.py
+# compiles.
 NOT_EXAMPLES = {"", "c", "cmake"}
-# Pages whose examples need other surroundings, and the test that runs them.
-# Which pages have blocks that aren't run here, and why.
+# The blocks that aren't run, by page, and why.
 NOT_RUN = {
     "README.md": [".ci/run does", ".ci/run does"],
     "docs/budgets.md": ["tests/tools/test_token_budget.py does"] * 2,
@@ -45,7 +45,7 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-# Pages whose examples use packages that only --full has.
+# Pages whose examples need packages that are only installed for --full.
 FULL = {"docs/converting.md", "docs/scale.md"}
 HERE = [page for page in PAGES if name_of(page) not in ELSEWHERE]
 
@@ -69,8 +69,7 @@ def test_examples_print_what_the_page_shows(
 
 
 def test_enough_is_run() -> None:
-    """The README and the pages about the API have examples, and one that prints nothing but its
-    prompts would be no example."""
+    """The README and the pages about the API have examples, and some of these have output."""
     run = {
         name_of(page): [b for b in blocks(page) if b.language in ("python", "console")]
         for page in PAGES
@@ -84,14 +83,14 @@ def test_enough_is_run() -> None:
 
 
 def test_no_block_is_missed() -> None:
-    """A fence that isn't closed on a line of its own would hide the block that it ends."""
+    """A closing fence that isn't alone on its line would hide its block."""
     for page in PAGES:
         text = page.read_text("utf-8")
         assert text.count("```") == 2 * len(blocks(page)), name_of(page)
 
 
 def test_what_is_not_run_is_listed() -> None:
-    """Each other block says why it isn't run, and this list knows it."""
+    """Each block that isn't run says why, and NOT_RUN lists it."""
     not_run: dict[str, list[str]] = {}
     for page in HERE:
         for block in blocks(page):
@@ -106,7 +105,7 @@ def test_what_is_not_run_is_listed() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    """Links between pages, to files and to headings; docs/README.md has one to each page."""
+    """Links between pages, to files and to headings work; docs/README.md links to every page."""
     pages = [*PAGES, *OTHERS, *(ROOT / "docs" / "design").glob("*.md")]
     reached = set()
     for page in pages:
@@ -122,7 +121,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """As GitHub names them."""
+    """The anchors that GitHub makes of a page's headings."""
     found = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
 

@@ -1,4 +1,4 @@
-"""The figures of the README and its chart are those of docs/performance.md."""
+"""The figures in the README and in its chart agree with docs/performance.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def row(name: str) -> dict[str, str]:
-    """A row of docs/performance.md, by the names in its table's head, without versions."""
+    """A row of docs/performance.md: its cells by column name, without versions."""
     lines = PERFORMANCE.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith(f"| {name} |"))
     head = max(n for n in range(at) if lines[n].startswith("|---"))

@@ -1,4 +1,4 @@
-"""The plain implementation ends in encode's ids: each judges the other."""
+"""explain, a plain implementation, gives the same ids as encode: each tests the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.vocabularies import fixture, inp_out, real
 Load = Callable[[str], ggtok.Tokenizer]
 
 PLANES = "".join(chr(c) for c in range(0, 0x110000, 3061) if not 0xD800 <= c < 0xE000)
-# Each cut where the next one begins, so that each is tried at a text's ends, too.
+# Texts that are joined, and also tried separately.
 HOSTILE = [
     *(alphabet * 2 for alphabet in ALPHABETS),
     PLANES,
@@ -37,7 +37,7 @@ def check(tok: ggtok.Tokenizer, text: str | bytes, **flags: bool) -> None:
     found = tok.explain(text, **flags)
     assert found.ids == tok.encode(text, **flags), text
     assert json.loads(json.dumps(dataclasses.asdict(found)))["ids"] == found.ids
-    # Fragments are the text, and what is stripped is part of a token's.
+    # Fragments tile the text; stripped white space belongs to its special token's fragment.
     data = text.encode() if isinstance(text, str) else text
     places = [(fragment.begin, fragment.end) for fragment in found.fragments]
     assert [0, *(end for _, end in places)] == [*(begin for begin, _ in places), len(data)]
@@ -70,7 +70,7 @@ def test_hostile_texts(load_fixture: Load, name: str) -> None:
     check(tok, b" a ".join(special), parse_special=True)
 
 
-# Names that share a chain and all flags cut alike.
+# Names with the same chain and flags split words in the same way, so one of them is enough.
 ROWS = {row: name for name, row in PRE.items()}
 
 
@@ -131,7 +131,7 @@ def test_what_plamo_and_ugm_cut_and_drop(load_fixture: Load, name: str) -> None:
 
 
 def test_types_that_a_file_lacks(tmp_path: Path) -> None:
-    """All tokens are NORMAL then, and a tag that is not a token is plain text."""
+    """Without types, all tokens are NORMAL. A tag that isn't a token is plain text."""
     for name in "ugm", "bpe-hybriddna":
         gguf = GGUF.read(fixture(name))
         del gguf.raw[b"tokenizer.ggml.token_type"]
@@ -144,7 +144,7 @@ def test_types_that_a_file_lacks(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_no_numbers(tmp_path: Path) -> None:
-    """Of them the moves of the reference's heap make an order."""
+    """NaN scores: their order depends on how the reference's heap moves its elements."""
     gguf = GGUF.read(fixture("spm"))
     scores = gguf.array("tokenizer.ggml.scores")
     for id in range(259, len(scores), 3):

@@ -1,4 +1,4 @@
-"""What an explanation says, and when there is none."""
+"""The contents of explanations, and the errors if there is none."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_ugm(load_fixture: Load) -> None:
     assert all(token.score == pytest.approx(tok.token_score(token.id)) for token in known)
     assert word.tokens[-1].total == word.lattice[-1].total
     assert word.lattice[-1].at == len(word.text.encode())
-    # No other way along the tokens of the lattice is better.
+    # No other path to the end of the lattice is better.
     assert word.tokens[-1].total == max(
         place.total for place in word.lattice if place.at == word.lattice[-1].at
     )
@@ -139,7 +139,7 @@ def test_notes(load_fixture: Load) -> None:
     assert load_fixture("bpe-gpt2").explain("").fragments == []
 
 
-# ---- when there is none ----
+# ---- errors ----
 
 
 def test_long_texts_are_refused(load_fixture: Load) -> None:
@@ -185,7 +185,7 @@ def test_memory_that_may_have_changed(load_fixture: Load) -> None:
     assert ggtok.load(data).explain("the").ids == load_fixture("bpe-gpt2").encode("the")
     with pytest.raises(ggtok.InvalidTypeError, match="loaded from memory other than bytes"):
         ggtok.load(bytearray(data)).explain("the")
-    # SPM needs nothing but what is loaded.
+    # For SPM, explain doesn't read the file again.
     spm = ggtok.load(bytearray(fixture("spm").read_bytes()))
     assert spm.explain("the").ids == spm.encode("the")
 

@@ -1,6 +1,6 @@
-"""The installed package: a wheel, a source distribution and a folder, each in an empty environment.
+"""Installs a wheel, a source distribution and a folder, each in an empty environment.
 
-Everything here runs away from the checkout, without extras: what a user has after `pip install`.
+The tests run outside the checkout and without extras, like a user after `pip install`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MODULES = sorted(
     for path in (ROOT / "ggtok").rglob("*.py")
 )
 SOURCES = ["wheel", "source distribution", "folder"]
-# Built by the tests or by tools, where git doesn't tell what the sources are.
+# Files that builds, tests or tools create; used if git can't list the sources.
 NOT_SOURCES = re.compile(
     r"(^|/)(\.git|\.hypothesis|\.[a-z]+_cache|__pycache__|build|dist|[^/]*\.egg-info)(/|$)"
     r"|\.(so|pyd|pyc|o)$"
@@ -42,7 +42,7 @@ def run(*command: str | Path, cwd: Path, **env: str) -> str:
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sources alone, in which nothing was built."""
+    """A copy of the sources without anything built."""
     copy = tmp_path_factory.mktemp("checkout") / "ggtok"
     if (ROOT / ".git").exists():
         names = run("git", "ls-files", "-z", cwd=ROOT).split("\0")
@@ -67,7 +67,7 @@ def sdist(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the source distribution, offline."""
+    """A wheel, built offline from the source distribution."""
     out = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-index", "--no-deps"]
     run(*pip, "-w", out, sdist, cwd=out)
@@ -86,7 +86,7 @@ def test_the_wheel_has_the_package_and_no_more(wheel: Path) -> None:
 
 
 def test_the_source_distribution_has_all_sources(checkout: Path, sdist: Path) -> None:
-    """It can be built and tested from itself."""
+    """The package can be built and tested from it."""
     with tarfile.open(sdist) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}
     files = [path for path in checkout.rglob("*") if path.is_file()]
@@ -97,7 +97,7 @@ def test_the_source_distribution_has_all_sources(checkout: Path, sdist: Path) ->
 
 
 class Installed:
-    """An environment with ggtok and what it needs, and a folder to work in."""
+    """A virtual environment with ggtok and its dependencies, and a working folder."""
 
     def __init__(self, folder: Path, source: Path) -> None:
         self.cwd = folder / "work"
@@ -137,7 +137,7 @@ def installed(
     return Installed(tmp_path_factory.mktemp("installed"), source)
 
 
-# Modules that need an extra's package, which the module that imports them checks for.
+# Modules that need a package of an extra. The module that imports them checks for the package.
 NEED = {
     "ggtok.adapters.transformers_class": "transformers",
     **dict.fromkeys(
@@ -185,7 +185,7 @@ def test_the_package_can_be_looked_at(installed: Installed, code: str) -> None:
     installed.run(installed.python, "-W", "error", "-c", code)
 
 
-# The main job of each subcommand, in this order, and a part of what it prints.
+# For each subcommand its main use, and part of the output. They run in this order.
 JOBS: dict[str, tuple[list[str], str]] = {
     "tokenize": (["model.gguf", "Hello, world", "--ids"], "[662, 39, 523, 75, 78, 11,"),
     "detokenize": (["model.gguf", "39", "72"], "Hi"),

@@ -1,4 +1,4 @@
-"""tools/token_budget.py, which action.yml runs, on a repository made here."""
+"""Runs tools/token_budget.py, the script of action.yml, on temporary repositories."""
 
 from __future__ import annotations
 
