@@ -4,5 +4,5 @@
     python -m tests.bench                       # about two minutes
     python -m tests.bench --full --corpus DIR --out DIR
 
-__main__.py says how it measures; groups.py and pre.py say what.
+__main__.py describes the method; groups.py and pre.py describe what is measured.
 """

@@ -1,9 +1,10 @@
-"""python -m tests.bench.adapters FOLDER: transformers_tokenizer against PreTrainedTokenizerFast.
+"""python -m tests.bench.adapters FOLDER: compares transformers_tokenizer's speed with
+PreTrainedTokenizerFast's.
 
     python -m tests.bench.adapters FOLDER                 # a thousand lines of its *.txt files
     python -m tests.bench.adapters FOLDER qwen2 bert-bge
 
-The median of five calls, in milliseconds, and how many times as fast; ids are compared first.
+Prints the median of five calls in milliseconds, and the ratio; ids are compared first.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Times a column of texts that becomes a column of ids, compared with lists.
+"""Times the encoding of an Arrow column of texts into a column of ids, compared with lists.
 
     python -m tests.bench.arrow [--rounds N]
 
-Needs pyarrow and tokenizers; the vocabulary is gpt-2's, which both read. All start from the same
-pyarrow column and end in one, so that making objects of its texts and a column of their ids
-counts where a library takes no Arrow data. Reports MB of cached text per second of processor
-time, the best of alternating rounds; ids are compared first.
+Needs pyarrow and tokenizers; the vocabulary is gpt-2's, which both can read. Every measurement
+starts and ends with a pyarrow column; where a library doesn't support Arrow, it includes the
+conversion to and from Python objects. Reports MB of cached text per second of processor time, the
+best of alternating rounds; ids are compared first.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 python -m tests.bench.chart
 
-The figures are those of docs/performance.md (tests/docs/test_figures.py compares them). The drawing
-has no background, and colors that can be read on white and on black.
+The figures agree with docs/performance.md (tests/docs/test_figures.py checks this). The chart has a
+transparent background, and colors that are legible on white and on black.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STYLE = """
 
 
 def draw(figures: dict[str, Any]) -> str:
-    """The chart as SVG: a panel for each row, with a scale of its own; a bar for each tokenizer."""
+    """The chart as SVG: a panel with its own scale for each row, and in it a bar per tokenizer."""
     panels, speeds = figures["panels"], figures["speeds"]
     width = _NAMES + len(panels) * (_PANEL + _NUMBER)
     height = _TOP + len(speeds) * _LINE

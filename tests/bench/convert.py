@@ -1,9 +1,8 @@
-"""A GGUF vocabulary in the formats that the other tokenizers read.
+"""Converts a GGUF vocabulary to the formats that the other tokenizers read.
 
-Everything comes from the file: tokens, merges, scores, types. What is left out is
-what would slow the others down and changes no id here: normalizers that llama.cpp
-doesn't have, control tokens (they are no text unless parse_special asks for them),
-and padding such as "[PAD151646]".
+Tokens, merges, scores and types come from the file. Features that would slow the others down
+without changing an id here are left out: normalizers that llama.cpp doesn't have, control tokens
+(which are only found with parse_special), and padding such as "[PAD151646]".
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _SPACE = "\u2581"
 
 
 class NoConversionError(Exception):
-    """This vocabulary can't be said in that format; the text is why."""
+    """The format can't represent this vocabulary; the message says why."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """Where a vocabulary is, in each format."""
+    """The paths of a vocabulary in each format."""
 
     gguf: Path
     json: Path
@@ -84,9 +83,13 @@ def _read(path: Path) -> _Source:
 
 
 def convert(gguf: Path, folder: Path, control: bool = False) -> tuple[Files, dict[str, str]]:
-    """Writes the formats that can be into a folder; returns what can't, and why.
+    """Writes all possible formats into a folder.
 
-    With `control`, control tokens are added tokens: found in text.
+    Args:
+        control: whether control tokens become added tokens, so that they are found in text.
+
+    Returns:
+        The paths, and for each format that isn't possible the reason.
     """
     files = Files(
         gguf,
@@ -176,7 +179,7 @@ def _replace(pattern: dict[str, str], content: str) -> dict[str, Any]:
 
 
 _ESCAPE = _replace({"String": " "}, _SPACE)
-# As the published files of such models have it; one tokenizer knows them by it.
+# The decoder in published files of such models, by which one of the tokenizers recognizes them.
 _SPM_DECODER = {
     "type": "Sequence",
     "decoders": [
@@ -217,7 +220,7 @@ def _spm_bpe(source: _Source) -> dict[str, Any]:
 
 
 def _merges_by_score(source: _Source) -> list[list[str]]:
-    """The merges that SentencePiece's rule (the best-scored joint piece first) amounts to."""
+    """Merges that are equivalent to SentencePiece's rule, the best-scored joined piece first."""
     ids = {token: id for id, token in enumerate(source.tokens)}
     ranked = []
     for token, score in zip(source.tokens, source.scores(), strict=True):
@@ -230,7 +233,8 @@ def _merges_by_score(source: _Source) -> list[list[str]]:
 
 
 def _wpm(source: _Source) -> dict[str, Any]:
-    # llama.cpp's converter put U+2581 in front of what begins a word and took ## away.
+    # Reverses llama.cpp's conversion: U+2581 marks the tokens that begin a word, instead of ## on
+    # those that don't.
     vocab = {}
     for id, (token, type) in enumerate(zip(source.tokens, source.types, strict=True)):
         if token.startswith(_SPACE):
@@ -297,7 +301,7 @@ def _ugm(source: _Source) -> dict[str, Any]:
 
 @cache
 def _bytes_of_mapped() -> dict[str, int]:
-    """GPT-2's characters for bytes, backwards."""
+    """The inverse of GPT-2's byte map."""
     kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     mapped = {chr(byte): byte for byte in kept}
     rest = (byte for byte in range(256) if byte not in kept)
@@ -305,7 +309,7 @@ def _bytes_of_mapped() -> dict[str, int]:
 
 
 def _tiktoken(source: _Source, control: bool) -> bytes:
-    """First line: the expression. Second: special tokens, as JSON. Then one line a token."""
+    """A file with the regular expression, the special tokens as JSON, and then a line per token."""
     chain = patterns.CHAINS.get(source.pre, ()) if source.model == "gpt2" else ()
     if len(chain) != 1:
         raise NoConversionError("tiktoken is byte-level BPE with one expression")

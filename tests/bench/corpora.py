@@ -1,8 +1,8 @@
-"""The texts that are timed.
+"""The texts on which tokenizers are timed.
 
 prose: the topics of Python's help, then docstrings of its standard library.
 code:  the standard library's sources.
-And each *.txt of a folder given as --corpus.
+With --corpus, also each *.txt file of a folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 MB = 1_000_000
 FIRST_PASS = 16 * MB
 DOCUMENT = 4096
-_DOCSTRING_MIN = 200  # characters; shorter ones are no prose
+_DOCSTRING_MIN = 200  # characters; shorter ones are rarely prose
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Corpus:
     text: str
 
     def head(self, n: int) -> str:
-        """About the first n bytes."""
+        """The first n bytes, cut at a character."""
         return cut(self.text, n)[0]
 
     def describe(self) -> dict[str, str | int]:
@@ -46,10 +46,7 @@ def size(text: str) -> int:
 
 
 def cut(text: str, n: int, count: int | None = None) -> list[str]:
-    """Consecutive pieces of at most n bytes and of whole characters; the first `count`.
-
-    The last one may be shorter.
-    """
+    """The first `count` consecutive pieces of at most n bytes and of whole characters."""
     if text.isascii():
         end = len(text) if count is None else n * count
         return [text[at : at + n] for at in range(0, min(end, len(text)), n)]
@@ -71,13 +68,13 @@ def documents(text: str) -> list[str]:
 
 @cache
 def _sources() -> tuple[str, ...]:
-    """The standard library's files, each content once, in the order of their names."""
+    """The sources of the standard library, sorted by file name, without duplicates."""
     seen: dict[str, None] = {}
     root = Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).parts
         if "site-packages" in parts or "lib2to3" in parts or parts[0] == "pydoc_data":
-            continue  # the last is prose; lib2to3's tests can't be parsed
+            continue  # pydoc_data is prose; lib2to3's tests can't be parsed
         try:
             seen[path.read_text(encoding="utf-8")] = None
         except UnicodeDecodeError:
@@ -105,7 +102,7 @@ def prose() -> Corpus:
     from pydoc_data import topics
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the sources that are parsed
+        warnings.simplefilter("ignore")  # about the parsed sources
         parts = [*topics.topics.values(), *_docstrings()]
     return Corpus("prose", "\n\n".join(parts))
 
@@ -123,13 +120,14 @@ def folder(path: Path) -> list[Corpus]:
 
 
 def mixed(more: list[Corpus]) -> Corpus:
-    """16 MB with nothing twice: prose, the folder's files, code, as far as they go."""
+    """Up to 16 MB without repetition: prose, then the folder's files, then code."""
     text = "\n".join([prose().text, *(corpus.text for corpus in more), code().text])
     return Corpus("mixed", cut(text, FIRST_PASS, 1)[0])
 
 
 def chinese(more: list[Corpus]) -> Corpus:
-    """A Chinese file of the folder, or Han characters at random, the frequent ones first."""
+    """A Chinese file of the folder, or random Han characters, some far more frequent than
+    others."""
     for corpus in more:
         if "zh" in corpus.name.lower().replace("_", "-").replace(".", "-").split("-"):
             return corpus

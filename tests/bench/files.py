@@ -1,12 +1,12 @@
-"""Files of text to files of ids: ``encode_files`` compared with gigatoken and with copying.
+"""Encodes files of text to files of ids: ``encode_files`` compared with gigatoken and with copying.
 
     python -m tests.bench files                    # the texts of the other groups
-    python -m tests.bench.files MODEL SOURCE...    # any files: the page cache holds what fits
+    python -m tests.bench.files MODEL SOURCE...    # any files; most may be in the page cache
 
-Each round times, each in a separate process: ggtok (ids as uint32, fsync, rename), gigatoken
-(ids in memory, then written and synced, since it writes no files), and reading the sources and
-copying ggtok's result, with fsync: what no encoder can beat. Wall time from call to the end,
-without load; CPU time and peak memory of the process.
+Each round times three things in separate processes: ggtok (ids as uint32, with fsync and rename);
+gigatoken (which returns ids in memory; they are then written, with fsync); and, as a lower bound,
+reading the sources and copying ggtok's result with fsync. Reports wall time without loading, CPU
+time and peak memory.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ with open(sys.argv[2], "wb") as file:
 seconds, n = time.perf_counter() - start, len(flat)
 """
 
-# Seconds, seconds of CPU, MB at most, ids.
+# Seconds, seconds of CPU time, peak memory in MB, number of ids.
 Sample = tuple[float, float, float, int]
 
 

@@ -1,14 +1,15 @@
-"""The groups about words that are new: `fresh`, `corpora` and `batch`.
+"""The groups for text that isn't cached: `fresh`, `corpora` and `batch`.
 
-Each sample is of a new process, which first writes to a gigabyte of memory: what the machine's
-host has taken back is slow to come, and would be counted to whoever asks for it first.
+Each sample is taken in a new process, which first writes to a gigabyte of memory. Otherwise a
+virtual machine might have to get memory back from its host, and the first tokenizer that needs it
+would seem slow.
 
-fresh    MB/s of 1 MB in documents of 4 KB, after several starts: other text, and more or less of
-         it. Where a table grows while the 1 MB is encoded, only the start of that size shows it.
-corpora  MB/s of a text of up to 64 MB that the process encodes once, document by document and in
+fresh    MB/s of 1 MB in documents of 4 KB, after other text of various sizes has been encoded. A
+         cache that grows during the 1 MB slows down only some of these sizes.
+corpora  MB/s of a text of up to 64 MB that the process encodes once: document by document, and in
          one call on one thread and on two.
-batch    MB/s of 16 MB in one call, for the first time and again, on one thread and on two, and
-         the quotients.
+batch    MB/s of 16 MB in one call, first and repeated, on one thread and on two, and the ratio of
+         two threads to one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.bench.suite import DETAILED, Suite
 
 _STARTS = (MB // 2, MB, 2 * MB)
 _LARGEST = 64 * MB
-# Comes before every timed call: what a first call imports (NumPy) is no encoding.
+# Encoded before every timed call, so that imports by the first call (NumPy) aren't timed.
 _FIRST_CALL = ["a"]
 
 
@@ -32,7 +33,7 @@ def _peers(suite: Suite) -> list[str]:
 
 
 def _orders(suite: Suite) -> Iterator[tuple[Corpus, Corpus]]:
-    """What comes before, and what is timed."""
+    """Pairs of the text that is encoded first, and the text that is timed."""
     yield code(), prose()
     yield prose(), code()
     for corpus in suite.options.corpora:
@@ -98,7 +99,7 @@ def _one_by_one(
 def _in_one_call(
     suite: Suite, row: Row, notes: dict[str, str], texts: Sequence[str], threads: int, passes: int
 ) -> None:
-    """After so many others of the same."""
+    """Times one call after `passes` equal ones."""
 
     def take(peer: str) -> float:
         with suite.open(peer, row.vocab, threads=threads) as process:

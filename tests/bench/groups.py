@@ -1,16 +1,16 @@
-"""What is measured, a function for each group.
+"""A function for each group of measurements.
 
-encode   MB/s. warm: the same text again. fresh: text that the process has not seen,
-         after other text of the same corpus. first: a new process' first text, 16 MB.
-load     ms. new: in a new process. again: once more in the same process. The file is
-         in the page cache. The others read their own formats (peers.py).
+encode   MB/s. warm: cached text. fresh: text that isn't cached, after other text of the
+         same corpus. first: the first 16 MB that a new process encodes.
+load     ms. new: in a new process. again: once more in the same process. The file is in the
+         page cache. The others read their own formats (peers.py).
 prompts  us per call, for 64 cached prompts in turn.
 process  ms of a whole process: start Python, import, load, encode a line, exit.
-memory   MB that a new process grows by at import and load, and then by 16 MB of text.
-worst    ms for texts that some tokenizers are slow on, each in a new process.
-threads  MB/s of documents on one and on two threads, and the quotient.
+memory   MB by which a new process grows during import and load, and then during 16 MB of text.
+worst    ms for texts on which some tokenizers are slow, each in a new process.
+threads  MB/s of documents on one and on two threads, and the ratio.
 models   MB/s for the vocabulary types other than SPM and BPE.
-chat     us a conversation, from messages to ids and to text (chat.py).
+chat     us per conversation, from messages to ids and to text (chat.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.support.vocabularies import OTHERS, REAL, UGM, WPM, fixture_names
 ALL = (*DETAILED, *(name for name in (*REAL, *OTHERS) if name not in DETAILED))
 _PROMPTS = 64
 _WORST_SECONDS = 30.0
-_NOT_TEXT = ("none", "big-endian", "version-2")  # no vocabulary, or another's
+_NOT_TEXT = ("none", "big-endian", "version-2")  # can't be measured
 
 
 def _texts(suite: Suite) -> list[Corpus]:
@@ -53,7 +53,8 @@ def encode(suite: Suite) -> None:
     for vocab in suite.vocabs(*ALL):
         detailed = suite.options.full or bool(suite.options.vocabs) or vocab in DETAILED[:1]
         some = detailed or vocab in DETAILED
-        # Every vocabulary meets llama.cpp; the others all of them in the full run.
+        # llama.cpp is measured with every vocabulary; the others only with some, except with
+        # --full.
         peers = suite.options.peers if some else [OURS, REFERENCE]
         wide = suite.options.full or bool(suite.options.vocabs or suite.options.corpora)
         corpora = _texts(suite) if detailed and wide else [prose()]
@@ -85,7 +86,7 @@ def _encode_vocab(
 
 
 def _fresh(suite: Suite, group: str, vocab: str, corpus: Corpus, peers: Sequence[str]) -> None:
-    """Pieces of 1 MB (a third of the corpus if that is less); the first goes before."""
+    """Times pieces of 1 MB (or a third of the corpus if that is less) after a first one."""
     n = min(MB, size(corpus.text) // 3)
     chunks = cut(corpus.text, n, suite.options.rounds + 1)
     chunks = [chunk for chunk in chunks if size(chunk) > n // 2]
@@ -94,7 +95,7 @@ def _fresh(suite: Suite, group: str, vocab: str, corpus: Corpus, peers: Sequence
 
     def take(peer: str) -> float:
         chunk = next(running[peer][1], None) if peer in running else None
-        if chunk is None:  # all seen: a new process
+        if chunk is None:  # the process has encoded all of them
             if peer in running:
                 running.pop(peer)[0].close()
             process = suite.open(peer, vocab)
@@ -201,7 +202,7 @@ def process(suite: Suite) -> None:
 
 
 def _wall(script: str) -> float:
-    """Milliseconds of `python -c`, on the cores of the workers."""
+    """Milliseconds that `python -c` takes on the cores of the workers."""
     mine = os.sched_getaffinity(0) if cores(1) else set()
     if mine:
         os.sched_setaffinity(0, cores(1))
@@ -239,7 +240,7 @@ def prompts(suite: Suite) -> None:
 
 
 def _prompts(n: int) -> list[str]:
-    """Pieces of prose from all over it."""
+    """Pieces of prose, evenly spaced."""
     text = prose().text
     step = len(text) // (_PROMPTS + 1)
     return [cut(text[at : at + n], n, 1)[0] for at in range(0, step * _PROMPTS, step)]
@@ -290,7 +291,8 @@ def _worst(
         with suite.open(peer, vocab, control=control, seconds=_WORST_SECONDS) as process:
             given = suite.for_peer(peer, [text])
             process.put("worst", given)
-            # llama.cpp's head of the text counts as the whole: its cost grows no slower.
+            # llama.cpp encodes only the head of the text. Its time grows at least linearly, so the
+            # extrapolation is a lower bound.
             return process.once(form, "worst") / 1e6 * size(text) / sum(map(size, given))
 
     row = suite.row("worst", vocab, name, "new process", "ms")

@@ -1,4 +1,4 @@
-"""Loading each tokenizer of peers.py from its file."""
+"""Loads each tokenizer of peers.py from its file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 
 class LlamaCppTokenizer:
-    """A vocabulary in llama.cpp, called through ctypes into a buffer that is kept."""
+    """llama.cpp's tokenizer, called through ctypes, with a buffer that calls reuse."""
 
     def __init__(self, path: str) -> None:
         from tests.support.llamacpp import _Worker
 
-        global _llama_cpp  # one library, however many vocabularies
+        global _llama_cpp  # the library, shared by all vocabularies
         _llama_cpp = _llama_cpp or _Worker()
         self._worker, self._path = _llama_cpp, path
         self._vocab = _llama_cpp.vocab(path)
@@ -38,7 +38,7 @@ class LlamaCppTokenizer:
         return n
 
     def encode(self, text: str, parse_special: bool = False) -> memoryview:
-        """The ids, in the buffer: good until the next call."""
+        """The ids, in the buffer: valid until the next call."""
         n = self._fill(text, parse_special)
         return memoryview(self._buffer).cast("B")[: 4 * n].cast("i")
 
@@ -58,7 +58,7 @@ def _ggtok(path: str) -> Any:
 
 
 def _gigatoken(path: str) -> Any:
-    # Its Rust object: a Python call less than the class around it.
+    # Uses the Rust object, which saves the Python call of its wrapper.
     return importlib.import_module("gigatoken").Tokenizer(path).backend
 
 

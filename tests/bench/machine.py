@@ -1,4 +1,4 @@
-"""What the figures were measured on, and with which versions."""
+"""Describes the machine and the versions with which the figures were measured."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _cpu() -> str:
     facts = {key.strip(): value.strip() for key, value in facts.items()}
     if "model name" not in facts:
         return platform.machine()
-    # The name alone can be as little as "AMD EPYC".
+    # The model name alone may be as vague as "AMD EPYC".
     return (
         f"{facts['model name']} (family {facts.get('cpu family', '?')}, "
         f"model {facts.get('model', '?')}, stepping {facts.get('stepping', '?')})"

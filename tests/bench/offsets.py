@@ -1,4 +1,4 @@
-"""Times ids with their spans in the text, compared with ids alone.
+"""Compares the time for ids with offsets with the time for ids alone.
 
 offsets  us per call, for cached texts: an array of ids, then ids with offsets.
 """
@@ -33,5 +33,5 @@ def offsets(suite: Suite) -> None:
 
 
 def _texts(text: str, n: int) -> Sequence[str]:
-    """A few pieces of about n bytes."""
+    """A few pieces of prose of about n bytes."""
     return cut(text, n, 8)[:8]

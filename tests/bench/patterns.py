@@ -1,8 +1,8 @@
-"""The pre-tokenizers of the real vocabularies, as tokenizer.json and tiktoken want them.
+"""The pre-tokenizers of the real vocabularies, in the forms of tokenizer.json and tiktoken.
 
-Each is written as its model's authors published it where that gives llama.cpp's
-ids, for some tokenizers recognize the published expression and run code made for
-it; else as llama.cpp's chain of expressions.
+An expression is the one that the model's authors published if that gives llama.cpp's ids, since
+some tokenizers recognize published expressions and have special code for them; otherwise it is
+llama.cpp's chain of expressions.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _LLM_LETTERS = (
 )
 _LLM_PUNCTUATION = "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"
 
-# The chain of expressions of each `pre` among the real vocabularies. "" is a file
-# without the key, for which llama.cpp takes "default".
+# The chain of expressions of each `pre` among the real vocabularies. "" means that the file lacks
+# the key, so that llama.cpp uses "default".
 CHAINS: dict[str, tuple[str, ...]] = {
     "gpt-2": (GPT2,),
     "mpt": (GPT2,),
@@ -58,10 +58,12 @@ CHAINS: dict[str, tuple[str, ...]] = {
 }
 CHAINS["default"] = CHAINS[""]
 
-# llama.cpp tries the whole word before the merges.
+# Vocabularies for which llama.cpp looks up the whole word before it merges.
 IGNORE_MERGES = frozenset({"llama-bpe"})
 
-# The same words by possessive quantifiers, as tiktoken writes its own: twice as fast there.
+# Equivalent expressions with possessive quantifiers, as in tiktoken's own; tiktoken is twice as
+# fast
+# with them.
 TIKTOKEN = {
     GPT2: r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
     LLAMA3: (
@@ -83,7 +85,7 @@ BYTE_LEVEL: dict[str, Any] = {
 
 
 def pre_tokenizer(pre: str) -> dict[str, Any] | None:
-    """The pre_tokenizer entry of a tokenizer.json; None if the name isn't here."""
+    """The pre_tokenizer entry of a tokenizer.json; None if the name is unknown."""
     if pre not in CHAINS:
         return None
     chain = CHAINS[pre]

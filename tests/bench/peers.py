@@ -1,9 +1,8 @@
-"""The tokenizers, one row each: how each is loaded and called.
+"""How each tokenizer is loaded and called, one row for each.
 
-Calls are expressions, compiled into the timed loop as timeit does it, so that no
-wrapper stands between the loop and the tokenizer. Names in them: `tok`; `text`, a
-str; `texts`, a list of str; `threads`. Each tokenizer is called in the quickest way
-that its documentation offers.
+Calls are expressions that are compiled into the timed loop, as in timeit, to avoid the cost of a
+wrapper. They use the variables `tok`, `text` (a str), `texts` (a list of str) and `threads`. Each
+tokenizer is called in the fastest way that it documents.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-# The forms of a call: what goes in and comes out. "native" is whatever the
-# tokenizer returns fastest: a NumPy array, bytes, its own type, or a list.
+# The forms of a call: its input, and the type of its result. Without a type, the result is whatever
+# the tokenizer returns fastest: a NumPy array, bytes, its own type, or a list.
 ONE, ONE_LIST = "one string", "one string, list"
 OFFSETS = "one string, list with offsets"
 DOCS, DOCS_LISTS = "documents", "documents, lists"
@@ -21,15 +20,15 @@ DOCS, DOCS_LISTS = "documents", "documents, lists"
 @dataclass(frozen=True)
 class Peer:
     name: str
-    # The distribution's name on PyPI, and what is imported.
+    # The name on PyPI, and the module to import.
     package: str
     module: str
-    # Which of convert.Files it reads.
+    # The field of convert.Files with the file that it reads.
     file: str
     calls: dict[str, str]
-    # The call for text with special tokens in it, if not the ordinary one.
+    # The call that parses special tokens, if it differs from the ordinary one.
     special: str = ""
-    # The call that gives offsets, too; its first value has the ids. "": there is none.
+    # The call that also returns offsets, after the ids; "" if there is none.
     offsets: str = ""
 
 

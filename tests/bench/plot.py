@@ -10,11 +10,11 @@ from typing import Any
 from tests.bench.peers import OURS, PEERS
 from tests.bench.results import SPEED, Row
 
-_PANELS = 12  # at most: beyond them nothing can be read
+_PANELS = 12  # at most; with more, the chart would be illegible
 
 
 def plot(folder: Path, document: dict[str, Any], rows: list[Row]) -> bool:
-    """Writes bench.svg and bench.png, if there is matplotlib and something to show."""
+    """Writes bench.svg and bench.png if matplotlib is installed and there are results."""
     if not importlib.util.find_spec("matplotlib"):
         return False
     panels: dict[tuple[str, str], list[Row]] = {}

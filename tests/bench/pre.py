@@ -1,6 +1,6 @@
-"""Group `pre`: every pre-tokenizer name on gpt-2's vocabulary, against llama.cpp.
+"""Group `pre`: every pre-tokenizer name on gpt-2's vocabulary, compared with llama.cpp.
 
-English and Chinese, warm and fresh. llama.cpp gets little text: it is slow.
+English and Chinese, warm and fresh. llama.cpp encodes less text, since it is slow.
 """
 
 from __future__ import annotations
@@ -39,6 +39,6 @@ def pre(suite: Suite) -> None:
 
             row = suite.row("pre", vocab, key, f"first, {ONE}")
             theirs = suite.rows[-len(heads)].cells.get(REFERENCE)
-            if theirs:  # it has no cache: warm and first are one
+            if theirs:  # llama.cpp has no cache, so this also counts as warm
                 row.cells[REFERENCE] = theirs
             suite.measure(row, {OURS: take}, rounds=min(3, suite.options.rounds))

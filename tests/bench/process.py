@@ -1,4 +1,4 @@
-"""The parent's end of a worker process."""
+"""Worker processes, from the parent's side."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 
 from tests.bench.peers import PEERS
 
-# Those that this process had at its start.
+# The cores on which this process was allowed to run at its start.
 _CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 class PeerFailureError(Exception):
-    """A tokenizer that can't do what is asked, died of it, or takes too long."""
+    """A tokenizer doesn't support a request, crashed, or took too long."""
 
 
 def cores(threads: int) -> list[int]:
-    """Where a worker runs: the last cores, for the system likes the first."""
+    """The cores for a worker: the last ones, since the system tends to use the first."""
     return _CORES[-threads:]
 
 
@@ -35,7 +35,7 @@ def environment(threads: int) -> dict[str, str]:
 
 
 class Process:
-    """A worker with its tokenizer imported, and one file loaded if a path is given."""
+    """A worker process that has imported its tokenizer, and loaded a file if a path is given."""
 
     def __init__(
         self, name: str, path: str | None = None, threads: int = 1, seconds: float = 300.0
@@ -71,7 +71,7 @@ class Process:
             assert pipe is not None
             try:
                 pipe.close()
-            except BrokenPipeError:  # what it never read
+            except BrokenPipeError:  # from data that the worker never read
                 continue
 
     def _ask(self, what: str, *args: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Tables for the terminal and for Markdown, and the JSON file.
+"""Writes the results: tables for the terminal and in Markdown, and the JSON file.
 
-A cell of ggtok's: best sample / median. A cell of another's: how many times as fast
-as it ggtok is, then the same two. `*`: the ids are not ggtok's.
+ggtok's cells show the best sample and the median. The cells of other tokenizers first show how many
+times as fast ggtok is. `*` means that the ids differ from ggtok's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def _cell(row: Row, peer: str) -> str:
 
 
 def _tables(rows: list[Row]) -> list[tuple[str, list[list[str]]]]:
-    """(title, lines of cells), the first line the headings; one for each group and unit."""
+    """A table for each group and unit: its title, and lines of cells; the first line has the
+    headings."""
     tables = []
     for (group, unit), some in groupby(rows, lambda row: (row.group, row.unit)):
         members = list(some)

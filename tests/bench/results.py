@@ -1,4 +1,4 @@
-"""What was measured: rows of cells."""
+"""Results of measurements: rows of cells."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.bench.peers import OURS, PEERS
 SPEED = "MB/s"  # of UTF-8; MB is a million bytes
 TIMES = "x"
 _MORE_IS_BETTER = (SPEED, TIMES)
-# transformers' text alone is what the ids of a chat are held against.
+# Results that count as competitors' in the summary: of the chat renderers only transformers.
 _RIVALS = frozenset((*PEERS, "transformers")) - {OURS}
 
 
 @dataclass
 class Cell:
-    """One tokenizer's samples, one a round, or why there are none."""
+    """A tokenizer's samples, one per round, or a note that says why there are none."""
 
     samples: list[float] = field(default_factory=list)
     note: str = ""
@@ -42,14 +42,14 @@ class Row:
         return statistics.median(self.cells[peer].samples)
 
     def ratio(self, peer: str) -> float | None:
-        """How many times as fast (or small) ggtok is, best sample against best sample."""
+        """How many times as fast (or small) ggtok is, by the best samples of both."""
         ours, theirs = self.best(OURS), self.best(peer)
         if not ours or not theirs:
             return None
         return ours / theirs if self.unit in _MORE_IS_BETTER else theirs / ours
 
     def next_best(self) -> tuple[str, float] | None:
-        """The best of the others that give the same ids, and ggtok's ratio to it."""
+        """The best of the other tokenizers with equal ids, and ggtok's ratio to it."""
         others = [
             (ratio, name)
             for name, cell in self.cells.items()

@@ -1,4 +1,4 @@
-"""Writes a SentencePiece model (its protocol buffer), field by field.
+"""Writes a SentencePiece model as a protocol buffer, field by field.
 
 ModelProto: 1 pieces, 2 trainer_spec, 3 normalizer_spec; the fields' numbers are
 those of sentencepiece_model.proto.
@@ -42,13 +42,14 @@ def model(
     remove_extra_whitespaces: bool,
     byte_fallback: bool,
 ) -> bytes:
-    """A model of (text, score, type) pieces. SentencePiece allows one UNKNOWN piece only."""
+    """A model with these (text, score, type) pieces. SentencePiece allows only one UNKNOWN
+    piece."""
     out = bytearray()
     for id, (text, score, type) in enumerate(pieces):
         if type == UNKNOWN and id != unk_id:
             type = UNUSED
         out += _field(1, _field(1, text) + _float(2, score) + _field(3, type))
-    minus_one = (1 << 64) - 1  # no such token
+    minus_one = (1 << 64) - 1  # means that there is no such token
     trainer = _field(3, kind) + _field(4, len(pieces)) + _field(35, int(byte_fallback))
     trainer += _field(40, unk_id) + b"".join(_field(n, minus_one) for n in (41, 42, 43))
     trainer += _field(45, pieces[unk_id][0])

@@ -1,8 +1,8 @@
-"""The group `stream`: chunks of a text, and ids decoded one by one.
+"""The group `stream`: MB/s for a text that is cut into chunks of 512 tokens, and us per id for ids
+that are decoded one by one.
 
-MB/s of a text cut into chunks of 512 tokens, and us an id of a stream. What others take for the
-same: tokenizers' DecodeStream, and its encoding of the text with offsets, without which
-nobody knows where to cut (what a chunk then really has is not counted).
+Compared with tokenizers: its DecodeStream, and its encoding with offsets, which is the first step
+of cutting a text. (Counting the tokens of each chunk would take it more time.)
 """
 
 from __future__ import annotations

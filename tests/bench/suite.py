@@ -1,4 +1,4 @@
-"""What all groups share: vocabularies, processes, the check of ids, and the rounds."""
+"""The parts that all groups share: vocabularies, processes, the check of ids, and the rounds."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from tests.support.vocabularies import OTHERS, REAL, fixture, fixture_names, rea
 
 OTHER_IDS = "other ids"
 NOT_OFFERED = "not possible"
-# These are measured with every case; of the rest, llama.cpp's ratio counts.
+# Vocabularies measured in detail; the others are only compared with llama.cpp.
 DETAILED = ("llama-bpe", "qwen2", "gpt-2", "llama-spm")
 
 
 @dataclass
 class Options:
-    vocabs: list[str]  # empty: each group's own choice
+    vocabs: list[str]  # empty: each group chooses
     peers: list[str]
     rounds: int
     full: bool
-    corpora: list[Corpus]  # of --corpus
-    at_least: int = 20_000_000  # nanoseconds of a sample, where it can be repeated
+    corpora: list[Corpus]  # from --corpus
+    at_least: int = 20_000_000  # nanoseconds per sample, if the call can be repeated
 
     @property
     def slow_bytes(self) -> int:
-        """How much text llama.cpp gets: it has no cache, and its speed doesn't grow with it."""
+        """Bytes of text that llama.cpp encodes: less than others, since it is slow, and without a
+        cache its speed doesn't depend on the size."""
         return MB // 4 if self.full else MB // 16
 
 
 def installed() -> tuple[list[str], list[str]]:
-    """Names of the tokenizers that are here, and of those that are not."""
+    """The names of the tokenizers that are installed, and of those that are missing."""
     here: list[str] = []
     missing: list[str] = []
     for name, peer in PEERS.items():
@@ -54,9 +55,9 @@ class Suite:
     options: Options
     folder: Path
     rows: list[Row] = field(default_factory=list)
-    # Vocabulary, tokenizer: texts whose ids differ, or why there are none.
+    # By vocabulary and tokenizer: which texts have other ids, or why there are no ids.
     notes: dict[str, dict[str, str]] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)  # of what else was measured
+    versions: dict[str, str] = field(default_factory=dict)  # of other software that was measured
     _files: dict[tuple[str, bool], tuple[Files, dict[str, str]]] = field(default_factory=dict)
     _ids: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
     _extra: dict[str, Path] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class Suite:
     # ---- vocabularies ----
 
     def add(self, name: str, path: Path) -> None:
-        """A vocabulary under a name of its own."""
+        """Registers a vocabulary under a name."""
         self._extra[name] = path
 
     def gguf(self, name: str) -> Path:
@@ -77,7 +78,7 @@ class Suite:
         raise SystemExit(f"no such vocabulary: {name}")
 
     def path(self, peer: str, vocab: str, control: bool = False) -> Path:
-        """The file that a tokenizer reads the vocabulary from."""
+        """The file from which a tokenizer loads the vocabulary."""
         kind = PEERS[peer].file
         if kind == "gguf":
             return self.gguf(vocab)
@@ -100,7 +101,7 @@ class Suite:
     def vocabs(self, *default: str) -> list[str]:
         return self.options.vocabs or list(default)
 
-    # ---- ids, before any time ----
+    # ---- comparison of ids ----
 
     def agree(
         self,
@@ -110,10 +111,11 @@ class Suite:
         control: bool = False,
         seconds: float = 300,
     ) -> dict[str, str]:
-        """A note for each tokenizer: "", or that it gives other ids, or why it gives none.
+        """Compares ids, and returns a note for each tokenizer: "" if they are equal, else which
+        differ, or why there are none.
 
-        `texts` are {form: {key: texts}}; llama.cpp gets the head of each. The processes
-        end here, so what is to be fresh later was not seen before.
+        `texts` are {form: {key: texts}}; llama.cpp encodes the head of each. The processes are
+        ended, so that later measurements start without cached text.
         """
         notes: dict[str, str] = {}
         for peer in [OURS, *(p for p in peers if p != OURS)]:
@@ -129,7 +131,8 @@ class Suite:
         peers: Iterable[str],
         texts: Mapping[str, Mapping[str, Sequence[str]]],
     ) -> Iterator[tuple[dict[str, str], dict[str, Process]]]:
-        """agree(), with the processes of those that can be timed left running, and warm."""
+        """Like agree(), but keeps the processes of tokenizers that can be timed running and
+        warm."""
         notes: dict[str, str] = {}
         processes: dict[str, Process] = {}
         with ExitStack() as stack:
@@ -148,7 +151,7 @@ class Suite:
         control: bool,
         seconds: float,
     ) -> Process | None:
-        """Writes the tokenizer's note; its process if it can be timed."""
+        """Adds the tokenizer's note, and returns its process if it can be timed."""
         process = None
         try:
             if notes.get(OURS):
@@ -191,7 +194,7 @@ class Suite:
         return "; ".join(wrong)
 
     def for_peer(self, peer: str, texts: Sequence[str]) -> list[str]:
-        """The texts, for llama.cpp as many bytes of them as it can do in the time."""
+        """The texts; for llama.cpp only their first `slow_bytes`."""
         if peer != REFERENCE:
             return list(texts)
         budget = self.options.slow_bytes
@@ -212,10 +215,9 @@ class Suite:
         notes: Mapping[str, str] | None = None,
         rounds: int | None = None,
     ) -> None:
-        """Fills a row: in each round one sample of each tokenizer, in turn.
+        """Fills a row: each round takes one sample of each tokenizer, in turn.
 
-        Tokenizers with other ids are timed and flagged; those whose note says
-        something else are not.
+        Tokenizers with other ids are timed and flagged; those with another note aren't timed.
         """
         notes = notes or {}
         for peer, note in notes.items():
@@ -238,13 +240,13 @@ class Suite:
     def record(
         self, row: Row, samples: Mapping[str, list[float]], notes: Mapping[str, str]
     ) -> None:
-        """Fills a row with samples that were taken along with another's."""
+        """Fills a row with samples that were taken together with another row's."""
         for peer, note in notes.items():
             row.cells[peer] = Cell(samples.get(peer, []), note)
         self.rows.append(row)
 
     def scaling(self, group: str, vocab: str, text: str, case: str, one: Row, two: Row) -> None:
-        """A row of the quotients of two rows' best samples."""
+        """Adds a row with the ratios of two rows' best samples."""
         notes = {peer: cell.note for peer, cell in two.cells.items()}
         best = {peer: (one.best(peer), two.best(peer)) for peer in notes}
         quotients = {peer: [b / a] for peer, (a, b) in best.items() if a and b}
@@ -254,7 +256,7 @@ class Suite:
     def workers(
         self, vocab: str, notes: Mapping[str, str], threads: int
     ) -> Iterator[dict[str, Process]]:
-        """A new process for each tokenizer that can be timed."""
+        """Starts a new process for each tokenizer that can be timed."""
         with ExitStack() as stack:
             processes = {}
             for peer, note in notes.items():
@@ -266,7 +268,7 @@ class Suite:
     def per_call(
         self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
     ) -> Callable[[int], float]:
-        """Microseconds for each text, warm."""
+        """A function that measures microseconds per text, for cached texts."""
         given = self.for_peer(peer, texts)
         process.put(key, given)
         at_least = self.options.at_least
@@ -275,7 +277,7 @@ class Suite:
     def speed_of(
         self, process: Process, peer: str, form: str, key: str, texts: Sequence[str]
     ) -> Callable[[int], float]:
-        """A taker: MB/s over cached texts."""
+        """A function that measures MB/s, for cached texts."""
         given = self.for_peer(peer, texts)
         n_bytes = sum(map(size, given))
         process.put(key, given)
@@ -285,7 +287,7 @@ class Suite:
     def each(
         self, notes: Mapping[str, str], take: Callable[[str], float]
     ) -> dict[str, Callable[[int], float]]:
-        """Takers of what `take` gives for a tokenizer, of those that can be timed."""
+        """For each tokenizer that can be timed, a function that calls `take` with its name."""
 
         def taker(peer: str) -> Callable[[int], float]:
             return lambda _: take(peer)

@@ -2,11 +2,10 @@
 
     python -m tests.bench.train --peers VENV/bin/python CORPUS.txt ... --sizes 32000 100000
 
-PEERS is an interpreter that has tokenizers==0.23.3, gigatoken, gigabpe, rustbpe and
-sentencepiece==0.2.3 (they don't go with what the tests need). Each row is the best of --runs:
-seconds of wall time and the peak of the process's memory, reading the file included, less
-what the process had before. Merges that differ from ggtok's are said to; such a time says
-nothing.
+PEERS is an interpreter with tokenizers==0.23.3, gigatoken, gigabpe, rustbpe and
+sentencepiece==0.2.3, which conflict with the tests' requirements. Each row is the best of --runs:
+seconds of wall time, and by how much the process's peak memory grew; both include reading the
+file. A row is marked if its merges differ from ggtok's, since its time is then meaningless.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ seconds, used = time.perf_counter() - began, peak() - before
 
 @dataclass(frozen=True)
 class Trainer:
-    """A trainer: what it needs, what is timed, and what gives its merges as strings."""
+    """A trainer: code that imports it, code that is timed, and code for its merges as strings."""
 
     name: str
     rule: str
@@ -75,7 +74,7 @@ def merges():
     return pieces
 """
 
-# For trainers that don't report merges: the tokens that they make, in order.
+# For trainers that don't report merges: their new tokens, in order.
 _MADE = """
 def merges():
     return [token.hex() for token in {}]
@@ -190,7 +189,7 @@ TRAINERS = [
 
 
 def run(trainer: Trainer, python: str, corpus: Path, size: int, threads: int) -> dict[str, object]:
-    """One run in a new process."""
+    """Runs a trainer once in a new process."""
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write(trainer.code())
         file.flush()
@@ -227,7 +226,7 @@ def main() -> int:
                 size_mb = corpus.stat().st_size / 1e6
                 print(f"\n{corpus.name}, {size_mb:.0f} MB, {size} tokens, {threads} threads")
                 trainers = [t for t in TRAINERS if not args.only or t.rule in args.only]
-                # One after the other, round by round: a machine's bad minutes are everybody's.
+                # Alternates between trainers, so that a slow minute of the machine affects all.
                 rounds = [
                     [
                         run(t, sys.executable if t.ours else args.peers, corpus, size, threads)

@@ -1,7 +1,7 @@
-"""The child process of one tokenizer: `python -m tests.bench.worker`.
+"""The worker process of one tokenizer: `python -m tests.bench.worker`.
 
-Requests come as pickles on standard input, (method, arguments); answers go to
-standard output, (True, result) or (False, error).
+It reads requests (method, arguments) from standard input and writes answers, (True, result) or
+(False, error), to standard output; both are pickled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Worker:
         self.passes: dict[tuple[str, str], int] = {}
 
     def start(self, name: str, threads: int, cores: list[int]) -> None:
-        """Goes to its cores (before the tokenizer counts them) and imports the tokenizer."""
+        """Pins the process to its cores, and then imports the tokenizer, which may count them."""
         if cores:
             os.sched_setaffinity(0, cores)
         self.peer = PEERS[name]
@@ -40,7 +40,7 @@ class Worker:
         gc.disable()
 
     def load(self, path: str) -> int:
-        """Loads a file in place of the one before; nanoseconds."""
+        """Loads a file and replaces the previous one; returns the nanoseconds it took."""
         if hasattr(self.tok, "close"):
             self.tok.close()
         self.tok = None
@@ -63,7 +63,7 @@ class Worker:
         return (peer.special or peer.calls["one string"]) if form == SPECIAL else peer.calls[form]
 
     def run(self, form: str) -> Callable[..., int]:
-        """The timed loop around the tokenizer's call."""
+        """The compiled loop that calls the tokenizer and is timed."""
         if form not in self.runs:
             each = "" if form in (DOCS, DOCS_LISTS) else "for text in texts: "
             source = (
@@ -84,7 +84,7 @@ class Worker:
         return run(self.tok, self.texts[key], self.threads, passes, time.perf_counter_ns)
 
     def once(self, form: str, key: str) -> int:
-        """Nanoseconds of one pass over the texts, without a warm-up."""
+        """Nanoseconds for one pass over the texts, without a warm-up."""
         return self._time(form, key, 1)
 
     def sample(self, form: str, key: str, at_least: int) -> float:
@@ -100,7 +100,7 @@ class Worker:
         return self._time(form, key, passes) / passes
 
     def ids(self, form: str, key: str) -> bytes:
-        """The ids of all the texts, one after the other, as int32."""
+        """The ids of all texts, joined, as int32."""
         names = {"tok": self.tok, "texts": self.texts[key], "threads": self.threads}
         if form in (DOCS, DOCS_LISTS):
             return _flat(eval(self.call(form), names)).tobytes()
@@ -110,18 +110,18 @@ class Worker:
         return parts.tobytes()
 
     def touch(self) -> None:
-        """Writes to a gigabyte, so that the machine's host has given that much."""
+        """Writes to a gigabyte of memory, so that the host has assigned it (fresh.py)."""
         bytearray(1 << 30)[:: resource.getpagesize()] = b"x" * ((1 << 30) // resource.getpagesize())
 
     def rss(self) -> int:
-        """Bytes of memory that are resident now."""
+        """Resident memory in bytes."""
         gc.collect()
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _flat(result: Any) -> array[int]:
-    """The ids in whatever a tokenizer gives, one after the other."""
+    """The ids in a tokenizer's result of whatever type, joined."""
     if isinstance(result, tuple):  # (ids, offsets)
         result = result[0]
     if isinstance(result, bytes):
@@ -147,7 +147,7 @@ def _flat(result: Any) -> array[int]:
 def _serve() -> None:
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a tokenizer prints
+    os.dup2(2, 1)  # sends a tokenizer's prints to standard error
     worker = Worker()
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
@@ -156,7 +156,7 @@ def _serve() -> None:
                 answer = (True, getattr(worker, what)(*args))
             except (KeyboardInterrupt, SystemExit):
                 return
-            except BaseException as error:  # a panic in Rust is no Exception
+            except BaseException as error:  # Rust's panics aren't Exceptions
                 answer = (False, f"{type(error).__name__}: {str(error).strip() or '-'}")
             pickle.dump(answer, answers)
             answers.flush()
