@@ -1,4 +1,4 @@
-"""The command, as its tests run it: in their process, or in one of its own."""
+"""Helpers that run the command in the tests' process or in a separate one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.support.vocabularies import fixture
 
 BPE = str(fixture("bpe-gpt2"))
 LLAMA3 = str(fixture("bpe-llama3"))
-QWEN2 = str(fixture("bpe-qwen2"))  # of which llama.cpp warns
+QWEN2 = str(fixture("bpe-qwen2"))  # a model that causes warnings
 SPM = str(fixture("spm"))
 
 
 class Result:
-    """How a command ended, and the lines that it wrote to standard error, by kind."""
+    """A command's exit status, its output, and its lines on standard error by kind."""
 
     def __init__(self, status: int, out: bytes, err: bytes) -> None:
         self.status, self.out = status, out
@@ -35,7 +35,7 @@ COMMAND = (sys.executable, "-m", "ggtok")
 def spawn(
     argv: Sequence[str], cwd: Path, stdin: bytes = b"", **env: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs a command line in a process of its own, away from the source folder."""
+    """Runs a command line in a separate process, outside the source folder."""
     return subprocess.run(
         [*COMMAND, *argv],
         input=stdin,

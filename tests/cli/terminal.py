@@ -1,4 +1,4 @@
-"""A command on a terminal of a chosen size."""
+"""Runs a command on a terminal of a chosen size."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def on_terminal(
     typed: bytes | None = None,
     **env: str,
 ) -> bytes:
-    """What it writes there, standard error included. Its standard input is no terminal unless
-    something is typed there."""
+    """Returns what the command writes to the terminal, including standard error. Its standard input
+    is the terminal if `typed` is given, else a pipe."""
     import fcntl
     import pty
     import termios
@@ -45,7 +45,7 @@ def on_terminal(
     while select.select([ours], [], [], 60)[0]:
         try:
             block = os.read(ours, 1 << 16)
-        except OSError:  # the last one closed it
+        except OSError:  # the process closed the terminal
             break
         if not block:
             break

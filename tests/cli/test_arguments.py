@@ -1,4 +1,4 @@
-"""How a command line is read: options and their values, the model, paths in the home folder."""
+"""Parsing of the command line: options and their values, the model, paths in the home folder."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_messages_name_both_forms_of_an_option(run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names that were looked for elsewhere."""
+    """The names that were searched for in sources of models."""
     asked: list[str] = []
     monkeypatch.setattr("ggtok.sources.find", asked.append)
     return asked
@@ -78,14 +78,14 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_text_is_no_name_beside_a_model(
     run, command: str, refused: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may look like one."""
+    """A text may look like a model's name. If a model is given otherwise, no server is asked."""
     text = ["--text"] if command == "merges" else []
     for name in "https://host/page", "hf://user/repo", "huggingface.co/user/repo":
         assert "two models" not in str(run(command, "-m", BPE, name, *text).errors)
         monkeypatch.setenv("GGTOK_MODEL", BPE)
         run(command, name, *text)
         assert refused == []
-        # With a text after it, it is one.
+        # If a text follows, the argument is a model.
         run(command, name, "a", *text)
         assert refused.pop() == name
         monkeypatch.delenv("GGTOK_MODEL")
@@ -131,7 +131,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ["tokenize", "~/m.gguf", "--file=~/text"],
         ["tokenize", "-m", "~/m.gguf", "~"],
-        ["tokenize", "--model=~/m.gguf", "~/text"],  # a text
+        ["tokenize", "--model=~/m.gguf", "~/text"],  # here ~/text is a text
         ["count", "~/m.gguf", "~/text", "--json"],
         ["truncate", "-m~/m.gguf", "-n", "2", "~/text"],
         ["chunks", "--model=~/m.gguf", "-n", "2", "~/text"],

@@ -1,4 +1,4 @@
-"""The command line: each command, option and error, and llama-tokenize's output."""
+"""The commands, with their options and errors, compared with llama-tokenize's output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load(path: str) -> ggtok.Tokenizer:
 
 
 def listing(tok: ggtok.Tokenizer, ids: list[int]) -> bytes:
-    """What llama-tokenize prints, as its source says it."""
+    """The output of llama-tokenize, according to its source."""
     pieces = [tok.token_to_piece(id).partition(b"\0")[0] for id in ids]
     return b"".join(b"%6d -> '%s'\n" % pair for pair in zip(ids, pieces, strict=True))
 
@@ -94,7 +94,7 @@ ESCAPES = [
     (rb"\x4", rb"\x4"),
     (rb"\x4g", rb"\x4g"),
     (rb"\x", rb"\x"),
-    (rb"\x 7\x+7\x-1", b"\x07\x07\xff"),  # strtol takes these
+    (rb"\x 7\x+7\x-1", b"\x07\x07\xff"),  # strtol accepts these
     (rb"\0\q", rb"\0\q"),
     (b"\\\n", b"\\\n"),
     ("\\é".encode(), "\\é".encode()),
@@ -365,7 +365,7 @@ def test_chat_errors(run, argv: list[str], stdin: bytes, message: str) -> None:
 
 
 def test_chat_takes_whole_requests(run, chat_files: tuple[str, str], tmp_path: Path) -> None:
-    """The body that llama-server takes; options come before what it says."""
+    """The input may be a request body for llama-server; options override its fields."""
     template, _ = chat_files
     (tmp_path / "think.jinja").write_text("{{ enable_thinking }}|{{ x }}|{{ tools | length }}")
     body = {

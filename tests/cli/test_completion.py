@@ -14,7 +14,7 @@ import pytest
 from tests.cli.command import spawn
 from tests.support.waits import LIMIT
 
-# What is typed, and what completes it.
+# Words that are typed, and their completions.
 TYPED = [
     ("ggtok toke", {"tokenize"}),
     ("ggtok tokenize --off", {"--offsets", "--offline"}),
@@ -93,7 +93,7 @@ def test_fish(run, folder: Path) -> None:
 
 @needs("zsh")
 def test_zsh(run, folder: Path) -> None:
-    """As a user sees it: a line, and the tabulator key."""
+    """Types a line and presses Tab, as a user would."""
     import pty
 
     functions = Path(script(run, "zsh", folder / "scripts" / "_ggtok")).parent
@@ -111,7 +111,7 @@ def test_zsh(run, folder: Path) -> None:
         assert until in seen, (until, seen[-500:])
         seen = seen[seen.index(until) + len(until) :]
 
-    # What is listed stays on the screen; ^U deletes the line.
+    # The listed completions stay on the screen; ^U deletes the line.
     begin = f"fpath=({functions} $fpath); autoload -U compinit; compinit -u -D; PS1='%% '\n"
     os.write(terminal, f"{begin} echo re''ady\n".encode())
     read(b"ready\r\n")

@@ -40,7 +40,7 @@ def no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with ignored, hidden, binary and odd files, which becomes the current one."""
+    """A folder with ignored, hidden, binary and special files; it becomes the current folder."""
     root = tmp_path / "root"
     files = {
         "a.py": b"print('hello')\n",
@@ -69,7 +69,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def listed(result: object) -> dict[str, int]:
-    """Path and tokens of --json."""
+    """The number of tokens by path, in the output of --json."""
     return {f["path"]: f["tokens"] for f in json.loads(result.out)["files"]}  # type: ignore[attr-defined]
 
 
@@ -82,7 +82,7 @@ def listed(result: object) -> dict[str, int]:
 def test_counts_are_those_of_the_whole(
     run, model: str, size: int, small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether a task reads the file or parts of it are tasks; `test` is never cut."""
+    """Counts don't depend on how a file is divided into tasks. (The fixture `test` has no cuts.)"""
     monkeypatch.setattr(counting, "PART", PART)
     monkeypatch.setattr(counting, "_SMALL", small)
     monkeypatch.setattr(counting, "_LONG", 20 * PART)
@@ -103,7 +103,7 @@ def test_counts_are_those_of_the_whole(
 
 
 def test_many_files(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all sizes, in their order, each with its own count."""
+    """Files of various sizes are listed in order with their counts."""
     monkeypatch.setattr(counting, "PART", PART)
     monkeypatch.setattr(counting, "_SMALL", 4 * PART)
     monkeypatch.setattr("ggtok.cli.reading.BLOCK", PART)
@@ -164,7 +164,7 @@ def test_any_bytes(run, data: bytes, tmp_path: Path) -> None:
 def test_binary_files(run, tmp_path: Path) -> None:
     path, text = tmp_path / "binary", tmp_path / "text"
     path.write_bytes(b"a\0b")
-    text.write_bytes(b"a" * 9000 + b"\0")  # beyond where git looks
+    text.write_bytes(b"a" * 9000 + b"\0")  # after the bytes that git checks
     result = run("count", BPE, str(path), str(text), "--json")
     assert list(listed(result)) == [str(text)]
     assert json.loads(result.out)["binary"] == [str(path)]
@@ -223,7 +223,7 @@ def test_ignore_rules(run, tree: Path) -> None:
     every = run("count", LLAMA3, ".", "--json", "--no-ignore")
     assert {os.path.normpath(p) for p in listed(every)} == {*counted, "build/out.txt", "trace.log"}
     assert json.loads(every.out)["binary"] == ["./image.png"]
-    # What is named is counted, a link and an ignored file, too.
+    # Named files are counted even if they are links or ignored.
     named = listed(run("count", LLAMA3, "trace.log", "link.md", "build", "--json"))
     assert [*named] == ["trace.log", "link.md", "build/out.txt"]
 
@@ -259,7 +259,7 @@ def test_names_that_are_not_utf8(run, tmp_path: Path) -> None:
 
 @posix
 def test_ignore_rules_and_names_that_are_not_utf8(run, tmp_path: Path) -> None:
-    """Such files are counted, with a warning: no rule can be matched with them."""
+    """Such files can't be matched with rules; they are counted, with a warning."""
     root = os.fsencode(tmp_path)
     names = (b"a.txt", b"b.log", b"\xff.txt", b"\xff.log", b"s\xff/c.txt", b".git/x\xff")
     for name in names:
@@ -278,7 +278,7 @@ def test_ignore_rules_and_names_that_are_not_utf8(run, tmp_path: Path) -> None:
 
 @posix
 def test_what_can_not_be_read(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are counted."""
+    """Files that can't be read are reported, and the others are counted."""
     result = run("count", LLAMA3, "a.py", "missing", "/proc/self/mem", "docs/kept.log", "--json")
     assert result.status == 2
     assert [*listed(result)] == ["a.py", "docs/kept.log"]
@@ -398,7 +398,7 @@ def test_chats_of_a_model_without_a_template(run, tmp_path: Path) -> None:
 
 
 def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """-m, or the first argument if it can be nothing but a model, else GGTOK_MODEL."""
+    """The model is -m's, else the first argument if that must be a model, else GGTOK_MODEL."""
     (tree / "model.gguf").write_bytes(Path(LLAMA3).read_bytes())
     (tree / "user").mkdir()
     (tree / "user" / "repo").write_text("hi")
@@ -472,7 +472,7 @@ def test_closed_pipes_and_locales(tree: Path) -> None:
 
 @posix
 def test_ctrl_c(tmp_path: Path) -> None:
-    """In the midst of a text that doesn't end, with and without places to cut."""
+    """Ctrl-C during an endless text, with and without cuts."""
     path = tmp_path / "text"
     os.mkfifo(path)
     for model in LLAMA3, str(fixture("test")):
@@ -482,7 +482,9 @@ def test_ctrl_c(tmp_path: Path) -> None:
         with path.open("wb", buffering=0) as text:
             text.write(LINE * 200_000)
             process.send_signal(signal.SIGINT)
-            # Python only sees a signal that comes just before a blocking read when that returns.
+            # If the signal comes just before a blocking read, Python handles it after the read,
+            # which
+            # needs more data to return.
             with contextlib.suppress(BrokenPipeError):
                 text.write(LINE)
             out, _ = process.communicate(timeout=LIMIT)
@@ -512,7 +514,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert large - small < 700_000 * len(LINE) // 4
 
 
-# A command by whose clock each part of the work takes so many seconds.
+# Runs a command with a fake clock that advances by some seconds at each call.
 AT_PACE = """
 import itertools, sys, types
 from ggtok import cli
@@ -524,7 +526,8 @@ sys.exit(cli.main(sys.argv[2:]))
 
 
 def on_terminal(argv: list[str], stdin: bytes, seconds: int) -> bytes:
-    """What the command, at a pace, writes to a terminal as its standard error."""
+    """Returns the command's standard error on a terminal, with a clock that advances by `seconds`
+    at each call."""
     import pty
 
     ours, theirs = pty.openpty()
@@ -606,7 +609,7 @@ def test_zstd(run, tmp_path: Path) -> None:
 def test_json_lines(
     run, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each line is a text, wherever the lines come from."""
+    """Each line is a text, in plain and compressed files and on standard input."""
     texts = ["Hello", "", "a\nb <|eot_id|>", "é" * 50, " x"] * 200
     data = "\n".join(json.dumps({"body": text, "id": 1}) for text in texts).encode() + b"\n\n"
     plain, packed = tmp_path / "a.jsonl", tmp_path / "a.jsonl.gz"
@@ -645,7 +648,7 @@ def test_standard_input_is_what_is_left(run) -> None:
     assert run("count", LLAMA3, stdin=LINE).out == run("count", LLAMA3, "-", stdin=LINE).out != b""
 
 
-# ---- which lines are printed ----
+# ---- which rows are printed ----
 
 
 def test_the_largest_first(run, tree: Path) -> None:

@@ -60,7 +60,7 @@ def test_truncate_is_the_methods(run, model: str, data: bytes, tmp_path: Path) -
 def test_truncate_whatever_the_blocks(
     run, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only as much is read as decides, of which the end is not yet the text's."""
+    """truncate only reads as many blocks as it needs; their end isn't treated as the text's end."""
     (tmp_path / "text").write_bytes(data := LINE * 8)
     tok = ggtok.load(model)
     for block in 1, 7, 64:
@@ -73,7 +73,8 @@ def test_truncate_whatever_the_blocks(
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize("name", [name for name in fixture_names() if name != "none"])
 def test_no_tokens_of_a_text_that_goes_on(name: str) -> None:
-    """What is known at its beginning holds for the whole: it has tokens, so none are left."""
+    """If the beginning of a text already shows that nothing fits, the result is that of the whole
+    text."""
     tok = ggtok.load(fixture(name))
     least = tok.count(b"")
     for text in (b"\0", b"a", b" a", b"\xff", b" ", "\u00e9".encode(), b"a\xcc\x81", LINE):
@@ -242,7 +243,7 @@ def test_ctrl_c(command: str, tmp_path: Path) -> None:
     )
     signal.signal(signal.SIGINT, before)
     assert process.stdin is not None
-    process.stdin.write(b"x" * 200000)  # more than a pipe holds: it reads
+    process.stdin.write(b"x" * 200000)  # exceeds a pipe's capacity, so returns after the first read
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LIMIT)

@@ -1,4 +1,4 @@
-"""``ggtok diff``: in what two vocabularies differ; whether one may draft for the other."""
+"""``ggtok diff``: the differences of two vocabularies, and whether one can draft for the other."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_long_lists_are_cut_short(run) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("make", ["bpe", "wordpiece", "byte_fallback"])
 def test_the_original(run, make: str, tmp_path: Path) -> None:
-    """A tokenizer.json, and the file that was converted from it."""
+    """Compares a tokenizer.json with the GGUF file converted from it."""
     documents = {
         "bpe": lambda: sources.bpe("qwen2"),
         "wordpiece": sources.wordpiece,
@@ -129,7 +129,7 @@ def test_what_is_no_tokenizer(run, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def variants(folder: Path) -> list[Path]:
-    """Files that are at, and just beyond, what the rule allows."""
+    """Vocabularies at the limits that the rule for drafts allows, and just beyond them."""
 
     def write(name: str, **values: object) -> Path:
         gguf = GGUF.read(LLAMA3)

@@ -58,7 +58,7 @@ def test_remote_headers(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_remote_tensors(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedding's rows, fetched with the metadata, and from the cache."""
+    """The number of the embedding's rows is fetched with the metadata, and then cached."""
     monkeypatch.setenv("GGTOK_CACHE", str(tmp_path / "cache"))
     data = bytearray(Path(HEALTHY).read_bytes())
     rows = len(GGUF.read(HEALTHY).array("tokenizer.ggml.tokens")) + 1
@@ -77,7 +77,7 @@ def test_remote_tensors(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_names_of_the_hub(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the cache that huggingface_hub keeps; tests/sources asks a Hub."""
+    """A file in huggingface_hub's cache. (tests/sources uses a fake Hub.)"""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     gguf = GGUF.read(HEALTHY)
     gguf.remove("tokenizer.ggml.pre")

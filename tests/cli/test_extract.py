@@ -50,8 +50,9 @@ def test_equal_ids_and_values(run, name: str, llama: LlamaCpp, tmp_path: Path) -
 
 
 def test_every_type_of_value(run, tmp_path: Path) -> None:
-    """In either byte order, bit by bit: a NaN with a payload, a bool that is 2."""
-    raw = {  # type, bytes of a big-endian file
+    """Values of all types are copied exactly in both byte orders, even a NaN's payload and a bool
+    with the value 2."""
+    raw = {  # the type, and the value in big-endian order
         0: b"\x01", 1: b"\xfe", 2: b"\x01\x02", 3: b"\xff\x02", 4: b"\1\2\3\4", 5: b"\xf1\2\3\4",
         6: b"\x7f\xa0\x12\x34", 7: b"\x02", 10: bytes(range(1, 9)), 11: bytes(range(0xF1, 0xF9)),
         12: b"\x7f\xf4\1\2\3\4\5\6",
@@ -141,7 +142,7 @@ def test_remote_headers(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_models_of_other_tools(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name of a file on this machine: its blob is not written over."""
+    """A model's name may stand for a local file; extract refuses to overwrite that file."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     folder = tmp_path / "models--user--repo"
     (folder / "blobs").mkdir(parents=True)
@@ -160,7 +161,7 @@ def test_models_of_other_tools(run, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout")
 def test_streams(run, tmp_path: Path) -> None:
-    """Standard output has the file alone, and - is no name of it."""
+    """Standard output contains only the file."""
     result = spawn(["extract", BPE, "/dev/stdout"], tmp_path)
     assert (result.returncode, result.stdout) == (0, Path(BPE).read_bytes())
     for command in ("extract", BPE, "-"), ("encode", BPE, BPE, "-o", "-"):
@@ -235,7 +236,8 @@ def test_nothing_half_written_stays(run, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_faulty_vocabularies(run, tmp_path: Path) -> None:
-    """What llama.cpp couldn't load isn't written; a pre-tokenizer may be a newer one."""
+    """A vocabulary that llama.cpp can't load is refused, but an unknown pre-tokenizer isn't, since
+    a newer llama.cpp may know it."""
     source, out = GGUF.read(BPE), tmp_path / "out.gguf"
     source.set("tokenizer.ggml.pre", "tomorrow")
     path = source.write(tmp_path / "model.gguf")

@@ -1,4 +1,4 @@
-"""Texts in files and on standard input: any size, any bytes, and what is not a text file."""
+"""Texts of any size and with any bytes, in files and on standard input; binary files."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def test_memory_does_not_grow_with_the_file(option: str, tmp_path: Path) -> None
         done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
         return 1024 * int(done.stderr)
 
-    # Blocks have their size from some 70,000 on. How much the peak varies by itself, up to 9 MB,
-    # must be less than what the text grows by.
+    # From about 70,000 lines on, blocks have their full size. The peak varies by up to 9 MB between
+    # runs, so the text must grow by more than that.
     small, large = peak(100_000), peak(350_000)
     growth = (350_000 - 100_000) * len(LINE)
-    assert large - small < growth  # a list of the ids alone takes ten times as much
+    assert large - small < growth  # a list of the ids alone would take ten times as much
 
 
 @pytest.mark.parametrize("n", range(1, 6))
 def test_escapes_in_blocks(n: int) -> None:
-    """Wherever a text is cut, the escapes are those of the whole."""
+    """Escapes are recognized even if blocks end inside them."""
     text = rb"a\n\\n\\\x41\xfF\x 7\x+7\x-1\x4\x4g\x\0\q\'\"" + b"\\\n\\"
     for end in range(len(text) + 1):
         part = text[:end]
@@ -128,13 +128,13 @@ def test_unreadable_files(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="a file of Linux")
 def test_files_that_fail_in_the_middle(run) -> None:
-    """Errors of reading, unlike those of opening, don't know the file's name."""
+    """Unlike open's errors, read's don't contain the file's name."""
     result = run("tokenize", BPE, "-f", "/proc/self/mem")
     assert (result.status, result.out) == (2, b"")
     assert result.errors == ["ggtok: error: /proc/self/mem: Input/output error"]
 
 
-# ---- what was perhaps not meant ----
+# ---- likely mistakes ----
 
 
 def test_name_of_a_file_as_text(run, tmp_path: Path, monkeypatch) -> None:

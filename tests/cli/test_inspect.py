@@ -1,4 +1,4 @@
-"""``ggtok inspect``: all that is known of a file, its templates, its tokens."""
+"""``ggtok inspect``: a file's metadata, templates and tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.vocabularies import PRE_NAMES, fixture
 
 
 def patched(tmp_path: Path, name: str, **values: object) -> str:
-    """A fixture with other values under some ``tokenizer.ggml.`` keys; None removes one."""
+    """A fixture with changed values of some ``tokenizer.ggml.`` keys; None removes a key."""
     gguf = GGUF.read(fixture(name))
     for key, value in values.items():
         if value is None:
@@ -41,7 +41,7 @@ def test_unknown_pre_tokenizer(run, tmp_path: Path) -> None:
     assert shown["metadata"]["tokenizer.ggml.pre"] == "llama-bqe"
     assert "'llama-bqe'" in shown["fault"] and "'llama-bpe'" in shown["fault"]
     assert "--pre" in shown["fault"] and "ggtok.load" not in shown["fault"]
-    assert shown["flags"] == {}  # which depend on the pre-tokenizer
+    assert shown["flags"] == {}  # flags depend on the pre-tokenizer
     assert healthy["fault"] is None
     assert (result.status, result.errors) == (1, [])
     assert result.warnings == [f"ggtok: warning: {shown['fault']}"]
@@ -188,7 +188,7 @@ def test_token_by_id(run) -> None:
 
 
 def test_tokens_by_text(run) -> None:
-    """The text as stored, and the text that it prints."""
+    """Tokens are found by their stored text and by their piece."""
     tok = ggtok.load(SPM)
     for text in "▁the", " the":
         shown = json.loads(run("inspect", SPM, "--token", text, "--json").out)

@@ -1,4 +1,4 @@
-"""What the command says when something fails."""
+"""The command's error messages."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_command_is_in_the_help(run) -> None:
         assert summary[1:] in shown and "examples:" in shown
 
 
-# ---- what doesn't exist, and how many there are ----
+# ---- unknown names, and the numbers in messages ----
 
 
 def test_a_folder_that_does_not_exist_is_named(run, tmp_path: Path) -> None:

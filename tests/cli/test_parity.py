@@ -1,7 +1,7 @@
-"""``ggtok parity``, with the real llama.cpp of xllamacpp, and by llama-cpp-python's interface.
+"""``ggtok parity`` with xllamacpp, and with a fake of llama-cpp-python.
 
-llama-cpp-python has no wheels, and building it takes too long for a test: a module with the part of
-its interface that is used stands in, which asks xllamacpp's llama.cpp.
+llama-cpp-python has no wheels, and building it would take too long. The fake has the part of its
+interface that parity uses, and calls xllamacpp's llama.cpp.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def test_no_difference(run) -> None:
 
 
 def test_files_that_llama_cpp_reads_otherwise(run) -> None:
-    """Big-endian ones, overrides and another pre-tokenizer."""
+    """Big-endian files, overrides and another pre-tokenizer: llama.cpp can't load the file itself,
+    but gets equivalent ones."""
     big = str(fixture("big-endian"))
     assert run("parity", big, "--texts", "20", "-q").status == 0
     kv = "tokenizer.ggml.add_bos_token=bool:false"
@@ -57,7 +58,8 @@ def test_files_that_llama_cpp_reads_otherwise(run) -> None:
 
 
 def test_differences(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found, made shorter and shown: here ggtok's own pre-tokenizer is made another one."""
+    """Differences are found, reduced and shown. Here they come from a changed pre-tokenizer in
+    ggtok."""
     real_load = ggtok.load
     monkeypatch.setattr(ggtok, "load", lambda data, overrides: real_load(data, pre="gpt-2"))
     text = b"plain\nIn 2024, 123456 things\x1b\n"
@@ -74,7 +76,7 @@ def test_differences(run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_crash_is_survived(run) -> None:
-    """A code point above U+10FFFF aborts llama.cpp."""
+    """A code point above U+10FFFF aborts llama.cpp, but not the command."""
     result = run("parity", BPE, "--text", "-", stdin=b"one\n\xf5\x90\x80\x80\nthree\n")
     assert (result.status, result.errors) == (0, [])
     assert result.out.startswith(b"3 texts, ")
@@ -101,7 +103,7 @@ def test_files_that_llama_cpp_refuses(run, tmp_path: Path) -> None:
     with process.LlamaCpp("xllamacpp") as llama:
         with pytest.raises(process.LlamaCppLoadError):
             llama.load(tmp_path / "missing.gguf")
-        assert llama.load(BPE).tokenize(b"a", False, False)  # the child goes on
+        assert llama.load(BPE).tokenize(b"a", False, False)  # the child still works
     assert run("parity", str(tmp_path)).status == 2
     result = run("parity", str(fixture("none")))
     assert (result.status, result.errors[0][-17:]) == (2, "has no vocabulary")
@@ -109,7 +111,7 @@ def test_files_that_llama_cpp_refuses(run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for llama_cpp.py, which is found in place of xllamacpp."""
+    """A folder for the fake llama_cpp.py; xllamacpp isn't found."""
     monkeypatch.syspath_prepend(str(tmp_path))
     packages = {k: v for k, v in worker.PACKAGES.items() if k == "llama-cpp-python"}
     monkeypatch.setattr(compare, "PACKAGES", packages)

@@ -1,4 +1,4 @@
-"""The command as a process: pipes, closed descriptors, signals, locales, terminals."""
+"""The command in a separate process: pipes, closed descriptors, signals, locales, terminals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX shells, signal
 
 
 def shell(line: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[bytes]:
-    """Runs a line of the shell, in which ``ggtok`` is the command."""
+    """Runs a line in a shell in which ``ggtok`` is defined."""
     script = f'ggtok() {{ "$PYTHON" -m ggtok "$@"; }}; {line}'
     files = {"PYTHON": sys.executable, "BPE": BPE, "SPM": SPM}
     return subprocess.run(
@@ -36,12 +36,12 @@ IDS = b"[71, 72]\n"  # of "hi"
 @pytest.mark.parametrize(
     ("line", "status", "out", "err"),
     [
-        # What isn't needed may be closed.
+        # A stream that isn't needed may be closed.
         ('ggtok tokenize "$BPE" hi --ids <&-', 0, IDS, b""),
         ('ggtok tokenize "$BPE" hi --ids 2>&-', 0, IDS, b""),
         ('ggtok tokenize "$BPE" hi --ids <&- 2>&-', 0, IDS, b""),
         ('ggtok detokenize "$BPE" "[]" >&-', 0, b"", b""),
-        # What is needed is named.
+        # If it is needed, the error names it.
         ('ggtok tokenize "$BPE" --stdin <&-', 2, b"", b"standard input is closed"),
         ('ggtok tokenize "$BPE" -f - <&-', 2, b"", b"standard input is closed"),
         ('ggtok detokenize "$BPE" <&-', 2, b"", b"standard input is closed"),
@@ -62,7 +62,8 @@ def test_closed_descriptors(line: str, status: int, out: bytes, err: bytes, tmp_
 
 @posix
 def test_closed_descriptors_go_to_no_other_file(tmp_path: Path) -> None:
-    """A file opened as number 2 would get what is meant for standard error."""
+    """If standard error is closed, a file must not be opened as descriptor 2, or it would receive
+    messages."""
     code = (
         "import os, sys; from ggtok import cli; sys.argv = ['ggtok', 'cache', 'ls']; "
         "sys.exit = lambda status: print(os.open(os.devnull, os.O_RDONLY)); cli.entry_point()"
@@ -126,7 +127,7 @@ def test_help_into_a_closed_pipe_is_quiet(command: str, tmp_path: Path) -> None:
 @posix
 @pytest.mark.parametrize("form", ["--ids", "--no-escape"])
 def test_input_without_end(form: str, tmp_path: Path) -> None:
-    """Ids are written as the text comes, until nobody reads them."""
+    """Ids are written while text arrives, until the reader closes the pipe."""
     done = shell(f'yes "some text" | ggtok tokenize "$BPE" -f - {form} | head -c 30', tmp_path)
     whole = spawn(["tokenize", BPE, "some text\n" * 10, form, "--no-escape"], tmp_path)
     assert (done.stdout, done.stderr) == (whole.stdout[:30], b"")
@@ -134,7 +135,9 @@ def test_input_without_end(form: str, tmp_path: Path) -> None:
 
 @posix
 def test_interrupt_is_quiet(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # may be ignored, which children inherit
     process = subprocess.Popen(
         [*COMMAND, "tokenize", BPE, "--stdin"],
         stdin=subprocess.PIPE,
@@ -144,7 +147,7 @@ def test_interrupt_is_quiet(tmp_path: Path) -> None:
     )
     signal.signal(signal.SIGINT, before)
     assert process.stdin is not None
-    # More than a pipe holds: it has loaded the model and reads.
+    # This exceeds a pipe's capacity, so write returns after the command has started to read.
     process.stdin.write(b"x" * 200000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
@@ -197,7 +200,7 @@ def test_names_of_files_in_any_locale(locale: str, tmp_path: Path) -> None:
 # ---- terminals ----
 
 
-EVIL = "\x1b]0;title\x07\x9bred\ttab\r"  # sets the window's title, in effect
+EVIL = "\x1b]0;title\x07\x9bred\ttab\r"  # would set the window's title
 
 
 @posix
@@ -209,7 +212,7 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
     for argv in ["tokenize", SPM, EVIL], ["tokenize", SPM, EVIL, "--json"]:
         written = on_terminal([*COMMAND, *argv], tmp_path).decode()
         assert not {"\x1b", "\x07", "\x9b", "\r"} & set(written)
-    # A pipe gets the bytes as they are.
+    # A pipe receives the bytes unchanged.
     assert spawn(["detokenize", SPM, *ids], tmp_path).stdout == EVIL.encode()
 
 
@@ -250,7 +253,7 @@ def test_warnings_are_lines_and_can_be_turned_off(tmp_path: Path) -> None:
 
 
 def test_only_the_commands_module_is_imported(tmp_path: Path) -> None:
-    """Start-up time: what the others need stays out."""
+    """For a short start-up time, a command doesn't import what only others need."""
     code = (
         "import sys; before = set(sys.modules); from ggtok import cli; cli.main(sys.argv[1:]); "
         "print(*sorted(set(sys.modules) - before))"

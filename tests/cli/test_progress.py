@@ -1,4 +1,4 @@
-"""What a terminal shows of work that takes long."""
+"""Progress of long operations on a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Terminal(io.StringIO):
 
 
 class Second(threading.Event().__class__):
-    """An event for which one second is waited, and then no more."""
+    """An event whose first `wait` times out; from the second on, it is set."""
 
     waited = False
 
@@ -48,7 +48,7 @@ class Second(threading.Event().__class__):
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """For standard error, while each second is over at once."""
+    """A terminal as standard error; waits return immediately, and the clock runs by itself."""
     terminal = Terminal()
     size = os.terminal_size((40, 20))
     seconds = itertools.count(0, 2)

@@ -1,4 +1,4 @@
-"""``ggtok stats``: what the library counts, by file and script, for one or several models."""
+"""``ggtok stats``: the library's statistics by file and script, for one or several models."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Fuzz targets for libFuzzer, their seeds and what they found worth keeping."""
+"""Fuzz targets for libFuzzer, their seeds and their saved corpora."""

@@ -1,16 +1,15 @@
-"""python -m tests.fuzz [TARGET ...]: fuzzes the C library, from what was worth keeping before.
+"""python -m tests.fuzz [TARGET ...]: fuzzes the C library, starting with the saved corpora.
 
     python -m tests.fuzz --seconds 60   # each target: gguf, encode, detok, session, jinja, train
     python -m tests.fuzz gguf --seconds 3600 --work DIR --save
 
-Needs clang with libFuzzer, and binutils. tests/c/capi.c runs first, then each target, with
-AddressSanitizer and UndefinedBehaviorSanitizer; targets also call a build of the library
-without its fast paths, which must give the same ids. DIR (default: a temporary folder)
-gets the targets, the inputs and any finding; a finding is an input that
-`DIR/fuzz_TARGET FILE` runs again, but for leaks, which only the report tells of.
+Needs clang with libFuzzer, and binutils. Runs tests/c/capi.c and then each target, with
+AddressSanitizer and UndefinedBehaviorSanitizer. Targets also call the plain build of the library,
+which must give the same ids. Targets, inputs and findings are written to DIR (default: a temporary
+folder). `DIR/fuzz_TARGET FILE` reproduces a finding, except for a leak, which is only reported.
 
---save puts the fewest inputs that reach all that was reached into tests/fuzz/corpus.
-Exit status 1 if there is a finding.
+--save replaces tests/fuzz/corpus by the smallest set of inputs with the same coverage.
+The exit status is 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -30,15 +29,16 @@ from tests.fuzz.seeds import SEEDS
 from tests.support.vocabularies import fixture
 
 CORPUS = HERE / "corpus"
-# No leak check per input: it would run each input twice if caches grew. Leaks are reported at exit.
+# Leaks are detected at exit, not per input: libFuzzer would run each input twice whenever caches
+# grow.
 OPTIONS = ("-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-detect_leaks=0")
 MAX_LEN = {"gguf": 6000, "encode": 2000, "detok": 600, "session": 400, "jinja": 800, "train": 1500}
 MOST = 90_000  # bytes of a saved corpus
-LISTED = 50  # bytes that each input adds to the archive's directory
+LISTED = 50  # bytes of an input's entry in the archive's directory
 
 
 def unpack(target: str, folder: Path, most: int | None = None, seed: int = 0) -> None:
-    """Writes seeds and saved inputs, named by hash: all of them, or at most `most` of the saved."""
+    """Writes the seeds and the saved inputs (all, or a random `most` of them), named by hash."""
     folder.mkdir(parents=True, exist_ok=True)
     inputs = list(SEEDS[target]())
     saved = CORPUS / f"{target}.zip"
@@ -53,7 +53,7 @@ def unpack(target: str, folder: Path, most: int | None = None, seed: int = 0) ->
 
 
 def fuzz(work: Path, target: str, seconds: int, seed: int, most: int | None) -> bool:
-    """Runs a target and prints what it did; False: it found something."""
+    """Runs a target and prints a summary; returns False if there is a finding."""
     inputs = work / "inputs" / target
     unpack(target, inputs, most, seed)
     with tempfile.TemporaryFile("w+", errors="replace") as log:
@@ -85,7 +85,7 @@ def fuzz(work: Path, target: str, seconds: int, seed: int, most: int | None) -> 
 
 
 def save(work: Path, target: str) -> None:
-    """Keeps the inputs that together reach everything, short ones first, as many as may be kept."""
+    """Saves a minimal set of inputs with full coverage, the shortest first, up to MOST bytes."""
     inputs = work / "inputs" / target
     with tempfile.TemporaryDirectory() as folder:
         merge = [work / f"fuzz_{target}", "-set_cover_merge=1", folder, inputs]
@@ -96,7 +96,7 @@ def save(work: Path, target: str) -> None:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             kept = 0
             for file in files:
-                entry = zipfile.ZipInfo(f"{kept:04}")  # the same bytes give the same archive
+                entry = zipfile.ZipInfo(f"{kept:04}")  # no time: reproducible
                 archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
                 kept += 1
                 if archive.fp is None or archive.fp.tell() + kept * LISTED > MOST:

@@ -18,7 +18,7 @@ LIBRARY = [path for path in sorted(CEXT.rglob("*.c")) if path.parent != CEXT / "
 BLIND = "-fno-sanitize-coverage=trace-cmp"
 READERS = ("gguf", "jinja", "vocab")
 TARGETS = ("gguf", "encode", "detok", "session", "jinja", "train")
-BASE = "bpe-gpt2"  # the vocabulary that every pre-tokenizer is tried on
+BASE = "bpe-gpt2"  # the vocabulary for all pre-tokenizers
 
 SANITIZERS = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")
 
@@ -32,7 +32,7 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
     paths = ", ".join(f'"{path}"' for path in vocabularies)
     harness = [*library, f"-DFIXTURES={paths}", f'-DBASE="{fixture(BASE)}"']
     objects = _library(library, out)
-    # Small caches.
+    # Small caches fill and grow with little text.
     small = _library([*library, "-DGGTOK_TEST_SMALL"], out)
     objects_of = {"fuzz_session": small, "fuzz_train": small}
     plain = _plain(command_of(["-DGGTOK_TEST_PLAIN"]), out)
@@ -47,8 +47,7 @@ def build(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> 
 
 
 def build_capi(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS) -> Path:
-    """The C program of tests/c that calls the whole API, with the library's objects that `build`
-    left in the folder."""
+    """Links tests/c/capi.c, which calls the whole API, with the objects that `build` compiled."""
     command = [cc, "-g1", "-O1", *flags]
     own = _compile(command, [HERE.parent / "c" / "capi.c"], out)
     link = [flag.replace("fuzzer-no-link,", "") for flag in flags]
@@ -57,15 +56,15 @@ def build_capi(out: Path, cc: str = "clang", flags: tuple[str, ...] = SANITIZERS
 
 
 def _library(command: list[str], out: Path) -> list[Path]:
-    """The library's objects. Only parsers are compiled with tracing of comparisons, from which
-    the fuzzer learns keywords and magic numbers; elsewhere it would take half of the time."""
+    """The library's objects. Only the parsers' comparisons are traced, so that the fuzzer learns
+    keywords and magic numbers; in the other files, tracing would take half of the time."""
     readers = [source for source in LIBRARY if source.relative_to(CEXT).parts[0] in READERS]
     others = [source for source in LIBRARY if source not in readers]
     return _compile(command, readers, out) + _compile([*command, BLIND], others, out)
 
 
 def _plain(command: list[str], out: Path) -> Path:
-    """The plain build as one object, all names of which begin with plain_."""
+    """The plain build as one object, with the prefix plain_ on all its symbols."""
     objects = _compile(command, LIBRARY, out)
     joined, names = out / "plain.o", out / "plain.names"
     _run("ld", "-r", "-o", joined, *objects)

@@ -1,11 +1,13 @@
-"""The command line of the fuzzers that are written in Python."""
+"""The command line of the fuzzers written in Python."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 
-Fuzz = Callable[[int, float], tuple[int, int, int]]  # seed, seconds -> inputs, taken, findings
+Fuzz = Callable[
+    [int, float], tuple[int, int, int]
+]  # seed, seconds -> number of inputs, accepted inputs, findings
 
 
 def main(prog: str, description: str | None, fuzz: Fuzz) -> int:

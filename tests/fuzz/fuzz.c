@@ -52,7 +52,7 @@ void check_same(ggtok_ids a, ggtok_ids b) {
     CHECK(a.n == b.n && (!a.n || !memcmp(a.data, b.data, a.n * sizeof *a.data)));
 }
 
-/* Of the last text, of n bytes. */
+/* Checks the spans of the last text, which has n bytes. */
 static void check_spans(build_pair *t, size_t n_ids, size_t n) {
     ggtok_span *spans = calloc(n_ids + 1, sizeof *spans), *plain = calloc(n_ids + 1, sizeof *plain);
     CHECK(spans && plain);

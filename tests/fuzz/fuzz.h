@@ -1,6 +1,6 @@
 /*
- * What the fuzz targets share: tokenizers in pairs, of the library under test (with
- * sanitizers) and of its plain build, whose symbols begin with plain_.
+ * Shared by the fuzz targets: pairs of a tokenizer of the library under test (with sanitizers)
+ * and one of the plain build, whose symbols begin with plain_.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A finding. */
+/* Aborts with a message, which libFuzzer reports as a finding, if `what` is false. */
 #define CHECK(what) \
     do { \
         if (!(what)) { \
@@ -45,22 +45,22 @@ typedef struct build_pair {
     ggtok_context *ctx, *plain_ctx;
 } build_pair;
 
-void pair_open(build_pair *t); /* the contexts */
+void pair_open(build_pair *t); /* creates the contexts */
 void pair_close(build_pair *t);
 
-/* The fixtures, then each pre-tokenizer's name on one of them; any index will do. */
+/* The i-th pair (modulo their number): a fixture, or BASE with one of the pre-tokenizers. */
 build_pair *pair_at(size_t i);
 
 void check_same(ggtok_ids a, ggtok_ids b);
 
-/* Encodes by both and compares. */
+/* Encodes with both builds and compares ids and spans. */
 ggtok_ids check_ids(build_pair *t, const char *text, size_t n, unsigned flags);
 
-/* Decodes, too. */
+/* Like check_ids, and decodes the ids. */
 void check_encode(build_pair *t, const char *text, size_t n, unsigned flags);
 
-/* A copy of just this size, so that sanitizers see what is read after it; zeros if p is
- * NULL. */
+/* A copy in memory of exactly n bytes, so that sanitizers detect reads beyond its end; zeros if
+ * p is NULL. */
 char *copy_of(const uint8_t *p, size_t n);
 
 #endif

@@ -1,10 +1,11 @@
 /*
- * Any ids, by any fixture: byte 0 says which, byte 1 the flags, then two bytes an id.
- * Where nothing but pieces makes up a text, it must be these pieces.
+ * Decodes any ids with any fixture. Byte 0 of the input selects the fixture, byte 1 the flags;
+ * then two bytes for each id. If no option or flag changes spaces, the text must be the pieces
+ * of the ids, joined.
  */
 #include "fuzz.h"
 
-/* Ids from -8 on; beyond the vocabulary too. */
+/* An id from -8 on, possibly beyond the vocabulary. */
 static int32_t id_of(const uint8_t *p) {
     return (int32_t)(p[0] | p[1] << 8) - 8;
 }
@@ -43,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
           !ggtok_flag(t->tok, GGTOK_FLAG_CLEAN_SPACES)))) {
         check_pieces(t->tok, ids, n, (flags & GGTOK_UNPARSE_SPECIAL) != 0, text);
     }
-    if (!s) { /* what it prints can be encoded */
+    if (!s) { /* the result can be encoded */
         size_t n_text = text.n;
         char *again = copy_of((const uint8_t *)text.data, n_text);
         check_encode(t, again, n_text, flags & 3);

@@ -1,6 +1,7 @@
 /*
- * Any text, by any fixture or pre-tokenizer: byte 0 says which, byte 1 the flags. A
- * context that has seen thousands of texts, a new one and the plain build must agree.
+ * Encodes any text with any fixture or pre-tokenizer, selected by byte 0 of the input; byte 1
+ * has the flags. A context that has encoded thousands of texts, a new one and the plain build
+ * must agree.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /*
- * Any bytes as a file: it loads or is refused; the bytes after its key/values are then
- * encoded and the ids decoded. The plain build must say the same.
+ * Loads any bytes as a file. If it isn't refused, the bytes after its key/values are encoded,
+ * and the ids decoded. The plain build must give the same results.
  */
 #include "fuzz.h"
 #include "gguf_parts.h"
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pair_open(&t);
     for (unsigned flags = 0; flags < 4; flags++) {
         check_encode(&t, text, n, flags);
-        check_encode(&t, text, n, flags); /* what it keeps from the first time counts too */
+        check_encode(&t, text, n, flags); /* with the caches that the first call filled */
     }
     for (int i = 0; i < GGTOK_N_SPECIAL; i++) {
         int32_t id = ggtok_special_id(t.tok, (ggtok_special)i);

@@ -1,8 +1,8 @@
 /*
- * One context for many texts, as in a server: tables fill, grow and forget. Byte 0 says
- * which fixture or pre-tokenizer, byte 1 how many steps there are, of four bytes each;
- * what follows is the material of which a step makes a text of up to 128 kB. The plain
- * build, which stores nothing, must agree.
+ * Encodes many texts with one context, as in a server, so that caches fill, grow and evict. Byte 0
+ * of the input selects the fixture or pre-tokenizer, byte 1 the number of steps, which have four
+ * bytes each. The rest is material from which each step makes a text of up to 128 kB. The plain
+ * build, which has no caches, must agree.
  */
 #include "../c/random.h"
 #include "fuzz.h"
@@ -10,15 +10,15 @@
 enum { MAX_STEPS = 16, MAX_WORDS = 1 << 14, MAX_TEXT = 1 << 17, MAX_TOTAL = 1 << 18 };
 
 typedef struct step {
-    uint8_t what; /* the lower bits; the two upper ones are flags */
-    uint8_t how;  /* words come about, what is between them, and what changes in them */
-    uint8_t many; /* the logarithm of how many; how long some are */
+    uint8_t what; /* the lower bits select the action; the two upper ones are flags */
+    uint8_t how;  /* selects how words are made, separated and changed */
+    uint8_t many; /* lower bits: the logarithm of the number of words; upper bits: a length */
     uint8_t seed;
 } step;
 
 /* ---- texts ---- */
 
-typedef struct made { /* words[i] end at ends[i] and begin where the last one did */
+typedef struct made { /* word i ends at ends[i], and begins at the end of the previous one */
     char text[MAX_TEXT];
     size_t ends[MAX_WORDS], n_words;
 } made;
@@ -45,8 +45,8 @@ static size_t put(char *out, const char *p, size_t n) {
     return n;
 }
 
-/* A character of the material, or a part of one, or others of its kind: bits say which of
- * its last two bytes change, and whether letters do. */
+/* Writes a random character of the material, possibly malformed. Bits of `change` say which of
+ * its last two bytes are changed, and whether ASCII characters are. */
 static size_t put_char(const material *m, unsigned change, char *out) {
     size_t at = below(m->n), n = 1;
     while (at && (m->p[at] & 0xC0) == 0x80) at--;
@@ -58,23 +58,23 @@ static size_t put_char(const material *m, unsigned change, char *out) {
     return n;
 }
 
-/* The i-th word of a text: no longer than the material, twice, or 16 characters. */
+/* Writes the i-th word of a text: at most twice the material's length, or 16 characters. */
 static size_t put_word(const material *m, const step *s, size_t i, char *out) {
     ggtok_bytes a = m->words[below(m->n_words)], b = m->words[below(m->n_words)];
     size_t n = 0;
     switch (s->how & 7) {
     case 0: /* in order */ a = m->words[i % m->n_words]; return put(out, a.data, a.n);
     case 1: return put(out, a.data, a.n);
-    case 2: /* with a letter of another */
+    case 2: /* one byte replaced */
         n = put(out, a.data, a.n);
         if (n) out[below(n)] = m->p[below(m->n)];
         return n;
-    case 3: /* the beginning of one, the end of another */
+    case 3: /* a prefix of one word and a suffix of another */
         n = put(out, a.data, below(a.n + 1));
         i = below(b.n + 1);
         return n + put(out + n, b.data + i, b.n - i);
     case 4: return put(out, m->p, below(m->n + 1));
-    default: /* of characters that may never have stood together */
+    default: /* random characters of the material */
         for (size_t k = 0; m->n && k <= s->many >> 4u; k++) {
             n += put_char(m, s->how >> 5, out + n);
         }
@@ -108,7 +108,7 @@ static void check_text(build_pair *t, ggtok_bytes text, unsigned flags) {
     free(copy);
 }
 
-/* Every other word may hold control tokens. */
+/* Encodes with control tokens parsed in every other word. */
 static void check_trusted(build_pair *t, const made *m, unsigned flags) {
     static ggtok_range ranges[MAX_WORDS];
     ggtok_bytes text = words_of(m, 0, m->n_words);
@@ -129,7 +129,7 @@ static void check_trusted(build_pair *t, const made *m, unsigned flags) {
     check_same(ids, plain);
 }
 
-/* The text as so many texts of some words each. */
+/* Encodes the text as a batch of texts of `each` words. */
 static void check_batch(build_pair *t, ggtok_pool *pool, const made *m, size_t each,
                         unsigned flags) {
     static ggtok_bytes texts[MAX_WORDS];
@@ -159,13 +159,13 @@ static void take_step(build_pair *t, ggtok_pool *pool, const step *s, const made
     unsigned flags = s->what >> 6;
     CHECK((t->ctx = ggtok_pool_acquire(pool, NULL)) != NULL);
     switch (s->what & 7) {
-    case 0: ggtok_pool_clear(pool); break; /* this context is freed when it is given back */
+    case 0: ggtok_pool_clear(pool); break; /* the context is freed when it is released */
     case 1:
         flags |= s->what >> 3 & GGTOK_PLAIN_USER_DEFINED;
         check_trusted(t, m, flags | GGTOK_PARSE_SPECIAL);
         break;
     case 2: break;
-    case 3: /* each word by itself, and then all of them */
+    case 3: /* each word separately, then the whole text */
         for (size_t i = 0; i < m->n_words; i++) check_text(t, words_of(m, i, i + 1), flags);
         /* fall through */
     default: check_text(t, words_of(m, 0, m->n_words), flags);

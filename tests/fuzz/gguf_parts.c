@@ -9,7 +9,7 @@ static const uint8_t size_of[N_KINDS] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 enum { HEADER = 24, N_KV = 16 };
 
-/* ---- taking apart ---- */
+/* ---- parsing ---- */
 
 static uint64_t get(const uint8_t *p, size_t n) {
     uint64_t x = 0;
@@ -21,7 +21,7 @@ static void put(uint8_t *p, uint64_t x, size_t n) {
     for (size_t i = 0; i < n; i++) p[i] = (uint8_t)(x >> 8 * i);
 }
 
-/* End of the string at `at`, or 0. */
+/* The offset after the string at `at`, or 0 if it isn't whole. */
 static size_t string_end(const uint8_t *data, size_t size, size_t at) {
     if (size - at < 8) return 0;
     uint64_t n = get(data + at, 8);
@@ -82,7 +82,7 @@ static size_t below(file *f, size_t n) {
 
 #define PICK(f, list) ((list)[below(f, sizeof(list) / sizeof *(list))])
 
-/* Puts n bytes in place of data[at .. at + old). 0: no room. */
+/* Replaces data[at .. at + old) by n bytes. Returns 0 if there is no room. */
 static size_t splice(file *f, size_t at, size_t old, const void *bytes, size_t n) {
     if (f->size - old + n > f->max) return 0;
     memmove(f->data + at + n, f->data + at + old, f->size - at - old);
@@ -122,7 +122,7 @@ static const char *const keys[] = {
     "tokenizer.chat_template",
 };
 
-/* Values of strings, and texts of tokens. */
+/* Strings that may be values or tokens. */
 static const char *const strings[] = {
     "llama",
     "bert",
@@ -250,7 +250,7 @@ static void change_number(file *f, size_t at, size_t n) {
         put(f->data + at, get(f->data + at, n) + below(f, 9) - 4, n);
 }
 
-/* Another string in place of the one whose length is at `at`; `like` is one of the file's. */
+/* Replaces the string whose length is at `at`; `like` is another string of the file. */
 static void change_string(file *f, size_t at, size_t like) {
     uint8_t bytes[256];
     size_t old = (size_t)get(f->data + at, 8), n = old < sizeof bytes ? old : sizeof bytes;
@@ -261,7 +261,7 @@ static void change_string(file *f, size_t at, size_t like) {
         memcpy(bytes, s, n = strlen(s));
         break;
     }
-    case 1: { /* with a string of the file after it */
+    case 1: { /* append a string of the file */
         size_t more = (size_t)get(f->data + like, 8);
         if (more > sizeof bytes - n) more = sizeof bytes - n;
         memcpy(bytes + n, f->data + like + 8, more);
@@ -270,7 +270,7 @@ static void change_string(file *f, size_t at, size_t like) {
     }
     case 2: n = below(f, n + 1); break;
     case 3:
-        if (below(f, 8) == 0) { /* a length that is wrong */
+        if (below(f, 8) == 0) { /* a wrong length */
             put(f->data + at, PICK(f, numbers), 8);
             return;
         } /* fall through */
@@ -279,7 +279,7 @@ static void change_string(file *f, size_t at, size_t like) {
     if (splice(f, at + 8, old, bytes, n)) put(f->data + at, n, 8);
 }
 
-/* Where the i-th of an array's elements is. */
+/* The offset of an array's i-th element. */
 static size_t element(const file *f, const part *p, uint64_t i) {
     size_t at = p->value;
     while (i--) at = value_end(f->data, f->size, at, p->elem);
@@ -300,11 +300,11 @@ static void change_array(file *f, const part *p, const part *other) {
                       ? element(f, other, below(f, (size_t)other->count))
                       : p->value;
     switch (below(f, 8)) {
-    case 0: /* one less */
+    case 0: /* remove an element */
         splice(f, at, end - at, "", 0);
         put(f->data + count_at, p->count - 1, 8);
         break;
-    case 1: /* one twice */
+    case 1: /* repeat an element */
     case 2: {
         uint8_t copy[256];
         if (end - at > sizeof copy) break;
@@ -314,7 +314,7 @@ static void change_array(file *f, const part *p, const part *other) {
         if (p->elem == STRING) change_string(f, end, end);
         break;
     }
-    case 3: /* the rest is cut off */
+    case 3: /* truncate the file */
         if (below(f, 4)) break;
         splice(f, at, p->end - at, "", 0);
         put(f->data + count_at, i, 8);
@@ -359,11 +359,11 @@ size_t parts_mutate(uint8_t *data, size_t size, size_t max, unsigned seed) {
     case 0: change_number(&f, p->type, 4); break;
     case 1: put(data + p->type, below(&f, N_KINDS), 4); break;
     case 2: add_part(&f, all.end, n_kv); break;
-    case 3: /* without it */
+    case 3: /* remove it */
         splice(&f, p->start, p->end - p->start, "", 0);
         put(data + N_KV, n_kv - 1, 8);
         break;
-    case 4: { /* by another name */
+    case 4: { /* rename it */
         const char *key = PICK(&f, keys);
         if (splice(&f, p->key, p->key_n, key, strlen(key))) put(data + p->start, strlen(key), 8);
         break;

@@ -1,7 +1,7 @@
 /*
- * A GGUF file taken apart, for the fuzz targets: where its key/values are, how to
- * change one of them, and what follows them (the text that fuzz_gguf encodes).
- * Independent of the reader under test. Little-endian files only.
+ * Parses and changes GGUF files for the fuzz targets, independently of the reader under test:
+ * finds the key/values, changes one of them, and finds their end (after which fuzz_gguf has its
+ * text). Little-endian files only.
  */
 #ifndef FUZZ_GGUF_PARTS_H
 #define FUZZ_GGUF_PARTS_H
@@ -11,26 +11,26 @@
 
 enum { MAX_PARTS = 64 };
 
-typedef struct part { /* a key/value, by offsets */
+typedef struct part { /* the offsets of a key/value's parts */
     size_t start, key, key_n;
-    size_t type;  /* of the u32 */
-    size_t value; /* of the value; of the first element, for an array */
+    size_t type;  /* the type, a u32 */
+    size_t value; /* the value; in an array, the first element */
     size_t end;
     uint32_t kind, elem;
-    uint64_t count; /* elements of an array */
+    uint64_t count; /* of an array's elements */
 } part;
 
 typedef struct parts {
     part at[MAX_PARTS];
     size_t n;
-    size_t end; /* after the last whole one */
+    size_t end; /* the offset after the last one that is whole */
 } parts;
 
-/* Finds the key/values up to the first that is broken. */
+/* Finds the key/values up to the first malformed one. */
 void parts_find(parts *p, const uint8_t *data, size_t size);
 
-/* Changes one thing about a file, keeping lengths and counts right, but for some
- * that it makes wrong. Returns the new size, 0 if the file has no part to change. */
+/* Makes one change to a file. Lengths and counts stay correct, unless they are what is changed.
+ * Returns the new size, or 0 if the file has no key/values. */
 size_t parts_mutate(uint8_t *data, size_t size, size_t max, unsigned seed);
 
 #endif

@@ -1,11 +1,11 @@
-"""python -m tests.fuzz.protobuf: fuzzes the reader of SentencePiece models, which is Python.
+"""python -m tests.fuzz.protobuf: fuzzes the Python reader of SentencePiece models.
 
     python -m tests.fuzz.protobuf --seconds 300 --seed 1
 
-Changed models, and bytes that look like protocol buffers, are read by ggtok and by protobuf, with
-sentencepiece's own description of the format. What ggtok takes, protobuf must read alike; what it
-refuses must be a VocabError. Prints what it did; a finding is printed as Python bytes, and the exit
-status is 1.
+Reads changed models, and bytes that resemble protocol buffers, with ggtok and with protobuf, which
+uses sentencepiece's description of the format. ggtok must either read the same model as protobuf
+or raise VocabError. Prints a summary; a finding is printed as Python bytes, and the exit status
+is 1.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Inputs:
         self._kept = [write_model(Model(pieces=[Piece(b"a", 0.5, 1), Piece(b"<unk>", 0.0, 2)]))]
 
     def keep(self, data: bytes) -> None:
-        """What was taken is changed further."""
+        """Adds an input that was accepted to the ones that are changed further."""
         if len(data) < 4096 and len(self._kept) < 500:
             self._kept.append(data)
         elif len(data) < 4096:
@@ -116,7 +116,7 @@ def _read_alike(model: Model, theirs: Any) -> bool:
 
 
 def check(data: bytes) -> bool | None:
-    """Reads it twice. None: ggtok refuses it; False: they read different models."""
+    """Whether ggtok and protobuf read equal models; None if ggtok refuses the input."""
     from google.protobuf.message import DecodeError
     from sentencepiece import sentencepiece_model_pb2
 
@@ -127,12 +127,12 @@ def check(data: bytes) -> bool | None:
     try:
         theirs = sentencepiece_model_pb2.ModelProto.FromString(data)
     except (DecodeError, UnicodeDecodeError):
-        return True  # protobuf refuses more, such as a text that is no UTF-8
+        return True  # protobuf refuses more, such as text that isn't UTF-8
     return _read_alike(model, theirs)
 
 
 def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tuple[int, int, int]:
-    """Inputs, how many were taken, and findings, which it prints."""
+    """Returns the number of inputs, of accepted inputs, and of findings, which are printed."""
     made = Inputs(seed)
     end = time.monotonic() + seconds
     n = taken = findings = 0
@@ -142,7 +142,7 @@ def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tupl
         n += 1
         try:
             good = check(data)
-        except Exception as e:  # whatever it is, it's a finding
+        except Exception as e:  # any other error is a finding
             print(f"{data!r}: {type(e).__name__}: {e}")
             findings += 1
             continue

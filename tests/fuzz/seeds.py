@@ -1,4 +1,4 @@
-"""What fuzzing starts from, made from the fixtures: small files, texts, ids."""
+"""Seeds for fuzzing, made from the fixtures: small files, texts, ids."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.support.vocabularies import PRE_NAMES, fixture, fixture_names
 TOKENS = "tokenizer.ggml.tokens"
 PER_TOKEN = ("tokenizer.ggml.token_type", "tokenizer.ggml.scores")
 MERGES = "tokenizer.ggml.merges"
-KEEP = 90  # tokens of a small file; what it says about each of them is a few bytes
+KEEP = 90  # tokens that are kept in a small file
 USER = 4  # the type of user-defined tokens
 WORDS = "the cat sat on  a mat,and went \u00e9t\u00e9 on there for an unbelievably long time"
 TEXT = "Hello the cat's 12\n\u00e9\u4f60 <s>"
 
 
 def gguf_seeds() -> Iterator[bytes]:
-    """Each fixture cut down, followed by a text; files of a few kilobytes fuzz best."""
+    """Each fixture, reduced to a few kilobytes, which is best for fuzzing, followed by a text."""
     for name in fixture_names():
         gguf = GGUF.read(fixture(name))
         if TOKENS in gguf:
@@ -33,7 +33,8 @@ def gguf_seeds() -> Iterator[bytes]:
 
 
 def take_words_as_they_are(gguf: GGUF) -> None:
-    """What UGM does with nothing to look for in a text, and U+2581 only in front."""
+    """Makes UGM use its fast path, which needs a vocabulary without a charsmap and user-defined
+    tokens, and with U+2581 only at the beginning of tokens."""
     tokens = gguf.strings(TOKENS)
     gguf.set(TOKENS, [b"t%d" % i if _odd(t) else t for i, t in enumerate(tokens)])
     gguf.set(PER_TOKEN[0], [1 if kind == USER else kind for kind in gguf.array(PER_TOKEN[0])])
@@ -64,14 +65,14 @@ def _cut(gguf: GGUF) -> None:
 
 
 def encode_seeds() -> Iterator[bytes]:
-    """Each fixture and pre-tokenizer's name with a text of its own (see fuzz_encode.c)."""
+    """For each fixture and pre-tokenizer name, a different text (see fuzz_encode.c)."""
     texts = [*PROSE, *CODE, " ".join(EMOJI), "<s>a<|endoftext|> <mask> </s>", " \n\n  x"]
     for which in range(len(fixture_names()) + len(PRE_NAMES)):
         yield bytes([which, which % 8]) + texts[which % len(texts)].encode()[:300]
 
 
 def session_seeds() -> Iterator[bytes]:
-    """Each fixture and pre-tokenizer's name with some steps (see fuzz_session.c)."""
+    """For each fixture and pre-tokenizer name, some steps (see fuzz_session.c)."""
     rng = random.Random(1)
     texts = [*PROSE, *CODE, " ".join(EMOJI), "<s>a <|endoftext|> <mask> </s> x", TEXT, WORDS]
     for which in range(len(fixture_names()) + len(PRE_NAMES)):
@@ -84,7 +85,7 @@ def session_seeds() -> Iterator[bytes]:
 
 
 def detok_seeds() -> Iterator[bytes]:
-    """Each fixture with some of its ids (see fuzz_detok.c)."""
+    """For each fixture, some of its ids (see fuzz_detok.c)."""
     rng = random.Random(1)
     for which, name in enumerate(fixture_names()):
         gguf = GGUF.read(fixture(name))

@@ -75,7 +75,7 @@ PLAMO = [["<unk>", 0.0, "UNKNOWN"], ["a", 1, "NORMAL"], ["b", 1], ["c", 2], ["d"
 
 
 def folders() -> Iterator[tuple[dict[str, Any], str]]:
-    """Files by name, and the architecture that llama.cpp's converter takes them for."""
+    """The files of each source by name, and the architecture that llama.cpp's converter assumes."""
     bpe = sources.bpe("llama-bpe", post_processor=PROCESSOR, normalizer=NORMALIZER)
     model = bpe["model"]
     yield {"tokenizer.json": bpe}, "Qwen3ForCausalLM"
@@ -93,7 +93,7 @@ def folders() -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where values are; of long tables, the first ones."""
+    """The paths of values in a JSON document; only the first ones of long tables."""
     yield path
     if isinstance(value, dict):
         inner = list(value.items())
@@ -112,7 +112,7 @@ def changed(value: Any, path: tuple[Any, ...], to: Any) -> Any:
 
 
 def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tuple[int, int, int]:
-    """Inputs, how many were taken, and findings, which it prints."""
+    """Returns the number of inputs, of accepted inputs, and of findings, which are printed."""
     pick = random.Random(seed)
     end = time.monotonic() + seconds
     kinds = [({**files, **BESIDE}, arch) for files, arch in folders()]
@@ -136,7 +136,7 @@ def fuzz(seed: int, seconds: float = math.inf, inputs: float = math.inf) -> tupl
                 taken += 1
             except ggtok.GGTokError:
                 pass
-            except Exception as e:  # whatever it is, it's a finding
+            except Exception as e:  # any other error is a finding
                 print(f"{arch}: {file}: {path} = {junk!r}: {type(e).__name__}: {e}")
                 findings += 1
             sources.write(to, files[file])

@@ -1,6 +1,6 @@
-"""What fuzzing found, by name, and what it kept, loaded once more.
+"""Regression tests for findings of the fuzzers, and the saved corpora, which are run once.
 
-`python -m tests.fuzz` goes on from there; it needs clang, this does not."""
+Unlike `python -m tests.fuzz`, this doesn't need clang."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 
 
 def test_the_newline_of_a_vocabulary_that_is_too_small() -> None:
-    """fuzz_gguf: "\\n" was the unknown token by default, 2, in a vocabulary of one token.
-    llama.cpp refuses such a file."""
+    """fuzz_gguf found that in a vocabulary of one token, the token for "\\n" fell back to the
+    default unknown token, 2. llama.cpp refuses such a file."""
     gguf = GGUF.read(fixture("ugm"))
     gguf.remove("tokenizer.ggml.unknown_token_id")
     for key in ("tokens", "token_type", "scores"):
@@ -32,16 +32,16 @@ def test_the_newline_of_a_vocabulary_that_is_too_small() -> None:
 
 
 def test_the_first_word_has_no_ids() -> None:
-    """fuzz_encode: 64 bad bytes, which WPM drops, were remembered as no ids from no array.
-    (Only the sanitizers saw it.)"""
+    """fuzz_encode found that for 64 malformed bytes, which WPM drops, zero ids were copied to the
+    cache from a null pointer. (Only the sanitizers detected it.)"""
     tok = ggtok.load(fixture("wpm"))
     for _ in range(2):
         assert tok.encode(b"\xbd" * 64, add_special=False) == []
 
 
 def test_no_new_word_has_ids() -> None:
-    """fuzz_gguf: where bytes have no tokens, all new words of a batch were copied to no array.
-    (Only the sanitizers saw it.)"""
+    """fuzz_gguf found that if bytes have no tokens, the ids of a batch's misses, of which there
+    were none, were copied to a null pointer. (Only the sanitizers detected it.)"""
     gguf = GGUF.read(fixture("bpe-gpt2"))
     for key in ("tokens", "token_type"):
         gguf.set(f"tokenizer.ggml.{key}", gguf.array(f"tokenizer.ggml.{key}")[:1])
@@ -82,8 +82,8 @@ def test_spans_of_unknown_characters_without_an_unknown_token() -> None:
 
 @pytest.mark.parametrize("name", ["rwkv", "bpe-llama3"])
 def test_a_long_word_is_asked_for_before_one_is_kept(name: str) -> None:
-    """fuzz_encode: its entry was looked for in no array, at offset 0. (Only the sanitizers saw
-    it.)"""
+    """fuzz_encode found that a long word's entry was looked up in a cache without entries, at
+    offset 0 of a null pointer. (Only the sanitizers detected it.)"""
     tok = ggtok.load(fixture(name))
     word = "qx" * 30
     assert tok.encode(word) == tok.encode(word) == tok.encode(word)
