@@ -1,14 +1,14 @@
-# What the parts of CI share: `. .ci/common.sh` in a script of this folder.
+# Shared by the parts of CI: scripts in this folder run `. .ci/common.sh`.
 # shellcheck shell=bash
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_QUIET=1
-export PIP_COMPILE=0 # Python compiles what is imported, when it is
+export PIP_COMPILE=0 # Python compiles modules when they are imported
 export PIP_CONSTRAINT=$PWD/.ci/constraints.txt
 strict="-Wall -Wextra -Werror"
 # git refuses a checkout that belongs to another user.
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=$PWD
-seed=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))) # each commit tries other inputs
+seed=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))) # each commit tests different inputs
 
 step() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 
@@ -16,13 +16,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'echo "FAILED: line $LINENO of $0: $BASH_COMMAND" >&2' ERR
 
-# The module is compiled several times. With one compiler, the same flags and sources give the
-# same objects; .ci/run keeps them for all parts, and for this run only.
+# The module is compiled several times, often with the same flags. .ci/run keeps ccache's objects for
+# all parts of a run, but not for the next run.
 if [ -d /usr/lib/ccache ]; then
     export PATH=/usr/lib/ccache:$PATH CCACHE_NOHASHDIR=1 CCACHE_DIR=${CCACHE_DIR:-$scratch/ccache}
 fi
 
-# A new virtual environment, activated, in which pip installs the arguments.
+# Creates and activates a virtual environment; pip installs the arguments.
 environment() {
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
         { echo "CPython 3.10 or later is needed"; exit 1; }
@@ -32,7 +32,7 @@ environment() {
     [ $# = 0 ] || CC=gcc CFLAGS=$strict pip install "$@"
 }
 
-# A copy of the checkout, in which nothing was built; becomes the current folder.
+# Copies the checkout without anything built, and makes the copy the current folder.
 enter_copy() {
     mkdir "$scratch/checkout"
     if [ -e .git ]; then
@@ -44,7 +44,7 @@ enter_copy() {
     cd "$scratch/checkout"
 }
 
-have_sanitizers() { # $1: compiler, $2: which
+have_sanitizers() { # $1: the compiler, $2: the sanitizers
     echo 'int main(void) { return 0; }' >"$scratch/probe.c"
     "$1" "-fsanitize=${2:-address,undefined}" "$scratch/probe.c" -o "$scratch/probe" 2>/dev/null &&
         "$scratch/probe" 2>/dev/null

@@ -1,4 +1,4 @@
-"""Fixtures and options of all tests."""
+"""Fixtures and options for all tests."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def llama() -> Iterator[LlamaCpp]:
-    """The live reference. Its wheel exists for one platform only."""
+    """The live reference, whose wheel only exists for one platform."""
     here = sys.platform, platform.machine(), platform.libc_ver()[0]
     if here != ("linux", "x86_64", "glibc") or sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("the reference's wheel is for CPython with a GIL, Linux on x86-64, glibc")

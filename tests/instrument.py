@@ -1,14 +1,14 @@
-"""python -m tests.instrument: the tests with an instrumented build of the C library.
+"""python -m tests.instrument: runs the tests with an instrumented build of the C library.
 
     python -m tests.instrument sanitize [PYTEST ARGUMENT ...]    # default: all tests
     python -m tests.instrument coverage [PYTEST ARGUMENT ...]
     python -m tests.instrument platforms    # the C programs for ARM, big-endian and Windows
 
 `sanitize` compiles the module with AddressSanitizer and UndefinedBehaviorSanitizer (gcc)
-and runs pytest with it. `coverage` compiles with clang's source coverage, runs pytest under
-coverage.py, then the C programs of tests/c and the fuzzers' saved corpus, and prints for each
-file of ggtok/ and cext/ the lines and branches that none of them reached; --show prints the
-lines of C themselves. Neither touches the installed package, which only gives its dependencies.
+and runs pytest with it. `coverage` compiles with clang's source coverage, and runs pytest under
+coverage.py, the C programs of tests/c and the fuzzers' saved corpora. It prints for each file of
+ggtok/ and cext/ the lines and branches that none of them reached; --show prints the lines of C
+code. Neither changes the installed package; they only use its dependencies.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from tests.support.vocabularies import fixture, fixture_names
 
 ROOT = Path(__file__).resolve().parents[1]
 COVERAGE = ("-fprofile-instr-generate", "-fcoverage-mapping")
-SUFFIX = os.environ.get("LLVM", "")  # of the names of LLVM's tools: "-14"
+SUFFIX = os.environ.get("LLVM", "")  # of the names of LLVM's tools, such as "-14"
 
 
 def module(folder: Path, command: list[str]) -> None:
-    """The package in `folder`, its C module compiled with the command."""
+    """Copies the package to `folder`, with a C module compiled by the command."""
     package = folder / "ggtok"
     shutil.copytree(ROOT / "ggtok", package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     capi.build_module(package / "_ffi.abi3.so", command, folder)
 
 
-# Without the folder that Python puts first, the package of PYTHONPATH is the one imported.
+# Removes the current folder from the path, so that the package is imported from PYTHONPATH.
 RUN_PYTEST = "import sys; del sys.path[0]; import pytest; sys.exit(pytest.main())"
 
 
 def pytest(
     folder: Path, arguments: list[str], python: tuple[str, ...] = (), **environment: str
 ) -> int:
-    """Runs pytest with the package of `folder` before the installed one, and before the sources."""
+    """Runs pytest with the package in `folder` instead of the installed one and the sources."""
     program = folder / "run_pytest.py"
     program.write_text(RUN_PYTEST)
     environment = {**os.environ, "PYTHONPATH": str(folder), **environment}
@@ -65,9 +65,9 @@ def sanitize(folder: Path, arguments: list[str]) -> int:
     return pytest(
         folder,
         ["-q", "-p", "no:cacheprovider", *arguments],
-        # libstdc++ for the reference's own exceptions
+        # libstdc++ is needed for C++ exceptions in the reference.
         LD_PRELOAD=f"{_library('gcc', 'libasan.so')} {_library('g++', 'libstdc++.so')}",
-        # Python keeps some of its memory to the end.
+        # Python never frees some of its memory.
         ASAN_OPTIONS="detect_leaks=0:abort_on_error=1:allocator_may_return_null=1",
         UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1",
     )

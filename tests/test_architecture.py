@@ -1,4 +1,4 @@
-"""The structure of the code, as docs/architecture.md draws it."""
+"""The structure of the code is as docs/architecture.md shows it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CEXT = ROOT / "cext"
 PACKAGE = ROOT / "ggtok"
 
-# Which folders of cext a folder may include from, besides its own. Every arrow points to one
-# that stands further up in this table, so there are no circles.
+# The folders of cext from which a folder may include, in addition to its own. They are all further
+# up in this table, so there are no cycles.
 MAY_USE = {
     "base": set(),
     "unicode": {"base"},
@@ -30,14 +30,15 @@ MAY_USE = {
     "api": {"base", "unicode", "index", "gguf", "pretok", "vocab", "special", "models", "decode"},
     "python": {"base", "unicode", "jinja", "arrow"},
 }
-# The same for jinja's folders: a dialect never uses the other one. What core calls in them is
-# declared in core/dialects.h.
+# The same for jinja's folders: no dialect uses the other. Functions of the dialects that core calls
+# are declared in core/dialects.h.
 MAY_USE_JINJA = {"core": set(), "llama": {"core"}, "python": {"core"}}
-# The public header, with the types that errors and options have.
+# Folders that may include the public header, for the types of errors and options.
 MAY_USE_GGTOK_H = {"arrow", "base", "gguf", "jinja", "pretok", "python", "train"}
 
-# The same for the rooms of ggtok/: its folders, and modules that stand alone. errors.py and
-# _version.py belong to base; _types.py holds what only type checkers import.
+# The same for the folders of ggtok/ and its single modules. errors.py and _version.py belong to
+# base;
+# only type checkers import _types.py.
 MAY_USE_PYTHON = {
     "base": set(),
     "native": {"base"},
@@ -75,7 +76,7 @@ MAY_USE_PYTHON = {
     },
 }
 
-# Hand-written files that are longer, and why.
+# Hand-written files that may be longer than others, and why.
 LONGER_C = {"ggtok.h": "the public header, most of it documentation"}
 LONGER_PYTHON = {"tokenizer.py": "every public method with its documentation"}
 C_LINES, PYTHON_LINES = 600, 500
@@ -151,7 +152,7 @@ def test_no_circles_between_c_files() -> None:
         name = name_of(path)[:-2]
         used = {include[:-2] for include in includes(path)} - {name}
         uses.setdefault(name, set()).update(used)
-    TopologicalSorter(uses).prepare()  # raises CycleError, which names it
+    TopologicalSorter(uses).prepare()  # raises CycleError, which shows the cycle
 
 
 def module_of(path: Path) -> str:
@@ -163,7 +164,8 @@ MODULES = {module_of(path): path for path in PACKAGE.rglob("*.py")}
 
 
 def imported(path: Path) -> set[str]:
-    """The package's modules that a file imports, anywhere in it, for type checkers included."""
+    """The package's modules that a file imports, including imports in functions and for type
+    checkers."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
@@ -178,7 +180,7 @@ def imported(path: Path) -> set[str]:
 def test_no_import_cycles() -> None:
     uses = {name: imported(path) for name, path in MODULES.items()}
     assert "ggtok.native" in uses["ggtok.loading.loaded"]
-    TopologicalSorter(uses).prepare()  # raises CycleError, which names it
+    TopologicalSorter(uses).prepare()  # raises CycleError, which shows the cycle
 
 
 def room_of(module: str) -> str:
@@ -239,14 +241,14 @@ CLAIM = re.compile(r"^\*\*Claim (\w+\.\d+)", re.MULTILINE)
 
 
 def test_design_tells_no_timings() -> None:
-    """They are in docs/performance.md."""
+    """Measured times belong in docs/performance.md."""
     for page in DESIGN.glob("*.md"):
         found = re.search(r"\d\s*(MB/s|GB/s|us\b|ns\b|ms\b)", page.read_text())
         assert not found, f"{page.name}: {found and found[0]}"
 
 
 def test_every_claim_is_held_by_a_test() -> None:
-    """A claim is held by a test that names it: `Claim partition.2` in its text."""
+    """Each claim in docs/design has a test that names it, as in `Claim partition.2`."""
     claims = {
         claim: page.name
         for page in DESIGN.glob("*.md")
@@ -262,7 +264,8 @@ def test_every_claim_is_held_by_a_test() -> None:
 
 
 def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> None:
-    """And no code relies on where CPython's objects have their fields."""
+    """Lists start empty, so that the garbage collector never sees NULL items. In addition, no code
+    depends on the layout of CPython's objects."""
     for path in c_files():
         name, text = name_of(path), path.read_text()
         if name != "python/list.h":
@@ -273,8 +276,8 @@ def test_lists_are_made_where_the_collector_does_not_see_them_half_full() -> Non
 
 
 def test_every_lock_is_known() -> None:
-    """A fork takes them all (base/shared_lock.h), but for those of one call that no other reaches:
-    api/batch.c's and files/encode.py's."""
+    """A fork acquires all locks (base/shared_lock.h), except those that belong to a single call:
+    api/batch.c's and corpora/encode.py's."""
     made = re.compile(
         r"\batomic_flag\b|\bpthread_(?:mutex|rwlock|spin|once|cond)|\block_init\(|LOCK_STATIC"
     )
@@ -292,10 +295,11 @@ def test_every_lock_is_known() -> None:
 
 
 def test_sources_of_vocabularies_are_run_in_a_child_process() -> None:
-    """Other libraries' packages read sources in originals.py alone."""
+    """Only originals.py, which a child process runs, reads sources with other libraries'
+    packages."""
     uses = re.compile(r"^\s*(?:from|import) (?:tokenizers|sentencepiece|tiktoken)\b", re.M)
     found = {name for name, path in MODULES.items() if uses.search(path.read_text("utf-8"))}
     assert found == {
         "ggtok.vocabularies.convert.originals",
-        "ggtok.vocabularies.unigram",  # which trains on the caller's texts
+        "ggtok.vocabularies.unigram",  # trains on the caller's texts
     }

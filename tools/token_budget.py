@@ -1,4 +1,4 @@
-"""The tokens of changed files, in the base and the head of a change: what action.yml runs.
+"""Counts the tokens of changed files before and after a change; action.yml runs this.
 
 Reads its arguments from environment variables, as action.yml sets them: MODEL, PATHS, BUDGET,
 MAX_INCREASE, BASE. Writes a table to standard output and to GITHUB_STEP_SUMMARY, and the outputs
@@ -19,7 +19,7 @@ from ggtok.base.escape import shown
 
 
 class Failure(Exception):
-    """The message of an error."""
+    """An error; its message is printed."""
 
 
 def git(*args: str) -> bytes:
@@ -41,7 +41,7 @@ def limit(env: Mapping[str, str], name: str) -> int | None:
 
 
 def base_of(commit: str) -> str:
-    """The commit to compare with: where the change left `commit`."""
+    """The commit to compare with: the merge base of `commit` and HEAD."""
     if not commit.strip("0"):  # the first push of a branch
         return git("hash-object", "-t", "tree", os.devnull).decode().strip()
     found = subprocess.run(
@@ -62,7 +62,7 @@ def counts(tok: ggtok.Tokenizer, base: str, paths: list[str]) -> list[tuple[str,
     for status, path in zip(fields[0:-1:2], fields[1::2], strict=False):
         old_mode, mode, old, new, _ = status.decode().removeprefix(":").split()
         if not (old_mode.startswith("100") or mode.startswith("100")):
-            continue  # neither is a file, but a link or a submodule
+            continue  # a link or a submodule
         texts = [_text(old_mode, old), _text(mode, new)]
         if any(b"\0" in text for text in texts):
             continue  # a binary file

@@ -1,6 +1,6 @@
 /*
- * A column of texts to a column of ids, each allocation failing in turn, alone and with all
- * after it: memory ran out or the ids are right, what was given is released once, and nothing
+ * Encodes an Arrow column while each allocation fails in turn, alone and with all later ones. The
+ * result is an out-of-memory error or the right ids; the input is released once, and nothing
  * leaks. Compiled with GGTOK_TEST_ALLOC (cext/base/mem.c).
  *
  *     arrow FILE.gguf
@@ -67,7 +67,7 @@ static int get_next(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the test ---- */
 
 static ggtok_status encode(const ggtok_tokenizer *tok, struct ArrowArray *out,
                            struct ArrowSchema *schema) {
@@ -121,7 +121,7 @@ static bool run(const ggtok_tokenizer *tok, size_t at, bool on, size_t *n_ids, b
         CHECK(bits[0] == 0xDD && bits[1] == 0x0D);
         CHECK(out.children[0]->length == (int64_t)n);
         schema.release(&schema);
-        struct ArrowArray child = *out.children[0]; /* moved, and released last */
+        struct ArrowArray child = *out.children[0]; /* moved out, and released last */
         out.children[0]->release = NULL;
         out.release(&out);
         CHECK(((const int32_t *)child.buffers[1])[0] >= 0);

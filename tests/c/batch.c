@@ -1,6 +1,6 @@
 /*
- * The order in which the threads of a batch take its chunks, and whether one waits while there is
- * work, simulated: threads of equal speed that take turns, without a clock.
+ * Simulates how the threads of a batch take its chunks, with threads of equal speed and without a
+ * clock. Checks the order of the chunks, and that no thread waits while there is work.
  *
  *     batch [SEED]
  */
@@ -17,7 +17,7 @@
 
 #include "random.h"
 
-/* Nothing is encoded. */
+/* Stubs: the simulation encodes nothing. */
 ggtok_status ggtok_encode(ggtok_context *ctx, const char *text, size_t n, unsigned flags,
                           ggtok_ids *ids, ggtok_error *err) {
     (void)ctx, (void)text, (void)n, (void)flags, (void)ids, (void)err;
@@ -66,7 +66,7 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
         total += texts[i].n;
         longest = longest < texts[i].n ? texts[i].n : longest;
     }
-    /* No chunk of several texts is larger than its target by more than its last text. */
+    /* Without its last text, a chunk of several texts is smaller than the target. */
     size_t target = chunk_bytes(total, threads), first = 0;
     for (size_t k = 0; k < j.n_chunks; k++) {
         const chunk *c = &j.chunks[k];
@@ -75,7 +75,7 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
         first += c->n;
     }
     CHECK(first == n);
-    /* Long texts come first, the longest first; then all others in the texts' order. */
+    /* Long texts come first, in descending order; then all others in the order of the texts. */
     for (size_t k = 1; threads > 1 && k < j.n_chunks; k++) {
         const chunk *a = j.order[k - 1], *c = j.order[k];
         bool was_long = a->n == 1 && a->n_bytes > CHUNK_MAX;
@@ -86,7 +86,7 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
     }
     chunk *at[THREADS] = {NULL};
     for (size_t done = 0; done < j.n_chunks;) {
-        /* Who has a chunk ends it before others that have encoded more take another. */
+        /* The thread that has encoded the least acts next: it finishes its chunk, or takes one. */
         unsigned t = 0;
         for (unsigned i = 1; i < j.threads; i++) {
             if (encoded[i] < encoded[t]) t = i;
@@ -106,7 +106,7 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
             continue;
         }
         waits += later;
-        /* It sleeps until the next of the others is done. */
+        /* It waits until the next other thread finishes. */
         unsigned next = THREADS;
         for (unsigned i = 0; i < j.threads; i++) {
             if (at[i] && (next == THREADS || encoded[i] < encoded[next])) next = i;
@@ -115,7 +115,7 @@ static size_t simulate(const char *name, size_t n, unsigned threads) {
         encoded[t] = encoded[next] + 1;
     }
     CHECK(taken == j.n_chunks && j.n_appended == j.n_chunks && !j.waiting);
-    /* The threads share the work, but for what can't be shared. */
+    /* The work is divided evenly, except that a text can't be divided. */
     size_t most = 0;
     for (unsigned i = 0; i < j.threads; i++) most = most < encoded[i] ? encoded[i] : most;
     size_t fair = total / j.threads, slack = 2 * target + n + 64;
@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
     random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     for (unsigned threads = 1; threads <= THREADS; threads++) {
         const char *name = "even";
-        /* From a few kilobytes to more than chunks of the largest size take. */
+        /* From a few bytes to more than the largest chunks can hold. */
         for (size_t size = 1; size <= 1 << 16; size *= 4) {
             for (size_t n = 1; n <= MANY && n * size < (size_t)1 << 31; n *= 5) {
                 even(n, size);
@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
             for (size_t i = 0; i < n; i++) texts[i] = (ggtok_bytes){NULL, below(9000)};
             CHECK(!simulate(name, n, threads));
         }
-        /* A huge text is begun at once, wherever it is, and the others are encoded beside it. */
+        /* A huge text is started first, wherever it is, while other threads encode the rest. */
         name = "one huge text";
         for (int place = 0; place < 3; place++) {
             even(MANY, 1000);

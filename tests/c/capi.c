@@ -1,6 +1,6 @@
 /*
- * The C API without Python: built from ggtok.h and the C sources (tests/c/build.py),
- * run with a byte-level BPE fixture. Prints each failed check; exit status 1 if any.
+ * Tests the C API without Python, with a byte-level BPE fixture. tests/c/build.py builds it from
+ * ggtok.h and the C sources. Prints failed checks; the exit status is 1 if there are any.
  */
 #include "ggtok.h"
 
@@ -37,14 +37,14 @@ static unsigned char *read_file(const char *path, size_t *n) {
     return data;
 }
 
-/* Encodes and decodes; the bytes must come back. Byte-level BPE loses nothing. */
+/* Encodes and decodes a text. Byte-level BPE must give the same bytes. */
 static void check_round_trip(ggtok_context *ctx, const char *text, size_t n) {
     ggtok_error err;
     ggtok_ids ids;
     CHECK(!ggtok_encode(ctx, text, n, 0, &ids, &err));
     CHECK(!n == !ids.n);
 
-    /* The ids belong to the context until its next use: keep them. */
+    /* The ids are only valid until the context's next use, so copy them. */
     int32_t *kept = malloc(ids.n * sizeof *kept + 1);
     if (ids.n) memcpy(kept, ids.data, ids.n * sizeof *kept);
     size_t n_kept = ids.n;
@@ -67,14 +67,14 @@ static void check_encode(const ggtok_tokenizer *tok) {
     check_round_trip(other, "nul \0 inside", 12);
     check_round_trip(other, " ls ./x ? it 's !", 17);
 
-    /* A text that grows every buffer. */
+    /* A text for which all buffers must grow. */
     size_t n = 300000;
     char *text = malloc(n);
     for (size_t i = 0; i < n; i++) text[i] = "lorem ipsum\n"[i % 12];
     check_round_trip(ctx, text, n);
     free(text);
 
-    /* The context is as good as before after an error. */
+    /* The context is still usable after an error. */
     ggtok_bytes bytes;
     int32_t bad[] = {0, (int32_t)ggtok_n_tokens(tok)};
     CHECK(ggtok_decode(ctx, bad, 2, 0, &bytes, &err) == GGTOK_ERR_ARGUMENT);
@@ -88,7 +88,7 @@ static void check_encode(const ggtok_tokenizer *tok) {
     ggtok_context_free(NULL);
 }
 
-/* Where ids come from; special tokens by choice; text that goes on. */
+/* Spans, chosen special tokens, and blocks of a longer text. */
 static void check_spans(const ggtok_tokenizer *tok) {
     ggtok_error err;
     ggtok_context *ctx;
@@ -100,7 +100,7 @@ static void check_spans(const ggtok_tokenizer *tok) {
     CHECK(!ggtok_encode(ctx, text, n, GGTOK_ADD_SPECIAL | GGTOK_SPANS, &ids, &err));
     CHECK(!ggtok_spans(ctx, spans, &err));
     int64_t at = 0;
-    for (size_t i = 0; i < ids.n; i++) { /* nothing is normalized */
+    for (size_t i = 0; i < ids.n; i++) { /* BPE doesn't normalize, so spans tile the text */
         CHECK(spans[i].begin == at && spans[i].end >= at);
         at = spans[i].end;
     }
@@ -148,7 +148,7 @@ static bool never(void *user) {
     return false;
 }
 
-/* Batches on several threads give what one context gives, in the texts' order. */
+/* Batches on several threads give the same ids as one context, in the order of the texts. */
 static void check_batch(const ggtok_tokenizer *tok) {
     enum { N = 3000, LETTERS = 200 };
     ggtok_error err;
@@ -175,7 +175,7 @@ static void check_batch(const ggtok_tokenizer *tok) {
             CHECK(offsets[i + 1] - offsets[i] == (int64_t)own.n);
             CHECK(!own.n || !memcmp(ids + offsets[i], own.data, own.n * sizeof *ids));
         }
-        if (threads == 2) ggtok_pool_clear(pool); /* one context is out */
+        if (threads == 2) ggtok_pool_clear(pool); /* while a context is in use */
         ggtok_pool_release(pool, ctx);
         ggtok_batch_free(batch);
     }
@@ -184,7 +184,7 @@ static void check_batch(const ggtok_tokenizer *tok) {
     size_t failed;
     int asked = 0;
     CHECK(ggtok_encode_batch(pool, texts, N, 0, 1, never, &asked, &batch, &failed, &err) ==
-          GGTOK_ERR_STOPPED); /* on one thread, since another may have done all meanwhile */
+          GGTOK_ERR_STOPPED); /* on one thread, since another might finish first */
     CHECK(asked == 1 && !batch && failed == N);
     CHECK(!ggtok_encode_batch(pool, texts, 0, 0, 2, NULL, NULL, &batch, &failed, &err));
     CHECK(ggtok_batch_n_ids(batch) == 0);
@@ -193,7 +193,7 @@ static void check_batch(const ggtok_tokenizer *tok) {
     ggtok_pool_free(NULL);
 }
 
-/* A text in blocks of one byte more each time: its parts' ids are the whole's. */
+/* Encodes a text in blocks that grow by one byte; the ids must be those of the whole text. */
 static void check_blocks(const ggtok_tokenizer *tok) {
     static const char text[] = "The kettle's 1234 lids\n\n<|im_end|>  and caf\xC3\xA9s, \xFF.\n";
     const unsigned all = GGTOK_ADD_SPECIAL | GGTOK_PARSE_SPECIAL;
@@ -290,9 +290,9 @@ static void check_errors(const char *path, const unsigned char *data, size_t n) 
     CHECK(ggtok_load_buffer("GGUX\3\0\0\0", 8, NULL, &tok, &err) == GGTOK_ERR_GGUF);
     CHECK(err.offset == 0 && err.message[0]);
 
-    /* Cut anywhere, the file is an error (or whole: what follows the metadata is not needed). */
+    /* A truncated file is an error, unless only data after the metadata is missing. */
     for (size_t cut = 0; cut < n; cut += 1 + cut / 16) {
-        unsigned char *copy = malloc(cut + 1); /* so that a sanitizer sees reads past the end */
+        unsigned char *copy = malloc(cut + 1); /* for sanitizers: reads past the end are errors */
         memcpy(copy, data, cut);
         ggtok_status s = ggtok_load_buffer(copy, cut, NULL, &tok, &err);
         CHECK(s == GGTOK_OK || s == GGTOK_ERR_GGUF);
@@ -306,7 +306,7 @@ static void check_errors(const char *path, const unsigned char *data, size_t n) 
     for (size_t i = 0; ggtok_pre_name(i); i++) CHECK(ggtok_pre_name(i)[0]);
 }
 
-/* A splitter that cuts at every byte, or does something wrong: `user` says what. */
+/* A splitter that cuts at every byte, or makes a mistake, depending on `user`. */
 enum { CUT, FAIL, REPEAT, STOP_EARLY, N_FAULTS };
 static size_t split_bytes(void *user, const char *text, size_t n, size_t *ends, size_t max) {
     int how = *(const int *)user;
@@ -334,12 +334,12 @@ static void check_splitter(const char *path) {
         CHECK(ggtok_encode(ctx, text, sizeof text, 0, &ids, &err) == GGTOK_ERR_ARGUMENT);
         CHECK(ids.n == 0 && err.message[0]);
     }
-    how = CUT; /* of a character of several bytes, too */
+    how = CUT; /* which is wrong inside a character */
     CHECK(ggtok_encode(ctx, "a\xC3\xA9", 3, 0, &ids, &err) == GGTOK_ERR_ARGUMENT && ids.n == 0);
     CHECK(strstr(err.message, "offset 1 is inside a character"));
     ggtok_context_free(ctx);
 
-    /* In a batch, the first text that fails is named. */
+    /* A batch returns the index of the first text that failed. */
     how = FAIL;
     ggtok_pool *pool;
     ggtok_batch *batch;
@@ -353,7 +353,7 @@ static void check_splitter(const char *path) {
     ggtok_free(tok);
 }
 
-/* Control tokens only where the text is trusted to hold them. */
+/* Control tokens are only parsed in trusted ranges of the text. */
 static void check_trusted(const ggtok_tokenizer *tok) {
     ggtok_error err;
     ggtok_context *ctx;
@@ -390,7 +390,7 @@ static void check_trusted(const ggtok_tokenizer *tok) {
     ggtok_context_free(ctx);
 }
 
-/* A file read in pieces, each as long as the last one said. */
+/* Reads a prefix of a file that grows to the size that the last call returned. */
 static void check_prefixes(const unsigned char *data, size_t n) {
     ggtok_error err;
     uint64_t size = 0;
@@ -398,7 +398,7 @@ static void check_prefixes(const unsigned char *data, size_t n) {
     ggtok_tokenizer *tok;
     ggtok_summary sum;
     do {
-        unsigned char *copy = malloc(have + 1); /* so that a sanitizer sees reads past the end */
+        unsigned char *copy = malloc(have + 1); /* for sanitizers, as above */
         memcpy(copy, data, have);
         CHECK(!ggtok_metadata_size(copy, have, rounds % 2 ? n : UINT64_MAX, &size, &err));
         CHECK(size <= n);
@@ -416,8 +416,8 @@ static void check_prefixes(const unsigned char *data, size_t n) {
     CHECK(sum.n_tokens == ggtok_n_tokens(tok));
     ggtok_free(tok);
 
-    /* A shorter file than its metadata is an error as soon as that shows, and sizes are never
-     * beyond the file's. */
+    /* If the metadata doesn't fit in the file, the error comes as soon as that is known, and no
+     * returned size exceeds the file's. */
     for (size_t cut = 0; cut < have; cut += 1 + cut / 16) {
         ggtok_status s = GGTOK_OK;
         size_t at = 0;
@@ -473,7 +473,7 @@ static void check_overrides(const char *path) {
     }
 }
 
-/* From a request to ids, in C alone: what a message holds is no control token. */
+/* From a chat request to ids, in C alone: messages never become control tokens. */
 static void check_templates(const ggtok_tokenizer *tok) {
     static const char source[] =
         "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
@@ -503,7 +503,7 @@ static void check_templates(const ggtok_tokenizer *tok) {
               ids.n);
         ggtok_context_free(ctx);
         ggtok_rendering_free(r);
-        /* Errors have the line; the JSON's are about no line. */
+        /* Errors in templates have a line; errors in the JSON don't. */
         CHECK(ggtok_template_render(t, "[1]", 3, NULL, &r, &err) == GGTOK_ERR_TEMPLATE && !r);
         CHECK(!err.line && strstr(err.message, "object"));
         CHECK(ggtok_template_render(t, "{", 1, NULL, &r, NULL) == GGTOK_ERR_TEMPLATE && !r);
@@ -556,7 +556,7 @@ int main(int argc, char **argv) {
     ggtok_free(tok);
     ggtok_free(NULL);
 
-    /* From memory, which is free again right after. */
+    /* Loads from memory, which is freed before the tokenizer is used. */
     CHECK(!ggtok_load_buffer(data, n, NULL, &tok, &err));
     check_errors(argv[1], data, n);
     check_prefixes(data, n);

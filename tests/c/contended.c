@@ -1,9 +1,9 @@
 /*
- * What threads share: forks while other threads hold each of the library's locks, Arrow structs
- * that several threads take, and templates that several threads render. Also run under
+ * Tests state that threads share: forks while other threads hold the library's locks, Arrow
+ * structs that several threads take, and templates that several threads render. Also run under
  * ThreadSanitizer.
  *
- *     contended FILE.gguf TEMPLATES    TEMPLATES: one in each line
+ *     contended FILE.gguf TEMPLATES    TEMPLATES: a file with a template per line
  */
 #include "arrow/texts.h"
 #include "ggtok.h"
@@ -39,7 +39,7 @@ static bool use_counts(void) {
     return ok;
 }
 
-/* The locks of objects are among those that a fork takes. */
+/* Creates and frees an object with a lock, since a fork also acquires the locks of objects. */
 static bool make_counts(void) {
     const ggtok_counts_options options = {.cut = GGTOK_CUT_SPACES};
     ggtok_counts *made;
@@ -60,13 +60,13 @@ static void *go_on_using(void *arg) {
     return NULL;
 }
 
-/* A child can use everything, whatever the other threads did when it was forked. */
+/* Forks a child, which must be able to use everything, whatever other threads are doing. */
 static bool fork_once(void) {
     enum { SECONDS = 30 };
     pid_t child = fork();
     int status = -1;
     if (!child) {
-        alarm(SECONDS); /* ends one that waits for ever */
+        alarm(SECONDS); /* ends a child that hangs */
         bool fine = true;
         for (int i = 0; i < N_USES; i++) fine &= uses[i]();
         _exit(!fine);
@@ -167,7 +167,7 @@ static const char variables[] =
     "\"d\":{\"k\":1,\"items\":2}}";
 static jinja_template *shared;
 
-/* Renders the shared template; the hash of its text or error. */
+/* Renders the shared template, and stores the hash of the text or error. */
 static void *render_shared(void *arg) {
     static const jinja_options options = {.now = {.year = 2026, .month = 3, .day = 7}};
     uint64_t *hash = arg;

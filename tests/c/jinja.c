@@ -1,16 +1,15 @@
 /*
- * Renders templates and says what each took: steps, bytes of stack, and under callgrind
+ * Renders templates and prints the cost of each: steps, bytes of stack, and, under callgrind,
  * instructions.
  *
- *     jinja STACK [STEPS] < cases     STACK: kilobytes of the thread that renders
- *                                     STEPS: the budget, if it is to be smaller
+ *     jinja STACK [STEPS] < cases     STACK: kilobytes of stack for the rendering thread
+ *                                     STEPS: a smaller budget than usual
  *
- * A case is a line "DIALECT N_JSON N_TEMPLATE\n" (0: llama.cpp's, 1: transformers'), the
- * variables as JSON and the template. For each, a line: C, J, E or O (not compiled, malformed JSON,
- * failed, rendered),
- * steps, bytes of stack, the length of the text and of what follows on the line: the text or error.
- * Callgrind's counters are dumped after each case, by its number. The exit status is 2 if a
- * rendering wrote to its template.
+ * A case is a line "DIALECT N_JSON N_TEMPLATE\n" (dialect 0: llama.cpp, 1: transformers), followed
+ * by the variables as JSON and the template. The output has for each case a letter (C: doesn't
+ * compile, J: malformed JSON, E: failed, O: rendered), steps, bytes of stack, the length of the
+ * text, the length of the rest, and the rest: the text or the error. Callgrind's counters are
+ * dumped after each case. The exit status is 2 if a rendering modified its template.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -26,7 +25,7 @@
 #include <valgrind/callgrind.h>
 #endif
 #endif
-/* AddressSanitizer doesn't let us look at stacks. */
+/* AddressSanitizer doesn't allow reading another thread's stack. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__
@@ -44,7 +43,7 @@ typedef struct work {
     size_t n_json, n_source, number;
     jinja_dialect dialect;
     char kind;
-    uint64_t steps, most; /* most: the budget; 0: the usual one */
+    uint64_t steps, most; /* most: the budget, or 0 for the usual one */
     bool written;
     jinja_env *env;
     jinja_error err;
@@ -56,7 +55,7 @@ static uint64_t add_bytes(uint64_t sum, const void *data, size_t n) {
     return sum;
 }
 
-/* A hash of all that the template is made of. */
+/* A hash of all memory of a compiled template. */
 static uint64_t sum_of(const jinja_template *t) {
     uint64_t sum = add_bytes(1469598103934665603u, t, sizeof *t);
     for (const jinja_chunk *c = t->arena.chunks; c; c = c->older) {
@@ -96,7 +95,7 @@ static void *run(void *user) {
     return NULL;
 }
 
-/* Runs the work on this stack: how many bytes of it were used. */
+/* Runs the work on this stack, and returns how many bytes of it were used. */
 static size_t run_on(uint8_t *stack, size_t size, work *w) {
     size_t unused = 0;
 #ifdef __SANITIZE_ADDRESS__

@@ -1,4 +1,4 @@
-/* Texts made to hurt, of characters that meet seldom; the same for each seed. */
+/* Random hostile texts, with rare combinations of characters; reproducible by seed. */
 #ifndef MADE_TEXTS_H
 #define MADE_TEXTS_H
 
@@ -8,7 +8,7 @@
 
 enum { MAX_TEXT = 5000, MAX_CHAR = 4 };
 
-/* Characters that meet in one text. */
+/* Sets of characters from which texts are made. */
 static const char *const alphabets[] = {
     "abcST DM'relvd1 2\n\r\t.,/\"(",
     "aA'sStTmMdDreREllLLveVE ' ",
@@ -39,7 +39,7 @@ static const char *const alphabets[] = {
     "$+ a.\u4f60\u2603 \t1\n",
 };
 
-/* What a character by character choice seldom makes. */
+/* Words that random characters rarely form. */
 static const char *const words[] = {
     "'s",
     "'T",
@@ -90,7 +90,7 @@ static size_t put_char(uint8_t *text, size_t n, const char *alphabet, size_t tim
     return n;
 }
 
-/* A text of about `size` bytes: segments, each dense in something. */
+/* Makes a text of about `size` bytes. It consists of segments of different kinds. */
 static size_t make_text(uint8_t *text, size_t size) {
     const char *alphabet = PICK(alphabets), *edge;
     size_t n = 0;
@@ -99,7 +99,7 @@ static size_t make_text(uint8_t *text, size_t size) {
         switch (below(6)) {
         case 0: alphabet = PICK(alphabets); break;
         case 1: /* a run */ n = put_char(text, n, alphabet, many); break;
-        case 2: /* something at the edge of a window that began with what is here */
+        case 2: /* a word near the end of a 64-byte window */
             edge = alphabets[below(4) ? 7 : below(10)];
             n = put_char(text, n, edge, 58 + below(8));
             /* fall through */

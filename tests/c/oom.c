@@ -1,7 +1,7 @@
 /*
- * Fails each allocation in turn, alone and with all after it: load, encode and decode
- * must say that memory ran out, or do without; nothing may leak, and what is there must
- * still work. Compiled with GGTOK_TEST_ALLOC (cext/base/mem.c).
+ * Fails each allocation in turn, alone and with all later ones. Load, encode and decode must
+ * either succeed or report that memory ran out; nothing may leak, and existing objects must
+ * remain usable. Compiled with GGTOK_TEST_ALLOC (cext/base/mem.c).
  *
  *     oom FILE.gguf ...
  */
@@ -15,7 +15,7 @@
 enum { SPLIT_BYTES = 50 };
 #include "split.h"
 
-/* ---- what is asked ---- */
+/* ---- the calls ---- */
 
 #define CHECK(what) \
     do { \
@@ -28,7 +28,7 @@ enum { SPLIT_BYTES = 50 };
 
 typedef struct result {
     int32_t *ids;
-    ggtok_span *spans; /* of the ids */
+    ggtok_span *spans; /* one for each id */
     char *text;
     size_t n, n_text;
 } result;
@@ -40,7 +40,7 @@ static void result_free(result *r) {
     *r = (result){0};
 }
 
-/* Ids of a text, and their text. */
+/* Encodes a text with spans, and decodes the ids. */
 static ggtok_status ask(ggtok_context *ctx, const char *text, unsigned flags, result *r,
                         ggtok_error *err) {
     ggtok_ids ids;
@@ -59,7 +59,7 @@ static ggtok_status ask(ggtok_context *ctx, const char *text, unsigned flags, re
         return s;
     }
     s = ggtok_decode(ctx, r->ids, r->n, GGTOK_UNPARSE_SPECIAL, &out, err);
-    if (s == GGTOK_ERR_ARGUMENT) s = GGTOK_OK; /* the id -1: where nothing is known */
+    if (s == GGTOK_ERR_ARGUMENT) s = GGTOK_OK; /* the id -1, without an unknown token */
     if (s) {
         result_free(r);
         return s;
@@ -84,7 +84,7 @@ typedef struct expected {
     int32_t special[GGTOK_N_SPECIAL];
 } expected;
 
-/* Every text, with every flag, while allocations fail or don't. */
+/* Asks about every text with all flags. Allocations may fail. */
 static bool ask_all(const char *path, ggtok_context *ctx, const expected *want, size_t at,
                     bool on) {
     for (int i = 0; i < N_TEXTS; i++) {
@@ -102,7 +102,7 @@ static bool ask_all(const char *path, ggtok_context *ctx, const expected *want, 
     return true;
 }
 
-/* The whole story, its at-th allocation failing. *done: it took fewer. */
+/* Loads and asks while the at-th allocation fails. *done: there are fewer allocations. */
 static bool run(const char *path, const ggtok_load_options *options, const expected *want,
                 size_t at, bool on, bool *done) {
     ggtok_tokenizer *tok;
@@ -119,7 +119,7 @@ static bool run(const char *path, const ggtok_load_options *options, const expec
         if (!ask_all(path, ctx, want, at, on)) return false;
         for (int i = 0; i < GGTOK_N_SPECIAL; i++) ggtok_special_id(tok, (ggtok_special)i);
         *done = !failed;
-        start_failing(0, false); /* memory is back */
+        start_failing(0, false); /* from here on, memory suffices */
         if (!ask_all(path, ctx, want, at, on)) return false;
         for (int i = 0; i < GGTOK_N_SPECIAL; i++) {
             CHECK(ggtok_special_id(tok, (ggtok_special)i) == want->special[i]);
@@ -132,7 +132,7 @@ static bool run(const char *path, const ggtok_load_options *options, const expec
     return true;
 }
 
-/* ---- all of it ---- */
+/* ---- the test ---- */
 
 static bool record(const char *path, const ggtok_load_options *options, expected *want) {
     size_t at = 0;

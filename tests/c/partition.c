@@ -1,8 +1,9 @@
 /*
- * ggtok_partition_text against llama.cpp's rule taken literally, over special tokens made at
- * random and texts made of them. Prints the first difference; exit status 1 if any.
+ * Compares ggtok_partition_text with a literal implementation of llama.cpp's rule, on random
+ * special tokens and texts made of them. Prints the first difference; the exit status is 1 if
+ * there is one.
  *
- *     partition [VOCABULARIES [SEED]]    (default 20000), some 20 texts for each
+ *     partition [VOCABULARIES [SEED]]    VOCABULARIES: default 20000, each with about 20 texts
  *
  * Claim partition.1, Claim partition.2, Claim partition.3.
  */
@@ -26,14 +27,14 @@ typedef struct made {
 static const char *const alphabets[] = {"a",     "ab",  "a ",    "ab \n",    " ",
                                         " \t\n", "<a>", "<|a >", "abcdefgh "};
 
-/* Of one alphabet: characters, a run, or something like a token there is. */
+/* Makes a piece from an alphabet: random characters, a run, or a variant of an existing token. */
 static size_t make_piece(const made *m, uint32_t n_tokens, const char *alphabet, uint8_t *out) {
     size_t n = 1 + below(below(3) ? 4 : MAX_TOKEN / 2), letters = strlen(alphabet);
     uint8_t run = (uint8_t)alphabet[below(letters)];
     bool one = below(3) == 0;
     for (size_t i = 0; i < n; i++) out[i] = one ? run : (uint8_t)alphabet[below(letters)];
     if (n_tokens &&
-        below(2)) { /* its beginning, its end, all of it; with a little before or after */
+        below(2)) { /* part of a token or all of it, with a few characters before or after */
         gguf_view like = vocab_text(&m->v, (uint32_t)below(n_tokens));
         size_t from = below(3) ? 0 : below(like.n), to = like.n - (below(3) ? 0 : below(like.n));
         size_t extra = below(3) < n ? below(3) : 0, before = below(2) ? extra : 0;
@@ -47,7 +48,8 @@ static size_t make_piece(const made *m, uint32_t n_tokens, const char *alphabet,
     return n;
 }
 
-/* Texts may be equal, as hybriddna's are but for a mark that isn't part of them. */
+/* Two tokens may have equal texts, as in hybriddna, where a mark that isn't searched for
+ * distinguishes them. */
 static void make_vocab(made *m, const char *alphabet) {
     static const uint32_t kinds[] = {0,
                                      GGTOK_ATTR_NORMAL,
@@ -79,7 +81,7 @@ static size_t make_text(const made *m, const char *alphabet, uint8_t *text) {
     while (n < want) {
         if (below(2)) {
             n += make_piece(m, m->v.n_tokens, alphabet, text + n);
-        } else { /* a token, as it is */
+        } else { /* a token, unchanged */
             gguf_view t = vocab_text(&m->v, (uint32_t)below(m->v.n_tokens));
             memcpy(text + n, t.p, t.n);
             n += t.n;
@@ -101,9 +103,9 @@ static size_t make_ranges(size_t n, ggtok_range *ranges) {
 
 /* ---- the rule ---- */
 
-typedef struct place { /* each byte's */
+typedef struct place { /* the state of a byte */
     enum { RAW, GONE, TOKEN } is;
-    bool begins; /* a token does here */
+    bool begins; /* whether a token begins here */
     int32_t id;
 } place;
 
@@ -111,7 +113,7 @@ static bool space(uint8_t c) {
     return c && strchr(" \t\n\v\f\r", c);
 }
 
-/* Each token takes what is raw, wherever it is found, from the left. */
+/* Finds a token in all raw text, from left to right, and claims its occurrences. */
 static void take_all(const vocab *v, uint32_t id, const uint8_t *text, size_t n,
                      const trusted_ranges *trusted, place *at) {
     gguf_view word = vocab_text(v, id);
@@ -162,9 +164,9 @@ static size_t by_rule(const vocab *v, bool parse_special, const uint8_t *text, s
     return count;
 }
 
-/* ---- both ---- */
+/* ---- comparison ---- */
 
-static size_t n_out, n_runs, n_strips, n_trusted; /* so that each is there */
+static size_t n_out, n_runs, n_strips, n_trusted; /* counted, to check that each occurs */
 
 static void show(const char *who, const uint8_t *text, const fragment *f, size_t n) {
     printf("  %s:", who);
@@ -178,7 +180,7 @@ static void show(const char *who, const uint8_t *text, const fragment *f, size_t
 static bool check(const made *m, const special_set *set, bool parse_special, partition_scratch *s,
                   const uint8_t *made_text, size_t n, const trusted_ranges *trusted) {
     fragment want[MAX_TEXT];
-    uint8_t *text = malloc(n + !n); /* as long as it is: sanitizers see what is read after */
+    uint8_t *text = malloc(n + !n); /* exactly n bytes, so that sanitizers detect overreads */
     if (!text) abort();
     memcpy(text, made_text, n);
     size_t count = by_rule(&m->v, parse_special, text, n, trusted, want);

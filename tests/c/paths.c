@@ -1,10 +1,10 @@
 /*
- * Prints a number for each file that tells the ids of many texts by it, and their spans: to be compared
- * with those of the same library compiled to take other paths.
+ * Prints a checksum for each file, of the ids and spans of many texts. Builds of the library that
+ * take different paths must print the same.
  *
  *     paths FILE.gguf ...
  *
- * The plain build neither caches nor cuts, so equal sums hold Claim bpe.1, Claim bpe.2,
+ * The plain build has neither caches nor cuts, so equal checksums confirm Claim bpe.1, Claim bpe.2,
  * Claim spm.1, Claim rwkv.1, Claim wpm.1, Claim ugm.1, Claim plamo.1, Claim tries.1.
  */
 #include "ggtok.h"
@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-enum { N_MADE = 400, TIMES = 2 }; /* texts seen before are then in the caches */
+enum { N_MADE = 400, TIMES = 2 }; /* the second time, texts are cached */
 enum { MANY = 11, WORDS = 140, WORD = 16 };
 
 static uint64_t mix(uint64_t sum, uint64_t x) {
@@ -32,8 +32,8 @@ static uint64_t sum_of(ggtok_context *ctx, const char *text, size_t n, unsigned 
     return sum;
 }
 
-/* Short words of MANY ids, each by itself and then many in one text: what a group of words
- * takes most room for. (Sanitizers see when it is too little.) */
+/* Encodes short words of MANY ids, first each alone, then many in one text. A group of such words
+ * needs the most room; with sanitizers, this detects a buffer that is too small. */
 static uint64_t sum_of_groups(const ggtok_tokenizer *tok, uint64_t sum) {
     static char words[WORDS][WORD], text[WORDS * WORD];
     ggtok_context *ctx;
@@ -64,7 +64,7 @@ static uint64_t sum_of_groups(const ggtok_tokenizer *tok, uint64_t sum) {
     return sum;
 }
 
-/* False: out of memory. */
+/* Returns 0 after an error. */
 static int print_sum(const char *path) {
     static uint8_t text[MAX_TEXT];
     ggtok_tokenizer *tok;

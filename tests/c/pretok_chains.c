@@ -1,9 +1,9 @@
 /*
- * Words by the fast chains of pretok/names.c (windows, fused automata) against words
- * by llama.cpp's own chains, over generated texts and over each of their lines. Prints the first difference of each
- * chain; exit status 1 if any.
+ * Compares the words of the fast chains in pretok/names.c (windows, fused automata) with those of
+ * llama.cpp's chains, on generated texts and on each of their lines. Prints the first difference of
+ * each chain; the exit status is 1 if there is any.
  *
- *     pretok_chains [TEXTS [SEED]]    texts for each chain (default 2000)
+ *     pretok_chains [TEXTS [SEED]]    TEXTS: for each chain (default 2000)
  *
  * Claim pretok.2, Claim windows.1.
  */
@@ -19,11 +19,11 @@ enum { SHOWN = 70 };
 
 typedef void begin_walk(pretok_walk *w, const pretok_row *row, const uint8_t *text, size_t n);
 
-/* The ends of all words, asked for `max` at a time; returns how many. */
+/* Finds the ends of all words, at most `max` per call; returns their number. */
 static size_t walk(begin_walk *begin, const pretok_row *row, const uint8_t *text, size_t n,
                    size_t max, size_t ends[MAX_TEXT]) {
     pretok_walk w;
-    size_t *some = malloc(max * sizeof *some); /* no longer than promised */
+    size_t *some = malloc(max * sizeof *some); /* exactly as large as the API demands */
     size_t total = 0, got;
     if (!some) abort();
     begin(&w, row, text, n);
@@ -43,7 +43,7 @@ static void print_bytes(const uint8_t *text, size_t from, size_t to) {
 
 static const size_t batches[] = {1, 2, 63, 64, 65, 512};
 
-/* The same by llama.cpp's chains, a line at a time. */
+/* The same with llama.cpp's chains, one line at a time. */
 static size_t walk_lines(const pretok_row *row, const uint8_t *text, size_t n,
                          size_t ends[MAX_TEXT]) {
     size_t total = 0;
@@ -100,7 +100,7 @@ static bool check_row(const pretok_row *row, size_t n_texts) {
     for (size_t i = 0; i < n_texts; i++) {
         size_t size = below(PICK(sizes) + 1);
         size_t n = make_text(made, size);
-        uint8_t *text = malloc(n + !n); /* as long as it is: sanitizers see what is read after */
+        uint8_t *text = malloc(n + !n); /* exactly n bytes, so that sanitizers detect overreads */
         if (!text) abort();
         memcpy(text, made, n);
         bool same = same_words(row, text, n, false) && same_words(row, text, n, true);
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
     unsigned chains = 0, bad = 0;
     for (size_t i = 0; ggtok_pretok_at(i); i++) {
         if (!ggtok_pretok_at(i)->fast[0] || seen_before(i)) continue;
-        random_state = seed; /* each chain gets the same texts */
+        random_state = seed; /* the same texts for each chain */
         chains++;
         bad += !check_row(ggtok_pretok_at(i), n_texts);
     }

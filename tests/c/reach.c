@@ -1,10 +1,11 @@
 /*
- * Loads the vocabulary of a file and prints, for each table that the file fills, how far
- * its farthest entry lies from its place and whether the table had to start over:
+ * Loads the vocabulary of a file and prints, for each hash table that the file fills, its reach
+ * (the greatest distance of an entry from its home slot) and whether it was rebuilt with another
+ * seed:
  *
  *     keys 3 0
  *     texts 12 0
- *     extras 140 1      BPE only: strings that are no tokens
+ *     extras 140 1      BPE only: strings that aren't tokens
  *     pairs 8 0         BPE only
  */
 #include "models/bpe/table.h"

@@ -1,7 +1,7 @@
 /*
- * Counts the pairs of made-up words, and checks that they come to the index of pairs in an order
- * that has nothing to do with their places there. That grows while they come: if those that come
- * first all belonged to its front, each would look at all that came before it.
+ * Counts the pairs of random words, and checks that the order in which they are inserted into the
+ * index of pairs is independent of their home slots. The index grows meanwhile; if the first pairs
+ * all belonged to its beginning, each insertion would probe all earlier ones.
  */
 #include "train/recount.h"
 #include "random.h"
@@ -19,7 +19,8 @@ enum { N_SYMBOLS = 1 << 16, N_WORDS = 1 << 18 };
         } \
     } while (0)
 
-/* The most of the first n pairs whose places lie in one of `parts` equal parts of the index. */
+/* Of the first n pairs, the greatest number whose home slots are in the same one of
+ * 2^log2_parts equal parts of the index. */
 static size_t most_in_part(const pairs *p, size_t n, unsigned log2_parts) {
     size_t counts[64] = {0}, most = 0;
     for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* A splitter of one's own: words of SPLIT_BYTES, or to the end of a character after them. */
+/* A user-defined splitter: words of SPLIT_BYTES, extended to the end of a character. */
 #ifndef SPLIT_H
 #define SPLIT_H
 

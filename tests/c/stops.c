@@ -1,9 +1,10 @@
 /*
- * Calls that are told to stop: they ask often enough, in every model and for every kind of
- * text, ask no more once they are told, and leave a context that gives the same ids as before.
+ * Stops calls by their interrupt callback. In every model and for every kind of text, the callback
+ * must be called often enough, and not again after it has returned false. Afterwards, the context
+ * must give the same ids as before.
  *
- *     stops [-a] FILE.gguf ...     with -a at the first, a middle and the last question of each
- *                                  text; without it every other text, at one of them
+ *     stops [-a] FILE.gguf ...     with -a: stops at the first, a middle and the last call of the
+ *                                  callback; without: at one of these, for every other text
  *
  * Claim python.3.
  */
@@ -13,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 300000, BETWEEN = 1 << 17 }; /* bytes: a text's; at most so many for a question */
+enum { SIZE = 300000, BETWEEN = 1 << 17 }; /* bytes: of a text; at most between two callbacks */
 
-/* What texts repeat: words, one long word, one long run, many special tokens, broken UTF-8. */
+/* Each text repeats one of these: words, one long word, a run, special tokens, malformed UTF-8. */
 static const char *const repeated[] = {
     "The quick brown kettle, 123 of them; it's fine\n",
     "a",
@@ -36,7 +37,7 @@ static const char *const repeated[] = {
 enum { N_REPEATED = sizeof repeated / sizeof *repeated };
 
 typedef struct asker {
-    size_t asked, last; /* `last`: how many questions are answered yes before one no; 0: all */
+    size_t asked, last; /* the `last`-th call returns false; 0: none does */
 } asker;
 
 static bool answer(void *user) {
@@ -50,7 +51,7 @@ static unsigned long long sum_of(const ggtok_ids *ids) {
     return sum;
 }
 
-/* Encodes the text with an asker whose last yes comes before question `last`. */
+/* Encodes the text with a callback whose `last`-th call returns false. */
 static ggtok_status encode(ggtok_context *ctx, const char *text, size_t last, asker *a,
                            unsigned long long *sum, ggtok_error *err) {
     ggtok_ids ids;
@@ -79,10 +80,10 @@ static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const cha
         ggtok_context *fresh;
         if (!last) continue;
         if (ggtok_context_new(tok, &fresh, &err)) return false;
-        for (int known = 0; known < 2; known++) { /* with nothing in the caches, and all */
+        for (int known = 0; known < 2; known++) { /* uncached, then cached */
             ggtok_context *c = known ? ctx : fresh;
             ggtok_status s = encode(c, text, last, &a, &sum, &err);
-            if (!known || s) { /* known texts may ask less often */
+            if (!known || s) { /* with cached text, callbacks may be rarer */
                 if (s != GGTOK_ERR_STOPPED || a.asked != last || err.status != s) {
                     printf("told to stop at question %zu: status %d, %zu questions\n", last, s,
                            a.asked);
@@ -99,7 +100,7 @@ static bool check_text(const ggtok_tokenizer *tok, ggtok_context *ctx, const cha
     return true;
 }
 
-/* Likewise where a text may be cut: a search through all of it asks, and none goes on. */
+/* Does the same for ggtok_safe_cut: a search through the whole text must call the callback. */
 static bool check_cut(ggtok_context *ctx, const char *text) {
     asker all = {0}, first = {.last = 1};
     ggtok_context_set_interrupt(ctx, answer, &all);
@@ -125,7 +126,7 @@ static bool check(const char *path, int number, char *text) {
         return false;
     }
     ggtok_vocab_type type = ggtok_type(tok);
-    /* One has no model; the other hashes 2 GB in a second. */
+    /* NONE has no model; TEST only hashes the text, at 2 GB/s. */
     bool asks = type != GGTOK_VOCAB_NONE && type != GGTOK_VOCAB_TEST;
     for (int i = 0; asks && i < N_REPEATED; i++) {
         size_t n = strlen(repeated[i]), asked = 0;
@@ -146,7 +147,7 @@ static bool never(void *user) {
     return false;
 }
 
-/* One text of a batch stops as it does alone. A context that went back asks no more. */
+/* A batch of one text stops like a single call. Releasing a context removes its callback. */
 static bool check_pool(const char *path, char *text) {
     ggtok_tokenizer *tok;
     ggtok_pool *pool;
@@ -158,7 +159,8 @@ static bool check_pool(const char *path, char *text) {
     memset(text, 'a', SIZE);
     ggtok_bytes texts[] = {{text, SIZE}};
     ggtok_status s = ggtok_encode_batch(pool, texts, 1, 0, 2, never, &asked, &batch, &failed, &err);
-    bool fine = s == GGTOK_ERR_STOPPED && !batch && failed == 1 && asked == 2; /* and after it */
+    bool fine = s == GGTOK_ERR_STOPPED && !batch && failed == 1 &&
+                asked == 2; /* the batch asks once more */
     asked = 0;
     ggtok_context *ctx = ggtok_pool_acquire(pool, &err);
     ggtok_context_set_interrupt(ctx, never, &asked);

@@ -1,4 +1,4 @@
-"""The C library without Python: C programs that use it.
+"""Runs C programs that test the C library without Python.
 
 `python -m tests.c` runs them for longer, and under ThreadSanitizer.
 """
@@ -18,10 +18,10 @@ from tests.support.vocabularies import fixture, fixture_names
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "chat" / "templates.txt"
 FIXTURES = [fixture(name) for name in fixture_names()]
-# One of each vocabulary type, and of each way to cut words.
+# A fixture of each vocabulary type, and for each way in which BPE splits words.
 KINDS = "bpe-llama3 bpe-gemma4 bpe-hybriddna spm wpm ugm rwkv plamo2 plamo3".split()
 
-# Programs that compare fast code with its definition, and the amount of work of each.
+# Programs that compare fast code with a simple definition, and how many cases each tries.
 AGAINST_DEFINITIONS = {
     "pretok_chains": ["2000"],
     "partition": ["3000"],
@@ -30,7 +30,7 @@ AGAINST_DEFINITIONS = {
     "word_cache": [],
 }
 
-# Builds for processors with fewer instructions, and one without hand-written vector code.
+# Flags for processors with fewer instructions, and for code without SIMD intrinsics.
 OTHER_MACHINES = {
     "avx2": ("-DGGTOK_TEST_MACHINE=1",),
     "baseline": ("-DGGTOK_TEST_MACHINE=0",),
@@ -48,7 +48,7 @@ def output(*command: str | Path) -> str:
     """A program's standard output. Anything on standard error fails the test."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    assert not done.stderr  # where reports go
+    assert not done.stderr  # sanitizers report here
     return done.stdout
 
 
@@ -59,7 +59,7 @@ def test_c_program(c_program: Build, sanitizers: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", AGAINST_DEFINITIONS)
 def test_against_the_definition(name: str, c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Longer: python tests/c/build.py --program NAME it && ./it 100000 SEED."""
+    """To run more cases: python tests/c/build.py --program NAME it && ./it 100000 SEED."""
     output(c_program(name, *sanitizers), *AGAINST_DEFINITIONS[name])
 
 
@@ -78,8 +78,8 @@ def test_against_the_definition_on(machine: str, name: str, c_program: Build) ->
 
 
 def test_all_paths_give_the_same_ids(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """This processor's path and those of others, with small caches, and the plain build (no caches,
-    cuts and windows)."""
+    """Compares the code for this processor and for others, with small caches, and the plain build
+    (without caches, cuts and windows)."""
     builds = {
         "here": sanitizers,
         **OTHER_MACHINES,
@@ -96,14 +96,14 @@ def test_all_paths_give_the_same_ids(c_program: Build, sanitizers: tuple[str, ..
 
 
 def test_allocations_that_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Each allocation in turn, while every fixture loads, encodes and decodes: a clean error, no
-    leak, and the same ids afterwards."""
+    """Each allocation fails in turn while every fixture loads, encodes and decodes. This gives a
+    clean error, no leak, and the same ids afterwards."""
     shown = output(c_program("oom", "-DGGTOK_TEST_ALLOC", *sanitizers), *FIXTURES)
     assert shown.count(" failures\n") == len(FIXTURES) + 1
 
 
 def test_arrow_columns_when_memory_runs_out(c_program: Build) -> None:
-    """Each allocation in turn: the caller's arrays are released once, and nothing leaks."""
+    """Each allocation fails in turn: the caller's arrays are released once, and nothing leaks."""
     shown = output(c_program("arrow", "-DGGTOK_TEST_ALLOC"), fixture("bpe-gpt2"))
     assert shown.endswith("failures\n")
 
@@ -114,7 +114,7 @@ def test_forks_and_structs_while_threads_contend(c_program: Build) -> None:
 
 
 def test_calls_that_are_told_to_stop(c_program: Build) -> None:
-    """They stop soon, whatever the text and the vocabulary, and the context is still usable."""
+    """Calls stop soon, with any text and vocabulary, and the context is still usable."""
     others = [path for path in FIXTURES if path.stem not in KINDS]
     assert output(c_program("stops"), *others) == "ok\n"
 
@@ -122,17 +122,17 @@ def test_calls_that_are_told_to_stop(c_program: Build) -> None:
 def test_memory_of_calls_that_are_told_to_stop(
     c_program: Build, sanitizers: tuple[str, ...]
 ) -> None:
-    """The same for one vocabulary of each kind, with bounded memory."""
+    """One vocabulary of each kind, with bounded memory."""
     assert output(c_program("stops", *sanitizers), *map(fixture, KINDS)) == "ok\n"
 
 
 def test_threads_share_a_tokenizer(c_program: Build) -> None:
-    """Checks their ids. `python -m tests.c threads` checks their memory accesses."""
+    """Threads get the same ids. `python -m tests.c threads` checks their memory accesses."""
     output(c_program("threads"), *FIXTURES)
 
 
 def test_all_builds_train_alike(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """With small caches and bounds, and without bounds."""
+    """Builds with small caches and bounds, and the plain build, train the same merges."""
     builds = (sanitizers, ("-DGGTOK_TEST_SMALL", *sanitizers), ("-DGGTOK_TEST_PLAIN",))
     merges = {flags: output(c_program("train", *flags)) for flags in builds}
     assert merges[sanitizers].endswith("ok\n")
@@ -141,14 +141,15 @@ def test_all_builds_train_alike(c_program: Build, sanitizers: tuple[str, ...]) -
 
 
 def test_training_where_allocations_fail(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """One allocation in four: a clean error, no leak. All: `python -m tests.c train-oom`."""
+    """One allocation in four fails in turn: a clean error, no leak. `python -m tests.c train-oom`
+    fails all."""
     program = c_program("train", "-DGGTOK_TEST_ALLOC", "-DGGTOK_TEST_SMALL", *sanitizers)
     assert int(output(program, "4").split()[0]) > 250
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have another C++ library")
 def test_orders_of_the_cpp_library(c_program: Build, sanitizers: tuple[str, ...]) -> None:
-    """Compared with std::sort and std::unordered_map."""
+    """The orders are compared with those of std::sort and std::unordered_map."""
     if not shutil.which("g++"):
         pytest.skip("needs g++")
     assert output(c_program("stl_order", *sanitizers)) == "ok\n"

@@ -1,4 +1,4 @@
-"""The C library as other projects link it: CMake, pkg-config, C++, together with ggml."""
+"""Links the C library as other projects do: with CMake, pkg-config, C++, and together with ggml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* Texts that take every path: short, long, one long word, special tokens, broken UTF-8. */
+/* Texts for all code paths: short, long, one long word, special tokens, malformed UTF-8. */
 #ifndef TEXTS_H
 #define TEXTS_H
 

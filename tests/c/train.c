@@ -1,7 +1,7 @@
 /*
- * Trains on made-up texts with every kind of option, from several threads, and prints what
- * came of it: other builds must print the same. Compiled with GGTOK_TEST_ALLOC, it fails one in N
- * allocations in turn instead (default: each).
+ * Trains on random texts with every kind of option and from several threads, and prints the
+ * results, which must be the same in all builds. Compiled with GGTOK_TEST_ALLOC, it instead fails
+ * every N-th allocation in turn (default: every one).
  *
  *     train [N]
  */
@@ -20,7 +20,7 @@ enum { SPLIT_BYTES = 3 };
 /* ---- texts ---- */
 
 #ifdef GGTOK_TEST_ALLOC
-enum { TEXT = 60 }; /* bytes: trained on once for each allocation */
+enum { TEXT = 60 }; /* bytes; few, since each allocation needs another training */
 #else
 enum { TEXT = 6000 };
 #endif
@@ -29,7 +29,8 @@ enum { N_TEXTS = 4, N_THREADS = 3 };
 static char texts[N_TEXTS][TEXT];
 static size_t lengths[N_TEXTS];
 
-/* Few letters and many ties; letters beyond ASCII; malformed bytes; one long word. */
+/* Makes texts with few letters (and many ties), non-ASCII letters, malformed bytes, and one long
+ * word. */
 static void make_texts(void) {
     static const char *const parts[N_TEXTS][8] = {
         {"a", "b", "ab", "ba", " ", "aa", "\n", "abb"},
@@ -123,7 +124,7 @@ static bool keep_going(void *user, const ggtok_merge_progress *progress) {
     return !user;
 }
 
-/* The alphabet: all bytes, or the characters in their order. */
+/* Makes the alphabet: all bytes, or all characters but the rarest. */
 static ggtok_status alphabet(const kind *k, const ggtok_counts *counts, ggtok_symbol *symbols,
                              size_t *n) {
     ggtok_char_count *chars;
@@ -139,7 +140,7 @@ static ggtok_status alphabet(const kind *k, const ggtok_counts *counts, ggtok_sy
         uint16_t script = chars[i].code < 0x300 ? 1 : 2;
         symbols[i] = (ggtok_symbol){chars[i].code, i, script, kind};
     }
-    --*n; /* the last one isn't in it */
+    --*n; /* leaves out the rarest */
     ggtok_chars_free(chars);
     return GGTOK_OK;
 }
@@ -192,7 +193,7 @@ static ggtok_status copy(const ggtok_counts *counts, bool print) {
     return s;
 }
 
-/* The words with some texts cut out, which then stand for words that were cut before. */
+/* Cuts some texts out of the words, and prints the resulting words. */
 static ggtok_status cut_at(const ggtok_counts *counts, bool print) {
     static const char cut[] = "ththea";
     static const size_t ends[] = {2, 5, 6}, none[] = {1};
@@ -225,7 +226,7 @@ static ggtok_status run(const kind *k, bool threads, bool print) {
 
 #ifndef GGTOK_TEST_ALLOC
 
-/* ---- what must fail ---- */
+/* ---- errors ---- */
 
 static void check_errors(void) {
     ggtok_counts *counts;
@@ -275,7 +276,7 @@ static void check_errors(void) {
     o.n_reserved = 0;
     o.first_new = UINT32_MAX;
     CHECK(ggtok_merge(counts, &o, &merges, &err) == GGTOK_ERR_ARGUMENT);
-    o.first_new = 2; /* no words at all */
+    o.first_new = 2; /* counts without words */
     CHECK(!ggtok_merge(counts, &o, &merges, &err));
     ggtok_merges_free(merges);
     ggtok_counts_free(counts);
@@ -285,7 +286,7 @@ static void check_errors(void) {
     ggtok_chars_free(NULL);
 }
 
-/* A limit, one that is as small as a limit can be. */
+/* With the smallest possible limit, words are dropped. */
 static void check_limit(void) {
     ggtok_counts *counts;
     ggtok_counts_options o = kinds[5].counts;
@@ -334,8 +335,8 @@ static ggtok_status train_on_letters(size_t n, ggtok_merge_fn progress, ggtok_er
     return s;
 }
 
-/* Many merges, and a caller who wants no more of them; tokens whose lengths add up to more than
- * anyone wants, of which small builds allow less. */
+/* Training ends if the callback stops it, and, in builds with small bounds, if the tokens' total
+ * length becomes too large. */
 static void check_ends(void) {
     ggtok_error err;
     CHECK(train_on_letters(1 << 20, stop, &err) == GGTOK_ERR_STOPPED);

@@ -1,5 +1,5 @@
 /*
- * ggtok_utf8_of_ucs4, which writes 16 code points at a time where it can, against ggtok_utf8_encode.
+ * Compares ggtok_utf8_of_ucs4, which writes up to 16 code points at a time, with ggtok_utf8_encode.
  *
  *   utf8_ucs4 [TEXTS [SEED]]
  */
@@ -32,7 +32,7 @@ static bool check(const uint32_t *made, size_t n) {
         bool good = made[i] < 0xD800 || made[i] >= 0xE000;
         should_be = good ? should_be + ggtok_utf8_encode(made[i], expected + should_be) : SIZE_MAX;
     }
-    /* No longer than promised: sanitizers see what is read or written after. */
+    /* Exactly the documented sizes, so that sanitizers detect accesses beyond them. */
     uint32_t *cpts = malloc(n * sizeof *cpts + !n);
     uint8_t *out = malloc(4 * n + UTF8_ROOM);
     if (!cpts || !out) abort();

@@ -1,7 +1,7 @@
 /*
- * The cache of words: what it gives is what was put into it, exactly, whatever else was;
- * a word that is asked for again and again comes into its set, whatever was stored before; and
- * far words come home when the table grows.
+ * Tests the word cache: it returns exactly the ids that were stored for a word, whatever else is
+ * stored; a word that is hit again and again is promoted to its set; and when the table grows, far
+ * words move to their sets.
  *
  *   word_cache [CACHES [SEED]]
  *
@@ -14,7 +14,7 @@
 
 #include "random.h"
 
-/* The drawing in docs/design/caches.md. */
+/* The layouts in the drawing in docs/design/caches.md. */
 _Static_assert(sizeof(word_short) == 32 && WORD_SHORT == 15, "a short entry");
 _Static_assert(WORD_SHORT_IDS == 4 && WORD_WIDE_IDS == 11, "its ids, and those of a wide word");
 _Static_assert(offsetof(word_short, ids) == 16, "the length is the key's last byte");
@@ -24,7 +24,7 @@ _Static_assert(sizeof(long_slot) == 8 && LONG_MAX_BYTES == 255 && LONG_MAX_IDS =
 
 enum { MAX_WORD = 40, MAX_IDS = 2 * WORD_WIDE_IDS };
 
-/* A word's ids follow from its bytes and the salt; returns how many they are. */
+/* Derives a word's ids from its bytes and the salt; returns their number. */
 static size_t ids_of(const uint8_t *word, size_t n, uint64_t salt, int32_t *ids) {
     static const uint32_t limits[] = {1, 2, 300000, WORD_ID_MASK + 1, 1u << 31};
     uint64_t kept = random_state;
@@ -37,8 +37,8 @@ static size_t ids_of(const uint8_t *word, size_t n, uint64_t salt, int32_t *ids)
     return count;
 }
 
-/* Asks for the word, and puts it if it isn't there. False: other ids. `memory`: exactly what
- * a look-up is promised, so that sanitizers see more. */
+/* Looks up the word, and stores it after a miss. Returns false if the ids are wrong. `memory` and
+ * `text` have exactly the documented sizes, so that sanitizers detect accesses beyond them. */
 static bool meet(word_cache *c, const uint8_t *word, size_t n, size_t room, uint64_t salt) {
     int32_t ids[MAX_IDS], *memory = malloc(LONG_MAX_IDS * sizeof *memory);
     uint8_t *text = malloc(room);
@@ -51,7 +51,7 @@ static bool meet(word_cache *c, const uint8_t *word, size_t n, size_t room, uint
                 (out.n == count && (!count || !memcmp(memory, ids, count * sizeof *ids)));
     out.n = 0;
     if (!good) {
-        /* ids of another word */
+        /* wrong ids */
     } else if (ggtok_word_cache_get(c, text, n, room, &out)) {
         good = out.n == count && (!count || !memcmp(memory, ids, count * sizeof *ids));
     } else {
@@ -62,7 +62,7 @@ static bool meet(word_cache *c, const uint8_t *word, size_t n, size_t room, uint
     return good;
 }
 
-/* Short words that have places but no ids yet. */
+/* A short word that is pending: it has an entry, but no ids yet. */
 typedef struct waiting {
     uint64_t key[2];
     size_t n;
@@ -75,8 +75,8 @@ static bool is_kept(word_cache *c, const uint8_t *word, size_t n) {
     return ggtok_word_cache_get(c, word, n, n, &out);
 }
 
-/* Makes a word that isn't kept the i-th that waits, if it doesn't wait yet and there is room. False:
- * it is found, or its second claim gives another place or number. */
+/* Makes an uncached word the i-th pending one, if it isn't pending yet and there is room. Returns
+ * false if a lookup finds it, or if a second claim gives another entry or number. */
 static bool begin_waiting(word_cache *c, const uint8_t *word, size_t n, waiting *all, size_t *i) {
     waiting *w = &all[*i];
     uint8_t padded[16] = {0};
@@ -91,7 +91,7 @@ static bool begin_waiting(word_cache *c, const uint8_t *word, size_t n, waiting 
            c->n_pending == *i;
 }
 
-/* Gives all that wait their ids, or forgets them. */
+/* Stores the ids of each pending word, or drops it. */
 static void end_waiting(word_cache *c, const waiting *all, size_t n, uint64_t salt) {
     int32_t ids[MAX_IDS];
     for (size_t i = 0; i < n; i++) {
@@ -130,8 +130,8 @@ static bool gives_what_was_put(uint64_t seed) {
     return good;
 }
 
-/* Of words of one id, met when others have filled the table: how many of a hundred are in their
- * set in the end? */
+/* Fills the table with other words, then looks up a hundred words of one id repeatedly. Returns how
+ * many of these are in their sets in the end. */
 static size_t in_their_sets(size_t ids_of_others) {
     enum { OTHERS = 500000, WORDS = 100, TIMES = 50 };
     word_cache c;
@@ -163,8 +163,8 @@ static bool is_near(const word_cache *c, const uint64_t key[2]) {
     return word_short_find(set, key) || word_short_near(c, set, key);
 }
 
-/* Puts words of so many ids until the table has grown a few times. Are nearly all in their sets or
- * next to them then, and do sets tell of those that are far? */
+/* Stores words of n_ids ids until the table has grown a few times. Returns whether nearly all are
+ * in or next to their sets, and whether the sets of far words are marked. */
 static bool come_home(size_t n_ids) {
     enum { GROWTHS = 4 };
     word_cache c;

@@ -1,5 +1,5 @@
 /*
- * The words into which a pre-tokenizer cuts a text, one a line, between brackets.
+ * Prints the words into which a pre-tokenizer splits a text, one per line, in brackets.
  *
  *     words NAME TEXT
  */

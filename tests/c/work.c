@@ -1,19 +1,19 @@
 /*
- * The work that a file and texts cost, counted in steps, which depend neither on the machine nor
- * on what else it does. A step is a basic block of the library that runs, or 16 bytes that
- * memcmp, memcpy or the like go through. The library is compiled with
- * -fsanitize-coverage=trace-pc, this file without.
+ * Counts the work of loading a file and encoding texts in steps, which don't depend on the machine
+ * and its load. A step is an executed basic block of the library, or 16 bytes processed by memcmp,
+ * memcpy and similar functions. The library is compiled with -fsanitize-coverage=trace-pc, this
+ * file without.
  *
  *     work [-p | -t] [-s] FILE.gguf [TEXT...]
  *
- * Prints the steps that loading the file took, and for each text the steps that a new context
- * took to encode it, and the number of ids.
+ * Prints the steps for loading the file, and for each text the steps for encoding it with a new
+ * context, and the number of ids.
  *
  *     -p    parse special tokens
- *     -t    parse them in 999 bytes of each 1000 only (ggtok_encode_trusted)
+ *     -t    parse them, but only in 999 of every 1000 bytes (ggtok_encode_trusted)
  *     -s    find spans, too (ggtok_spans)
  */
-#undef _FORTIFY_SOURCE /* it would make macros of the functions below */
+#undef _FORTIFY_SOURCE /* it would define the functions below as macros */
 #define _FORTIFY_SOURCE 0
 
 #include "ggtok.h"
@@ -24,14 +24,14 @@
 
 static unsigned long long steps;
 
-void __sanitizer_cov_trace_pc(void); /* which the compiler calls at each basic block */
+void __sanitizer_cov_trace_pc(void); /* called at each basic block */
 void __sanitizer_cov_trace_pc(void) {
     steps++;
 }
 
 /* ---- the C library's loops ---- */
 
-/* volatile: or compilers make calls of these functions from their loops. */
+/* volatile, or compilers would replace the loops by calls of these very functions. */
 typedef volatile unsigned char byte;
 
 enum { BYTES_A_STEP = 16 };

@@ -48,8 +48,8 @@ def test_no_difference(run) -> None:
 
 
 def test_files_that_llama_cpp_reads_otherwise(run) -> None:
-    """Big-endian files, overrides and another pre-tokenizer: llama.cpp can't load the file itself,
-    but gets equivalent ones."""
+    """For big-endian files, overrides and another pre-tokenizer, llama.cpp gets a rewritten
+    file."""
     big = str(fixture("big-endian"))
     assert run("parity", big, "--texts", "20", "-q").status == 0
     kv = "tokenizer.ggml.add_bos_token=bool:false"

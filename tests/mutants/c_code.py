@@ -1,6 +1,6 @@
-"""Changes of C code, found from its tokens: within function bodies only.
+"""Finds possible changes of C code in the tokens of function bodies.
 
-Not every change compiles, and some give the same object; tests/mutants/trial.py drops both.
+Some changes don't compile or give the same object; tests/mutants/trial.py drops those.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ARITHMETIC = {
 }
 BOOLEAN = {b"&&": b"||", b"||": b"&&"}
 INTEGER = re.compile(rb"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]*)")
-# What can follow the first word of a statement that is not a declaration.
+# Tokens that can follow the first word of a statement, but not of a declaration.
 NOT_FIRST_BLOCK = {
     *(b"(", b"[", b".", b"->", b"=", b"++", b"--", b"<<=", b">>="),
     *(b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^="),
@@ -72,7 +72,7 @@ class Token:
 
 
 def tokens(source: bytes) -> list[Token]:
-    """All tokens but white space, comments and preprocessor lines."""
+    """All tokens except white space, comments and preprocessor lines."""
     found, line = [], 1
     for match in TOKEN.finditer(source):
         if match.lastgroup != "skip":
@@ -82,8 +82,8 @@ def tokens(source: bytes) -> list[Token]:
 
 
 def _bodies(found: list[Token]) -> Iterator[list[Token]]:
-    """The tokens of each function's body. A brace after a parenthesis begins one, outside of all
-    others; `= {`, `struct x {` and `enum {` don't."""
+    """The tokens of each function's body. At the top level, a body's brace follows a parenthesis,
+    unlike `= {`, `struct x {` and `enum {`."""
     depth, begin = 0, -1
     for i, token in enumerate(found):
         if token.text == b"{":
@@ -108,7 +108,7 @@ def _closing(body: list[Token], i: int) -> int:
 
 
 def _statements(body: list[Token]) -> Iterator[tuple[int, int]]:
-    """The first and last index of each simple statement, its semicolon included."""
+    """The first and last index of each simple statement, including its semicolon."""
     begin = depth = 0
     i = 0
     while i < len(body):
@@ -130,7 +130,7 @@ def _statements(body: list[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _deletes(statement: list[Token]) -> bool:
-    """Whether the statement has an effect and is no declaration."""
+    """Whether the statement can be deleted: it isn't a declaration, and has an effect."""
     first, second = statement[0], statement[1]
     if first.text in (b"break", b"continue", b"goto", b"++", b"--"):
         return True
@@ -140,7 +140,7 @@ def _deletes(statement: list[Token]) -> bool:
 
 
 def _whole(body: list[Token]) -> Iterator[tuple[str, int, int, bytes, int]]:
-    """Statements deleted, values that are returned, conditions turned round."""
+    """Changes that delete statements, replace returned values, and negate conditions."""
     for begin, end in _statements(body):
         statement = body[begin : end + 1]
         here = statement[0].start, statement[-1].end, statement[0].line
@@ -157,7 +157,7 @@ def _whole(body: list[Token]) -> Iterator[tuple[str, int, int, bytes, int]]:
 
 
 def _single(body: list[Token], source: bytes) -> Iterator[tuple[str, Token, bytes]]:
-    """One token replaced."""
+    """Changes that replace one token."""
     for token in body:
         text = token.text
         binary = source[token.start - 1 : token.start].isspace()

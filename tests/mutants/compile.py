@@ -1,6 +1,6 @@
-"""python -m tests.mutants.compile HOW: the C module of this copy of the checkout, in place.
+"""python -m tests.mutants.compile HOW: compiles the C module of this copy of the checkout in place.
 
-HOW is "plain", or "reach": with a counter in each basic block, and tests/mutants/reach.c.
+HOW is "plain", or "reach", which adds a counter to each basic block, and tests/mutants/reach.c.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The groups of tests, what each costs, and the scratch copies they run in."""
+"""The groups of tests, the time that each takes, and the scratch copies in which they run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PYTEST = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
 
 
 def group_of(test: str) -> str:
-    """The folder of tests/ that a test is in, or its file if that is in none."""
+    """A test's group: its folder in tests/, or its file if it is directly in tests/."""
     return test.partition("::")[0].split("/")[1]
 
 
@@ -27,7 +27,7 @@ def groups() -> list[str]:
 
 
 def copy_checkout(folder: Path) -> Path:
-    """A copy of the checkout's files, without what was built."""
+    """Copies the checkout's files, except those that git ignores."""
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -43,12 +43,12 @@ def copy_checkout(folder: Path) -> Path:
 
 
 def environment(copy: Path, **more: str) -> dict[str, str]:
-    """What makes Python take the package and the tests of the copy."""
+    """An environment in which Python imports the package and the tests of the copy."""
     return {**os.environ, "PYTHONPATH": str(copy), **more}
 
 
 def compile_module(copy: Path, how: str) -> subprocess.CompletedProcess[bytes]:
-    """The C module of a copy, in place. `how` is "plain" or "reach"."""
+    """Compiles the C module of a copy in place. `how` is "plain" or "reach"."""
     command = [sys.executable, "-m", "tests.mutants.compile", how]
     return subprocess.run(command, cwd=copy, env=environment(copy), capture_output=True)
 
@@ -63,8 +63,8 @@ def plain_tests(copy: Path) -> set[str]:
 
 
 def measure(work: Path) -> None:
-    """Writes what each group costs alone to work/costs.json, in seconds: until it ends ("wall"),
-    and of processors."""
+    """Runs each group separately, and writes its seconds of wall time and processor time to
+    work/costs.json."""
     copy = copy_checkout(work / "costs")
     compile_module(copy, "plain").check_returncode()
     path = work / "costs.json"
@@ -88,7 +88,7 @@ def measure(work: Path) -> None:
 
 
 def _keep_seconds(junit: Path, path: Path) -> None:
-    """Adds how long each test of a run took."""
+    """Adds the time of each test of a run to the file at `path`."""
     seconds = json.loads(path.read_text("utf-8")) if path.exists() else {}
     for case in ElementTree.parse(junit).iter("testcase"):
         file = case.attrib["classname"].replace(".", "/")

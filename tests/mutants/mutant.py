@@ -1,4 +1,4 @@
-"""What a mutant is, and which mutants a seed selects."""
+"""Mutants, and their selection by a seed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Change:
-    """Some bytes of a source replaced by others."""
+    """A replacement of some bytes of a source."""
 
     start: int
     end: int
     new: bytes
     kind: str
-    first_line: int  # of the statement
-    line: int  # of the changed bytes
-    at_import: bool = False  # Python: outside of any function
+    first_line: int  # the statement's
+    line: int  # the changed bytes'
+    at_import: bool = False  # Python: outside any function
 
 
 @dataclass(frozen=True)
 class Mutant:
-    path: str  # from the root of the checkout
+    path: str  # relative to the root of the checkout
     old: str
     column: int
     change: Change
@@ -39,7 +39,7 @@ class Mutant:
 
 
 def sample(mutants: Iterable[Mutant], seed: int) -> Iterator[Mutant]:
-    """All of them in an order that the seed decides; each kind of change has its turn."""
+    """All mutants in random order; the kinds of changes alternate."""
     kinds = defaultdict(list)
     for mutant in mutants:
         kinds[mutant.change.kind].append(mutant)

@@ -1,5 +1,5 @@
-/* Which basic blocks of the module ran since they were last asked for, for tests/mutants/plugin.py.
- * Linked into a module that clang compiled with -fsanitize-coverage=inline-8bit-counters,pc-table. */
+/* Tells tests/mutants/recorder.py which basic blocks of the module ran since the last call. Linked
+ * into a module that clang compiled with -fsanitize-coverage=inline-8bit-counters,pc-table. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #define SEEN __attribute__((visibility("default")))
 
 static uint8_t *counters, *counters_end;
-static const uintptr_t *blocks; /* pairs: an address, its flags */
+static const uintptr_t *blocks; /* pairs of an address and flags */
 
 void __sanitizer_cov_8bit_counters_init(uint8_t *from, uint8_t *to) {
     counters = from;
@@ -25,18 +25,18 @@ SEEN size_t reach_n_blocks(void) {
     return (size_t)(counters_end - counters);
 }
 
-/* The blocks' addresses in the file. */
+/* Writes the blocks' addresses, relative to the module. */
 SEEN void reach_blocks(const char *base, uintptr_t *out) {
     for (size_t i = 0; i < reach_n_blocks(); i++) out[i] = blocks[2 * i] - (uintptr_t)base;
 }
 
-/* The counters, which begin anew. */
+/* Copies the counters, and resets them. */
 SEEN void reach_take(uint8_t *out) {
     memcpy(out, counters, reach_n_blocks());
     memset(counters, 0, reach_n_blocks());
 }
 
-/* A child process leaves a file: the test's name, a zero, the counters. */
+/* At its end, a child process writes a file with the test's name, a NUL, and the counters. */
 __attribute__((destructor)) static void leave(void) {
     const char *folder = getenv("GGTOK_MUTANTS_REACH"), *test = getenv("PYTEST_CURRENT_TEST");
     if (!folder || !test) return;

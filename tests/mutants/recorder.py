@@ -1,8 +1,8 @@
-"""A plugin of pytest that records what each test reaches, for `python -m tests.mutants`.
+"""A pytest plugin that records the code that each test reaches, for `python -m tests.mutants`.
 
-A fixture that several tests share has its own name, "FIXTURE of FILE": what it reaches, each test
-that asks for it reaches. The same holds for what a file reaches when it is imported. Tests known to
-be slow, tests that compile C programs, and most cases of tests with many cases are skipped.
+A fixture that several tests share is recorded as "FIXTURE of FILE", and counts for every test that
+uses it. In the same way, code that runs when a file is imported counts for all tests of the file.
+Slow tests, tests that compile C programs, and most cases of tests with many cases are skipped.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import pytest
 import ggtok._ffi
 
 SLOW = 1  # seconds
-MANY, ONE_IN = 24, 4  # cases of a test, of which so many are measured
+MANY, ONE_IN = 24, 4  # of a test with more than MANY cases, one in ONE_IN is measured
 
 
 class Recorder:
-    """What each test reaches: blocks of the C module, here; lines of Python by contexts of
-    coverage.py, which the tests run under."""
+    """Records the blocks of the C module that each test reaches, and sets coverage.py's context,
+    which does the same for lines of Python."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class Recorder:
         self.counters = np.zeros(self.module.reach_n_blocks(), np.uint8)
         self.blocks: dict[str, np.ndarray[Any, Any]] = {}
         self.tests: dict[str, dict[str, Any]] = {}
-        self.shared: dict[str, str] = {}  # fixtures that several tests share, by their names
+        self.shared: dict[str, str] = {}  # fixtures that several tests share, by recorded name
         self.now = [""]
         self.caches: list[Any] = []
         self.left: set[str] = set()
@@ -45,7 +45,7 @@ class Recorder:
         self.seconds = json.loads(known.read_text("utf-8")) if known.exists() else {}
 
     def take(self) -> None:
-        """What was reached since the last time is the present test's."""
+        """Adds the blocks that ran since the last call to the current test."""
         self.module.reach_take(self.counters.ctypes.data_as(ctypes.c_void_p))
         reached = np.packbits(self.counters != 0)
         name = self.now[-1]
@@ -64,7 +64,7 @@ class Recorder:
         self.now = names
         if running := coverage.Coverage.current():
             running.switch_context(names[-1])
-            running.config.context = names[-1]  # of child processes
+            running.config.context = names[-1]  # for child processes
             os.environ["COVERAGE_PROCESS_CONFIG"] = running.config.serialize()
 
     @pytest.hookimpl(wrapper=True)
@@ -98,7 +98,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Function) -> Generator[None, Any, Any]:
-        for cached in self.caches:  # what one test made, another one would only find
+        for cached in self.caches:  # otherwise only the first test would run the cached functions
             cached.cache_clear()
         file = item.nodeid.partition("::")[0]
         builds = file.startswith("tests/c/") or "c_program" in item.fixturenames

@@ -1,4 +1,4 @@
-"""A plugin of pytest that runs the tests which reach a mutant, for `python -m tests.mutants`."""
+"""A pytest plugin that runs only the tests that reach a mutant, for `python -m tests.mutants`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.mutants.groups import group_of
 
 
 class Selection:
-    """Runs the tests that a file lists, in its order. When a test fails, the rest of its group is
-    skipped, unless the file says otherwise; when enough groups have failed, everything else is. The
-    failed tests of each group are listed in failed/GROUP as they fail, since a mutant may crash.
-    A test that hangs ends the process, since it may hang in C code."""
+    """Runs the tests that a file lists, in that order. After a failure, the rest of the group is
+    skipped (except in groups that are run to their end); after enough failed groups, all other
+    tests are skipped. Failures are written to failed/GROUP at once, since a mutant may crash the
+    process. A test that hangs ends the process, since it may hang in C code."""
 
     def __init__(self, path: Path) -> None:
         told = json.loads(path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The files that are mutated: all that is written by hand."""
+"""The files that are mutated: all except generated ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files(language: str) -> list[Path]:
 
 
 def mutants(language: str) -> Iterator[Mutant]:
-    """All of them, in the order of files and lines."""
+    """All mutants of a language, in the order of files and lines."""
     changes = LANGUAGES[language][0]
     for path in files(language):
         source = path.read_bytes()

@@ -1,4 +1,4 @@
-"""The table of what each group of tests costs and finds."""
+"""The table of the cost of each group of tests, and of the mutants that it detects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ HEAD = """\
 
 
 class Table:
-    """`plain`: the tests that run without --full now, whatever ran when a mutant was tried. Costs
-    are those of groups that ran alone ("wall (processors)"), or the sum of what each test took."""
+    """A table of results. `plain` are the tests that currently run without --full. A group's cost
+    is that of a separate run, "wall (processors)", or else the sum of its tests' times."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Table:
         return f"{self.cost[mode][group]:.0f}"
 
     def _killers(self, result: dict[str, Any], among: set[str] | None = None) -> set[str]:
-        """The groups of which a test failed, or one among these."""
+        """The groups with a failed test (only counting tests in `among`, if given)."""
         failed = [
             (group, tests)
             for mode in MODES
@@ -80,5 +80,5 @@ class Table:
 
 
 def _groups(result: dict[str, Any]) -> set[str]:
-    """Those of which a test ran."""
+    """The groups with a test that ran."""
     return {group for mode in MODES for group in result.get(mode, {}).get("ran", [])}

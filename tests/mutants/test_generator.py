@@ -45,7 +45,7 @@ def shown(source: bytes, changes: itertools.chain[Change]) -> set[tuple[int, str
 
 
 def test_c() -> None:
-    """Comments, strings, preprocessor lines and tables stay as they are."""
+    """Comments, strings, preprocessor lines and tables aren't changed."""
     assert shown(C, c_code.changes(C)) == {
         (6, "constant", "0", "1"),
         (7, "constant", "0", "1"),
@@ -66,7 +66,7 @@ def test_c() -> None:
 
 
 def test_python() -> None:
-    """Comments, docstrings, annotations and f-strings stay as they are."""
+    """Comments, docstrings, annotations and f-strings aren't changed."""
     assert shown(PYTHON, python_code.changes(PYTHON)) == {
         (2, "constant", "8", "9"),
         (2, "constant", "8", "7"),
@@ -87,7 +87,7 @@ def test_python() -> None:
 
 
 def some(language: str) -> list[Mutant]:
-    """Of every twentieth file."""
+    """The mutants of every twentieth file."""
     function = LANGUAGES[language][0]
     return [
         Mutant(path.relative_to(ROOT).as_posix(), "", 0, change)

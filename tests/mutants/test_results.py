@@ -1,4 +1,4 @@
-"""What `python -m tests.mutants` reads and prints."""
+"""The files that `python -m tests.mutants` reads, and its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every code point, between letters: what a random text seldom holds are the ends of ranges."""
+"""Every code point between letters. Random texts rarely contain the ends of ranges."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from tests.support.vocabularies import fixture
 
 SURROGATES = range(0xD800, 0xE000)
 ALL = [c for c in range(1, 0x110000) if c not in SURROGATES]
-BLOCK = 256  # code points in a text
+BLOCK = 256  # code points per text
 
 
-# WPM has its own ranges of code points; the others use tables, which are compared directly.
+# WPM's ranges of code points are in code, so all are tried. The others use tables, which other
+# tests
+# compare directly.
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::ggtok.VocabWarning")
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Spaces that decoding takes away before punctuation, in every order and far apart."""
+"""Spaces that decoding removes before punctuation, in every order and at any distance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drift script, with the installed wheel and a source tree made for it."""
+"""The drift script, with the installed wheel and a small fake source tree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if (tokenizer_pre.empty()) {
 
 @pytest.fixture(autouse=True)
 def small_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In gpt-2's place, which takes ten times as long; test_parity_live has that."""
+    """Replaces gpt-2, which takes ten times as long (test_parity_live uses it)."""
     monkeypatch.setattr(drift, "real", lambda name: fixture("bpe-gpt2"))
 
 
@@ -65,7 +65,7 @@ def test_folder_of_a_wheel(llama: LlamaCpp, tmp_path: Path) -> None:
 
 
 def test_every_name_is_a_candidate(llama: LlamaCpp) -> None:
-    """So a new one will be, too."""
+    """The search finds all known names in the library, so it should find a new one."""
     assert drift.candidates(shared_object()) >= set(PRE_NAMES)
 
 
@@ -73,7 +73,7 @@ def test_every_name_is_a_candidate(llama: LlamaCpp) -> None:
 def test_installed_wheel(
     llama: LlamaCpp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With a few of the candidates: all of them take a minute."""
+    """Only tries a few of the candidates; all would take a minute."""
     few = set(sorted(drift.candidates(shared_object()))[::100])
     monkeypatch.setattr(drift, "candidates", lambda library: few)
     assert drift.main(["--wheel", str(shared_object().parent), "--texts", "10"]) == 0
@@ -84,7 +84,7 @@ def test_installed_wheel(
 def test_a_name_we_lack_and_ids_that_changed(
     llama: LlamaCpp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As seen by a ggtok without qwen2, whose viking is gpt-2's."""
+    """Simulates a ggtok that doesn't know qwen2, and whose results for viking differ."""
 
     def twisted(name: str, *args: Any, **options: Any) -> Result:
         result = compare(name, *args, **options)

@@ -1,4 +1,4 @@
-"""Every committed vocabulary against what llama.cpp said about it (fixtures/golden)."""
+"""Compares every fixture with llama.cpp's recorded results (fixtures/golden)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_build_is_reproducible(tmp_path: Any) -> None:
 
 @pytest.mark.full
 def test_goldens_are_current(llama: Any) -> None:
-    """What is committed is what the reference says today."""
+    """The recorded results are those of the installed reference."""
     from fixtures.golden import dump
     from fixtures.golden import golden as ask
 

@@ -1,4 +1,4 @@
-"""llama.cpp's own test texts and the ids it expects."""
+"""llama.cpp's own test texts, and the ids that it expects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What happens between a file's keys and the vocabulary, live against llama.cpp.
+"""Compares how ggtok and llama.cpp load a vocabulary from a file's keys.
 
-Each row patches a small vocabulary; then everything about it must be as in the
-reference: special ids, flags, attributes, pieces, EOG set, and some texts.
+Each row patches a small vocabulary. Special ids, flags, attributes, pieces, the EOG set, and the
+ids of some texts must be equal.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
         [keys(pre="granite-embed-multi-311m"), as_gpt2],
     ),
     "chatglm-bpe has no bos": ("bpe-qwen2", [keys(pre="chatglm-bpe", bos_token_id=None)]),
-    # texts that mean something
+    # tokens that are recognized by their text
     "eot by key": ("bpe-ambiguous", [keys(eot_token_id=7)]),
     "fim by key": ("bpe-ambiguous", [keys(fim_pre_token_id=1, fim_pad_token_id=2)]),
     "unused control": ("bpe-gpt2", [tokens("x unused y", "<|unused|>", "[UNUSED]")]),
@@ -194,7 +194,7 @@ ROWS: dict[str, tuple[str, list[Patch]]] = {
     ),
     "</s> with plamo's eos": ("plamo2", [retype("</s>", CONTROL)]),
     "</s> alone": ("bpe-gpt2", [tokens("</s>", type=NORMAL)]),
-    # texts that the library knows and no source we read
+    # tokens that the library recognizes, but llama.cpp's public source doesn't
     "ifm's im_end": ("bpe-gpt2", [tokens("<|ifm|im_end|>", type=NORMAL)]),
     "plamo's fim": (
         "bpe-gpt2",
@@ -263,21 +263,21 @@ OTHER += ["[e~[", "<|ifm|im_end|>", "<|plamo:eos|>", "x-unused", "<s>", "<unk>"]
 
 @pytest.mark.parametrize("seed", range(times(50, of=150)))
 def test_made_up_decisions(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
-    """Random candidates in random places: the order of a C++ hash map decides between them."""
+    """Several candidates for EOT and other roles: the order of a C++ hash map decides."""
     chooser = random.Random(seed)
     gguf = GGUF.read(fixture("version-2"))
     added = [
         *chooser.sample(EOT, chooser.randint(0, len(EOT))),
         *chooser.sample(FIM, chooser.randint(0, len(FIM))),
         *chooser.sample(OTHER, chooser.randint(0, len(OTHER))),
-        # Sizes on both sides of the map's growth at 541, 1109 and 2357.
+        # Numbers of tokens around those at which the map grows: 541, 1109 and 2357.
         *(f"w{i}" for i in range(chooser.choice((0, 9, 180, 230, 400, 780, 1500, 2100)))),
     ]
     own = {"<|endoftext|>"}
     added = [text for text in dict.fromkeys(added) if text not in own]
     chooser.shuffle(added)
     texts = gguf.array("tokenizer.ggml.tokens") + [text.encode() for text in added]
-    # Ids shuffled as well: the map is filled in id order.
+    # The map is filled in the order of ids, so shuffle these, too.
     chooser.shuffle(texts)
     gguf.set("tokenizer.ggml.tokens", texts)
     kinds = [NORMAL] * 5 + [CONTROL, CONTROL, USER_DEFINED, UNUSED, UNKNOWN]
@@ -292,7 +292,7 @@ def test_made_up_decisions(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_order_of_equal_lengths(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
-    """17 to 1,000 special tokens of few lengths that overlap everywhere."""
+    """Up to 1,000 special tokens of few lengths that overlap: std::sort's order decides."""
     chooser = random.Random(seed)
     gguf = GGUF.read(fixture("version-2"))
     n = chooser.choice((10, 16, 17, 20, 33, 64, 100, 250, 1000))
@@ -311,7 +311,7 @@ def test_order_of_equal_lengths(seed: int, llama: LlamaCpp, tmp_path: Path) -> N
         assert tok.encode(text, add_special=False, parse_special=True) == ids, text
 
 
-# ---- files that neither loads ----
+# ---- files that both refuse ----
 
 PHI3_TOKENS = ["</s>", "<unk>", "<s>", "<|endoftext|>"]
 REFUSED: dict[str, tuple[str, list[Patch], str]] = {
@@ -434,7 +434,7 @@ def test_sound_files_do_not_warn() -> None:
         ggtok.load(fixture("spm"))
 
 
-# ---- what the C API of the reference does not tell ----
+# ---- facts that the reference's C API doesn't provide ----
 
 
 def test_ids_without_a_getter() -> None:

@@ -27,8 +27,8 @@ def check(result: parity.Result) -> None:
     assert result.comparisons
 
 
-# Normal tokens of real vocabularies whose pieces are compared: one in so many. (A file's own,
-# of fixtures: all. All of all: python -m tests.parity.)
+# The pieces of one in SOME normal tokens of real vocabularies are compared, and of all tokens of
+# fixtures. (python -m tests.parity compares all tokens of all vocabularies.)
 SOME = 20
 
 
@@ -53,7 +53,7 @@ def test_every_name_is_tested() -> None:
 
 @pytest.fixture(scope="module")
 def gpt2() -> bytes:
-    """GPT-2's first 8000 tokens: words, and quickly loaded."""
+    """GPT-2's first 8000 tokens, which load quickly."""
     return ggtok.vocabulary(real("gpt-2")).smaller(8000).gguf()
 
 
@@ -68,7 +68,7 @@ def test_pre_tokenizer(pre: str, gpt2: bytes, llama: LlamaCpp, tmp_path: Path) -
 @pytest.mark.full
 @pytest.mark.parametrize("pre", PRES)
 def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> None:
-    """Flags and attributes that come with the name, on raw text where that matters."""
+    """Flags and attributes that a pre-tokenizer's name implies."""
     for name in ("bpe-gemma4", "bpe-llama3"):
         gguf = GGUF.read(fixture(name))
         gguf.set("tokenizer.ggml.model", "gpt2")
@@ -78,7 +78,7 @@ def test_flags_of_pre_tokenizer(pre: str, llama: LlamaCpp, tmp_path: Path) -> No
         check(parity.compare(pre, path, times(15, of=30), SEED, llama=llama))
 
 
-# ---- the instruments themselves ----
+# ---- tests of tests.parity ----
 
 
 class Wrong:
@@ -105,7 +105,7 @@ def test_differences_are_found_and_shrunk(llama: LlamaCpp, monkeypatch: pytest.M
 
 def test_the_reference_outlives_its_deaths(llama: LlamaCpp) -> None:
     vocab = llama.load(fixture("bpe-gpt2"))
-    deadly = b"a\xf5\x90\x80\x80"  # decodes above U+10FFFF: an abort
+    deadly = b"a\xf5\x90\x80\x80"  # decodes to a value above U+10FFFF, so llama.cpp aborts
     with pytest.raises(LlamaCppDied, match="x90") as caught:
         vocab.tokenize(deadly, False, False)
     assert caught.value.status

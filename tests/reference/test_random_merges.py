@@ -1,7 +1,7 @@
-"""BPE vocabularies of made-up merges, against llama.cpp, which knows no cuts.
+"""Compares BPE vocabularies with random merges with llama.cpp, which doesn't use cuts.
 
-Few characters, whose bytes are merged among themselves and with parts of others, and long
-symbols: where two characters are joined by one merge only, what it ends or begins with decides.
+The merges join bytes of few characters, also across characters, and long symbols. If only one merge
+joins two characters, that merge must prevent a cut between them.
 
 Claim bpe.2.
 """
@@ -24,7 +24,7 @@ from tests.support.vocabularies import fixture
 Merge = tuple[bytes, bytes]
 LETTERS = "abxé\u00c0\u0800\u6f22\u0300\U00010400"
 
-# Each joins two characters that nothing else joins.
+# In each row, the last merge joins two characters that no other merge joins.
 ROWS: dict[str, tuple[list[Merge], str]] = {
     "a long symbol before a character": (
         [
@@ -83,7 +83,7 @@ def test_merges_at_random(seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
     merges: list[Merge] = []
     for _ in range(chooser.choice((5, 30, 120))):
         merge = chooser.choice(symbols), chooser.choice(symbols)
-        if chooser.random() < 0.5:  # what texts hold
+        if chooser.random() < 0.5:  # merge symbols that occur in the texts
             text = "".join(chooser.choices(LETTERS, k=4)).encode()
             at = chooser.randrange(1, len(text))
             merge = (

@@ -1,9 +1,9 @@
-"""Vocabularies made at random, of the kinds whose tokens are found byte by byte, and of
-special tokens.
+"""Compares random vocabularies with llama.cpp: models that look up tokens in tries, and special
+tokens.
 
-Few characters, so that tokens meet, overlap and lead one another; tokens that end or
-begin inside a character; tokens longer than a walk through the trie goes. llama.cpp
-knows no cuts, caches and automata: it is the plain path.
+Tokens consist of few characters, so that many are adjacent, overlap or are prefixes of others. Some
+begin or end inside a character, and some are longer than the trie's walk. llama.cpp has no cuts,
+caches and automata, so it tests those.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def piece(chooser: random.Random, alphabet: str, most: int) -> bytes:
 
 
 def long_piece(chooser: random.Random, alphabet: str) -> bytes:
-    """A few characters again and again, and something else after them."""
+    """One or two characters, repeated, and possibly others at the end."""
     unit = piece(chooser, alphabet, 2)
     data = (unit * 700)[: chooser.choice((254, 255, 256, 257, 258, 300, 510, 700))]
     return data + piece(chooser, alphabet, 2) * chooser.randrange(2)
 
 
 def token_texts(chooser: random.Random, alphabet: str, whole: bool) -> list[bytes]:
-    """`whole`: short tokens of whole characters."""
+    """Random texts of tokens; if `whole`, short ones of whole characters."""
     made = [piece(chooser, alphabet, 5) for _ in range(chooser.randint(1, 60))]
     if not whole:
         made += [long_piece(chooser, alphabet) for _ in range(chooser.choice((0, 0, 1, 6)))]
     if not whole and chooser.random() < 0.6:
-        for _ in range(chooser.randint(1, 10)):  # parts of characters at their ends
+        for _ in range(chooser.randint(1, 10)):  # cut inside characters
             data = chooser.choice(made)
             cut = data[chooser.randrange(3) : len(data) - chooser.randrange(3)]
             made.append(cut or data)
@@ -80,7 +80,7 @@ def some_texts(chooser: random.Random, alphabet: str, tokens: list[bytes]) -> li
 def fill(gguf: GGUF, tokens: list[bytes], types: list[int], chooser: random.Random) -> None:
     gguf.set("tokenizer.ggml.tokens", tokens)
     gguf.set("tokenizer.ggml.token_type", types, "i32")
-    # Few scores, for ties; sums of them are exact, or not, or only those of some 20 bytes.
+    # Few different scores, to cause ties. Sums are exact, inexact, or only inexact for long texts.
     scores = chooser.choice(
         ([-1.0, -2.0, -2.5], [-0.1, -7.3, 1.0, -2.7], [-1.0, -2.0, -(2.0**-45)])
     )
@@ -88,7 +88,7 @@ def fill(gguf: GGUF, tokens: list[bytes], types: list[int], chooser: random.Rand
 
 
 def rwkv(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    # A byte that begins a token must be one: llama.cpp doesn't end where it isn't.
+    # If a byte that begins a token isn't a token itself, llama.cpp loops forever.
     singles = {data[:1] for data in made} | set(chooser.sample(BYTES, 20))
     tokens = [b"<s>"] + [
         b"".join(b"\\x%02x" % byte for byte in data)
@@ -123,11 +123,11 @@ def ugm(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
 
 
 def ugm_words(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """No token holds a space but as its first character, so texts are cut at spaces."""
+    """Tokens contain spaces only as their first character, so that texts can be cut at spaces."""
     mark = "\u2581".encode()
     parts = [part for data in made for part in data.split(b" ") if part]
     words = [(mark if chooser.random() < 0.5 else b"") + part for part in parts]
-    # Without a token for the mark alone, the unknown one is tried there.
+    # If the space mark isn't a token, the unknown token may stand for it.
     alone = [mark] if chooser.random() < 0.8 else []
     unknown = chooser.choice([b"<unk>", b"<unk>", mark + b"a"])
     tokens = list(dict.fromkeys([b"<pad>", b"</s>", unknown, b"<s>", *alone, *words]))
@@ -156,7 +156,7 @@ def numbered(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
 
 
 def special(gguf: GGUF, made: list[bytes], chooser: random.Random) -> None:
-    """Besides the tokens that are there, of which some take white space along."""
+    """Adds special tokens to a fixture's, some of which strip white space."""
     there = gguf.strings("tokenizer.ggml.tokens")
     own = [data for data in made if data not in there]
     kinds = chooser.choice(([CONTROL], [USER_DEFINED], [CONTROL, UNKNOWN, USER_DEFINED]))
@@ -171,7 +171,7 @@ KINDS = {
     "plamo2": plamo2,
     "test": numbered,
 }
-# Nothing is stripped; after tokens; before one.
+# Fixtures whose special tokens strip no white space, white space after them, or before them.
 KINDS |= dict.fromkeys(("spm-bytes", "spm-phi3", "bpe-jina"), special)
 STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 
@@ -182,9 +182,10 @@ STRIPS = {"spm-phi3": [b"<|end|>"], "bpe-jina": [b"<mask>"]}
 def test_against_llama_cpp(kind: str, seed: int, llama: LlamaCpp, tmp_path: Path) -> None:
     chooser = random.Random(f"{kind} {seed}")
     alphabet = ALPHABETS[seed % len(ALPHABETS)]
-    if kind == "rwkv":  # others hold no NUL, for llama.cpp reads their texts up to one
+    if kind == "rwkv":  # elsewhere, tokens can't contain NUL: llama.cpp's texts end there
         alphabet = alphabet.replace("b", "\0")
-    # llama.cpp's table for PLaMo2 has each beginning of each end of a token.
+    # llama.cpp's table for PLaMo2 has all prefixes of all suffixes of tokens, so these must be
+    # short.
     made = token_texts(chooser, alphabet, whole=kind == "plamo2")
     gguf = GGUF.read(fixture(kind))
     KINDS[kind](gguf, made, chooser)

@@ -1,7 +1,7 @@
-"""Where llama.cpp stops (docs/where-llamacpp-stops.md), ggtok's result or error.
+"""ggtok's results and errors in cases where llama.cpp crashes (docs/where-llamacpp-stops.md).
 
-Each row is a file, a text, and what ggtok gives: ids, the text that has the same ids,
-or the error. The reference build must still die on it; what it survives belongs in tests.parity.
+Each row has a file, a text, and ggtok's result: ids, another text with the same ids, or an error.
+The reference build must still crash on it; otherwise the case belongs in tests.parity.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def keys(**values: object) -> Patch:
 
 
 def first_tokens(n: int) -> Patch:
-    """Cuts the vocabulary; the ids that llama.cpp assumes are then out of range."""
+    """Keeps the first n tokens, so that the special ids that llama.cpp assumes are out of range."""
 
     def patch(gguf: GGUF) -> None:
         for key in ("tokens", "token_type", "scores"):
@@ -64,7 +64,7 @@ def rename(old: bytes, new: bytes, type: int = 1) -> Patch:
 
 
 def charsmap(units: slice = slice(None), text: slice = slice(None)) -> Patch:
-    """Keeps a part of the charsmap's array and a part of its replacements."""
+    """Truncates the charsmap's array and its replacements."""
 
     def patch(gguf: GGUF) -> None:
         key = "tokenizer.ggml.precompiled_charsmap"
@@ -80,10 +80,10 @@ def charsmap(units: slice = slice(None), text: slice = slice(None)) -> Patch:
 class Row:
     base: str
     text: bytes
-    gives: bytes | list[int] | str  # another text with these ids; ids; what a VocabError says
+    gives: bytes | list[int] | str  # a text with the same ids, ids, or a VocabError's message
     patches: tuple[Patch, ...] = ()
     add_special: bool = False
-    live: bool = True  # the reference can be watched dying
+    live: bool = True  # whether to run the reference (False: it would loop forever)
 
 
 NO_BOS = "asks for a BOS token but has none"
@@ -161,7 +161,7 @@ def test_llama_cpp_dies(row: str, gguf: GGUF, llama: LlamaCpp, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["spm", "ugm", "ugm-plain", "rwkv", "plamo2", "plamo3", "test"])
 def test_above_the_last_code_point(name: str, llama: LlamaCpp) -> None:
-    """These pass it through, or take it byte by byte, in llama.cpp too."""
+    """These models don't crash on it: they keep it, or encode it byte by byte."""
     text = b"a" + ABOVE + b"b \xf7\xbf\xbf\xbf"
     theirs = llama.load(fixture(name)).tokenize(text, False, False)
     assert ggtok.load(fixture(name)).encode(text, add_special=False) == theirs
@@ -183,7 +183,7 @@ def test_what_would_be_added_is_only_asked_for_when_it_is() -> None:
 
 
 def test_no_unknown_token(llama: LlamaCpp, tmp_path: Path) -> None:
-    """RWKV's unknown id is then -1; the crash comes when it is detokenized."""
+    """RWKV's unknown id is then -1, and llama.cpp crashes when it detokenizes that."""
     gguf = GGUF.read(fixture("rwkv"))
     gguf.remove("tokenizer.ggml.unknown_token_id")
     path = gguf.write(tmp_path / "patched.gguf")

@@ -1,4 +1,4 @@
-"""What a compiled module says of itself, whichever of the three formats it has."""
+"""Reads facts from a compiled module in the formats ELF, PE and Mach-O."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 class Binary:
     kind: str  # ELF, PE or Mach-O
     machine: str
-    libraries: tuple[str, ...]  # that the loader brings
+    libraries: tuple[str, ...]  # libraries that the module is linked with
     exports: frozenset[str]
-    imports: dict[str, str]  # names, with the library or the version where it is looked for, or ""
-    faults: tuple[str, ...] = ()  # what a module of this format should not be or have
-    oldest: tuple[int, ...] = field(default=())  # Mach-O: of macOS
+    imports: dict[str, str]  # for each symbol its library or version, or ""
+    faults: tuple[str, ...] = ()  # properties that a module should not have
+    oldest: tuple[int, ...] = field(default=())  # Mach-O: the oldest version of macOS
 
 
 def read(path: Path) -> Binary:
@@ -83,7 +83,7 @@ def _pe(pe: Any) -> Binary:
     )
 
 
-FLAT_LOOKUP = -2  # in all that the process has loaded
+FLAT_LOOKUP = -2  # means that a symbol is searched in all loaded libraries
 
 
 def _macho(macho: Any) -> Binary:

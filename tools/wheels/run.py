@@ -1,4 +1,5 @@
-"""Installs a wheel for a Python of its platform, in an empty folder, and runs check_ids.py."""
+"""Installs a wheel in an empty folder, for a Python of its platform, and runs check_ids.py
+there."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MINUTES = 10  # an emulator may hang
 
 
 def run(wheel: Path, target: Target, work: Path, command: str | None = None) -> tuple[bool, str]:
-    """Whether nothing failed, and what ran or why nothing did. command: what runs the Python."""
+    """Returns whether nothing failed, and what ran, or why nothing could run. `command` is the
+    user's command for a Python."""
     try:
         python = given(target, command) if command else find(target, work)
         return True, _run(wheel, python, work / target.name)

@@ -1,4 +1,4 @@
-"""The platforms that wheels are built for: what differs between them, a row for each."""
+"""The platforms for which wheels are built, one row for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* What stands in for ggml: functions of its names, which must be the ones that are called. */
+/* A stand-in for ggml with functions of the same names, which the program must call. */
 const char *gguf_type_name(int type);
 int gguf_find_key(const void *ctx, const char *key);
 
