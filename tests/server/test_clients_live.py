@@ -18,7 +18,6 @@ import pytest
 import ggtok
 from tests.chat.llamaserver import Server, write_model
 from tests.server.running import listening, running
-from tests.support import waits
 from tests.support.vocabularies import fixture
 
 pytest.importorskip("xllamacpp")
@@ -199,7 +198,7 @@ def test_anthropic_streams(url: str, n: int) -> None:
     usage = final.usage
     assert usage.input_tokens + (usage.cache_read_input_tokens or 0) == n
     assert final.stop_reason == "max_tokens"
-    with pytest.raises(anthropic.BadRequestError, match="prompt is too long: .* > 256 maximum"):
+    with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: .* > 256 maximum"):
         client.messages.create(model="m", messages=LONG, max_tokens=4)
 
 
