@@ -47,7 +47,7 @@ METRICS = "/metrics"
 # Labels of the metrics: an endpoint's first path.
 ROWS = (*(endpoint.paths[0] for endpoint in ENDPOINTS), METRICS)
 OTHER = "other"
-MAX_BODY = 64 << 20
+MAX_BODY = 16 << 20
 
 
 def build(
