@@ -14,7 +14,7 @@ from ggtok.cli.parser import Help, Parser
 from ggtok.errors import MissingExtraError
 
 PORT = 8484
-MAX_BODY = 64 << 20
+MAX_BODY = 16 << 20
 BACKLOG = 2048  # connections that may wait, as uvicorn's
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -50,7 +50,7 @@ def add_arguments(parser: Parser) -> None:
         help="web pages of this origin may use the server",
     )
     add("--models", metavar="PATH", help="serve all .gguf files of this folder")
-    add("--max-body", metavar="BYTES", type=int, default=MAX_BODY, help="the longest body (64 MiB)")
+    add("--max-body", metavar="BYTES", type=int, default=MAX_BODY, help="the longest body (16 MiB)")
     add("--max-loaded", metavar="N", type=int, default=16, help="keep N models in memory (16)")
     add("--workers", metavar="N", type=int, default=1, help="processes that answer (1)")
     add(

@@ -39,7 +39,7 @@ def app(
     limit: int | None = None,
     allowed_hosts: Sequence[str] = (),
     cors_origins: Sequence[str] = (),
-    max_body: int = 64 << 20,
+    max_body: int = 16 << 20,
     max_loaded: int = 16,
     threads: int = 0,
     metrics_folder: str | None = None,

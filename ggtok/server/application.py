@@ -47,7 +47,7 @@ METRICS = "/metrics"
 # Labels of the metrics: an endpoint's first path.
 ROWS = (*(endpoint.paths[0] for endpoint in ENDPOINTS), METRICS)
 OTHER = "other"
-MAX_BODY = 64 << 20
+MAX_BODY = 16 << 20
 
 
 def build(
@@ -137,13 +137,16 @@ def _gauges(
 ) -> list[Gauge]:
     gauges: list[Gauge] = [
         ("models_loaded", "Models in memory.", registry.n_loaded),
+        ("model_loads_total", "Models loaded or reloaded.", lambda: registry.loads),
+        ("model_failures_total", "Models that couldn't be loaded.", lambda: registry.failures),
+        ("model_unloads_total", "Models dropped for others.", lambda: registry.unloads),
         ("requests_in_threads", "Requests that threads answer or will.", lambda: workers.pending),
         ("bodies_bytes", "Bytes of requests' bodies in memory.", lambda: held.held),
     ]
     if upstream is not None:
         gauges += [
             ("upstream_requests", "Requests that are passed on.", lambda: upstream.active),
-            ("upstream_errors", "Errors of the upstream server.", lambda: upstream.failed),
+            ("upstream_errors_total", "Errors of the upstream server.", lambda: upstream.failed),
         ]
     return gauges
 

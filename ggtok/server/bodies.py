@@ -9,6 +9,7 @@ import orjson
 
 from ggtok.server.errors import Refusal
 
+_ROWS = 8192
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -27,6 +28,13 @@ def dump(value: Any) -> bytes:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError:  # a file's name that isn't UTF-8
         return orjson.dumps(_valid(value), option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def rows(array: Any) -> orjson.Fragment:
+    """A NumPy array of rows for :func:`dump`. orjson takes 100 bytes of memory for each row of an
+    array."""
+    parts = [dump(array[at : at + _ROWS])[1:-1] for at in range(0, len(array), _ROWS)]
+    return orjson.Fragment(b"[" + b",".join(parts) + b"]")
 
 
 def _valid(value: Any) -> Any:

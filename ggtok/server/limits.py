@@ -13,9 +13,9 @@ from ggtok.server.errors import Refusal
 
 TOTAL = 4  # longest bodies that may be in memory together
 _MODEST = 1 << 16  # bytes of a body that is accepted however much the others take
-# JSON takes up to 25 times its bytes once it is parsed, so only one body above this is answered at
+# JSON takes up to 40 times its bytes once it is parsed, so only one body above this is answered at
 # a time.
-_LARGE = 4 << 20
+_LARGE = 1 << 20
 
 Headers = Iterable[tuple[bytes, bytes]]
 

@@ -29,6 +29,7 @@ _TIMES = len(STATUSES)
 _SUMS = _TIMES + len(SECONDS) + 1
 _ROW = _SUMS + 3  # seconds, bytes received, bytes sent
 _DOUBLE = 8
+_COUNT = "_total"
 
 Gauge = tuple[str, str, Callable[[], float]]
 
@@ -38,7 +39,8 @@ class Metrics:
 
     Args:
         endpoints: the names of the rows.
-        gauges: name, meaning, and a function that returns the value.
+        gauges: name, meaning, and a function that returns the value; a name that ends in
+            ``_total`` is a counter's.
         folder: where the processes of a server have their files.
     """
 
@@ -87,11 +89,16 @@ class Metrics:
             data = path.read_bytes()
             if len(data) != self._size:
                 continue  # a process that is just starting
-            # Counts outlive their process, so that they never decrease.
-            count = len(total) if _is_alive(int(path.name)) else self._at_gauges
-            for at, value in enumerate(memoryview(data).cast("d")[:count]):
-                total[at] += value
+            alive = _is_alive(int(path.name))
+            for at, value in enumerate(memoryview(data).cast("d")):
+                # Counts outlive their process, so that they never decrease.
+                if alive or at < self._at_gauges or self._is_count(at):
+                    total[at] += value
         return total
+
+    def _is_count(self, at: int) -> bool:
+        """Whether the number of a gauge is really a count."""
+        return at > self._at_gauges and self._gauges[at - self._at_gauges - 1][0].endswith(_COUNT)
 
     def _lines(self, numbers: list[float]) -> list[str]:
         rows = [
@@ -124,7 +131,9 @@ class Metrics:
         gauges = [(name, meaning) for name, meaning, _ in self._gauges]
         gauges.insert(0, ("requests_in_progress", "Requests that are being answered."))
         for at, (name, meaning) in enumerate(gauges, self._at_gauges):
-            lines += _head(f"ggtok_{name}", "gauge", meaning)
+            lines += _head(
+                f"ggtok_{name}", "counter" if name.endswith(_COUNT) else "gauge", meaning
+            )
             lines.append(f"ggtok_{name} {numbers[at]:.0f}")
         lines += _head("ggtok_build_info", "gauge", "The version, as a label.")
         lines.append(f'ggtok_build_info{{version="{__version__}"}} 1')

@@ -8,12 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 import ggtok
+from ggtok.server import bodies
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import Refusal
 from ggtok.server.fields import kind, token_ids
 
 Json = dict[str, Any]
 _MOST_TEXTS = 100_000  # of a batch
+_MOST_CHUNKS = 20_000  # of a text; each takes about 0.1 ms
 _MOST_EXPLAINED = 4096  # bytes; explanations are plain Python
 _DOCTOR = "doctor's findings"  # in the memo of a vocabulary
 
@@ -99,7 +101,7 @@ def spans(call: Call) -> object:
     ids, found = call.model().tok.encode_with_offsets(
         body.text(), **body.flags(), unit=body.get("unit", str, "byte")
     )
-    return {"ids": ids, "spans": found}
+    return {"ids": ids, "spans": bodies.rows(found)}
 
 
 def truncate(call: Call) -> object:
@@ -123,6 +125,12 @@ def chunks(call: Call) -> object:
         raise Refusal(
             f"overlap and prefix have {repeated} tokens, and may have at most three quarters of "
             f"n, which is {n}: else the work grows without bound"
+        )
+    most = _MOST_CHUNKS * max(n - repeated, 1)
+    if len(text) > most and tok.count(text) > most:
+        raise Refusal(
+            f"the text has more than {most} tokens, so more than {_MOST_CHUNKS} chunks: choose a "
+            "greater n, or send a part of the text"
         )
     found = tok.chunks(
         text,
@@ -186,7 +194,7 @@ ENDPOINTS = (
     _endpoint(decode, light=True),
     _endpoint(spans, light=True),
     _endpoint(truncate, light=True),
-    _endpoint(chunks, light=True),
+    _endpoint(chunks),
     _endpoint(explain),
     _endpoint(doctor),
 )

@@ -6,11 +6,13 @@ Loading a model and looking at its file block, so neither happens on the event l
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from threading import Lock
 
 import ggtok
@@ -23,6 +25,8 @@ MAX_LOADED = 16
 _LOADS = 3  # of a file that changes while it is read
 
 Stamp = tuple[int, int, int, int]
+
+logger = logging.getLogger("ggtok.server.models")
 
 
 @dataclass(eq=False)
@@ -41,8 +45,13 @@ class Model:
     fixed: bool = False  # a tokenizer of the caller's: never unloaded, never reloaded
     created: int = 0
     stamp: Stamp | None = None
-    checked: float = 0.0
+    checked: float = -inf
+    error: str = ""  # why it couldn't be loaded; requests until the next look get this, too
     lock: Lock = field(default_factory=Lock)  # held while the model is loaded
+
+    def is_due(self) -> bool:
+        """Whether to look at the file again."""
+        return time.monotonic() - self.checked >= CHECK_SECONDS
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,7 @@ class Registry:
         self._names = _names(self.models)
         self._lock = Lock()  # of _loaded
         self._loaded: OrderedDict[str, Model] = OrderedDict()  # the one used last is last
+        self.loads = self.failures = self.unloads = 0  # since the start
 
     @property
     def names(self) -> list[str]:
@@ -109,13 +119,14 @@ class Registry:
             NotReady: it must be loaded or looked at first, and `wait` is false.
         """
         model = self.find(name)
-        if not model.fixed and (
-            model.tok is None or time.monotonic() - model.checked >= CHECK_SECONDS
-        ):
+        if not model.fixed and (model.tok is None or model.is_due()):
             if not wait:
                 raise NotReady
             with model.lock:
-                _refresh(model)
+                if model.is_due() or (model.tok is None and not model.error):
+                    self._refresh(model)
+                if model.tok is None and model.error:
+                    raise Refusal(model.error, "unavailable_error")
             self._keep(model)
         tok = model.tok
         if tok is None:  # another thread dropped it just now
@@ -124,34 +135,56 @@ class Registry:
 
     def _keep(self, model: Model) -> None:
         """Counts a model as used, and drops those used longest ago if there are too many."""
+        unloaded = []
         with self._lock:
             self._loaded[model.name] = model
             self._loaded.move_to_end(model.name)
             while len(self._loaded) > self.max_loaded:
                 _, dropped = self._loaded.popitem(last=False)
                 dropped.tok = None
+                unloaded.append(dropped)
+            self.unloads += len(unloaded)
+        for dropped in unloaded:
+            _log("model unloaded", dropped)
+
+    def _refresh(self, model: Model) -> None:
+        """Loads a model, again if its file changed. The caller holds its lock.
+
+        A file that changes while it is read is read again. If a changed file can't be loaded, the
+        model stays as it was, until the file changes once more.
+        """
+        for _ in range(_LOADS):
+            stamp = _stamp(model)
+            if model.tok is not None and stamp in (model.stamp, None):
+                break
+            what = "loaded" if model.tok is None else "reloaded"
+            begin = time.perf_counter()
+            try:
+                model.tok = ggtok.load(model.source)
+            except GGTokError as e:
+                self._count(failed=True)
+                _log(f"model not {what}", model, logging.WARNING, error=str(e))
+                model.error = f"{model.name}: {e}"
+                model.stamp = stamp
+                break
+            model.error = ""
+            self._count(failed=False)
+            seconds = round(time.perf_counter() - begin, 3)
+            _log(f"model {what}", model, seconds=seconds, tokens=model.tok.n_tokens)
+            model.created = int(time.time())
+            model.stamp = _stamp(model) if stamp is None else stamp
+        model.checked = time.monotonic()
+
+    def _count(self, failed: bool) -> None:
+        with self._lock:
+            self.loads += not failed
+            self.failures += failed
 
 
-def _refresh(model: Model) -> None:
-    """Loads a model, again if its file changed. The caller holds its lock.
-
-    A file that changes while it is read is read again. If a changed file can't be loaded, the
-    model stays as it was, until the file changes once more.
-    """
-    for _ in range(_LOADS):
-        stamp = _stamp(model)
-        if model.tok is not None and stamp in (model.stamp, None):
-            break
-        try:
-            model.tok = ggtok.load(model.source)
-        except GGTokError as e:
-            if model.tok is None:
-                raise Refusal(f"{model.name}: {e}", "unavailable_error") from e
-            model.stamp = stamp
-            break
-        model.created = int(time.time())
-        model.stamp = _stamp(model) if stamp is None else stamp
-    model.checked = time.monotonic()
+def _log(message: str, model: Model, level: int = logging.INFO, **more: object) -> None:
+    """Records what happens to a model. Errors of models quote no texts of requests."""
+    fields = {"model": model.name, "source": model.source, **more}
+    logger.log(level, message, extra={"fields": fields})
 
 
 def _stamp(model: Model) -> Stamp | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -62,8 +64,23 @@ def run(
         _Server(configuration(make, **more)).run([listening])
         return
     with tempfile.TemporaryDirectory(prefix="ggtok-serve-") as folder:
-        make = partial(make, metrics_folder=folder)
+        make = partial(_make_in_worker, make, folder)
         _Processes(configuration(make, workers=workers, **more), [listening]).run()
+
+
+def _make_in_worker(make: Callable[..., Any], metrics_folder: str) -> Any:
+    """The application of one of several processes, which ends with its parent."""
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    return make(metrics_folder=metrics_folder)
+
+
+def _follow_parent() -> None:
+    """Stops this process when its parent ends, even if that was killed: else it would keep the port
+    and answer on."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        signal.raise_signal(signal.SIGTERM)
 
 
 class _Server(uvicorn.Server):

@@ -213,13 +213,15 @@ class Upstream:
             headers = [*_kept(response.headers.raw, _OWN_ANSWER), *more]
             start = {"status": response.status_code, "headers": headers}
             await send({"type": "http.response.start", **start})
+            end = b"\n"
             try:
                 async for part in response.aiter_raw():
                     await send(_part(part, True))
+                    end = part[-1:] or end
                 last = b""
             except httpx2.TransportError as e:
-                last = self._broken(e, scope["path"], response.headers.get("content-type", ""))
-                if not last or "content-length" in response.headers:
+                last = self._broken(e, scope["path"], response.headers, end)
+                if not last:
                     return  # an answer without an end: the server closes the connection
             await send(_part(last, False))
         finally:
@@ -275,16 +277,22 @@ class Upstream:
         message = f"the upstream server {where} doesn't answer: {reason}"
         return Refusal(message, "server_error", status=502)
 
-    def _broken(self, error: Exception, path: str, media_type: str) -> bytes:
+    def _broken(self, error: Exception, path: str, headers: httpx2.Headers, end: bytes) -> bytes:
         """The end of an answer that the upstream server didn't finish, in formats that can tell
-        an error then."""
+        an error then. `end` is the last byte of what was passed on."""
         refusal = self._unreachable(error)
         refusal.message = f"the upstream server {self._named()} broke off the answer"
         line = bodies.dump(errors_of(path)(refusal))
+        if "content-length" in headers or "content-encoding" in headers:
+            return b""
+        media_type = headers.get("content-type", "")
         if media_type.startswith("text/event-stream"):
             event = b"event: error\n" if path.startswith("/v1/messages") else b""
             return b"\n\n" + event + b"data: " + line + b"\n\n"
-        return b"\n" + line + b"\n" if media_type.startswith("application/x-ndjson") else b""
+        if not media_type.startswith("application/x-ndjson"):
+            return b""
+        # Ollama's client doesn't expect an empty line.
+        return (b"" if end == b"\n" else b"\n") + line + b"\n"
 
     def _named(self) -> str:
         return f"{self.url.scheme}://{self.url.netloc.decode()}"

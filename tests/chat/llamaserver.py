@@ -84,14 +84,16 @@ def write_model(vocabulary: Path, path: Path, patch: dict[str, object] | None = 
 class Server:
     """A process that serves one template."""
 
-    def __init__(self, model: Path, template: str, zone: str | None = None) -> None:
+    def __init__(
+        self, model: Path, template: str, zone: str | None = None, context: int = 256
+    ) -> None:
         environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}
         if zone is not None:
             environment["TZ"] = zone
         # A file, since a pipe that nobody reads fills up.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.chat.llamaserver", str(model)],
+            [sys.executable, "-m", "tests.chat.llamaserver", str(model), str(context)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -113,6 +115,7 @@ class Server:
             words = self._log.read().decode(errors="replace")[-2000:]
             self.close()
             raise ServerError(f"the server didn't start: {words}")
+        self.url = address
         self._connection = http.client.HTTPConnection(
             address.removeprefix("http://"), timeout=REQUEST_SECONDS
         )
@@ -160,11 +163,14 @@ class Server:
             raise
         return answer.status, raw
 
+    def kill(self) -> None:
+        self._child.kill()
+        self._child.wait()
+
     def close(self) -> None:
         if hasattr(self, "_connection"):
             self._connection.close()
-        self._child.kill()
-        self._child.wait()
+        self.kill()
         for file in (self._child.stdin, self._child.stdout, self._log):
             if file is not None:
                 file.close()
@@ -209,7 +215,7 @@ class Servers:
 # ---- the process ----
 
 
-def _serve(model: str) -> None:
+def _serve(model: str, context: int) -> None:
     import xllamacpp
 
     # Nothing that the library prints may come between the address and its reader.
@@ -221,7 +227,7 @@ def _serve(model: str) -> None:
     params.chat_template = template
     params.use_jinja = True
     params.port = 0
-    params.n_ctx = 256
+    params.n_ctx = context
     params.n_parallel = 1
     params.n_gpu_layers = 0
     params.cpuparams.n_threads = 1
@@ -235,4 +241,4 @@ def _serve(model: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(sys.argv[1], int(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""The libraries that people call these endpoints with: pip install anthropic litellm openai, and
+"""The libraries that people call these endpoints with: pip install ".[test-clients]", and
 pip install --no-deps lm_eval."""
 
 from __future__ import annotations

@@ -49,6 +49,9 @@ def test_spans(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
     for unit in "byte", "char", "utf16":
         ids, spans = tok.encode_with_offsets(TEXTS[3], unit=unit)
         assert ask("spans", text=TEXTS[3], unit=unit) == {"ids": ids, "spans": spans.tolist()}
+    ids, spans = tok.encode_with_offsets("ab " * 9000)  # in several blocks
+    assert ask("spans", text="ab " * 9000) == {"ids": ids, "spans": spans.tolist()}
+    assert len(ids) > 9000
 
 
 def test_cutting(ask: Callable[..., Any], tok: ggtok.Tokenizer) -> None:
@@ -103,6 +106,7 @@ def test_doctor(ask: Callable[..., Any], serve: Serve, tok: ggtok.Tokenizer) -> 
         ("truncate", {"text": "Hi", "n": 9, "side": "top"}, "side"),
         ("chunks", {"text": "Hi", "n": 1}, "n"),
         ("chunks", {"text": "Hi", "n": 9, "at": [7]}, "at"),
+        ("chunks", {"text": "ab " * 20_001, "n": 1}, "more than 20000 chunks"),
         ("chunks", {"text": "Hi", "n": 8, "overlap": 7}, "7 tokens, and may have at most three"),
         ("chunks", {"text": "Hi", "n": 8, "prefix": "a b c d e f g"}, "at most three quarters"),
         ("explain", {"text": "x" * 20_000}, "explains at most 4096"),

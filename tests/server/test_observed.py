@@ -40,7 +40,8 @@ def test_metrics(serve: Serve) -> None:
     assert found['ggtok_received_bytes_total{endpoint="/tokenize"}'] == 2 * 22 + 13
     assert found['ggtok_sent_bytes_total{endpoint="/tokenize"}'] > 0
     assert found["ggtok_requests_in_progress"] == 1
-    assert found["ggtok_models_loaded"] == 1
+    assert found["ggtok_models_loaded"] == found["ggtok_model_loads_total"] == 1
+    assert found["ggtok_model_failures_total"] == found["ggtok_model_unloads_total"] == 0
     assert found["ggtok_bodies_bytes"] == found["ggtok_requests_in_threads"] == 0
     assert found[f'ggtok_build_info{{version="{ggtok.__version__}"}}'] == 1
 
@@ -65,7 +66,11 @@ def test_metrics_in_the_format_of_prometheus(serve: Serve) -> None:
 
 
 def test_metrics_of_several_processes(tmp_path: Path) -> None:
-    mine = Metrics(["/a"], [("models_loaded", "Models.", lambda: 2)], str(tmp_path))
+    gauges: list[metrics.Gauge] = [
+        ("models_loaded", "Models.", lambda: 2),
+        ("loads_total", "Loads.", lambda: 5),
+    ]
+    mine = Metrics(["/a"], gauges, str(tmp_path))
     mine.begun()
     mine.ended(0, 200, 0.002, 3, 4)
     mine.begun()
@@ -78,6 +83,8 @@ def test_metrics_of_several_processes(tmp_path: Path) -> None:
     assert found['ggtok_requests_total{endpoint="/a",status="200"}'] == 3
     assert found["ggtok_requests_in_progress"] == 2
     assert found["ggtok_models_loaded"] == 4
+    assert found["ggtok_loads_total"] == 15
+    assert "# TYPE ggtok_loads_total counter" in text
     assert numbers(text)["ggtok_models_loaded"] == 2
 
 

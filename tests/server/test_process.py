@@ -80,6 +80,23 @@ def test_several_processes(tmp_path: Path) -> None:
         assert served.stop() == 0
 
 
+def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    with serving([BPE, "--workers", "2"], tmp_path / "log") as served:
+        waits.until(lambda: served.text().count("Application startup complete") == 2)
+        served.process.kill()
+        served.process.wait()
+        waits.until(lambda: served.text().count("Finished server process") == 2)
+        waits.until(lambda: not _answers(served.url))
+
+
+def _answers(url: str) -> bool:
+    try:
+        connect(url).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 class Clients:
     """Threads that ask until they can't any more, and check each answer."""
 

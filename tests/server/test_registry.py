@@ -124,12 +124,48 @@ def test_a_model_outlives_its_file(changing: Path) -> None:
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
+    """It isn't tried again for each request, but soon."""
     registry = Registry(tmp_path / "a.gguf")
-    with pytest.raises(Refusal, match="No such file") as e:
-        registry.get()
-    assert e.value.status == 503
+    for _ in range(2):
+        with pytest.raises(Refusal, match="No such file") as e:
+            registry.get()
+        assert e.value.status == 503
+    assert (registry.loads, registry.failures) == (0, 1)
+    with pytest.raises(NotReady):
+        registry.get(wait=False)
     shutil.copy(BPE, tmp_path / "a.gguf")
+    registry.find().checked = -1e9
     assert registry.get().tok.model == "gpt2"
+    assert (registry.loads, registry.failures) == (1, 1)
+
+
+def test_what_is_logged(changing: Path, caplog: pytest.LogCaptureFixture) -> None:
+    registry = Registry({"a": changing, "b": SPM}, max_loaded=1)
+    with caplog.at_level("INFO", "ggtok.server"):
+        registry.get("a")
+        registry.get("a")
+        _replace(changing, SPM)
+        registry.get("a")
+        _replace(changing, b"not a model")
+        registry.get("a")
+        registry.get("b")
+        with pytest.raises(Refusal, match=r"a: .*not a GGUF file"):
+            registry.get("a")
+    fields = [record.fields for record in caplog.records]  # type: ignore[attr-defined]
+    found = [
+        (r.levelname, r.message, f["model"]) for r, f in zip(caplog.records, fields, strict=True)
+    ]
+    assert found == [
+        ("INFO", "model loaded", "a"),
+        ("INFO", "model reloaded", "a"),
+        ("WARNING", "model not reloaded", "a"),
+        ("INFO", "model loaded", "b"),
+        ("INFO", "model unloaded", "a"),
+        ("WARNING", "model not loaded", "a"),
+    ]
+    assert fields[0]["source"] == str(changing) and fields[0]["tokens"] > 0
+    assert "GGUF" in fields[2]["error"]
+    assert (registry.loads, registry.failures, registry.unloads) == (3, 2, 1)
 
 
 def test_many_threads(changing: Path) -> None:

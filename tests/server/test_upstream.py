@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 import ggtok
@@ -285,9 +286,28 @@ def test_an_upstream_that_breaks_off(
     assert right(json.JSONDecoder().raw_decode(last.decode())[0])
 
 
+@pytest.mark.parametrize("begun", [b"", b'{"a":1}\n', b'{"a":1}'])
+def test_lines_of_json_that_break_off(begun: bytes, other: Other, tok: ggtok.Tokenizer) -> None:
+    """The error is a line of its own, and no line is empty, which Ollama's client can't read."""
+
+    async def act(request: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-type", b"application/x-ndjson")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": begun, "more_body": True})
+
+    other.act = act
+    with passing(other, {"m": tok}) as url:
+        text = httpx2.post(f"{url}/api/chat", json={"stream": True}).content
+    assert text.endswith(b"\n") and text.startswith(begun)
+    lines = [json.loads(line) for line in text[:-1].split(b"\n")]
+    assert "broke off the answer" in lines.pop()["error"]
+    assert lines == [{"a": 1}] * bool(begun)
+
+
 def test_an_answer_without_an_end_stays_without(other: Other, tok: ggtok.Tokenizer) -> None:
     kind = (b"content-type", b"text/event-stream")
-    for headers in [], [kind, (b"content-length", b"1000")]:
+    for header in (b"content-length", b"1000"), (b"content-encoding", b"gzip"), (b"x", b""):
+        headers = [kind, header] if header[0] != b"x" else []
 
         async def act(request: Any, receive: Any, send: Any, headers: Any = headers) -> None:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
