@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.chat import mediafiles
 from tests.support.patch import GGUF
 
 START_SECONDS = 120
@@ -82,16 +83,19 @@ def write_model(vocabulary: Path, path: Path, patch: dict[str, object] | None = 
 
 
 class Server:
-    """A process that serves one template."""
+    """A process that serves one template. With a projector, it takes images and audio."""
 
-    def __init__(self, model: Path, template: str, zone: str | None = None) -> None:
+    def __init__(
+        self, model: Path, template: str, zone: str | None = None, projector: Path | None = None
+    ) -> None:
         environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}
+        environment["LLAMA_MEDIA_MARKER"] = mediafiles.MARKER
         if zone is not None:
             environment["TZ"] = zone
         # A file, since a pipe that nobody reads fills up.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.chat.llamaserver", str(model)],
+            [sys.executable, "-m", "tests.chat.llamaserver", str(model), str(projector or "")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -132,9 +136,9 @@ class Server:
             return answer["prompt"], ""
         return None, answer["error"]["message"]
 
-    def ids(self, prompt: str) -> list[int]:
+    def ids(self, prompt: str, *, add_special: bool = True) -> list[int]:
         """As the server tokenizes a prompt."""
-        request = {"content": prompt, "add_special": True, "parse_special": True}
+        request = {"content": prompt, "add_special": add_special, "parse_special": True}
         status, answer = self.post("/tokenize", request)
         if status != 200:
             raise ServerError(f"/tokenize: {answer}")
@@ -184,12 +188,18 @@ class Server:
 class Servers:
     """Starts servers over one vocabulary."""
 
-    def __init__(self, vocabulary: Path, patch: dict[str, object] | None = None) -> None:
+    def __init__(
+        self, vocabulary: Path, patch: dict[str, object] | None = None, media: bool = False
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ggtok-chat-")
-        self._model = write_model(vocabulary, Path(self._folder.name) / "model.gguf", patch)
+        folder = Path(self._folder.name)
+        self._model = write_model(vocabulary, folder / "model.gguf", patch)
+        self._projector = None
+        if media:
+            self._projector = mediafiles.write_projector(folder / "mmproj.gguf", _WIDTH)
 
     def start(self, template: str, zone: str | None = None) -> Server:
-        return Server(self._model, template, zone)
+        return Server(self._model, template, zone, self._projector)
 
     def close(self) -> None:
         self._folder.cleanup()
@@ -209,7 +219,7 @@ class Servers:
 # ---- the process ----
 
 
-def _serve(model: str) -> None:
+def _serve(model: str, projector: str) -> None:
     import xllamacpp
 
     # Nothing that the library prints may come between the address and its reader.
@@ -218,6 +228,8 @@ def _serve(model: str) -> None:
     template = json.loads(sys.stdin.readline())
     params = xllamacpp.CommonParams()
     params.model.path = model
+    params.mmproj.path = projector
+    params.mmproj_use_gpu = False
     params.chat_template = template
     params.use_jinja = True
     params.port = 0
@@ -235,4 +247,4 @@ def _serve(model: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(*sys.argv[1:])
