@@ -8,7 +8,7 @@ annotations alone.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime as datetime
     from typing import Any as Any
     from typing import BinaryIO as BinaryIO
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     Messages: TypeAlias = Sequence[Mapping[str, Any] | Model]
     Known: TypeAlias = tuple[int, Ids]
+    ImageTokens: TypeAlias = SupportsIndex | Callable[[Mapping[str, Any]], SupportsIndex]
     Unit: TypeAlias = Literal["byte", "char", "utf16"]
     SourceKind: TypeAlias = Literal["text", "jsonl", "parquet", "arrow"]
     IdFormat: TypeAlias = Literal["raw", "megatron", "npy", "arrow"]
@@ -78,7 +79,7 @@ else:
     def _resolved() -> "dict[str, object]":
         import datetime
         import typing
-        from collections.abc import Collection, Iterable, Mapping, Sequence
+        from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
         import numpy as np
         from numpy.typing import NDArray
@@ -127,6 +128,7 @@ else:
         model = checked(Model, Model)
         text = typing.Union[str, buffer]  # noqa: UP007
         ids = typing.Union[Iterable[index], NDArray[np.integer[typing.Any]]]  # noqa: UP007
+        of_part = Callable[[Mapping[str, typing.Any]], typing.Any]
         choice = Collection[typing.Union[str, buffer, index]]  # noqa: UP007
         return {
             "Any": typing.Any,
@@ -146,6 +148,7 @@ else:
             "Source": Source,
             "Like": typing.Literal["llama.cpp", "transformers"],
             "Known": tuple[int, checked(ids, Iterable)],  # type: ignore[misc]
+            "ImageTokens": typing.Union[index, of_part],  # noqa: UP007
             "MergeTree": MergeTree,
             "Messages": Sequence[typing.Union[Mapping[str, typing.Any], model]],  # noqa: UP007
             "ParseSpecial": typing.Union[bool, checked(choice, Collection)],  # noqa: UP007

@@ -887,6 +887,7 @@ class Tokenizer:
         reasoning_format: str | None = None,
         reasoning_effort: str | None = None,
         chat_template_kwargs: Mapping[str, types.Any] | None = None,
+        media_marker: str | None = None,
         clock: Callable[[], types.datetime] | None = None,
         **variables: types.Any,
     ) -> str:
@@ -901,11 +902,12 @@ class Tokenizer:
 
         Args:
             messages: mappings with ``"role"``, ``"content"`` (str, None or a list of parts
-                ``{"type": "text", "text": ...}``), ``"tool_calls"``, ``"reasoning_content"``
-                and so on. All values are plain data: str, numbers, bool, None, lists and
-                mappings. An object with ``model_dump()``, such as a pydantic model, stands for
-                the result of that method without the fields that are None (except the
-                content).
+                ``{"type": "text", "text": ...}``, or with the types ``image_url``,
+                ``input_audio``, ``input_video`` and ``video_url``, which aren't read),
+                ``"tool_calls"``, ``"reasoning_content"`` and so on. All values are plain data:
+                str, numbers, bool, None, lists and mappings. An object with ``model_dump()``,
+                such as a pydantic model, stands for the result of that method without the
+                fields that are None (except the content).
             tools: JSON schemas of the functions that the model may call. Python functions are
                 refused; ``transformers.utils.get_json_schema`` makes a schema of a function.
             like: the program whose text to render: ``"llama.cpp"`` or ``"transformers"``.
@@ -931,6 +933,9 @@ class Tokenizer:
             reasoning_format: It is checked, and doesn't change the prompt.
             reasoning_effort: a variable of some templates. ``"none"`` turns thinking off.
             chat_template_kwargs: more variables for the template. Any name is allowed.
+            media_marker: the text that stands for an image, audio or video; ``<__media__>`` by
+                default. llama-server chooses a random one (``media_marker`` in its ``/props``).
+                With ``like="transformers"``, the template writes its own.
             clock: a function that returns the local time, for templates that ask for it;
                 ``datetime.now`` by default.
             **variables: more variables for the template (``documents``, ...). Only names that
@@ -964,6 +969,7 @@ class Tokenizer:
             reasoning_format,
             reasoning_effort,
             chat_template_kwargs,
+            media_marker,
             variables,
         )
         text: str = api.run(self._loaded, messages, options, api.chat.TEXT)
@@ -988,6 +994,7 @@ class Tokenizer:
             reasoning_format: str | None = ...,
             reasoning_effort: str | None = ...,
             chat_template_kwargs: Mapping[str, types.Any] | None = ...,
+            media_marker: str | None = ...,
             clock: Callable[[], types.datetime] | None = ...,
             trusted: bool = ...,
             user_defined: types.UserDefined = ...,
@@ -1012,6 +1019,7 @@ class Tokenizer:
             reasoning_format: str | None = ...,
             reasoning_effort: str | None = ...,
             chat_template_kwargs: Mapping[str, types.Any] | None = ...,
+            media_marker: str | None = ...,
             clock: Callable[[], types.datetime] | None = ...,
             trusted: bool = ...,
             user_defined: types.UserDefined = ...,
@@ -1035,6 +1043,7 @@ class Tokenizer:
             reasoning_format: str | None = ...,
             reasoning_effort: str | None = ...,
             chat_template_kwargs: Mapping[str, types.Any] | None = ...,
+            media_marker: str | None = ...,
             clock: Callable[[], types.datetime] | None = ...,
             trusted: bool = ...,
             user_defined: types.UserDefined = ...,
@@ -1058,6 +1067,7 @@ class Tokenizer:
         reasoning_format: str | None = None,
         reasoning_effort: str | None = None,
         chat_template_kwargs: Mapping[str, types.Any] | None = None,
+        media_marker: str | None = None,
         clock: Callable[[], types.datetime] | None = None,
         trusted: bool = False,
         user_defined: types.UserDefined = "parse",
@@ -1071,6 +1081,9 @@ class Tokenizer:
         a tool or a variable is encoded as plain text. If the request contains no such text, the
         ids are the server's. BOS and EOS are added if the vocabulary's flags ask for them; a BOS
         or EOS that the template writes there is then dropped.
+
+        Images, audio and video have no ids, which a warning says: the texts before, between and
+        after them are encoded separately, as llama-server does it.
 
         Args:
             trusted: parse control tokens everywhere, in messages, too. The ids are always the
@@ -1098,7 +1111,8 @@ class Tokenizer:
                 differently if others follow. The message shows both texts. (Qwen3's template
                 drops earlier reasoning.)
             InvalidValueError: a message contains the text of a control token, and the
-                vocabulary (RWKV, PLaMo-2, PLaMo-3) parses that token in plain text.
+                vocabulary (RWKV, PLaMo-2, PLaMo-3) parses that token in plain text. Or there
+                are images, audio or video, and the prompt doesn't have one marker for each.
             TextEncodeError, VocabError: as for :meth:`encode`.
 
         Any number of threads may call this at the same time.
@@ -1119,6 +1133,7 @@ class Tokenizer:
             reasoning_format,
             reasoning_effort,
             chat_template_kwargs,
+            media_marker,
             variables,
         )
         if return_assistant_mask:
@@ -1131,8 +1146,8 @@ class Tokenizer:
             return api.ids_after(  # type: ignore[no-any-return]
                 self._loaded, messages, options, trusted, user_defined, known
             )
-        return api.run(  # type: ignore[no-any-return]
-            self._loaded, messages, options, api.chat.IDS, trusted, user_defined
+        return api.ids(  # type: ignore[no-any-return]
+            self._loaded, messages, options, trusted, user_defined
         )
 
     def count_chat(
@@ -1151,15 +1166,30 @@ class Tokenizer:
         reasoning_format: str | None = None,
         reasoning_effort: str | None = None,
         chat_template_kwargs: Mapping[str, types.Any] | None = None,
+        media_marker: str | None = None,
         clock: Callable[[], types.datetime] | None = None,
         trusted: bool = False,
         user_defined: types.UserDefined = "parse",
         known: types.Known | None = None,
+        image_tokens: types.ImageTokens | None = None,
         **variables: types.Any,
     ) -> int:
-        """The number of ids that :meth:`encode_chat` returns.
+        """The number of tokens of a conversation: the ids that :meth:`encode_chat` returns, and
+        those of images.
 
         Equals llama-server's ``/v1/chat/completions/input_tokens``.
+
+        Args:
+            image_tokens: how many tokens an image, audio or video has: a number, or a function
+                that takes the part (a mapping) and returns one. Count all tokens that the model
+                gets in place of the marker, or, with ``like="transformers"``, in addition to
+                the template's placeholder. By default, they aren't included in the result, and
+                a warning says so.
+
+        The other arguments and the errors are those of :meth:`encode_chat`.
+
+        Warns:
+            VocabWarning: there are images, audio or video, and ``image_tokens`` isn't set.
         """
         api, options = _chat_call(
             tools,
@@ -1175,12 +1205,11 @@ class Tokenizer:
             reasoning_format,
             reasoning_effort,
             chat_template_kwargs,
+            media_marker,
             variables,
         )
-        if known is not None:
-            return len(api.ids_after(self._loaded, messages, options, trusted, user_defined, known))
-        return api.run(  # type: ignore[no-any-return]
-            self._loaded, messages, options, api.chat.COUNT, trusted, user_defined
+        return api.count(  # type: ignore[no-any-return]
+            self._loaded, messages, options, trusted, user_defined, known, image_tokens
         )
 
     def encode_chat_batch(
@@ -1199,6 +1228,7 @@ class Tokenizer:
         reasoning_format: str | None = None,
         reasoning_effort: str | None = None,
         chat_template_kwargs: Mapping[str, types.Any] | None = None,
+        media_marker: str | None = None,
         clock: Callable[[], types.datetime] | None = None,
         trusted: bool = False,
         user_defined: types.UserDefined = "parse",
@@ -1228,6 +1258,7 @@ class Tokenizer:
             reasoning_format,
             reasoning_effort,
             chat_template_kwargs,
+            media_marker,
             variables,
         )
         return api.encode_batch(  # type: ignore[no-any-return]

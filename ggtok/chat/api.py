@@ -12,8 +12,8 @@ from functools import lru_cache
 from os import cpu_count
 from typing import TYPE_CHECKING, Any
 
-from ggtok.base.escape import shown
-from ggtok.chat import encode, llama, transformers, values
+from ggtok.base.escape import number, shown
+from ggtok.chat import encode, llama, media, transformers, values
 from ggtok.chat.llama import LlamaServer
 from ggtok.chat.messages import read_tools
 from ggtok.chat.prompt import Prompt
@@ -45,13 +45,50 @@ def run(
     trusted: bool = False,
     user_defined: str = "parse",
 ) -> Any:
-    """The text, the ids, their number or the prompt of a conversation, as `want` says."""
+    """The text, the ids, their number or the prompt of a conversation, as `want` says.
+
+    Images, audio and video have no ids.
+    """
     conversation = messages if type(messages) is list else _listed(messages)
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
     tools = _tools(request, options)
     bits = chat.TRUSTED if trusted else 0
     return _one(request.run(loaded, [conversation], want, tools, options.now, flags, bits))
+
+
+def ids(
+    loaded: Loaded, messages: Messages, options: Options, trusted: bool, user_defined: str
+) -> list[int]:
+    """The ids of a conversation. Warns if it has images, audio or video."""
+    conversation = messages if type(messages) is list else _listed(messages)
+    found: list[int] = run(loaded, conversation, options, chat.IDS, trusted, user_defined)
+    warn_of_media(len(media.parts_of(conversation, options.like)))
+    return found
+
+
+def count(
+    loaded: Loaded,
+    messages: Messages,
+    options: Options,
+    trusted: bool,
+    user_defined: str,
+    known: object,
+    image_tokens: media.ImageTokens | None,
+) -> int:
+    """The number of ids. The parts that aren't text count as `image_tokens` says."""
+    media.check_tokens(image_tokens)
+    conversation = _listed(messages)
+    if known is None:
+        n: int = run(loaded, conversation, options, chat.COUNT, trusted, user_defined)
+        parts = media.parts_of(conversation, options.like)
+    else:
+        ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
+        n = len(ids)
+    if image_tokens is not None:
+        return n + media.tokens(parts, image_tokens)
+    warn_of_media(len(parts))
+    return n
 
 
 def run_body(
@@ -62,8 +99,9 @@ def run_body(
     *,
     template: str | None = None,
     clock: Clock | None = None,
+    media_marker: str = media.MARKER,
 ) -> Any:
-    """The same for the body of a request to llama-server."""
+    """The same for the body of a request to llama-server, without warnings."""
     if not isinstance(body, Mapping):
         raise InvalidTypeError(f"a request must be a mapping, not {type(body).__name__}")
     if "messages" not in body:
@@ -73,9 +111,33 @@ def run_body(
         raise InvalidTypeError(f"messages must be a list of mappings, not {kind}")
     tools = read_tools(body.get("tools")) or None
     options = Options(tools=tools, template=template, clock=clock)
-    request = server(loaded, options).read(body, tools is not None)
+    request = server(loaded, options).read(body, tools is not None, media_marker=media_marker)
     bits, conversations = chat.TRUSTED if trusted else 0, [list(body["messages"])]
     return _one(request.run(loaded, conversations, want, tools, options.now, encode.PARSE, bits))
+
+
+def count_body(
+    loaded: Loaded,
+    body: Mapping[str, Any],
+    trusted: bool = False,
+    *,
+    template: str | None = None,
+    clock: Clock | None = None,
+    media_marker: str = media.MARKER,
+    image_tokens: media.ImageTokens | None = None,
+) -> tuple[int, int]:
+    """The number of ids of a body, and of parts that aren't included in it.
+
+    These are its images, audio and video, unless `image_tokens` says how many tokens they have.
+    """
+    media.check_tokens(image_tokens)
+    n: int = run_body(
+        loaded, body, chat.COUNT, trusted, template=template, clock=clock, media_marker=media_marker
+    )
+    parts = media.parts_of(body["messages"])
+    if image_tokens is None:
+        return n, len(parts)
+    return n + media.tokens(parts, image_tokens), 0
 
 
 def _one(results: list[Any]) -> Any:
@@ -96,11 +158,8 @@ def prompt_parts(
     trusted = variables.pop("trusted", False)
     flags = encode.flags_of(trusted, variables.pop("user_defined", "parse"))
     options = Options(**named, variables=variables)
-    prompt: Prompt = run(loaded, messages, options, chat.PROMPT, trusted)
-    ids, parts = loaded.native.encode_parts(
-        prompt.text, flags, encode.parsed_ranges(prompt, trusted)
-    )
-    return prompt, ids, parts
+    prompt: Prompt = run(loaded, _listed(messages), options, chat.PROMPT, trusted, "parse")
+    return prompt, *encode.ids_and_parts(loaded, prompt, trusted, flags)
 
 
 def ids_and_mask(
@@ -110,7 +169,9 @@ def ids_and_mask(
     flags = encode.flags_of(trusted, user_defined)
     request = _request(loaded, options)
     encode.check_generation(request.policy.source)
-    prompt = run(loaded, messages, options, chat.PROMPT, trusted, user_defined)
+    conversation = _listed(messages)
+    prompt = run(loaded, conversation, options, chat.PROMPT, trusted, user_defined)
+    warn_of_media(len(media.parts_of(conversation, options.like)))
     return encode.ids_and_mask(loaded, prompt, trusted, flags)
 
 
@@ -123,8 +184,22 @@ def ids_after(
     known: object,
 ) -> list[int]:
     """The ids of a conversation, given those of its first messages."""
-    flags = encode.flags_of(trusted, user_defined)
     conversation = _listed(messages)
+    ids, parts = _ids_after(loaded, conversation, options, trusted, user_defined, known)
+    warn_of_media(len(parts))
+    return ids
+
+
+def _ids_after(
+    loaded: Loaded,
+    conversation: list[Any],
+    options: Options,
+    trusted: bool,
+    user_defined: str,
+    known: object,
+) -> tuple[list[int], list[media.Part]]:
+    """The ids, and the parts of the messages that aren't known that have no ids."""
+    flags = encode.flags_of(trusted, user_defined)
     n, ids = encode.check_known(loaded, known, len(conversation))
     options.list_tools()
     now = options.now()  # the same time for both renderings, which may contain it
@@ -143,7 +218,8 @@ def ids_after(
     closed = replace(options, add_generation_prompt=False, continue_final_message=final)
     beginning = prompt(closed, conversation[:n])
     whole = prompt(options, conversation)
-    return [*ids, *encode.after_known(loaded, ids, beginning, whole, trusted, flags)]
+    more = encode.after_known(loaded, ids, beginning, whole, trusted, flags)
+    return [*ids, *more], media.parts_of(conversation[n:], options.like)
 
 
 def encode_batch(
@@ -161,6 +237,7 @@ def encode_batch(
     tools = _tools(request, options)
     bits = chat.TRUSTED if trusted else 0
     given = values.sequence(conversations, "conversations", "conversations")
+    uncounted: list[media.Part] = []
 
     def run(begin: int) -> list[list[int]]:
         some = given[begin : begin + _RUN]
@@ -173,15 +250,20 @@ def encode_batch(
             if isinstance(found, Exception):
                 with _numbered(i):
                     raise found
+        for conversation in some:
+            uncounted.extend(media.parts_of(conversation, options.like))
         return results
 
     workers = min(threads or cpu_count() or 1, -(-len(given) // _RUN))
     runs: Iterable[list[list[int]]] = map(run, range(0, len(given), _RUN))
     if workers <= 1:
-        return [found for each in runs for found in each]
-    with ThreadPoolExecutor(workers) as pool:
-        runs = pool.map(run, range(0, len(given), _RUN))
-        return [found for each in runs for found in each]
+        ids = [found for each in runs for found in each]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            runs = pool.map(run, range(0, len(given), _RUN))
+            ids = [found for each in runs for found in each]
+    warn_of_media(len(uncounted))
+    return ids
 
 
 def _listed(messages: Any) -> list[Any]:
@@ -305,14 +387,27 @@ def _warn_of_no_template(loaded: Loaded) -> None:
     if loaded.memo.get("warned of no template"):
         return
     name = "the file" if loaded.path is None else shown(loaded.path)
+    _warn(
+        f"{name} has no chat template: ChatML is used instead, as in llama-server, but that is "
+        "not what the model was trained on; pass the model's template with template= (on the "
+        "command line, --template)"
+    )
+    loaded.memo["warned of no template"] = True  # not reached if the warning is an error
+
+
+def warn_of_media(n: int) -> None:
+    """Warns that `n` parts aren't included; 0: doesn't."""
+    if n:
+        _warn(
+            f"the tokens of {number(n, 'image, audio or video part')} aren't included, because a "
+            "vocabulary doesn't say how many there are; count_chat(image_tokens=N) counts N for "
+            "each (on the command line, --image-tokens N)"
+        )
+
+
+def _warn(message: str) -> None:
+    """Warns at the caller's line outside of ggtok."""
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("ggtok."):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    warnings.warn(
-        f"{name} has no chat template: ChatML is used instead, as in llama-server, but that is "
-        "not what the model was trained on; pass the model's template with template= (on the "
-        "command line, --template)",
-        VocabWarning,
-        stacklevel=level,
-    )
-    loaded.memo["warned of no template"] = True  # not reached if the warning is an error
+    warnings.warn(message, VocabWarning, stacklevel=level)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ggtok.chat.prompt import C_SPACES, Prompt, Ranges, n_shared
-from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError
+from ggtok.errors import InvalidTypeError, InvalidValueError, TemplateError, VocabError
 from ggtok.loading.loaded import TokenAttr
 from ggtok.native import ADD_SPECIAL, CONTINUATION, PARSE_SPECIAL, PLAIN_USER_DEFINED
 from ggtok.native.arguments import index, token_ids, truth
@@ -32,7 +32,42 @@ def flags_of(trusted: bool, user_defined: str) -> int:
 
 
 def ids(loaded: Loaded, prompt: Prompt, trusted: bool, flags: int) -> list[int]:
+    if prompt.media:
+        return ids_and_parts(loaded, prompt, trusted, flags)[0]
     return loaded.native.encode_ranges(prompt.text, flags, parsed_ranges(prompt, trusted))
+
+
+def ids_and_parts(
+    loaded: Loaded, prompt: Prompt, trusted: bool, flags: int
+) -> tuple[list[int], list[Part]]:
+    """The ids and parts of a prompt, without its media.
+
+    As in llama.cpp's mtmd_tokenize, each text between markers is encoded by itself, without BOS and
+    EOS, which are then added around all.
+    """
+    native = loaded.native
+    if not prompt.media:
+        return native.encode_parts(prompt.text, flags, parsed_ranges(prompt, trusted))
+    adds = bool(flags & ADD_SPECIAL)
+    ids = _added(loaded, "bos") if adds else []
+    parts: list[Part] = []
+    flags &= ~ADD_SPECIAL
+    for at, text in prompt.around_media():
+        found, pieces = native.encode_parts(text.text, flags, parsed_ranges(text, trusted))
+        first = len(ids)
+        parts += [(at + pos, n, first + k, n_ids, s) for pos, n, k, n_ids, s in pieces]
+        ids += found
+        flags &= ~CONTINUATION
+    return ids + _added(loaded, "eos") if adds else ids, parts
+
+
+def _added(loaded: Loaded, name: str) -> list[int]:
+    """BOS or EOS, if the vocabulary adds it."""
+    if not loaded.flags[f"add_{name}"]:
+        return []
+    if (id := loaded.special(name)) is None:
+        raise VocabError(f"the vocabulary adds {name.upper()} to texts, but has no such token")
+    return [id]
 
 
 # ---- masks ----
@@ -50,7 +85,7 @@ def ids_and_mask(
     loaded: Loaded, prompt: Prompt, trusted: bool, flags: int
 ) -> tuple[list[int], list[bool]]:
     """The ids, and for each whether any of its bytes is in a {% generation %} block."""
-    ids, parts = loaded.native.encode_parts(prompt.text, flags, parsed_ranges(prompt, trusted))
+    ids, parts = ids_and_parts(loaded, prompt, trusted, flags)
     return ids, _mask(loaded, prompt.text.encode(), ids, parts, prompt.generated)
 
 
@@ -129,7 +164,7 @@ def after_known(
     rest = prompt.rest(said_end + end)
     if last is not None and loaded.native.attr(last) & TokenAttr.RSTRIP:
         rest = rest.rest(len(rest.text) - len(rest.text.lstrip(C_SPACES)))
-    return added + loaded.native.encode_ranges(rest.text, flags, parsed_ranges(rest, trusted))
+    return added + ids_and_parts(loaded, rest, trusted, flags)[0]
 
 
 def _closing(

@@ -15,6 +15,7 @@ from ggtok.chat import caps as _caps
 from ggtok.chat import handlers, messages, reasoning, values
 from ggtok.chat.caps import Caps
 from ggtok.chat.handlers import Answer, Handler
+from ggtok.chat.media import MARKER
 from ggtok.chat.messages import Json, Message
 from ggtok.chat.prompt import Prompt, own, role
 from ggtok.chat.reasoning import Tags
@@ -131,9 +132,16 @@ class LlamaServer:
             "continue_final_message": final,
             "chat_template_kwargs": {**(given.chat_template_kwargs or {}), **given.given()},
         }
-        return self.read(body, bool(given.tools), prefill=final is not False)
+        marker = given.media_marker or MARKER
+        return self.read(body, bool(given.tools), final is not False, marker)
 
-    def read(self, body: Mapping[str, Any], has_tools: bool, prefill: bool = True) -> Request:
+    def read(
+        self,
+        body: Mapping[str, Any],
+        has_tools: bool,
+        prefill: bool = True,
+        media_marker: str = MARKER,
+    ) -> Request:
         """The request of a body, whose messages and tools are ignored.
 
         `prefill`: continue a last message of the assistant, as the server does unless it was
@@ -188,6 +196,7 @@ class LlamaServer:
             continues=continues,
             thinking=thinking,
             finish=handler.finish if handler is not None and not generation else None,
+            media_marker=media_marker,
         )
 
     def _bits(self) -> int:
@@ -230,17 +239,19 @@ class LlamaServer:
     def prepare(
         self, request: Request, conversation: list[Any], indices: Sequence[int], ends: Ends
     ) -> Prepared:
-        given = list(conversation)
-        read = {i: messages.read(given[i], i) for i in indices if i < len(given)}
+        given, marker = list(conversation), request.media_marker
+        read = {i: messages.read(given[i], i, marker) for i in indices if i < len(given)}
         bits, last = request.bits, read.get(len(given) - 1)
         begins = bits & chat.PREFILL and last is not None and last.role == "assistant"
         alters_others = bits & chat.NO_REASONING or (bits & chat.NO_SYSTEM and 0 in read)
         if read and not begins and not alters_others:
             for i, message in read.items():
                 given[i] = (self._written(message, i),)
-            return Prepared(given, ends, request.finish)
+            n_media = sum(message.n_media for message in read.values())
+            return Prepared(given, ends, request.finish, n_media=n_media)
         every = [
-            read[i] if i in read else messages.read(message, i) for i, message in enumerate(given)
+            read[i] if i in read else messages.read(message, i, marker)
+            for i, message in enumerate(given)
         ]
         continues = request.continues
         if not continues and bits & chat.PREFILL and every and every[-1].role == "assistant":
@@ -249,6 +260,7 @@ class LlamaServer:
             continues = "auto"
         written = self._prepared(request, every, continues)
         prepared = Prepared([(message,) for message in written], ends, request.finish)
+        prepared.n_media = sum(message.n_media for message in every)
         if continues:
             self._continue(request, every, continues, prepared)
         return prepared

@@ -13,6 +13,7 @@ from typing import Any
 
 from ggtok.chat import values
 from ggtok.chat.caps import Caps
+from ggtok.chat.media import KINDS, MARKER, Marker
 from ggtok.chat.prompt import C_SPACES, joined, own, role
 from ggtok.errors import InvalidTypeError, InvalidValueError
 
@@ -23,7 +24,7 @@ Json = dict[str, Any]
 class Message:
     role: str
     content: str = ""
-    parts: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)  # a Marker: not text
     calls: list[Json] = field(default_factory=list)  # for the template, except the arguments
     reasoning: str = ""
     name: str = ""
@@ -35,15 +36,22 @@ class Message:
             self.content or self.parts or self.calls or self.reasoning or self.name or self.call_id
         )
 
+    @property
+    def n_media(self) -> int:
+        """The number of parts that aren't text."""
+        return sum(type(part) is Marker for part in self.parts)
+
     def pieces(self) -> list[tuple[str, bool]]:
-        """The content as one text, in pieces, with a blank line between parts."""
-        return separated(self.parts, "\n\n") if self.parts else [(self.content, False)]
+        """The content as one text, in pieces, with a blank line between parts; only their text."""
+        if not self.parts:
+            return [(self.content, False)]
+        return separated([part for part in self.parts if type(part) is not Marker], "\n\n")
 
     def trimmed(self) -> Message:
         return replace(
             self,
             content=self.content.strip(C_SPACES),
-            parts=[part.strip(C_SPACES) for part in self.parts],
+            parts=[p if type(p) is Marker else p.strip(C_SPACES) for p in self.parts],
             reasoning=self.reasoning.strip(C_SPACES),
         )
 
@@ -51,23 +59,27 @@ class Message:
 def separated(parts: list[str], separator: str) -> list[tuple[str, bool]]:
     """The parts as pieces. From the first non-empty part on, separators follow each part.
 
-    Separators are the template's own text.
+    Separators are the template's own text. There are none before and after markers.
     """
     pieces: list[tuple[str, bool]] = []
-    begun = False
+    begun = after_marker = False
     for part in parts:
-        if begun:
+        is_marker = type(part) is Marker
+        if begun and not is_marker and not after_marker:
             pieces.append((separator, True))
-        pieces.append((part, False))
-        begun = begun or bool(part)
+        pieces.append((part, is_marker))
+        begun, after_marker = begun or bool(part), is_marker
     return pieces
 
 
 # ---- reading ----
 
 
-def read(message: Any, index: int) -> Message:
-    """A message of a request. Raises errors where the server refuses it."""
+def read(message: Any, index: int, marker: str = MARKER) -> Message:
+    """A message of a request, with `marker` for parts that aren't text.
+
+    Raises errors where the server refuses it.
+    """
     where = f"messages[{index}]"
     message = _mapping(message, where)
     if "role" not in message:
@@ -79,7 +91,7 @@ def read(message: Any, index: int) -> Message:
         wanted = "'content' or 'tool_calls'" if speaker == "assistant" else "'content'"
         raise InvalidValueError(f"{where} has no {wanted}")
     if has_content:
-        _content(new, message["content"], f"{where}['content']")
+        _content(new, message["content"], f"{where}['content']", Marker(marker))
     if has_calls and message["tool_calls"] is not None:
         new.calls = _calls(message["tool_calls"], f"{where}['tool_calls']")
     if "reasoning_content" in message:
@@ -91,22 +103,27 @@ def read(message: Any, index: int) -> Message:
     return new
 
 
-def _content(new: Message, content: Any, where: str) -> None:
+def _content(new: Message, content: Any, where: str, marker: Marker) -> None:
     if isinstance(content, str):
         new.content = values.text(content, where)
     elif isinstance(content, (list, tuple)):
-        new.parts = [_part(part, f"{where}[{i}]") for i, part in enumerate(content)]
+        new.parts = [_part(part, f"{where}[{i}]", marker) for i, part in enumerate(content)]
     elif content is not None:
         raise InvalidTypeError(
             f"{where} must be str, a list of parts or None, not {type(content).__name__}"
         )
 
 
-def _part(part: Any, where: str) -> str:
+def _part(part: Any, where: str, marker: Marker) -> str:
     part = _mapping(part, where)
     kind = part.get("type")
+    if isinstance(kind, str) and kind in KINDS:
+        return marker
     if kind != "text":
-        raise InvalidValueError(f"{where}: the type of a part must be 'text', not {kind!r}")
+        known = ", ".join(map(repr, KINDS))
+        raise InvalidValueError(
+            f"{where}: the type of a part must be 'text' or one of {known}, not {kind!r}"
+        )
     return _string(part, "text", where)
 
 
@@ -174,13 +191,13 @@ def write(message: Message, caps: Caps, index: int) -> Json:
 
 
 def _written_content(message: Message, caps: Caps) -> Any:
-    if not message.parts:
-        if caps.only_typed:
-            return [{"type": own("text"), "text": message.content}]
-        return message.content
-    if not caps.only_string:
+    if message.parts and not message.n_media and not caps.only_string:
         return [{"type": own("text"), "text": part} for part in message.parts]
-    return joined(separated(message.parts, "\n"))
+    # The server joins all parts if one isn't text.
+    text = joined(separated(message.parts, "\n")) if message.parts else message.content
+    if caps.only_typed:
+        return [{"type": own("text"), "text": text}]
+    return text
 
 
 def _written_call(call: Json, caps: Caps, where: str) -> Json:

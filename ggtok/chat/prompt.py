@@ -9,7 +9,7 @@ token. Ranges are half-open, in bytes of UTF-8, ascending, and don't touch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 Ranges = tuple[tuple[int, int], ...]
@@ -74,20 +74,34 @@ class Prompt:
     text: str
     ranges: Ranges  # the template's own text
     generated: Ranges = ()  # text between {% generation %} and {% endgeneration %}
+    media: Ranges = ()  # markers of images, audio and video
 
     # ---- parts; positions are in characters ----
 
     def cut(self, at: int) -> Prompt:
         """The first `at` characters."""
         text = self.text[:at]
-        end = _size(text)
-        return Prompt(text, _within(self.ranges, 0, end), _within(self.generated, 0, end))
+        return self._between(text, 0, _size(text))
 
     def rest(self, at: int) -> Prompt:
         """The prompt without the first `at` characters."""
-        begin, end = _size(self.text[:at]), _size(self.text)
-        ranges = _within(self.ranges, begin, end)
-        return Prompt(self.text[at:], ranges, _within(self.generated, begin, end))
+        return self._between(self.text[at:], _size(self.text[:at]), _size(self.text))
+
+    def _between(self, text: str, begin: int, end: int) -> Prompt:
+        """The part with this text; positions are in bytes."""
+        ranges = (_within(r, begin, end) for r in (self.ranges, self.generated, self.media))
+        return Prompt(text, *ranges)
+
+    def around_media(self) -> list[tuple[int, Prompt]]:
+        """The texts around the markers that aren't empty, each with its position in bytes."""
+        data = self.text.encode()
+        begins = 0, *(end for _, end in self.media)
+        ends = *(begin for begin, _ in self.media), len(data)
+        spans = [span for span in zip(begins, ends, strict=True) if span[0] < span[1]]
+        texts = (data[begin:end].decode() for begin, end in spans)
+        split = _split(self.ranges, spans), _split(self.generated, spans)
+        prompts = map(Prompt, texts, *split)
+        return [(begin, prompt) for (begin, _), prompt in zip(spans, prompts, strict=True)]
 
     def followed_by(self, pieces: Iterable[tuple[str, bool]]) -> Prompt:
         """The prompt with more text, in pieces."""
@@ -120,6 +134,8 @@ class Prompt:
         end = len(data)
         if self.ranges and self.ranges[-1][1] == end:
             end = self.ranges[-1][0]
+        if self.media:
+            end = max(end, self.media[-1][1])
         return len(data[:end].decode())
 
     def turn(self, end: str, begin: str) -> list[tuple[str, bool]]:
@@ -169,6 +185,19 @@ def _within(ranges: Ranges, begin: int, end: int) -> Ranges:
     return tuple(
         (max(b, begin) - begin, min(e, end) - begin) for b, e in ranges if b < end and e > begin
     )
+
+
+def _split(ranges: Ranges, spans: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
+    """For each span, :func:`_within`. In one pass, since there may be many of both."""
+    first = 0
+    for begin, end in spans:
+        while first < len(ranges) and ranges[first][1] <= begin:
+            first += 1
+        last = first
+        while last < len(ranges) and ranges[last][0] < end:
+            last += 1
+        yield _within(ranges[first:last], begin, end)
+        first = max(first, last - 1)
 
 
 def _covers(ranges: Ranges, begin: int, end: int) -> bool:

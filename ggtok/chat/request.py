@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ggtok.chat import encode, values
+from ggtok.chat import encode, media, values
 from ggtok.chat.prompt import ROLES, Prompt
 from ggtok.errors import GGTokError, InvalidTypeError, InvalidValueError
 from ggtok.native import chat, jinja
@@ -54,8 +54,8 @@ _TRANSFORMERS = {
     "add_special_tokens": "encode_chat adds BOS and EOS if the vocabulary asks for them",
     "split_special_tokens": "encode_chat(..., trusted=False), the default, keeps messages from "
     "becoming control tokens",
-    "load_audio_from_video": "messages can only contain text",
-    "processor_kwargs": "messages can only contain text",
+    "load_audio_from_video": "images, audio and video aren't read",
+    "processor_kwargs": "images, audio and video aren't read",
 }
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()  # of C's locale
 
@@ -77,6 +77,7 @@ class Options:
     reasoning_format: str | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: Mapping[str, Any] | None = None
+    media_marker: str | None = None
     variables: Mapping[str, Any] | None = None
 
     def now(self) -> datetime:
@@ -109,6 +110,7 @@ class Options:
         like, template = self.like, self.template
         generation, final = self.add_generation_prompt, self.continue_final_message
         thinking, effort, tools = self.enable_thinking, self.reasoning_effort, self.tools
+        marker = self.media_marker
         if not (
             type(like) in _KEY_TYPES
             and type(template) in _KEY_TYPES
@@ -116,6 +118,7 @@ class Options:
             and type(final) in _KEY_TYPES
             and type(thinking) in _KEY_TYPES
             and type(effort) in _KEY_TYPES
+            and type(marker) in _KEY_TYPES
             and self.tool_choice is None
             and self.parallel_tool_calls is None
             and self.response_format is None
@@ -124,7 +127,7 @@ class Options:
         ):
             return None
         has_tools = None if tools is None else bool(tools)
-        fields = like, template, generation, final, thinking, effort, has_tools
+        fields = like, template, generation, final, thinking, effort, has_tools, marker
         unchecked, checked = self.chat_template_kwargs, self.variables
         if unchecked or checked:
             unchecked, checked = _items(unchecked), _items(checked)
@@ -136,7 +139,8 @@ class Options:
     @classmethod
     def of_key(cls, key: Key) -> Options:
         """Options with this key. The tools are only as many as tell None, [] and others apart."""
-        like, template, generation, final, thinking, effort, has_tools, unchecked, checked = key
+        like, template, generation, final, thinking, effort, has_tools, marker, *more = key
+        unchecked, checked = more
         return cls(
             tools=None if has_tools is None else [{}] * has_tools,
             like=like,
@@ -146,6 +150,7 @@ class Options:
             enable_thinking=thinking,
             reasoning_effort=effort,
             chat_template_kwargs={name: value for name, _, value in unchecked} or None,
+            media_marker=marker,
             variables={name: value for name, _, value in checked} or None,
         )
 
@@ -167,6 +172,8 @@ class Options:
             if not isinstance(self.template, str):
                 raise InvalidTypeError(f"template must be str, not {type(self.template).__name__}")
             self.template = str.__str__(self.template)
+        if self.media_marker is not None:
+            self.media_marker = media.check_marker(self.media_marker)
 
 
 def _items(variables: Mapping[str, Any] | None) -> Any:
@@ -266,6 +273,7 @@ class Prepared:
     finish: Finish | None = None
     continued: bool = False  # the prompt ends inside the last message: no generation prompt
     both: bool = False  # `finish` also takes the prompt with the opposite add_generation_prompt
+    n_media: int = 0  # parts that aren't text
 
 
 @dataclass(slots=True)
@@ -286,6 +294,7 @@ class Request:
     continues: str = ""
     thinking: bool = False
     finish: Finish | None = None
+    media_marker: str = media.MARKER
 
     def run(
         self,
@@ -354,23 +363,23 @@ class _Call:
 
     def _completed(self, result: Any, conversation: list[Any]) -> Any:
         """The result for a conversation, or an error that isn't raised."""
-        request, finish = self.request, self.request.finish
+        request, finish, n_media = self.request, self.request.finish, 0
         try:
             # If messages changed while others were prepared, the second step prepares all.
             for indices in (result, ()):
                 if type(result) is not tuple:
                     break
                 prepared = request.policy.prepare(request, conversation, indices, self.ends)
-                finish = prepared.finish
+                finish, n_media = prepared.finish, prepared.n_media
                 result = self._rendered(prepared)
             if isinstance(result, jinja.FailedError):
                 return request.policy.failure(jinja.error_of(result), conversation)
             if isinstance(result, Exception):
                 self.loaded.native.raise_for(result)
-            if finish is None and self.want < chat.PROMPT:
+            if finish is None and self.want < chat.PROMPT and not self._needs_markers(n_media):
                 return result
             prompts = [Prompt(*result[i : i + 3]) for i in range(0, len(result), 3)]
-            return self._wanted(finish(*prompts) if finish else prompts[0])
+            return self._wanted(finish(*prompts) if finish else prompts[0], n_media)
         except GGTokError as e:
             return e
 
@@ -379,15 +388,24 @@ class _Call:
         if prepared.continued:
             bits &= ~chat.GENERATION
         want = self.want
+        if self._needs_markers(prepared.n_media):
+            want = chat.PROMPT
         if prepared.finish is not None:
             want = chat.PROMPTS if prepared.both else chat.PROMPT
         [result] = self._chat([prepared.messages], bits, want, prepared.ends)
         return result
 
-    def _wanted(self, prompt: Prompt) -> Any:
-        if self.want == chat.PROMPT:
-            return prompt
+    def _needs_markers(self, n_media: int) -> bool:
+        """Whether the prompt's markers must be found, which its text alone doesn't need."""
+        return n_media > 0 and self.want != chat.TEXT
+
+    def _wanted(self, prompt: Prompt, n_media: int) -> Any:
         if self.want == chat.TEXT:
             return prompt.text
+        if n_media:
+            found = media.ranges(prompt.text, self.request.media_marker, n_media)
+            prompt = replace(prompt, media=found)
+        if self.want == chat.PROMPT:
+            return prompt
         ids = encode.ids(self.loaded, prompt, bool(self.bits & chat.TRUSTED), self.flags)
         return len(ids) if self.want == chat.COUNT else ids

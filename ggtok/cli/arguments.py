@@ -223,6 +223,28 @@ def take_only_model(args: argparse.Namespace) -> None:
         raise UsageError(f"{_NO_MODEL}, or set GGTOK_MODEL")
 
 
+def add_media(parser: Parser, only: str = "") -> None:
+    """The options for images, audio and video in chats. `only` begins their help."""
+    parser.add_argument(
+        "--image-tokens",
+        type=_not_negative,
+        metavar="N",
+        help=f"{only}count N tokens for each image, audio and video",
+    )
+    parser.add_argument(
+        "--media-marker",
+        metavar="TEXT",
+        help=f"{only}the text that stands for an image in the prompt (default: <__media__>)",
+    )
+
+
+def _not_negative(word: str) -> int:
+    n = token_count(word)
+    if n < 0:
+        raise ValueError(word)
+    return n
+
+
 def load(args: argparse.Namespace) -> ggtok.Tokenizer:
     """Loads the model with the options of :func:`add_model`."""
     with reporting_waits(args):

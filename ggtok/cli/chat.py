@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 import ggtok
-from ggtok.chat import api
+from ggtok.chat import api, media
 from ggtok.chat.request import Options
 from ggtok.cli import reading, writing
-from ggtok.cli.arguments import MODEL_FIRST, add_model, load, take_model
+from ggtok.cli.arguments import MODEL_FIRST, add_media, add_model, load, take_model
 from ggtok.cli.messages import UsageError, reason, warn
 from ggtok.cli.parser import Help, Parser, expanded
 from ggtok.native import chat
@@ -46,6 +46,7 @@ def add_arguments(parser: Parser) -> None:
     add("-p", "--prompt", metavar="TEXT", help="a user message")
     add("--system", metavar="TEXT", help="with --prompt: the system message")
     add("--no-thinking", action="store_true", help="set enable_thinking to false")
+    add_media(parser)
     add_model(parser)
 
 
@@ -58,6 +59,8 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError(f"messages are given both in {file} and with --prompt: give one of them")
     if args.system is not None and args.prompt is None:
         raise UsageError("--system has no effect without --prompt")
+    if args.image_tokens is not None and not args.json:
+        raise UsageError("--image-tokens has no effect without --json")
     if file == args.tools == "-" and args.prompt is None:
         raise UsageError("messages and tools can't both come from standard input")
     tok = load(args)
@@ -68,7 +71,14 @@ def run(args: argparse.Namespace) -> None:
     def render(body: dict[str, Any], want: int = chat.TEXT) -> Any:
         if args.like == "transformers":
             return api.run(tok._loaded, body["messages"], _options(body, template, now), want)
-        return api.run_body(tok._loaded, body, want, template=template, clock=lambda: now)
+        return api.run_body(
+            tok._loaded,
+            body,
+            want,
+            template=template,
+            clock=lambda: now,
+            media_marker=_marker(args),
+        )
 
     with _naming(name):
         text = render(body)
@@ -78,20 +88,38 @@ def run(args: argparse.Namespace) -> None:
         writing.write_text(text.encode())
         return
     ids = render(body, chat.IDS)
+    uncounted = len(media.parts_of(body["messages"], args.like))
+    n = len(ids)
+    if args.image_tokens is not None:
+        n, uncounted = n + args.image_tokens * uncounted, 0
+    api.warn_of_media(uncounted)
     if args.json:
-        writing.write_json({"text": text, "count": len(ids), "ids": ids})
+        more = {"uncounted_parts": uncounted} if uncounted else {}
+        writing.write_json({"text": text, "count": n, "ids": ids, **more})
     else:
         writing.write(b"%a\n" % ids)
 
 
-def ids_of(tok: ggtok.Tokenizer, file: str, args: argparse.Namespace) -> list[int]:
-    """The ids of the prompt for the messages or the request in a file, with --tools and
-    --template."""
+def count_of(tok: ggtok.Tokenizer, file: str, args: argparse.Namespace) -> tuple[int, int]:
+    """The tokens of the prompt for the messages or the request in a file, with --tools and
+    --template; and the number of images, audio and video that aren't included."""
     body = _with_tools(reading.json_file(file), args.tools)
     template, name = _template(tok, args)
     with _naming(name):
-        ids: list[int] = api.run_body(tok._loaded, body, chat.IDS, template=template)
-    return ids
+        n, uncounted = api.count_body(
+            tok._loaded,
+            body,
+            template=template,
+            media_marker=_marker(args),
+            image_tokens=args.image_tokens,
+        )
+    api.warn_of_media(uncounted)
+    return n, uncounted
+
+
+def _marker(args: argparse.Namespace) -> str:
+    given = args.media_marker
+    return media.MARKER if given is None else media.check_marker(given)
 
 
 def _messages(file: str) -> Any:

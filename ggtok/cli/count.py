@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import ggtok
 from ggtok.base.escape import number, shown
 from ggtok.cli import messages, progress, reading, writing
-from ggtok.cli.arguments import MODEL_FIRST, add_model, add_patterns, load, take_model
+from ggtok.cli.arguments import MODEL_FIRST, add_media, add_model, add_patterns, load, take_model
 from ggtok.cli.messages import UsageError, warn
 from ggtok.cli.parser import Help, Parser, token_count
 from ggtok.corpora.documents import Fields
@@ -39,6 +39,7 @@ def add_arguments(parser: Parser) -> None:
     add("--tools", metavar="FILE", help="with --chat: a JSON list of tools")
     help = "with --chat: the name of one of the model's templates, or a file"
     add("--template", metavar="NAME", help=help)
+    add_media(parser, "with --chat: ")
     add("--special", action="store_true", help="also count BOS and other added tokens")
     add("--parse-special", action="store_true", help="parse the texts of special tokens")
     add("--total", action="store_true", help="print only the total")
@@ -65,9 +66,10 @@ def run(args: argparse.Namespace) -> int:
     report = Report()
     tok = load(args)
     if args.chat is not None:
-        from ggtok.cli.chat import ids_of
+        from ggtok.cli.chat import count_of
 
-        report.add(args.chat, len(ids_of(tok, args.chat, args)), 0)
+        n, report.uncounted_parts = count_of(tok, args.chat, args)
+        report.add(args.chat, n, 0)
     _count(tok, args, files, report)
     _write(report, args)
     over = args.budget is not None and report.total > args.budget
@@ -86,9 +88,9 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--tree and --by exclude each other")
     if args.tree and (args.sort or args.top is not None):
         raise UsageError("--tree excludes --sort and --top: its lines are in the order of folders")
-    for name in "tools", "template":
+    for name in "tools", "template", "image_tokens", "media_marker":
         if getattr(args, name) is not None and args.chat is None:
-            raise UsageError(f"--{name} has no effect without --chat")
+            raise UsageError(f"--{name.replace('_', '-')} has no effect without --chat")
     if args.kind == "text" and args.field is not None:
         raise UsageError("--field has no effect with --kind text")
     if args.top is not None and args.top < 1:
@@ -190,6 +192,7 @@ class Report:
         files: path, tokens and bytes of each.
         binary: the paths of skipped files.
         errors: the number of files that couldn't be read.
+        uncounted_parts: images, audio and video of the chat that aren't in its number of tokens.
         total: the number of tokens of all files.
     """
 
@@ -197,6 +200,7 @@ class Report:
         self.files: list[tuple[str, int, int]] = []
         self.binary: list[str] = []
         self.errors = 0
+        self.uncounted_parts = 0
         self.total = 0
 
     def add(self, path: str, tokens: int, size: int) -> None:
@@ -257,6 +261,8 @@ def _write_json(
         "files": [{"path": path, "tokens": n, "bytes": size} for path, n, size in files],
         "binary": report.binary,
     }
+    if report.uncounted_parts:
+        value["uncounted_parts"] = report.uncounted_parts
     if args.budget is not None:
         value["over_budget"] = report.total > args.budget
     writing.write_json(value, indent=2)

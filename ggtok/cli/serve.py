@@ -49,6 +49,12 @@ def add_arguments(parser: Parser) -> None:
         default=[],
         help="web pages of this origin may use the server",
     )
+    add(
+        "--image-tokens",
+        metavar="N",
+        type=_tokens,
+        help="count N tokens for each image, audio and video",
+    )
     add("--models", metavar="PATH", help="serve all .gguf files of this folder")
     add("--max-body", metavar="BYTES", type=int, default=MAX_BODY, help="the longest body (16 MiB)")
     add("--max-loaded", metavar="N", type=int, default=16, help="keep N models in memory (16)")
@@ -108,6 +114,7 @@ def run(args: argparse.Namespace) -> None:
         cors_origins=args.cors_origin,
         max_body=args.max_body,
         max_loaded=args.max_loaded,
+        image_tokens=args.image_tokens,
     )
     make()  # reports errors before anything listens
     try:
@@ -128,6 +135,12 @@ def run(args: argparse.Namespace) -> None:
         level=args.log_level,
         each_request=args.log_requests,
     )
+
+
+def _tokens(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens")
+    return int(text)
 
 
 def _limit(text: str) -> int:

@@ -42,6 +42,7 @@ def app(
     max_body: int = 16 << 20,
     max_loaded: int = 16,
     threads: int = 0,
+    image_tokens: int | None = None,
     metrics_folder: str | None = None,
 ) -> Starlette:
     """An ASGI application that answers for models.
@@ -63,6 +64,8 @@ def app(
         max_body: the longest body, in bytes. All bodies in memory may have four times as many.
         max_loaded: how many models are kept in memory.
         threads: threads for long requests; 0: one for each processor, up to 8.
+        image_tokens: how many tokens an image, audio or video counts. By default, they aren't
+            counted, and answers have their number in ``uncounted_parts``.
         metrics_folder: where the processes of one server share their metrics.
 
     Raises:
@@ -91,5 +94,6 @@ def app(
         max_body=max_body,
         max_loaded=max_loaded,
         threads=threads,
+        image_tokens=image_tokens,
         metrics_folder=metrics_folder,
     )

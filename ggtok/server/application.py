@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ggtok.chat.media import check_tokens
 from ggtok.errors import InvalidValueError
 from ggtok.server import bodies, koboldcpp, llama_server, native, ollama, openapi, vllm
 from ggtok.server.auth import Keys
@@ -63,9 +64,11 @@ def build(
     max_body: int = MAX_BODY,
     max_loaded: int = MAX_LOADED,
     threads: int = 0,
+    image_tokens: int | None = None,
     metrics_folder: str | None = None,
 ) -> Starlette:
     """:func:`ggtok.server.app`."""
+    check_tokens(image_tokens)
     registry = models if isinstance(models, Registry) else Registry(models, max_loaded)
     workers = Workers(threads)
     held = Bodies(max_body)
@@ -80,6 +83,7 @@ def build(
             own_keys=api_keys,
             count=count_header,
             limit=limit,
+            image_tokens=image_tokens,
         )
     elif upstream_key is not None or count_header or limit is not None:
         raise InvalidValueError("upstream_key, count_header and limit need an upstream server")
@@ -93,7 +97,7 @@ def build(
             await passed_on.close()
 
     made = Starlette(
-        routes=_routes(registry, workers, held, metrics),
+        routes=_routes(registry, workers, held, metrics, image_tokens),
         # The first is the outermost.
         middleware=[
             Middleware(Observed, metrics=metrics, rows=_row_of_path(), other=len(ROWS)),
@@ -114,12 +118,22 @@ def build(
     return made
 
 
-def _routes(registry: Registry, workers: Workers, held: Bodies, metrics: Metrics) -> list[Route]:
+def _routes(
+    registry: Registry,
+    workers: Workers,
+    held: Bodies,
+    metrics: Metrics,
+    image_tokens: int | None,
+) -> list[Route]:
     async def report(request: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
+    def asgi(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        answer = partial(_answer, endpoint, registry, image_tokens)
+        return _asgi(endpoint, answer, workers, held)
+
     routes = [
-        Route(path, _asgi(endpoint, registry, workers, held), methods=[endpoint.method])
+        Route(path, asgi(endpoint), methods=[endpoint.method])
         for endpoint in ENDPOINTS
         for path in endpoint.paths
     ]
@@ -161,7 +175,7 @@ def _passing_on(upstream: Upstream) -> Callable[[Request, Exception], Awaitable[
 
 
 def _asgi(
-    endpoint: Endpoint, registry: Registry, workers: Workers, held: Bodies
+    endpoint: Endpoint, answering: Callable[..., Response], workers: Workers, held: Bodies
 ) -> Callable[[Request], Awaitable[Response]]:
     """What Starlette calls for the endpoint's path."""
 
@@ -171,7 +185,7 @@ def _asgi(
                 data = b""
                 if endpoint.method != "GET":
                     data = await body.read(request.receive, request.scope["headers"])
-                work = partial(_answer, endpoint, registry, data, dict(request.query_params))
+                work = partial(answering, data, dict(request.query_params))
                 if endpoint.light and len(data) <= SMALL:
                     with suppress(NotReady):
                         return work(False)
@@ -186,11 +200,16 @@ def _asgi(
 
 
 def _answer(
-    endpoint: Endpoint, registry: Registry, data: bytes, query: dict[str, str], wait: bool
+    endpoint: Endpoint,
+    registry: Registry,
+    image_tokens: int | None,
+    data: bytes,
+    query: dict[str, str],
+    wait: bool,
 ) -> Response:
     def made() -> object:
         body = None if endpoint.method == "GET" else bodies.parse(data)
-        return endpoint.answer(Call(registry, body, query, wait))
+        return endpoint.answer(Call(registry, body, query, wait, image_tokens))
 
     return reply(made, endpoint.errors)
 

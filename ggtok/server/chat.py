@@ -8,40 +8,58 @@ the checks are repeated in the server's order to find the first one that fails.
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import secrets
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
 
 from ggtok import Tokenizer
 from ggtok.chat import api, llama, messages
+from ggtok.chat.media import KINDS
 from ggtok.chat.request import Options
 from ggtok.errors import GGTokError, TemplateError
 from ggtok.native import chat
 from ggtok.server.errors import Refusal
 from ggtok.server.fields import anything, flag, has, kind, text
 
-_MEDIA = {
-    "image_url": "image",
-    "input_audio": "audio",
-    "input_video": "video",
-    "video_url": "video",
-}
+Result = TypeVar("Result")
 
 
 def prompt_of(tok: Tokenizer, body: Any) -> str:
     """What /apply-template returns. Raises Refusal."""
-    prompt: str = _result(tok, body, chat.TEXT)
-    return prompt
+
+    def prompt(body: dict[str, Any]) -> str:
+        text: str = api.run_body(
+            tok._loaded, body, chat.TEXT, trusted=True, media_marker=media_marker()
+        )
+        return text
+
+    return _result(tok, body, prompt)
 
 
-def count_of(tok: Tokenizer, body: Any) -> int:
-    """The number of the prompt's tokens. Raises Refusal."""
-    count: int = _result(tok, body, chat.COUNT)
-    return count
+def count_of(tok: Tokenizer, body: Any, image_tokens: int | None = None) -> tuple[int, int]:
+    """The number of the prompt's tokens, and of parts whose tokens aren't included: images, audio
+    and video, unless `image_tokens` is the number for each. Raises Refusal."""
+
+    def count(body: dict[str, Any]) -> tuple[int, int]:
+        return api.count_body(
+            tok._loaded, body, trusted=True, media_marker=media_marker(), image_tokens=image_tokens
+        )
+
+    return _result(tok, body, count)
 
 
-def _result(tok: Tokenizer, body: Any, want: int) -> Any:
+@cache
+def media_marker() -> str:
+    """The text that stands for an image in prompts: random, so that no message contains it."""
+    return os.environ.get("LLAMA_MEDIA_MARKER") or f"<__media_{secrets.token_hex(16)}__>"
+
+
+def _result(tok: Tokenizer, body: Any, of: Callable[[dict[str, Any]], Result]) -> Result:
     body = _understood(body)
     try:
-        found = api.run_body(tok._loaded, body, want, trusted=True)
+        found = of(body)
     except GGTokError as e:
         _check(body)
         raise _render_refusal(tok, body, e) from e
@@ -141,13 +159,7 @@ def _check_message(message: Any) -> None:
         raise Refusal("Expected 'content' to be a string or an array")
     for part in content:
         found = text(part, "type")
-        if found in _MEDIA:
-            raise Refusal(
-                f"{_MEDIA[found]} input is not supported - hint: if this is unexpected, you may "
-                "need to provide the mmproj",
-                "server_error",
-            )
-        if found != "text":
+        if found != "text" and found not in KINDS:
             raise Refusal("unsupported content[].type")
 
 

@@ -6,12 +6,13 @@ recognize.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from ggtok import Tokenizer
+from ggtok.chat.media import KINDS
 from ggtok.server import anthropic, ollama, responses
-from ggtok.server.chat import prompt_of
+from ggtok.server.chat import count_of
 from ggtok.server.errors import ErrorBody, Refusal, llama_server
 from ggtok.server.fields import anything, flag, kind, text
 from ggtok.server.llama_server import mixed_ids
@@ -24,17 +25,21 @@ class Prompts(NamedTuple):
     total: int
 
 
+Measure = Callable[[Tokenizer, Any, "int | None"], Prompts]
+
+
 class Completion(NamedTuple):
     """A path that answers with completions.
 
     Attributes:
-        measure: counts the prompts of a body. Raises Refusal or GGTokError if it can't.
+        measure: counts the prompts of a body, with the tokens of an image if they are given. Raises
+            Refusal or GGTokError if it can't.
         errors: writes the body of a refusal.
         too_long: writes that of a prompt that is too long: tokens, limit, field.
         field: the body's field with the prompt.
     """
 
-    measure: Callable[[Tokenizer, Any], Prompts]
+    measure: Measure
     errors: ErrorBody
     too_long: Callable[[int, int, str], Refusal]
     field: str
@@ -43,16 +48,17 @@ class Completion(NamedTuple):
 # ---- counting ----
 
 
-def _chat(to_chat: Callable[[Any], Any]) -> Callable[[Tokenizer, Any], Prompts]:
-    def count(tok: Tokenizer, body: Any) -> Prompts:
-        n = tok.count(prompt_of(tok, _without_media(to_chat(body))), parse_special=True)
+def _chat(to_chat: Callable[[Any], Any]) -> Measure:
+    def count(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
+        kept = {"text"} if image_tokens is None else {"text", *KINDS}
+        n, _ = count_of(tok, _with_parts(to_chat(body), kept), image_tokens)
         return Prompts(n, n)
 
     return count
 
 
-def _without_media(body: Any) -> Any:
-    """The body with text alone. Only the upstream server knows how many tokens an image has."""
+def _with_parts(body: Any, types: Collection[str]) -> Any:
+    """The body with only these types of parts."""
     messages = anything(body, "messages")
     if not isinstance(messages, list):
         return body
@@ -60,13 +66,13 @@ def _without_media(body: Any) -> Any:
     for message in messages:
         content = anything(message, "content")
         if isinstance(content, list):
-            parts = [part for part in content if text(part, "type") == "text"]
+            parts = [part for part in content if text(part, "type") in types]
             message = {**message, "content": parts}
         kept.append(message)
     return {**body, "messages": kept}
 
 
-def _texts(tok: Tokenizer, body: Any) -> Prompts:
+def _texts(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
     """The prompts of /completions, as llama-server reads them: a text, or an array of prompts, or
     of ids and texts that are one prompt."""
     prompt = anything(body, "prompt")
@@ -85,7 +91,7 @@ def _count_one(tok: Tokenizer, prompt: Any) -> int:
     return len(mixed_ids(tok, prompt, add_special=True, parse_special=True))
 
 
-def _ollama_prompt(tok: Tokenizer, body: Any) -> Prompts:
+def _ollama_prompt(tok: Tokenizer, body: Any, image_tokens: int | None) -> Prompts:
     """The prompt of /api/generate."""
     prompt = anything(body, "prompt", "")
     if not isinstance(prompt, str):
@@ -96,7 +102,7 @@ def _ollama_prompt(tok: Tokenizer, body: Any) -> Prompts:
     messages = [{"role": "user", "content": prompt}]
     if text(body, "system"):
         messages.insert(0, {"role": "system", "content": text(body, "system")})
-    return _chat(_same)(tok, {"messages": messages})
+    return _chat(_same)(tok, {"messages": messages}, image_tokens)
 
 
 def _same(body: Any) -> Any:
@@ -138,7 +144,7 @@ def _ollama_too_long(n: int, most: int, field: str) -> Refusal:
 # ---- the table ----
 
 
-def _openai(count: Callable[[Tokenizer, Any], Prompts], field: str) -> Completion:
+def _openai(count: Measure, field: str) -> Completion:
     return Completion(count, llama_server, _openai_too_long, field)
 
 

@@ -18,12 +18,14 @@ class Call:
         body: the JSON of the body; None if the method is GET.
         query: the parameters of the URL.
         wait: whether loading a model may block; false on the event loop.
+        image_tokens: how many tokens an image, audio or video counts; None: they aren't counted.
     """
 
     registry: Registry
     body: Any
     query: Mapping[str, str]
     wait: bool
+    image_tokens: int | None = None
 
     def model(self) -> Served:
         """The model that the request names."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from dataclasses import asdict
-from functools import cache
 from typing import Any
 
 from ggtok import Tokenizer, __version__
 from ggtok.chat import api
 from ggtok.chat.request import Options
 from ggtok.errors import TemplateError
+from ggtok.server.chat import media_marker
 from ggtok.server.registry import Model, Served
 
 BUILD = f"b11549-ggtok-{__version__}"  # of llama.cpp, whose answers these are
@@ -114,12 +112,6 @@ def props(served: Served) -> dict[str, Any]:
     if "tool_use" in tok.chat_templates:
         told["chat_template_tool_use"] = preferred.source
     return told
-
-
-@cache
-def media_marker() -> str:
-    """The text that stands for an image in prompts: random, so that no message contains it."""
-    return os.environ.get("LLAMA_MEDIA_MARKER") or f"<__media_{secrets.token_hex(16)}__>"
 
 
 def piece(tok: Tokenizer, id: int | None) -> str | None:

@@ -105,8 +105,13 @@ def counter(to_chat: Callable[[Any], Any] | None, openai: bool) -> Callable[[Cal
     def count(call: Call) -> object:
         tok = call.model().tok
         body = call.body if to_chat is None else to_chat(call.body)
-        answer: dict[str, object] = {"input_tokens": count_of(tok, body)}
-        return {**answer, "object": "response.input_tokens"} if openai else answer
+        n, uncounted = count_of(tok, body, call.image_tokens)
+        answer: dict[str, object] = {"input_tokens": n}
+        if openai:
+            answer["object"] = "response.input_tokens"
+        if uncounted:
+            answer["uncounted_parts"] = uncounted
+        return answer
 
     return count
 

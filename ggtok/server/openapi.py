@@ -29,6 +29,16 @@ def answer(**properties: Json) -> Json:
     return fields(" ".join(properties), **properties)
 
 
+def counted(**properties: Json) -> Json:
+    """An answer with a number of tokens. `uncounted_parts` is only there if there are any."""
+    made = answer(**properties)
+    made["properties"]["uncounted_parts"] = {
+        "type": "integer",
+        "description": "images, audio and video whose tokens aren't included",
+    }
+    return made
+
+
 def either(*kinds: Json) -> Json:
     return {"anyOf": list(kinds)}
 
@@ -72,14 +82,14 @@ _CHAT = fields("messages", model=MODEL, messages=MESSAGES, tools=array(OBJECT))
 _CHAT_TOKENS = Row(
     _LLAMA,
     "Tokens of a request to /v1/chat/completions",
-    answer(object=STRING, input_tokens=INTEGER),
+    counted(object=STRING, input_tokens=INTEGER),
     _CHAT,
     {"messages": _HELLO},
 )
 _RESPONSE_TOKENS = Row(
     _LLAMA,
     "Tokens of a request to /v1/responses",
-    answer(object=STRING, input_tokens=INTEGER),
+    counted(object=STRING, input_tokens=INTEGER),
     fields("input", model=MODEL, input=either(STRING, array(OBJECT)), instructions=STRING),
     {"input": "Hello"},
 )
@@ -91,7 +101,7 @@ ROWS: dict[str, Row] = {
         "Ids of a text: as llama-server for `content`, as vLLM for `prompt` or `messages`",
         either(
             answer(tokens=either(IDS, PIECES), count=INTEGER),
-            answer(
+            counted(
                 tokens=IDS,
                 count=INTEGER,
                 max_model_len=INTEGER,
@@ -149,7 +159,7 @@ ROWS: dict[str, Row] = {
     "/v1/messages/count_tokens": Row(
         _LLAMA,
         "Tokens of a request to Anthropic's /v1/messages",
-        answer(input_tokens=INTEGER),
+        counted(input_tokens=INTEGER),
         fields(
             "messages",
             model=MODEL,

@@ -64,6 +64,7 @@ class Upstream:
         own_keys: ours, which are never passed on.
         count: whether answers to completions tell the tokens of the prompt.
         limit: the longest prompt, in tokens; ASK: what the upstream server has room for.
+        image_tokens: how many tokens of a prompt an image has; None: they aren't counted.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Upstream:
         own_keys: Sequence[str] = (),
         count: bool = False,
         limit: int | None = None,
+        image_tokens: int | None = None,
     ) -> None:
         self.url = _base(url)
         self._registry = registry
@@ -86,6 +88,7 @@ class Upstream:
         self._own_keys = [own.encode() for own in own_keys]
         self._count = count
         self._limit = limit
+        self._image_tokens = image_tokens
         self._contexts = Contexts()
         self._client: httpx2.AsyncClient | None = None
         self.active = 0
@@ -139,7 +142,7 @@ class Upstream:
             try:
                 body = bodies.parse(data)
                 tok = self._registry.get(anything(body, "model")).tok
-                found = completion.measure(tok, body)
+                found = completion.measure(tok, body, self._image_tokens)
             except UnknownModel:
                 if self._limit is not None:
                     raise

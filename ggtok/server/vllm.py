@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ggtok import Tokenizer
+from ggtok.chat import media
 from ggtok.errors import GGTokError
 from ggtok.server import facts
 from ggtok.server.endpoints import Call, Endpoint
 from ggtok.server.errors import NotReady, Refusal
-from ggtok.server.fields import kind
+from ggtok.server.fields import anything, kind, text
 
 _TYPES = {404: "NotFoundError", 400: "BadRequestError", 501: "NotImplementedError"}
 
@@ -41,14 +42,24 @@ def _tokenize(call: Call) -> object:
     body = call.body
     tok = call.model().tok
     special = _flag(body, "add_special_tokens", "prompt" in body)
-    text = _typed(body, "prompt", str) if "prompt" in body else _prompt(call, tok)
-    ids = tok.encode(text, add_special=special, parse_special=True)
-    return {
+    parts: list[media.Part] = []
+    if "prompt" in body:
+        prompt = _typed(body, "prompt", str)
+    else:
+        prompt = _prompt(call, tok)
+        parts = media.parts_of(body["messages"], "transformers")
+    ids = tok.encode(prompt, add_special=special, parse_special=True)
+    answer = {
         "count": len(ids),
         "max_model_len": facts.context_length(tok),
         "tokens": ids,
         "token_strs": _texts(tok, ids) if _flag(body, "return_token_strs", False) else None,
     }
+    if not parts:
+        return answer
+    if call.image_tokens is None:
+        return {**answer, "uncounted_parts": len(parts)}
+    return {**answer, "count": len(ids) + media.tokens(parts, call.image_tokens)}
 
 
 def _prompt(call: Call, tok: Tokenizer) -> str:
@@ -63,7 +74,7 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
             "Cannot set both `continue_final_message` and `add_generation_prompt` to True."
         )
     return tok.apply_chat_template(
-        _typed(body, "messages", list),
+        [_message(message) for message in _typed(body, "messages", list)],
         like="transformers",
         tools=_optional(body, "tools", list),
         add_generation_prompt=generation and not continues,
@@ -71,6 +82,18 @@ def _prompt(call: Call, tok: Tokenizer) -> str:
         template=_optional(body, "chat_template", str),
         chat_template_kwargs=_optional(body, "chat_template_kwargs", dict),
     )
+
+
+def _message(message: Any) -> Any:
+    """A message as vLLM passes it to templates: images, audio and video are only their kinds."""
+    content = anything(message, "content")
+    if not isinstance(content, list):
+        return message
+    kinds = {**media.KINDS, "audio_url": "audio"}
+    parts = [
+        {"type": kinds[name]} if (name := text(part, "type")) in kinds else part for part in content
+    ]
+    return {**message, "content": parts}
 
 
 def _texts(tok: Tokenizer, ids: list[int]) -> list[str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fixtures.fetch import cache_folder, fetch
+from ggtok.chat import media
 from tests.chat.llamaserver import Server, ServerError, Servers
 from tests.chat.requests import REQUESTS, Body
 from tests.support.vocabularies import real
@@ -32,7 +33,7 @@ BUILD = "b11549"
 def folder() -> Path:
     if chosen := os.environ.get("GGTOK_CHAT_ANSWERS"):
         return Path(chosen)
-    return cache_folder() / f"chat-answers-{BUILD}"
+    return cache_folder() / f"chat-answers-{BUILD}-media"
 
 
 def templates() -> dict[str, str]:
@@ -50,7 +51,18 @@ def ask(server: Server, body: Body) -> dict[str, Any]:
     prompt, error = server.prompt(answer["body"])
     if prompt is None:
         return {**answer, "error": error}
-    return {**answer, "prompt": prompt, "ids": server.ids(prompt)}
+    if not media.parts_of(_messages(body)):
+        return {**answer, "prompt": prompt, "ids": server.ids(prompt)}
+    # As mtmd_tokenize does it. The vocabularies here have at most a BOS.
+    texts = prompt.split(media.MARKER)
+    ids = server.ids("") + [id for text in texts for id in server.ids(text, add_special=False)]
+    status, count = server.post("/v1/chat/completions/input_tokens", answer["body"])
+    return {**answer, "prompt": prompt, "ids": ids, "count": (status, count)}
+
+
+def _messages(body: Body) -> list[Any]:
+    messages = body.get("messages")
+    return messages if isinstance(messages, list) else []
 
 
 def recorded(vocab: str, name: str, template: str) -> dict[str, Any]:
@@ -124,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--template", action="append", help="a part of a file's name")
     args = parser.parse_args(arguments)
     for vocab in args.vocab:
-        with Servers(real(vocab)) as servers:
+        with Servers(real(vocab), media=True) as servers:
             for name, template in templates().items():
                 if args.template and not any(part in name for part in args.template):
                     continue

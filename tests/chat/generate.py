@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tests.chat.mediafiles import AUDIO, IMAGE, INPUT_VIDEO, VIDEO
 from tests.chat.requests import BARE, CALCULATE, NESTED, SCHEMA, WEATHER, Body, call, text
 
 _WORDS = (
@@ -139,9 +140,15 @@ class Generator:
     def _content(self) -> Any:
         rng = self._random
         if rng.random() < 0.2:
-            parts = [self._or_wrong(text(self._text())) for _ in range(rng.choice((0, 1, 2, 3)))]
+            parts = [self._or_wrong(self._part()) for _ in range(rng.choice((0, 1, 2, 3)))]
             return self._or_wrong(parts)
         return self._or_wrong(None if rng.random() < 0.04 else self._text())
+
+    def _part(self) -> Any:
+        rng = self._random
+        if rng.random() < 0.3:
+            return rng.choice((IMAGE, IMAGE, AUDIO, VIDEO, INPUT_VIDEO))
+        return text(self._text())
 
     def _message(self) -> Any:
         rng = self._random

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.chat import mediafiles
 from tests.support.patch import GGUF
 
 START_SECONDS = 120
@@ -82,18 +83,27 @@ def write_model(vocabulary: Path, path: Path, patch: dict[str, object] | None = 
 
 
 class Server:
-    """A process that serves one template."""
+    """A process that serves one template. With a projector, it takes images and audio."""
 
     def __init__(
-        self, model: Path, template: str, zone: str | None = None, context: int = 256
+        self,
+        model: Path,
+        template: str,
+        zone: str | None = None,
+        context: int = 256,
+        projector: Path | None = None,
     ) -> None:
         environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}
+        environment["LLAMA_MEDIA_MARKER"] = mediafiles.MARKER
         if zone is not None:
             environment["TZ"] = zone
         # A file, since a pipe that nobody reads fills up.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.chat.llamaserver", str(model), str(context)],
+            [
+                *(sys.executable, "-m", "tests.chat.llamaserver"),
+                *(str(model), str(context), str(projector or "")),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -135,9 +145,9 @@ class Server:
             return answer["prompt"], ""
         return None, answer["error"]["message"]
 
-    def ids(self, prompt: str) -> list[int]:
+    def ids(self, prompt: str, *, add_special: bool = True) -> list[int]:
         """As the server tokenizes a prompt."""
-        request = {"content": prompt, "add_special": True, "parse_special": True}
+        request = {"content": prompt, "add_special": add_special, "parse_special": True}
         status, answer = self.post("/tokenize", request)
         if status != 200:
             raise ServerError(f"/tokenize: {answer}")
@@ -190,12 +200,18 @@ class Server:
 class Servers:
     """Starts servers over one vocabulary."""
 
-    def __init__(self, vocabulary: Path, patch: dict[str, object] | None = None) -> None:
+    def __init__(
+        self, vocabulary: Path, patch: dict[str, object] | None = None, media: bool = False
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ggtok-chat-")
-        self._model = write_model(vocabulary, Path(self._folder.name) / "model.gguf", patch)
+        folder = Path(self._folder.name)
+        self._model = write_model(vocabulary, folder / "model.gguf", patch)
+        self._projector = None
+        if media:
+            self._projector = mediafiles.write_projector(folder / "mmproj.gguf", _WIDTH)
 
     def start(self, template: str, zone: str | None = None) -> Server:
-        return Server(self._model, template, zone)
+        return Server(self._model, template, zone, projector=self._projector)
 
     def close(self) -> None:
         self._folder.cleanup()
@@ -215,7 +231,7 @@ class Servers:
 # ---- the process ----
 
 
-def _serve(model: str, context: int) -> None:
+def _serve(model: str, context: int, projector: str) -> None:
     import xllamacpp
 
     # Nothing that the library prints may come between the address and its reader.
@@ -224,6 +240,8 @@ def _serve(model: str, context: int) -> None:
     template = json.loads(sys.stdin.readline())
     params = xllamacpp.CommonParams()
     params.model.path = model
+    params.mmproj.path = projector
+    params.mmproj_use_gpu = False
     params.chat_template = template
     params.use_jinja = True
     params.port = 0
@@ -241,4 +259,4 @@ def _serve(model: str, context: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1], int(sys.argv[2]))
+    _serve(sys.argv[1], int(sys.argv[2]), sys.argv[3])

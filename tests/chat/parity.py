@@ -31,7 +31,7 @@ from ggtok import Tokenizer, load
 from ggtok.chat import api
 from ggtok.chat.request import Options
 from ggtok.native import chat
-from tests.chat import answers
+from tests.chat import answers, mediafiles
 from tests.chat.generate import Generator
 from tests.chat.llamaserver import ServerError, Servers
 from tests.chat.made import TEMPLATES
@@ -48,7 +48,12 @@ EXCEPTIONS = (
     re.compile(r"JSON schema error at "),
     # the beginning of an answer that its own parser for answers can't read
     re.compile(r"The model produced output that does not match the expected"),
+    # images, audio and video, which ggtok doesn't read
+    re.compile(r"Invalid base64 value|Invalid uri|Failed to download image|file:// URLs are not"),
 )
+
+# It reads videos with ffmpeg, which may be missing.
+_NO_VIDEO = re.compile(r"Failed to load image or audio file")
 
 
 @dataclass
@@ -68,6 +73,7 @@ class Result:
 
 _FINE = (
     "same ids",
+    "same text, not counted",
     "other ids by default",
     "both refuse",
     "explained",
@@ -81,6 +87,7 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
     body = json.loads(answer["body"])
     now = datetime.fromisoformat(answer["at"])
     theirs = answer.get("prompt")
+    media = "count" in answer
 
     def ours(want: int, trusted: bool = False) -> Any:
         clock = lambda: now  # noqa: E731
@@ -100,6 +107,10 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
         to.note("explained" if explained else "only the server refuses", where, error[:300])
     elif text != theirs:
         to.note("other text", where, _difference(text, theirs))
+    elif media and (difference := _media_difference(tok, template, answer)):
+        to.note(difference, where, repr(answer["count"]))
+    elif media and answer["count"][0] != 200:
+        to.note("same text, not counted", where)
     elif ours(chat.IDS, trusted=True) != answer["ids"]:
         to.note("other ids", where)
     else:
@@ -107,6 +118,27 @@ def compare(tok: Tokenizer, template: str, answer: dict[str, Any], where: str, t
         if ours(chat.IDS) != answer["ids"]:
             hostile = any(text in answer["body"] for text in _control_texts(tok))
             to.note("other ids by default" if hostile else "lost a control token", where)
+
+
+def _media_difference(tok: Tokenizer, template: str, answer: dict[str, Any]) -> str:
+    """What differs in the count of a request with images, audio or video; "" for nothing."""
+    body, now = json.loads(answer["body"]), datetime.fromisoformat(answer["at"])
+    status, theirs = answer["count"]
+    try:
+        n, uncounted = api.count_body(
+            tok._loaded,
+            body,
+            trusted=True,
+            template=template,
+            clock=lambda: now,
+            image_tokens=mediafiles.n_tokens,
+        )
+    except ggtok.InvalidValueError:
+        return "only ggtok doesn't count" if status == 200 else ""
+    if status == 200:
+        return "" if (n, uncounted) == (theirs["input_tokens"], 0) else "other count"
+    explained = _NO_VIDEO.search(theirs["error"]["message"])
+    return "" if explained else "only the server doesn't count"
 
 
 @cache
@@ -133,7 +165,7 @@ def chosen(parts: Sequence[str] | None, made: bool = False) -> Iterator[tuple[st
 
 def recorded(vocab: str, parts: Sequence[str] | None, to: Result) -> None:
     tok = load(real(vocab))
-    with Servers(real(vocab)) as servers:
+    with Servers(real(vocab), media=True) as servers:
         for name, template in chosen(parts):
             record = answers.recorded(vocab, name, template)
             if answers.missing(record, REQUESTS):
@@ -147,7 +179,7 @@ def generated(
     vocab: str, parts: Sequence[str] | None, n: int, seed: int, made: bool, to: Result
 ) -> None:
     tok = load(real(vocab))
-    with Servers(real(vocab)) as servers:
+    with Servers(real(vocab), media=True) as servers:
         for i, (name, template) in enumerate(chosen(parts, made)):
             generator = Generator(seed * 1000 + i)
             bodies = [generator.body() for _ in range(n)]

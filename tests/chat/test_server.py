@@ -36,7 +36,7 @@ MADE = (
 
 @pytest.fixture(scope="module")
 def servers(llama: LlamaCpp) -> Iterator[Servers]:
-    with Servers(fixture("bpe-llama3")) as servers:
+    with Servers(fixture("bpe-llama3"), media=True) as servers:
         yield servers
 
 
@@ -172,7 +172,7 @@ def test_the_command_finds_differences(
     monkeypatch.setenv("GGTOK_CHAT_ANSWERS", str(tmp_path))
     name = "llama-cpp-rwkv-world"
     template = answers.templates()[name]
-    with Servers(real("llama-spm")) as servers:
+    with Servers(real("llama-spm"), media=True) as servers:
         record = answers.record(servers, "llama-spm", name, template, REQUESTS)
     record["answers"]["user"]["prompt"] += "?"
     record["answers"]["system"]["ids"][-1] += 1

@@ -380,6 +380,58 @@ def test_chats(run, tmp_path: Path) -> None:
     assert list(listed(both)) == [str(messages), str(tools_file)]
 
 
+def test_images_in_chats(run, tmp_path: Path) -> None:
+    gguf = GGUF.read(fixture("bpe-llama3"))
+    gguf.set("tokenizer.chat_template", TEMPLATE.encode())
+    model = str(gguf.write(tmp_path / "chat.gguf"))
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "Hi"}, image, image]}]
+    file = tmp_path / "messages.json"
+    file.write_text(json.dumps(messages))
+    tok = ggtok.load(model)
+    n = tok.count_chat(messages, image_tokens=0)
+    result = run("count", model, "--chat", str(file), "--json")
+    assert json.loads(result.out)["total"] == n
+    assert json.loads(result.out)["uncounted_parts"] == 2
+    [warning] = result.warnings
+    assert "the tokens of 2 image, audio or video parts aren't included" in warning
+    assert "--image-tokens N" in warning
+    result = run("count", model, "--chat", str(file), "--json", "--image-tokens", "1k")
+    assert json.loads(result.out)["total"] == n + 2000
+    assert "uncounted_parts" not in json.loads(result.out)
+    assert not result.warnings
+    assert run("count", model, "--chat", str(file), "--budget", "1k").status == 0
+    assert (
+        run("count", model, "--chat", str(file), "--budget", "1k", "--image-tokens=999").status == 1
+    )
+
+    prompt = tok.apply_chat_template(messages)
+    assert run("chat", model, str(file)).out == prompt.encode()
+    marked = run("chat", model, str(file), "--media-marker", "<M>").out
+    assert marked == prompt.replace("<__media__>", "<M>").encode()
+    result = run("chat", model, str(file), "--json")
+    value = json.loads(result.out)
+    assert (value["count"], len(value["ids"]), value["uncounted_parts"]) == (n, n, 2)
+    assert "--image-tokens N" in result.warnings[0]
+    result = run("chat", model, str(file), "--json", "--image-tokens", "5")
+    value = json.loads(result.out)
+    assert (value["count"], len(value["ids"])) == (n + 10, n)
+    assert "uncounted_parts" not in value
+    assert not result.warnings
+    result = run("chat", model, str(file), "--ids", "--like", "transformers")
+    assert "2 image" in result.warnings[0]
+    for option, says in (
+        ("--media-marker=", "--media-marker must not be empty"),
+        ("--media-marker=H", "--media-marker TEXT chooses another"),
+        ("--image-tokens=-1", "--image-tokens"),
+        ("--image-tokens=x", "--image-tokens"),
+    ):
+        [error] = run("count", model, "--chat", str(file), option).errors
+        assert says in error
+    [error] = run("chat", model, str(file), "--image-tokens", "5").errors
+    assert "--image-tokens has no effect without --json" in error
+
+
 def test_chats_of_a_model_without_a_template(run, tmp_path: Path) -> None:
     messages, template = tmp_path / "messages.json", tmp_path / "template.jinja"
     messages.write_text(json.dumps(MESSAGES))
@@ -436,6 +488,8 @@ def test_the_model(run, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([LLAMA3, "-", "--chat", "-"], "standard input can be read only once"),
         ([LLAMA3, "a", "--tools", "x"], "--tools has no effect without --chat"),
         ([LLAMA3, "a", "--template", "x"], "--template has no effect without --chat"),
+        ([LLAMA3, "a", "--image-tokens", "1"], "--image-tokens has no effect without --chat"),
+        ([LLAMA3, "a", "--media-marker", "x"], "--media-marker has no effect without --chat"),
         ([LLAMA3, "a", "--json", "--csv"], "--json, --csv, --total, and --tree or --by exclude"),
         ([LLAMA3, "a", "--tree", "--by", "ext"], "--tree and --by exclude each other"),
         ([LLAMA3, "--files0-from", "/dev/stdin"], "/dev/stdin: contains an empty name"),

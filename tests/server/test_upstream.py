@@ -328,6 +328,22 @@ def n(tok: ggtok.Tokenizer) -> int:
     return tok.count_chat(MESSAGES, trusted=True)
 
 
+def test_counts_with_images(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    file = {"type": "file", "file": {}}
+    text = {"type": "text", "text": MESSAGES[0]["content"]}
+    messages = [{"role": "user", "content": [text, image, file, image]}]
+    expected = tok.count_chat(
+        [{"role": "user", "content": [text, image, image]}], trusted=True, image_tokens=70
+    )
+    assert expected > n + 139
+    with passing(other, {"m": tok}, count_header=True, image_tokens=70) as url:
+        _, headers, _ = ask(url, "POST", COMPLETION, {"messages": messages})
+        assert headers["x-prompt-tokens"] == str(expected)
+        _, headers, _ = ask(url, "POST", COMPLETION, {"messages": MESSAGES})
+        assert headers["x-prompt-tokens"] == str(n)
+
+
 def test_counts(other: Other, tok: ggtok.Tokenizer, n: int) -> None:
     text = MESSAGES[0]["content"]
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
