@@ -78,6 +78,11 @@ def run_body(
     return _one(request.run(loaded, conversations, want, tools, options.now, encode.PARSE, bits))
 
 
+def request_of(loaded: Loaded, options: Options) -> Request:
+    """The normalized request, for a caller that changes it and calls its `run`."""
+    return _request(loaded, options)
+
+
 def _one(results: list[Any]) -> Any:
     """The only result. Raises it if it is an error."""
     [found] = results

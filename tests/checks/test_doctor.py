@@ -17,8 +17,12 @@ from tests.support.vocabularies import fixture
 
 GGML = "tokenizer.ggml."
 CONTROL, NORMAL = 3, 1
+# All programs render the same text, also of contents that are null or have parts.
 CHAT = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% set parts = [m.content] if m.content is string else m.content or [] %}"
+    "{% for p in parts %}{{ '' if loop.first else '\n' }}"
+    "{{ p if p is string else p.text }}{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 Fault = Callable[[GGUF], None]
@@ -108,6 +112,13 @@ FAULTS: dict[str, Fault] = {
     "GGT205": template(CHAT.replace("<|im_end|>", "<|gone|>")),
     "GGT206": template(CHAT.replace("<|im_start|>", "<|gone|>")),
     "GGT207": template("{% if %}"),
+    "GGT208": template(CHAT.replace("in parts", "in parts if true else []")),
+    "GGT209": template(CHAT.replace("{{ m.role }}", "{{ [m.role, true] }}")),
+    "GGT210": template("{{ enable_thinking is defined }}" + CHAT),
+    "GGT211": template(
+        "{{ raise_exception('no') if messages[1] and not messages[1].content is defined }}" + CHAT
+    ),
+    "GGT212": template(CHAT.replace("'\n' }}", "' ' }}")),
     "GGT301": overridden,
     "GGT302": lambda gguf: gguf.set(GGML + "mask_token_id", 99999, "u32"),
     "GGT303": plain_eos,
