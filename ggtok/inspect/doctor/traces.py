@@ -1,9 +1,9 @@
 """Finds the line of a chat template at which two renderings part.
 
-Markers are written into the template before its tags: expressions that output a private character
-and the tag's number. So a marked rendering is a list of events, each a tag and the text written
-from there to the next marker. The first event that differs between two renderings names the tag:
-the event's own if its text differs, or the one before it, which led to different tags.
+Markers are written into the template before its tags: expressions that output the tag's number
+between private characters. So a marked rendering is a list of events, each a tag and its position
+in the plain text. The last event before the first difference that both renderings have names the
+tag: it wrote different texts, or led to different tags.
 
 Markers may change what a template does, as where it measures or compares text that a macro or a
 block has written. A marked rendering therefore counts only if it is the plain one without its
@@ -16,6 +16,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from ggtok.chat.prompt import n_shared
+
 _OPEN, _CLOSE = "\ue000", "\ue001"  # private characters around a marker's number
 _MARKER = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _TAG = re.compile(r"\{\{|\{%|\{#")
@@ -27,9 +29,10 @@ _END = {
 _NAME = re.compile(r"\{%[-+]?\s*(\w+)(\s+\w+\s*(?:%\}|-%\}|\|))?")
 _END_RAW = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}")
 _INNER = ("macro", "call", "filter")  # blocks whose text is a value
+_ENDS = ("endset", *(f"end{name}" for name in _INNER))
 _INDENT = re.compile(r"(?:^|(?<=\n))[ \t]+\Z")
 
-Event = tuple[int, str]
+Event = tuple[int, int]  # a tag, and its position in the plain text
 
 
 class Marked(NamedTuple):
@@ -64,8 +67,6 @@ def marked(source: str, inner: bool) -> Marked | None:
         name, is_block = _name(source, begin.start()) if kind == "{%" else ("", False)
         before = source[at : begin.start()]
         line += before.count("\n")
-        if name in (*(f"end{inner}" for inner in _INNER), "endset"):
-            depth = max(0, depth - 1)
         if kind != "{#" and (inner or not depth):
             strips = source[begin.end() : begin.end() + 1]
             if kind == "{%" and strips not in ("-", "+"):
@@ -77,6 +78,8 @@ def marked(source: str, inner: bool) -> Marked | None:
             out.append(before)
         if name in _INNER or is_block:
             depth += 1
+        elif name in _ENDS:
+            depth = max(0, depth - 1)
         at = end.end()
         if name == "raw":
             raw = _END_RAW.search(source, at)
@@ -104,21 +107,19 @@ def plain(text: str) -> str:
 
 def parting(first: str, second: str) -> int | None:
     """The tag at which two marked renderings part; None: before the first tag, or nowhere."""
-    one, other = _events(first), _events(second)
-    last = -1
-    for (tag, text), (other_tag, other_text) in zip(one, other, strict=False):
-        if tag != other_tag:
-            break
-        last = tag
-        if text != other_text:
-            break
-    else:
-        if len(one) == len(other):
-            return None
-    return last if last >= 0 else None
+    at = n_shared(plain(first), plain(second))
+    common = set(_events(second, at))
+    return next((event[0] for event in reversed(_events(first, at)) if event in common), None)
 
 
-def _events(text: str) -> list[Event]:
+def _events(text: str, end: int) -> list[Event]:
+    """The tags written up to a position of the plain text, each with its own position."""
+    events: list[Event] = []
     pieces = _MARKER.split(text)
-    numbers = [-1, *map(int, pieces[1::2])]
-    return list(zip(numbers, pieces[::2], strict=True))
+    at = len(pieces[0])
+    for number, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        if at > end:
+            break
+        events.append((int(number), at))
+        at += len(piece)
+    return events
