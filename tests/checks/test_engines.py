@@ -14,7 +14,7 @@ from ggtok.inspect.doctor.file import File
 from ggtok.native import jinja
 from tests.chat.answers import templates
 from tests.checks import table
-from tests.checks.test_doctor import CHAT, base
+from tests.checks.healthy import CHAT, base
 from tests.support.full import full
 from tests.support.samples import some
 from tests.support.vocabularies import real
