@@ -322,14 +322,11 @@ def _preparation(conversation: Chat, made: list[Json]) -> str:
     before = conversation.messages
     if len(made) != len(before):
         return "llama-server joins messages"
-    changes = {
-        key: _change(key, one.get(key), other.get(key))
-        for one, other in zip(before, made, strict=True)
-        for key in ("content", *one, *other)
-        if one.get(key) != other.get(key)
-    }
-    for change in changes.values():
-        return f"llama-server {change}"
+    pairs = list(zip(before, made, strict=True))
+    for key in ("content", *dict.fromkeys(key for pair in pairs for each in pair for key in each)):
+        for one, other in pairs:
+            if one.get(key) != other.get(key):
+                return f"llama-server {_change(key, one.get(key), other.get(key))}"
     return "llama-server changes the prompt for this family of templates"
 
 
